@@ -13,6 +13,7 @@ from sqlalchemy import Dialect, Engine, event, make_url
 
 from app.db import migrations
 from app.db.engines import make_engine
+from app.http import revision
 from app.http.middleware import CacheMiddleware
 from app.ingest.registry import read_seeds, relative_to
 from app.ingest.run import ingest
@@ -22,6 +23,7 @@ from tests import seeded
 from tests.databases import SELECTED_KINDS, START, Databases, make_read_only, versions
 from tests.factories import NOW, reading, size
 from tests.servers import open_client, server
+from tests.waiting import LONGEST_SECONDS
 
 TODAY = date(2026, 9, 1)
 """The date of the service under test: after the newest price of seeds/, before the next size retires."""
@@ -33,6 +35,9 @@ TODAY = date(2026, 9, 1)
 hypothesis.settings.register_profile("random", deadline=None)
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("repeatable")
+
+# A service within the process of the tests does not take its database for gone when that process gets no CPU for long.
+revision.ANSWER_SECONDS = LONGEST_SECONDS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

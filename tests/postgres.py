@@ -23,7 +23,7 @@ CLUSTER = (
     *("--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-sync"),
     *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
 )
-START_TIMEOUT = 30.0  # seconds
+START_TIMEOUT = 120.0  # seconds
 ENOUGH_BYTES = 4 * 2**30
 RUN_UNTIL_END_OF_INPUT = """
 "$@" &

@@ -10,7 +10,9 @@ from typing import Any
 import httpx
 import uvicorn
 
-CLIENT_TIMEOUT = 30.0  # seconds: httpx's 5 are too few on a machine that does much else
+from tests.waiting import LONGEST_SECONDS
+
+CLIENT_TIMEOUT = 120.0  # seconds: httpx's 5 are too few on a machine that does much else
 
 
 @contextmanager
@@ -31,9 +33,14 @@ def server(app: Any, **options: Any) -> Iterator[str]:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             uvicorn_server.should_exit = True
-        running.result(timeout=10)
+        running.result(timeout=LONGEST_SECONDS)
 
 
-def open_client(url: str) -> httpx.Client:
-    """Return an HTTP client of the service at a URL."""
-    return httpx.Client(base_url=url, trust_env=False, timeout=CLIENT_TIMEOUT)
+def open_client(url: str, **options: Any) -> httpx.Client:
+    """Return an HTTP client of the service at a URL; `options` are those of httpx."""
+    return httpx.Client(base_url=url, trust_env=False, timeout=CLIENT_TIMEOUT, **options)
+
+
+def get(url: str) -> httpx.Response:
+    """Send one request on a connection of its own."""
+    return httpx.get(url, trust_env=False, timeout=CLIENT_TIMEOUT)

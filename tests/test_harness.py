@@ -17,7 +17,7 @@ from app.db.engines import make_engine
 from app.settings import PROJECT
 from tests.__main__ import PAGES
 from tests.databases import Databases, make_read_only
-from tests.servers import server
+from tests.servers import get, server
 
 A_SOURCE = text("insert into source (id, title, publisher, kind, sha256) values ('a', 'A', 'B', 'third_party', '')")
 
@@ -75,10 +75,10 @@ def test_a_server_answers_over_http_and_goes_through_its_lifespan() -> None:
     app = FastAPI(lifespan=lifespan)
     app.get("/ping")(lambda: "pong")
     with server(app) as base_url:
-        assert httpx.get(f"{base_url}/ping", trust_env=False).json() == "pong"
+        assert get(f"{base_url}/ping").json() == "pong"
     assert seen == ["up", "down"]
     with pytest.raises(httpx.ConnectError):
-        httpx.get(f"{base_url}/ping", trust_env=False)
+        get(f"{base_url}/ping")
 
 
 def test_a_server_that_cannot_start_is_an_error() -> None:

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import time
 from collections.abc import Iterator, Mapping
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 import httpx
 import pytest
 
-from app.http.revision import REFRESH_SECONDS
 from app.ingest.registry import read_csv_source
 from app.ingest.run import forget, ingest
 from app.main import create_asgi_app
@@ -21,6 +19,7 @@ from tests.conftest import TODAY
 from tests.databases import Databases, writable
 from tests.factories import NOW
 from tests.servers import open_client, server
+from tests.waiting import wait_until
 from tests.walks import PRICED, assert_same_answers
 
 RULES = """\
@@ -271,11 +270,9 @@ def test_the_source_of_the_rules_is_listed_and_can_be_forgotten(few_prices_url: 
     with server(service) as url, open_client(url) as client:
         listed = get(client, query)["items"]
         ingest(engine, read_csv_source("adjustments", path), now=NOW)
-        time.sleep(2 * REFRESH_SECONDS)  # the answer of before may be sent for as long again
-        assert get(client, query)["items"] != listed
+        wait_until(lambda: get(client, query)["items"] != listed)  # that of before may be sent for a moment
         (source,) = [one for one in get(client, "/sources?limit=500")["items"] if one["id"] == "adjustments-contoso"]
         assert source["publisher"] == "own"
         forget(engine, "adjustments-contoso", now=NOW)
-        time.sleep(2 * REFRESH_SECONDS)  # the answer of before may be sent for as long again
-        assert get(client, query)["items"] == listed
+        wait_until(lambda: get(client, query)["items"] == listed)
     engine.dispose()

@@ -3,9 +3,8 @@
 import gc
 import subprocess
 import sys
-import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -26,6 +25,7 @@ from tests.conftest import TODAY
 from tests.databases import Databases
 from tests.factories import NOW
 from tests.servers import open_client, server
+from tests.waiting import wait_until
 
 SIZES, REGIONS = 2500, 40
 PRICES = SIZES * REGIONS
@@ -83,13 +83,6 @@ def large(service: CacheMiddleware) -> Iterator[httpx.Client]:
         yield client
 
 
-def eventually(holds: Callable[[], bool], *, within: float = 5) -> bool:
-    deadline = time.monotonic() + within
-    while not holds() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return holds()
-
-
 def lines(client: httpx.Client, path: str) -> int:
     with client.stream("GET", path, headers={"accept-encoding": "identity"}) as answer:
         assert answer.status_code == 200
@@ -130,19 +123,21 @@ def test_a_client_that_disconnects_stops_the_query(large: httpx.Client, service:
         next(chunks)
         assert len(streams.running) == 1
         assert "vmsizes_exports_running 1.0" in large.get("/metrics").text
-    assert eventually(lambda: not streams.running)
+    wait_until(lambda: not streams.running)
 
 
 def test_an_export_whose_client_takes_too_long_is_broken(filled_url: str) -> None:
     settings = Settings(_env_file=None, database_url=filled_url, export_seconds=1)
     service = create_asgi_app(settings, today=lambda: TODAY)
     with server(service) as url, open_client(url) as client:
-        with client.stream("GET", "/prices.ndjson", headers={"accept-encoding": "identity"}) as answer:
-            chunks = answer.iter_raw(1000)
-            next(chunks)
-            assert eventually(lambda: not service.app.state.streams.running)
-            with pytest.raises(httpx.RemoteProtocolError):
-                list(chunks)
+
+        def read_too_slowly() -> None:
+            with client.stream("GET", "/prices.ndjson", headers={"accept-encoding": "identity"}) as answer:
+                for _ in answer.iter_raw(1000):
+                    wait_until(lambda: not service.app.state.streams.running)
+
+        with pytest.raises(httpx.RemoteProtocolError):
+            read_too_slowly()
         assert client.get("/sizes?limit=1").status_code == 200
 
 
@@ -188,7 +183,7 @@ def test_an_error_before_the_first_rows_is_a_problem_and_a_later_one_breaks_the_
             answer = client.get("/sizes.csv")
             assert answer.status_code == 500
             assert answer.headers["content-type"] == "application/problem+json"
-        assert eventually(lambda: not service.app.state.streams.running)
+        wait_until(lambda: not service.app.state.streams.running)
     databases.drop(url)
 
 
@@ -205,7 +200,7 @@ def test_too_many_exports_at_once_get_retry_after(large: httpx.Client, service: 
     finally:
         for answer in slow:
             answer.__exit__(None, None, None)
-    assert eventually(lambda: not streams.running)
+    wait_until(lambda: not streams.running)
     assert large.get("/prices.csv?region=r01").status_code == 200
 
 
@@ -244,5 +239,5 @@ def test_a_new_revision_has_files_of_its_own(databases: Databases, filled_url: s
             connection.execute(insert(table_of(Revision)), [revision])
         engine.dispose()
         later = "/prices.parquet?region=r01"
-        assert eventually(lambda: client.get(later).headers["etag"] != first.headers["etag"])
+        wait_until(lambda: client.get(later).headers["etag"] != first.headers["etag"])
     databases.drop(url)

@@ -1,8 +1,7 @@
 """The metrics of a worker, and of several."""
 
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -15,7 +14,8 @@ from app.main import create_asgi_app
 from app.settings import PROJECT, Settings
 from tests.conftest import TODAY
 from tests.processes import ServiceProcess, run_service
-from tests.servers import open_client, server
+from tests.servers import get, open_client, server
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -48,9 +48,7 @@ def test_columns_are_loaded_behind_the_answers_to_lists_that_no_index_has(fresh:
 
     assert get_metrics(fresh)["vmsizes_column_bytes"] == 0
     by_sql = answers()
-    deadline = time.monotonic() + 20
-    while not get_metrics(fresh)["vmsizes_column_bytes"] and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(lambda: get_metrics(fresh)["vmsizes_column_bytes"])
     assert 0 < get_metrics(fresh)["vmsizes_column_bytes"] < 1_000_000
     fresh.headers["cache-control"] = "no-cache"
     assert answers() == by_sql
@@ -140,10 +138,10 @@ def test_a_scrape_tells_the_sum_of_two_workers_and_of_one_that_was_killed(seeded
     settings = {"VMSIZES_WORKERS": "2", "TMPDIR": str(tmp_path)}
     with run_service(seeded_url, tmp_path / "log", **settings) as service:
         sent = _ask_until_both_workers_have_answered(service.url)
-        _wait_until(lambda: _answers_of_the_cache(service.url) == sent)  # counted when it has been sent
+        wait_until(lambda: _answers_of_the_cache(service.url) == sent)  # counted when it has been sent
         killed = _workers_of(service)[0]
         killed.kill()
-        _wait_until(lambda: killed not in _workers_of(service))
+        wait_until(lambda: killed not in _workers_of(service))
         assert _answers_of_the_cache(service.url) == sent, "what the killed one has counted is kept"
     assert not list(tmp_path.glob("vmsizes-counters-*")), "removed at the end"
 
@@ -157,14 +155,17 @@ def _workers_of(service: ServiceProcess) -> list[psutil.Process]:
 def _ask_until_both_workers_have_answered(url: str) -> int:
     """Send requests on new connections, and return how many: an id begins with what is of its worker."""
     workers: set[str] = set()
-    deadline = time.monotonic() + 30
     sent = 0
-    while len(workers) < 2:
-        assert time.monotonic() < deadline, "one worker answers everything"
-        answer = httpx.get(f"{url}/regions", trust_env=False)
+
+    def both_have() -> bool:
+        nonlocal sent
+        answer = get(f"{url}/regions")
         assert answer.status_code == 200, answer.text
         workers.add(answer.headers["x-request-id"].partition("-")[0])
         sent += 1
+        return len(workers) == 2
+
+    wait_until(both_have, "one worker answers everything")
     return sent
 
 
@@ -176,10 +177,3 @@ def _scrape(url: str) -> dict[str, float]:
 def _answers_of_the_cache(url: str) -> float:
     now = _scrape(url)
     return now["vmsizes_response_cache_hits_total"] + now["vmsizes_response_cache_misses_total"]
-
-
-def _wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)

@@ -3,7 +3,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -20,7 +19,7 @@ from benchmarks.build import postgres_catalog, sqlite_catalog
 from benchmarks.catalogs import PRICE_COLUMNS, TODAY, Scale, TableRow, prices_of, sizes
 from benchmarks.page_query import PRICED_TARGET
 from tests.databases import Databases
-from tests.servers import server
+from tests.servers import get, server
 
 FEW = Scale(sizes=300, prices=30_000)
 
@@ -114,7 +113,7 @@ def offers_of(size: TableRow) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]
 def test_the_service_serves_a_synthetic_catalog(catalog_url: str) -> None:
     app = create_app(Settings(_env_file=None, database_url=catalog_url))
     with server(app) as base_url:
-        page = httpx.get(base_url + PRICED_TARGET, trust_env=False).raise_for_status().json()
+        page = get(base_url + PRICED_TARGET).raise_for_status().json()
     app.state.engine.dispose()
     prices = [row["usd_per_hour"] for row in page["items"]]
     assert page["total"] > 20

@@ -4,13 +4,17 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
 from app.web.assets import assets
 from tests.databases import Databases
+from tests.waiting import LONGEST_SECONDS
 
+LONGEST_MS = 1000 * LONGEST_SECONDS
+expect.set_options(timeout=LONGEST_MS)
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -55,6 +59,15 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
+@contextmanager
+def open_page(browser: Browser, **options: Any) -> Iterator[Page]:
+    """Open a page in a context of its own; `options` are those of the context."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(LONGEST_MS)
+    yield context.new_page()
+    context.close()
+
+
 def record(page: Page) -> RecordedPage:
     """Return the page with a record of its requests and errors from now on."""
     watched = RecordedPage(page)
@@ -67,9 +80,8 @@ def record(page: Page) -> RecordedPage:
 @pytest.fixture
 def watched(browser: Browser) -> Iterator[RecordedPage]:
     """A new page that records."""
-    page = browser.new_page()
-    yield record(page)
-    page.close()
+    with open_page(browser) as page:
+        yield record(page)
 
 
 @pytest.fixture(scope="session")

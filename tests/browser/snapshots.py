@@ -16,7 +16,7 @@ from playwright.sync_api import Browser
 
 from app.main import create_asgi_app
 from app.settings import PROJECT, Settings
-from tests.browser.conftest import VIEWPORTS, launch
+from tests.browser.conftest import VIEWPORTS, launch, open_page
 from tests.browser.pages import PAGES
 from tests.conftest import TODAY
 from tests.seeded import seeded_sqlite_url
@@ -66,14 +66,12 @@ SNAPSHOTS = (
 def take(browser: Browser, base_url: str, snapshot: Snapshot, path: Path) -> Image.Image:
     """Take a snapshot, and write it to a file."""
     viewport, theme = VIEWPORTS[snapshot.device], snapshot.theme
-    context = browser.new_context(viewport=viewport, color_scheme=theme)
-    page = context.new_page()
-    state = next(one for one in PAGES if one.name == snapshot.state)
-    page.goto(f"{base_url}{state.url}", wait_until="networkidle")
-    page.evaluate("document.fonts.ready")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=path, animations="disabled")
-    context.close()
+    with open_page(browser, viewport=viewport, color_scheme=theme) as page:
+        state = next(one for one in PAGES if one.name == snapshot.state)
+        page.goto(f"{base_url}{state.url}", wait_until="networkidle")
+        page.evaluate("document.fonts.ready")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=path, animations="disabled")
     with Image.open(path) as whole:
         small = whole.convert("RGB").reduce(_SCALE)
     small.quantize(_COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)

@@ -13,12 +13,10 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from app.main import create_asgi_app
 from app.settings import Settings
-from tests.browser.conftest import VIEWPORTS, launch
+from tests.browser.conftest import VIEWPORTS, launch, open_page
 from tests.conftest import TODAY
 from tests.seeded import seeded_sqlite_url
 from tests.servers import server
-
-HALF_A_MINUTE_MS = 30_000
 
 
 @dataclass(slots=True)
@@ -87,7 +85,7 @@ def holds_llama_70b(visitor: Visitor) -> str:
     visitor.enter("model", "llama-3.3-70b")
     visitor.choose("dtype", "fp8")
     visitor.send("concurrency", "64")
-    return visitor.page.get_by_role("heading", level=1).inner_text(timeout=HALF_A_MINUTE_MS)
+    return visitor.page.get_by_role("heading", level=1).inner_text()
 
 
 def dispute_of_nd40rs_v2(visitor: Visitor) -> str:
@@ -136,7 +134,7 @@ def successor_of_retiring(visitor: Visitor) -> str:
     visitor.click(visitor.page.get_by_role("checkbox", name="retiring"))
     visitor.answered("status=retiring")
     visitor.click(visitor.page.locator("#compare tbody th a").first)
-    return visitor.page.locator("#successors").inner_text(timeout=HALF_A_MINUTE_MS)
+    return visitor.page.locator("#successors").inner_text()
 
 
 def cheapest_with_64_vcpus(visitor: Visitor) -> str:
@@ -162,15 +160,11 @@ TASKS = (
 
 def run(browser: Browser, url: str, task: Task) -> tuple[str, int, float]:
     """Do a task on a desktop; return what was found, the clicks and the seconds."""
-    context = browser.new_context(viewport=VIEWPORTS["desktop"])
-    page = context.new_page()
-    try:
+    with open_page(browser, viewport=VIEWPORTS["desktop"]) as page:
         page.goto(url)
         visitor, start = Visitor(page), time.perf_counter()
         found = task.do(visitor)
         return found, visitor.clicks, time.perf_counter() - start
-    finally:
-        context.close()
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import RecordedPage
+from tests.browser.conftest import RecordedPage, open_page
 
 
 def tab_to(page: Page, selector: str, presses: int = 120) -> None:
@@ -45,14 +45,12 @@ def test_the_evidence_of_a_range_opens(watched: RecordedPage, base_url: str) -> 
 
 
 def test_without_scripts_a_configuration_is_pasted_and_answered(browser: Browser, base_url: str) -> None:
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(f"{base_url}/ui/fit")
-    page.get_by_role("link", name="config.json", exact=True).click()
-    page.get_by_label("config.json of the model").fill(
-        '{"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,\n'
-        '"num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256}'
-    )
-    page.get_by_role("button", name="Find sizes").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text(re.compile("^[0-9]+ sizes hold this llama model$"))
-    context.close()
+    with open_page(browser, java_script_enabled=False) as page:
+        page.goto(f"{base_url}/ui/fit")
+        page.get_by_role("link", name="config.json", exact=True).click()
+        page.get_by_label("config.json of the model").fill(
+            '{"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,\n'
+            '"num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256}'
+        )
+        page.get_by_role("button", name="Find sizes").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(re.compile("^[0-9]+ sizes hold this llama model$"))

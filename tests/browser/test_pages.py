@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from app.settings import PROJECT
-from tests.browser.conftest import VIEWPORTS, RecordedPage, record
+from tests.browser.conftest import LONGEST_MS, VIEWPORTS, RecordedPage, record
 from tests.browser.pages import PAGES, PageState
 
 AXE = PROJECT / "app/web/frontend/node_modules/axe-core/axe.min.js"
@@ -58,6 +58,7 @@ def kept_page(browser: Browser) -> KeptPage:
     @cache
     def kept_page(device: str, theme: Theme, scripts: bool) -> RecordedPage:
         context = browser.new_context(viewport=VIEWPORTS[device], color_scheme=theme, java_script_enabled=scripts)
+        context.set_default_timeout(LONGEST_MS)
         return record(context.new_page())
 
     return kept_page

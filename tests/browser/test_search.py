@@ -5,23 +5,21 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import VIEWPORTS, RecordedPage, record
+from tests.browser.conftest import VIEWPORTS, RecordedPage, open_page, record
 
 
 @pytest.fixture
 def still(browser: Browser) -> Iterator[Page]:
     """A new page without scripts."""
-    context = browser.new_context(java_script_enabled=False, viewport=VIEWPORTS["desktop"])
-    yield context.new_page()
-    context.close()
+    with open_page(browser, java_script_enabled=False, viewport=VIEWPORTS["desktop"]) as page:
+        yield page
 
 
 @pytest.fixture
 def phone(browser: Browser) -> Iterator[RecordedPage]:
     """A new page on a phone."""
-    context = browser.new_context(viewport=VIEWPORTS["phone"])
-    yield record(context.new_page())
-    context.close()
+    with open_page(browser, viewport=VIEWPORTS["phone"]) as page:
+        yield record(page)
 
 
 @pytest.mark.usefixtures("scripts")

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.conftest import RecordedPage
+from tests.browser.conftest import RecordedPage, open_page
 
 SIZE = "/ui/sizes/d8s_v5?region=westeurope"
 
@@ -40,14 +40,12 @@ def test_the_models_that_fit_are_put_in_place_when_they_come_into_view(watched: 
 
 
 def test_without_scripts_there_are_a_table_of_prices_and_a_link_to_the_models(browser: Browser, base_url: str) -> None:
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(f"{base_url}/ui/sizes/nc24ads_a100_v4")
-    expect(page.locator(".chart")).to_be_hidden()
-    expect(page.locator("#history-table tbody tr").first).to_be_visible()
-    page.get_by_role("link", name="Language models on one VM").click()
-    expect(page.locator("#capacity-table")).to_be_visible()
-    context.close()
+    with open_page(browser, java_script_enabled=False) as page:
+        page.goto(f"{base_url}/ui/sizes/nc24ads_a100_v4")
+        expect(page.locator(".chart")).to_be_hidden()
+        expect(page.locator("#history-table tbody tr").first).to_be_visible()
+        page.get_by_role("link", name="Language models on one VM").click()
+        expect(page.locator("#capacity-table")).to_be_visible()
 
 
 @pytest.mark.usefixtures("scripts")

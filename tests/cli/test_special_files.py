@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 
 
 def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -19,6 +19,7 @@ from tests.factories import NOW, price, reading
 from tests.ingest.feeds.fake_api import FakeApi, serving
 from tests.ingest.feeds.meters import in_region
 from tests.price_changes import NAME, ingest_a_price_that_rises
+from tests.waiting import LONGEST_SECONDS
 from tests.webhooks.receiver import SECRET, Receiver, receiver_running, write_authority
 
 
@@ -161,4 +162,4 @@ def test_a_process_goes_on_delivering_until_sigterm(run: Run, url: str, engine: 
         line = next(line for line in process.stdout if "nothing is due" not in line)
         assert "localhost: 1 message with 1 event delivered; took" in line
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=LONGEST_SECONDS) == 0

@@ -7,12 +7,12 @@ from sqlalchemy import Engine, text
 from sqlmodel import Session
 
 from app.db.executors import SessionThreads
+from tests.waiting import LONGEST_SECONDS
 
 ENDLESS = {
     "sqlite": "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n",
     "postgresql": "select pg_sleep(600)",
 }
-SOON = 10.0  # seconds
 
 
 def test_the_query_of_a_cancelled_request_is_stopped(engine: Engine) -> None:
@@ -30,7 +30,7 @@ def test_the_query_of_a_cancelled_request_is_stopped(engine: Engine) -> None:
             endless.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await endless
-            return await asyncio.wait_for(threads.run(run_briefly), SOON)
+            return await asyncio.wait_for(threads.run(run_briefly), LONGEST_SECONDS)
         finally:
             threads.close()
 

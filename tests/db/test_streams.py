@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from app.db.engines import make_engine
 from app.db.statements import BoundStatement, Statement
 from app.db.streams import BLOCK_ROWS, Stream, StreamStopped
+from tests.waiting import LONGEST_SECONDS
 
 DIGITS = union_all(*(select(literal_column(str(digit), Integer).label("digit")) for digit in range(10)))
 
@@ -75,11 +76,12 @@ def test_a_query_that_runs_is_interrupted(unpooled: Engine) -> None:
     stream = Stream(unpooled, BoundStatement(counted, {}), running)
     with ThreadPoolExecutor(1) as thread:
         taken = thread.submit(stream.fetch_block)
-        time.sleep(0.5)
+        for _ in range(10):  # not at once: a pause of the whole process takes one of them
+            time.sleep(0.05)
         assert not taken.done()
         stream.stop()
         with pytest.raises(DBAPIError):
-            taken.result(timeout=10)
+            taken.result(timeout=LONGEST_SECONDS)
     assert not running
 
 
@@ -100,7 +102,7 @@ def test_it_may_be_stopped_at_any_moment(unpooled: Engine, wait_seconds: float) 
             taken = threads.submit(rows_of, stream)
             time.sleep(wait_seconds)
             for stopping in [threads.submit(stream.stop) for _ in range(3)]:
-                assert stopping.result(timeout=10) is None
-            error = taken.exception(timeout=10)
+                assert stopping.result(timeout=LONGEST_SECONDS) is None
+            error = taken.exception(timeout=LONGEST_SECONDS)
             assert isinstance(error, StreamStopped | DBAPIError) if error is not None else taken.result() == 3500
     assert not running

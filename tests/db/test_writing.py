@@ -15,6 +15,7 @@ from app.db.engines import make_engine, read_session
 from app.db.writing import WriterBusy, set_wait, write_session
 from app.ingest.run import ingest
 from tests.factories import NOW, price, reading, size
+from tests.waiting import LONGEST_SECONDS, wait_until
 
 PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
 
@@ -33,9 +34,9 @@ def test_a_second_ingest_waits_for_the_first_and_both_are_kept(engine: Engine, d
     thread = threading.Thread(target=ingest_second)
     with write_session(engine):
         thread.start()
-        thread.join(timeout=1)
+        wait_until(lambda: waits)
         assert thread.is_alive()
-    thread.join(timeout=60)
+    thread.join(timeout=LONGEST_SECONDS)
     assert not thread.is_alive()
     assert waits[0] == "waiting up to 300 s for another ingest or migration"
     ingest(engine, reading(size("Standard_X3", vcpus=8)), now=NOW)

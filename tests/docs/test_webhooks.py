@@ -3,7 +3,6 @@
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -15,6 +14,7 @@ import pytest
 from tests.databases import Databases
 from tests.docs.pages import examples, read
 from tests.docs.test_examples import WEBHOOKS, check, run_example
+from tests.waiting import wait_until
 from tests.webhooks.receiver import write_authority
 
 PORT = "8443"
@@ -47,17 +47,19 @@ def test_the_worked_webhook_gives_its_output(
     databases.drop(url)
 
 
+def listens(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+        return True
+    return False
+
+
 @contextmanager
 def receiver_running(folder: Path, port: int) -> Iterator[None]:
     """Run the receiver of the page until the end of the block."""
     command = [sys.executable, "receiver.py"]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 20
-        while process.poll() is None and time.monotonic() < deadline:
-            with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-                break
-            time.sleep(0.05)
         try:
+            wait_until(lambda: process.poll() is not None or listens(port))
             yield
         finally:
             process.kill()

@@ -17,7 +17,7 @@ from psycopg import sql
 
 from tests.postgres import CLUSTER, FAST, RUN_UNTIL_END_OF_INPUT, _copy, _parent_folder, installation
 
-START_TIMEOUT = 30.0  # seconds
+START_TIMEOUT = 120.0  # seconds
 USER = "nobody" if os.geteuid() == 0 else None
 RESERVED = 3
 """Connections that only the superuser may take, with which the tests look at a full server."""

@@ -3,8 +3,8 @@
 import asyncio
 import re
 import socket
-import time
-from collections.abc import Callable
+
+from tests.waiting import LONGEST_SECONDS, until
 
 HOST = "127.0.0.1"
 SMALL_BUFFER = 4096
@@ -48,10 +48,10 @@ async def read_response(connection: socket.socket) -> bytes:
     return received
 
 
-async def read_to_end(connection: socket.socket, *, within: float) -> bytes:
-    """Read until the service closes the connection; raises TimeoutError if it does not in time."""
+async def read_to_end(connection: socket.socket) -> bytes:
+    """Read until the service closes the connection."""
     loop, received = asyncio.get_running_loop(), b""
-    async with asyncio.timeout(within):
+    async with asyncio.timeout(LONGEST_SECONDS):
         try:
             while chunk := await loop.sock_recv(connection, 65_536):
                 received += chunk
@@ -62,28 +62,16 @@ async def read_to_end(connection: socket.socket, *, within: float) -> bytes:
     return received
 
 
-async def is_closed(connection: socket.socket, *, within: float) -> bool:
+async def until_closed(connection: socket.socket) -> None:
     """Wait until the service has closed a connection that is not read."""
-    fileno, deadline = connection.fileno(), time.monotonic() + within
-    while time.monotonic() < deadline:
-        if connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1) != b"\x01":  # ESTABLISHED
-            return True
-        assert fileno >= 0
-        await asyncio.sleep(0.05)
-    return False
+    assert connection.fileno() >= 0
+    await until(lambda: connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1) != b"\x01")  # ESTABLISHED
 
 
-async def ask(port: int, path: str = "/healthz", *, within: float = 10) -> bytes:
+async def ask(port: int, path: str = "/healthz") -> bytes:
     """Send one request over a new connection and return the whole response."""
     request = f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
-    return await read_to_end(await connect(port, request), within=within)
-
-
-async def until(holds: Callable[[], bool], *, within: float) -> None:
-    """Wait until something holds; raises TimeoutError if it does not in time."""
-    async with asyncio.timeout(within):
-        while not holds():  # noqa: ASYNC110  # it is a state of other processes
-            await asyncio.sleep(0.05)
+    return await read_to_end(await connect(port, request))
 
 
 def status_of(response: bytes) -> int:

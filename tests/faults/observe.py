@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-import httpx
-
 from tests.faults.probes import (
     FIT,
     HEALTH,
@@ -20,16 +18,17 @@ from tests.faults.probes import (
     UNCACHED,
     Observation,
     asking,
-    wait_until_answered,
 )
 from tests.processes import ServiceProcess
+from tests.servers import open_client
+from tests.waiting import wait_until
 
 W = TypeVar("W")
 
 SETTLED_SECONDS = 2.0
 """So long after its beginning a fault is known to the service: what is asked later is answered accordingly."""
-RECOVERY_SECONDS = 10.0
-"""How long the table waits for a recovery; the goal is 2 s."""
+ENOUGH = 3
+"""So many answers of each kind must come while a fault lasts: none may wait for its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class Outcome:
 def observe(fault: Fault[W], world: W, service: ServiceProcess, log: Path) -> Outcome:
     """Bring a fault about while clients ask, put it right, and return what they saw."""
     logged_before = len(log.read_text())
-    with httpx.Client(base_url=service.url, trust_env=False, timeout=10) as client:
+    with open_client(service.url) as client:
         assert client.get(PATHS[KEPT](0)).status_code == 200
         before = client.get("/readyz").json()
         with asking(service.port) as seen:
@@ -77,20 +76,24 @@ def observe(fault: Fault[W], world: W, service: ServiceProcess, log: Path) -> Ou
             seen.began = time.monotonic()
             with fault.make(world):
                 time.sleep(max(0.0, seen.began + fault.seconds - time.monotonic()))
+                wait_until(lambda: _is_answered(fault, seen), f"answers during {fault.name}")
             seen.ended = time.monotonic()
-            wait_until_answered(seen, RECOVERY_SECONDS)
+            wait_until(seen.has_recovered, f"three answers in a row to everything after {fault.name}")
             if fault.says:
-                _wait_for_the_end_in(log, logged_before)
+                wait_until(lambda: _has_ended_in(log.read_text()[logged_before:]), "the log tells of the end")
         after = client.get("/readyz").json()
     return _outcome(fault, seen, before, after, log.read_text()[logged_before:])
 
 
-def _wait_for_the_end_in(log: Path, start: int) -> None:
-    deadline = time.monotonic() + 4
-    while time.monotonic() < deadline and _BEGIN.search(log.read_text()[start:]):
-        if "answers again" in log.read_text()[start:]:
-            return
-        time.sleep(0.05)
+def _is_answered(fault: Fault[W], seen: Observation) -> bool:
+    """Whether clients have had what they should get during the fault."""
+    answered = all(sum(one.at >= seen.began for one in seen.answers[name]) >= ENOUGH for name in PATHS)
+    return answered and (not fault.says or any(re.search(fault.says, reason) for reason in seen.reasons()))
+
+
+def _has_ended_in(logged: str) -> bool:
+    """Whether the end of each outage is in the log whose beginning is."""
+    return not _BEGIN.search(logged) or "answers again" in logged
 
 
 _BEGIN = re.compile(r"^.* error +app\.http\.outages: ", re.MULTILINE)

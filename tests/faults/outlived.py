@@ -9,8 +9,9 @@ from tests.faults.observe import Fault, Outcome
 
 W = TypeVar("W")
 
-HEALTH_SECONDS, REFUSAL_SECONDS, RECOVERED_SECONDS = 2.0, 4.0, 6.0
-"""Bounds for a machine that does much else: docs/faults.md has what is measured, and the goals are a fraction."""
+MOST_SECONDS = 30.0
+"""A bound for a machine that does much else: docs/faults.md has what is measured. That no client waits for the end of a
+fault does not depend on it: the fault lasts until each has had answers (`tests.faults.observe`)."""
 
 
 def each_of(faults: Iterable[Fault[W]]) -> pytest.MarkDecorator:
@@ -22,6 +23,6 @@ def each_of(faults: Iterable[Fault[W]]) -> pytest.MarkDecorator:
 def assert_outlived(outcome: Outcome) -> None:
     """Assert that nothing was wrong, and that no client waited for long."""
     assert outcome.problems == ()
-    assert outcome.slowest_health_seconds < HEALTH_SECONDS
-    assert outcome.slowest_refusal_seconds < REFUSAL_SECONDS
-    assert outcome.recovered_seconds < RECOVERED_SECONDS
+    assert outcome.slowest_health_seconds < MOST_SECONDS
+    assert outcome.slowest_refusal_seconds < MOST_SECONDS
+    assert outcome.recovered_seconds < MOST_SECONDS

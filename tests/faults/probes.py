@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from itertools import count
 
+from tests.waiting import LONGEST_SECONDS
+
 KEPT, UNCACHED, THREADS, FIT, READY, HEALTH = "kept", "uncached", "in threads", "fit", "/readyz", "/healthz"
 NOT_ANSWERED = 0
 _PAUSE_SECONDS = 0.1
-_TIMEOUT_SECONDS = 15.0
+_TIMEOUT_SECONDS = LONGEST_SECONDS
 
 PATHS: dict[str, Callable[[int], str]] = {
     KEPT: lambda _: "/sizes?limit=1",
@@ -50,8 +52,8 @@ class Observation:
 
     def during(self, name: str, settled_seconds: float = 0.0) -> list[Answer]:
         """Return the answers to what was asked during the fault, and so long after its beginning."""
-        first = self.began + settled_seconds
-        return [answer for answer in self.answers[name] if first <= answer.at - answer.seconds < self.ended]
+        first, last = self.began + settled_seconds, self.ended or time.monotonic()
+        return [answer for answer in self.answers[name] if first <= answer.at - answer.seconds < last]
 
     def statuses(self, name: str, settled_seconds: float = 0.0) -> Counter[int]:
         """Count the answers during the fault by status."""
@@ -65,6 +67,11 @@ class Observation:
         """Return how long after the end of the fault the last answer came that was no 200; 0 where none did."""
         failed = [answer.at for each in self.answers.values() for answer in each if answer.status != 200]
         return max(0.0, max(failed, default=0.0) - self.ended)
+
+    def has_recovered(self) -> bool:
+        """Whether each client has had three answers with 200 in a row after the fault."""
+        latest = [[one for one in answers[-3:] if one.at > self.ended] for answers in self.answers.values()]
+        return all(len(each) == 3 and all(one.status == 200 for one in each) for each in latest)
 
     def reasons(self) -> Counter[str]:
         """Count what /readyz said during the fault."""
@@ -98,7 +105,7 @@ from http.client import HTTPConnection, HTTPException
 port, path, pause = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
 stop = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), stop.set()), daemon=True).start()
-connection = HTTPConnection("127.0.0.1", port, timeout=15)
+connection = HTTPConnection("127.0.0.1", port, timeout=60)
 while not stop.is_set():
     begun = time.monotonic()
     try:
@@ -110,7 +117,7 @@ while not stop.is_set():
         connection.close()
         status = 0
     now = time.monotonic()
-    print(now, status, now - begun)
+    print(now, status, now - begun, flush=True)
     stop.wait(pause)
 """
 """Prints a line for each answer: when it came, its status and how long it took; ends with its standard input."""
@@ -122,41 +129,30 @@ def asking(port: int) -> Iterator[Observation]:
     seen, stop = Observation(), threading.Event()
 
     def ask_always(name: str) -> None:
-        if name == HEALTH:
-            seen.answers[name].extend(_ask_from_a_process(PATHS[name](0)))
-            return
         connection = HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT_SECONDS)
         while not stop.is_set():
             seen.answers[name].append(ask(connection, PATHS[name](next(_NUMBERS))))
             stop.wait(_PAUSE_SECONDS)
         connection.close()
 
-    def _ask_from_a_process(path: str) -> Iterator[Answer]:
+    def ask_from_a_process() -> None:
         """Ask from a process of its own, which waits for nothing that the tests do."""
-        command = [sys.executable, "-S", "-c", _ASK_ALWAYS, str(port), path, str(_PAUSE_SECONDS)]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-            stop.wait()
-            told, _ = process.communicate()
-        for line in told.splitlines():
+        assert prober.stdout is not None
+        for line in prober.stdout:
             at, status, seconds = line.split()
-            yield Answer(float(at), int(status), float(seconds), "", stale=False)
+            seen.answers[HEALTH].append(Answer(float(at), int(status), float(seconds), "", stale=False))
 
-    threads = [threading.Thread(target=ask_always, args=(name,), daemon=True) for name in PATHS]
-    for thread in threads:
-        thread.start()
-    try:
-        yield seen
-    finally:
-        stop.set()
+    command = [sys.executable, "-S", "-c", _ASK_ALWAYS, str(port), PATHS[HEALTH](0), str(_PAUSE_SECONDS)]
+    threads = [threading.Thread(target=ask_always, args=(name,), daemon=True) for name in PATHS if name != HEALTH]
+    threads.append(threading.Thread(target=ask_from_a_process, daemon=True))
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as prober:
         for thread in threads:
-            thread.join(_TIMEOUT_SECONDS + 5)
-
-
-def wait_until_answered(seen: Observation, most_seconds: float) -> None:
-    """Wait until each client has had three answers with 200 in a row after the fault."""
-    deadline = time.monotonic() + most_seconds
-    while time.monotonic() < deadline:
-        latest = [[one for one in seen.answers[name][-3:] if one.at > seen.ended] for name in PATHS if name != HEALTH]
-        if all(len(each) == 3 and all(one.status == 200 for one in each) for each in latest):
-            return
-        time.sleep(0.05)
+            thread.start()
+        try:
+            yield seen
+        finally:
+            stop.set()
+            assert prober.stdin is not None
+            prober.stdin.close()
+            for thread in threads:
+                thread.join(_TIMEOUT_SECONDS + 5)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.faults.catalogs import fill
 from tests.faults.observe import Fault
+from tests.waiting import LONGEST_SECONDS
 
 ENDINGS = ("", "-wal", "-shm")
 
@@ -138,7 +139,7 @@ def exclusively_locked(file: File) -> Iterator[None]:
         file.of(ending).unlink(missing_ok=True)
     with closing(sqlite3.connect(file.path, isolation_level=None)) as connection:
         connection.execute("pragma locking_mode = exclusive")
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + LONGEST_SECONDS
         while True:
             try:
                 connection.execute("begin exclusive")

@@ -23,19 +23,18 @@ from tests.faults.connections import (
     SILENT,
     ask,
     connect,
-    is_closed,
     read_response,
     read_to_end,
     status_of,
-    until,
+    until_closed,
 )
 from tests.processes import ServiceProcess, run_service
+from tests.waiting import LONGEST_SECONDS, until
 
 pytestmark = pytest.mark.one_database  # connections do not depend on the database
 
 LIMIT = 120
 EACH = 30
-SOON = 6.0  # seconds, for limits of one second that are checked twice a second
 SECONDS = {f"VMSIZES_{name}_SECONDS": "1" for name in ("KEEP_ALIVE", "HEADER", "BODY", "WRITE")}
 
 
@@ -50,10 +49,10 @@ def running(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="module")
 def patient(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
-    """A service that takes a minute to close anything."""
-    minute = dict.fromkeys(SECONDS, "60")
+    """A service that takes ten minutes to close anything."""
+    ten_minutes = dict.fromkeys(SECONDS, "600")
     log = tmp_path_factory.mktemp("serve") / "log"
-    with run_service(seeded_url, log, VMSIZES_MAX_CONNECTIONS=str(LIMIT), **minute) as running:
+    with run_service(seeded_url, log, VMSIZES_MAX_CONNECTIONS=str(LIMIT), **ten_minutes) as running:
         yield running
 
 
@@ -67,7 +66,7 @@ def test_connections_that_send_nothing_more_are_closed_in_time(
 ) -> None:
     async def run() -> None:
         opened = [await connect(running.port, sent) for _ in range(EACH)]
-        closing = [asyncio.create_task(read_to_end(connection, within=SOON)) for connection in opened]
+        closing = [asyncio.create_task(read_to_end(connection)) for connection in opened]
         while not all(task.done() for task in closing):
             assert status_of(await ask(running.port)) == 200
             await asyncio.sleep(0.05)
@@ -78,7 +77,7 @@ def test_connections_that_send_nothing_more_are_closed_in_time(
 
 def test_a_problem_says_why_the_connection_was_closed(running: ServiceProcess) -> None:
     async def run() -> bytes:
-        return await read_to_end(await connect(running.port, HALF_HEAD), within=SOON)
+        return await read_to_end(await connect(running.port, HALF_HEAD))
 
     response = asyncio.run(run())
     assert b"\r\nconnection: close\r\n" in response
@@ -102,7 +101,7 @@ def test_a_client_that_sends_a_byte_now_and_then_has_no_more_time(running: Servi
 
         dripping = asyncio.create_task(drip())
         try:
-            return await read_to_end(connection, within=SOON)
+            return await read_to_end(connection)
         finally:
             dripping.cancel()
 
@@ -127,10 +126,10 @@ def test_a_request_without_an_end_is_refused(
 ) -> None:
     async def run() -> tuple[bytes, int]:
         loop, connection, sent = asyncio.get_running_loop(), await connect(patient.port, begin), 0
-        reading = asyncio.create_task(read_to_end(connection, within=SOON))
+        reading = asyncio.create_task(read_to_end(connection))
         try:
             while not reading.done() and sent < 50_000_000:
-                await asyncio.wait_for(loop.sock_sendall(connection, more * 20), SOON)
+                await asyncio.wait_for(loop.sock_sendall(connection, more * 20), LONGEST_SECONDS)
                 sent += 20 * len(more)
                 await asyncio.sleep(0)
         except OSError:  # closed by the service
@@ -146,11 +145,11 @@ def test_a_request_without_an_end_is_refused(
 def test_slow_readers_are_disconnected(running: ServiceProcess) -> None:
     async def run() -> None:
         readers = [await connect(running.port, EXPORT, reads=False) for _ in range(10)]
-        closed = asyncio.gather(*(is_closed(reader, within=SOON) for reader in readers))
+        closed = asyncio.gather(*(until_closed(reader) for reader in readers))
         while not closed.done():
             assert status_of(await ask(running.port)) == 200
             await asyncio.sleep(0.05)
-        assert all(await closed)
+        await closed
         for reader in readers:
             reader.close()
 
@@ -164,7 +163,7 @@ def test_a_slow_but_steady_reader_gets_all_of_an_export(running: ServiceProcess)
         connection = await connect(running.port, EXPORT.replace(b"/prices.csv", b"/sizes.csv"), reads=False)
         received, last = b"", loop.time()
         while not received.endswith(b"0\r\n\r\n"):
-            chunk = await asyncio.wait_for(loop.sock_recv(connection, 32_768), SOON)
+            chunk = await asyncio.wait_for(loop.sock_recv(connection, 32_768), LONGEST_SECONDS)
             assert chunk, f"cut off after {len(received)} bytes and {loop.time() - last} s"
             received += chunk
             await asyncio.sleep(0.02)
@@ -195,7 +194,7 @@ def test_over_the_limit_health_checks_are_answered_and_all_else_is_refused(patie
         for connection in held:
             connection.close()
 
-        async with asyncio.timeout(SOON):
+        async with asyncio.timeout(LONGEST_SECONDS):
             while status_of(await ask(patient.port, "/sizes?limit=1")) != 200:  # noqa: ASYNC110  # the service's state
                 await asyncio.sleep(0.05)
 
@@ -220,7 +219,8 @@ def test_a_connection_that_has_been_idle_for_long_makes_room_for_another(seeded_
             for connection in held:
                 connection.close()
 
-    with run_service(seeded_url, tmp_path / "log", VMSIZES_MAX_CONNECTIONS="16") as running:
+    settings = {"VMSIZES_MAX_CONNECTIONS": "16", "VMSIZES_KEEP_ALIVE_SECONDS": "600"}
+    with run_service(seeded_url, tmp_path / "log", **settings) as running:
         asyncio.run(run(running))
 
 
@@ -246,7 +246,7 @@ def test_requests_that_connections_refuse_are_in_the_metrics(seeded_url: str, tm
     async def run(running: ServiceProcess) -> None:
         sent = {b"no HTTP\r\n\r\n": 400, HALF_HEAD: 408, HALF_BODY: 408, b"GET /" + b"a" * 70_000: 431}
         for request, status in sent.items():
-            assert status_of(await read_to_end(await connect(running.port, request), within=SOON)) == status
+            assert status_of(await read_to_end(await connect(running.port, request))) == status
         counted = await problems_of(running.port)
         assert counted == {"bad-request": 1, "request-timeout": 2, "headers-too-long": 1}
         metrics = (await ask(running.port, "/metrics")).decode()
@@ -279,8 +279,8 @@ def test_far_more_connections_than_files_may_be_open_exhaust_nothing(seeded_url:
             await read_response(first)
             await loop.sock_sendall(first, IDLE)
         first.close()
-        reading = await asyncio.gather(*(read_to_end(connection, within=20) for connection in opened))
-        await until(lambda: running.open_files < 40, within=SOON)
+        reading = await asyncio.gather(*(read_to_end(connection) for connection in opened))
+        await until(lambda: running.open_files < 40)
         assert status_of(await ask(running.port, "/sizes?limit=1")) == 200
         return Counter(map(status_of, reading))
 
@@ -295,6 +295,6 @@ def test_far_more_connections_than_files_may_be_open_exhaust_nothing(seeded_url:
 def test_a_service_that_may_open_too_few_files_does_not_start(seeded_url: str) -> None:
     program = str(Path(sys.executable).with_name("vmsizes"))
     command = ["sh", "-c", 'ulimit -n 300 && exec "$@"', "sh", program, "serve", "--port", "1"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONGEST_SECONDS)
     assert done.returncode != 0
     assert "the limit is 300 (ulimit -n)" in done.stderr

@@ -11,7 +11,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -21,6 +22,8 @@ import trustme
 from app.settings import PROJECT
 from tests.faults.test_replicas import ingest_region
 from tests.processes import ServiceProcess, free_port, run_service
+from tests.servers import CLIENT_TIMEOUT, get
+from tests.waiting import LONGEST_SECONDS, wait_until
 
 pytestmark = [
     pytest.mark.slow,
@@ -64,26 +67,24 @@ def nginx_before(service: ServiceProcess, folder: Path) -> Iterator[httpx.Client
             base_url=f"https://127.0.0.1:{port}/vmsizes",
             transport=transport,
             headers={"host": HOST},
-            timeout=30,
+            timeout=CLIENT_TIMEOUT,
         ) as client:
             client.event_hooks["request"] = [lambda request: request.extensions.update(sni_hostname=HOST)]
-            _wait_until_it_answers(client, folder)
+            wait_until(lambda: _answers(client), (folder / "error.log").read_text())
             yield client
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(timeout=20)
+        process.wait(timeout=LONGEST_SECONDS)
 
 
-def _wait_until_it_answers(client: httpx.Client, folder: Path) -> None:
-    deadline = time.monotonic() + 20
-    while True:
-        try:
-            if client.get("/healthz").status_code == 200:
-                return
-        except httpx.TransportError:
-            pass
-        assert time.monotonic() < deadline, (folder / "error.log").read_text()
-        time.sleep(0.1)
+def _has_another(client: httpx.Client, etag: str) -> bool:
+    return client.get("/regions").headers["etag"] != etag
+
+
+def _answers(client: httpx.Client) -> bool:
+    with suppress(httpx.TransportError):
+        return client.get("/healthz").status_code == 200
+    return False
 
 
 def test_pages_lists_and_problems_work_under_the_prefix_over_tls(few_prices_url: str, tmp_path: Path) -> None:
@@ -108,7 +109,7 @@ def test_pages_lists_and_problems_work_under_the_prefix_over_tls(few_prices_url:
         assert with_origin.headers["access-control-allow-origin"] == "*"
         assert "access-control-allow-origin" not in client.get("/sizes?limit=2").headers
         whole = client.get("/sizes.csv", headers={"accept-encoding": "identity"}).content
-        assert whole == httpx.get(f"{service.url}/sizes.csv", trust_env=False).content
+        assert whole == get(f"{service.url}/sizes.csv").content
         assert client.get("/metrics").status_code == 404
 
 
@@ -132,9 +133,7 @@ def test_mixed_load_new_revisions_and_a_dead_service(
             before = client.get("/regions").headers["etag"]
             ingest_region(tmp_path, few_prices_url, f"new{number}")
             began = time.monotonic()
-            while client.get("/regions").headers["etag"] == before:
-                assert time.monotonic() - began < 10, "a new revision reaches clients"
-                time.sleep(0.02)
+            wait_until(partial(_has_another, client, before), "a new revision reaches clients")
             slowest = max(slowest, time.monotonic() - began)
             assert f"new{number}" in client.get("/regions?limit=500").text
         table.append(f"a new revision after its ingest | seen by clients within {slowest:.2f} s (3 times)")

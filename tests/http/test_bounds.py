@@ -11,6 +11,7 @@ import pytest
 
 from app.http.headers import MAX_HEADER_BYTES, MAX_URL_BYTES
 from tests.processes import ServiceProcess, run_service
+from tests.servers import get
 
 CACHE_MIB = 8
 ROOM_MIB = CACHE_MIB + 16
@@ -27,7 +28,7 @@ def running(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """A service that has answered one request of each kind, so that its modules are loaded."""
     with run_service(seeded_url, tmp_path_factory.mktemp("serve") / "log", VMSIZES_CACHE_MIB=str(CACHE_MIB)) as running:
         for path in ("/sizes?q=nothing", "/facets", "/fit?min_gpus=1", "/sizes?nonsense=1", "/sizes.csv?fields=name"):
-            httpx.get(running.url + path, trust_env=False)
+            get(running.url + path)
         yield running
 
 
@@ -128,7 +129,8 @@ def test_a_very_long_accept_encoding_is_ignored(client: httpx.Client) -> None:
     assert "content-encoding" not in client.get("/sizes", headers={"accept-encoding": f"gzip, {'x' * 300}"}).headers
 
 
-SOON = 1.0  # seconds, for what took 2 to 5
+SOON_CPU_SECONDS = 1.0
+"""For what took 2 to 5. The service runs in the process of the test, which does nothing else."""
 
 
 @pytest.mark.parametrize(
@@ -148,13 +150,13 @@ def test_many_errors_are_reported_briefly_and_soon(
 ) -> None:
     took = []
     for _ in range(3):
-        begun = time.monotonic()
+        begun = time.process_time()
         answer = client.request(method, path, json=body)
-        took.append(time.monotonic() - begun)
+        took.append(time.process_time() - begun)
     assert answer.status_code in (404, 422)
     assert len(answer.content) < 50_000
     assert len(answer.json()["errors"]) <= 10
-    assert min(took) < SOON
+    assert min(took) < SOON_CPU_SECONDS
 
 
 def test_the_number_of_unlisted_errors_is_reported(client: httpx.Client) -> None:
@@ -170,7 +172,7 @@ def test_the_number_of_unlisted_errors_is_reported(client: httpx.Client) -> None
 
 def test_a_duplicate_key_among_many_is_found_soon(client: httpx.Client) -> None:
     body = "{" + ",".join(f'"key{number}":1' for number in range(60_000)) + ',"key1":2}'
-    begun = time.monotonic()
+    begun = time.process_time()
     answer = client.post("/fit", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 422
-    assert time.monotonic() - begun < 3 * SOON
+    assert time.process_time() - begun < 3 * SOON_CPU_SECONDS

@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,13 +15,13 @@ from sqlalchemy import Engine
 from app.db import migrations
 from app.db.engines import make_engine
 from app.http.middleware import CacheMiddleware
-from app.http.revision import REFRESH_SECONDS
 from app.ingest.run import ingest
 from app.main import create_asgi_app
 from app.settings import Settings
 from tests.factories import NOW, reading, size
 from tests.postgres import postgres_running
 from tests.servers import open_client, server
+from tests.waiting import wait_until
 
 
 @contextmanager
@@ -74,7 +73,7 @@ def test_a_stopped_postgresql_is_reported_and_logged_once(caplog: pytest.LogCapt
             told = {
                 client.get(path).json()["detail"] for path in ("/sizes?limit=3", "/conflicts?limit=3", "/fit?limit=3")
             }
-            time.sleep(2 * REFRESH_SECONDS)
+            wait_until(lambda: client.get("/readyz").status_code == 503)
             told |= {
                 refused(client, path) for path in ("/readyz", "/sizes?limit=4", "/regions", "/readyz", "/sizes.csv")
             }

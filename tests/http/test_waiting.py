@@ -13,10 +13,12 @@ from app.api.executor import QueryExecutor
 from app.db import executors
 from app.db.executors import QueueFull, SessionThreads
 from app.errors import Busy
+from app.http import revision
 from app.http.revision import PATIENCE_SECONDS, REFRESH_SECONDS, RevisionWatcher
 from app.ingest.run import ingest
 from tests.conftest import TODAY
 from tests.factories import NOW, reading, size
+from tests.waiting import LONGEST_SECONDS, until
 
 
 @pytest.fixture
@@ -26,6 +28,10 @@ def narrow(engine: Engine) -> Iterator[Engine]:
     narrow = create_engine(engine.url, pool_size=1, max_overflow=0)
     yield narrow
     narrow.dispose()
+
+
+ATTEMPTS = 5
+"""How often a time may be found too long because the process was paused meanwhile."""
 
 
 async def seconds_to_refresh(watcher: RevisionWatcher) -> float:
@@ -48,17 +54,24 @@ def test_a_database_that_hangs_delays_a_stored_response_once_and_for_a_moment(na
         finally:
             watcher.close()
 
-    first, *others = asyncio.run(ask())
-    assert first < PATIENCE_SECONDS + 0.2
-    assert max(others) < 0.1
+    seen = []
+    for _ in range(ATTEMPTS):
+        first, *others = asyncio.run(ask())
+        if first < 3 * PATIENCE_SECONDS and max(others) < PATIENCE_SECONDS / 2:
+            return
+        seen.append((first, others))
+    pytest.fail(f"seconds that each of four requests waited: {seen}")
 
 
-def test_a_state_that_has_just_expired_is_read_again_behind_the_request(narrow: Engine) -> None:
+def test_a_state_that_has_just_expired_is_read_again_behind_the_request(
+    narrow: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def ask() -> None:
         watcher = RevisionWatcher(narrow, lambda: TODAY, "1")
         try:
             before = await watcher.refresh()
             await asyncio.sleep(1.1 * REFRESH_SECONDS)
+            monkeypatch.setattr(revision, "REFRESH_SECONDS", LONGEST_SECONDS)  # however long it slept, it is "just"
             await watcher.refresh_soon()
             assert watcher.state is before
             await watcher.refresh()
@@ -70,6 +83,25 @@ def test_a_state_that_has_just_expired_is_read_again_behind_the_request(narrow: 
     asyncio.run(ask())
 
 
+def test_a_new_revision_is_answered_from_after_a_second(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    ingest(engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
+    monkeypatch.setattr(revision, "PATIENCE_SECONDS", LONGEST_SECONDS)  # for a database that answers late
+
+    async def ask() -> None:
+        watcher = RevisionWatcher(engine, lambda: TODAY, "1")
+        try:
+            before = await watcher.refresh()
+            ingest(engine, reading(size("Standard_X1", vcpus=16)), now=NOW)
+            await asyncio.sleep(2 * REFRESH_SECONDS)
+            await watcher.refresh_soon()
+            assert watcher.generation != before.generation
+        finally:
+            watcher.close()
+
+    asyncio.run(ask())
+    assert 2 * REFRESH_SECONDS <= 1
+
+
 def test_requests_that_find_the_queue_full_are_told_to_come_again(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,13 +110,13 @@ def test_requests_that_find_the_queue_full_are_told_to_come_again(
     go_on = Event()
 
     def wait(_session: Session) -> str:
-        go_on.wait(10)
+        go_on.wait(LONGEST_SECONDS)
         return "answered"
 
     async def ask() -> None:
         threads = SessionThreads(engine, 1)
         jobs = [asyncio.create_task(threads.run(wait)) for _ in range(3)]
-        await asyncio.sleep(0.1)
+        await until(lambda: threads.unfinished == 3)
         with pytest.raises(QueueFull):
             await threads.run(wait)
         go_on.set()

@@ -107,8 +107,8 @@ def test_addresses_this_machine_and_the_public_url_are_answered(public: httpx.Cl
 
 def test_without_the_setting_there_is_no_such_path(seeded_url: str) -> None:
     service = create_asgi_app(Settings(_env_file=None, database_url=seeded_url, mcp=False), today=lambda: TODAY)
-    with server(service) as url:
-        assert httpx.post(f"{url}/mcp", json=PING, trust_env=False).status_code == 404
+    with server(service) as url, open_client(url) as client:
+        assert client.post("/mcp", json=PING).status_code == 404
     service.app.state.engine.dispose()
 
 

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import httpx
 import pytest
 
 from app.settings import PROJECT
@@ -12,6 +11,7 @@ from tests.sdk.conftest import Built
 from tests.sdk.later_version import ADDED_FIELDS, NEW_VALUE
 from tests.sdk.reports import expected
 from tests.sdk.toolchains import TOOLCHAINS, Toolchain
+from tests.servers import get
 
 QUICK = [toolchain for toolchain in TOOLCHAINS if toolchain.quick]
 
@@ -31,7 +31,7 @@ def test_a_compiled_client_works_with_a_later_service(toolchain: Toolchain, buil
 
 
 def test_a_later_service_has_more_fields_and_other_values(base_url: str, later_url: str) -> None:
-    now, later = (httpx.get(f"{url}/sizes?gpu=A100&limit=1", trust_env=False).json() for url in (base_url, later_url))
+    now, later = (get(f"{url}/sizes?gpu=A100&limit=1").json() for url in (base_url, later_url))
     (size,), (later_size,) = now["items"], later["items"]
     assert set(later) - set(now) == set(later_size) - set(size) == set(ADDED_FIELDS)
     assert later_size["status"] == later_size["arch"] == NEW_VALUE

@@ -9,11 +9,12 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-import httpx
 import pytest
 
 from app.telemetry import logs
 from tests.processes import run_service
+from tests.servers import open_client
+from tests.waiting import LONGEST_SECONDS
 
 FORGED = "x\n2026-01-01T00:00:00.000Z info root: forged\r\x1b[31m\x9b\u2028\u202e\x7f"
 
@@ -70,7 +71,7 @@ class Stalled(io.StringIO):
         self.reads = Event()
 
     def write(self, text: str) -> int:
-        self.reads.wait(30)
+        self.reads.wait(LONGEST_SECONDS)
         return super().write(text)
 
 
@@ -93,7 +94,7 @@ def served_lines(seeded_url: str, folder: Path, **settings: str) -> list[dict[st
     log = folder / "log"
     with (
         run_service(seeded_url, log, VMSIZES_LOG_FORMAT="json", **settings) as service,
-        httpx.Client(base_url=service.url, trust_env=False, headers={"x-request-id": "mine"}) as client,
+        open_client(service.url, headers={"x-request-id": "mine"}) as client,
     ):
         for _ in range(2):
             etag = client.get("/regions?limit=2").headers["etag"]

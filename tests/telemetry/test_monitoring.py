@@ -4,9 +4,9 @@ import json
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ import yaml
 
 from app.settings import PROJECT
 from tests.processes import free_port, run_service
+from tests.servers import open_client
+from tests.waiting import LONGEST_SECONDS, wait_until
 
 FOLDER = PROJECT / "docs/monitoring"
 OF_REPLICAS = ("vmsizes_database_is_receiving", "vmsizes_database_replay_age_seconds")
@@ -76,20 +78,21 @@ def test_every_expression_gives_a_result_in_a_prometheus_that_scrapes_two_worker
     with (
         run_service(seeded_url, tmp_path / "service.log", VMSIZES_WORKERS="2") as service,
         prometheus_scraping(service.port, tmp_path) as prometheus,
-        httpx.Client(base_url=service.url, trust_env=False, timeout=30) as client,
+        open_client(service.url) as client,
     ):
         missing = [*(with_values(one) for one in alerts().values())]
         missing += [filled_in(one) for expressions in panels().values() for one in expressions]
         missing = [one for one in missing if not any(name in one for name in OF_REPLICAS)]
         assert len(missing) > 30
-        deadline = time.monotonic() + 60
-        for number in range(100_000):
-            for path in ("/sizes?limit=2", f"/sizes?limit=1&min_memory={number}.5", "/sizes/none_such"):
+        numbers = count()
+
+        def all_have_results() -> bool:
+            for path in ("/sizes?limit=2", f"/sizes?limit=1&min_memory={next(numbers)}.5", "/sizes/none_such"):
                 client.get(path)
-            missing = [one for one in missing if not results_of(prometheus, one)]
-            if not missing:
-                break
-            assert time.monotonic() < deadline, missing
+            missing[:] = [one for one in missing if not results_of(prometheus, one)]
+            return not missing
+
+        wait_until(all_have_results, "\n".join(missing))
         rules = prometheus.get("/api/v1/rules").json()["data"]["groups"][0]["rules"]
         assert {rule["name"]: rule["health"] for rule in rules} == dict.fromkeys(alerts(), "ok")
 
@@ -129,21 +132,15 @@ def prometheus_scraping(port: int, folder: Path) -> Iterator[httpx.Client]:
     with (folder / "prometheus.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{own_port}", trust_env=False, timeout=10) as client:
-            _wait_until_ready(client, folder)
+        with open_client(f"http://127.0.0.1:{own_port}") as client:
+            wait_until(lambda: is_ready(client), (folder / "prometheus.log").read_text())
             yield client
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=LONGEST_SECONDS)
 
 
-def _wait_until_ready(client: httpx.Client, folder: Path) -> None:
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            if client.get("/-/ready").status_code == 200:
-                return
-        except httpx.TransportError:
-            pass
-        assert time.monotonic() < deadline, (folder / "prometheus.log").read_text()
-        time.sleep(0.1)
+def is_ready(client: httpx.Client) -> bool:
+    with suppress(httpx.TransportError):
+        return client.get("/-/ready").status_code == 200
+    return False

@@ -9,11 +9,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.processes import run_service
+from tests.servers import open_client
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
@@ -57,7 +57,7 @@ def test_a_request_has_a_span_with_its_statements_and_its_fit_within_that_of_the
     with collector_running() as (url, spans):  # noqa: SIM117  # it receives until the service has ended
         with (
             run_service(seeded_url, tmp_path / "log", VMSIZES_OTLP_ENDPOINT=url) as service,
-            httpx.Client(base_url=service.url, trust_env=False, timeout=30) as client,
+            open_client(service.url) as client,
         ):
             for _ in range(3):
                 assert client.get("/sizes?limit=2&gpu=A100").status_code == 200
@@ -102,6 +102,6 @@ def test_without_an_endpoint_nothing_of_it_is_imported() -> None:
 def test_a_collector_that_is_gone_delays_no_request(seeded_url: str, tmp_path: Path) -> None:
     with (
         run_service(seeded_url, tmp_path / "log", VMSIZES_OTLP_ENDPOINT="http://127.0.0.1:9") as service,
-        httpx.Client(base_url=service.url, trust_env=False, timeout=30) as client,
+        open_client(service.url) as client,
     ):
         assert [client.get(f"/sizes?limit={number}").status_code for number in range(1, 30)] == [200] * 29

@@ -15,9 +15,10 @@ from standardwebhooks import Webhook
 
 from app.webhooks.sending import SendPolicy
 from app.webhooks.targets import AllowedTargets
+from tests.waiting import LONGEST_SECONDS
 
 LOOPBACK = AllowedTargets.parse("127.0.0.0/8,localhost")
-QUICK = SendPolicy(attempts=3, first_wait=0.01, longest_wait=0.02, timeout=5)
+QUICK = SendPolicy(attempts=3, first_wait=0.01, longest_wait=0.02, timeout=LONGEST_SECONDS)
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 

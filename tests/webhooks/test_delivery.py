@@ -5,14 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from threading import Event
 from typing import Any
 
-import httpx
 import orjson
 import pytest
 import trustme
@@ -41,10 +39,11 @@ from app.webhooks.registry import (
 from app.webhooks.sending import Sender, SendPolicy
 from tests.databases import writable
 from tests.factories import NOW, price, reading, size
-from tests.servers import server
+from tests.servers import get, server
+from tests.waiting import LONGEST_SECONDS, wait_until
 from tests.webhooks.receiver import LOOPBACK, QUICK, SECRET, Receiver, receiver_running
 
-ONCE = SendPolicy(attempts=1, timeout=5)
+ONCE = SendPolicy(attempts=1, timeout=LONGEST_SECONDS)
 NAME = "Standard_NC24ads_A100_v4"
 
 
@@ -121,7 +120,7 @@ def test_a_webhook_gets_later_events_as_the_list_of_changes_shows_them(
     ingest(engine, reading((*size("Standard_X1", vcpus=32), *size("Standard_X2", vcpus=4))), now=NOW)
     assert deliver(engine, clock) == [DeliveryRun(webhook="ops", messages=1, events=2)]
     with server(service) as base:
-        listed = httpx.get(f"{base}/changes?since=2", trust_env=False).json()["items"]
+        listed = get(f"{base}/changes?since=2").json()["items"]
     (request,) = receiver.requests
     message = request.verified()
     assert message == {
@@ -276,12 +275,12 @@ def test_a_process_that_is_killed_leaves_a_message_that_is_sent_again_with_its_i
 ) -> None:
     add(catalog, receiver)
     change_prices(catalog, "3.6")
-    receiver.seconds = 5
+    killed_it = Event()
+    receiver.before_answer = lambda: killed_it.wait(LONGEST_SECONDS)
     with delivering(database_url) as process:
-        while not receiver.requests:
-            time.sleep(0.02)
+        wait_until(lambda: receiver.requests)
         process.send_signal(signal.SIGKILL)
-    receiver.seconds = 0
+    killed_it.set()
     claimed = webhook(catalog).claimed_until
     assert claimed is not None
     clock.now = claimed - timedelta(seconds=1)
@@ -297,14 +296,14 @@ def test_a_process_that_is_told_to_end_gives_its_claim_back(
 ) -> None:
     add(catalog, receiver)
     change_prices(catalog, "3.6")
-    receiver.seconds = 2
+    ended = Event()
+    receiver.before_answer = lambda: ended.wait(LONGEST_SECONDS)
     with delivering(database_url, "--every", "1h") as process:
-        while not receiver.requests:
-            time.sleep(0.02)
+        wait_until(lambda: receiver.requests)
         process.terminate()
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=LONGEST_SECONDS) == 0
+    ended.set()
     assert webhook(catalog).claimed_until is None
-    receiver.seconds = 0
     assert deliver(catalog, clock) == [DeliveryRun(webhook="ops", messages=1, events=1)]
     first, second = receiver.requests
     assert first.id == second.id
@@ -385,9 +384,9 @@ def test_a_slow_receiver_delays_no_other(
         add(catalog, receiver, "a-slow")
         add(catalog, quick, "b-quick")
         change_prices(catalog, "3.6")
-        receiver.before_answer = lambda: waits.append(quick_one_got_it.wait(timeout=30))
+        receiver.before_answer = lambda: waits.append(quick_one_got_it.wait(LONGEST_SECONDS))
         quick.before_answer = quick_one_got_it.set
-        runs = deliver(catalog, clock, SendPolicy(attempts=1, timeout=40))
+        runs = deliver(catalog, clock, SendPolicy(attempts=1, timeout=2 * LONGEST_SECONDS))
     assert runs == [DeliveryRun(webhook=name, messages=1, events=1) for name in ("a-slow", "b-quick")]
     assert waits == [True]
 

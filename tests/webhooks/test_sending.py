@@ -1,6 +1,7 @@
 """A message is signed and posted to exactly the address that was checked."""
 
 import socket
+from threading import Event
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from standardwebhooks import WebhookVerificationError
 from app.errors import BadData
 from app.webhooks.sending import Sender, SendPolicy, SendResult, check_secret, new_secret
 from app.webhooks.targets import AllowedTargets
+from tests.waiting import LONGEST_SECONDS
 from tests.webhooks.receiver import LOOPBACK, QUICK, SECRET, Receiver, receiver_running
 
 BODY = '{"type":"ping","timestamp":"2026-09-01T12:00:00Z","data":{"webhook":"größe"}}'
@@ -73,8 +75,10 @@ def test_a_receiver_that_says_when_is_not_asked_before(receiver: Receiver) -> No
 
 
 def test_an_attempt_ends_after_its_time(receiver: Receiver) -> None:
-    receiver.seconds = 0.5
+    ended = Event()
+    receiver.before_answer = lambda: ended.wait(LONGEST_SECONDS)
     result = send(receiver.url, policy=SendPolicy(timeout=0.1), once=True)
+    ended.set()
     assert (result.error, result.status_code) == ("it did not answer in 0.1 s", None)
 
 

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import anyio
 import orjson
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -16,6 +15,7 @@ from starlette.routing import Route
 
 from tests.ingest.feeds.meters import Item
 from tests.servers import server
+from tests.waiting import until
 
 _REGION = re.compile(r"armRegionName eq '(\w+)'")
 
@@ -25,12 +25,14 @@ class FakeApi:
     """The API's items by region, and what goes wrong with its answers.
 
     `fault` gets the region, the number of the page (the first is 1) and how often it was asked for before; it returns a
-    status with headers to send instead of the page. `change` may replace the page.
+    status with headers to send instead of the page. `change` may replace the page. No answer is sent before `together`
+    requests have been waiting for one at the same time, nor while it is `held`.
     """
 
     items: Mapping[str, Sequence[Item]]
     page_size: int = 5
-    delay: float = 0.0
+    together: int = 1
+    held: bool = False
     fault: Callable[[str, int, int], tuple[int, dict[str, str]] | None] = lambda _region, _page, _before: None
     change: Callable[[str, int, dict[str, Any]], Any] = lambda _region, _page, answer: answer
     asked: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -47,7 +49,7 @@ class FakeApi:
         self.running += 1
         self.most_running = max(self.most_running, self.running)
         try:
-            await anyio.sleep(self.delay)
+            await until(lambda: self.most_running >= self.together and not self.held)
             return self._answer(request)
         finally:
             self.running -= 1

@@ -59,7 +59,7 @@ def test_a_region_is_fetched_page_by_page_to_the_last_one(store: FetchedPages) -
 
 def test_regions_are_fetched_side_by_side_but_not_all_at_once(store: FetchedPages) -> None:
     regions = [f"region{n}" for n in range(8)]
-    with serving(FakeApi(items={name: in_region(name) for name in regions}, delay=0.02)) as api:
+    with serving(FakeApi(items={name: in_region(name) for name in regions}, together=3)) as api:
         assert fetch(api, store, regions, concurrency=3) == {}
     assert api.most_running == 3
     assert all(store.has(region) for region in regions)
@@ -75,9 +75,9 @@ def test_a_failed_request_is_tried_again(store: FetchedPages, status: int) -> No
 
 @pytest.mark.parametrize("form", ["seconds", "date"])
 def test_a_server_that_says_how_long_to_wait_is_obeyed(store: FetchedPages, form: str) -> None:
+    began = time.monotonic()
     until = format_datetime(datetime.now(UTC) + timedelta(seconds=2.2), usegmt=True)
     headers = {"retry-after": "1" if form == "seconds" else until}
-    began = time.monotonic()
     with serving(
         FakeApi(items=EASTUS, fault=lambda _, page, before: (429, headers) if page + before == 1 else None)
     ) as api:
