@@ -15,10 +15,11 @@ import orjson
 from sqlalchemy import Connection
 from sqlalchemy.orm import Session
 
-from app.catalog.queries.column_store import QUESTIONS_BEFORE_LOADING
+from app.catalog.queries.column_lists import load_list_columns
+from app.catalog.queries.column_needs import ColumnNeeds
 from app.catalog.queries.params import SizeSearch
 from app.catalog.queries.prices import AllPricesSearch, find_all_prices
-from app.catalog.queries.sizes import find_sizes
+from app.catalog.queries.sizes import find_sizes, normalize
 from app.catalog.queries.snapshot import load_snapshot
 from app.db.engines import make_engine
 from app.db.statements import BoundStatement, QueryPlan, convert_rows, run_plan
@@ -91,8 +92,10 @@ def _statements(connection: Connection, path: str, query: str, *, on_columns: bo
 
     if on_columns:
         with Session(connection) as session:
-            for _ in range(QUESTIONS_BEFORE_LOADING + 1):
-                run_plan(session, make_plan())
+            if path == "/sizes":
+                search = normalize(parse_query(raw, SizeSearch), snapshot)
+                run_plan(session, load_list_columns(ColumnNeeds.of(search), snapshot))
+            run_plan(session, make_plan())
             while (load := snapshot.columns.next_wanted()) is not None:
                 run_plan(session, load())
             snapshot.totals.clear()

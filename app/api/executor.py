@@ -17,7 +17,7 @@ from app.catalog.queries.column_needs import ColumnNeeds
 from app.catalog.queries.freshness import Freshness, load_freshness
 from app.catalog.queries.ingests import load_last_ingests
 from app.catalog.queries.params import SimilarSearch, SizeFilter, SizeSearch
-from app.catalog.queries.sizes import JsonPage, find_sizes, reads_columns
+from app.catalog.queries.sizes import JsonPage, columns_to_load, find_sizes, load_columns, reads_columns
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.executors import QueueFull, SessionThreads, make_plan_executor
 from app.db.replication import Replication, load_replication
@@ -63,9 +63,12 @@ class QueryExecutor:
     async def find_sizes(self, search: SizeSearch, *, offset: int = 0) -> JsonPage:
         """Find a page of sizes, as `app.catalog.queries.sizes` does; raises NotReady if there is no catalog.
 
-        Columns that would have found it sooner are loaded behind the answer.
+        Columns that find it sooner are loaded first in a small catalog, and behind the answer in a large one.
         """
         snapshot = await self.snapshot()
+        needs = columns_to_load(search, snapshot)
+        if needs is not None:
+            await self._load_columns(needs, snapshot)
         make = partial(find_sizes, search, snapshot, self.today(), offset=offset)
         if search.names_a_day:
             return await _or_busy(self._io_threads.run(_run, make))
@@ -93,6 +96,9 @@ class QueryExecutor:
                     return
                 _log.warning("columns could not be loaded; lists are found by SQL", exc_info=True)
 
+    async def _load_columns(self, needs: ColumnNeeds, snapshot: CatalogSnapshot) -> None:
+        await _or_busy(self._loading_thread.run(_run, partial(load_columns, needs, snapshot)))
+
     async def run_in_thread(self, make_plan: MakePlan[T]) -> T:
         """Run a query that takes the database long, in a thread; raises NotReady if there is no catalog."""
         snapshot = await self.snapshot()
@@ -112,9 +118,7 @@ class QueryExecutor:
         else:
             needs = ColumnNeeds.of_facets(search, snapshot)
         if not needs.are_kept(snapshot):
-            from app.catalog.queries.column_lists import load_list_columns
-
-            await _or_busy(self._loading_thread.run(_run, partial(load_list_columns, needs, snapshot)))
+            await self._load_columns(needs, snapshot)
         return await _or_busy(self._column_thread.run(_run, partial(make_plan, snapshot, self.today())))
 
     async def run_and_keep(self, search: SizeFilter, make_plan: MakePlan[T]) -> T:

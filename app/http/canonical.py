@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from types import UnionType
 from typing import Any, NamedTuple, TypeVar, get_args
@@ -62,7 +63,7 @@ class Endpoint:
     page_version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CanonicalRequest:
     """What a request means: the validated model, and its JSON without defaults.
 
@@ -75,7 +76,7 @@ class CanonicalRequest:
     params: BaseModel | None
     params_json: str = "{}"
 
-    @property
+    @cached_property
     def key(self) -> bytes:
         """The cache key, equal for equal requests."""
         version = self.endpoint.page_version

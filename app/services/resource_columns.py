@@ -22,7 +22,7 @@ from app.catalog.queries.column_filters import COLUMN_FILTERS, ColumnScope
 from app.catalog.queries.column_order import ColumnKey, Positions, first_in_order
 from app.catalog.queries.columns import Codes as TextCodes
 from app.catalog.queries.columns import Mask, Numbers, SizeColumns, load_sizes
-from app.catalog.queries.filters import active_filters
+from app.catalog.queries.filters import active_names
 from app.catalog.queries.offer_columns import OfferColumns
 from app.catalog.queries.params import FitSearch, SizeSelection
 from app.catalog.queries.ranking_columns import (
@@ -131,8 +131,8 @@ def selected(search: SizeSelection, sizes: SizeColumns, today: date) -> Mask:
     count = len(sizes.keys)
     none = OfferColumns(purchase=search.purchase, regions={})
     scope = ColumnScope(sizes=sizes, offers=none, ranks=np.zeros(count), statuses=sizes.status(today), today=today)
-    active, _ = active_filters(search, SELECTION_FILTERS)
-    masks = (COLUMN_FILTERS[one.name](scope, getattr(search, one.name)) for one in active if one.name != "status")
+    active = active_names(search, SELECTION_FILTERS)
+    masks = (COLUMN_FILTERS[name](scope, getattr(search, name)) for name in active if name != "status")
     return reduce(and_, masks, np.ones(count, dtype=bool))
 
 

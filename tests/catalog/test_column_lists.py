@@ -16,8 +16,8 @@ from app.catalog.queries.column_lists import load_list_columns
 from app.catalog.queries.column_needs import ColumnNeeds
 from app.catalog.queries.pagination import write_cursor
 from app.catalog.queries.params import SORT_KEYS, SizeSearch
-from app.catalog.queries.sizes import JsonPage, find_sizes, normalize, reads_columns
-from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
+from app.catalog.queries.sizes import JsonPage, columns_to_load, find_sizes, normalize, reads_columns
+from app.catalog.queries.snapshot import CatalogSnapshot, KeptRows, load_snapshot
 from app.db.statements import run_plan
 from app.errors import BadQuery, CursorGone
 from app.http.canonical import parse_query
@@ -189,12 +189,13 @@ def test_a_page_of_which_all_rows_were_read_before_is_of_their_revision_without_
 def test_rows_of_pages_are_kept_up_to_a_bound(
     session: Session, by_sql: CatalogSnapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept, searches = replace(by_sql, _rows={}), [SizeSearch(sort=(sort,), limit=40) for sort in ("-vcpus", "vcpus")]
-    monkeypatch.setattr(snapshot_module, "_MAX_ROWS", 60)
+    kept, searches = replace(by_sql, rows=KeptRows()), [SizeSearch(sort=(s,), limit=40) for s in ("-vcpus", "vcpus")]
+    monkeypatch.setattr(snapshot_module, "MAX_ROW_BYTES", most_bytes := 160_000)
     for search in (*searches, *searches):
         load(session, search, kept)
         assert find(session, search, kept) == find(session, search, by_sql)
-        assert 40 <= sum(map(len, kept._rows.values())) <= 60
+        assert len(kept.rows.of(("linux", "on_demand", TODAY))) == 40  # two pages would take 200,000 bytes
+        assert 80_000 < kept.rows.nbytes <= most_bytes
 
 
 def test_an_unknown_region_is_refused_where_columns_are_loaded(session: Session, on_columns: CatalogSnapshot) -> None:
@@ -203,21 +204,44 @@ def test_an_unknown_region_is_refused_where_columns_are_loaded(session: Session,
         find(session, SizeSearch(sort=("-vcpus",), region=("nowhere",)), on_columns)
 
 
-def test_a_large_catalog_wants_columns_at_the_first_question_and_a_small_one_later(
+def test_a_large_catalog_wants_columns_at_the_first_question(session: Session, by_sql: CatalogSnapshot) -> None:
+    large, search = replace(by_sql, sizes=100_000), SizeSearch(sort=("-vcpus",), limit=1)
+    assert columns_to_load(search, large) is None
+    find(session, search, large)
+    wanted = large.columns.next_wanted()
+    assert wanted is not None
+    run_plan(session, wanted())
+    assert reads_columns(search, large)
+    find(session, search, large)
+    assert not large.columns.are_wanted
+
+
+def test_a_small_catalog_loads_columns_before_a_question_after_some_by_sql(
+    session: Session, by_sql: CatalogSnapshot
+) -> None:
+    small, search = replace(by_sql), SizeSearch(sort=("-vcpus",), limit=1)
+    for _ in range(column_store.QUESTIONS_BEFORE_LOADING):
+        assert columns_to_load(search, small) is None
+        find(session, search, small)
+    assert not small.columns.are_wanted
+    needs = columns_to_load(search, small)
+    assert needs is not None
+    run_plan(session, load_list_columns(needs, small))
+    assert columns_to_load(search, small) is None
+    assert reads_columns(search, small)
+    with pytest.raises(BadQuery, match="region"):
+        columns_to_load(SizeSearch(region=("nowhere",)), small)
+
+
+def test_a_list_in_the_order_of_an_index_is_found_on_columns_in_a_small_catalog_only(
     session: Session, by_sql: CatalogSnapshot
 ) -> None:
     small, large = replace(by_sql), replace(by_sql, sizes=100_000)
-    search = SizeSearch(sort=("-vcpus",), limit=1)
-    find(session, search, large)
-    assert large.columns.are_wanted
-    for _ in range(column_store.QUESTIONS_BEFORE_LOADING):
-        find(session, search, small)
-    assert not small.columns.are_wanted
-    find(session, search, small)
-    wanted = small.columns.next_wanted()
-    assert wanted is not None
-    run_plan(session, wanted())
+    search = SizeSearch(region=("eastus",), sort=("usd_per_hour",))
+    for snapshot in (small, large):
+        load(session, search, snapshot)
     assert reads_columns(search, small)
+    assert not reads_columns(search, large)
 
 
 def test_columns_beyond_the_bound_are_dropped_the_least_recently_used_first(

@@ -72,6 +72,12 @@ def has_any_gpu(sizes: SizeColumns, patterns: Iterable[str]) -> Mask:
     return reduce(or_, found)
 
 
+def _any_gpu(scope: ColumnScope, patterns: Iterable[str]) -> Mask:
+    sizes = scope.sizes
+    found = (sizes.remember(("gpu", pattern), partial(has_any_gpu, sizes, (pattern,))) for pattern in patterns)
+    return reduce(or_, found)
+
+
 def _statuses(scope: ColumnScope, statuses: tuple[str, ...]) -> Mask:
     if "any" in statuses:
         return _all(scope)
@@ -123,7 +129,7 @@ COLUMN_FILTERS: Mapping[str, ColumnFilter] = {
     "name": _any_name,
     "series": _any_of("series_id"),
     "category": _any_of("category"),
-    "gpu": lambda scope, patterns: has_any_gpu(scope.sizes, patterns),
+    "gpu": _any_gpu,
     "gpu_vendor": _vendor,
     "verified": _is("verified"),
     "disputed": _is("disputed"),

@@ -16,7 +16,7 @@ from app.catalog.queries.column_filters import COLUMN_FILTERS, ColumnScope
 from app.catalog.queries.column_needs import FILTERED_NUMBERS, ColumnNeeds
 from app.catalog.queries.column_order import ColumnKey, Positions, after_position, first_in_order
 from app.catalog.queries.columns import Numbers, SizeColumns, SortColumn, load_sizes, load_sort_column
-from app.catalog.queries.filters import FILTERS, SCOPE_FILTERS, active_filters, sort_names
+from app.catalog.queries.filters import active_names, sort_names
 from app.catalog.queries.offer_columns import OfferColumns, load_offers
 from app.catalog.queries.params import PRICE_SORT_KEYS, SIZE_COLUMNS, SizeList
 from app.catalog.queries.snapshot import CatalogSnapshot
@@ -51,12 +51,8 @@ class ColumnList:
         sizes, offers = columns.sizes, columns.offers
         ranks = offers.ranks(len(sizes.keys), needs.regions)
         scope = ColumnScope(sizes=sizes, offers=offers, ranks=ranks, statuses=sizes.status(today), today=today)
-        active, _ = active_filters(search, FILTERS)
-        masks = (
-            COLUMN_FILTERS[one.name](scope, getattr(search, one.name))
-            for one in active
-            if one.name not in SCOPE_FILTERS
-        )
+        active = active_names(search, COLUMN_FILTERS)
+        masks = (COLUMN_FILTERS[name](scope, getattr(search, name)) for name in active)
         self._at: Positions = np.flatnonzero(reduce(and_, masks, ~np.isnan(ranks)))
         self._needs, self._columns, self._ranks = needs, columns, ranks
         self.keys = [self._key(name) for name in sort_names(search.sort)]

@@ -1,7 +1,7 @@
 """Which columns a list of sizes needs, told without loading any, or NumPy."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from app.catalog.purchases import ANY_REGION
 from app.catalog.queries.params import SIZE_COLUMNS, SimilarSearch, SizeFilter, SizeList
@@ -49,10 +49,6 @@ class ColumnNeeds:
             others=search.available_in,
             sort_columns=tuple(column for column in columns if column not in FILTERED_NUMBERS),
         )
-
-    def everywhere(self, snapshot: CatalogSnapshot) -> "ColumnNeeds":
-        """Return the same needs in every region, by every purchase model."""
-        return replace(self, regions=(*sorted(snapshot.regions), *ANY_REGION.values()))
 
     @staticmethod
     def of_facets(search: SizeFilter, snapshot: CatalogSnapshot) -> "ColumnNeeds":

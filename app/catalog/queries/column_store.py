@@ -12,8 +12,9 @@ from app.db.statements import QueryPlan
 MAX_COLUMN_BYTES = 128 * 2**20
 """Columns beyond so many bytes in all are dropped, the least recently used first; they can be loaded again."""
 
-QUESTIONS_BEFORE_LOADING = 32
-"""A small catalog answers a question by SQL in some milliseconds, and loads columns when so many would have helped."""
+QUESTIONS_BEFORE_LOADING = 4
+"""So many lists of a small catalog are found by SQL before columns are loaded for others: to load NumPy and the sizes
+takes as much CPU as 25 statements to compile, which is too long for a process that is asked now and then."""
 
 
 class Column(Protocol):
@@ -29,7 +30,7 @@ Load = Callable[[], QueryPlan[Any]]
 
 
 class ColumnStore:
-    """The columns of one revision. Threads may read and load at once; what is kept is read without a lock."""
+    """The columns of one revision, which take `nbytes`; what is kept is read without a lock, by several threads."""
 
     def __init__(self, revision: str) -> None:
         self._revision = revision
@@ -37,11 +38,7 @@ class ColumnStore:
         self._loading = Lock()
         self._wanted: dict[Hashable, Load] = {}
         self._asked = 0
-
-    @property
-    def nbytes(self) -> int:
-        """Return the memory that all columns take."""
-        return sum(column.nbytes for column in list(self._kept.values()))
+        self.nbytes = 0
 
     def has(self, keys: Iterable[Hashable]) -> bool:
         """Return whether all of these are kept."""
@@ -65,11 +62,14 @@ class ColumnStore:
             self._kept.move_to_end(key)
         return cast("ColumnT", kept)
 
-    def want(self, key: Hashable, load: Load, *, small_catalog: bool) -> None:
-        """Note a question that columns would have answered sooner, and how to load these."""
+    def count_question(self) -> bool:
+        """Count a list of a small catalog for which columns are missing; return whether to load them."""
         self._asked += 1
-        if not small_catalog or self._asked > QUESTIONS_BEFORE_LOADING:
-            self._wanted[key] = load
+        return self._asked > QUESTIONS_BEFORE_LOADING
+
+    def want(self, key: Hashable, load: Load) -> None:
+        """Note that columns would have answered a question of a large catalog sooner, and how to load them."""
+        self._wanted[key] = load
 
     @property
     def are_wanted(self) -> bool:
@@ -82,6 +82,6 @@ class ColumnStore:
 
     def _add(self, key: Hashable, loaded: Column) -> None:
         self._kept[key] = loaded
-        used = self.nbytes
-        while used > MAX_COLUMN_BYTES and len(self._kept) > 1:
-            used -= self._kept.popitem(last=False)[1].nbytes
+        self.nbytes += loaded.nbytes
+        while self.nbytes > MAX_COLUMN_BYTES and len(self._kept) > 1:
+            self.nbytes -= self._kept.popitem(last=False)[1].nbytes

@@ -19,7 +19,7 @@ from app.catalog.queries.facets import (
     FacetRange,
     Facets,
 )
-from app.catalog.queries.filters import FILTERS, SCOPE_FILTERS, active_filters
+from app.catalog.queries.filters import active_names
 from app.catalog.queries.offer_columns import load_offers
 from app.catalog.queries.params import SizeFilter, check_days
 from app.catalog.queries.past_offers import load_past_offers
@@ -46,8 +46,7 @@ def find_facets(search: SizeFilter, snapshot: CatalogSnapshot, today: date) -> Q
         offers = yield from load_past_offers(search, sizes, snapshot, today)
     ranks = offers.ranks(len(sizes.positions), search.region)
     scope = ColumnScope(sizes=sizes, offers=offers, ranks=ranks, statuses=sizes.status(today), today=today)
-    active, _ = active_filters(search, FILTERS)
-    given = {one.name: getattr(search, one.name) for one in active if one.name not in SCOPE_FILTERS}
+    given = {name: getattr(search, name) for name in active_names(search, COLUMN_FILTERS)}
     masks = {name: COLUMN_FILTERS[name](scope, value) for name, value in given.items()}
     found = _Found(scope, masks)
     counts = {name: found.count(name, _column(scope, name)) for name in COUNTED_FACETS}

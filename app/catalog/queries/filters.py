@@ -76,18 +76,23 @@ def active_filters(
     active: list[ActiveFilter] = []
     parameters: dict[str, Any] = {}
     table = FILTERS if filters is None else filters
-    given = params.model_fields_set
-    for name in names:
-        if name not in given and name not in ALWAYS_ACTIVE:
-            continue
-        value = getattr(params, name)
-        if (value is None or value == ()) and name not in ALWAYS_ACTIVE:
-            continue
-        to_values = table[name].values
+    for name in active_names(params, names):
+        value, to_values = getattr(params, name), table[name].values
         values = to_values(value) if to_values is not None else ()
         active.append(ActiveFilter(name, value if to_values is None else None, len(values)))
         parameters |= {f"{name}_{index}": one for index, one in enumerate(values)}
     return tuple(active), parameters
+
+
+def active_names(params: QueryParams, names: Iterable[str]) -> list[str]:
+    """Return which of some filters a request sets, or always hold."""
+    given = params.model_fields_set
+    return [
+        name for name in names if name in ALWAYS_ACTIVE or (name in given and getattr(params, name) not in _NO_VALUES)
+    ]
+
+
+_NO_VALUES: tuple[Any, ...] = (None, ())
 
 
 def filter_condition(

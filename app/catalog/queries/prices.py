@@ -372,7 +372,7 @@ def _find_keys(search: AllPricesSearch, snapshot: CatalogSnapshot) -> QueryPlan[
     if snapshot.small or search.size or search.series or not (needs.any or search.gpu):
         return None
     if not needs.are_kept(snapshot):
-        snapshot.columns.want(needs, partial(_load_columns, needs, snapshot), small_catalog=False)
+        snapshot.columns.want(needs, partial(_load_columns, needs, snapshot))
         return None
     from app.catalog.queries.price_columns import find_keys  # noqa: PLC0415  # loads NumPy
 

@@ -5,7 +5,7 @@ ingest. The statements are in `app.catalog.queries.size_statements`.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -67,7 +67,7 @@ from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.db.statements import BoundStatement, QueryPlan, Row, Rows, run_plan, single_statement
 
 if TYPE_CHECKING:
-    from app.catalog.queries.column_lists import ColumnList
+    from app.catalog.queries.column_lists import ColumnList, ListColumns
 
 STATUS_AND_OFFER_FIELDS = ("status", *OFFER_JSON_FIELDS, "price_age_days")
 """The fields of a size after those of its own JSON, in order."""
@@ -176,8 +176,24 @@ class _Page:
 
 
 def reads_columns(search: SizeSearch, snapshot: CatalogSnapshot) -> bool:
-    """Return whether a list is found on columns: if these are kept, and no index has the list in its order."""
-    return not search.names_a_day and not _has_index(search) and ColumnNeeds.of(search).are_kept(snapshot)
+    """Return whether a list is found on columns: if these are kept, and it is not found sooner by SQL.
+
+    That is a list in the order of an index, but not in a small catalog: all sizes of that are looked at sooner than a
+    new statement is compiled, and as soon as one is run.
+    """
+    if search.names_a_day or (_has_index(search) and not snapshot.small):
+        return False
+    return ColumnNeeds.of(search).are_kept(snapshot)
+
+
+def columns_to_load(search: SizeSearch, snapshot: CatalogSnapshot) -> ColumnNeeds | None:
+    """Return columns that should be loaded before a list of a small catalog is found; None if there are none.
+
+    They are loaded in some milliseconds, as long as a new statement takes. Raises BadQuery as `find_sizes` does.
+    """
+    if search.names_a_day or not snapshot.small or ColumnNeeds.of(search).are_kept(snapshot):
+        return None
+    return ColumnNeeds.of(normalize(search, snapshot)) if snapshot.columns.count_question() else None
 
 
 def _has_index(search: SizeSearch) -> bool:
@@ -186,7 +202,7 @@ def _has_index(search: SizeSearch) -> bool:
 
 
 def _count_or_want_columns(search: SizeSearch, part: _Part, snapshot: CatalogSnapshot, today: date) -> QueryPlan[None]:
-    """Count a list on columns before SQL finds its page; if they are not kept, have them loaded for the next list."""
+    """Count a list on columns before SQL finds its page; a large catalog that keeps none loads them for the next."""
     if search.names_a_day:
         return
     needs = ColumnNeeds.of(search)
@@ -195,17 +211,12 @@ def _count_or_want_columns(search: SizeSearch, part: _Part, snapshot: CatalogSna
             return
         listed = yield from _list_on_columns(search, needs, snapshot, today)
         snapshot.remember_total(part.identity, listed.total)
-    else:
-        snapshot.columns.want(needs, partial(_load_wanted, needs, snapshot), small_catalog=snapshot.small)
+    elif not snapshot.small:
+        snapshot.columns.want(needs, partial(load_columns, needs, snapshot))
 
 
-def _load_wanted(needs: ColumnNeeds, snapshot: CatalogSnapshot) -> QueryPlan[None]:
-    yield from _load_columns(needs, snapshot)
-    if snapshot.small:  # the offers of all regions take no longer than a few lists by SQL
-        yield from _load_columns(needs.everywhere(snapshot), snapshot)
-
-
-def _load_columns(needs: ColumnNeeds, snapshot: CatalogSnapshot) -> QueryPlan[Any]:
+def load_columns(needs: ColumnNeeds, snapshot: CatalogSnapshot) -> "QueryPlan[ListColumns]":
+    """Load the columns of a list, and what is needed to read them: in a thread, never in an event loop."""
     from app.catalog.queries.column_lists import load_list_columns  # noqa: PLC0415  # loads NumPy
 
     return load_list_columns(needs, snapshot)
@@ -216,7 +227,7 @@ def _list_on_columns(
 ) -> "QueryPlan[ColumnList]":
     from app.catalog.queries.column_lists import ColumnList  # noqa: PLC0415  # loads NumPy
 
-    return ColumnList(search, needs, (yield from _load_columns(needs, snapshot)), today)
+    return ColumnList(search, needs, (yield from load_columns(needs, snapshot)), today)
 
 
 def _find_on_columns(
@@ -249,7 +260,7 @@ def _read_chosen(
 ) -> QueryPlan[Rows | None]:
     """Read the rows of sizes and their offers, unless they are kept; None if the catalog has changed."""
     scope = (needs.os, needs.purchase, today)
-    rows: Mapping[Any, Row] = snapshot.kept_rows(scope)
+    rows = snapshot.rows.of(scope)
     missing = [one for one in chosen if one not in rows]
     if missing:
         values = {"chosen": chosen_parameter(missing), "today": today.isoformat()}
@@ -258,7 +269,7 @@ def _read_chosen(
             return None
         found = dict(zip(missing, read, strict=True))
         rows = {**rows, **found} if len(found) < len(chosen) else found
-        snapshot.keep_rows(scope, found)
+        snapshot.rows.add(scope, found)
     return [rows[one] for one in chosen]
 
 

@@ -25,10 +25,44 @@ T = TypeVar("T")
 
 _MAX_TOTALS = 10_000
 _MAX_LISTS, _MAX_LIST_LENGTH = 4, 2_000
-_MAX_ROWS = 4_000
-"""Rows of sizes take about 2.3 kB each."""
+MAX_ROW_BYTES = 10 * 2**20
+"""Kept rows of pages take at most so many: about 8,000 rows of 1,000 sizes."""
+_ROW_BYTES = 300
+"""What a kept row takes besides its JSON: the row, its key, and their places in mappings."""
 SMALL_CATALOG = 2_000
 """A catalog of up to so many sizes is scanned in a millisecond, which an event loop can spare."""
+
+
+class KeptRows:
+    """Rows of pages up to a bound of memory, by the key of a size and the region of its offer.
+
+    A row is the JSON of a size, which its rows share, its status, and the JSON of its offer, if any.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[Hashable, dict[tuple[str, str], Row]] = {}
+        self._sizes: dict[str, str] = {}
+        self.nbytes = 0
+
+    def of(self, scope: Hashable) -> Mapping[tuple[str, str], Row]:
+        """Return the rows of a scope that were read before."""
+        return self._rows.get(scope, {})
+
+    def add(self, scope: Hashable, rows: Mapping[tuple[str, str], Row]) -> None:
+        """Keep rows that are known to be of this revision; if they would be too many, those of before are dropped."""
+        if self.nbytes + sum(map(_row_bytes, rows.values())) > MAX_ROW_BYTES:
+            self._rows.clear()
+            self._sizes.clear()
+            self.nbytes = 0
+        kept = self._rows.setdefault(scope, {})
+        for key, row in rows.items():
+            size_json = self._sizes.setdefault(key[0], row[0])
+            self.nbytes += _row_bytes(row) - (len(row[0]) if size_json is not row[0] else 0)
+            kept[key] = (size_json, *row[1:])
+
+
+def _row_bytes(row: Row) -> int:
+    return _ROW_BYTES + len(row[0]) + len(row[2] or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +87,7 @@ class CatalogSnapshot:
     _kept: dict[Hashable, Any] = field(default_factory=dict)
     _loading: Lock = field(default_factory=Lock)
     _lists: OrderedDict[Hashable, list[Any]] = field(default_factory=OrderedDict)
-    _rows: dict[Hashable, dict[Any, Row]] = field(default_factory=dict)
+    rows: KeptRows = field(default_factory=KeptRows)
     columns: ColumnStore = field(init=False)
 
     def __post_init__(self) -> None:
@@ -93,16 +127,6 @@ class CatalogSnapshot:
             if (yield from current_revision()) == self.revision:
                 self._kept[key] = loaded
             return loaded
-
-    def kept_rows(self, scope: Hashable) -> Mapping[Any, Row]:
-        """Return the rows of this revision that were read before."""
-        return self._rows.get(scope, {})
-
-    def keep_rows(self, scope: Hashable, rows: Mapping[Any, Row]) -> None:
-        """Keep rows that are known to be of this revision; if they would be too many, those of before are dropped."""
-        if sum(map(len, self._rows.values())) + len(rows) > _MAX_ROWS:
-            self._rows.clear()
-        self._rows.setdefault(scope, {}).update(rows)
 
     def keep_list(
         self, query: BoundStatement, convert: Callable[[list[dict[str, Any]]], list[T]]
