@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from datetime import date, datetime
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -15,7 +15,7 @@ from sqlmodel import Session
 
 from app.catalog.queries.column_needs import ColumnNeeds
 from app.catalog.queries.freshness import Freshness, load_freshness
-from app.catalog.queries.ingests import load_last_ingests
+from app.catalog.queries.ingests import FeedRefresh, load_feed_refreshes, load_last_ingests
 from app.catalog.queries.params import SimilarSearch, SizeFilter, SizeSearch
 from app.catalog.queries.sizes import JsonPage, columns_to_load, find_sizes, load_columns, reads_columns
 from app.catalog.queries.snapshot import CatalogSnapshot
@@ -219,6 +219,10 @@ class QueryExecutor:
         if self._last_ingests is None or self._last_ingests[0] != number:
             self._last_ingests = number, await self._watcher.read(load_last_ingests)
         return self._last_ingests[1]
+
+    async def feed_refreshes(self) -> Sequence[FeedRefresh]:
+        """Return how each feed was refreshed last; read each time, since one that failed makes no revision."""
+        return await self._watcher.read(load_feed_refreshes)
 
     async def replication(self) -> Replication:
         """Return how far the database is behind the one that it follows, read each time in the watcher's thread."""

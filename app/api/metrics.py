@@ -15,6 +15,7 @@ from starlette.datastructures import State
 
 from app.api.executor import QueryExecutor
 from app.catalog.queries.freshness import Freshness
+from app.catalog.queries.ingests import FeedRefresh
 from app.db.executors import SessionThreads
 from app.db.replication import Replication
 from app.errors import NotReady
@@ -125,6 +126,7 @@ async def catalog_values(executor: QueryExecutor, stale_after_days: int) -> list
     try:
         revision, freshness = await executor.revision(), await executor.freshness()
         last_ingests = await executor.last_ingests()
+        feed_refreshes = await executor.feed_refreshes()
         replication = await executor.replication()
     except (NotReady, DBAPIError):
         return [(ready, 0)]
@@ -150,9 +152,27 @@ async def catalog_values(executor: QueryExecutor, stale_after_days: int) -> list
             )
             for source_id, moment in last_ingests.items()
         ),
+        *_refresh_values(feed_refreshes),
         *_age_values(freshness, stale_after_days),
         *_replication_values(replication),
     ]
+
+
+def _refresh_values(refreshes: Iterable[FeedRefresh]) -> Values:
+    for refresh in refreshes:
+        labels = (("feed", refresh.feed),)
+        yield (
+            Metric("vmsizes_refresh_timestamp_seconds", "When the last refresh of a feed ended.", labels),
+            refresh.ended_at.timestamp(),
+        )
+        yield (
+            Metric("vmsizes_refresh_success_timestamp_seconds", "When a refresh of a feed last ended well.", labels),
+            None if refresh.succeeded_at is None else refresh.succeeded_at.timestamp(),
+        )
+        yield (
+            Metric("vmsizes_refresh_failed", "Whether the last refresh of a feed failed, in part at least.", labels),
+            int(refresh.has_failed),
+        )
 
 
 def _age_values(freshness: Freshness, stale_after_days: int) -> Values:

@@ -3,7 +3,7 @@
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.catalog.readings import Progress, no_progress
+from app.catalog.store.feed_runs import save_feed_run
 from app.cli import context
 from app.cli.options import Command, Group, Wait
 from app.cli.outcomes import outcome_json, plural, print_reports, print_tables
 from app.cli.output import Json, get_console, print_json, print_note
 from app.cli.progress import progress
 from app.cli.schedule import parse_interval, repeat
-from app.db.writing import WriterBusy
+from app.db.writing import WriterBusy, write_session
 from app.errors import BadData, FetchError
 from app.ingest.registry import read_pages, relative_to
 from app.ingest.run import IngestOutcome, ingest
@@ -71,6 +72,24 @@ class FeedResult:
     outcome: IngestOutcome | None = None
     refused: dict[str, Sequence[str]] = field(default_factory=dict)
     hints: list[str] = field(default_factory=list)
+
+
+def _run_feed(feed: str, run: RunOptions, refresh: Callable[[], FeedResult]) -> FeedResult:
+    """Refresh a feed, and note in the database how that ended: one that failed leaves nothing else there."""
+    try:
+        result = refresh()
+    except (BadData, FetchError):
+        _note_run(feed, run, succeeded=False)
+        raise
+    _note_run(feed, run, succeeded=not result.refused)
+    return result
+
+
+def _note_run(feed: str, run: RunOptions, *, succeeded: bool) -> None:
+    if run.dry_run:
+        return
+    with suppress(WriterBusy), write_session(context.engine()) as session:
+        save_feed_run(session, feed, context.now(), succeeded=succeeded)
 
 
 # Prices
@@ -134,8 +153,8 @@ def azure_prices(
         concurrency=concurrency,
         accept=accept,
     )
-    result = _refresh_prices(feed, day.date() if day else context.today(), RunOptions(dry_run=dry_run, strict=strict))
-    _finish([result], as_json=as_json)
+    run, read_on = RunOptions(dry_run=dry_run, strict=strict), day.date() if day else context.today()
+    _finish([_run_feed("azure-prices", run, lambda: _refresh_prices(feed, read_on, run))], as_json=as_json)
 
 
 def _refresh_prices(feed: "PriceFeed", day: date, run: RunOptions) -> FeedResult:
@@ -220,7 +239,7 @@ def azure_skus(
     with context.session():
         pass  # says what to do where there is no catalog yet
     run = RunOptions(dry_run=dry_run, strict=strict)
-    _finish([_refresh_skus(file, url, run, accept=accept)], as_json=as_json)
+    _finish([_run_feed("azure-skus", run, lambda: _refresh_skus(file, url, run, accept=accept))], as_json=as_json)
 
 
 def _refresh_skus(file: Path | None, url: str, run: RunOptions, *, accept: bool) -> FeedResult:
@@ -285,7 +304,8 @@ def exchange_rates(
         raise typer.BadParameter("--file fetches nothing: it cannot be given with --url")
     with context.session():
         pass  # says what to do where there is no catalog yet
-    _finish([_refresh_rates(RunOptions(dry_run=dry_run, strict=strict), url, file)], as_json=as_json)
+    run = RunOptions(dry_run=dry_run, strict=strict)
+    _finish([_run_feed("exchange-rates", run, lambda: _refresh_rates(run, url, file))], as_json=as_json)
 
 
 def _refresh_rates(run: RunOptions, url: str = "", file: Path | None = None) -> FeedResult:
@@ -331,7 +351,8 @@ def azure_docs(
     folder = folder or context.settings().azure_docs
     if folder is None:
         raise typer.BadParameter("give the folder of a checkout, or set VMSIZES_AZURE_DOCS")
-    _finish([_refresh_docs(folder, RunOptions(dry_run=dry_run, strict=strict))], as_json=as_json)
+    run = RunOptions(dry_run=dry_run, strict=strict)
+    _finish([_run_feed("azure-docs", run, lambda: _refresh_docs(folder, run))], as_json=as_json)
 
 
 _PAGES_OF_SIZES = "articles/virtual-machines/sizes"
@@ -391,7 +412,7 @@ def _refresh_feeds(run: RunOptions, *, accept: bool) -> list[FeedResult]:
     results = []
     for feed, refresh in _feeds(run, accept=accept):
         try:
-            results.append(refresh())
+            results.append(_run_feed(feed, run, refresh))
         except (BadData, FetchError, WriterBusy) as error:
             results.append(FeedResult(feed=feed, headline=f"{feed}: failed", refused={feed: (str(error),)}))
     return results

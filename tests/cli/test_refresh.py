@@ -9,12 +9,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from app.main import create_asgi_app
+from app.settings import Settings
+from tests.api.test_metrics import samples_of
 from tests.cli.conftest import Run
 from tests.conftest import TODAY
 from tests.ingest.feeds.fake_api import FakeApi, serving
 from tests.ingest.feeds.meters import in_region
 from tests.ingest.feeds.skus import entry as sku_entry
-from tests.servers import server
+from tests.servers import open_client, server
 
 pytestmark = (
     pytest.mark.one_database
@@ -157,6 +160,34 @@ def test_without_a_feed_all_that_are_set_up_are_refreshed_and_one_that_fails_sto
     assert api.requests <= 4
 
 
+def test_a_refresh_that_fails_is_in_the_metrics_until_one_succeeds(run: Run, catalog: str) -> None:
+    def states() -> dict[str, tuple[float, bool]]:
+        refreshes = client.get("/readyz").json()["refreshes"]
+        names = ("vmsizes_refresh_failed", "vmsizes_refresh_success_timestamp_seconds")
+        failed, succeeded = (samples_of(client, name) for name in names)
+        assert samples_of(client, "vmsizes_refresh_timestamp_seconds").keys() == failed.keys()
+        assert {feed: float(one["failed"]) for feed, one in refreshes.items()} == {
+            key[0]: failed[key] for key in failed
+        }
+        assert {feed for feed, one in refreshes.items() if one["succeeded_at"]} == {feed for (feed,) in succeeded}
+        return {feed: (failed[feed,], (feed,) in succeeded) for (feed,) in failed}
+
+    service = create_asgi_app(Settings(_env_file=None, database_url=catalog))
+    with server(service) as url, open_client(url) as client:
+        assert states() == {}
+        run(catalog, "refresh", "exchange-rates", "--file", "no-such.zip", "--dry-run")
+        assert states() == {}
+        run(catalog, "refresh", "exchange-rates", "--file", "no-such.zip")
+        with serving(eastus(fault=lambda *_: (404, {}))) as broken:
+            run(catalog, "refresh", "azure-prices", "--url", broken.url, "--region", "eastus")
+        assert states() == {"azure-prices": (1, False), "exchange-rates": (1, False)}
+        with serving(eastus()) as api:
+            run(catalog, "refresh", "azure-prices", "--url", api.url, "--region", "eastus")
+        assert states() == {"azure-prices": (0, True), "exchange-rates": (1, False)}
+        run(catalog, "refresh", "azure-prices", "--file", "no-such-folder")
+        assert states() == {"azure-prices": (1, True), "exchange-rates": (1, False)}
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -175,9 +206,9 @@ def test_without_a_feed_all_that_are_set_up_are_refreshed_and_one_that_fails_sto
     ],
 )
 def test_what_cannot_be_done_is_refused(
-    run: Run, seeded_url: str, arguments: tuple[str, ...], code: int, message: str
+    run: Run, catalog: str, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
-    done = run(seeded_url, "refresh", *arguments)
+    done = run(catalog, "refresh", *arguments)
     assert done.returncode == code, done.stderr
     assert message in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr

@@ -111,7 +111,8 @@ def state_of(url: str) -> State:
     engine = make_engine(url, pooled=False)
     try:
         with engine.connect() as connection:
-            names = sorted(inspect(connection).get_table_names())
+            # How a refresh ended is noted behind it: one that was killed has not ended.
+            names = sorted({*inspect(connection).get_table_names()} - {"feed_run"})
             counts = tuple(
                 (name, connection.execute(select(func.count()).select_from(table(name))).scalar_one()) for name in names
             )

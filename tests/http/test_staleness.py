@@ -65,6 +65,7 @@ def test_old_prices_leave_the_service_ready_and_are_told_until_a_refresh(engine:
             "prices_age_days": 8,
             "newest_exchange_rates_as_of": str(YESTERDAY),
             "exchange_rates_age_days": 1,
+            "refreshes": {},
             "database_is_replica": False,
             "database_is_receiving": None,
             "database_replay_age_seconds": None,

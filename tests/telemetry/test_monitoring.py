@@ -14,7 +14,12 @@ import httpx
 import pytest
 import yaml
 
+from app.catalog.store.feed_runs import save_feed_run
+from app.db.engines import make_engine
+from app.db.writing import write_session
 from app.settings import PROJECT
+from tests.databases import Databases
+from tests.factories import NOW
 from tests.processes import free_port, run_service
 from tests.servers import open_client
 from tests.waiting import LONGEST_SECONDS, wait_until
@@ -73,10 +78,15 @@ def test_promtool_accepts_the_files_and_the_unit_tests_of_the_alerts_pass(comman
 @needs_prometheus
 @pytest.mark.one_database
 def test_every_expression_gives_a_result_in_a_prometheus_that_scrapes_two_workers(
-    seeded_url: str, tmp_path: Path
+    databases: Databases, seeded_template_url: str, tmp_path: Path
 ) -> None:
+    refreshed_url = databases.copy(seeded_template_url)
+    engine = make_engine(refreshed_url, pooled=False)
+    with write_session(engine) as session:
+        save_feed_run(session, "azure-prices", NOW, succeeded=True)
+    engine.dispose()
     with (
-        run_service(seeded_url, tmp_path / "service.log", VMSIZES_WORKERS="2") as service,
+        run_service(refreshed_url, tmp_path / "service.log", VMSIZES_WORKERS="2") as service,
         prometheus_scraping(service.port, tmp_path) as prometheus,
         open_client(service.url) as client,
     ):
@@ -95,6 +105,7 @@ def test_every_expression_gives_a_result_in_a_prometheus_that_scrapes_two_worker
         wait_until(all_have_results, "\n".join(missing))
         rules = prometheus.get("/api/v1/rules").json()["data"]["groups"][0]["rules"]
         assert {rule["name"]: rule["health"] for rule in rules} == dict.fromkeys(alerts(), "ok")
+    databases.drop(refreshed_url)
 
 
 def with_values(expression: str) -> str:

@@ -53,7 +53,7 @@ async def readyz(executor: Executor, stale_after_days: StaleAfterDays) -> dict[s
     A stale catalog is ready: old prices are better than none.
     """
     revision, freshness = await executor.revision(), await executor.freshness()
-    replication = await executor.replication()
+    refreshes, replication = await executor.feed_refreshes(), await executor.replication()
     return {
         "status": "ready",
         "revision": revision["number"],
@@ -64,6 +64,10 @@ async def readyz(executor: Executor, stale_after_days: StaleAfterDays) -> dict[s
         "prices_age_days": freshness.prices_age_days,
         "newest_exchange_rates_as_of": freshness.newest_exchange_rates_as_of,
         "exchange_rates_age_days": freshness.exchange_rates_age_days,
+        "refreshes": {
+            one.feed: {"ended_at": one.ended_at, "succeeded_at": one.succeeded_at, "failed": one.has_failed}
+            for one in refreshes
+        },
         "database_is_replica": replication.is_replica,
         "database_is_receiving": replication.is_receiving,
         "database_replay_age_seconds": replication.replay_age_seconds,

@@ -12,7 +12,7 @@ from app.catalog.models.prices import (
     PriceTotal,
     PriceTracking,
 )
-from app.catalog.models.revisions import Change, IngestedFile, Revision, TableSum
+from app.catalog.models.revisions import Change, FeedRun, IngestedFile, Revision, TableSum
 from app.catalog.models.sizes import Availability, Correction, Fact, Gpu, Region, Series, Size, SizeAlias, Source
 from app.catalog.models.webhooks import Webhook, WebhookMessage
 
@@ -27,6 +27,7 @@ __all__ = [
     "DiskPrice",
     "ExchangeRate",
     "Fact",
+    "FeedRun",
     "Gpu",
     "IngestedFile",
     "LanguageModel",

@@ -1,4 +1,4 @@
-"""The tables of what was ingested when: files, revisions, their changes, and the sums of their digest."""
+"""The tables of what was ingested when: files, feeds, revisions, their changes, and the sums of their digest."""
 
 from datetime import date, datetime
 
@@ -18,6 +18,18 @@ class IngestedFile(SQLModel, table=True):
     keys: list[list[str]] = Field(
         sa_column=Column(JSON, nullable=False),
         description="source and key of each row; empty for prices and facts, which know their file",
+    )
+
+
+class FeedRun(SQLModel, table=True):
+    """The last refresh of a feed, also one that failed and so has no revision; no content of the catalog."""
+
+    __tablename__ = "feed_run"
+
+    feed: str = Field(sa_type=BYTEWISE, primary_key=True, description="azure-prices, exchange-rates …")
+    ended_at: datetime = Field(sa_type=UtcDateTime)
+    succeeded_at: datetime | None = Field(
+        sa_type=UtcDateTime, default=None, description="when one last ended with nothing refused; null for never"
     )
 
 
