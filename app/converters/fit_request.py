@@ -96,12 +96,12 @@ def plan_fit(
     search = to_search(body, today)
     try:
         if isinstance(search, PlacementSearch):
-            shown = None
-            if on_columns and most_of_reason is None:
-                shown = Shown(
-                    options=body.limit, rejections=MAX_REJECTED if "rejected" in body.include else NEAREST_MISSES
-                )
-            placements = yield from plan_placement(search, snapshot, today, shown=shown)
+            shown = Shown(
+                options=body.limit,
+                rejections=MAX_REJECTED if "rejected" in body.include else NEAREST_MISSES,
+                most_of_reason=most_of_reason,
+            )
+            placements = yield from plan_placement(search, snapshot, today, shown=shown if on_columns else None)
             return to_placement_answer_out(
                 placements, limit=body.limit, include=body.include, most_of_reason=most_of_reason
             )
@@ -112,6 +112,7 @@ def plan_fit(
             purchases=body.pricing.purchases,
             verified_only=body.constraints.verified_only,
             rejected="rejected" in body.include,
+            most_of_reason=most_of_reason,
             on_columns=on_columns,
         )
     except (BadQuery, BadWorkload) as error:

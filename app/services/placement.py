@@ -65,10 +65,11 @@ class PlacementResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """How many options and rejected sizes an answer shows."""
+    """How many options and rejected sizes an answer shows, and how many of the latter of each reason."""
 
     options: int
     rejections: int = NEAREST_MISSES
+    most_of_reason: int | None = None
 
 
 def plan_placement(
@@ -127,7 +128,8 @@ def _rank_on_columns(
     ranked = yield from rank_on_columns(scope, prepared, search.sort, known, today)
     if ranked is None:
         return None
-    options, rejections = ranked.options[: shown.options], ranked.rejections[: shown.rejections]
+    options = ranked.options[: shown.options]
+    rejections = ranked.rejections.nearest(shown.rejections, most_of_reason=shown.most_of_reason)
     keys = [ranked.keys[position] for position in (*options, *rejections)]
     sizes: Sizes = []
     if keys:

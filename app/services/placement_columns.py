@@ -36,7 +36,7 @@ from app.fit.placement.request import Pricing
 from app.fit.verdict import Failure, check_eligibility, compute_cost, miss_distance
 from app.fit.vm import Vm
 from app.services.machines import to_machine
-from app.services.resource_columns import Order, selected
+from app.services.resource_columns import Order, RejectionOrder, selected
 
 Codes = NDArray[np.int64]
 
@@ -54,7 +54,7 @@ class PlacementColumns:
 
     keys: Sequence[str]
     options: Order
-    rejections: Order
+    rejections: RejectionOrder
     summary: dict[str, int]
     pareto_optimal: Numbers
 
@@ -146,6 +146,11 @@ class _Verdicts:
     def figures(self, find: Callable[[_Verdict], Any], dtype: type) -> NDArray[Any]:
         """Return a figure of each size by that of its verdict."""
         return np.array([find(one) for one in self.different], dtype=dtype)[self.codes]
+
+    def reasons(self) -> Codes:
+        """Return a code of the reason of each size that does not fit."""
+        reasons: dict[str, int] = {}
+        return self.figures(lambda one: reasons.setdefault(one.code, len(reasons)), np.int64)
 
     def _enough_memory(self, of_machine: Codes) -> Numbers:
         """Return for each size how much memory is enough, bytes."""
@@ -252,7 +257,11 @@ class _Ranked:
         return PlacementColumns(
             keys=self._keys,
             options=Order(self._at[fit], order),
-            rejections=Order(self._at[rejected], [*self._distances(rejected), self._name_places[rejected]]),
+            rejections=RejectionOrder(
+                self._at[rejected],
+                [*self._distances(rejected), self._name_places[rejected]],
+                self._verdicts.reasons()[rejected],
+            ),
             summary=self._summary(rejected),
             pareto_optimal=optimal,
         )

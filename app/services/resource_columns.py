@@ -46,7 +46,7 @@ from app.fit.resources import (
     nodes_wanted,
     requested_quantities,
 )
-from app.fit.verdict import Failure, check_budget, check_eligibility
+from app.fit.verdict import NEAREST_MISSES, Failure, check_budget, check_eligibility
 from app.fit.vm import Vm
 
 Codes = NDArray[np.int64]
@@ -86,6 +86,27 @@ class Order(Sequence[int]):
         return positions
 
 
+class RejectionOrder(Order):
+    """The positions of sizes that do not fit, nearest miss first, and a code of the largest shortfall of each."""
+
+    def __init__(self, at: Positions, keys: Sequence[NDArray[Any]], reasons: Codes) -> None:
+        super().__init__(at, keys)
+        self._reasons = reasons
+
+    def nearest(self, most: int, *, most_of_reason: int | None = None) -> list[int]:
+        """Return the nearest misses, in order.
+
+        With `most_of_reason` they are only so many of each reason, and the NEAREST_MISSES of all.
+        """
+        if most_of_reason is None:
+            return self[:most]
+        of_each = (np.flatnonzero(self._reasons == reason) for reason in np.unique(self._reasons).tolist())
+        found = [first_in_order(self._keys, those, most_of_reason) for those in of_each]
+        found.append(first_in_order(self._keys, np.arange(len(self)), NEAREST_MISSES))
+        positions: list[int] = self._at[first_in_order(self._keys, np.unique(np.concatenate(found)), most)].tolist()
+        return positions
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnRanking:
     """The positions of the sizes that fit, best first, and of those that do not, nearest miss first.
@@ -95,7 +116,7 @@ class ColumnRanking:
 
     keys: Sequence[str]
     options: Order
-    rejections: Order
+    rejections: RejectionOrder
     summary: dict[str, int]
 
 
@@ -311,7 +332,10 @@ class _Ranked:
         counted = np.bincount(reason, minlength=len(self._reasons)).tolist()
         summary = {code: number for code, number in zip(self._reasons, counted, strict=False) if number}
         keys: list[NDArray[Any]] = [most, count, total, self._name_places[rejected]]
-        return {"rejections": Order(self._at[rejected], keys), "summary": dict(sorted(summary.items()))}
+        return {
+            "rejections": RejectionOrder(self._at[rejected], keys, reason),
+            "summary": dict(sorted(summary.items())),
+        }
 
 
 def _trait(sizes: SizeColumns, name: str) -> tuple[Sequence[Any], Codes]:

@@ -58,13 +58,15 @@ def plan_resource_fit(
     purchases: Collection[str] | None = None,
     verified_only: bool = False,
     rejected: bool = False,
+    most_of_reason: int | None = None,
     on_columns: bool = False,
 ) -> QueryPlan[ResourceFit]:
     """Evaluate and rank the selected sizes.
 
     `purchases` are the purchase models to price: by default on demand, spot and that of the search. With `rejected` the
     result has all rejected sizes. `on_columns` is for a process that answers many searches of one revision: it ranks
-    on columns that are kept, and reads only the sizes that are shown, of the rejected ones at most MAX_REJECTED.
+    on columns that are kept, and reads only the sizes that are shown: of the rejected ones at most MAX_REJECTED, and
+    `most_of_reason` of each reason.
     """
     check_days(search, today)
     search = normalize(search, known)
@@ -78,7 +80,7 @@ def plan_resource_fit(
         exchange_rate=rate,
     )
     if on_columns and not search.names_a_day:
-        found = yield from _fit_on_columns(question, known, today, rejected=rejected)
+        found = yield from _fit_on_columns(question, known, today, rejected=rejected, most_of_reason=most_of_reason)
         if found is not None:
             return found
     return (yield from _fit_rows(question, known, today, rejected=rejected))
@@ -116,7 +118,7 @@ def _fit_rows(question: _Question, known: CatalogSnapshot, today: date, *, rejec
 
 
 def _fit_on_columns(
-    question: _Question, known: CatalogSnapshot, today: date, *, rejected: bool
+    question: _Question, known: CatalogSnapshot, today: date, *, rejected: bool, most_of_reason: int | None
 ) -> QueryPlan[ResourceFit | None]:
     """Rank on columns, and read and evaluate only the sizes that are shown; None where the catalog has changed since.
 
@@ -127,7 +129,9 @@ def _fit_on_columns(
     search, needs = question.search, question.needs
     ranking = yield from rank_on_columns(search, needs, known, today)
     page = yield from paginate(ranking.options, search, question.request_key, known)
-    misses = ranking.rejections[: MAX_REJECTED if rejected else NEAREST_MISSES]
+    misses = ranking.rejections.nearest(
+        MAX_REJECTED if rejected else NEAREST_MISSES, most_of_reason=most_of_reason if rejected else None
+    )
     shown = [ranking.keys[position] for position in (*page.items, *misses)]
     verdicts: list[Option | Rejection] = []
     if shown:

@@ -87,11 +87,14 @@ def large_snapshot(session: Session) -> CatalogSnapshot:
 
 def check(session: Session, number: int) -> bool:
     """Compare the answers to a random body; return whether it has one."""
-    body, known = random_fit(number), large_snapshot(session)
+    body, known, most_of_reason = random_fit(number), large_snapshot(session), None
+    if number % 3 == 0:  # as the page asks
+        body, most_of_reason = body.model_copy(update={"include": ("rejected",)}), 1 + number % 4
     answers: list[str] = []
     for on_columns in (False, True):
+        plan = plan_fit(body, known, TODAY, most_of_reason=most_of_reason, on_columns=on_columns)
         try:
-            answers.append(run_plan(session, plan_fit(body, known, TODAY, on_columns=on_columns)).model_dump_json())
+            answers.append(run_plan(session, plan).model_dump_json())
         except (BadQuery, BadWorkload) as refused:
             answers.append(repr(refused))
     assert answers[0] == answers[1]
@@ -103,6 +106,25 @@ def test_an_answer_on_columns_is_the_one_of_each_size(seeded_engine: Engine, fir
     with Session(seeded_engine) as session:
         answered = [check(session, number) for number in range(first, first + 10)]
     assert sum(answered) > 5
+
+
+@pytest.mark.parametrize("most_of_reason", [None, 1, 3])
+def test_needs_of_resources_have_the_same_answer_on_columns(seeded_engine: Engine, most_of_reason: int | None) -> None:
+    needs = {"min_vcpus": 60, "min_memory": 900, "infiniband": True, "min_gpu_mem": 80}
+    asked = {"resources": needs, "constraints": {"budget_usd_per_month": 3000}, "include": ["rejected"]}
+    with Session(seeded_engine) as session:
+        known = large_snapshot(session)
+        one, other = (
+            run_plan(
+                session,
+                plan_fit(
+                    FitIn.model_validate(asked), known, TODAY, most_of_reason=most_of_reason, on_columns=on_columns
+                ),
+            )
+            for on_columns in (True, False)
+        )
+    assert one == other
+    assert len(one.rejection_summary) > 2
 
 
 def test_a_catalog_that_changes_meanwhile_is_read_as_a_whole(seeded_engine: Engine) -> None:
