@@ -1,10 +1,13 @@
 """Every example of the documentation is done as a reader does it, and prints what the page says."""
 
+import io
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import httpx
@@ -30,17 +33,14 @@ PROGRESS_LINE = re.compile(
     re.MULTILINE,
 )
 """What `vmsizes ingest` prints of its progress after some seconds; `revision 1 (new)` is none of it."""
-PROGRAMS = {
-    "python": sys.executable,
-    "jq": shutil.which("jq") or "",
-}
+JQ = shutil.which("jq") or ""
 
 
 @pytest.mark.parametrize("page", PAGES_WITH_EXAMPLES, ids=lambda page: page.stem)
 def test_the_examples_of_a_page_give_their_output(
     page: Path, seeded_url: str, client: httpx.Client, tmp_path: Path
 ) -> None:
-    if "| jq " in read(page) and not PROGRAMS["jq"]:
+    if "| jq " in read(page) and not JQ:
         pytest.skip("the examples of this page pipe into jq, which is not installed")
     (tmp_path / "seeds").symlink_to(PROJECT / "seeds")
     for step in examples(read(page)):
@@ -78,17 +78,28 @@ def request(arguments: list[str], client: httpx.Client) -> str:
 
 
 def run(words: list[str], folder: Path, url: str, stdin: str = "") -> str:
-    """Run vmsizes or one of PROGRAMS; returns its output, without lines of progress: only a busy machine has them."""
+    """Run vmsizes, a Python script or jq; returns its output, without lines of progress: a busy machine has them."""
     program, *arguments = words
     if program == "vmsizes":
         shown = run_command(url, *arguments, folder=folder, merged=True).stdout
         return PROGRESS_LINE.sub("", shown) if arguments[0] in ("ingest", "forget") else shown
-    assert program in PROGRAMS, f"an example can run curl, vmsizes, {', '.join(PROGRAMS)}, not {program}"
+    if program == "python":
+        return run_script(arguments, folder)
+    assert program == "jq", f"an example can run curl, vmsizes, python and jq, not {program}"
     done = subprocess.run(
-        [PROGRAMS[program], *arguments], cwd=folder, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        encoding="utf-8", check=False,
-    )  # fmt: skip
+        [JQ, *arguments], input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", check=False
+    )
     return done.stdout
+
+
+def run_script(arguments: list[str], folder: Path) -> str:
+    """Run a Python script in this process, which has imported what takes longer than the script does."""
+    output = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(output), redirect_stderr(output):
+        patch.chdir(folder)
+        patch.setattr(sys, "argv", arguments)
+        runpy.run_path(arguments[0], run_name="__main__")
+    return output.getvalue()
 
 
 def check(step: Example, page: Path, output: str) -> None:
