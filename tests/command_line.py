@@ -1,5 +1,6 @@
 """The command line `vmsizes`, run in this process: to start the program takes longer than what most commands do."""
 
+import gc
 import io
 import sys
 from collections.abc import Callable
@@ -34,6 +35,7 @@ def run_command(
             patch.setattr(context, "today", today)
         if folder is not None:
             patch.chdir(folder)
+        patch.setattr(gc, "freeze", lambda: None)  # done once a command, garbage of a thousand commands would be kept
         context.settings.cache_clear()
         context.engine.cache_clear()
         with (

@@ -232,6 +232,7 @@ def service(engine: Engine, database_url: str) -> Iterator[CacheMiddleware]:
 
 
 def pytest_collection_finish() -> None:
-    """Leave what is loaded by now to no later garbage collection: each full one would read all of it."""
+    """Leave what is loaded by now to no later garbage collection, as the program does, and let few be done."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000)

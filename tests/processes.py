@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import psutil
 
+from tests.servers import get
 from tests.waiting import LONGEST_SECONDS
 
 START_TIMEOUT = 120.0  # seconds
@@ -96,7 +97,7 @@ def _wait_until_ready(running: ServiceProcess, log: Path) -> None:
     deadline = time.monotonic() + START_TIMEOUT
     while True:
         try:
-            httpx.get(f"{running.url}/healthz", trust_env=False)
+            get(f"{running.url}/healthz")
         except httpx.TransportError:
             if running.process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"the service did not start:\n{log.read_text()}") from None

@@ -1,6 +1,7 @@
 """Runs a real HTTP server on a free loopback port, in a thread of the test process, and opens clients of it."""
 
 import socket
+import ssl
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,9 @@ import uvicorn
 from tests.waiting import LONGEST_SECONDS
 
 CLIENT_TIMEOUT = 120.0  # seconds: httpx's 5 are too few on a machine that does much else
+
+TLS = ssl.create_default_context()
+"""Shared by all clients: to read the certificates of the machine takes longer than most requests."""
 
 
 @contextmanager
@@ -38,9 +42,9 @@ def server(app: Any, **options: Any) -> Iterator[str]:
 
 def open_client(url: str, **options: Any) -> httpx.Client:
     """Return an HTTP client of the service at a URL; `options` are those of httpx."""
-    return httpx.Client(base_url=url, trust_env=False, timeout=CLIENT_TIMEOUT, **options)
+    return httpx.Client(base_url=url, trust_env=False, timeout=CLIENT_TIMEOUT, verify=TLS, **options)
 
 
 def get(url: str) -> httpx.Response:
     """Send one request on a connection of its own."""
-    return httpx.get(url, trust_env=False, timeout=CLIENT_TIMEOUT)
+    return httpx.get(url, trust_env=False, timeout=CLIENT_TIMEOUT, verify=TLS)
