@@ -188,6 +188,28 @@ def few_prices_template_url(databases: Databases, template_url: str, few_price_s
     return url
 
 
+@pytest.fixture(scope="session")
+def few_sizes_template_url(databases: Databases, template_url: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A database with the sizes of documents and few prices, to be copied: what writes to it takes a fraction."""
+    folder = tmp_path_factory.mktemp("few")
+    for path in (PROJECT / "seeds").iterdir():
+        if path.name not in ("availability", "prices", "sizes"):
+            (folder / path.name).symlink_to(path)
+    url = databases.copy(template_url)
+    engine = make_engine(url)
+    ingest(engine, relative_to(folder, read_seeds(folder)), now=NOW)
+    engine.dispose()
+    return url
+
+
+@pytest.fixture
+def few_sizes_url(databases: Databases, few_sizes_template_url: str) -> Iterator[str]:
+    """A new database with the sizes of documents and few prices, to write to."""
+    url = databases.copy(few_sizes_template_url)
+    yield url
+    databases.drop(url)
+
+
 @pytest.fixture
 def few_prices_url(databases: Databases, few_prices_template_url: str) -> Iterator[str]:
     """A new database with all sizes and few prices, to write to."""

@@ -441,44 +441,44 @@ PRICES = "size,region,os,purchase,usd_per_hour,valid_from,approximate_date,sourc
 LISTED = "id,title,publisher,kind,url,published_on\nmy-list,My list,Me,third_party,https://example.org,2026-08-15\n"
 
 
-def test_a_slip_in_a_price_list_is_refused_tried_and_taken_back(run: Run, few_prices_url: str, tmp_path: Path) -> None:
+def test_a_slip_in_a_price_list_is_refused_tried_and_taken_back(run: Run, few_sizes_url: str, tmp_path: Path) -> None:
     (tmp_path / "sources.csv").write_text(LISTED)
     path, row = tmp_path / "prices.csv", "{},mexicocentral,linux,on_demand,0.5,2026-08-15,false,my-list\n"
     path.write_text(PRICES.format(row.format("Standard_ND40rs_v22")))
-    refused = run(few_prices_url, "ingest", "prices", str(path))
+    refused = run(few_sizes_url, "ingest", "prices", str(path))
     assert refused.returncode == 3
     message = "'Standard_ND40rs_v22': there is no such size; did you mean Standard_ND40rs_v2? With --new-sizes"
     assert f"{path}:2: column 'size': {message}" in refused.stderr
     path.write_text(PRICES.format(row.format("Standard_ND40rs_v2") + row.format("Standard_NEW1_v1")))
-    tried = run(few_prices_url, "ingest", "prices", str(path), "--new-sizes", "--dry-run", "--json")
+    tried = run(few_sizes_url, "ingest", "prices", str(path), "--new-sizes", "--dry-run", "--json")
     assert "Nothing was written." in tried.stderr
-    done = run(few_prices_url, "ingest", "prices", str(path), "--new-sizes", "--json")
+    done = run(few_sizes_url, "ingest", "prices", str(path), "--new-sizes", "--json")
     assert json.loads(tried.stdout) | {"written": True} == json.loads(done.stdout)
-    mine = {row["id"]: row for row in json.loads(run(few_prices_url, "sources", "--json").stdout)}["my-list"]
+    mine = {row["id"]: row for row in json.loads(run(few_sizes_url, "sources", "--json").stdout)}["my-list"]
     assert (mine["kind"], mine["facts"], mine["prices"], mine["published_on"]) == ("third_party", 0, 2, "2026-08-15")
-    unknown = run(few_prices_url, "forget", "my-lost")
+    unknown = run(few_sizes_url, "forget", "my-lost")
     assert (unknown.returncode, "Did you mean my-list" in unknown.stderr) == (1, True)
-    assert "2 removed" in run(few_prices_url, "forget", "my-list", "--dry-run").stdout
-    gone = json.loads(run(few_prices_url, "forget", "my-list", "--json").stdout)
+    assert "2 removed" in run(few_sizes_url, "forget", "my-list", "--dry-run").stdout
+    gone = json.loads(run(few_sizes_url, "forget", "my-list", "--json").stdout)
     assert (gone["tables"]["price"]["removed"], gone["tables"]["size"]["removed"]) == (2, 1)
-    revisions = json.loads(run(few_prices_url, "revisions", "--json").stdout)
+    revisions = json.loads(run(few_sizes_url, "revisions", "--json").stdout)
     assert [row["number"] for row in revisions] == [3, 2, 1]
     assert revisions[0]["source_ids"] == ["my-list"]
     assert revisions[0]["digest"] == revisions[2]["digest"]
-    assert "my-list" in run(few_prices_url, "revisions").stdout
-    assert "my-list" not in run(few_prices_url, "sources").stdout
+    assert "my-list" in run(few_sizes_url, "revisions").stdout
+    assert "my-list" not in run(few_sizes_url, "sources").stdout
 
 
 @pytest.mark.one_database
 @pytest.mark.parametrize("kind", ["seeds", "gpus", "regions"])
 def test_every_kind_of_file_can_be_tried_without_writing(
-    run: Run, few_prices_url: str, few_price_seeds: Path, kind: str
+    run: Run, few_sizes_url: str, few_price_seeds: Path, kind: str
 ) -> None:
     place = str(few_price_seeds if kind == "seeds" else few_price_seeds / f"{kind}.csv")
-    before = run(few_prices_url, "revisions", "--json").stdout
-    done = run(few_prices_url, "ingest", kind, place, "--dry-run")
+    before = run(few_sizes_url, "revisions", "--json").stdout
+    done = run(few_sizes_url, "ingest", kind, place, "--dry-run")
     assert (done.returncode, "not written), digest" in done.stdout) == (0, True)
-    assert run(few_prices_url, "revisions", "--json").stdout == before
+    assert run(few_sizes_url, "revisions", "--json").stdout == before
 
 
 @pytest.mark.one_database

@@ -36,11 +36,11 @@ def test_a_receipt_is_computed_again_from_the_catalog(
 
 
 @pytest.fixture
-def receipt(run: Run, few_prices_url: str, tmp_path: Path) -> Path:
+def receipt(run: Run, few_sizes_url: str, tmp_path: Path) -> Path:
     """A receipt of sizes in a catalog of one's own."""
     file = tmp_path / "receipt.json"
     command = ("search", "H100", "--region", "eastus", "--receipt", str(file))
-    assert run(few_prices_url, *command).returncode == 0
+    assert run(few_sizes_url, *command).returncode == 0
     return file
 
 
@@ -65,39 +65,39 @@ def altered(file: Path, **changes: Any) -> Path:
     ],
     ids="-".join,
 )
-def test_an_altered_receipt_is_caught(run: Run, few_prices_url: str, receipt: Path, changes: dict[str, Any]) -> None:
-    checked = run(few_prices_url, "verify", str(altered(receipt, **changes)))
+def test_an_altered_receipt_is_caught(run: Run, few_sizes_url: str, receipt: Path, changes: dict[str, Any]) -> None:
+    checked = run(few_sizes_url, "verify", str(altered(receipt, **changes)))
     assert checked.returncode == 1, checked.stdout
 
 
-def test_an_altered_price_is_shown_with_the_one_in_the_catalog(run: Run, few_prices_url: str, receipt: Path) -> None:
+def test_an_altered_price_is_shown_with_the_one_in_the_catalog(run: Run, few_sizes_url: str, receipt: Path) -> None:
     data = json.loads(receipt.read_text())
     true = data["rests_on"]["prices"][0]["usd_per_hour"]
     data["rests_on"]["prices"][0]["usd_per_hour"] = 0.01
     receipt.write_text(json.dumps(data))
-    checked = run(few_prices_url, "verify", str(receipt))
+    checked = run(few_sizes_url, "verify", str(receipt))
     assert checked.returncode == 1
     assert '"usd_per_hour":0.01' in checked.stdout
     assert f'"usd_per_hour":{true}' in checked.stdout
 
 
-def test_a_catalog_with_another_price_is_not_equal(run: Run, few_prices_url: str, receipt: Path) -> None:
+def test_a_catalog_with_another_price_is_not_equal(run: Run, few_sizes_url: str, receipt: Path) -> None:
     size = json.loads(receipt.read_text())["rests_on"]["prices"][0]["size"]
-    engine = make_engine(few_prices_url)
+    engine = make_engine(few_sizes_url)
     with engine.begin() as connection:
         changed = text("update price set nano_usd_per_hour = nano_usd_per_hour + 1000000 where size_key = :key")
         connection.execute(changed, {"key": size.lower().removeprefix("standard_")})
     engine.dispose()
-    checked = run(few_prices_url, "verify", str(receipt))
+    checked = run(few_sizes_url, "verify", str(receipt))
     assert checked.returncode == 1
     assert "digest: the receipt is of a catalog" in checked.stdout
     assert "rests_on.prices: now" in checked.stdout
 
 
 @pytest.mark.one_database  # the test before reads the catalog on each kind
-def test_another_database_can_be_named(run: Run, seeded_url: str, few_prices_url: str, receipt: Path) -> None:
-    assert run(seeded_url, "verify", str(receipt), "--database", few_prices_url).returncode == 0
-    assert run(few_prices_url, "verify", str(receipt), "--database", seeded_url).returncode == 1
+def test_another_database_can_be_named(run: Run, seeded_url: str, few_sizes_url: str, receipt: Path) -> None:
+    assert run(seeded_url, "verify", str(receipt), "--database", few_sizes_url).returncode == 0
+    assert run(few_sizes_url, "verify", str(receipt), "--database", seeded_url).returncode == 1
 
 
 def test_a_file_that_is_no_receipt_is_bad_data(run: Run, seeded_url: str, tmp_path: Path) -> None:

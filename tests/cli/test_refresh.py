@@ -40,9 +40,9 @@ SPECS = """
 
 
 @pytest.fixture
-def catalog(few_prices_url: str) -> str:
-    """A catalog of all sizes to write to."""
-    return few_prices_url
+def catalog(few_sizes_url: str) -> str:
+    """A catalog to write to."""
+    return few_sizes_url
 
 
 @pytest.fixture(autouse=True)

@@ -142,12 +142,12 @@ def test_bad_data_names_file_line_and_column(
     assert refused.value.file.endswith("vms.csv")
 
 
-def test_list_prices_stand_beside_what_is_paid(run: Run, few_prices_url: str, tmp_path: Path) -> None:
+def test_list_prices_stand_beside_what_is_paid(run: Run, few_sizes_url: str, tmp_path: Path) -> None:
     rules, vms = tmp_path / "contoso.csv", tmp_path / "vms.csv"
     rules.write_text("name,region,discount_percent\nEA discount,eastus,12\n", encoding="utf-8")
     vms.write_text("size,region\nnc6s_v3,eastus\nnc6s_v3,westus2\n", encoding="utf-8")
-    assert run(few_prices_url, "ingest", "adjustments", str(rules)).returncode == 0
-    here, there = csv.DictReader(io.StringIO(run(few_prices_url, "retirements", str(vms), "--csv").stdout))
+    assert run(few_sizes_url, "ingest", "adjustments", str(rules)).returncode == 0
+    here, there = csv.DictReader(io.StringIO(run(few_sizes_url, "retirements", str(vms), "--csv").stdout))
     assert (here["adjustments"], here["successor_adjustments"]) == ("EA discount", "EA discount")
     for prefix in ("", "successor_"):
         listed, paid = (Decimal(here[f"{prefix}{name}usd_per_hour"]) for name in ("list_", ""))
@@ -156,6 +156,6 @@ def test_list_prices_stand_beside_what_is_paid(run: Run, few_prices_url: str, tm
             there[f"{prefix}usd_per_hour"],
             "",
         )
-    table = run(few_prices_url, "similar", "nc24ads_a100_v4", "--region", "eastus", "--wide").stdout
+    table = run(few_sizes_url, "similar", "nc24ads_a100_v4", "--region", "eastus", "--wide").stdout
     assert "list USD/h" in table.splitlines()[0]
     assert "EA discount" in table

@@ -132,20 +132,20 @@ def test_a_setting_that_cannot_be_read_is_named(run: Run, url: str, monkeypatch:
 
 
 def test_a_refresh_delivers_what_it_brought_and_succeeds_whatever_the_receiver_says(
-    run: Run, few_prices_url: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    run: Run, few_sizes_url: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("VMSIZES_FEEDS", str(tmp_path / "feeds"))
     with serving(FakeApi(items={"eastus": in_region("eastus")})) as api:
         refresh = ("refresh", "azure-prices", "--url", api.url, "--region", "eastus")
-        assert run(few_prices_url, "webhooks", "add", receiver.url).returncode == 0
-        assert "webhooks" not in run(few_prices_url, *refresh, "--dry-run").stderr
+        assert run(few_sizes_url, "webhooks", "add", receiver.url).returncode == 0
+        assert "webhooks" not in run(few_sizes_url, *refresh, "--dry-run").stderr
         assert receiver.requests == []
         receiver.then(400)
-        failed = run(few_prices_url, *refresh)
+        failed = run(few_sizes_url, *refresh)
         assert failed.returncode == 0, failed.stderr
         assert "webhooks: localhost: 0 messages with 0 events delivered, then failed: it answered 400" in failed.stderr
-    assert run(few_prices_url, "webhooks", "enable", "localhost").returncode == 0
-    assert run(few_prices_url, "webhooks", "deliver").returncode == 0
+    assert run(few_sizes_url, "webhooks", "enable", "localhost").returncode == 0
+    assert run(few_sizes_url, "webhooks", "deliver").returncode == 0
     refused, taken = receiver.requests
     assert refused.id == taken.id
 

@@ -33,9 +33,9 @@ MORE = [
 
 
 @pytest.fixture
-def owner(few_prices_url: str) -> Iterator[Engine]:
+def owner(few_sizes_url: str) -> Iterator[Engine]:
     """The engine of the user who owns the tables, on PostgreSQL."""
-    engine = make_engine(few_prices_url)
+    engine = make_engine(few_sizes_url)
     if engine.dialect.name != "postgresql":
         pytest.skip("SQLite has no roles")
     yield engine
