@@ -1,5 +1,10 @@
-"""`python -m tests`: run all tests in parallel processes: one for each kind of database, two for all other tests."""
+"""`python -m tests`: run all tests in parallel processes: one for each kind of database, two for all other tests.
 
+The processes share the cores with the servers and browsers that they start. A few tests that fail beside all that are
+run again when nothing else runs, and must pass then; both outcomes are printed.
+"""
+
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+import pytest
+
 from tests.databases import SELECTED_KINDS
 
 PYTEST = str(Path(sys.executable).with_name("pytest"))
@@ -17,6 +24,8 @@ PAGES = ("tests/browser", "tests/docs", "tests/mcp", "tests/sdk", "tests/web")
 NO_PAGES = tuple(f"--ignore={folder}" for folder in PAGES)
 LESS = 5
 """How much nicer the other processes are than the last, which takes longest: it has a core of its own."""
+MOST_AGAIN = 3
+"""If more tests of a process fail, it is not for what else the machine does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +35,11 @@ class Run:
     title: str
     arguments: tuple[str, ...]
     kind: str = SELECTED_KINDS[0]
+
+    @property
+    def cache(self) -> Path:
+        """The folder in which pytest keeps which tests failed."""
+        return Path(".pytest_cache") / self.title.replace(" ", "-")
 
 
 RUNS = (
@@ -45,8 +59,19 @@ def main(arguments: list[str]) -> int:
             codes.append(process.wait())
             if output is not None:
                 output.seek(0)
-                print(f"\n{run.title}:\n{output.read()}", flush=True)  # noqa: T201  # shows what the tests print
-    return max(codes)
+                _show(f"{run.title}:\n{output.read()}")
+    return max(_again(run, code, arguments) for run, code in zip(RUNS, codes, strict=True))
+
+
+def _again(run: Run, code: int, arguments: list[str]) -> int:
+    """Run the few tests that failed by themselves; returns the exit code that counts."""
+    if code != pytest.ExitCode.TESTS_FAILED:
+        return code
+    failed = json.loads((run.cache / "v/cache/lastfailed").read_text())
+    if len(failed) > MOST_AGAIN:
+        return code
+    _show("\n".join((f"{run.title}, again with nothing else beside them:", *failed)))
+    return _start(run, ["--last-failed", *arguments], None).wait()
 
 
 def _start(run: Run, arguments: list[str], output: IO[str] | None) -> subprocess.Popen[str]:
@@ -55,8 +80,16 @@ def _start(run: Run, arguments: list[str], output: IO[str] | None) -> subprocess
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     nicer = [] if run is RUNS[-1] else ["nice", "-n", str(LESS)]
     return subprocess.Popen(
-        [*nicer, PYTEST, *run.arguments, *arguments], env=environment, stdout=output, stderr=output, text=True
+        [*nicer, PYTEST, "-o", f"cache_dir={run.cache}", *run.arguments, *arguments],
+        env=environment,
+        stdout=output,
+        stderr=output,
+        text=True,
     )
+
+
+def _show(text: str) -> None:
+    print(f"\n{text}", flush=True)  # noqa: T201  # shows what the tests print
 
 
 if __name__ == "__main__":
