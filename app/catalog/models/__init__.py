@@ -9,6 +9,7 @@ from app.catalog.models.prices import (
     DiskPrice,
     ExchangeRate,
     Price,
+    PriceDay,
     PriceTotal,
     PriceTracking,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "LanguageModel",
     "Offer",
     "Price",
+    "PriceDay",
     "PriceTotal",
     "PriceTracking",
     "Region",

@@ -70,6 +70,21 @@ class PriceTracking(SQLModel, table=True):
     purchase: str = Field(sa_type=BYTEWISE, primary_key=True)
 
 
+class PriceDay(SQLModel, table=True):
+    """How many prices of a source were last observed on a day; derived at ingest.
+
+    The newest days of sources are known from it without reading the prices.
+    """
+
+    __tablename__ = "price_day"
+    __table_args__ = {"sqlite_with_rowid": False}
+
+    source_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="source.id")
+    day: date = Field(primary_key=True)
+    approximate_date: bool = Field(primary_key=True, description="the source is undated")
+    prices: int
+
+
 class PriceTotal(SQLModel, table=True):
     """How many prices a region, system and purchase model has on every day from `since` to the one before `until`.
 

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, false, func, select
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.models import ExchangeRate, Price
+from app.catalog.models import ExchangeRate, PriceDay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +54,14 @@ class Freshness:
 
 
 def load_freshness(session: Session, today: date) -> Freshness:
-    """Load the newest days up to `today`; this reads all prices, so do it once for each revision and day.
+    """Load the newest days up to `today`.
 
     Prices of a source without a date do not count, since their day is only the year that the source points to.
     """
-    price, rate = table_of(Price).c, table_of(ExchangeRate).c
+    price, rate = table_of(PriceDay).c, table_of(ExchangeRate).c
     return Freshness(
         day=today,
-        prices=_newest_days(session, price.source_id, price.seen_until, today, price.approximate_date == false()),
+        prices=_newest_days(session, price.source_id, price.day, today, price.approximate_date == false()),
         exchange_rates=_newest_days(session, rate.source_id, rate.day, today),
     )
 

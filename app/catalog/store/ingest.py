@@ -36,6 +36,7 @@ from app.catalog.store.offers import (
     sizes_newly_priced,
     sizes_with_expired_spot,
 )
+from app.catalog.store.price_days import changed_sources
 from app.catalog.store.price_runs import RUN_TABLES, merge_lists, sizes_of_lists
 from app.catalog.store.price_totals import changed_groups
 from app.catalog.store.prices import (
@@ -390,6 +391,7 @@ def _derive(session: Session, summary: IngestSummary, since: date | None, today:
         today,
         dirty_only=True,
         price_groups=changed_groups(session, today, read_prices=read_prices),
+        price_sources=changed_sources(session) if read_prices else (),
         may_remove=may_remove,
         collect=True,
     )

@@ -60,6 +60,7 @@ from app.catalog.store.bulk import (
     without_indexes,
 )
 from app.catalog.store.changes import collect_changed_offers, collect_lost_offers
+from app.catalog.store.price_days import save_price_days
 from app.catalog.store.price_totals import Group, save_price_totals
 from app.catalog.store.prices import OPERATING_SYSTEMS
 from app.catalog.store.upsert import TableChange, save_rows
@@ -147,18 +148,19 @@ def save_derived(
     *,
     dirty_only: bool = False,
     price_groups: Sequence[Group] = (),
+    price_sources: Sequence[str] = (),
     may_remove: bool = False,
     collect: bool = False,
 ) -> TableChange:
-    """Derive offers as of `today`, size documents and totals of prices; write those that differ.
+    """Derive offers as of `today`, size documents, totals and days of prices; write those that differ.
 
-    Returns the change of offers. With `dirty_only`, only those of DIRTY_SIZES and totals of `price_groups`; else of all
-    sizes and prices. `may_remove` says that a dirty size may have lost
-    an offer; without it no outdated offers are searched for. With `collect`, offers whose prices change go to
-    CHANGED_OFFERS.
+    Returns the change of offers. With `dirty_only`, only those of DIRTY_SIZES, totals of `price_groups` and days of
+    `price_sources`; else of all sizes and prices. `may_remove` says that a dirty size may have lost an offer; without
+    it no outdated offers are searched for. With `collect`, offers whose prices change go to CHANGED_OFFERS.
     """
     _save_size_docs(session, dirty_only=dirty_only)
     save_price_totals(session, today, price_groups if dirty_only else None)
+    save_price_days(session, price_sources if dirty_only else None)
     offer = _OFFER
     with temporary_tables(session, _OFFERS):
         _derive_offers(session, today, dirty_only=dirty_only)

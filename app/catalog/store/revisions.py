@@ -45,6 +45,7 @@ from app.catalog.models import (
     Gpu,
     LanguageModel,
     Price,
+    PriceDay,
     Region,
     Revision,
     Series,
@@ -207,7 +208,7 @@ _OTHER_TABLES = (SizeAlias, Correction, Region, Benchmark, LanguageModel, Exchan
 
 def list_sources(session: Session) -> list[dict[str, Any]]:
     """Return every source by id, with how many facts, prices and other rows cite it."""
-    facts, prices = _count_by_source(session, Fact), _count_by_source(session, Price)
+    facts, prices = _count_by_source(session, Fact), _count_prices(session)
     others = [_count_by_source(session, model) for model in _OTHER_TABLES]
     table = table_of(Source)
     return [
@@ -237,3 +238,9 @@ def _count_by_source(session: Session, model: type[SQLModel]) -> dict[str, int]:
     column = table_of(model).c.source_id
     rows = session.execute(select(column, func.count().label("number")).group_by(column)).mappings()
     return {row["source_id"]: row["number"] for row in rows}
+
+
+def _count_prices(session: Session) -> dict[str, int]:
+    column = table_of(PriceDay).c
+    rows = session.execute(select(column.source_id, func.sum(column.prices)).group_by(column.source_id))
+    return {source: int(number) for source, number in rows}
