@@ -1,19 +1,22 @@
 """An ingest resolves only what it may change; the catalog is the same as if all facts were resolved again."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 
+from app.catalog.column_types import table_of
+from app.catalog.models import Size
 from app.catalog.readings import FileRead, Reading
 from app.catalog.store.facts import load_subject_keys, reconcile_facts
 from app.catalog.store.revisions import compute_digest
 from app.db.engines import read_session
 from app.db.writing import write_session
-from app.ingest.run import ingest
-from tests.factories import NOW, price, reading, size, source
+from app.ingest.run import forget, ingest
+from tests.factories import NOW, price, reading, size, source, statement
 
 NOTES = source("notes", kind="third_party", on=None)
 PAGE = reading(
@@ -64,6 +67,15 @@ STEPS = {
 }
 
 
+def check_resolution(engine: Engine) -> None:
+    """Check that resolving all facts again changes nothing."""
+    with write_session(engine) as session:
+        of_all = reconcile_facts(session, Reading(), load_subject_keys(session, Reading()), {})
+        assert {name: change.has_changes for name, change in of_all.changes.items()} == dict.fromkeys(
+            ("gpu", "series", "size", "fact"), False
+        )
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_the_catalog_is_as_if_all_facts_were_resolved_again(engine: Engine, step: str) -> None:
     ingest(engine, PAGE, now=NOW)
@@ -72,11 +84,7 @@ def test_the_catalog_is_as_if_all_facts_were_resolved_again(engine: Engine, step
         assert outcome.new_revision
     with read_session(engine) as session:
         assert compute_digest(session) == (outcome.revision["digest"], outcome.revision["counts"])
-    with write_session(engine) as session:
-        of_all = reconcile_facts(session, Reading(), load_subject_keys(session, Reading()), {})
-        assert {name: change.has_changes for name, change in of_all.changes.items()} == dict.fromkeys(
-            ("gpu", "series", "size", "fact"), False
-        )
+    check_resolution(engine)
 
 
 def test_a_page_reads_the_facts_of_its_own_series_only(engine: Engine) -> None:
@@ -86,3 +94,58 @@ def test_a_page_reads_the_facts_of_its_own_series_only(engine: Engine) -> None:
     summary = ingest(engine, reading(size("X1", by="notes", vcpus=7), sources=[NOTES]), now=NOW).summary
     assert summary.changes["fact"].unchanged == len(PAGE.facts) - 2
     assert summary.checksum_changes.keys() == {"fact", "size", "series"}
+
+
+SPELLED = {
+    "a page": reading(
+        [*size("Standard_X1", series="Foo S-series", vcpus=8), *size("Foo S-series", kind="series", category="general")]
+    ),
+    "a page that spells the series differently": reading(
+        size("Standard_X2", by="notes", series="Foo_S"), sources=[NOTES]
+    ),
+    "an unrelated page": reading(size("Standard_Y1", by="other", vcpus=2), sources=[source("other")]),
+    "a list of series": reading(
+        [statement("aliases", "Bar S; Foo S", kind="series", subject="bar", source="list")],
+        sources=[source("list", kind="third_party")],
+    ),
+}
+
+
+PAGES, LISTED = tuple(SPELLED)[:3], "a list of series"
+
+
+@pytest.mark.parametrize(
+    "orders",
+    [(PAGES, PAGES[::-1]), ((LISTED, *PAGES), (*PAGES[::-1], LISTED), (*PAGES[:1], LISTED, *PAGES[1:]))],
+    ids=["unlisted", "listed"],
+)
+def test_the_order_of_pages_does_not_decide_what_series_a_size_is_of(
+    engine: Engine, orders: Sequence[Sequence[str]]
+) -> None:
+    digests = {}
+    for order in orders:
+        for name in order:
+            outcome = ingest(engine, SPELLED[name], now=NOW)
+        digests[order] = outcome.revision["digest"]
+        with read_session(engine) as session:
+            assert compute_digest(session)[0] == digests[order]
+            sizes = session.execute(select(table_of(Size).c.key, table_of(Size).c.series_id)).all()
+            series = "bar" if LISTED in order else "foos"
+            assert dict(sizes) == {"x1": series, "x2": series, "y1": None}
+        check_resolution(engine)
+        for cited in ("page", "notes", "other", *(["list"] if LISTED in order else [])):
+            forget(engine, cited, now=NOW)
+    assert len(set(digests.values())) == 1
+
+
+def test_a_name_that_the_list_of_series_no_longer_has_means_another_series(engine: Engine) -> None:
+    ingest(engine, SPELLED["a page"], now=NOW)
+    ingest(engine, SPELLED["a list of series"], now=NOW)
+    without = reading(
+        [statement("aliases", "Bar S", kind="series", subject="bar", source="list")],
+        sources=[source("list", kind="third_party")],
+    )
+    ingest(engine, without, now=NOW)
+    check_resolution(engine)
+    with read_session(engine) as session:
+        assert session.execute(select(table_of(Size).c.series_id)).scalar_one() == "foos"

@@ -47,9 +47,9 @@ def derive_series(key: str, fields: Resolutions, naming: Sequence[Claim]) -> dic
     """Derive the row of a series; `naming` are the claims of sizes to belong to it.
 
     Where no source states its name, it is the one that its sizes give; where none states its provider, it is that of
-    the source with most authority among all that describe it.
+    the source with most authority among all that describe it. Of different names the preferred claim's is taken.
     """
-    name = naming[-1].title if naming else key
+    name = min(naming, key=lambda claim: (claim.sort_key(), claim.title)).title if naming else key
     first = min((*naming, *(field.accepted for field in fields.values())), key=Claim.sort_key)
     return _with_defaults(_columns(fields, SERIES_FIELDS), id=key, name=name, provider=first.provider.id)
 

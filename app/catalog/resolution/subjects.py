@@ -50,9 +50,9 @@ class SubjectKeys:
         return self.aliases.get(key, key)
 
     def series_id(self, spelled: str) -> str:
-        """Return the id of a series in any spelling; an unlisted series gets its name as its id."""
-        known = self.series_ids.get(series_key(spelled))
-        return known or re.sub(r"[^a-z0-9]+", "_", spelled.lower()).strip("_")
+        """Return the id of a series in any spelling; that of an unlisted one is the key that all spellings have."""
+        key = series_key(spelled)
+        return self.series_ids.get(key) or key or re.sub(r"[^a-z0-9]+", "_", spelled.lower()).strip("_")
 
     def key_of(self, fact: StatedFact) -> str:
         """Return the key of the subject of a fact."""
@@ -70,7 +70,28 @@ def alias_map(aliases: Iterable[AliasRow]) -> dict[str, str]:
     return {size_key(row.alias): size_key(row.size) for row in aliases}
 
 
-def series_names(facts: Iterable[StatedFact]) -> dict[str, str]:
-    """Map every name of a listed series to its id; a series is listed where a source states its aliases."""
-    listed = [fact for fact in facts if fact.kind == "series" and fact.field == "aliases"]
-    return {series_key(name): fact.subject for fact in listed for name in (fact.subject, *str(fact.value).split("; "))}
+@dataclass(frozen=True, slots=True, order=True)
+class SeriesName:
+    """What a fact says of the names of a series: the series as the fact has it, the field, and its value."""
+
+    subject: str
+    field: str
+    value: str
+
+
+def series_names(stated: Iterable[SeriesName]) -> dict[str, str]:
+    """Map every name of a series to its id, by what all facts say and not in which order.
+
+    A series is listed where a source states its aliases: `subject` is its id then. A name that several series have
+    is a listed one's, and of several the last one's by id.
+    """
+    names = sorted(stated)
+    listed = {
+        series_key(name): one.subject
+        for one in names
+        if one.field == "aliases"
+        for name in (*one.value.split("; "), one.subject)
+    }
+    keys = SubjectKeys(aliases={}, series_ids=listed)
+    named = {series_key(one.value): keys.series_id(one.subject) for one in names if one.field == "name"}
+    return named | listed

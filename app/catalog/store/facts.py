@@ -26,7 +26,7 @@ from app.catalog.models import (
     SizeAlias,
     Source,
 )
-from app.catalog.names import series_key, size_key
+from app.catalog.names import size_key
 from app.catalog.providers import DEFAULT_PROVIDER, provider_of
 from app.catalog.readings import (
     AUTHORITY,
@@ -44,7 +44,7 @@ from app.catalog.readings import (
 )
 from app.catalog.resolution.derive import Spelling, derive_size
 from app.catalog.resolution.reconcile import ResolutionContext, SourceAuthority, reconcile
-from app.catalog.resolution.subjects import SubjectKeys, alias_map, series_names
+from app.catalog.resolution.subjects import SeriesName, SubjectKeys, alias_map, series_names
 from app.catalog.store.revisions import TableChecksum, compute_checksum, select_canonical
 from app.catalog.store.upsert import TableChange, among, save_rows
 from app.db.functions import NANO
@@ -219,7 +219,8 @@ class Reconciled:
     checksums: Mapping[str, TableChecksum]
 
 
-_NAMING_FIELDS = frozenset({"aliases", "name", "provider"})
+_NAMES = ("aliases", "name")
+_NAMING_FIELDS = frozenset({*_NAMES, "provider"})
 """The fields of a series by which sizes and facts of any page may be found to belong to it."""
 
 
@@ -348,14 +349,22 @@ def add_priced_sizes(session: Session, priced: FirstSpellings) -> dict[str, Tabl
 
 
 def load_subject_keys(session: Session, reading: Reading) -> SubjectKeys:
-    """Load the keys of sizes by alias and of series by name: the stored ones, and those of a reading."""
+    """Load the keys of sizes by alias and of series by name: the stored ones, and those of a reading.
+
+    Series have the names that facts state, of files that the reading has read again those of the reading. Their rows
+    are not read: these also have what an earlier resolution made of the names.
+    """
     aliases = {row["alias_key"]: row["size_key"] for row in _load_all(session, SizeAlias)}
-    series = {
-        series_key(name): row["id"]
-        for row in _load_all(session, Series)
-        for name in (row["id"], row["name"], *(row["aliases"] or "").split("; "))
-    }
-    return SubjectKeys(aliases=aliases | alias_map(reading.aliases), series_ids=series | series_names(reading.facts))
+    fact = table_of(Fact).c
+    columns = (fact.source_id, fact.file, fact.subject, fact.field, fact.value)
+    stored = session.execute(select(*columns).where(fact.kind == "series", fact.field.in_(_NAMES)))
+    names = [SeriesName(*row[2:]) for row in stored if tuple(row[:2]) not in reading.fact_files]
+    names += [
+        SeriesName(one.subject, one.field, to_text(one.value))
+        for one in reading.facts
+        if one.kind == "series" and one.field in _NAMES
+    ]
+    return SubjectKeys(aliases=aliases | alias_map(reading.aliases), series_ids=series_names(names))
 
 
 def load_sources(session: Session) -> dict[str, dict[str, Any]]:
@@ -383,10 +392,12 @@ def _fact_key(row: Mapping[str, Any]) -> FactKey:
 
 
 def _unresolved(row: Mapping[str, Any], subjects: SubjectKeys) -> NewRow:
-    """Take the verdict from a stored fact, and key its size again: it may have got an alias since."""
+    """Take the verdict from a stored fact, and key its size or series again: it may have got an alias since."""
     fact = {name: value for name, value in row.items() if name not in {"verdict", "reason", "corrected_value"}}
     if fact["kind"] == "size":
         fact["subject"] = subjects.size_key(fact["written_as"])
+    elif fact["kind"] == "series":
+        fact["subject"] = subjects.series_id(fact["written_as"])
     return fact
 
 

@@ -51,7 +51,8 @@ from app.catalog.store.prices import (
 from app.catalog.store.retract import (
     DROPPED_PRICES,
     check_nothing_is_in_use,
-    drop_orphans,
+    drop_orphan_series,
+    drop_orphan_sizes,
     drop_prices,
     drop_prices_of_files,
     drop_rows_of_files,
@@ -360,12 +361,14 @@ def _derive(session: Session, summary: IngestSummary, since: date | None, today:
     All are derived, too, where rules changed, began or ended. Changed rules are no news of the sources: they make no
     events of prices.
 
-    Where anything was removed, sizes, series and GPUs that nothing mentions any more are dropped first.
+    Sizes, series and GPUs that nothing mentions any more are dropped first.
     """
     removed = (summary.changes[name].removed for name in ("fact", "size_alias", "price") if name in summary.changes)
     may_remove = any(removed)
     if may_remove:
-        summary.add(drop_orphans(session))
+        summary.add(drop_orphan_sizes(session))
+    if may_remove or summary.changes["size"].has_changes:  # a size may have left its series, or its GPU
+        summary.add(drop_orphan_series(session))
     progress("offers", None)
     new_rules = "adjustment" in summary.changes and summary.changes["adjustment"].has_changes
     if since is None or since > today or new_rules or is_rule_edge_between(session, since, today):

@@ -204,10 +204,9 @@ def _keys_in_use(session: Session, kind: str, keys: Iterable[FileKey]) -> set[st
 # Orphans
 
 
-def drop_orphans(session: Session) -> dict[str, TableChange]:
-    """Delete sizes without a fact, price or alias, and series and GPUs without a fact, size or benchmark."""
+def drop_orphan_sizes(session: Session) -> dict[str, TableChange]:
+    """Delete sizes without a fact, price or alias."""
     size, fact, price = table_of(Size), table_of(Fact).c, table_of(Price).c
-    series, gpu = table_of(Series), table_of(Gpu)
     mentioned = or_(
         exists().where(fact.kind == "size", fact.subject == size.c.key),
         exists().where(price.size_key == size.c.key),
@@ -221,6 +220,12 @@ def drop_orphans(session: Session) -> dict[str, TableChange]:
         for table in (table_of(Offer), table_of(SizeJson)):
             session.execute(delete(table).where(table.c.size_key.in_(orphans)))
         session.execute(delete(size).where(~mentioned))
+    return {"size": TableChange(removed=len(keys), keys=frozenset((key,) for key in keys))}
+
+
+def drop_orphan_series(session: Session) -> dict[str, TableChange]:
+    """Delete series and GPUs without a fact, size or benchmark."""
+    size, fact, series, gpu = table_of(Size), table_of(Fact).c, table_of(Series), table_of(Gpu)
     of_series = or_(
         exists().where(fact.kind == "series", fact.subject == series.c.id),
         exists().where(size.c.series_id == series.c.id),
@@ -230,7 +235,6 @@ def drop_orphans(session: Session) -> dict[str, TableChange]:
         exists().where(fact.kind == "gpu", fact.subject == gpu.c.id), exists().where(size.c.gpu_id == gpu.c.id)
     )
     return {
-        "size": TableChange(removed=len(keys), keys=frozenset((key,) for key in keys)),
         "series": TableChange(removed=execute_count(session, delete(series).where(~of_series))),
         "gpu": TableChange(removed=execute_count(session, delete(gpu).where(~of_gpu))),
     }
