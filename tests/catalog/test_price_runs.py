@@ -8,16 +8,17 @@ from decimal import Decimal
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Date, Engine, bindparam, delete, insert, select
+from sqlalchemy import Date, Engine, bindparam, delete, func, insert, or_, select
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
 from app.catalog.in_force import EVER_KNOWN, LIST, MISSING_LISTS, PRICE, is_in_force, last_observed
-from app.catalog.models import Region, Size, Source
+from app.catalog.models import PriceTotal, Region, Size, Source
 from app.catalog.readings import PriceBlock, PriceList, PriceRow, Prices, Reading, no_progress
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.bulk import temporary_tables
 from app.catalog.store.price_runs import RUN_TABLES, merge_lists
+from app.catalog.store.price_totals import save_price_totals
 from app.catalog.store.prices import STAGED_PRICE, PriceStaging, merge_prices, stage_prices
 from app.catalog.store.revisions import compute_digest
 from app.db.writing import write_session
@@ -142,6 +143,13 @@ def expected(model: EveryObservation, day: int, known_on: date) -> dict[Place, t
     return {place: answer for place, answer in found.items() if answer is not None}
 
 
+def kept_total(session: Session, day: int) -> int:
+    total = table_of(PriceTotal).c
+    holds = (total.since <= on(day), or_(total.until.is_(None), total.until > on(day)))
+    found: int = session.execute(select(func.coalesce(func.sum(total.in_force), 0)).where(*holds)).scalar_one()
+    return found
+
+
 @pytest.fixture
 def catalog(engine: Engine) -> Engine:
     """A catalog with the sizes, regions and sources, and no price."""
@@ -182,6 +190,9 @@ def test_runs_answer_as_if_every_observation_were_kept(
             take(session, observed, today)
             model.take(observed, today)
         for _ in range(2):
+            save_price_totals(session)
+            for day in (0, *DAYS, 8):
+                assert kept_total(session, day) == len(expected(model, day, EVER_KNOWN)), day
             for known_on in days:
                 for day in (0, *DAYS, 8):
                     assert in_force(session, day, known_on) == expected(model, day, known_on), (day, known_on)

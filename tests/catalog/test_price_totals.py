@@ -40,9 +40,9 @@ def check_totals(engine: Engine, today: date) -> None:
         before = stored(session)
         save_derived(session, today)
         assert stored(session) == before
-        for day in (today, today - DAY, today + DAY, on(1), on(3), on(5)):
+        for day in (today, today - DAY, today + DAY, *map(on, range(9))):
             in_force = count(session, is_in_force(PRICE.c, literal(day), literal(EVER_KNOWN)))
-            assert total_of(session, today + DAY, as_of=day) == total_of(session, day) == in_force, day
+            assert total_of(session, max(day, today + DAY), as_of=day) == total_of(session, day) == in_force, day
             assert total_of(session, day, history=True) == count(session, PRICE.c.valid_from <= day), day
 
 
@@ -77,8 +77,6 @@ def test_a_price_that_begins_later_counts_from_its_day_on(engine: Engine) -> Non
     check_totals(engine, TODAY)
     ingest(engine, reading(sources=(source("another"),)), now=NOW + DAY)
     check_totals(engine, TODAY + DAY)
-    with read_session(engine) as session:
-        assert {row[4] for row in stored(session)} == {None}  # nothing begins after tomorrow
 
 
 SEARCHES: dict[str, dict[str, Any]] = {

@@ -88,7 +88,7 @@ class PriceDay(SQLModel, table=True):
 class PriceTotal(SQLModel, table=True):
     """How many prices a region, system and purchase model has on every day from `since` to the one before `until`.
 
-    Derived at ingest for its day. No price begins and no complete list comes in between, so the numbers do not change.
+    Derived at ingest, for all days. Before the first row of a region there are none.
     """
 
     __tablename__ = "price_total"
@@ -97,8 +97,8 @@ class PriceTotal(SQLModel, table=True):
     region: str = Field(sa_type=BYTEWISE, primary_key=True)
     os: str = Field(sa_type=BYTEWISE, primary_key=True)
     purchase: str = Field(sa_type=BYTEWISE, primary_key=True)
-    since: date | None = Field(default=None, description="null where no price has begun and no list came")
-    until: date | None = Field(default=None, description="null where no price begins and no list comes later")
+    since: date = Field(primary_key=True, description="the first day with these numbers")
+    until: date | None = Field(default=None, description="null where they hold for ever")
     in_force: int = Field(description="how many prices are in force")
     begun: int = Field(description="how many prices have begun, in force or not")
 

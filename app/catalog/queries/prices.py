@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 
 import orjson
 from pydantic import AfterValidator, Field
-from sqlalchemy import Date, Double, Integer, Select, String, and_, bindparam, case, cast, exists, func, or_, select
+from sqlalchemy import Date, Double, Integer, Select, String, and_, bindparam, cast, exists, func, or_, select
 from sqlalchemy.sql import ColumnElement
 
 from app.catalog.adjustments import Rules, adjustment_json
@@ -152,17 +152,14 @@ def price_count_statement(key: PriceStatementKey) -> Statement:
 
 @cached_statement(64)
 def price_total_statement(key: PriceStatementKey) -> Statement:
-    """Build the statement that takes the length of a list from PriceTotal; it counts only where that is of other days.
+    """Build the statement that takes the length of a list from PriceTotal.
 
     The filters are among those of TOTAL_FILTERS, and nothing but the day says what was known.
     """
     total = TOTAL.c
-    holds = and_(total.since <= _DAY, or_(total.until.is_(None), total.until > _DAY))
-    others = func.count().filter(func.coalesce(holds, False).is_(False))
-    number = func.coalesce(func.sum(total.begun if key.history else total.in_force), 0)
-    counted = select(func.count()).select_from(PRICE).where(_is_listed(key), *_conditions(key, PRICE_FILTERS))
-    listed = case((others == 0, number), else_=counted.scalar_subquery())
-    return Statement(select(listed.label("total")).where(*_conditions(key, TOTAL_FILTERS)).select_from(TOTAL))
+    holds = (total.since <= _DAY, or_(total.until.is_(None), total.until > _DAY))
+    number = cast(func.coalesce(func.sum(total.begun if key.history else total.in_force), 0), Integer)
+    return Statement(select(number.label("total")).where(*holds, *_conditions(key, TOTAL_FILTERS)).select_from(TOTAL))
 
 
 def _rows(key: PriceStatementKey) -> Select[tuple[object, ...]]:

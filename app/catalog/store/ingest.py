@@ -393,7 +393,7 @@ def _derive(session: Session, summary: IngestSummary, since: date | None, today:
         session,
         today,
         dirty_only=True,
-        price_groups=changed_groups(session, today, read_prices=read_prices),
+        price_groups=changed_groups(session) if read_prices else (),
         price_sources=changed_sources(session) if read_prices else (),
         may_remove=may_remove,
         collect=True,

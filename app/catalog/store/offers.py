@@ -159,7 +159,7 @@ def save_derived(
     it no outdated offers are searched for. With `collect`, offers whose prices change go to CHANGED_OFFERS.
     """
     _save_size_docs(session, dirty_only=dirty_only)
-    save_price_totals(session, today, price_groups if dirty_only else None)
+    save_price_totals(session, price_groups if dirty_only else None)
     save_price_days(session, price_sources if dirty_only else None)
     offer = _OFFER
     with temporary_tables(session, _OFFERS):

@@ -1,21 +1,44 @@
-"""Counts the prices of each region, system and purchase model at ingest: the totals of lists of prices.
+"""Counts the prices of each region, system and purchase model on every day, at ingest: the totals of lists of prices.
 
-Only the groups that an ingest may have changed are counted again.
+An offer has a price in force from the day of its first one on, except in gaps: from the list that is the third to lack
+its price until the next day on which any price of it was observed. So the numbers change only where a price begins,
+and where a gap begins or ends. Only the groups that an ingest may have changed are counted again.
 """
 
 from collections.abc import Sequence
-from datetime import date
 from typing import Any
 
-from sqlalchemy import CompoundSelect, Date, case, delete, func, insert, literal, select, true, tuple_, union
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    CompoundSelect,
+    Date,
+    Integer,
+    MetaData,
+    Select,
+    Table,
+    case,
+    cast,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    true,
+    tuple_,
+    union,
+    union_all,
+)
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.in_force import EVER_KNOWN, LIST, PRICE, is_in_force
+from app.catalog.in_force import EVER_KNOWN, LIST, LIST_GROUP, MISSING_LISTS, PRICE, SERIES, is_in_force, last_observed
 from app.catalog.models import PriceTotal
-from app.catalog.store.bulk import same_key
+from app.catalog.store.bulk import same_key, temporary_tables
 from app.catalog.store.price_runs import STAGED_LIST
-from app.catalog.store.prices import STAGED_PRICE
+from app.catalog.store.prices import PRICE_KEY, STAGED_PRICE
 from app.catalog.store.retract import DROPPED_PRICES
 
 TOTAL = table_of(PriceTotal)
@@ -24,66 +47,131 @@ PRICE_GROUP = ("region", "os", "purchase")
 
 Group = tuple[str, str, str]
 
+_ENDED_RUN = Table(
+    "ended_run",
+    MetaData(),
+    *(Column(name, PRICE.c[name].type, primary_key=True) for name in PRICE_KEY),
+    *(Column(name, PRICE.c[name].type) for name in ("seen_until", "approximate_date")),
+    Column("observed", Date),
+    Column("missed", Date),
+    prefixes=["temporary"],
+    sqlite_with_rowid=False,
+)
+"""The runs that three lists lack before another one begins: the last day of each, and the day of the third list."""
 
-def save_price_totals(session: Session, today: date, groups: Sequence[Group] | None = None) -> None:
-    """Count the prices of all groups, or of some, as they are on a day."""
+_EVER = literal(EVER_KNOWN, Date)
+
+
+def save_price_totals(session: Session, groups: Sequence[Group] | None = None) -> None:
+    """Count the prices of all groups, or of some."""
     if groups is not None and not groups:
         return
-    some = true() if groups is None else tuple_(*(PRICE.c[name] for name in PRICE_GROUP)).in_(groups)
-    stored = true() if groups is None else tuple_(*(TOTAL.c[name] for name in PRICE_GROUP)).in_(groups)
-    session.execute(delete(TOTAL).where(stored))
-    day, known = literal(today, Date), literal(EVER_KNOWN, Date)
-    group = [PRICE.c[name] for name in PRICE_GROUP]
-    begun = PRICE.c.valid_from <= day
-    all_runs = (
-        select(
-            *group,
-            func.max(PRICE.c.valid_from).filter(begun).label("since"),
-            func.min(PRICE.c.valid_from).filter(~begun).label("until"),
-            func.count().filter(begun).label("begun"),
+    session.execute(delete(TOTAL).where(_in_groups(TOTAL, groups)))
+    some = _in_groups(PRICE, groups)
+    with temporary_tables(session, _ENDED_RUN):
+        session.execute(insert(_ENDED_RUN).from_select(_ENDED_RUN.c.keys(), _ended_runs(some)))
+        changes = union_all(_begun(some), _first(some), *_gaps()).subquery()
+        group = [changes.c[name] for name in PRICE_GROUP]
+        of_day = (
+            select(
+                *group,
+                changes.c.day,
+                func.sum(changes.c.in_force).label("in_force"),
+                func.sum(changes.c.begun).label("begun"),
+            )
+            .group_by(*group, changes.c.day)
+            .subquery()
         )
-        .where(some)
-        .group_by(*group)
-        .subquery("every_run")
-    )
-    in_force = (
-        select(*group, func.count().label("number"))
-        .where(is_in_force(PRICE.c, day, known), some)
-        .group_by(*group)
-        .subquery("run_in_force")
-    )
-    came = LIST.c.day <= day
-    lists = (
-        select(
-            *(LIST.c[name] for name in PRICE_GROUP),
-            func.max(LIST.c.day).filter(came).label("since"),
-            func.min(LIST.c.day).filter(~came).label("until"),
-        )
-        .group_by(*(LIST.c[name] for name in PRICE_GROUP))
-        .subquery("list_of_group")
-    )
-    later = lists.c.since > func.coalesce(all_runs.c.since, date.min, type_=Date)
-    earlier = lists.c.until < func.coalesce(all_runs.c.until, date.max, type_=Date)
-    values: dict[str, Any] = {
-        **{name: all_runs.c[name] for name in PRICE_GROUP},
-        "since": case((later, lists.c.since), else_=all_runs.c.since),
-        "until": case((earlier, lists.c.until), else_=all_runs.c.until),
-        "in_force": func.coalesce(in_force.c.number, 0),
-        "begun": all_runs.c.begun,
-    }
-    joined = all_runs.outerjoin(in_force, same_key(all_runs, in_force, PRICE_GROUP)).outerjoin(
-        lists, same_key(all_runs, lists, PRICE_GROUP)
-    )
-    session.execute(insert(TOTAL).from_select([*values], select(*values.values()).select_from(joined)))
+        columns = [of_day.c[name] for name in PRICE_GROUP]
+        over: dict[str, Any] = {"partition_by": columns, "order_by": of_day.c.day}
+        values: dict[str, ColumnElement[Any]] = {
+            **{name: of_day.c[name] for name in PRICE_GROUP},
+            "since": of_day.c.day,
+            "until": func.lead(of_day.c.day).over(**over),
+            **{name: cast(func.sum(of_day.c[name]).over(**over), Integer) for name in ("in_force", "begun")},
+        }
+        session.execute(insert(TOTAL).from_select([*values], select(*values.values())))
 
 
-def changed_groups(session: Session, today: date, *, read_prices: bool) -> list[Group]:
-    """Return the groups whose numbers may be others than at the last ingest, on an earlier day or today.
-
-    `read_prices` says that this ingest changed prices or lists of prices.
-    """
-    tables = (STAGED_PRICE, STAGED_LIST, DROPPED_PRICES) if read_prices else ()
-    outdated = select(*(TOTAL.c[name] for name in PRICE_GROUP)).where(TOTAL.c.until <= literal(today, Date))
-    staged = [select(*(table.c[name] for name in PRICE_GROUP)) for table in tables]
-    query: CompoundSelect[Any] = union(outdated, *staged)
+def changed_groups(session: Session) -> list[Group]:
+    """Return the groups of which this ingest changed prices or lists of prices."""
+    tables = (STAGED_PRICE, STAGED_LIST, DROPPED_PRICES)
+    query: CompoundSelect[Any] = union(*(select(*(table.c[name] for name in PRICE_GROUP)) for table in tables))
     return [(region, os, purchase) for region, os, purchase in session.execute(query)]
+
+
+def _in_groups(table: Table, groups: Sequence[Group] | None) -> ColumnElement[bool]:
+    return true() if groups is None else tuple_(*(table.c[name] for name in PRICE_GROUP)).in_(groups)
+
+
+def _change(rows: Any, day: Any, *, in_force: Any = 0, begun: Any = 0) -> Select[Any]:
+    """Select how the numbers of a group change on a day."""
+    numbers = (
+        (value if isinstance(value, ColumnElement) else literal(value, Integer)).label(name)
+        for name, value in (("in_force", in_force), ("begun", begun))
+    )
+    return select(*(rows.c[name] for name in PRICE_GROUP), day.label("day"), *numbers)
+
+
+def _begun(some: ColumnElement[bool]) -> Select[Any]:
+    rows = _change(PRICE, PRICE.c.valid_from, begun=func.count())
+    return rows.where(some).group_by(*(PRICE.c[name] for name in PRICE_GROUP), PRICE.c.valid_from)
+
+
+def _first(some: ColumnElement[bool]) -> Select[Any]:
+    series = [PRICE.c[name] for name in SERIES]
+    first = select(*series, func.min(PRICE.c.valid_from).label("day")).where(some).group_by(*series).subquery()
+    rows = _change(first, first.c.day, in_force=func.count())
+    return rows.group_by(*(first.c[name] for name in PRICE_GROUP), first.c.day)
+
+
+def _ended_runs(some: ColumnElement[bool]) -> Select[Any]:
+    """Select the runs of _ENDED_RUN among some."""
+    run, lists, other = PRICE.c, LIST.alias("missing"), PRICE.alias("other")
+    columns = [run[name] for name in (*PRICE_KEY, "seen_until", "approximate_date")]
+    observed = last_observed(run, _EVER, _EVER).label("observed")
+    has_lists = run.source_id.in_(select(LIST.c.source_id))
+    listed = select(*columns, observed).where(some, has_lists).subquery("listed").c
+    third = (
+        select(lists.c.day)
+        .where(*(lists.c[name] == listed[name] for name in LIST_GROUP), lists.c.day > listed.observed)
+        .order_by(lists.c.day)
+        .limit(1)
+        .offset(MISSING_LISTS - 1)
+        .scalar_subquery()
+    )
+    ended = select(*listed, third.label("missed")).subquery("ended").c
+    same = [other.c[name] == ended[name] for name in SERIES]
+    begins = exists().where(*same, other.c.valid_from > ended.observed, other.c.valid_from <= ended.missed)
+    return select(*ended).where(ended.missed.is_not(None), ~begins.correlate_except(other))
+
+
+def _gaps() -> tuple[Select[Any], Select[Any]]:
+    """Select the changes where a gap begins, and where it ends."""
+    run = _ENDED_RUN.c
+    in_force = is_in_force(run, run.observed, _EVER)  # it is missed if no other price was observed on that day, too
+    ends = _next_observed().label("ends")
+    gaps = select(*(run[name] for name in (*PRICE_GROUP, "missed")), ends).where(in_force).subquery("gap")
+    begun = _change(gaps, gaps.c.missed, in_force=-1).where(or_(gaps.c.ends.is_(None), gaps.c.ends > gaps.c.missed))
+    ended = _change(gaps, gaps.c.ends, in_force=1).where(gaps.c.ends > gaps.c.missed)
+    return begun, ended
+
+
+def _next_observed() -> ColumnElement[Any]:
+    """Build the first day after the last one of an ended run on which a price of its offer was observed, or null."""
+    run, later, others, lists = _ENDED_RUN.c, PRICE.alias("later"), PRICE.alias("others"), LIST.alias("next")
+    begins = select(func.min(later.c.valid_from)).where(
+        *(later.c[name] == run[name] for name in SERIES), later.c.valid_from > run.observed
+    )
+    goes_on = (
+        select(func.min(lists.c.day))
+        .select_from(others.join(lists, same_key(others, lists, LIST_GROUP)))
+        .where(
+            *(others.c[name] == run[name] for name in SERIES),
+            others.c.valid_from <= run.observed,
+            lists.c.day > run.observed,
+            lists.c.day <= others.c.seen_until,
+        )
+    )
+    first, second = (one.correlate(_ENDED_RUN).scalar_subquery() for one in (begins, goes_on))
+    return case((func.coalesce(first <= second, second.is_(None)), first), else_=second)
