@@ -1,18 +1,36 @@
 """Replies carry a receipt in `_meta`: the questions behind them, with digests."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import anyio
 import pytest
 
 from app.converters.receipts import check_receipt
+from app.db.engines import make_engine
 from app.mcp.catalog import CatalogReader
+from tests.conftest import TODAY
+from tests.databases import Databases
 from tests.mcp.asking import call
 from tests.mcp.test_budget import CALLS, tokens
 
+GPU_SIZE = {"size": "nd40rs_v2"}
+"""The small catalog has few sizes without GPUs."""
+QUESTIONS = [(tool, given | GPU_SIZE if "size" in given else given) for tool, given in CALLS[::3]]
 
-@pytest.mark.parametrize(("tool", "arguments"), CALLS[::3])
+
+@pytest.fixture(scope="module")
+def catalog(databases: Databases, few_sizes_template_url: str) -> Iterator[CatalogReader]:
+    """A small catalog: to check a receipt all of it is read."""
+    engine = make_engine(databases.copy(few_sizes_template_url))
+    reader = CatalogReader(engine, lambda: TODAY)
+    yield reader
+    reader.close()
+    engine.dispose()
+
+
+@pytest.mark.parametrize(("tool", "arguments"), QUESTIONS)
 def test_the_receipt_of_a_reply_is_computed_again_from_the_catalog(
     catalog: CatalogReader, tool: str, arguments: dict[str, Any]
 ) -> None:
