@@ -29,6 +29,8 @@ from tests.ingest.feeds.test_exchange_rates import HISTORY, zipped
 from tests.servers import server
 from tests.waiting import LONGEST_SECONDS, wait_until
 
+pytestmark = pytest.mark.one_database  # when a run begins and ends; tests/ingest/feeds writes to every kind
+
 RUN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (refreshed|failed): .*; took \d+\.\d s")
 
 

@@ -22,6 +22,8 @@ from app.settings import Settings
 from tests.command_line import run_command
 from tests.servers import open_client, server
 
+pytestmark = pytest.mark.one_database  # who is served is decided before any query
+
 KEY, OTHER = "k" * 32, "another-key-of-enough-letters"
 
 
@@ -130,7 +132,6 @@ def test_a_file_without_keys_is_refused_as_it_would_open_the_service(tmp_path: P
             Settings(_env_file=None, api_keys_file=file)
 
 
-@pytest.mark.one_database
 def test_the_document_names_keys_and_limits_only_where_they_are_set(database_url: str) -> None:
     def document(**settings: Any) -> dict[str, Any]:
         return create_app(Settings(_env_file=None, database_url=database_url, **settings)).openapi()

@@ -21,6 +21,8 @@ from app.settings import Settings
 from tests.conftest import TODAY
 from tests.servers import open_client, server
 
+pytestmark = pytest.mark.one_database  # the streams are of rows that no database has
+
 ROWS = 4_000
 
 
