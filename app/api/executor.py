@@ -26,6 +26,9 @@ from app.errors import Busy, NotReady
 from app.http.revision import RevisionWatcher
 from app.telemetry import tracing
 
+LOADING_SECONDS = 1.0
+"""A list waits so long for columns at most: a slow database takes as long for each region as for a page."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -63,12 +66,17 @@ class QueryExecutor:
     async def find_sizes(self, search: SizeSearch, *, offset: int = 0) -> JsonPage:
         """Find a page of sizes, as `app.catalog.queries.sizes` does; raises NotReady if there is no catalog.
 
-        Columns that find it sooner are loaded first in a small catalog, and behind the answer in a large one.
+        Columns that find it sooner are loaded first in a small catalog, unless that takes LOADING_SECONDS, and behind
+        the answer in a large one.
         """
         snapshot = await self.snapshot()
-        needs = columns_to_load(search, snapshot)
+        needs = columns_to_load(search, snapshot) if not self._is_loading else None
         if needs is not None:
-            await self._load_columns(needs, snapshot)
+            try:
+                async with asyncio.timeout(LOADING_SECONDS):
+                    await self._load_columns(needs, snapshot)
+            except TimeoutError:
+                snapshot.columns.want(needs, partial(load_columns, needs, snapshot))
         make = partial(find_sizes, search, snapshot, self.today(), offset=offset)
         if search.names_a_day:
             return await _or_busy(self._io_threads.run(_run, make))
@@ -78,8 +86,13 @@ class QueryExecutor:
         self._load_soon(snapshot)
         return page
 
+    @property
+    def _is_loading(self) -> bool:
+        """Whether columns are being loaded behind answers."""
+        return self._loading is not None and not self._loading.done()
+
     def _load_soon(self, snapshot: CatalogSnapshot) -> None:
-        if snapshot.columns.are_wanted and (self._loading is None or self._loading.done()):
+        if snapshot.columns.are_wanted and not self._is_loading:
             self._loading = asyncio.create_task(self._load_wanted(snapshot))
 
     async def _load_wanted(self, snapshot: CatalogSnapshot) -> None:
