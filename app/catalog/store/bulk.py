@@ -5,28 +5,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from decimal import Decimal
+from functools import cache
 from itertools import chain
 from typing import Any, cast
 
 from sqlalchemy import (
-    Column,
     ColumnElement,
     CursorResult,
+    Dialect,
     Executable,
     FromClause,
-    MetaData,
     Select,
     Table,
     and_,
-    delete,
-    exists,
-    select,
-    true,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
-
-from app.catalog.column_types import NOT_IN_DIGEST
+from sqlalchemy.schema import CreateTable
 
 Columns = Sequence[Sequence[Any]]
 Converters = Mapping[type, Callable[[Any], Any]]
@@ -39,6 +34,7 @@ def bulk_load(session: Session, table: Table, blocks: Iterable[Columns]) -> None
     """
     connection = session.connection()
     _LOADERS[connection.dialect.name](connection.connection.driver_connection, table, blocks)
+    count_rows(session, table)
 
 
 def _executemany(connection: Any, table: Table, blocks: Iterable[Columns]) -> None:
@@ -50,12 +46,10 @@ def _executemany(connection: Any, table: Table, blocks: Iterable[Columns]) -> No
 
 
 def _copy(connection: Any, table: Table, blocks: Iterable[Columns]) -> None:
-    with connection.cursor() as cursor:
-        with cursor.copy(f"copy {table.name} from stdin") as copy:
-            for columns in _driver_values(table, blocks, _COPY_CONVERTERS):
-                escaped = [_escape_for_copy(column) for column in columns]
-                copy.write("\n".join(map("\t".join, zip(*escaped, strict=True))) + "\n")
-        cursor.execute(f"analyze {table.name}")
+    with connection.cursor() as cursor, cursor.copy(f"copy {table.name} from stdin") as copy:
+        for columns in _driver_values(table, blocks, _COPY_CONVERTERS):
+            escaped = [_escape_for_copy(column) for column in columns]
+            copy.write("\n".join(map("\t".join, zip(*escaped, strict=True))) + "\n")
 
 
 _LOADERS: dict[str, Callable[[Any, Table, Iterable[Columns]], None]] = {"sqlite": _executemany, "postgresql": _copy}
@@ -99,38 +93,52 @@ _INSERT: dict[str, Callable[[Table], postgresql.Insert | sqlite.Insert]] = {
 }
 
 
-def staging_table(table: Table, key: Sequence[str]) -> Table:
-    """Build a temporary table with the columns of a table that are not computed, and a key of its own.
-
-    On SQLite it has no rowid, so that rows are stored in the order of the key.
-    """
-    stored = [column for column in table.columns if column.computed is None]
-    columns = [Column(c.name, c.type, primary_key=c.name in key, nullable=c.name not in key) for c in stored]
-    return Table(f"staged_{table.name}", MetaData(), *columns, prefixes=["temporary"], sqlite_with_rowid=False)
-
-
 @contextmanager
 def temporary_tables(session: Session, *tables: Table) -> Iterator[None]:
     """Create temporary tables and drop them afterwards; those that a failed ingest left are dropped first."""
-    connection = session.connection()
-    for table in tables:
-        table.drop(connection, checkfirst=True)
-        table.create(connection)
+    kind = session.connection().dialect.name
+    drop = [f"drop table if exists {_TEMPORARY_SCHEMAS[kind]}.{table.name}" for table in tables]
+    _run(session, [*drop, *(_create_text(table, kind) for table in tables)])
     yield
-    for table in tables:
-        table.drop(connection)
+    _run(session, drop)
+
+
+_TEMPORARY_SCHEMAS = {"sqlite": "temp", "postgresql": "pg_temp"}
+_DIALECTS: dict[str, Callable[[], Dialect]] = {"sqlite": sqlite.dialect, "postgresql": postgresql.dialect}
+
+
+@cache
+def _create_text(table: Table, kind: str) -> str:
+    return str(CreateTable(table).compile(dialect=_DIALECTS[kind]()))
+
+
+def _run(session: Session, statements: Sequence[str]) -> None:
+    """Run statements without parameters or results: PostgreSQL takes all of them at once."""
+    connection = session.connection()
+    driver: Any = connection.connection.driver_connection
+    for text in statements if connection.dialect.name == "sqlite" else ["; ".join(statements)]:
+        driver.execute(text)
+
+
+def count_rows(session: Session, table: Table) -> None:
+    """Tell the planner how many rows a temporary table has: else SQLite takes a few for a million, and scans others."""
+    _run(session, [f"analyze {_TEMPORARY_SCHEMAS[session.connection().dialect.name]}.{table.name}"])
+
+
+ALL_ROWS = 2**62
+"""The limit of a subquery that is to be computed for itself, and not merged into the statement around it."""
 
 
 @contextmanager
 def without_indexes(session: Session, table: Table) -> Iterator[None]:
-    """Drop the indexes of a table on SQLite, but unique ones, and create them again: faster for very many new rows.
+    """Drop the indexes of a table on SQLite, and create them again: faster for very many new rows.
 
     PostgreSQL keeps them, since no other transaction could read the table until the end of the transaction.
     """
     connection = session.connection()
     created: Sequence[str] = ()
     if connection.dialect.name == "sqlite":
-        of_table = "type = 'index' and tbl_name = ? and sql like 'create index%'"
+        of_table = "type = 'index' and tbl_name = ? and sql is not null"
         stored = f"select name, sql from sqlite_master where {of_table}"  # noqa: S608  # a text of ours
         indexes = connection.exec_driver_sql(stored, (table.name,)).all()
         created = [sql for _, sql in indexes]
@@ -146,26 +154,6 @@ def same_key(left: FromClause, right: FromClause, names: Sequence[str]) -> Colum
     return and_(*(left.c[name] == right.c[name] for name in names))
 
 
-def drop_unchanged(session: Session, staged: Table, table: Table, key: Sequence[str]) -> int:
-    """Delete the staged rows that are in the table with the same values; return how many they were."""
-    others = [
-        name for name in _common_columns(staged, table) if name not in key and table.c[name].info != NOT_IN_DIGEST
-    ]
-    alike = and_(same_key(staged, table, key), *(staged.c[name].is_not_distinct_from(table.c[name]) for name in others))
-    return execute_count(session, delete(staged).where(exists().where(alike)))
-
-
-def upsert_staged(session: Session, staged: Table, table: Table, key: Sequence[str]) -> int:
-    """Insert staged rows, or update the rows that have their unique key; return how many were written.
-
-    Rows are sorted by the primary key first: a B-tree is then written from end to end.
-    """
-    names = _common_columns(staged, table)
-    # Without a WHERE, SQLite parses the ON of "on conflict" as the condition of a join.
-    new = select(*(staged.c[name] for name in names)).where(true())
-    return upsert(session, table, names, new.order_by(*(staged.c[column.name] for column in table.primary_key)), key)
-
-
 def upsert(session: Session, table: Table, names: Sequence[str], rows: Select[Any], key: Sequence[str]) -> int:
     """Insert the rows of a query with a WHERE, or update those that have their unique key; return how many."""
     insert = _INSERT[session.connection().dialect.name](table)
@@ -175,11 +163,7 @@ def upsert(session: Session, table: Table, names: Sequence[str], rows: Select[An
     )
 
 
-def _common_columns(staged: Table, table: Table) -> list[str]:
-    return [column.name for column in staged.columns if column.name in table.c]
-
-
-def execute_count(session: Session, statement: Executable) -> int:
+def execute_count(session: Session, statement: Executable, values: Mapping[str, Any] | None = None) -> int:
     """Execute a statement that writes; return how many rows it wrote."""
-    result = session.execute(statement, execution_options={"preserve_rowcount": True})
+    result = session.execute(statement, values, execution_options={"preserve_rowcount": True})
     return cast("CursorResult[Any]", result).rowcount

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
+from functools import cache
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -17,12 +18,15 @@ from sqlalchemy import (
     Date,
     Double,
     FromClause,
+    Insert,
+    Integer,
     MetaData,
     RowMapping,
     Select,
     String,
     Table,
     and_,
+    bindparam,
     case,
     cast,
     exists,
@@ -43,7 +47,7 @@ from app.catalog.in_force import EVER_KNOWN, SERIES, earliest_spot_day, is_in_fo
 from app.catalog.models import Change, Fact, Offer, Price, PriceTracking, Region, Revision, Size
 from app.catalog.projections import RANK_COLUMNS, UNKNOWN_PRICE_RANK
 from app.catalog.purchases import PURCHASE_MODELS
-from app.catalog.store.bulk import execute_count, same_key
+from app.catalog.store.bulk import ALL_ROWS, count_rows, execute_count, same_key
 from app.db.functions import exact_ratio, usd_text
 
 CHANGE, SIZE, OFFER, TRACKING = table_of(Change), table_of(Size), table_of(Offer), table_of(PriceTracking)
@@ -71,6 +75,7 @@ PREVIOUS_SIZES = Table(
 """The sizes as they were before this ingest."""
 
 CHANGE_TABLES = (CHANGED_OFFERS, PREVIOUS_SIZES)
+_ANY_CHANGED = select(exists(select(CHANGED_OFFERS.c.size_key)))
 
 Event = dict[str, Any]
 T = TypeVar("T")
@@ -146,7 +151,13 @@ def save_changes(session: Session, before: CatalogBefore, today: date) -> int:
 
 def save_tracking(session: Session) -> None:
     """Note for which regions, systems and purchase models there are prices, so that further ones are new."""
+    session.execute(_insert_tracking())
+
+
+@cache
+def _insert_tracking() -> Insert:
     region = table_of(Region).c.code
+    new = []
     for purchase in PURCHASE_MODELS:
         for os in ("linux", "windows"):
             group = (OFFER.c.region == region, OFFER.c.os == literal(os))
@@ -154,8 +165,8 @@ def save_tracking(session: Session) -> None:
             known = exists().where(
                 TRACKING.c.region == region, TRACKING.c.os == literal(os), TRACKING.c.purchase == literal(purchase)
             )
-            new = select(region, literal(os), literal(purchase)).where(priced, ~known)
-            session.execute(insert(TRACKING).from_select(TRACKING.c.keys(), new))
+            new.append(select(region, literal(os), literal(purchase)).where(priced, ~known))
+    return insert(TRACKING).from_select(TRACKING.c.keys(), union_all(*new))
 
 
 def _newest_revision(session: Session) -> int:
@@ -276,12 +287,21 @@ def _names_of(session: Session, keys: Iterable[str]) -> Mapping[str, str]:
 
 def _save_price_events(session: Session, revision: int, today: date, first: int) -> int:
     """Write the events of CHANGED_OFFERS, with the source of each new price and the day from which it holds."""
-    changed = union_all(*map(_changed_prices, PURCHASE_MODELS)).subquery("changed")
+    if not session.execute(_ANY_CHANGED).scalar_one():
+        return 0
+    count_rows(session, CHANGED_OFFERS)
+    values = {"day": today, "spot_since": earliest_spot_day(today), "new_revision": revision, "before": first - 1}
+    return execute_count(session, _insert_price_events(), values)
+
+
+@cache
+def _insert_price_events() -> Insert:
+    changed = union_all(*map(_changed_prices, PURCHASE_MODELS)).limit(ALL_ROWS).subquery("changed")
     run, old, new = table_of(Price), changed.c.old, changed.c.new
-    day, known, spot_since = (literal(each, Date) for each in (today, EVER_KNOWN, earliest_spot_day(today)))
+    day, spot_since = bindparam("day", type_=Date), bindparam("spot_since", type_=Date)
     in_force = and_(
         *(run.c[name] == changed.c[name] for name in SERIES),
-        is_in_force(run.c, day, known, spot_since),
+        is_in_force(run.c, day, literal(EVER_KNOWN, Date), spot_since),
         new < _UNRANKED,
     )
     kind = case(
@@ -289,8 +309,8 @@ def _save_price_events(session: Session, revision: int, today: date, first: int)
     )
     order = func.row_number().over(order_by=[changed.c[name] for name in SERIES])
     values: dict[str, ColumnElement[Any]] = {
-        "id": literal(first - 1) + order,
-        "revision": literal(revision),
+        "id": bindparam("before", type_=Integer) + order,
+        "revision": bindparam("new_revision", type_=Integer),
         "kind": kind,
         "size": func.coalesce(SIZE.c.name, PREVIOUS_SIZES.c.name),
         **{name: changed.c[name] for name in SERIES},
@@ -308,7 +328,7 @@ def _save_price_events(session: Session, revision: int, today: date, first: int)
         .outerjoin(PREVIOUS_SIZES, PREVIOUS_SIZES.c.key == changed.c.size_key)
         .outerjoin(run, in_force)
     )
-    return execute_count(session, insert(CHANGE).from_select([*values], rows))
+    return insert(CHANGE).from_select([*values], rows)
 
 
 def _changed_prices(purchase: str) -> Select[Any]:

@@ -37,7 +37,7 @@ from app.catalog.store.offers import (
     sizes_with_expired_spot,
 )
 from app.catalog.store.price_days import changed_sources
-from app.catalog.store.price_runs import RUN_TABLES, merge_lists, sizes_of_lists
+from app.catalog.store.price_runs import RUN_TABLES, has_lists, merge_lists, sizes_of_lists
 from app.catalog.store.price_totals import changed_groups
 from app.catalog.store.prices import (
     PRICE,
@@ -382,7 +382,8 @@ def _derive(session: Session, summary: IngestSummary, since: date | None, today:
     may_remove = may_remove or session.execute(undated).scalar_one()
     if "price_list" in summary.changes:
         may_remove = may_remove or summary.changes["price_list"].has_changes or summary.changes["price"].has_changes
-        mark_dirty(session, sizes_of_lists())
+        if has_lists(session):
+            mark_dirty(session, sizes_of_lists())
     if since < today:
         mark_dirty(session, sizes_newly_priced(since, today))
         expired = sizes_with_expired_spot(since, today)

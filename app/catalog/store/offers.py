@@ -4,10 +4,10 @@ Only dirty sizes are derived again where possible: those whose row, prices or so
 that came into force or expired since the last ingest.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from datetime import date
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from sqlalchemy import (
@@ -15,34 +15,37 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Date,
+    Delete,
     Double,
+    Insert,
     MetaData,
     Select,
     Table,
     and_,
+    bindparam,
+    case,
     delete,
     exists,
     func,
     insert,
     literal,
-    null,
     or_,
     select,
     true,
+    tuple_,
     union_all,
 )
 from sqlalchemy.orm import Session
 
-from app.catalog.adjustments import load_rules
+from app.catalog.adjustments import Rules, load_rules
 from app.catalog.column_types import BYTEWISE, table_of
 from app.catalog.in_force import EVER_KNOWN, earliest_spot_day, prices_in_force
-from app.catalog.models import CompleteList, Offer, Price, PriceTotal, Size, SizeJson, Source
+from app.catalog.models import CompleteList, Offer, Price, PriceTotal, Region, Size, SizeJson, Source
 from app.catalog.projections import (
     COPIED_SIZE_COLUMNS,
     PRICE_COLUMNS,
     RANK_COLUMNS,
     UNKNOWN_PRICE_RANK,
-    cheapest_offers,
     memory_bucket_sql,
     offer_json,
     side_by_side,
@@ -50,15 +53,7 @@ from app.catalog.projections import (
     unit_prices,
 )
 from app.catalog.purchases import ANY_REGION, PURCHASE_MODELS
-from app.catalog.store.bulk import (
-    drop_unchanged,
-    execute_count,
-    same_key,
-    staging_table,
-    temporary_tables,
-    upsert_staged,
-    without_indexes,
-)
+from app.catalog.store.bulk import ALL_ROWS, execute_count, same_key, temporary_tables, without_indexes
 from app.catalog.store.changes import collect_changed_offers, collect_lost_offers
 from app.catalog.store.price_days import save_price_days
 from app.catalog.store.price_totals import Group, save_price_totals
@@ -76,23 +71,28 @@ DIRTY_SIZES = Table(
 )
 """The sizes to derive offers of; where `row_changed`, the size document, too."""
 
-_PRICE_GROUP = ("size_key", "os", "region")
+_GROUP = ("size_key", "os", "region")
 _KEY = ("region", "os", "size_key")
 """The unique key of an offer; the primary key of its table has the rank, too, only for the order of rows."""
 
 _UNRANKED = literal(UNKNOWN_PRICE_RANK, Double)
 
-_OFFER = table_of(Offer)
-_OFFERS = staging_table(_OFFER, _KEY)
-_CURRENT_PRICES = Table(
-    "current_price",
+_OFFER, _SIZE = table_of(Offer), table_of(Size)
+_STAGED = Table(
+    "staged_offer",
     MetaData(),
-    *(Column(name, table_of(Price).c[name].type, primary_key=True) for name in _PRICE_GROUP),
-    *(Column(name, _OFFER.c[name].type) for name in PRICE_COLUMNS),
+    *(Column(name, _OFFER.c[name].type, primary_key=True) for name in _GROUP),
+    *(Column(name, _OFFER.c[name].type) for name in ("priced_in", *PRICE_COLUMNS)),
     prefixes=["temporary"],
     sqlite_with_rowid=False,
 )
-"""The prices in force, in an order in which the cheapest region of each size and system is found without a sort."""
+"""The offers that were derived, without what follows from their prices and the row of the size.
+
+They are in an order in which the regions of each size and system are side by side.
+"""
+
+_FEW_SIZES = 100
+_DAY, _SPOT_SINCE = bindparam("day", type_=Date), bindparam("spot_since", type_=Date)
 
 
 def mark_dirty(session: Session, sizes: Select[Any], *, row_changed: bool = False) -> None:
@@ -161,31 +161,19 @@ def save_derived(
     _save_size_docs(session, dirty_only=dirty_only)
     save_price_totals(session, price_groups if dirty_only else None)
     save_price_days(session, price_sources if dirty_only else None)
-    offer = _OFFER
-    with temporary_tables(session, _OFFERS):
-        _derive_offers(session, today, dirty_only=dirty_only)
-        outdated = and_(
-            ~exists().where(same_key(offer, _OFFERS, _KEY)), in_scope(offer.c.size_key, dirty_only=dirty_only)
-        )
+    with temporary_tables(session, _STAGED):
+        _stage_offers(session, today, dirty_only=dirty_only)
         removed = 0
         if may_remove or not dirty_only:
+            outdated = and_(~exists().where(same_key(_OFFER, _STAGED, _KEY)), _stored_offers(session, dirty_only))
             if collect:
                 collect_lost_offers(session, outdated)
-            removed = execute_count(session, delete(offer).where(outdated))
-        unchanged = drop_unchanged(session, _OFFERS, offer, _KEY)
+            removed = execute_count(session, delete(_OFFER).where(outdated))
+        unchanged = execute_count(session, _delete_unchanged())
         if collect:
-            collect_changed_offers(session, _OFFERS)
-        known = select(func.count()).select_from(_OFFERS.join(offer, same_key(_OFFERS, offer, _KEY)))
-        changed: int = session.execute(known).scalar_one()
-        with without_indexes(session, offer) if _is_mostly_new(session) else nullcontext():
-            written = upsert_staged(session, _OFFERS, offer, _KEY)
-    return TableChange(written - changed, changed, unchanged, removed)
-
-
-def _is_mostly_new(session: Session) -> bool:
-    """Check whether more offers are staged than stored."""
-    staged, stored = (select(func.count()).select_from(table).scalar_subquery() for table in (_OFFERS, _OFFER))
-    return bool(session.execute(select(staged > stored)).scalar_one())
+            collect_changed_offers(session, _STAGED)
+        change = _write_staged(session)
+    return change + TableChange(unchanged=unchanged, removed=removed)
 
 
 def _save_size_docs(session: Session, *, dirty_only: bool) -> None:
@@ -199,85 +187,130 @@ def _save_size_docs(session: Session, *, dirty_only: bool) -> None:
         save_rows(session, SizeJson, docs)
 
 
-def _derive_offers(session: Session, today: date, *, dirty_only: bool) -> None:
+# Offers
+
+
+def _stage_offers(session: Session, today: date, *, dirty_only: bool) -> None:
     """Stage the offers: those of each region with any price, and those in the cheapest region by purchase model."""
-    with temporary_tables(session, _CURRENT_PRICES):
-        current = _current_prices(session, today, dirty_only=dirty_only)
-        session.execute(insert(_CURRENT_PRICES).from_select(current.selected_columns.keys(), current))
-        for offers in (
-            _regional_offers(),
-            *(_cheapest_offers(purchase) for purchase in PURCHASE_MODELS),
-            *(_unpriced_offers(purchase, dirty_only=dirty_only) for purchase in PURCHASE_MODELS),
-        ):
-            session.execute(insert(_OFFERS).from_select(_OFFERS.c.keys(), offers))
+    days = {"day": today, "spot_since": earliest_spot_day(today)}
+    session.execute(_stage_regional_offers(load_rules(session), dirty_only=dirty_only), days)
+    session.execute(_stage_cheapest_offers(dirty_only=dirty_only))
+
+
+@lru_cache(maxsize=4)
+def _stage_regional_offers(rules: Rules, *, dirty_only: bool) -> Insert:
+    """Build the statement that stages an offer for each region and system in which a size has a price today."""
+    of_sizes = in_scope(table_of(Price).c.size_key, dirty_only=dirty_only)
+    in_force = prices_in_force(_DAY, literal(EVER_KNOWN, Date), _SPOT_SINCE, of_sizes, rules=rules)
+    prices = side_by_side(in_force, adjusted=bool(rules))
+    rows = prices.add_columns(prices.selected_columns["region"].label("priced_in"))
+    return insert(_STAGED).from_select([*prices.selected_columns.keys(), "priced_in"], rows)
 
 
 @cache
-def _regional_offers() -> Select[Any]:
-    """Select the offers of each region and system that has a price."""
-    size = table_of(Size)
-    return _select_offers(_priced_values()).join_from(_CURRENT_PRICES, size, size.c.key == _CURRENT_PRICES.c.size_key)
+def _stage_cheapest_offers(*, dirty_only: bool) -> Insert:
+    """Build the statement that stages the offers of each size and system in any region, one by purchase model."""
+    offers = (_cheapest_offers(purchase, dirty_only=dirty_only) for purchase in PURCHASE_MODELS)
+    return insert(_STAGED).from_select(_STAGED.c.keys(), union_all(*offers))
 
 
-@cache
-def _cheapest_offers(purchase: str) -> Select[Any]:
-    """Select the cheapest regional offer of each size and system, as its offer in any region."""
-    size, values = table_of(Size), _priced_values() | {"region": literal(ANY_REGION[purchase])}
-    if purchase != "on_demand":
-        values["doc"] = null()
-    best = cheapest_offers(_CURRENT_PRICES, purchase, ("size_key", "os"), columns=_PRICE_GROUP)
-    cheapest = best.join(_CURRENT_PRICES, same_key(best, _CURRENT_PRICES, _PRICE_GROUP))
-    return _select_offers(values).join_from(cheapest, size, size.c.key == _CURRENT_PRICES.c.size_key)
+def _cheapest_offers(purchase: str, *, dirty_only: bool) -> Select[Any]:
+    """Select the offer of each size and system where it is cheapest, in the first such region; or one without a price.
 
-
-def _priced_values() -> dict[str, Any]:
-    """Build the columns of an offer from prices in force and the row of the size."""
-    prices = _CURRENT_PRICES.c
-    values: dict[str, Any] = {
-        **{name: prices[name] for name in (*_PRICE_GROUP, *PRICE_COLUMNS)},
-        "priced_in": prices.region,
-        **_copied_columns(),
-        **{name: value for purchase in PURCHASE_MODELS for name, value in unit_prices(prices, purchase).items()},
-    }
-    return values | {"doc": offer_json(values, "on_demand")}
-
-
-def _copied_columns() -> dict[str, ColumnElement[Any]]:
-    size = table_of(Size).c
-    copied: dict[str, ColumnElement[Any]] = {name: size[name] for name in COPIED_SIZE_COLUMNS}
-    return copied | {"gpu_octave": memory_bucket_sql(size.gpu_memory_gib)}
-
-
-@cache
-def _unpriced_offers(purchase: str, *, dirty_only: bool) -> Select[Any]:
-    """Select an offer without a price for each size and system that has none in any region."""
-    size = table_of(Size)
-    system = union_all(*(select(literal(os).label("os")) for os in OPERATING_SYSTEMS)).subquery().c.os
-    prices = _CURRENT_PRICES.c
-    priced = exists().where(prices.size_key == size.c.key, prices.os == system).correlate(size, system.table)
-    values = {
-        **dict.fromkeys(_OFFERS.c.keys(), null()),
-        **dict.fromkeys(RANK_COLUMNS, _UNRANKED),
-        **_copied_columns(),
+    The least price of each is looked for first, and then its region: no offers are sorted.
+    """
+    system = union_all(*(select(literal(os).label("os")) for os in OPERATING_SYSTEMS)).subquery(f"{purchase}_system")
+    each, cheapest = _STAGED.alias(f"{purchase}_each"), _STAGED.alias(f"{purchase}_cheapest")
+    rank = f"{purchase}_rank_usd"
+    least = (
+        select(each.c.size_key, each.c.os, func.min(each.c[rank]).label("usd"))
+        .group_by(each.c.size_key, each.c.os)
+        .subquery(f"{purchase}_least")
+    )
+    same = _STAGED.alias(f"{purchase}_same")
+    first = select(func.min(same.c.region)).where(
+        same.c.size_key == _SIZE.c.key, same.c.os == system.c.os, same.c[rank] == least.c.usd
+    )
+    of_least = and_(least.c.size_key == _SIZE.c.key, least.c.os == system.c.os)
+    of_cheapest = and_(
+        cheapest.c.size_key == _SIZE.c.key,
+        cheapest.c.os == system.c.os,
+        cheapest.c.region == first.correlate(_SIZE, system, least).scalar_subquery(),
+    )
+    values: dict[str, ColumnElement[Any]] = {
+        "size_key": _SIZE.c.key,
+        "os": system.c.os,
         "region": literal(ANY_REGION[purchase]),
-        "os": system,
-        "size_key": size.c.key,
+        **{name: cheapest.c[name] for name in ("priced_in", *PRICE_COLUMNS)},
+        **{name: func.coalesce(cheapest.c[name], _UNRANKED) for name in RANK_COLUMNS},
     }
     return (
-        _select_offers(values)
-        .join_from(size, system.table, literal(value=True))
-        .where(~priced, in_scope(size.c.key, dirty_only=dirty_only))
+        select(*(values[name] for name in _STAGED.c.keys()))  # noqa: SIM118  # a collection of columns is no mapping
+        .select_from(
+            _SIZE.join(system, literal(value=True)).outerjoin(least, of_least).outerjoin(cheapest, of_cheapest)
+        )
+        .where(in_scope(_SIZE.c.key, dirty_only=dirty_only))
     )
 
 
-def _select_offers(values: Mapping[str, Any]) -> Select[Any]:
-    """Select these values in the order of the columns of an offer."""
-    return select(*(values[name] for name in _OFFERS.c.keys()))  # noqa: SIM118  # a collection of columns is no mapping
+def _stored_offers(session: Session, dirty_only: bool) -> ColumnElement[bool]:
+    """Build the condition of stored offers that are derived again; those of a few sizes are found by their key."""
+    of_sizes = in_scope(_OFFER.c.size_key, dirty_only=dirty_only)
+    if not dirty_only:
+        return of_sizes
+    few = select(func.count() <= _FEW_SIZES).select_from(DIRTY_SIZES)
+    if not session.execute(few).scalar_one():
+        return of_sizes
+    regions = union_all(select(table_of(Region).c.code), *(select(literal(one)) for one in ANY_REGION.values()))
+    return and_(_OFFER.c.region.in_(regions), _OFFER.c.os.in_(OPERATING_SYSTEMS), of_sizes)
 
 
-def _current_prices(session: Session, today: date, *, dirty_only: bool) -> Select[Any]:
-    """Select the prices that are offers today: per size, region and system, those of each purchase model."""
-    rules = load_rules(session)
-    day, known, spot_since = (literal(each, Date) for each in (today, EVER_KNOWN, earliest_spot_day(today)))
-    of_sizes = in_scope(table_of(Price).c.size_key, dirty_only=dirty_only)
-    return side_by_side(prices_in_force(day, known, spot_since, of_sizes, rules=rules), adjusted=bool(rules))
+@cache
+def _delete_unchanged() -> Delete:
+    """Build the statement that deletes the staged offers of which all is stored that the others follow from."""
+    alike = (_STAGED.c[name].is_not_distinct_from(_OFFER.c[name]) for name in ("priced_in", *PRICE_COLUMNS))
+    copied = (_SIZE.c[name].is_not_distinct_from(_OFFER.c[name]) for name in COPIED_SIZE_COLUMNS)
+    same = same_key(_STAGED, _OFFER, _KEY)
+    return delete(_STAGED).where(exists().where(same, _SIZE.c.key == _OFFER.c.size_key, *alike, *copied))
+
+
+def _write_staged(session: Session) -> TableChange:
+    """Write the staged offers in the place of those with their keys; indexes of mostly new ones are made at the end."""
+    key = [_OFFER.c[name] for name in _KEY]
+    replaced = tuple_(*key).in_(select(*(_STAGED.c[name] for name in _KEY)))
+    changed = execute_count(session, delete(_OFFER).where(replaced))
+    with without_indexes(session, _OFFER) if _is_mostly_new(session) else nullcontext():
+        written = execute_count(session, insert(_OFFER).from_select(_OFFER.c.keys(), _whole_offers()))
+    return TableChange(added=written - changed, changed=changed)
+
+
+def _is_mostly_new(session: Session) -> bool:
+    """Check whether more offers are staged than stored."""
+    staged, stored = (select(func.count()).select_from(table).scalar_subquery() for table in (_STAGED, _OFFER))
+    return bool(session.execute(select(staged > stored)).scalar_one())
+
+
+@cache
+def _whole_offers() -> Select[Any]:
+    """Select the staged offers with all columns, in the order of their table: a B-tree is written from end to end.
+
+    They are sorted before their JSON is written. The limit keeps databases from computing a price once more for each
+    time that the JSON names it.
+    """
+    values: dict[str, ColumnElement[Any]] = {
+        **{name: _STAGED.c[name] for name in (*_GROUP, "priced_in", *PRICE_COLUMNS)},
+        **{name: _SIZE.c[name] for name in COPIED_SIZE_COLUMNS},
+        "gpu_octave": memory_bucket_sql(_SIZE.c.gpu_memory_gib),
+        **{name: usd for purchase in PURCHASE_MODELS for name, usd in unit_prices(_STAGED.c, purchase).items()},
+    }
+    priced = (
+        select(*(value.label(name) for name, value in values.items()))
+        .join_from(_STAGED, _SIZE, _SIZE.c.key == _STAGED.c.size_key)
+        .order_by(*(values[column.name] for column in _OFFER.primary_key))
+        .limit(ALL_ROWS)
+        .subquery("priced")
+        .c
+    )
+    is_read = or_(priced.priced_in == priced.region, priced.region == ANY_REGION["on_demand"])
+    doc = case((and_(priced.priced_in.is_not(None), is_read), offer_json(priced, "on_demand")))
+    return select(*(doc if name == "doc" else priced[name] for name in _OFFER.c.keys()))  # noqa: SIM118  # no mapping

@@ -142,6 +142,11 @@ def merge_lists(session: Session, staging: PriceStaging, today: date) -> RunChan
     return changes
 
 
+def has_lists(session: Session) -> bool:
+    """Check whether any list of a source with complete lists is merged."""
+    return bool(session.execute(select(exists(select(STAGED_LIST.c.day)))).scalar_one())
+
+
 def sizes_of_lists() -> Select[Any]:
     """Select the sizes whose prices in force the merged lists may have changed."""
     of_sources = select(PRICE.c.size_key).where(PRICE.c.source_id.in_(select(STAGED_LIST.c.source_id)))

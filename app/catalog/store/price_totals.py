@@ -17,6 +17,7 @@ from sqlalchemy import (
     MetaData,
     Select,
     Table,
+    and_,
     case,
     cast,
     delete,
@@ -35,7 +36,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
 from app.catalog.in_force import EVER_KNOWN, LIST, LIST_GROUP, MISSING_LISTS, PRICE, SERIES, is_in_force, last_observed
-from app.catalog.models import PriceTotal
+from app.catalog.models import PriceTotal, Size
 from app.catalog.store.bulk import same_key, temporary_tables
 from app.catalog.store.price_runs import STAGED_LIST
 from app.catalog.store.prices import PRICE_KEY, STAGED_PRICE
@@ -46,6 +47,8 @@ PRICE_GROUP = ("region", "os", "purchase")
 """The columns that prices are counted by: no price in force depends on one of another group."""
 
 Group = tuple[str, str, str]
+_FEW_GROUPS = 8
+"""The prices of so many are looked up size by size, since their key begins with the size; else all are read."""
 
 _ENDED_RUN = Table(
     "ended_run",
@@ -68,6 +71,9 @@ def save_price_totals(session: Session, groups: Sequence[Group] | None = None) -
         return
     session.execute(delete(TOTAL).where(_in_groups(TOTAL, groups)))
     some = _in_groups(PRICE, groups)
+    if groups is not None and len(groups) <= _FEW_GROUPS:
+        parts = (PRICE.c[name].in_(set(values)) for name, *values in zip(PRICE_GROUP, *groups, strict=True))
+        some = and_(PRICE.c.size_key.in_(select(table_of(Size).c.key)), *parts, some)
     with temporary_tables(session, _ENDED_RUN):
         session.execute(insert(_ENDED_RUN).from_select(_ENDED_RUN.c.keys(), _ended_runs(some)))
         changes = union_all(_begun(some), _first(some), *_gaps()).subquery()
