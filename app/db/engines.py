@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from sqlalchemy import Engine, event
-from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.engine.interfaces import DBAPIConnection, ExceptionContext
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.orm import Session as AnySession
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
@@ -55,6 +55,7 @@ def make_engine(url: str, *, pooled: bool = True, serving: bool = False, pool_si
         if serving and pooled:  # cursors of the server, which exports have, need a transaction
             pool["isolation_level"] = "AUTOCOMMIT"
         engine = create_engine(parsed, pool_pre_ping=not serving, connect_args=timeouts if serving else {}, **pool)
+        event.listen(engine, "handle_error", _replace_outdated_connections)
         choice = choice_of(parsed)
         if choice is not None:
             choice.follow(engine)
@@ -89,6 +90,19 @@ def _set_up(connection: DBAPIConnection, *pragmas: str) -> None:
     for pragma in pragmas:
         cursor.execute(f"pragma {pragma}")
     cursor.close()
+
+
+def has_outdated_plan(error: BaseException) -> bool:
+    """Check whether an error means that PostgreSQL has prepared a statement for other column types.
+
+    A migration that changes the type of a column leaves such statements in every open connection.
+    """
+    return "cached plan must not change result type" in str(error)
+
+
+def _replace_outdated_connections(context: ExceptionContext) -> None:
+    if has_outdated_plan(context.original_exception):
+        context.is_disconnect = True
 
 
 def analyze(session: AnySession) -> None:

@@ -9,7 +9,7 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed
 from sqlalchemy import Engine
 from sqlalchemy import exc as as_sqlalchemy
 
-from app.db.engines import SERVING_TIMEOUTS
+from app.db.engines import SERVING_TIMEOUTS, has_outdated_plan
 from app.db.guards import Guard, wait_for_ever
 from app.db.servers import choice_of
 from app.db.statements import BoundStatement, MakePlan, QueryPlan, Rows, convert_rows
@@ -117,13 +117,13 @@ class PostgresExecutor:
             try:
                 return await _run_plan(connection, plan, first)
             except Error as error:
-                if connection.closed:
+                if connection.closed or has_outdated_plan(error):
                     raise _ConnectionLost(error) from error
                 raise
 
 
 class _ConnectionLost(Exception):
-    """The connection broke in a plan; `error` is the driver's."""
+    """The connection broke in a plan, or serves only the schema of before; `error` is the driver's."""
 
     def __init__(self, error: Error) -> None:
         self.error = error

@@ -1,0 +1,52 @@
+"""A service goes on after a migration has changed the type of a column that its connections read."""
+
+import asyncio
+
+from sqlalchemy import Engine, column, select, table, text
+from sqlmodel import Session
+
+from app.db.engines import make_engine
+from app.db.executors import SessionThreads, make_plan_executor
+from app.db.statements import BoundStatement, Statement, single_statement
+
+TIMES_UNTIL_PREPARED = 10
+"""The driver of PostgreSQL prepares a statement when it is run for the sixth time."""
+
+
+def read(session: Session) -> str:
+    return str(session.connection().exec_driver_sql("select figure from changing").scalar_one())
+
+
+def test_a_column_whose_type_has_changed_is_read_by_threads_and_by_the_event_loop(database_url: str) -> None:
+    writer, serving = make_engine(database_url), make_engine(database_url, serving=True)
+
+    async def ask() -> list[tuple[str, str]]:
+        threads = SessionThreads(serving, 1)
+        executor = make_plan_executor(serving, threads)
+        statement = Statement(select(column("figure")).select_from(table("changing")), short=True)
+        found = []
+        try:
+            for kind, figure in (("integer", "7"), ("text", "'eight'"), ("integer", "9")):
+                change_type(writer, kind, figure)
+                for _ in range(TIMES_UNTIL_PREPARED):
+                    by_thread = await threads.run(read)
+                    ((by_loop,),) = await executor.run(
+                        lambda: single_statement(BoundStatement(statement, {})), small_catalog=True
+                    )
+                found.append((by_thread, str(by_loop)))
+        finally:
+            await executor.close()
+            threads.close()
+        return found
+
+    try:
+        assert asyncio.run(ask()) == [("7", "7"), ("eight", "eight"), ("9", "9")]
+    finally:
+        writer.dispose()
+        serving.dispose()
+
+
+def change_type(writer: Engine, kind: str, figure: str) -> None:
+    with writer.begin() as connection:
+        connection.execute(text("drop table if exists changing"))
+        connection.execute(text(f"create table changing as select cast({figure} as {kind}) figure"))
