@@ -125,6 +125,8 @@ def status_problem(status: int) -> ProblemType:
 
 
 async def _handle_domain_error(request: Request, error: Exception) -> Response:
+    if isinstance(error, CursorGone):
+        request.app.state.watcher.expire()  # who starts again must not get the stored first page of before
     errors = _to_details(error)
     return problem_response(
         request,

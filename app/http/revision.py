@@ -67,7 +67,7 @@ class RevisionWatcher:
         self._today, self._version = today, version
         self._engine = engine
         self._threads = SessionThreads(engine, 1, name="watching")  # its own thread: long queries may occupy the others
-        self._expires_at = self._began_at = self._heard_at = self._confirmed_at = 0.0
+        self._expires_at = self._began_at = self._heard_at = self._confirmed_at = self._outdated_at = 0.0
         self._reading: asyncio.Task[CatalogState] | None = None
         self._retry: asyncio.TimerHandle | None = None
         self._known = CatalogState()
@@ -111,6 +111,10 @@ class RevisionWatcher:
             while not reading.done() and not self._note_silence():
                 await asyncio.wait({reading}, timeout=max(0.0, self._deadline() - time.monotonic()))
         return self.state
+
+    def expire(self) -> None:
+        """Have the next request wait for the newest revision: a query has found that there is a newer one."""
+        self._expires_at, self._outdated_at = 0.0, time.monotonic()
 
     async def refresh_soon(self) -> None:
         """Refresh the state for a request that may be answered from it; waits for the database only for a moment.
@@ -205,7 +209,7 @@ class RevisionWatcher:
                 for reconnect in self._on_return:
                     reconnect()
             self.state = state
-            self._expires_at = time.monotonic() + REFRESH_SECONDS
+            self._expires_at = time.monotonic() + REFRESH_SECONDS if self._began_at >= self._outdated_at else 0.0
             if not state.unavailable:
                 self._known, self._confirmed_at = state, time.monotonic()
             if state.unavailable or self._outages.cause:

@@ -95,6 +95,19 @@ def test_a_cursor_is_gone_after_an_ingest(service: CacheMiddleware, path: str) -
         assert client.get(path).status_code == 200
 
 
+def test_who_starts_again_after_410_gets_the_first_page_of_now(
+    service: CacheMiddleware, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.http.revision.REFRESH_SECONDS", 3600.0)  # the stored first page would be sent for so long
+    ingest(writable(service), reading_of("ABCDEF"), now=NOW)
+    with server(service) as url, open_client(url) as client:
+        old = client.get("/sizes?limit=2").json()
+        ingest(writable(service), reading_of([*"ABCDEF", "Aa"]), now=NOW)
+        assert client.get("/sizes?limit=2", params={"cursor": old["next_cursor"]}).status_code == 410
+        new = client.get("/sizes?limit=2").json()
+        assert client.get("/sizes?limit=2", params={"cursor": new["next_cursor"]}).status_code == 200
+
+
 def get_until_status(client: httpx.Client, path: str, params: dict[str, str], status: int) -> dict[str, Any]:
     """Repeat a request until its status changes; until then it is answered from the old revision."""
     answers: list[httpx.Response] = []

@@ -83,11 +83,18 @@ def run(words: list[str], folder: Path, url: str, stdin: str = "") -> str:
     if program == "vmsizes":
         shown = run_command(url, *arguments, folder=folder, merged=True).stdout
         return PROGRESS_LINE.sub("", shown) if arguments[0] in ("ingest", "forget") else shown
-    if program == "python":
+    if program == "python" and arguments[0] != "-m":
         return run_script(arguments, folder)
-    assert program == "jq", f"an example can run curl, vmsizes, python and jq, not {program}"
+    programs = {"jq": JQ, "python": sys.executable}
+    assert program in programs, f"an example can run curl, vmsizes, python and jq, not {program}"
     done = subprocess.run(
-        [JQ, *arguments], input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", check=False
+        [programs[program], *arguments],
+        input=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        check=False,
+        cwd=folder,
     )
     return done.stdout
 
