@@ -32,7 +32,7 @@ REFRESH_SECONDS = 0.5
 """A state is read again after this long; requests are answered from it for as long again while that is done."""
 PATIENCE_SECONDS = 0.25
 """So long a stored response may wait for the database, once; then it is sent as it is until the database answers."""
-ANSWER_SECONDS = 1.25
+ANSWER_SECONDS = 1.0
 """A database that takes longer to tell the revision does not answer: a few rows, read in a thread of its own."""
 SNAPSHOT_SECONDS = 10.0
 """So long it may take to read the snapshot of a new revision, which grows with the catalog."""
