@@ -1,10 +1,8 @@
 """Commands that fetch what is new from the vendor: `vmsizes refresh`, one command for each feed."""
 
-import logging
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,9 +12,10 @@ import typer
 from app.catalog.readings import Progress, no_progress
 from app.catalog.store.feed_runs import save_feed_run
 from app.cli import context
+from app.cli.feed_results import FeedResult, deliver, finish, summarize
 from app.cli.options import Command, Group, Wait
-from app.cli.outcomes import outcome_json, plural, print_reports, print_tables
-from app.cli.output import Json, get_console, print_json, print_note
+from app.cli.outcomes import plural
+from app.cli.output import Json
 from app.cli.progress import progress
 from app.cli.schedule import parse_interval, repeat
 from app.db.writing import WriterBusy, write_session
@@ -60,18 +59,6 @@ class RunOptions:
     def progress(self) -> AbstractContextManager[Progress]:
         """Show the progress of long work; a quiet run shows none."""
         return nullcontext(no_progress) if self.quiet else progress()
-
-
-@dataclass(slots=True, kw_only=True)
-class FeedResult:
-    """What the refresh of one feed did: a line to print, details for JSON, and what was refused with what to do."""
-
-    feed: str
-    headline: str
-    details: dict[str, object] = field(default_factory=dict)
-    outcome: IngestOutcome | None = None
-    refused: dict[str, Sequence[str]] = field(default_factory=dict)
-    hints: list[str] = field(default_factory=list)
 
 
 def _run_feed(feed: str, run: RunOptions, refresh: Callable[[], FeedResult]) -> FeedResult:
@@ -154,7 +141,7 @@ def azure_prices(
         accept=accept,
     )
     run, read_on = RunOptions(dry_run=dry_run, strict=strict), day.date() if day else context.today()
-    _finish([_run_feed("azure-prices", run, lambda: _refresh_prices(feed, read_on, run))], as_json=as_json)
+    finish([_run_feed("azure-prices", run, lambda: _refresh_prices(feed, read_on, run))], as_json=as_json)
 
 
 def _refresh_prices(feed: "PriceFeed", day: date, run: RunOptions) -> FeedResult:
@@ -239,7 +226,7 @@ def azure_skus(
     with context.session():
         pass  # says what to do where there is no catalog yet
     run = RunOptions(dry_run=dry_run, strict=strict)
-    _finish([_run_feed("azure-skus", run, lambda: _refresh_skus(file, url, run, accept=accept))], as_json=as_json)
+    finish([_run_feed("azure-skus", run, lambda: _refresh_skus(file, url, run, accept=accept))], as_json=as_json)
 
 
 def _refresh_skus(file: Path | None, url: str, run: RunOptions, *, accept: bool) -> FeedResult:
@@ -305,7 +292,7 @@ def exchange_rates(
     with context.session():
         pass  # says what to do where there is no catalog yet
     run = RunOptions(dry_run=dry_run, strict=strict)
-    _finish([_run_feed("exchange-rates", run, lambda: _refresh_rates(run, url, file))], as_json=as_json)
+    finish([_run_feed("exchange-rates", run, lambda: _refresh_rates(run, url, file))], as_json=as_json)
 
 
 def _refresh_rates(run: RunOptions, url: str = "", file: Path | None = None) -> FeedResult:
@@ -352,7 +339,7 @@ def azure_docs(
     if folder is None:
         raise typer.BadParameter("give the folder of a checkout, or set VMSIZES_AZURE_DOCS")
     run = RunOptions(dry_run=dry_run, strict=strict)
-    _finish([_run_feed("azure-docs", run, lambda: _refresh_docs(folder, run))], as_json=as_json)
+    finish([_run_feed("azure-docs", run, lambda: _refresh_docs(folder, run))], as_json=as_json)
 
 
 _PAGES_OF_SIZES = "articles/virtual-machines/sizes"
@@ -402,9 +389,9 @@ def refresh_all(
         if accept or as_json:
             raise typer.BadParameter("--every prints lines and accepts no list: give neither --json nor --accept")
         context.engine()  # a wrong setting ends the command instead of failing each run
-        repeat(lambda: "; ".join([_summarize(_refresh_feeds(run, accept=False)), *_deliver()]), every)
+        repeat(lambda: "; ".join([summarize(_refresh_feeds(run, accept=False)), *deliver()]), every)
     results = _refresh_feeds(run, accept=accept)
-    _finish(results, as_json=as_json)
+    finish(results, as_json=as_json)
 
 
 def _refresh_feeds(run: RunOptions, *, accept: bool) -> list[FeedResult]:
@@ -416,26 +403,6 @@ def _refresh_feeds(run: RunOptions, *, accept: bool) -> list[FeedResult]:
         except (BadData, FetchError, WriterBusy) as error:
             results.append(FeedResult(feed=feed, headline=f"{feed}: failed", refused={feed: (str(error),)}))
     return results
-
-
-def _summarize(results: Sequence[FeedResult]) -> str:
-    """Return what a refresh did as one line: the headline of each feed, what it refused, and the newest revision."""
-    parts = []
-    for result in results:
-        refused = [f"{', '.join(names)}: {'; '.join(reasons)}" for reasons, names in _by_reasons(result)]
-        parts.append(" | refused: ".join([result.headline, *refused]))
-    outcomes = [result.outcome for result in results if result.outcome]
-    state = f"revision {outcomes[-1].revision['number']}" if outcomes else "nothing was written"
-    failed = any(result.refused for result in results)
-    return f"{'failed' if failed else 'refreshed'}: {'; '.join(parts)}; {state}"
-
-
-def _by_reasons(result: FeedResult) -> list[tuple[tuple[str, ...], list[str]]]:
-    """Return each list of reasons with the names of what was refused for them."""
-    names: dict[tuple[str, ...], list[str]] = {}
-    for name, reasons in result.refused.items():
-        names.setdefault(tuple(reasons), []).append(name)
-    return list(names.items())
 
 
 def _feeds(run: RunOptions, *, accept: bool) -> Iterator[tuple[str, Callable[[], FeedResult]]]:
@@ -450,58 +417,3 @@ def _feeds(run: RunOptions, *, accept: bool) -> Iterator[tuple[str, Callable[[],
         yield "azure-skus", lambda: _refresh_skus(None, "", run, accept=accept)
     if folder := settings.azure_docs:
         yield "azure-docs", lambda: _refresh_docs(folder, run)
-
-
-# Output
-
-
-def _finish(results: Sequence[FeedResult], *, as_json: bool) -> None:
-    """Print what each feed did and deliver it to webhooks; exit with the code for bad data if anything was refused."""
-    for result in results:
-        print_reports(result.outcome.summary.reports if result.outcome else ())
-        level = logging.ERROR if result.refused else logging.INFO
-        context.log_result("refreshed", _result_json(result), level=level)
-    if as_json:
-        print_json({"feeds": [_result_json(result) for result in results]})
-    else:
-        for result in results:
-            _print_result(result)
-    for result in results:
-        for reasons, names in _by_reasons(result):
-            print_note(f"refused: {', '.join(names)}: {'; '.join(reasons)}")
-        for hint in result.hints:
-            print_note(hint)
-        if result.outcome is None or not result.outcome.written:
-            print_note(f"{result.feed}: nothing was written.")
-    if any(result.outcome and result.outcome.written for result in results):
-        for text in _deliver():
-            print_note(text)
-    if any(result.refused for result in results):
-        sys.exit(context.EXIT_BAD_DATA)
-
-
-def _deliver() -> list[str]:
-    """Send webhooks what is due, and return a line about it; one that fails does not make the refresh fail."""
-    from app.cli.webhooks import deliver_after_refresh
-
-    return deliver_after_refresh()
-
-
-def _print_result(result: FeedResult) -> None:
-    console = get_console("out")
-    console.print(result.headline, highlight=False, soft_wrap=True)
-    left_out = result.details.get("left_out")
-    if isinstance(left_out, dict) and left_out:
-        parts = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items())
-        console.print(f"left out: {parts}", highlight=False, markup=False, soft_wrap=True)
-    if result.outcome:
-        print_tables(result.outcome, console)
-
-
-def _result_json(result: FeedResult) -> dict[str, object]:
-    return {
-        "feed": result.feed,
-        **result.details,
-        "refused": [{"name": name, "reasons": [*reasons]} for name, reasons in result.refused.items()],
-        "ingest": outcome_json(result.outcome) if result.outcome else None,
-    }
