@@ -5,7 +5,7 @@ observed on the same day one with an exact date, then the source that is first b
 that is missing in the next three complete lists of its source is in force no more.
 """
 
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
 from sqlalchemy import (
@@ -49,7 +49,7 @@ EVER_KNOWN = date.max
 
 def earliest_spot_day(day: date) -> date:
     """Return the earliest day whose spot prices are still offers on the day."""
-    return day - timedelta(days=MAX_SPOT_AGE_DAYS)
+    return date.fromordinal(max(day.toordinal() - MAX_SPOT_AGE_DAYS, 1))
 
 
 def usd_per_hour(run: Any, day: ColumnElement[date], rules: Rules) -> ColumnElement[Any]:

@@ -27,12 +27,18 @@ def write_calendar(events: Iterable[CalendarEvent], *, product: str, name: str, 
     stamp = f"DTSTAMP:{stamped_at.astimezone(UTC):%Y%m%dT%H%M%SZ}"
     for event in events:
         lines += ["BEGIN:VEVENT", f"UID:{_text(event.uid)}", stamp]
-        lines += [f"DTSTART;VALUE=DATE:{event.day:%Y%m%d}", f"DTEND;VALUE=DATE:{event.day + timedelta(days=1):%Y%m%d}"]
+        lines.append(f"DTSTART;VALUE=DATE:{_day(event.day)}")
+        if event.day < date.max:  # no day comes after that one; an event without an end takes its day
+            lines.append(f"DTEND;VALUE=DATE:{_day(event.day + timedelta(days=1))}")
         lines += [f"SUMMARY:{_text(event.summary)}", f"DESCRIPTION:{_text(event.description)}"]
         lines += [f"URL:{_uri(event.url)}"] if event.url else []
         lines += ["TRANSP:TRANSPARENT", "END:VEVENT"]
     lines.append("END:VCALENDAR")
     return "".join(f"{part}\r\n" for line in lines for part in _fold(line))
+
+
+def _day(day: date) -> str:
+    return day.isoformat().replace("-", "")
 
 
 def _text(value: str) -> str:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -75,6 +76,14 @@ def test_similar_sizes_have_the_prices_of_the_day(client: httpx.Client, region: 
     assert found["total"] > 100
     for row in found["items"]:
         assert row["usd_per_hour"] == prices[row["size"]]
+
+
+@pytest.mark.parametrize("path", [*PRICED, f"/sizes/{SIZE}/similar", f"/sizes/{SIZE}/cost?region=eastus"])
+def test_the_first_day_of_the_calendar_is_a_day_without_prices(client: httpx.Client, path: str) -> None:
+    url = httpx.URL(path).copy_remove_param("currency")  # rates begin later, and the error says so
+    answer = client.get(url, params={**url.params, "as_of": "0001-01-01"})
+    assert answer.status_code == 200, answer.text
+    assert re.findall(r'"usd_per_hour":[0-9]', answer.text) == []
 
 
 def test_nothing_was_known_before_it_was_taken_in(client: httpx.Client) -> None:

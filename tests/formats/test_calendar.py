@@ -1,6 +1,7 @@
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from icalendar import Calendar
@@ -32,6 +33,13 @@ def test_an_event_is_read_back_by_another_implementation() -> None:
     assert found["URL"] == "https://example.org/?a=1,2"
     assert (found["UID"], found.DTSTAMP) == ("a@b", datetime(2026, 9, 1, 12, 30, tzinfo=UTC))
     assert (found["DTSTART"].dt, found["DTEND"].dt) == (date(2026, 9, 30), date(2026, 10, 1))
+
+
+@pytest.mark.parametrize("day", [date.min, date.max])
+def test_the_first_and_the_last_day_that_there_are_can_be_written(day: date) -> None:
+    (found,) = read(write(event(day=day)))
+    assert found["DTSTART"].dt == day
+    assert ("DTEND" in found) == (day < date.max)
 
 
 def test_a_calendar_without_events_is_a_calendar() -> None:
