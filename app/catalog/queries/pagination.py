@@ -178,7 +178,8 @@ class ListQuery:
 
     `identity` is the query without its cursor and limit; `page` reads one row more than `limit`, which tells whether
     there is a next page; or `rows` does, where one statement is not enough. `key_of` returns the values of the sort
-    keys of a row. A page that `skips` rows without a position does not begin where the list does.
+    keys of a row. A page that `skips` rows without a position does not begin where the list does. Where its total is
+    `kept`, so that counting reads no list, a list without rows is not looked for.
     """
 
     identity: str
@@ -188,6 +189,7 @@ class ListQuery:
     position: CursorPosition | None
     key_of: Callable[[Row], Sequence[Any]]
     skips: bool = False
+    kept: bool = False
     rows: "Callable[[], QueryPlan[Rows]] | None" = None
 
 
@@ -225,21 +227,30 @@ def read_page(query: ListQuery, snapshot: RevisionTotals | None = None) -> Query
         revision = position.revision
     else:
         revision = snapshot.revision if snapshot is not None else (yield from current_revision())
-    rows = (yield query.page) if query.rows is None else (yield from query.rows())
+    total = snapshot.cached_total(query.identity) if snapshot is not None else None
+    if total is None and query.kept:
+        total = yield from _count(query, snapshot)
+    rows: Rows = ()
+    if total != 0 or position is not None:
+        rows = (yield query.page) if query.rows is None else (yield from query.rows())
     if position is not None:
         yield from ensure_same_revision(position)
     page = rows[: query.limit]
     more = len(rows) > len(page)
     if position is None and not query.skips and not more:
-        total: int | None = len(rows)  # the page is the whole list
-    else:
-        total = snapshot.cached_total(query.identity) if snapshot is not None else None
-    if total is None:
-        ((total,),) = yield query.count()
-        if snapshot is not None:
-            snapshot.remember_total(query.identity, total)
+        total = len(rows)  # the page is the whole list
+    elif total is None:
+        total = yield from _count(query, snapshot)
     next_cursor = write_cursor(query.identity, revision, query.key_of(page[-1])) if more else None
     return RowPage(rows=page, next_cursor=next_cursor, total=total)
+
+
+def _count(query: ListQuery, snapshot: RevisionTotals | None) -> QueryPlan[int]:
+    """Count a list, and let the snapshot keep its total."""
+    ((total,),) = yield query.count()
+    if snapshot is not None:
+        snapshot.remember_total(query.identity, total)
+    return int(total)
 
 
 def fetch_page(

@@ -179,7 +179,7 @@ def _rows(key: PriceStatementKey) -> Select[tuple[object, ...]]:
     query = select(*shown).join_from(PRICE, SIZE, SIZE.c.key == price.size_key, isouter=not names & {"series", "gpu"})
     alone = names <= {"region", "purchase"}
     filters = PRICE_FILTERS | {"region": any_of(unindexed(price.region))} if alone else PRICE_FILTERS
-    query = query.where(*_has_prices(key), _is_listed(key), *_conditions(key, filters))
+    query = query.where(_has_prices(key), _is_listed(key), *_conditions(key, filters))
     return query.order_by(*(price[name] for name in PRICE_KEY))
 
 
@@ -190,13 +190,14 @@ def _is_listed(key: PriceStatementKey) -> ColumnElement[bool]:
     return and_(known, price.seen_until >= bindparam("since", type_=Date)) if key.since else known
 
 
-def _has_prices(key: PriceStatementKey) -> list[ColumnElement[bool]]:
-    """Return the condition that the regions, system and purchase model of a list have any price.
+def _has_prices(key: PriceStatementKey) -> ColumnElement[bool]:
+    """Build the condition that any price of the list's regions, system and purchase model has begun by its day.
 
     The prices themselves are in the order of sizes: all would be read before it is known that there are none.
     """
     by_group = replace(key, filters=tuple(one for one in key.filters if one.name in TOTAL_FILTERS))
-    return [exists().where(*_conditions(by_group, TOTAL_FILTERS)).correlate(None)] if by_group.filters else []
+    begun = exists().where(TOTAL.c.since <= _DAY, *_conditions(by_group, TOTAL_FILTERS))
+    return begun.correlate(None)
 
 
 def _conditions(key: PriceStatementKey, filters: Mapping[str, Filter]) -> list[ColumnElement[bool]]:
@@ -355,6 +356,7 @@ def _find_page(
         limit=search.limit,
         position=position,
         key_of=_key_of,
+        kept=has_total,
     )
     found = yield from read_page(query, snapshot)
     items = [to_price_item(row[:-1], today) for row in found.rows]
