@@ -52,6 +52,8 @@ RUNS = (
 def main(arguments: list[str]) -> int:
     """Run the tests and return the highest exit code; the first output is printed live, the others after it."""
     with ExitStack() as stack:
+        # All of them wait for it. A fault in it is shown by the first test that needs it and builds it again.
+        stack.enter_context(subprocess.Popen([sys.executable, "-m", "tests.seeded"], stderr=subprocess.DEVNULL))
         outputs = [None, *(stack.enter_context(tempfile.TemporaryFile("w+")) for _ in RUNS[1:])]
         processes = [_start(run, arguments, output) for run, output in zip(RUNS, outputs, strict=True)]
         codes = []

@@ -158,7 +158,7 @@ def engine(reused_engine: Engine, database_url: str) -> Iterator[Engine]:
 
 @pytest.fixture(scope="session")
 def seeded_template_url(databases: Databases) -> str:
-    """A database with everything in seeds/, ingested by the installed program; a template must have no connections."""
+    """A database with everything in seeds/; a template must have no connections."""
     return seeded.seeded_url(databases)
 
 
@@ -189,15 +189,21 @@ def few_prices_template_url(databases: Databases, template_url: str, few_price_s
 
 
 @pytest.fixture(scope="session")
-def few_sizes_template_url(databases: Databases, template_url: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A database with the sizes of documents and few prices, to be copied: what writes to it takes a fraction."""
+def few_size_seeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the seeds of documents, and few prices."""
     folder = tmp_path_factory.mktemp("few")
     for path in (PROJECT / "seeds").iterdir():
         if path.name not in ("availability", "prices", "sizes"):
             (folder / path.name).symlink_to(path)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def few_sizes_template_url(databases: Databases, template_url: str, few_size_seeds: Path) -> str:
+    """A database with the sizes of documents and few prices, to be copied: what writes to it takes a fraction."""
     url = databases.copy(template_url)
     engine = make_engine(url)
-    ingest(engine, relative_to(folder, read_seeds(folder)), now=NOW)
+    ingest(engine, relative_to(few_size_seeds, read_seeds(few_size_seeds)), now=NOW)
     engine.dispose()
     return url
 

@@ -1,20 +1,34 @@
 """An SQLite database with everything in seeds/, built once for each state of the files that it is made from.
 
 The test processes, `make openapi` and `make check` each need one, and all of Azure takes several seconds to ingest.
+PostgreSQL gets the same rows by COPY, in a sixth of the time; that both give the same digest is tested on few sizes.
 """
 
+import csv
 import fcntl
 import hashlib
+import io
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+from sqlalchemy import Connection, Table, make_url
+from sqlalchemy.orm import Session
+
+from app.catalog.models import Size
+from app.db import migrations
+from app.db.engines import analyze, make_engine
 from tests.databases import Databases, SqliteFiles
 
 PROJECT = Path(__file__).resolve().parents[1]
 FOLDER = PROJECT / "build" / "seeded"
 MADE_FROM = ("app/**/*.py", "migrations/**/*.py", "seeds/**/*.*")
+NULL = "\\N"
+ROWS_OF_A_BLOCK = 5_000
 
 
 def seeded_sqlite_url() -> str:
@@ -35,12 +49,38 @@ def seeded_sqlite_url() -> str:
 
 def seeded_url(databases: Databases) -> str:
     """Return the URL of a database of this kind with everything in seeds/, which is read-only."""
+    source = seeded_sqlite_url()
     if isinstance(databases, SqliteFiles):
-        return seeded_sqlite_url()
+        return source
     url = databases.create()
-    run_program(url, "migrate")
-    run_program(url, "ingest", "seeds")
+    engine = make_engine(url, pooled=False)
+    migrations.upgrade(engine)
+    with (
+        closing(sqlite3.connect(f"file:{make_url(source).database}?mode=ro", uri=True)) as rows,
+        engine.begin() as connection,
+    ):
+        connection.exec_driver_sql("set local session_replication_role = replica")  # SQLite has checked foreign keys
+        for table in Size.metadata.sorted_tables:
+            _copy_rows(rows, connection, table)
+    with Session(engine) as session:
+        analyze(session)
+        session.commit()
+    engine.dispose()
     return url
+
+
+def _copy_rows(source: sqlite3.Connection, target: Connection, table: Table) -> None:
+    """Copy the rows of a table from SQLite to PostgreSQL."""
+    names = [column.name for column in table.columns]
+    values = [f"coalesce({column.name}, '{NULL}')" if column.nullable else column.name for column in table.columns]
+    found = source.execute(f"select {', '.join(values)} from {table.name}")
+    copy_in = f"copy {table.name} ({', '.join(names)}) from stdin (format csv, null '{NULL}')"
+    driver: Any = target.connection.driver_connection
+    with driver.cursor() as cursor, cursor.copy(copy_in) as copy:
+        while block := found.fetchmany(ROWS_OF_A_BLOCK):
+            lines = io.StringIO()
+            csv.writer(lines).writerows(block)
+            copy.write(lines.getvalue())
 
 
 def run_program(database_url: str, *arguments: str) -> None:
@@ -56,3 +96,7 @@ def _fingerprint() -> str:
     for path in sorted(path for pattern in MADE_FROM for path in PROJECT.glob(pattern) if path.is_file()):
         digest.update(f"{path.relative_to(PROJECT)}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:16]
+
+
+if __name__ == "__main__":
+    seeded_sqlite_url()
