@@ -170,8 +170,13 @@ def _init_state(state: State, settings: Settings, today: Callable[[], date], app
     state.plan_executor = state.executor.plan_executor
     state.mcp = None
     if settings.mcp:
-        guard = state.watcher.while_reachable
-        state.mcp = McpEndpoint(state.engine, today, public_url=settings.public_url, guard=guard)
+        state.mcp = McpEndpoint(
+            state.engine,
+            today,
+            served=lambda: state.watcher.state.snapshot,
+            public_url=settings.public_url,
+            guard=state.watcher.while_reachable,
+        )
 
 
 def _make_observer(state: State, settings: Settings) -> RequestObserver:

@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 from sqlmodel import Session
 
 from app.catalog.queries.freshness import load_freshness
+from app.catalog.queries.pagination import revision_id
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, load_snapshot
 from app.catalog.store.revisions import latest_revision
 from app.db.executors import SessionThreads
@@ -46,12 +47,24 @@ class RevisionInfo:
 
 
 class CatalogReader:
-    """Runs work that reads the catalog, each with a session of its own in a thread."""
+    """Runs work that reads the catalog, each with a session of its own in a thread.
 
-    def __init__(self, engine: Engine, today: Callable[[], date], guard: Guard = wait_for_ever) -> None:
+    `served` returns the snapshot that the API of this process answers from, if it has one: its columns need not be
+    loaded a second time.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        today: Callable[[], date],
+        guard: Guard = wait_for_ever,
+        served: Callable[[], CatalogSnapshot | None] = lambda: None,
+    ) -> None:
         self._threads, self._today = SessionThreads(engine, MAX_THREADS, name="mcp", guard=guard), today
+        self._served = served
         self._lock = threading.Lock()
-        self._known: tuple[RevisionInfo, CatalogSnapshot] | None = None
+        self._known: RevisionInfo | None = None
+        self._own: CatalogSnapshot | None = None
 
     async def run(self, work: Callable[[Catalog, RevisionInfo], T]) -> T:
         """Call a function with the catalog in a thread; raises NotReady for an empty catalog."""
@@ -71,13 +84,21 @@ class CatalogReader:
         if latest is None:
             raise NotReady("The catalog is empty; run `vmsizes ingest seeds`.")
         with self._lock:
-            if self._known is None or (self._known[0].digest, self._known[0].day) != (latest["digest"], today):
-                revision = RevisionInfo(
+            if self._known is None or (self._known.digest, self._known.day) != (latest["digest"], today):
+                self._known = RevisionInfo(
                     number=latest["number"],
                     digest=latest["digest"],
                     created_at=latest["created_at"],
                     day=today,
                     prices_as_of=load_freshness(session, today).newest_prices_as_of,
                 )
-                self._known = revision, load_snapshot(session)
-            return self._known
+            return self._known, self._snapshot(session, revision_id(latest["number"], latest["digest"]))
+
+    def _snapshot(self, session: Session, revision: str) -> CatalogSnapshot:
+        served = self._served()
+        if served is not None and served.revision == revision:
+            self._own = None
+            return served
+        if self._own is None or self._own.revision != revision:
+            self._own = load_snapshot(session)
+        return self._own

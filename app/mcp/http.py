@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.guards import Guard, wait_for_ever
 from app.errors import NotReady
 from app.mcp.catalog import CatalogReader
@@ -30,9 +31,15 @@ class McpEndpoint:
     """The ASGI application at `/mcp`; it imports the SDK with its first request."""
 
     def __init__(
-        self, engine: Engine, today: Callable[[], date], *, public_url: str = "", guard: Guard = wait_for_ever
+        self,
+        engine: Engine,
+        today: Callable[[], date],
+        *,
+        served: Callable[[], CatalogSnapshot | None],
+        public_url: str = "",
+        guard: Guard = wait_for_ever,
     ) -> None:
-        self._catalog = CatalogReader(engine, today, guard)
+        self._catalog = CatalogReader(engine, today, guard, served)
         self._public_host = urlsplit(public_url).hostname
         self._starting: asyncio.Task[Any] | None = None
         self._serving: asyncio.Task[None] | None = None

@@ -102,9 +102,14 @@ _NEWEST = Statement(select(_REVISION.number, _REVISION.digest).order_by(_REVISIO
 
 
 def current_revision() -> QueryPlan[str]:
-    """Return the id of the current revision: its number, which only grows, and the first digits of its digest."""
+    """Return the id of the current revision, empty before the first ingest."""
     rows = yield BoundStatement(_NEWEST, {})
-    return "-".join(f"{part}"[:8] for part in rows[0]) if rows else ""
+    return revision_id(*rows[0]) if rows else ""
+
+
+def revision_id(number: int, digest: str) -> str:
+    """Return the id of a revision: its number, which only grows, and the first digits of its digest."""
+    return f"{f'{number}'[:8]}-{digest[:8]}"
 
 
 def get_revision(session: Session) -> str:
