@@ -4,41 +4,50 @@ It decides as `app.fit.placement.evaluate.rank` does, but once for all sizes tha
 tells only which sizes are shown: these are then evaluated one by one. A test compares both.
 """
 
-from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields
 from datetime import date
 from decimal import Decimal
-from math import inf, nan
-from typing import Any, cast
+from functools import partial
+from math import inf, nan, nextafter
+from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.catalog.queries.candidates import names_sizes
 from app.catalog.queries.column_order import Positions
-from app.catalog.queries.columns import Numbers, SizeColumns, load_sizes
+from app.catalog.queries.columns import Codes as TextCodes
+from app.catalog.queries.columns import Mask, Numbers, SizeColumns, load_sizes
 from app.catalog.queries.machine_columns import MachineColumns, load_machines
 from app.catalog.queries.params import SizeSelection
-from app.catalog.queries.ranking_columns import UNKNOWN_NANO_USD, ScopePrices, load_name_places, load_prices
+from app.catalog.queries.ranking_columns import UNKNOWN_NANO_USD, Distinct, ScopePrices, load_name_places, load_prices
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.functions import NANO
 from app.db.statements import QueryPlan
 from app.fit.formulas.quantities import GIB
-from app.fit.placement.checks import CheckContext, find_failures
-from app.fit.placement.evaluate import find_late_failures, to_option, to_rejection
-from app.fit.placement.layouts import Attempt
+from app.fit.placement.checks import (
+    BLOCKING,
+    GPU_CHECKS,
+    CheckContext,
+    check_local_disk,
+    check_memory,
+    find_failures,
+)
+from app.fit.placement.evaluate import find_time_failures, to_option
 from app.fit.placement.machine import Machine
-from app.fit.placement.option import PlacementOption, interrupted_cost
+from app.fit.placement.option import PlacementOption, interrupted_cost, to_headroom
 from app.fit.placement.prepare import PreparedRequest
-from app.fit.placement.request import Pricing
-from app.fit.verdict import Failure, check_eligibility, compute_cost, miss_distance
+from app.fit.verdict import Failure, check_eligibility
 from app.fit.vm import Vm
 from app.services.machines import to_machine
-from app.services.resource_columns import Order, RejectionOrder, selected
+from app.services.misses import Misses, most_nano_usd, share_over, usd_of
+from app.services.orders import Codes, Order, RejectionOrder
+from app.services.resource_columns import selected
 
-Codes = NDArray[np.int64]
+T = TypeVar("T")
+HostNeeds = Sequence[float | None]
+"""What each placement needs of a resource of a VM, bytes; None is not checked."""
+HostCheck = Callable[[float, float | None], Failure | None]
 
 _KINDS_OF_VM = 8
 """Whether a size has an offer, has one everywhere where it must, and is verified."""
@@ -59,6 +68,18 @@ class PlacementColumns:
     pareto_optimal: Numbers
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Columns:
+    """What is known of all sizes; those `at` these positions are candidates."""
+
+    sizes: SizeColumns
+    statuses: TextCodes
+    name_places: Numbers
+    machines: MachineColumns
+    prices: ScopePrices
+    at: Positions
+
+
 def rank_on_columns(
     scope: SizeSelection, prepared: PreparedRequest, sort: str, known: CatalogSnapshot, today: date
 ) -> QueryPlan[PlacementColumns | None]:
@@ -73,224 +94,264 @@ def rank_on_columns(
     if not names_sizes(scope):
         gpus = sizes.numbers["gpu_count"]
         candidates &= np.isnan(gpus) | (gpus > 0)
-    at = np.flatnonzero(candidates)
-    statuses = sizes.status(today)
-    kinds = statuses.codes[at].astype(np.int64) * _KINDS_OF_VM
-    for flag, column in enumerate((prices.offered, prices.everywhere, sizes.is_flag("verified", True))):
-        kinds += column[at].astype(np.int64) << flag
-    verdicts = _Verdicts(prepared, machines, [str(status) for status in statuses.values], exact=sort == "headroom")
-    verdicts.judge(at, kinds)
-    verdicts.judge_prices(prices.nano_usd[at])
-    return _Ranked(verdicts, sizes, name_places, prices, at).ranking(sort, prepared.request.pricing)
+    columns = _Columns(
+        sizes=sizes,
+        statuses=sizes.status(today),
+        name_places=name_places,
+        machines=machines,
+        prices=prices,
+        at=np.flatnonzero(candidates),
+    )
+    return _Ranked(columns, prepared).ranking(sort)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Verdict:
-    """What holds for some sizes: an option without prices, else how far they miss and the code of the first failure."""
+class _RecordingMachine(Machine):
+    """A machine that notes with which amounts its memory is compared: between two of them all is the same."""
 
-    option: PlacementOption | None = None
-    distance: tuple[float, int, float] = (0.0, 0, 0.0)
-    code: str = ""
+    compared: list[float] = field(default_factory=list, compare=False)
+
+    def holds(self, needed_bytes: float) -> bool:
+        """Whether a VM has the memory for something; assumed where its memory is unknown."""
+        self.compared.append(needed_bytes)
+        return Machine.holds(self, needed_bytes)
+
+    @property
+    def next_bytes(self) -> float:
+        """The least amount of memory with which more would be held."""
+        return min(
+            (one for one in self.compared if self.memory_bytes is not None and one > self.memory_bytes), default=inf
+        )
 
 
-class _Verdicts:
-    """The verdicts on all sizes: each one once, and for each size its index.
+def _recording(machine: Machine) -> _RecordingMachine:
+    return _RecordingMachine(**{one.name: getattr(machine, one.name) for one in fields(machine) if one.init})
 
-    With `exact` amounts of memory and disk it is told how much of them is to spare, too, not only whether they suffice.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Placement:
+    """A job on the GPUs of some sizes, whatever else they have: an option without prices, or what it fails.
+
+    `late` is what the option fails by time. `host_bytes` and `disk_bytes` are what a VM needs; None is not checked.
     """
 
-    def __init__(
-        self, prepared: PreparedRequest, machines: MachineColumns, statuses: Sequence[str], *, exact: bool
-    ) -> None:
-        self._prepared, self._machines, self._statuses, self._exact = prepared, machines, statuses, exact
-        budgets = prepared.size_constraints.budget_usd_per_month, prepared.request.constraints.budget_usd_per_job
-        self._has_budget = any(budget is not None for budget in budgets)
-        self._steps: dict[int, list[float] | None] = {}
-        self._attempts: dict[tuple[int, float | None], Attempt | None] = {}
-        self.different: list[_Verdict] = []
-        self.codes: Codes = np.zeros(0, dtype=np.int64)
+    option: PlacementOption | None
+    failures: tuple[Failure, ...]
+    late: tuple[Failure, ...]
+    host_bytes: float | None
+    disk_bytes: float | None
 
-    def judge(self, at: Positions, kinds: Codes) -> None:
-        """Judge the sizes at some positions, whatever they cost."""
-        machines, of_machine = self._machines, self._machines.codes[at]
-        memory, disk = machines.memory_gib[at] * GIB, machines.local_disk_gib[at] * GIB
-        if not self._exact:
-            memory = np.where(memory >= self._enough_memory(of_machine), inf, memory)
-            needs_disk = self._prepared.request.constraints.checkpoint_on_local_disk
-            disk = np.where(disk >= (self._prepared.job.disk_bytes if needs_disk else -inf), inf, disk)
-        first, back = _combine(of_machine, _places(memory), _places(disk))
-        different_kinds, kind_of = np.unique(kinds, return_inverse=True)
-        reasons: dict[tuple[Failure, ...], int] = {}
-        reason_of = [reasons.setdefault(self._find_ineligible(kind), len(reasons)) for kind in different_kinds.tolist()]
-        of_reason = np.array(reason_of, dtype=np.int64)[kind_of]
-        first_of_each, self.codes = _combine(back, of_reason)
-        judged = [self._judge_machine(position) for position in at[first].tolist()]
-        ineligible = list(reasons)
-        for index, reason in zip(back[first_of_each].tolist(), of_reason[first_of_each].tolist(), strict=True):
-            machine, attempt, failures = judged[index]
-            self.different.append(self._to_verdict(machine, attempt, [*ineligible[reason], *failures]))
 
-    def judge_prices(self, nano_usd: Codes) -> None:
-        """Judge the sizes that fit by what they cost, where a budget is given."""
-        if not self._has_budget:
-            return
-        fit = np.flatnonzero(self.figures(lambda one: one.option is not None, bool))
-        first, back = _combine(self.codes[fit], _places(nano_usd[fit]))
-        offset = len(self.different)
-        for index in fit[first].tolist():
-            option = self.different[self.codes[index]].option
-            if option is not None:
-                self.different.append(self._to_priced(option, int(nano_usd[index])))
-        self.codes[fit] = offset + back
+class _Placer:
+    """Places a job on all sizes: once on all that have the same GPUs, and memory with which nothing else is chosen."""
 
-    def figures(self, find: Callable[[_Verdict], Any], dtype: type) -> NDArray[Any]:
-        """Return a figure of each size by that of its verdict."""
-        return np.array([find(one) for one in self.different], dtype=dtype)[self.codes]
+    def __init__(self, prepared: PreparedRequest, machines: MachineColumns) -> None:
+        self._prepared, self._machines = prepared, machines
+        self.different: list[_Placement] = []
 
-    def reasons(self) -> Codes:
-        """Return a code of the reason of each size that does not fit."""
-        reasons: dict[str, int] = {}
-        return self.figures(lambda one: reasons.setdefault(one.code, len(reasons)), np.int64)
+    def place(self, at: Positions) -> Codes:
+        """Return the index of the placement of each size at some positions."""
+        amounts = self._machines.memory_gib
+        pairs, pair_of = _pairs(self._machines.codes[at], amounts.codes[at], len(amounts.values))
+        indexes: list[int] = []
+        last, next_bytes = -1, 0.0
+        for code, place in pairs:  # the amounts of a machine ascend
+            gib = amounts.values[place]
+            if code != last or gib is None or gib * GIB >= next_bytes:
+                machine = _recording(to_machine({**self._machines.machines[code], "memory_gib": gib}))
+                self.different.append(self._place(machine))
+                last, next_bytes = code, machine.next_bytes
+            indexes.append(len(self.different) - 1)
+        return np.array(indexes, dtype=np.int64)[pair_of]
 
-    def _enough_memory(self, of_machine: Codes) -> Numbers:
-        """Return for each size how much memory is enough, bytes."""
-        enough = np.zeros(len(self._machines.machines))
-        for code in np.unique(of_machine).tolist():
-            enough[code] = self._prepared.job.enough_host_bytes(to_machine(self._machines.machines[code]))
-        return enough[of_machine]
-
-    def _judge_machine(self, position: int) -> tuple[Machine, Attempt | None, list[Failure]]:
-        """Return the machine of a size, the best attempt on it, and what it fails whatever size it is."""
-        columns, prepared = self._machines, self._prepared
-        code = int(columns.codes[position])
-        amounts = {
-            "memory_gib": _or_none(columns.memory_gib[position]),
-            "local_disk_gib": _or_none(columns.local_disk_gib[position]),
-        }
-        machine = to_machine({**columns.machines[code], **amounts})
-        attempt = self._find_attempt(code, machine) if machine.gpus else None
+    def _place(self, machine: Machine) -> _Placement:
+        prepared = self._prepared
+        attempt = prepared.job.find_attempt(machine, prepared.limits) if machine.gpus else None
         context = CheckContext(prepared=prepared, machine=machine, attempt=attempt)
-        return machine, attempt, list(find_failures(context))
+        failures = tuple(find_failures(context, GPU_CHECKS))
+        blocked = any(failure.code in BLOCKING for failure in failures)
+        checks_disk = prepared.request.constraints.checkpoint_on_local_disk
+        option = None
+        if not failures and attempt is not None:
+            unpriced: dict[str, Decimal | None] = dict.fromkeys(prepared.request.pricing.purchases)
+            vm = Vm(name="", status="current", verified=True, usd_per_hour=unpriced)
+            option = to_option(vm, machine, attempt, prepared)
+        return _Placement(
+            option=option,
+            failures=failures,
+            late=tuple(find_time_failures(option, prepared)) if option is not None else (),
+            host_bytes=prepared.job.host_bytes(machine, attempt) if attempt is not None and not blocked else None,
+            disk_bytes=prepared.job.disk_bytes if checks_disk and not blocked else None,
+        )
 
-    def _find_attempt(self, code: int, machine: Machine) -> Attempt | None:
-        """Return the best attempt on a machine, the same for all with the same GPUs and about as much memory."""
-        job, limits, memory = self._prepared.job, self._prepared.limits, machine.memory_bytes
-        if code not in self._steps:
-            self._steps[code] = job.host_steps(machine, limits)
-        steps = self._steps[code]
-        key = (code, memory if steps is None or memory is None else bisect_right(steps, memory))
-        if key not in self._attempts:
-            self._attempts[key] = job.find_attempt(machine, limits)
-        return self._attempts[key]
 
-    def _find_ineligible(self, kind: int) -> tuple[Failure, ...]:
+class _Ranked:
+    """The order of the sizes at some positions by what a job needs of them and what they cost."""
+
+    def __init__(self, columns: _Columns, prepared: PreparedRequest) -> None:
+        self._columns, self._prepared, self._at = columns, prepared, columns.at
+        self._nano = columns.prices.nano_usd[columns.at]
+        self._unpriced = self._nano == UNKNOWN_NANO_USD
+        placer = _Placer(prepared, columns.machines)
+        self._placement_of = placer.place(columns.at)
+        self._placements = placer.different
+        self._misses = Misses(len(columns.at))
+        self._check_size()
+        self._check_host()
+        fit = ~self._misses.rejected()
+        nodes = self._figure(lambda one: one.attempt.nodes)
+        self._nano_of_all = np.where(fit & ~self._unpriced, self._nano, 0) * np.where(fit, nodes, 0).astype(np.int64)
+        self._usd = self._nano_of_all / NANO
+        self._usd[self._unpriced] = inf
+        self._job_usd = self._cost_of_job(fit)
+        self._check_time_and_budget(fit)
+
+    def _check_size(self) -> None:
+        """Check status, regions, and everything about GPUs."""
+        sizes, prices, at = self._columns.sizes, self._columns.prices, self._at
+        statuses = self._columns.statuses
+        kinds = statuses.codes[at].astype(np.int64) * _KINDS_OF_VM
+        for flag, column in enumerate((prices.offered, prices.everywhere, sizes.is_flag("verified", True))):
+            kinds += column[at].astype(np.int64) << flag
+        different, kind_of = np.unique(kinds, return_inverse=True)
+        self._misses.add(kind_of, [self._find_ineligible(kind) for kind in different.tolist()])
+        self._misses.add(self._placement_of, [one.failures for one in self._placements])
+
+    def _find_ineligible(self, kind: int) -> list[Failure]:
         status, flags = divmod(kind, _KINDS_OF_VM)
         vm = Vm(
             name="",
-            status=self._statuses[status],
+            status=str(self._columns.statuses.values[status]),
             region="somewhere" if flags & 1 else None,
             in_every_region=bool(flags & 2),
             verified=bool(flags & 4),
         )
-        return tuple(check_eligibility(vm, self._prepared.size_constraints))
+        return list(check_eligibility(vm, self._prepared.size_constraints))
 
-    def _to_verdict(self, machine: Machine, attempt: Attempt | None, failures: list[Failure]) -> _Verdict:
-        if failures or attempt is None:
-            return _to_miss(failures)
-        unpriced: dict[str, Decimal | None] = dict.fromkeys(self._prepared.request.pricing.purchases)
-        vm = Vm(name="", status="current", verified=True, usd_per_hour=unpriced)
-        option = to_option(vm, machine, attempt, self._prepared)
-        late = find_late_failures(option, self._prepared) if not self._has_budget else []
-        return _to_miss(late) if late else _Verdict(option=option)
-
-    def _to_priced(self, option: PlacementOption, nano_usd: int) -> _Verdict:
-        terms = self._prepared.size_constraints
-        usd = None if nano_usd == UNKNOWN_NANO_USD else Decimal(nano_usd).scaleb(-9)
-        vm = replace(option.vm, usd_per_hour={terms.purchase: usd})
-        costs = {terms.purchase: compute_cost(vm, terms.purchase, option.attempt.nodes, terms)}
-        late = find_late_failures(replace(option, costs=costs), self._prepared)
-        return _to_miss(late) if late else _Verdict(option=option)
-
-
-def _to_miss(failures: list[Failure]) -> _Verdict:
-    rejection = to_rejection(Vm(name="", status="", verified=True), failures)
-    most, count, total, _ = miss_distance(rejection)
-    return _Verdict(distance=(most, count, total), code=rejection.failures[0].code)
-
-
-class _Ranked:
-    """The order of sizes by their verdicts and prices."""
-
-    def __init__(
-        self, verdicts: _Verdicts, sizes: SizeColumns, name_places: Numbers, prices: ScopePrices, at: Positions
-    ) -> None:
-        self._verdicts, self._at, self._keys = verdicts, at, sizes.keys
-        self._name_places, self._nano = name_places[at], prices.nano_usd[at]
-
-    def ranking(self, sort: str, pricing: Pricing) -> PlacementColumns:
-        """Return which sizes fit, and the order of all."""
-        fits = self._verdicts.figures(lambda one: one.option is not None, bool)
-        fit, rejected = np.flatnonzero(fits), np.flatnonzero(~fits)
-        options = self._verdicts.different
-
-        def figure(find: Callable[[PlacementOption], float | None]) -> Numbers:
-            each = [nan if one.option is None else find(one.option) for one in options]
-            return np.array(each, dtype=np.float64)[self._verdicts.codes[fit]]
-
-        nodes, time = figure(lambda one: one.attempt.nodes), figure(lambda one: one.time)
-        unpriced = self._nano[fit] == UNKNOWN_NANO_USD
-        usd = np.where(unpriced, 0, self._nano[fit]) * nodes.astype(np.int64) / NANO
-        usd[unpriced] = inf
-        job = self._job_usd(self._verdicts.codes[fit], usd, pricing)
-        keys: dict[str, Callable[[], Numbers]] = {
-            "cost_per_hour": lambda: usd,
-            "cost_per_job": lambda: job,
-            "cost_per_1m_tokens": lambda: usd / figure(lambda one: one.mean_tokens_per_s) / 3600 * 1e6,
-            "time": lambda: time,
-            "headroom": lambda: figure(lambda one: -one.limiting.percent if one.limiting else 0.0),
-            "nodes": lambda: nodes,
-        }
-        generation = figure(lambda one: one.generation)
-        order = [unpriced, keys[sort](), usd, nodes, -generation, self._name_places[fit]]
-        optimal = np.full(len(self._keys), nan)
-        optimal[self._at[fit]] = _find_pareto_optimal(np.where(np.isfinite(job), job, usd), time)
-        return PlacementColumns(
-            keys=self._keys,
-            options=Order(self._at[fit], order),
-            rejections=RejectionOrder(
-                self._at[rejected],
-                [*self._distances(rejected), self._name_places[rejected]],
-                self._verdicts.reasons()[rejected],
-            ),
-            summary=self._summary(rejected),
-            pareto_optimal=optimal,
+    def _check_host(self) -> None:
+        """Check memory and local disk, each pair of what is needed and what there is once."""
+        checks: tuple[tuple[HostNeeds, Distinct, HostCheck], ...] = (
+            ([one.host_bytes for one in self._placements], self._columns.machines.memory_gib, check_memory),
+            ([one.disk_bytes for one in self._placements], self._columns.machines.local_disk_gib, check_local_disk),
         )
+        for needed, amounts, check in checks:
+            found, codes = self._of_each(needed, amounts, check)
+            self._misses.add(codes, [() if failure is None else (failure,) for failure in found])
 
-    def _job_usd(self, codes: Codes, usd: Numbers, pricing: Pricing) -> Numbers:
-        """Return the cost of the job of the sizes that fit; infinity where it is not known."""
+    def _of_each(
+        self, needed: HostNeeds, amounts: Distinct, find: Callable[[float, float | None], T | None]
+    ) -> tuple[list[T | None], Codes]:
+        """Find something for each pair of what is needed and an amount in GiB, and return which pair each size has.
+
+        It is None where nothing is needed.
+        """
+        places: dict[float | None, int] = {}
+        place_of = np.array([places.setdefault(one, len(places)) for one in needed], dtype=np.int64)
+        pairs, pair_of = _pairs(place_of[self._placement_of], amounts.codes[self._at], len(amounts.values))
+        different = list(places)
+        available = [None if gib is None else gib * GIB for gib in amounts.values]
+        needed_and_available = ((different[first], available[second]) for first, second in pairs)
+        return [None if need is None else find(need, amount) for need, amount in needed_and_available], pair_of
+
+    def _check_time_and_budget(self, fit: Mask) -> None:
+        """Check what the sizes fail that fit otherwise."""
+        late = [*(one.late for one in self._placements), ()]
+        self._misses.add(np.where(fit, self._placement_of, len(self._placements)), late)
+        terms, of_job = self._prepared.size_constraints, self._prepared.request.constraints.budget_usd_per_job
+        unpriced, priced = fit & self._unpriced, fit & ~self._unpriced
+        if terms.budget_usd_per_month is not None:
+            over = priced & (self._nano_of_all > most_nano_usd(terms.budget_usd_per_month, terms.hours_per_month))
+            usd = usd_of(self._nano_of_all[over], terms.hours_per_month)
+            self._misses.add_shares("budget_usd_per_month", "BUDGET", over, share_over(usd, terms.budget_usd_per_month))
+            self._misses.add_shares("budget_usd_per_month", "NO_PRICE", unpriced)
+        if of_job is not None:
+            known = np.isfinite(self._job_usd)
+            over = priced & known & (self._job_usd > _greatest_within(of_job))
+            self._misses.add_shares("budget_usd_per_job", "BUDGET", over, share_over(self._job_usd[over], of_job))
+            self._misses.add_shares("budget_usd_per_job", "NO_PRICE", unpriced)
+            self._misses.add_shares("budget_usd_per_job", "TIME", priced & ~known)
+
+    def _cost_of_job(self, fit: Mask) -> Numbers:
+        """Return the cost of the job on the sizes that fit; infinity where it is not known."""
+        pricing = self._prepared.request.pricing
         if pricing.hours is not None:
-            return usd * float(pricing.hours) if pricing.hours else np.where(np.isfinite(usd), 0.0, inf)
-        cost = np.full(len(codes), inf)
+            return np.where(self._unpriced, inf, usd_of(self._nano_of_all, pricing.hours))
+        cost: Numbers = np.full(len(self._at), inf)
+        codes = np.where(fit, self._placement_of, -1)
         order = np.argsort(codes, kind="stable")
         different, starts = np.unique(codes[order], return_index=True)
         for code, those in zip(different.tolist(), np.split(order, starts)[1:], strict=True):
-            option = self._verdicts.different[code].option
+            option = self._placements[code].option if code >= 0 else None
             hours = option.speed.hours if option is not None and option.speed is not None else None
             if option is not None and hours is not None:
-                cost[those] = interrupted_cost(option, pricing.purchase, cast("Any", usd[those]), hours.mid)
+                cost[those] = interrupted_cost(option, pricing.purchase, cast("Any", self._usd[those]), hours.mid)
         return cost
 
-    def _distances(self, rejected: Positions) -> list[Numbers]:
-        distances: Numbers = np.array([one.distance for one in self._verdicts.different], dtype=np.float64)
-        return list(distances.reshape(-1, 3)[self._verdicts.codes[rejected]].T)
+    def ranking(self, sort: str) -> PlacementColumns:
+        """Return which sizes fit, and the order of all."""
+        fit = np.flatnonzero(~self._misses.rejected())
+        usd, job, time = self._usd[fit], self._job_usd[fit], self._figure(lambda one: one.time)[fit]
+        nodes = self._figure(lambda one: one.attempt.nodes)[fit]
+        keys: dict[str, Callable[[], Numbers]] = {
+            "cost_per_hour": lambda: usd,
+            "cost_per_job": lambda: job,
+            "cost_per_1m_tokens": lambda: usd / self._figure(lambda one: one.mean_tokens_per_s)[fit] / 3600 * 1e6,
+            "time": lambda: time,
+            "headroom": lambda: -self._limiting_percent()[fit],
+            "nodes": lambda: nodes,
+        }
+        name_places = self._columns.name_places[self._at]
+        generation = self._figure(lambda one: one.generation)[fit]
+        order = [self._unpriced[fit], keys[sort](), usd, nodes, -generation, name_places[fit]]
+        optimal = np.full(len(self._columns.sizes.keys), nan)
+        optimal[self._at[fit]] = _find_pareto_optimal(np.where(np.isfinite(job), job, usd), time)
+        rejections, summary = self._misses.rank(self._at, name_places)
+        return PlacementColumns(
+            keys=self._columns.sizes.keys,
+            options=Order(self._at[fit], order),
+            rejections=rejections,
+            summary=summary,
+            pareto_optimal=optimal,
+        )
 
-    def _summary(self, rejected: Positions) -> dict[str, int]:
-        counts = np.bincount(self._verdicts.codes[rejected], minlength=len(self._verdicts.different)).tolist()
-        summary: Counter[str] = Counter()
-        for verdict, count in zip(self._verdicts.different, counts, strict=True):
-            if count:
-                summary[verdict.code] += count
-        return dict(sorted(summary.items()))
+    def _figure(self, find: Callable[[PlacementOption], float | None]) -> Numbers:
+        """Return a figure of each size by that of its option, NaN where there is none."""
+        each = [nan if one.option is None else find(one.option) for one in self._placements]
+        return np.array(each, dtype=np.float64)[self._placement_of]
+
+    def _limiting_percent(self) -> Numbers:
+        """Return the least headroom of each size, percent; 0 where none is measured."""
+        least = self._figure(lambda one: _percent("gpu_memory", one.attempt.required_bytes, one.attempt.budget_bytes))
+        machines, disk_bytes = self._columns.machines, self._prepared.job.disk_bytes
+        needs: tuple[tuple[str, HostNeeds, Distinct], ...] = (
+            ("memory", [one.host_bytes for one in self._placements], machines.memory_gib),
+            ("local_disk", [disk_bytes] * len(self._placements), machines.local_disk_gib),
+        )
+        for name, needed, amounts in needs:
+            found, codes = self._of_each(needed, amounts, partial(_percent, name))
+            least = np.minimum(least, np.array([inf if one is None else one for one in found])[codes])
+        least[np.isinf(least)] = 0.0
+        return least
+
+
+def _percent(name: str, required: float, available: float | None) -> float:
+    """Return the headroom of a resource, percent; infinity where it is not measured."""
+    headroom = to_headroom(name, required, available)
+    return inf if headroom is None else headroom.percent
+
+
+def _pairs(first: Codes, second: Codes, count: int) -> tuple[list[tuple[int, int]], Codes]:
+    """Return the different pairs of codes, ascending, and which of them each row has; the second are below `count`."""
+    combined = first * count + second
+    occurs = np.bincount(combined) > 0
+    places: Codes = np.cumsum(occurs) - 1
+    return [divmod(pair, count) for pair in np.flatnonzero(occurs).tolist()], places[combined]
+
+
+def _greatest_within(budget: Decimal) -> float:
+    """Return the greatest float that is not over a budget."""
+    nearest = float(budget)
+    return nearest if Decimal(nearest) <= budget else nextafter(nearest, -inf)
 
 
 def _find_pareto_optimal(cost: Numbers, time: Numbers) -> Numbers:
@@ -308,22 +369,3 @@ def _find_pareto_optimal(cost: Numbers, time: Numbers) -> Numbers:
     is_new = np.concatenate([[True], (np.diff(cost) != 0) | (np.diff(time) != 0)])
     optimal[order] = (time < fastest_before)[np.flatnonzero(is_new)[np.cumsum(is_new) - 1]]
     return optimal
-
-
-def _combine(*columns: Codes) -> tuple[Positions, Codes]:
-    """Return where each different combination of codes occurs first, and which of them each row has."""
-    combined = columns[0]
-    for column in columns[1:]:
-        combined = combined * (int(column.max(initial=0)) + 1) + column
-    _, first, back = np.unique(combined, return_index=True, return_inverse=True)
-    return first, back
-
-
-def _places(values: NDArray[Any]) -> Codes:
-    """Return the place of each value among the different ones."""
-    places: Codes = np.unique(values, return_inverse=True)[1]
-    return places
-
-
-def _or_none(value: Any) -> float | None:
-    return None if np.isnan(value) else float(value)

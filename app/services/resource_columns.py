@@ -7,19 +7,17 @@ and tells only which sizes are shown: these are then evaluated one by one. A tes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
-from math import floor
 from operator import and_
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.catalog.queries.candidates import SELECTION_FILTERS
 from app.catalog.queries.column_filters import COLUMN_FILTERS, ColumnScope
-from app.catalog.queries.column_order import ColumnKey, Positions, first_in_order
+from app.catalog.queries.column_order import Positions
 from app.catalog.queries.columns import Codes as TextCodes
 from app.catalog.queries.columns import Mask, Numbers, SizeColumns, load_sizes
 from app.catalog.queries.filters import active_names
@@ -35,7 +33,6 @@ from app.catalog.queries.ranking_columns import (
     load_prices,
 )
 from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.functions import NANO
 from app.db.statements import QueryPlan
 from app.fit.resources import (
     Quantity,
@@ -46,10 +43,10 @@ from app.fit.resources import (
     nodes_wanted,
     requested_quantities,
 )
-from app.fit.verdict import NEAREST_MISSES, Failure, check_budget, check_eligibility
+from app.fit.verdict import Failure, check_eligibility
 from app.fit.vm import Vm
-
-Codes = NDArray[np.int64]
+from app.services.misses import Misses, most_nano_usd, share_over, usd_of
+from app.services.orders import Codes, Order, RejectionOrder
 
 _COLUMNS = {
     "gpu_memory_gib_on_one_gpu": ("gpu_slice_gib", 1),
@@ -57,54 +54,6 @@ _COLUMNS = {
 }
 """The column of a figure that has another name, and what it is divided by."""
 _ANY = Vm(name="", status="current", verified=True)
-
-
-class Order(Sequence[int]):
-    """The positions of sizes in the order of some keys, which ascend; only as many are sorted as are read."""
-
-    def __init__(self, at: Positions, keys: Sequence[NDArray[Any]]) -> None:
-        self._at = at
-        self._keys = [ColumnKey(values=key.astype(np.float64), kind=float) for key in keys]
-
-    def __len__(self) -> int:
-        """Return how many sizes there are."""
-        return len(self._at)
-
-    @overload
-    def __getitem__(self, index: int) -> int: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[int]: ...
-    def __getitem__(self, index: int | slice) -> int | list[int]:
-        """Return the position of one size, or of several that follow each other."""
-        if isinstance(index, int):
-            return self[index : index + 1][0]
-        start, stop, _ = index.indices(len(self))
-        if start >= stop:
-            return []
-        first = first_in_order(self._keys, np.arange(len(self)), stop)
-        positions: list[int] = self._at[first[start:]].tolist()
-        return positions
-
-
-class RejectionOrder(Order):
-    """The positions of sizes that do not fit, nearest miss first, and a code of the largest shortfall of each."""
-
-    def __init__(self, at: Positions, keys: Sequence[NDArray[Any]], reasons: Codes) -> None:
-        super().__init__(at, keys)
-        self._reasons = reasons
-
-    def nearest(self, most: int, *, most_of_reason: int | None = None) -> list[int]:
-        """Return the nearest misses, in order.
-
-        With `most_of_reason` they are only so many of each reason, and the NEAREST_MISSES of all.
-        """
-        if most_of_reason is None:
-            return self[:most]
-        of_each = (np.flatnonzero(self._reasons == reason) for reason in np.unique(self._reasons).tolist())
-        found = [first_in_order(self._keys, those, most_of_reason) for those in of_each]
-        found.append(first_in_order(self._keys, np.arange(len(self)), NEAREST_MISSES))
-        positions: list[int] = self._at[first_in_order(self._keys, np.unique(np.concatenate(found)), most)].tolist()
-        return positions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,8 +128,7 @@ class _Ranked:
         self._columns = {name: Distinct(one.values, one.codes[known.at]) for name, one in known.numbers.items()}
         self._gpus = Distinct(known.gpus.values, known.gpus.codes[known.at])
         self._nano = known.prices.nano_usd[known.at]
-        self._reasons: list[str] = []
-        self._by_constraint: dict[str, tuple[Numbers, Codes]] = {}
+        self._misses = Misses(len(self._at))
         self._check_size(known)
         self._check_amounts()
 
@@ -229,52 +177,31 @@ class _Ranked:
 
     def _add(self, codes: NDArray[Any], vms: Sequence[Vm], check: Callable[[Vm], Failure | None]) -> None:
         """Check a VM for each code, and keep what the sizes with its code miss."""
-        failures = [check(vm) for vm in vms]
-        missing = {failure.constraint for failure in failures if failure is not None}
-        if missing:
-            (constraint,) = missing
-            shares = np.array([0.0 if failure is None else float(failure.share_missing) for failure in failures])
-            reasons = np.array([0 if failure is None else self._reason(failure.code) for failure in failures])
-            index = codes.astype(np.int64)
-            self._by_constraint[constraint] = shares[index], reasons[index]
-
-    def _reason(self, code: str) -> int:
-        if code not in self._reasons:
-            self._reasons.append(code)
-        return self._reasons.index(code)
+        self._misses.add(codes, [() if (failure := check(vm)) is None else (failure,) for vm in vms])
 
     def ranking(self, sort: str) -> ColumnRanking:
         """Return which sizes fit, and the order of all."""
         nodes = np.minimum(self._wanted, self._needs.max_nodes)
-        self._check_budget(~self._rejected(), nodes)
-        rejected = self._rejected()
-        fit = np.flatnonzero(~rejected)
+        self._check_budget(~self._misses.rejected(), nodes)
+        fit = np.flatnonzero(~self._misses.rejected())
+        rejections, summary = self._misses.rank(self._at, self._name_places)
         return ColumnRanking(
             keys=self._keys,
             options=Order(self._at[fit], list(self._option_keys(sort, fit, nodes[fit]))),
-            **self._rejections(np.flatnonzero(rejected)),
+            rejections=rejections,
+            summary=summary,
         )
-
-    def _rejected(self) -> Mask:
-        some = np.zeros(len(self._at), dtype=bool)
-        return reduce(np.logical_or, (shares > 0 for shares, _ in self._by_constraint.values()), some)
 
     def _check_budget(self, fit: Mask, nodes: Codes) -> None:
         needs, budget = self._needs, self._needs.budget_usd_per_month
         if budget is None:
             return
-        most = floor(Fraction(budget) * NANO / Fraction(needs.hours_per_month))
         unpriced = self._nano == UNKNOWN_NANO_USD
         total = np.where(unpriced, 0, self._nano) * nodes
-        dear = fit & ~unpriced & (total > min(most, UNKNOWN_NANO_USD))
-        amounts, codes = np.unique(total[dear], return_inverse=True)
-        shares = [_over_budget(amount, needs) for amount in amounts.tolist()]
-        missing, reasons = np.zeros(len(fit)), np.zeros(len(fit), dtype=np.int64)
-        missing[dear] = np.array(shares, dtype=np.float64)[codes]
-        reasons[dear] = self._reason("BUDGET")
-        missing[fit & unpriced] = 1.0
-        reasons[fit & unpriced] = self._reason("NO_PRICE")
-        self._by_constraint["budget_usd_per_month"] = missing, reasons
+        over = fit & ~unpriced & (total > most_nano_usd(budget, needs.hours_per_month))
+        shares = share_over(usd_of(total[over], needs.hours_per_month), budget)
+        self._misses.add_shares("budget_usd_per_month", "BUDGET", over, shares)
+        self._misses.add_shares("budget_usd_per_month", "NO_PRICE", fit & unpriced)
 
     def _option_keys(self, sort: str, fit: Positions, nodes: Codes) -> Iterator[NDArray[Any]]:
         nano = self._nano[fit]
@@ -314,29 +241,6 @@ class _Ranked:
         least[np.isinf(least)] = 0.0
         return least
 
-    def _rejections(self, rejected: Positions) -> dict[str, Any]:
-        """Return the order of the sizes that do not fit, and the reasons of each counted once."""
-        # In the order of the constraints' names, by which failures with equal shares are sorted.
-        columns = [(shares[rejected], codes[rejected]) for _, (shares, codes) in sorted(self._by_constraint.items())]
-        most, reason = np.zeros(len(rejected)), np.zeros(len(rejected), dtype=np.int64)
-        for shares, codes in columns:
-            reason = np.where(shares > most, codes, reason)
-            most = np.maximum(most, shares)
-        count = np.zeros(len(rejected), dtype=np.int64)
-        for shares, _ in columns:
-            count += shares > 0
-        descending = -np.sort(-np.array([shares for shares, _ in columns] or [most]), axis=0)
-        total = np.zeros(len(rejected))
-        for shares in descending:
-            total = total + shares
-        counted = np.bincount(reason, minlength=len(self._reasons)).tolist()
-        summary = {code: number for code, number in zip(self._reasons, counted, strict=False) if number}
-        keys: list[NDArray[Any]] = [most, count, total, self._name_places[rejected]]
-        return {
-            "rejections": RejectionOrder(self._at[rejected], keys, reason),
-            "summary": dict(sorted(summary.items())),
-        }
-
 
 def _trait(sizes: SizeColumns, name: str) -> tuple[Sequence[Any], Codes]:
     """Return the different values of a trait, and which of them each size has."""
@@ -356,8 +260,3 @@ def _has_traits(needs: ResourceNeeds) -> Callable[[Vm], Failure | None]:
 
 def _amount(quantity: Quantity, needs: ResourceNeeds) -> Callable[[Vm], Failure | None]:
     return lambda vm: check_amount(quantity, vm, needs)
-
-
-def _over_budget(nano_usd: int, needs: ResourceNeeds) -> float:
-    usd_per_month = Decimal(nano_usd).scaleb(-9) * needs.hours_per_month
-    return next(check_budget(usd_per_month, needs)).share_missing

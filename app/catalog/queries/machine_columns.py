@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.catalog.queries.candidates import all_machines_statement
-from app.catalog.queries.columns import Numbers
+from app.catalog.queries.ranking_columns import Distinct, distinct
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import BoundStatement, QueryPlan
 
@@ -23,14 +23,13 @@ _OWN = 3
 class MachineColumns:
     """Of all sizes in the order of their keys: which of `machines` they have, and how much memory and disk.
 
-    A machine is a row as `app.services.machines.to_machine` reads it, without memory, disk and vCPUs. Unknown amounts
-    are NaN.
+    A machine is a row as `app.services.machines.to_machine` reads it, without memory, disk and vCPUs. Amounts ascend.
     """
 
     machines: Sequence[Mapping[str, Any]]
     codes: NDArray[np.int64]
-    memory_gib: Numbers
-    local_disk_gib: Numbers
+    memory_gib: Distinct
+    local_disk_gib: Distinct
 
 
 def load_machines(snapshot: CatalogSnapshot) -> QueryPlan[MachineColumns]:
@@ -51,12 +50,12 @@ def _read() -> QueryPlan[MachineColumns]:
         if len(rows) < MACHINE_ROWS:
             break
         after = rows[-1][0]
-    memory, disk = np.array(amounts, dtype=np.float64).reshape(-1, 2).T
+    memory, disk = np.array(amounts, dtype=np.float64).reshape(-1, 2).T  # None becomes NaN
     unset = {"memory_gib": None, "local_disk_gib": None, "vcpus": None}
     names = statement.names[_OWN:]
     return MachineColumns(
         machines=[dict(zip(names, row, strict=True)) | unset for row in known],
         codes=np.array(codes, dtype=np.int64),
-        memory_gib=memory,
-        local_disk_gib=disk,
+        memory_gib=distinct(memory),
+        local_disk_gib=distinct(disk),
     )

@@ -69,10 +69,15 @@ def load_numbers(snapshot: CatalogSnapshot, sizes: SizeColumns, name: str) -> Qu
 
     def find() -> QueryPlan[Distinct]:
         yield from ()  # a plan that reads nothing
-        values, codes = np.unique(sizes.numbers[name], return_inverse=True)
-        return Distinct([None if np.isnan(value) else value for value in values.tolist()], codes)
+        return distinct(sizes.numbers[name])
 
     return snapshot.keep(("distinct", name), find)
+
+
+def distinct(column: Numbers) -> Distinct:
+    """Return the different values of a column, ascending, and the unknown one last, as None."""
+    values, codes = np.unique(column, return_inverse=True)
+    return Distinct([None if np.isnan(value) else value for value in values.tolist()], codes)
 
 
 def load_prices(snapshot: CatalogSnapshot, sizes: SizeColumns, scope: SizeSelection) -> QueryPlan[ScopePrices]:

@@ -1,6 +1,6 @@
 """The checks of a placement: one function each, in the table CHECKS by the code of the failure."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -251,35 +251,32 @@ def _slow(field: str, what: str, takes: float, target: float) -> CheckFailure:
 
 
 def _check_host_memory(context: CheckContext) -> CheckFailure | None:
-    if context.attempt is None:
+    machine = context.machine
+    if context.attempt is None or (machine.described and machine.memory_bytes is None):
         return None
-    return _check_host_resource(
-        context, "memory", context.job.host_bytes(context.machine, context.attempt), context.machine.memory_bytes
-    )
+    return _lacks_on_host("memory", context.job.host_bytes(machine, context.attempt), machine.memory_bytes)
 
 
 def _check_local_disk(context: CheckContext) -> CheckFailure | None:
-    if not context.constraints.checkpoint_on_local_disk:
+    machine = context.machine
+    if not context.constraints.checkpoint_on_local_disk or (machine.described and machine.disk_bytes is None):
         return None
-    return _check_host_resource(context, "local_disk", context.job.disk_bytes, context.machine.disk_bytes)
+    return _lacks_on_host("local_disk", context.job.disk_bytes, machine.disk_bytes)
 
 
-def _check_host_resource(
-    context: CheckContext, name: str, required: float, available: float | None
-) -> CheckFailure | None:
+def _lacks_on_host(name: str, required: float, available: float | None) -> CheckFailure | None:
     """Check what a VM has besides GPUs: memory to load the model, local disk for a checkpoint."""
     needs = f"needs {required / GIB:.1f} GiB of {name.replace('_', ' ')}"
     if available is None:
         detail = f"{needs}, and no source says what it has"
-        failure = CheckFailure(constraint=name, required=required / GIB, unit="GiB", detail=detail)
-        return None if context.machine.described else failure
+        return CheckFailure(constraint=name, required=required / GIB, unit="GiB", detail=detail)
     if required <= available:
         return None
     detail = f"{needs}, has {available / GIB:.1f}"
     return CheckFailure(constraint=name, required=required / GIB, available=available / GIB, unit="GiB", detail=detail)
 
 
-CHECKS: dict[str, Check] = {
+GPU_CHECKS: dict[str, Check] = {
     "GPU_COUNT": _check_gpu_count,
     "GPU_UNKNOWN": _check_known_facts,
     "DTYPE_UNSUPPORTED": _check_dtypes,
@@ -294,27 +291,42 @@ CHECKS: dict[str, Check] = {
     "GPU_MEMORY_PER_GPU": _check_gpu_memory,
     "TPOT": _check_tpot,
     "TTFT": _check_ttft,
-    "RAM": _check_host_memory,
-    "LOCAL_DISK": _check_local_disk,
 }
+CHECKS = GPU_CHECKS | {"RAM": _check_host_memory, "LOCAL_DISK": _check_local_disk}
 """All checks of a placement by the code of their failure, in the order they are made."""
 
-_BLOCKING = {"GPU_COUNT", "GPU_UNKNOWN"}
+BLOCKING = {"GPU_COUNT", "GPU_UNKNOWN"}
 """Codes after which no further check is made."""
 
 
-def find_failures(context: CheckContext) -> Iterator[Failure]:
+def find_failures(context: CheckContext, checks: Mapping[str, Check] = CHECKS) -> Iterator[Failure]:
     """Yield the failure of every check. Where GPUs are missing or unknown, no further check makes sense."""
-    for code, check in CHECKS.items():
+    for code, check in checks.items():
         failure = check(context)
         if failure is not None:
-            yield Failure(
-                constraint=failure.constraint,
-                code=code,
-                required=failure.required,
-                available=failure.available,
-                unit=failure.unit,
-                detail=failure.detail,
-            )
-            if code in _BLOCKING:
+            yield _to_failure(code, failure)
+            if code in BLOCKING:
                 return
+
+
+def check_memory(required: float, available: float | None) -> Failure | None:
+    """Check the memory of a VM of the catalog, bytes."""
+    failure = _lacks_on_host("memory", required, available)
+    return _to_failure("RAM", failure) if failure is not None else None
+
+
+def check_local_disk(required: float, available: float | None) -> Failure | None:
+    """Check the local disk of a VM of the catalog, bytes."""
+    failure = _lacks_on_host("local_disk", required, available)
+    return _to_failure("LOCAL_DISK", failure) if failure is not None else None
+
+
+def _to_failure(code: str, failure: CheckFailure) -> Failure:
+    return Failure(
+        constraint=failure.constraint,
+        code=code,
+        required=failure.required,
+        available=failure.available,
+        unit=failure.unit,
+        detail=failure.detail,
+    )

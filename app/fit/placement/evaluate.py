@@ -34,18 +34,13 @@ def evaluate(vm: Vm, machine: Machine, prepared: PreparedRequest) -> PlacementOp
     context = CheckContext(prepared=prepared, machine=machine, attempt=attempt)
     failures = [*check_eligibility(vm, prepared.size_constraints), *find_failures(context)]
     if failures or attempt is None:
-        return to_rejection(vm, failures)
+        return _to_rejection(vm, failures)
     option = to_option(vm, machine, attempt, prepared)
-    failures = find_late_failures(option, prepared)
-    return to_rejection(vm, failures) if failures else option
+    failures = [*find_time_failures(option, prepared), *_budget_failures(option, prepared)]
+    return _to_rejection(vm, failures) if failures else option
 
 
-def find_late_failures(option: PlacementOption, prepared: PreparedRequest) -> list[Failure]:
-    """Return what an option fails by time and budget."""
-    return [*_time_failures(option, prepared), *_budget_failures(option, prepared)]
-
-
-def to_rejection(vm: Vm, failures: list[Failure]) -> Rejection:
+def _to_rejection(vm: Vm, failures: list[Failure]) -> Rejection:
     """Reject a size with its failures in order, the largest shortfall first."""
     ordered = sorted(failures, key=lambda failure: (-failure.share_missing, failure.constraint))
     return Rejection(vm=vm, failures=tuple(ordered))
@@ -74,7 +69,8 @@ def to_option(vm: Vm, machine: Machine, attempt: Attempt, prepared: PreparedRequ
     )
 
 
-def _time_failures(option: PlacementOption, prepared: PreparedRequest) -> Iterator[Failure]:
+def find_time_failures(option: PlacementOption, prepared: PreparedRequest) -> Iterator[Failure]:
+    """Yield the failure of an option that takes longer than is allowed."""
     most = prepared.request.constraints.max_hours
     hours = option.speed.hours if option.speed is not None else None
     if most is None:

@@ -45,6 +45,10 @@ class Machine:
         object.__setattr__(self, "fractional", self.gpus is not None and 0 < self.gpus < 1)
         object.__setattr__(self, "ranks", max(1, int(self.gpus)) if self.gpus else 0)
 
+    def holds(self, needed_bytes: float) -> bool:
+        """Whether a VM has the memory for something; assumed where its memory is unknown."""
+        return self.memory_bytes is None or needed_bytes <= self.memory_bytes
+
     @property
     def joined_gpus(self) -> int:
         """GPUs that need no network between VMs: those of the VM, or of the rack that shares one domain."""

@@ -124,11 +124,15 @@ def find_headrooms(job: Job, machine: Machine, attempt: Attempt) -> tuple[Headro
         ("memory", job.host_bytes(machine, attempt), machine.memory_bytes),
         ("local_disk", job.disk_bytes, machine.disk_bytes),
     )
-    return tuple(
-        Headroom(resource=name, unit="GiB", required=required / GIB, available=available / GIB)
-        for name, required, available in resources
-        if available is not None and isfinite(available) and required <= available
-    )
+    found = (to_headroom(name, required, available) for name, required, available in resources)
+    return tuple(one for one in found if one is not None)
+
+
+def to_headroom(name: str, required: float, available: float | None) -> Headroom | None:
+    """Return the headroom of a resource in bytes; None where what is available is unknown, not limited or less."""
+    if available is None or not isfinite(available) or required > available:
+        return None
+    return Headroom(resource=name, unit="GiB", required=required / GIB, available=available / GIB)
 
 
 def find_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str, ...]:

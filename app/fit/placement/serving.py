@@ -139,7 +139,7 @@ class ServingJob:
             first = best if best is not None and best.fits else known
             if first is not None and first.fits and first.loadable and _cannot_beat(layout, first, bounds.min_nodes):
                 continue
-            loadable = self._is_loadable(machine, layout.parallelism)
+            loadable = machine.holds(self._host_bytes(machine, layout.parallelism))
             if self.level is None:
                 attempt = self._attempt(layout, bounds, loadable)
             else:
@@ -179,10 +179,6 @@ class ServingJob:
                 fixed, _, sequence = self.memory_shares(parallelism, self._usable_bytes(budget))
                 deepest = 2 * parallelism.pipeline if fixed + sequence <= budget else inf
             yield layout
-
-    def _is_loadable(self, machine: Machine, parallelism: Parallelism) -> bool:
-        """Whether a VM has the memory to load its part of the weights; assumed where its memory is unknown."""
-        return machine.memory_bytes is None or self._host_bytes(machine, parallelism) <= machine.memory_bytes
 
     def _attempt(self, layout: Layout, bounds: _SearchBounds, loadable: bool) -> Attempt:
         parallelism, (budget, least, most, domain) = layout.parallelism, bounds
@@ -280,15 +276,6 @@ class ServingJob:
                 copies = nodes // layout.nodes * layout.replicas
                 most = max(most, copies * layout.parallelism.data * floor(free / sequence))
         return most
-
-    def enough_host_bytes(self, _machine: Machine) -> float:
-        """Return the VM memory with which every layout can be loaded, bytes: that of all weights."""
-        return self.weights.mid
-
-    def host_steps(self, machine: Machine, limits: SearchLimits) -> list[float] | None:
-        """Return the amounts of VM memory, ascending, between which the best attempt is the same; None: not known."""
-        layouts = (*find_layouts(self.partition, machine, limits), *find_group_layouts(self.partition, machine, limits))
-        return sorted({self._host_bytes(machine, layout.parallelism) for layout in layouts})
 
     def host_bytes(self, machine: Machine, attempt: Attempt) -> float:
         """Return the VM memory needed to load its part of the weights, bytes."""

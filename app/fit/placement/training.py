@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import ceil, inf
+from math import ceil
 from typing import NamedTuple
 
 from app.fit.estimator.model import Model
@@ -107,7 +107,6 @@ class TrainingJob:
         to load the model, only the GPUs count.
         """
         parallelism, budget, most = layout.parallelism, self.budget_bytes(machine), limits.usable_nodes(machine)
-        host = inf if machine.memory_bytes is None else machine.memory_bytes
         fixed = self.training.workload.data_parallel
         least = ceil((fixed or 1) / layout.replicas)
         if least * layout.nodes > most:
@@ -115,13 +114,14 @@ class TrainingJob:
         most_units = least if fixed else most // layout.nodes
         least = max(least, min(most_units, ceil(limits.min_nodes / layout.nodes)))
         fits = self._required_mid(stage, layout, most_units) <= budget
-        loadable = fits and self._host_bytes(machine, stage, parallelism, self._replicas(layout, most_units)) <= host
+        most_replicas = self._replicas(layout, most_units)
+        loadable = fits and machine.holds(self._host_bytes(machine, stage, parallelism, most_replicas))
 
         def holds(units: int) -> bool:
             if self._required_mid(stage, layout, units) > budget:
                 return False
             replicas = self._replicas(layout, units)
-            return not loadable or self._host_bytes(machine, stage, parallelism, replicas) <= host
+            return not loadable or machine.holds(self._host_bytes(machine, stage, parallelism, replicas))
 
         units = _fewest(holds, least, most_units) if fits else most_units
         if fits and fixed is None:
@@ -185,17 +185,6 @@ class TrainingJob:
         if self.work is None or accelerator is None:
             return None
         return rate_on(self.training, self.work, accelerator, gpus)
-
-    def enough_host_bytes(self, machine: Machine) -> float:
-        """Return the VM memory that suffices to load every layout, bytes: all weights, or what is offloaded."""
-        return max(
-            max(job.frozen_bytes or self.params * 2, offloaded_host_bytes(job.params, machine.ranks).mid)
-            for job in self.states_by_stage.values()
-        )
-
-    def host_steps(self, _machine: Machine, _limits: SearchLimits) -> list[float] | None:
-        """Return the amounts of VM memory between which the best attempt is the same: not known, it shards further."""
-        return None
 
     def host_bytes(self, machine: Machine, attempt: Attempt) -> float:
         """Return the VM memory needed to load its part of the weights or to hold what is offloaded, bytes."""
