@@ -261,10 +261,10 @@ def test_without_rules_no_answer_has_an_adjustment(client: httpx.Client) -> None
         assert "adjustment" not in client.get(path).text
 
 
-def test_the_source_of_the_rules_is_listed_and_can_be_forgotten(few_prices_url: str, tmp_path: Path) -> None:
+def test_the_source_of_the_rules_is_listed_and_can_be_forgotten(few_sizes_url: str, tmp_path: Path) -> None:
     path = tmp_path / "contoso.csv"
     path.write_text(RULES)
-    service = create_asgi_app(Settings(_env_file=None, database_url=few_prices_url), today=lambda: TODAY)
+    service = create_asgi_app(Settings(_env_file=None, database_url=few_sizes_url), today=lambda: TODAY)
     engine = writable(service)
     query = "/sizes?region=eastus&limit=500&fields=name,usd_per_hour,adjustment,spot_usd_per_hour"
     with server(service) as url, open_client(url) as client:

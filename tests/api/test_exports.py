@@ -91,15 +91,15 @@ def test_an_export_is_the_whole_list_in_every_format(client: httpx.Client, searc
     assert rows == listed
 
 
-def test_every_price_of_the_catalog_is_listed_once_and_exported_in_that_order(client: httpx.Client) -> None:
-    search = "/prices?history=true"
+def test_every_price_of_many_pages_is_listed_once_and_exported_in_that_order(client: httpx.Client) -> None:
+    search = "/prices?history=true&region=westeurope,eastus,uksouth"
     total = client.get(f"{search}&limit=1").json()["total"]
     seen = {
         tuple(item.values())[:5]
         for item, same in zip(items(client, search), exported(client, search), strict=True)
         if item == same
     }
-    assert len(seen) == total > 200_000
+    assert len(seen) == total > 10_000
 
 
 def test_the_columns_of_parquet_have_their_types(client: httpx.Client) -> None:
@@ -276,12 +276,12 @@ def test_prices_of_a_size_are_those_of_the_list_without_its_name(client: httpx.C
 
 def test_prices_in_force_are_those_that_were_seen_last(client: httpx.Client) -> None:
     last: dict[tuple[Any, ...], str] = {}
-    for item in exported(client, "/prices?history=true&as_of=2026-07-01"):
+    for item in exported(client, "/prices?history=true&os=linux&as_of=2026-07-01"):
         key = tuple(item[name] for name in ("size", "region", "os", "purchase"))
         last[key] = max(item["seen_until"], last.get(key, ""))
     in_force = {
         tuple(item[name] for name in ("size", "region", "os", "purchase")): item["seen_until"]
-        for item in exported(client, "/prices?as_of=2026-07-01")
+        for item in exported(client, "/prices?os=linux&as_of=2026-07-01")
     }
     assert in_force == {key: last[key] for key in in_force}
     gone = [day for key, day in last.items() if key not in in_force]

@@ -1,16 +1,12 @@
 """Output on a terminal of 80 columns, and the ways in which arguments may be written."""
 
 import os
-import pty
 import re
 import socket
-import struct
 import subprocess
 import sys
 from collections.abc import Callable
-from fcntl import ioctl
 from pathlib import Path
-from termios import TIOCSWINSZ
 
 import pytest
 from sqlalchemy import Engine
@@ -18,7 +14,7 @@ from sqlalchemy import Engine
 from app.cli import main
 from app.cli.commands import COMMAND_MODULES, SYNONYMS, unknown_command_message
 from tests.cli.conftest import Run
-from tests.command_line import CommandResult
+from tests.command_line import CommandResult, run_on_terminal
 from tests.price_changes import ingest_a_price_that_rises
 
 PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
@@ -36,27 +32,14 @@ def environment(url: str) -> dict[str, str]:
 
 @pytest.fixture
 def terminal(seeded_url: str) -> Terminal:
-    """Run the program on a terminal, and give the lines that it shows."""
+    """Run the command line on a terminal, and give the lines that it shows."""
 
     def run(*arguments: str, columns: int = 80, url: str = seeded_url) -> list[str]:
-        here, other = pty.openpty()
-        ioctl(other, TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        streams = {"stdin": other, "stdout": other, "stderr": other}
-        with subprocess.Popen([PROGRAM, *arguments], env=environment(url), close_fds=True, **streams) as program:  # type: ignore[call-overload]  # three of one kind
-            os.close(other)
-            shown = b"".join(iter(lambda: _read(here), b""))
-        os.close(here)
-        assert program.returncode in (0, 1), shown.decode()
-        return ESCAPE.sub("", shown.decode()).splitlines()
+        shown = ESCAPE.sub("", run_on_terminal(url, *arguments, columns=columns))
+        assert "Traceback" not in shown, shown
+        return shown.splitlines()
 
     return run
-
-
-def _read(terminal: int) -> bytes:
-    try:
-        return os.read(terminal, 65536)
-    except OSError:  # the program is gone
-        return b""
 
 
 def ask(url: str, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:

@@ -48,9 +48,9 @@ def test_the_examples_of_a_page_give_their_output(
 
 
 def test_the_worked_ingest_gives_its_output(
-    empty_url: str, client: httpx.Client, few_price_seeds: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    empty_url: str, client: httpx.Client, few_size_seeds: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("VMSIZES_SEEDS", str(few_price_seeds))
+    monkeypatch.setenv("VMSIZES_SEEDS", str(few_size_seeds))
     for step in examples(read(WORKED_INGEST)):
         check(step, WORKED_INGEST, run_example(step, tmp_path, empty_url, client))
 

@@ -16,12 +16,12 @@ A100 = "nc24ads_a100_v4"
 
 @pytest.fixture(scope="module")
 def adjusted(
-    databases: Databases, few_prices_template_url: str, tmp_path_factory: pytest.TempPathFactory
+    databases: Databases, few_sizes_template_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[httpx.Client]:
     """A client of a service with 12 % off everything in East US."""
     path = tmp_path_factory.mktemp("rules") / "contoso.csv"
     path.write_text(RULES)
-    with serve_adjusted(databases, few_prices_template_url, path) as client:
+    with serve_adjusted(databases, few_sizes_template_url, path) as client:
         yield client
 
 
