@@ -472,9 +472,9 @@ def test_a_slip_in_a_price_list_is_refused_tried_and_taken_back(run: Run, few_si
 @pytest.mark.one_database
 @pytest.mark.parametrize("kind", ["seeds", "gpus", "regions"])
 def test_every_kind_of_file_can_be_tried_without_writing(
-    run: Run, few_sizes_url: str, few_price_seeds: Path, kind: str
+    run: Run, few_sizes_url: str, few_size_seeds: Path, kind: str
 ) -> None:
-    place = str(few_price_seeds if kind == "seeds" else few_price_seeds / f"{kind}.csv")
+    place = str(few_size_seeds if kind == "seeds" else few_size_seeds / f"{kind}.csv")
     before = run(few_sizes_url, "revisions", "--json").stdout
     done = run(few_sizes_url, "ingest", kind, place, "--dry-run")
     assert (done.returncode, "not written), digest" in done.stdout) == (0, True)

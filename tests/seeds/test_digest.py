@@ -46,13 +46,13 @@ def digests(url: str) -> tuple[str, str]:
 
 @pytest.mark.one_database  # that prices are written again without a change is tested in tests/catalog, on each kind
 def test_seeds_read_again_in_another_folder_change_nothing(
-    few_prices_url: str, few_price_seeds: Path, tmp_path: Path
+    few_sizes_url: str, few_size_seeds: Path, tmp_path: Path
 ) -> None:
-    engine = make_engine(few_prices_url)
+    engine = make_engine(few_sizes_url)
     with reads(engine) as session:
         before = latest_revision(session)
     elsewhere = tmp_path / "elsewhere"
-    elsewhere.symlink_to(few_price_seeds)
+    elsewhere.symlink_to(few_size_seeds)
     reading = relative_to(elsewhere, read_seeds(elsewhere))
     assert not any(str(tmp_path) in str(report) for report in reading.reports)
     again = ingest(engine, reading, now=datetime.now(UTC))

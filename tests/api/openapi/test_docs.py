@@ -14,8 +14,8 @@ def test_both_documents_are_served_as_generated(client: httpx.Client) -> None:
 
 def test_documents_can_be_generated_concurrently() -> None:
     with ThreadPoolExecutor() as threads:
-        made = [threads.submit(make_document) for _ in range(4)]
-    assert all(one.result() == made[0].result() for one in made)
+        made = [threads.submit(make_document) for _ in range(2)]
+    assert [one.result() for one in made] == [document()] * 2
 
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/openapi-3.0.json"])
