@@ -237,21 +237,13 @@ def _fit_model(
 def _run_fit(body: "FitIn", selection: SizeSelection) -> "FitAnswerOut":
     """Answer a body as POST /fit does, among the sizes that the selection leaves."""
     from app.catalog.queries.snapshot import load_snapshot
-    from app.converters.fit_request import plan_fit, to_search
-    from app.converters.fit_response import to_placement_answer_out
+    from app.converters.fit_request import plan_fit
     from app.db.statements import run_plan
-    from app.services.placement import PlacementSearch, plan_placement
 
-    today = context.today()
-    search = to_search(body, today)
-    narrowed = {name: getattr(selection, name) for name in selection.model_fields_set}
+    among = {name: getattr(selection, name) for name in selection.model_fields_set}
     with context.session() as session:
         snapshot = load_snapshot(session)
-        if not narrowed or not isinstance(search, PlacementSearch):
-            return run_plan(session, plan_fit(body, snapshot, today))
-        search = replace(search, scope=search.scope.model_copy(update=narrowed))
-        placements = run_plan(session, plan_placement(search, snapshot, today))
-    return to_placement_answer_out(placements, limit=body.limit, include=body.include)
+        return run_plan(session, plan_fit(body, snapshot, context.today(), among=among, on_columns=not snapshot.small))
 
 
 def _with_model_name(name: str | None, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,10 @@
 """Converts the bodies of POST /fit and POST /estimate to the values of app.services, and answers them."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
+from types import MappingProxyType
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -87,13 +90,17 @@ def plan_fit(
     *,
     most_of_reason: int | None = None,
     on_columns: bool = False,
+    among: Mapping[str, Any] = MappingProxyType({}),
 ) -> QueryPlan[FitAnswerOut]:
     """Plan the query that answers a body; raises BadWorkload naming the path in the body that is wrong.
 
     With `most_of_reason`, `rejected` has so many sizes at most of each reason, the nearest of them with its fixes.
-    `on_columns` is for a process that answers many bodies, in a thread: see `plan_resource_fit`.
+    `on_columns` is for large catalogs, and for a process that answers many bodies: see `plan_resource_fit`. A model is
+    placed `among` the sizes that these filters leave, which no body has.
     """
     search = to_search(body, today)
+    if among and isinstance(search, PlacementSearch):
+        search = replace(search, scope=search.scope.model_copy(update=among))
     try:
         if isinstance(search, PlacementSearch):
             shown = Shown(

@@ -75,7 +75,7 @@ def rank_on_columns(
     """Rank the sizes that a normalized search of today's prices selects; in a thread, as it may load columns."""
     sizes = yield from load_sizes(known)
     name_places = yield from load_name_places(known)
-    gpus = yield from load_gpus(known)
+    gpus = yield from load_gpus(known, sizes)
     prices = yield from load_prices(known, sizes, search)
     numbers: dict[str, Distinct] = {}
     for quantity in requested_quantities(needs):

@@ -46,8 +46,8 @@ class ResourceFit:
 
 def fit_resources(session: Session, search: FitSearch, *, today: date) -> ResourceFit:
     """Evaluate and rank sizes in this session; raises BadQuery for an unknown region or series, or a bad cursor."""
-    rejected = "rejected" in search.include
-    return run_plan(session, plan_resource_fit(search, load_snapshot(session), today, rejected=rejected))
+    rejected, known = "rejected" in search.include, load_snapshot(session)
+    return run_plan(session, plan_resource_fit(search, known, today, rejected=rejected, on_columns=not known.small))
 
 
 def plan_resource_fit(

@@ -69,7 +69,7 @@ class ColumnNeeds:
             purchase=search.purchase,
             regions=tuple(snapshot.regions.intersection(search.region)) or (ANY_REGION[search.purchase],),
             others=(),
-            sort_columns=("name", "gpu_count_numerator", "gpu_count_denominator"),
+            sort_columns=("name",),
         )
 
     def are_kept(self, snapshot: CatalogSnapshot) -> bool:

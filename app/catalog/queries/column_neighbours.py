@@ -73,7 +73,7 @@ def find_neighbours(
     codes = params.region or (ANY_REGION[params.purchase],)
     offers = yield from load_offers(snapshot, sizes, params.os, params.purchase, codes)
     names = yield from load_sort_column(snapshot, "name")
-    gpus = yield from load_gpus(snapshot)
+    gpus = yield from load_gpus(snapshot, sizes)
     usd = offers.ranks(len(sizes.keys), codes)
     retired = sizes.retires <= today.toordinal()
     may: Mask = ~np.isnan(usd) & ~retired & ~sizes.is_flag("withdrawn", True)

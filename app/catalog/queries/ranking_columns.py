@@ -49,14 +49,13 @@ def load_name_places(snapshot: CatalogSnapshot) -> QueryPlan[Numbers]:
     return (yield from load_sort_column(snapshot, "name")).values
 
 
-def load_gpus(snapshot: CatalogSnapshot) -> QueryPlan[Distinct]:
-    """Load the number of GPUs of each size, exactly: None where unknown."""
-    numerators = (yield from load_sort_column(snapshot, "gpu_count_numerator")).values
-    denominators = (yield from load_sort_column(snapshot, "gpu_count_denominator")).values
+def load_gpus(snapshot: CatalogSnapshot, sizes: SizeColumns) -> QueryPlan[Distinct]:
+    """Return the number of GPUs of each size, exactly: None where unknown; found once for each revision."""
 
     def find() -> QueryPlan[Distinct]:
         yield from ()  # a plan that reads nothing
-        above, below = (np.nan_to_num(part, nan=-1).astype(np.int64) for part in (numerators, denominators))
+        parts = (sizes.numbers["gpu_count_numerator"], sizes.numbers["gpu_count_denominator"])
+        above, below = (np.nan_to_num(part, nan=-1).astype(np.int64) for part in parts)
         _, first, codes = np.unique(above * (below.max(initial=0) + 2) + below, return_index=True, return_inverse=True)
         pairs = zip(above[first].tolist(), below[first].tolist(), strict=True)
         return Distinct([None if -1 in pair else Fraction(*pair) for pair in pairs], codes)
