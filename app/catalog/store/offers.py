@@ -53,7 +53,7 @@ from app.catalog.projections import (
     unit_prices,
 )
 from app.catalog.purchases import ANY_REGION, PURCHASE_MODELS
-from app.catalog.store.bulk import ALL_ROWS, execute_count, same_key, temporary_tables, without_indexes
+from app.catalog.store.bulk import execute_count, same_key, temporary_tables, without_indexes
 from app.catalog.store.changes import collect_changed_offers, collect_lost_offers
 from app.catalog.store.price_days import save_price_days
 from app.catalog.store.price_totals import Group, save_price_totals
@@ -294,8 +294,9 @@ def _is_mostly_new(session: Session) -> bool:
 def _whole_offers() -> Select[Any]:
     """Select the staged offers with all columns, in the order of their table: a B-tree is written from end to end.
 
-    They are sorted before their JSON is written. The limit keeps databases from computing a price once more for each
-    time that the JSON names it.
+    They are sorted before their JSON is written. Neither database merges a sorted subquery into the statement around it
+    (SQLite only if it is materialized), and computes a price once more for each time that the JSON names it. A limit
+    would do that, too, but then SQLite sorts by inserting into a B-tree.
     """
     values: dict[str, ColumnElement[Any]] = {
         **{name: _STAGED.c[name] for name in (*_GROUP, "priced_in", *PRICE_COLUMNS)},
@@ -307,10 +308,12 @@ def _whole_offers() -> Select[Any]:
         select(*(value.label(name) for name, value in values.items()))
         .join_from(_STAGED, _SIZE, _SIZE.c.key == _STAGED.c.size_key)
         .order_by(*(values[column.name] for column in _OFFER.primary_key))
-        .limit(ALL_ROWS)
-        .subquery("priced")
+        .cte("priced", nesting=True)
+        .prefix_with("materialized", dialect="sqlite")
         .c
     )
     is_read = or_(priced.priced_in == priced.region, priced.region == ANY_REGION["on_demand"])
-    doc = case((and_(priced.priced_in.is_not(None), is_read), offer_json(priced, "on_demand")))
-    return select(*(doc if name == "doc" else priced[name] for name in _OFFER.c.keys()))  # noqa: SIM118  # no mapping
+    doc = case((and_(priced.priced_in.is_not(None), is_read), offer_json(priced, "on_demand"))).label("doc")
+    names = _OFFER.c.keys()
+    whole = select(*(doc if name == "doc" else priced[name] for name in names)).subquery("whole")
+    return select(*(whole.c[name] for name in names))  # around the CTE: sqlite3 counts no rows of `with … insert`
