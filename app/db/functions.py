@@ -71,6 +71,27 @@ def _compile_exact_ratio(element: exact_ratio, compiler: SQLCompiler, **how: Any
     return f"round({quotient}, {DECIMALS})::double precision"
 
 
+_MAX_WHOLE_DENOMINATOR, _MAX_WHOLE_NUMERATOR = 8, 10**9
+"""Products of nano-dollars with these denominators are below 2**53, which a double holds without rounding."""
+
+
+@compiles(exact_ratio, "sqlite")
+def _compile_exact_ratio_for_sqlite(element: exact_ratio, compiler: SQLCompiler, **how: Any) -> str:
+    """Compile for SQLite: what `ratio` does with whole numbers is done there; all others are left to it.
+
+    A call of a Python function takes several times as long.
+    """
+    usd, by, of = (f"({compiler.process(part, **how)})" for part in element.clauses)
+    nano, whole_by, whole_of = (f"cast({number} as integer)" for number in (f"round({usd} * 1e{DECIMALS})", by, of))
+    is_whole = (
+        f"{usd} >= 0 and {usd} < {_MAX_EXACT_NANO_USD!r} and {nano} / 1e{DECIMALS} = {usd}"
+        f" and {by} = {whole_by} and {by} between 1 and {_MAX_WHOLE_DENOMINATOR}"
+        f" and {of} = {whole_of} and {of} between 1 and {_MAX_WHOLE_NUMERATOR}"
+    )
+    quotient = f"(2 * {nano} * {whole_by} + {whole_of}) / (2 * {whole_of}) / 1e{DECIMALS}"
+    return f"case when {is_whole} then {quotient} else exact_ratio({usd}, {by}, {of}) end"
+
+
 @lru_cache(maxsize=16_384)
 def ratio(usd: float | None, denominator: float | None, numerator: float | None) -> float | None:
     """Return the same in Python: each number is taken as its shortest decimal text, 0.1 as a tenth."""

@@ -1,5 +1,6 @@
 """Prices divided exactly and rounded once, the same digits on both databases."""
 
+import random
 from decimal import Decimal
 from fractions import Fraction
 
@@ -35,6 +36,23 @@ def test_a_database_divides_exactly_and_rounds_once(
     with read_session(engine) as session:
         assert session.execute(select(asked)).scalar_one() == expected
     assert ratio(usd, denominator, numerator) == expected
+
+
+def test_databases_divide_prices_of_any_kind_to_the_bits_of_python(engine: Engine) -> None:
+    rng = random.Random("prices")
+    prices = (
+        lambda: round(rng.uniform(0, 400), rng.randrange(10)),
+        lambda: rng.uniform(0, 3e6),
+        lambda: 1e-9,
+        lambda: 1e6,
+    )
+    denominators, numerators = (1, 1, 3, 8, 9, 24), (1, 3, 7, 96, 10**9, 10**9 + 1, 0.5, 3.5, 0.1)
+    cases = [(rng.choice(prices)(), rng.choice(denominators), rng.choice(numerators)) for _ in range(400)]
+    with read_session(engine) as session:
+        for usd, denominator, numerator in cases:
+            parts = (literal(usd, Double), literal(denominator, Integer), literal(numerator, Double))
+            found = session.execute(select(exact_ratio(*parts))).scalar_one()
+            assert found == ratio(usd, denominator, numerator), (usd, denominator, numerator)
 
 
 @given(st.integers(0, 10**9), st.integers(1, 24), st.integers(1, 20_000))
