@@ -74,6 +74,7 @@ DIRTY_SIZES = Table(
 _GROUP = ("size_key", "os", "region")
 _KEY = ("region", "os", "size_key")
 """The unique key of an offer; the primary key of its table has the rank, too, only for the order of rows."""
+_KEY_INDEX = "ix_offer_size"
 
 _UNRANKED = literal(UNKNOWN_PRICE_RANK, Double)
 
@@ -278,16 +279,18 @@ def _write_staged(session: Session) -> TableChange:
     """Write the staged offers in the place of those with their keys; indexes of mostly new ones are made at the end."""
     key = [_OFFER.c[name] for name in _KEY]
     replaced = tuple_(*key).in_(select(*(_STAGED.c[name] for name in _KEY)))
-    changed = execute_count(session, delete(_OFFER).where(replaced))
-    with without_indexes(session, _OFFER) if _is_mostly_new(session) else nullcontext():
-        written = execute_count(session, insert(_OFFER).from_select(_OFFER.c.keys(), _whole_offers()))
+    is_mostly_new = _is_mostly_new(session)
+    with without_indexes(session, _OFFER, but=_KEY_INDEX) if is_mostly_new else nullcontext():
+        changed = execute_count(session, delete(_OFFER).where(replaced))
+        with without_indexes(session, _OFFER) if is_mostly_new else nullcontext():
+            written = execute_count(session, insert(_OFFER).from_select(_OFFER.c.keys(), _whole_offers()))
     return TableChange(added=written - changed, changed=changed)
 
 
 def _is_mostly_new(session: Session) -> bool:
-    """Check whether more offers are staged than stored."""
+    """Check whether more offers are staged than would be kept if each of them replaced a stored one."""
     staged, stored = (select(func.count()).select_from(table).scalar_subquery() for table in (_STAGED, _OFFER))
-    return bool(session.execute(select(staged > stored)).scalar_one())
+    return bool(session.execute(select(2 * staged > stored)).scalar_one())
 
 
 @cache
