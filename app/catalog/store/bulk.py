@@ -15,9 +15,13 @@ from sqlalchemy import (
     Dialect,
     Executable,
     FromClause,
+    Integer,
     Select,
     Table,
     and_,
+    func,
+    literal,
+    true,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
@@ -161,6 +165,23 @@ def upsert(session: Session, table: Table, names: Sequence[str], rows: Select[An
     return execute_count(
         session, insert.on_conflict_do_update(index_elements=key, set_=values).from_select(names, rows)
     )
+
+
+def add_counts(session: Session, table: Table, counted: str, keys: Select[Any]) -> None:
+    """Add to a column of each row of a table how many rows of a query have its primary key; new keys get a row.
+
+    SQLite looks up the key of each row, since it would sort all of them to group them: for few different keys that
+    takes twice as long.
+    """
+    kind = session.connection().dialect.name
+    insert = _INSERT[kind](table)
+    key = [column.name for column in table.primary_key]
+    if kind == "sqlite":
+        rows = keys.add_columns(literal(1, Integer)).where(true())  # SQLite wants a condition before ON CONFLICT
+    else:
+        rows = keys.add_columns(func.count()).group_by(*keys.selected_columns)
+    added = {counted: table.c[counted] + insert.excluded[counted]}
+    session.execute(insert.from_select([*key, counted], rows).on_conflict_do_update(index_elements=key, set_=added))
 
 
 def execute_count(session: Session, statement: Executable, values: Mapping[str, Any] | None = None) -> int:

@@ -6,12 +6,13 @@ All prices of a source are counted again where an ingest may have changed one of
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import CompoundSelect, delete, func, insert, select, true, union
+from sqlalchemy import CompoundSelect, delete, select, true, union
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
 from app.catalog.in_force import PRICE
 from app.catalog.models import PriceDay
+from app.catalog.store.bulk import add_counts
 from app.catalog.store.price_runs import STAGED_LIST
 from app.catalog.store.prices import STAGED_PRICE
 from app.catalog.store.retract import DROPPED_PRICES
@@ -25,9 +26,9 @@ def save_price_days(session: Session, sources: Sequence[str] | None = None) -> N
         return
     stored, some = (true() if sources is None else table.c.source_id.in_(sources) for table in (DAY, PRICE))
     session.execute(delete(DAY).where(stored))
-    key = (PRICE.c.source_id, PRICE.c.seen_until, PRICE.c.approximate_date)
-    counted = select(*key, func.count()).where(some).group_by(*key)
-    session.execute(insert(DAY).from_select(["source_id", "day", "approximate_date", "prices"], counted))
+    add_counts(
+        session, DAY, "prices", select(PRICE.c.source_id, PRICE.c.seen_until, PRICE.c.approximate_date).where(some)
+    )
 
 
 def changed_sources(session: Session) -> list[str]:

@@ -37,7 +37,7 @@ from sqlalchemy.orm import Session
 from app.catalog.column_types import table_of
 from app.catalog.in_force import EVER_KNOWN, LIST, LIST_GROUP, MISSING_LISTS, PRICE, SERIES, is_in_force, last_observed
 from app.catalog.models import PriceTotal, Size
-from app.catalog.store.bulk import same_key, temporary_tables
+from app.catalog.store.bulk import add_counts, same_key, temporary_tables
 from app.catalog.store.price_runs import STAGED_LIST
 from app.catalog.store.prices import PRICE_KEY, STAGED_PRICE
 from app.catalog.store.retract import DROPPED_PRICES
@@ -62,6 +62,17 @@ _ENDED_RUN = Table(
 )
 """The runs that three lists lack before another one begins: the last day of each, and the day of the third list."""
 
+_CHANGE = Table(
+    "price_change",
+    MetaData(),
+    *(Column(name, PRICE.c[name].type, primary_key=True) for name in PRICE_GROUP),
+    Column("day", Date, primary_key=True),
+    *(Column(name, Integer, nullable=False, server_default="0") for name in ("in_force", "begun")),
+    prefixes=["temporary"],
+    sqlite_with_rowid=False,
+)
+"""How many prices of each group begin on a day, and how many of these are the first of their offer."""
+
 _EVER = literal(EVER_KNOWN, Date)
 
 
@@ -74,9 +85,11 @@ def save_price_totals(session: Session, groups: Sequence[Group] | None = None) -
     if groups is not None and len(groups) <= _FEW_GROUPS:
         parts = (PRICE.c[name].in_(set(values)) for name, *values in zip(PRICE_GROUP, *groups, strict=True))
         some = and_(PRICE.c.size_key.in_(select(table_of(Size).c.key)), *parts, some)
-    with temporary_tables(session, _ENDED_RUN):
+    with temporary_tables(session, _ENDED_RUN, _CHANGE):
         session.execute(insert(_ENDED_RUN).from_select(_ENDED_RUN.c.keys(), _ended_runs(some)))
-        changes = union_all(_begun(some), _first(some), *_gaps()).subquery()
+        add_counts(session, _CHANGE, "begun", _begun(some))
+        add_counts(session, _CHANGE, "in_force", _first(some))
+        changes = union_all(select(*_CHANGE.c), *_gaps()).subquery()
         group = [changes.c[name] for name in PRICE_GROUP]
         of_day = (
             select(
@@ -110,25 +123,16 @@ def _in_groups(table: Table, groups: Sequence[Group] | None) -> ColumnElement[bo
     return true() if groups is None else tuple_(*(table.c[name] for name in PRICE_GROUP)).in_(groups)
 
 
-def _change(rows: Any, day: Any, *, in_force: Any = 0, begun: Any = 0) -> Select[Any]:
-    """Select how the numbers of a group change on a day."""
-    numbers = (
-        (value if isinstance(value, ColumnElement) else literal(value, Integer)).label(name)
-        for name, value in (("in_force", in_force), ("begun", begun))
-    )
-    return select(*(rows.c[name] for name in PRICE_GROUP), day.label("day"), *numbers)
-
-
 def _begun(some: ColumnElement[bool]) -> Select[Any]:
-    rows = _change(PRICE, PRICE.c.valid_from, begun=func.count())
-    return rows.where(some).group_by(*(PRICE.c[name] for name in PRICE_GROUP), PRICE.c.valid_from)
+    """Select the group and first day of each price."""
+    return select(*(PRICE.c[name] for name in PRICE_GROUP), PRICE.c.valid_from).where(some)
 
 
 def _first(some: ColumnElement[bool]) -> Select[Any]:
+    """Select the group of each offer and the day of its first price."""
     series = [PRICE.c[name] for name in SERIES]
     first = select(*series, func.min(PRICE.c.valid_from).label("day")).where(some).group_by(*series).subquery()
-    rows = _change(first, first.c.day, in_force=func.count())
-    return rows.group_by(*(first.c[name] for name in PRICE_GROUP), first.c.day)
+    return select(*(first.c[name] for name in PRICE_GROUP), first.c.day)
 
 
 def _ended_runs(some: ColumnElement[bool]) -> Select[Any]:
@@ -158,9 +162,13 @@ def _gaps() -> tuple[Select[Any], Select[Any]]:
     in_force = is_in_force(run, run.observed, _EVER)  # it is missed if no other price was observed on that day, too
     ends = _next_observed().label("ends")
     gaps = select(*(run[name] for name in (*PRICE_GROUP, "missed")), ends).where(in_force).subquery("gap")
-    begun = _change(gaps, gaps.c.missed, in_force=-1).where(or_(gaps.c.ends.is_(None), gaps.c.ends > gaps.c.missed))
-    ended = _change(gaps, gaps.c.ends, in_force=1).where(gaps.c.ends > gaps.c.missed)
-    return begun, ended
+    group = [gaps.c[name] for name in PRICE_GROUP]
+    begun, ended = (
+        select(*group, day, literal(change, Integer), literal(0, Integer))
+        for day, change in ((gaps.c.missed, -1), (gaps.c.ends, 1))
+    )
+    is_gap = gaps.c.ends > gaps.c.missed
+    return begun.where(or_(gaps.c.ends.is_(None), is_gap)), ended.where(is_gap)
 
 
 def _next_observed() -> ColumnElement[Any]:
