@@ -3,8 +3,12 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from app.settings import PROJECT
+from tests.seeded import PACKAGES
 
 COMMAND_MODULES = {"search", "compare", "export", "estimate", "retirements", "changes", "ingest", "serve"}
 
@@ -21,6 +25,12 @@ def test_a_command_loads_only_its_own_module(command: str, module: str) -> None:
     find = f"typer.main.get_command(commands.app).get_command(None, {command!r})"
     loaded = modules_loaded_by(f"import typer\nfrom app.cli import commands\n{find}")
     assert {name for name in COMMAND_MODULES if f"app.cli.{name}" in loaded} == {module}
+
+
+def running(*arguments: str) -> str:
+    """Return a program that runs the command line."""
+    run = f"sys.argv = {['vmsizes', *arguments]!r}\nfrom app.cli import main\n"
+    return f"{run}try:\n    main()\nexcept SystemExit as ended:\n    assert not ended.code"
 
 
 NOT_TO_SEARCH = (
@@ -40,10 +50,17 @@ NOT_TO_SEARCH = (
 def test_a_command_does_not_load_what_it_does_not_use(
     seeded_url: str, arguments: tuple[str, ...], not_loaded: tuple[str, ...]
 ) -> None:
-    program = (
-        f"sys.argv = {['vmsizes', *arguments]!r}\nfrom app.cli import main\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass"
-    )
-    loaded = modules_loaded_by(program, VMSIZES_DATABASE_URL=seeded_url)
+    loaded = modules_loaded_by(running(*arguments), VMSIZES_DATABASE_URL=seeded_url)
     assert not loaded & set(not_loaded)
     assert "app.cli.commands" in loaded
+
+
+@pytest.mark.one_database
+def test_an_ingest_loads_the_packages_that_the_seeded_catalog_of_the_tests_depends_on(
+    database_url: str, tmp_path: Path
+) -> None:
+    for name in ("sources.csv", "regions.csv"):
+        (tmp_path / name).symlink_to(PROJECT / "seeds" / name)
+    loaded = modules_loaded_by(running("ingest", "seeds", str(tmp_path)), VMSIZES_DATABASE_URL=database_url)
+    names = {name.split(".")[1] for name in loaded if name.startswith("app.")}
+    assert {name for name in names if (PROJECT / "app" / name).is_dir()} == set(PACKAGES)
