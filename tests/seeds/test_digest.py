@@ -4,7 +4,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from sqlalchemy import func, select
 
+from app.catalog.models import Size
 from app.catalog.store.revisions import compute_digest, latest_revision
 from app.db import migrations
 from app.db.engines import make_engine
@@ -12,7 +14,7 @@ from app.db.engines import read_session as reads
 from app.ingest.registry import read_seeds, relative_to
 from app.ingest.run import ingest
 from tests.factories import NOW
-from tests.seeded import seeded_sqlite_url
+from tests.seeded import run_program, seeded_sqlite_url
 
 
 def test_an_ingest_gives_the_same_digest_on_any_database(
@@ -32,6 +34,25 @@ def test_any_database_computes_the_same_digest_of_the_same_rows(seeded_url: str)
     content, revision = digests(seeded_url)
     assert content == revision
     assert digests(seeded_sqlite_url()) == (content, revision)
+
+
+@pytest.mark.slow  # `make test` ingests them on SQLite, and PostgreSQL gets the rows by COPY
+def test_all_seeds_give_the_same_digest_and_rows_on_any_database(database_url: str) -> None:
+    run_program(database_url, "ingest", "seeds")
+    assert digests(database_url) == digests(seeded_sqlite_url())
+    assert row_counts(database_url) == row_counts(seeded_sqlite_url())
+
+
+def row_counts(url: str) -> dict[str, int]:
+    """Return how many rows each table has."""
+    engine = make_engine(url)
+    with reads(engine) as session:
+        counts = {
+            table.name: session.execute(select(func.count()).select_from(table)).scalar_one()
+            for table in Size.metadata.sorted_tables
+        }
+    engine.dispose()
+    return counts
 
 
 def digests(url: str) -> tuple[str, str]:
