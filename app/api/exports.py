@@ -48,10 +48,14 @@ class ExportStreams:
         self.threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="exports")
         self.file_threads = ThreadPoolExecutor(_FILE_THREADS, thread_name_prefix="files")
 
-    def open(self, statement: BoundStatement) -> Stream:
-        """Start an export; raises Busy if too many are running."""
+    def ensure_free(self) -> None:
+        """Raise Busy if too many exports are running: before anything is looked for, so that refusing costs little."""
         if len(self.running) >= self._max_running:
             raise Busy(f"{self._max_running} exports are being written; try again in a minute.")
+
+    def open(self, statement: BoundStatement) -> Stream:
+        """Start an export; raises Busy if too many are running."""
+        self.ensure_free()
         return Stream(self._engine, statement, self.running)
 
     def close(self) -> None:

@@ -27,12 +27,14 @@ _PARQUET_RESPONSES: dict[int | str, dict[str, Any]] = {
 @router.get("/sizes.csv", response_class=CsvResponse)
 async def export_sizes_csv(query: SizesQuery, executor: Executor, streams: Streams) -> Response:
     """Export all sizes that a search finds, as CSV: a header line, CRLF, UTF-8."""
+    streams.ensure_free()
     return CsvResponse(streams, await _export_sizes(query, executor), file="sizes.csv")
 
 
 @router.get("/sizes.ndjson", response_class=NdjsonResponse, include_in_schema=False)
 async def export_sizes_ndjson(query: SizesQuery, executor: Executor, streams: Streams) -> Response:
     """Export all sizes that a search finds, as one JSON object per line."""
+    streams.ensure_free()
     return NdjsonResponse(streams, await _export_sizes(query, executor), file="sizes.ndjson")
 
 
@@ -45,12 +47,14 @@ async def export_sizes_parquet(query: SizesQuery, executor: Executor, files: Fil
 @router.get("/prices.csv", response_class=CsvResponse)
 async def export_prices_csv(query: PricesQuery, executor: Executor, streams: Streams) -> Response:
     """Export prices as CSV: a header line, CRLF, UTF-8."""
+    streams.ensure_free()
     return CsvResponse(streams, await _export_prices(query, executor), file="prices.csv")
 
 
 @router.get("/prices.ndjson", response_class=NdjsonResponse, include_in_schema=False)
 async def export_prices_ndjson(query: PricesQuery, executor: Executor, streams: Streams) -> Response:
     """Export prices as one JSON object per line."""
+    streams.ensure_free()
     return NdjsonResponse(streams, await _export_prices(query, executor), file="prices.ndjson")
 
 
