@@ -196,6 +196,7 @@ def test_too_many_exports_at_once_get_retry_after(large: httpx.Client, service: 
         refused = large.get("/prices.csv")
         assert refused.status_code == 503
         assert refused.headers["content-type"] == "application/problem+json"
+        assert large.get("/prices.csv?size=nothing").status_code == 503  # before its size is looked for
         assert large.get("/regions").status_code == 200
     finally:
         for answer in slow:
