@@ -3,8 +3,8 @@
 `python -m benchmarks.growth` prints a table of both catalogs, which it builds; two URLs behind it name others, of
 SQLite or PostgreSQL. Lists are found in the process: without HTTP, which costs the same for both. *First* is a question
 that was not asked before, *again* one whose total and texts were looked for already; no answer is cached. On SQLite CPU
-time, on PostgreSQL, which computes in processes of its own, the time that passes; medians. Columns are loaded before;
-`--sql` measures lists as they are found until then.
+time, on PostgreSQL, which computes in processes of its own, the time that passes; medians. Columns are loaded
+before, and orders of all sizes are kept; `--sql` measures lists as they are found until then.
 """
 
 import argparse

@@ -17,7 +17,7 @@ class Order(Sequence[int]):
 
     def __init__(self, at: Positions, keys: Sequence[NDArray[Any]]) -> None:
         self._at = at
-        self._keys = [ColumnKey(values=key.astype(np.float64), kind=float) for key in keys]
+        self._keys = [ColumnKey(figures=key.astype(np.float64).take, kind=float) for key in keys]
 
     def __len__(self) -> int:
         """Return how many sizes there are."""

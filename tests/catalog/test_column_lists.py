@@ -4,16 +4,20 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
+from functools import partial
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from app.catalog.purchases import PURCHASE_MODELS
-from app.catalog.queries import column_store
+from app.catalog.queries import column_lists, column_order, column_store
 from app.catalog.queries import snapshot as snapshot_module
 from app.catalog.queries.column_lists import load_list_columns
 from app.catalog.queries.column_needs import ColumnNeeds
+from app.catalog.queries.columns import SortColumn
 from app.catalog.queries.pagination import write_cursor
 from app.catalog.queries.params import SORT_KEYS, SizeSearch
 from app.catalog.queries.sizes import JsonPage, columns_to_load, find_sizes, normalize, reads_columns
@@ -109,13 +113,23 @@ def find(session: Session, search: SizeSearch, snapshot: CatalogSnapshot, offset
     return run_plan(session, find_sizes(search, snapshot, TODAY, offset=offset))
 
 
+@pytest.fixture(params=["sorted", "along an order of all sizes"])
+def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Find lists of this small catalog by sorting them, and as those of a large one: in small steps."""
+    if request.param != "sorted":
+        monkeypatch.setattr(column_lists, "SORTED", 0)
+        monkeypatch.setattr(column_order, "_PROBES", 3)
+        monkeypatch.setattr(column_order, "_BLOCK", 10)
+
+
+@pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_pages_on_columns_are_those_by_sql(
     session: Session, by_sql: CatalogSnapshot, on_columns: CatalogSnapshot, question: str
 ) -> None:
     search = parse_query(question.encode(), SizeSearch)
     load(session, search, on_columns)
-    for _ in range(2):
+    for _ in range(3):
         page = find(session, search, by_sql)
         assert find(session, search, on_columns) == page
         if page.next_cursor is None:
@@ -133,19 +147,28 @@ def test_most_of_these_questions_are_answered_on_columns_and_find_sizes(
     assert sum(find(session, search, on_columns).total > 50 for search in searches) > len(searches) / 3
 
 
+@pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize("offset", [1, 60, 1_000, 100_000])
 def test_a_page_by_its_offset_on_columns_is_that_by_sql(
-    session: Session, by_sql: CatalogSnapshot, on_columns: CatalogSnapshot, offset: int
+    session: Session,
+    by_sql: CatalogSnapshot,
+    on_columns: CatalogSnapshot,
+    offset: int,
 ) -> None:
     search = SizeSearch(sort=("-network_mbps",), region=("eastus", "westeurope"), limit=20)
     load(session, search, on_columns)
     assert find(session, search, on_columns, offset) == find(session, search, by_sql, offset)
 
 
+@pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize("sort", ["gpu_model", "-gpu_model", "name", "-name"])
 @pytest.mark.parametrize("text", ["", "a", "h", "m", "zz"])
 def test_a_cursor_at_a_text_that_no_size_has_is_between_two_that_sizes_have(
-    session: Session, by_sql: CatalogSnapshot, on_columns: CatalogSnapshot, sort: str, text: str
+    session: Session,
+    by_sql: CatalogSnapshot,
+    on_columns: CatalogSnapshot,
+    sort: str,
+    text: str,
 ) -> None:
     search = SizeSearch(sort=(sort,), status=("any",), limit=30)
     load(session, search, on_columns)
@@ -233,15 +256,32 @@ def test_a_small_catalog_loads_columns_before_a_question_after_some_by_sql(
         columns_to_load(SizeSearch(region=("nowhere",)), small)
 
 
-def test_a_list_in_the_order_of_an_index_is_found_on_columns_in_a_small_catalog_only(
-    session: Session, by_sql: CatalogSnapshot
+def test_an_order_of_all_sizes_is_computed_once_for_all_filters(
+    session: Session, by_sql: CatalogSnapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small, large = replace(by_sql), replace(by_sql, sizes=100_000)
-    search = SizeSearch(region=("eastus",), sort=("usd_per_hour",))
-    for snapshot in (small, large):
+    monkeypatch.setattr(column_lists, "SORTED", 0)
+    monkeypatch.setattr(column_lists, "order_all", computed := Mock(wraps=column_order.order_all))
+    snapshot = replace(by_sql)
+    for question in ("sort=-vcpus&region=eastus", "sort=-vcpus&region=uksouth&arch=arm64", "sort=-vcpus&min_gpus=1"):
+        search = parse_query(question.encode(), SizeSearch)
         load(session, search, snapshot)
-    assert reads_columns(search, small)
-    assert not reads_columns(search, large)
+        assert find(session, search, snapshot) == find(session, search, by_sql)
+    assert computed.call_count == 1
+
+
+def test_of_what_was_computed_from_columns_the_last_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(column_store, "MAX_DERIVED", 2)
+    derived, columns = column_store.DerivedColumns(), SortColumn(np.zeros(1))
+    computed: list[str] = []
+    for key in "abacab":
+        derived.of(key, (columns,), partial(computed.append, key))
+    assert "".join(computed) == "abcb"
+
+
+def test_what_was_computed_from_columns_is_not_that_of_others() -> None:
+    derived = column_store.DerivedColumns()
+    before, now = SortColumn(np.array([1.0])), SortColumn(np.array([2.0]))
+    assert [derived.of("key", (each,), each.values.sum) for each in (before, now, now, before)] == [1, 2, 2, 1]
 
 
 def test_columns_beyond_the_bound_are_dropped_the_least_recently_used_first(

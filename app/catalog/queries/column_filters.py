@@ -32,8 +32,11 @@ class ColumnScope:
 
     def priced_in(self, region: str) -> Mask:
         """Return which sizes have a price in a region."""
+        at, priced = self.offers.regions[region].sizes, np.isfinite(self.offers.usd(region))
+        if len(at) == len(self.ranks):
+            return priced
         mask = np.zeros(len(self.ranks), dtype=bool)
-        mask[self.offers.regions[region].sizes] = np.isfinite(self.offers.usd(region))
+        mask[at] = priced
         return mask
 
 

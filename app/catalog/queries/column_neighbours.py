@@ -100,10 +100,10 @@ def _steps(reference: ReferenceSize) -> Iterator[tuple[int, float]]:
 def _nearest(sizes: SizeColumns, usd: Numbers, at: Positions, price: float) -> Positions:
     """Return those of some sizes whose prices are next to one: so many from it on, and as many below it."""
     dearer = usd[at] >= price
-    up = [ColumnKey(values=usd, kind=float), ColumnKey(values=sizes.order, kind=float)]
+    up = [ColumnKey(figures=usd.take, kind=float), ColumnKey(figures=sizes.order.take, kind=float)]
     down = [
-        ColumnKey(values=usd, kind=float, descending=True),
-        ColumnKey(values=sizes.order, kind=float, descending=True),
+        ColumnKey(figures=usd.take, kind=float, descending=True),
+        ColumnKey(figures=sizes.order.take, kind=float, descending=True),
     ]
     return np.concatenate(
         [first_in_order(up, at[dearer], SIZES_PER_SCAN), first_in_order(down, at[~dearer], SIZES_PER_SCAN)]

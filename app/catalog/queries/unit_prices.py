@@ -6,6 +6,7 @@ are divided one by one.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.catalog.queries.columns import Numbers, SizeColumns
 from app.db.functions import NANO, ratio
@@ -21,13 +22,17 @@ _MAX_USD = 100_000.0
 """Up to this price the products of whole numbers are below 2**63."""
 
 
-def unit_prices(usd: Numbers, sizes: SizeColumns, name: str) -> Numbers:
-    """Return one of `UNIT_PRICE_FIELDS` of each size, USD an hour; NaN where price or figure are unknown or zero."""
-    divisors = sizes.numbers[_DIVIDED_BY[name]]
+def unit_prices(usd: Numbers, sizes: SizeColumns, name: str, chosen: NDArray[np.int64]) -> Numbers:
+    """Return one of `UNIT_PRICE_FIELDS` of chosen sizes, USD an hour, from their prices.
+
+    NaN where price or figure are unknown or zero.
+    """
+    divisors = sizes.numbers[_DIVIDED_BY[name]].take(chosen)
     prices = np.full(len(usd), np.nan)
     at = np.flatnonzero(np.isfinite(usd) & (divisors > 0))
     amounts, figures = usd[at], divisors[at]
-    factors = sizes.numbers["gpu_count_denominator"][at] if name == "usd_per_gpu_hour" else np.ones(len(at))
+    is_of_gpu = name == "usd_per_gpu_hour"
+    factors = sizes.numbers["gpu_count_denominator"].take(chosen[at]) if is_of_gpu else np.ones(len(at))
     nano, thousandths = np.rint(amounts * NANO), np.rint(figures * _THOUSANDTHS)
     is_whole = (nano / NANO == amounts) & (thousandths / _THOUSANDTHS == figures) & (amounts <= _MAX_USD)
     product, divisor = ((numbers[is_whole]).astype(np.int64) for numbers in (nano * factors, thousandths))
