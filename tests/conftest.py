@@ -20,7 +20,7 @@ from app.ingest.run import ingest
 from app.main import create_asgi_app
 from app.settings import PROJECT, Settings
 from tests import seeded
-from tests.databases import SELECTED_KINDS, START, Databases, make_read_only, versions
+from tests.databases import SELECTED_KINDS, START, Databases, kind_of, make_read_only, versions
 from tests.factories import NOW, reading, size
 from tests.servers import open_client, server
 from tests.waiting import LONGEST_SECONDS
@@ -41,29 +41,17 @@ revision.ANSWER_SECONDS = LONGEST_SECONDS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --databases, with which `python -m tests` splits the tests among processes, and --slow for `make faults`."""
-    parser.addoption(
-        "--databases", choices=("with", "without"), help="run only the tests that use a database, or only the others"
-    )
+    """Add --slow for `make faults`."""
     parser.addoption("--slow", action="store_true", help="run also the tests that are marked slow")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect tests that another process runs, slow ones, and on other kinds those that need one kind of database."""
-    chosen = config.getoption("--databases")
-    kept = [item for item in items if _is_of_every_kind(item) or _kind_of(item) in (None, SELECTED_KINDS[0])]
+    """Deselect slow tests, and on other kinds of database those that need one kind."""
+    kept = [item for item in items if _is_of_every_kind(item) or kind_of(item) == SELECTED_KINDS[0]]
     if not config.getoption("--slow"):
         kept = [item for item in kept if item.get_closest_marker("slow") is None]
-    if chosen:
-        kept = [item for item in kept if (_kind_of(item) is not None and _is_of_every_kind(item)) == (chosen == "with")]
     config.hook.pytest_deselected(items=list(set(items) - set(kept)))
     items[:] = kept
-
-
-def _kind_of(item: pytest.Item) -> str | None:
-    """Return the kind of database that a test is run on; None if its folder says that it needs but one."""
-    params: dict[str, str] = getattr(getattr(item, "callspec", None), "params", {})
-    return params.get("databases")
 
 
 def _is_of_every_kind(item: pytest.Item) -> bool:

@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Protocol
 
+import pytest
 from sqlalchemy import Engine, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
@@ -103,6 +104,12 @@ VERSIONS: dict[str, Callable[[], str]] = {
     "sqlite": lambda: f"SQLite {sqlite3.sqlite_version}",
     "postgresql": lambda: f"PostgreSQL {'.'.join(map(str, version(installation())))}",
 }
+
+
+def kind_of(item: pytest.Item) -> str:
+    """Return the kind of database that a test is run on: the first where it or its folder needs but one."""
+    params: dict[str, str] = getattr(getattr(item, "callspec", None), "params", {})
+    return params.get("databases", SELECTED_KINDS[0])
 
 
 def versions() -> str:

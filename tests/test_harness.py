@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import httpx
 import pytest
@@ -15,9 +16,9 @@ from starlette.types import Receive, Scope, Send
 
 from app.db.engines import make_engine
 from app.settings import PROJECT
-from tests.__main__ import PAGES
 from tests.databases import Databases, make_read_only
 from tests.servers import get, server
+from tests.workers import LONGEST, TOGETHER
 
 A_SOURCE = text("insert into source (id, title, publisher, kind, sha256) values ('a', 'A', 'B', 'third_party', '')")
 
@@ -58,9 +59,33 @@ def test_a_run_that_asks_for_an_unknown_database_fails() -> None:
     assert "choose from sqlite, postgresql" in run.stderr
 
 
-def test_folders_that_are_left_out_where_each_database_is_tested_need_but_one() -> None:
-    for folder in PAGES:
-        assert "def databases(single_database" in (PROJECT / folder / "conftest.py").read_text()
+OF_A_WORKER = """
+import os, signal
+def test_passes(): pass
+def test_fails(): assert 1 == 2
+def test_kills_its_process(): os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "shown"),
+    [
+        ("test_fails", pytest.ExitCode.TESTS_FAILED, "1 failed, 1 passed"),
+        ("test_kills_its_process", pytest.ExitCode.INTERNAL_ERROR, "a worker ended with -9 at test_of_a_worker.py"),
+    ],
+)
+def test_workers_report_what_fails_and_what_ends_them(tmp_path: Path, name: str, code: int, shown: str) -> None:
+    file = tmp_path / "test_of_a_worker.py"
+    file.write_text(OF_A_WORKER)
+    command = [sys.executable, "-m", "pytest", "-p", "tests.workers", "-c", os.devnull, f"--rootdir={tmp_path}"]
+    command += [f"{file}::test_passes", f"{file}::{name}"]
+    run = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert run.returncode == code, run.stdout
+    assert shown in run.stdout
+
+
+def test_what_is_begun_first_is_there() -> None:
+    assert [name for name in (*LONGEST, TOGETHER) if not (PROJECT / name).exists()] == []
 
 
 def test_a_server_answers_over_http_and_goes_through_its_lifespan() -> None:
