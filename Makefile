@@ -47,7 +47,7 @@ check: .venv/dev ## lint, types, import contracts, migrations, OpenAPI documents
 
 contract: .venv/dev .venv/sdk/ready $(NPM)/.all ## lint, score, diff and fuzz the OpenAPI document (2 minutes)
 	$(BIN)/python -m tests.sdk contract $(ARGS)
-	VMSIZES_TEST_DATABASES=sqlite $(BIN)/pytest -q tests/sdk/test_gates.py
+	VMSIZES_TEST_DATABASES=sqlite $(BIN)/pytest -q --slow tests/sdk/test_gates.py tests/sdk/test_packages.py
 
 sdk: .venv/dev .venv/sdk/ready .venv/sdk/go $(NPM)/.all ## generate, compile and use clients in 11 ways (2 minutes; ARGS=--json)
 	$(BIN)/python -m tests.sdk clients $(ARGS)

@@ -1,4 +1,4 @@
-"""The gates stop a change that breaks clients, and let an addition pass."""
+"""The gates stop a change that breaks clients, and let an addition pass; `make contract` runs the slow ones, too."""
 
 import json
 from collections.abc import Callable
@@ -56,18 +56,27 @@ def _changed(change: Change, folder: Path) -> Gate:
 
 @pytest.mark.parametrize(
     "change",
-    [_without_a_field, _without_an_operation, _with_a_text_for_a_number, _with_a_parameter_that_is_required],
+    [
+        _without_a_field,
+        pytest.param(_without_an_operation, marks=pytest.mark.slow),
+        pytest.param(_with_a_text_for_a_number, marks=pytest.mark.slow),
+        pytest.param(_with_a_parameter_that_is_required, marks=pytest.mark.slow),
+    ],
 )
 def test_a_change_that_breaks_clients_is_stopped(change: Change, tmp_path: Path) -> None:
     with pytest.raises(ToolFailed, match="major"):
         run_gate(_changed(change, tmp_path))
 
 
+@pytest.mark.slow
 def test_a_new_field_passes(tmp_path: Path) -> None:
     assert run_gate(_changed(_with_a_new_field, tmp_path)).startswith("0 major, 1 minor")
 
 
-@pytest.mark.parametrize(("kind", "stopped"), [("bad-parameter", True), ("unknown-value", False)])
+@pytest.mark.parametrize(
+    ("kind", "stopped"),
+    [("bad-parameter", True), pytest.param("unknown-value", False, marks=pytest.mark.slow)],
+)
 def test_a_service_may_reject_valid_requests_only_for_unknown_values(kind: str, stopped: bool) -> None:
     absent = missing(["schemathesis"])
     if absent:
@@ -86,6 +95,7 @@ def test_a_service_may_reject_valid_requests_only_for_unknown_values(kind: str, 
             assert "passed" in run_gate(fuzz(url, "--max-examples 10", ["Fuzzing"]))
 
 
+@pytest.mark.slow
 def test_fuzzing_fails_that_does_not_come_to_a_phase() -> None:
     absent = missing(["schemathesis"])
     if absent:

@@ -1,4 +1,4 @@
-"""The generated clients that are fast to build; `make sdk` tests all of them."""
+"""A generated client that is fast to build; `make sdk` tests all of them."""
 
 import json
 from pathlib import Path

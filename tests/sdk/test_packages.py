@@ -18,7 +18,11 @@ COMPILE = "--strict --skipLibCheck --module nodenext --target es2022 --types nod
 SERVED = "http://127.0.0.1:8000"
 
 
-@pytest.fixture(scope="session", params=BUILD)
+BUILT = [pytest.param(name, marks=[] if name == "python" else pytest.mark.slow) for name in BUILD]
+"""`make contract` builds both; a TypeScript client by the same generator is in test_generated.py."""
+
+
+@pytest.fixture(scope="session", params=BUILT)
 def package(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """The language of a client, and its built package."""
     absent = missing(NEEDS[request.param])
