@@ -52,9 +52,9 @@ def scripts() -> None:
         pytest.skip("the scripts of the pages are not bundled: make assets, which needs npm")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Headless Chromium; per module, since Playwright runs an event loop in this thread while it is open."""
+    """Headless Chromium; for this folder alone, since Playwright runs an event loop in this thread while it is open."""
     with launch() as browser:
         yield browser
 

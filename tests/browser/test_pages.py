@@ -1,7 +1,7 @@
 """Every page in every state: accessible in both themes, on phone and desktop, without errors, and without scripts.
 
-Each state is tried on both devices, one in light and one in dark, and on one of them without scripts; not in every
-combination of these, since the colours of a theme do not depend on the width, and a page of several states has all.
+Each state is drawn on one device in one theme, which axe examines, and then on the other device, whose width it has to
+fit; and on one of them without scripts. These go by turns: a page of several states is examined in all combinations.
 """
 
 from collections.abc import Callable
@@ -28,11 +28,10 @@ KeptPage = Callable[[str, Theme, bool], RecordedPage]
 DEVICES = tuple(VIEWPORTS)
 THEMES: tuple[Theme, Theme] = ("light", "dark")
 IN_A_THEME = [
-    pytest.param(state, device, THEMES[(number + turn) % 2], id=f"{state.name}-{device}-{THEMES[(number + turn) % 2]}")
+    pytest.param(state, DEVICES[number % 2], THEMES[number // 2 % 2], id=state.name)
     for number, state in enumerate(PAGES)
-    for turn, device in enumerate(DEVICES)
 ]
-"""Every state on both devices, and in both themes, by turns."""
+"""Every state with a device and a theme, by turns."""
 WITHOUT_SCRIPTS = [
     pytest.param(state, DEVICES[number % 2], False, id=f"{state.name}-{DEVICES[number % 2]}")
     for number, state in enumerate(PAGES)
@@ -75,14 +74,18 @@ def watched(kept_page: KeptPage, request: pytest.FixtureRequest) -> RecordedPage
 
 
 def assert_whole(watched: RecordedPage, base_url: str, device: str) -> None:
-    """Assert that a page has one heading and no errors, loads nothing from elsewhere, and fits the screen."""
+    """Assert that a page has one heading and no errors, loads nothing from elsewhere, and fits each screen.
+
+    The first is that of `device`, and the last, too.
+    """
     page = watched.page
     assert page.locator("h1").count() == 1
     assert page.title().endswith(" · vmsizes")
     assert watched.errors == []
     assert {url.split("/")[2] for url in watched.requests if not url.startswith("data:")} == {base_url.split("/")[2]}
-    width = page.evaluate("document.documentElement.scrollWidth")
-    assert width <= VIEWPORTS[device]["width"]
+    for each in (device, *(other for other in DEVICES if other != device), device):
+        page.set_viewport_size(VIEWPORTS[each])
+        assert page.evaluate("document.documentElement.scrollWidth") <= VIEWPORTS[each]["width"]
 
 
 @pytest.mark.parametrize(("state", "device", "theme"), IN_A_THEME)
