@@ -27,12 +27,12 @@ from tests.factories import NOW
 from tests.servers import open_client, server
 from tests.waiting import wait_until
 
-SIZES, REGIONS = 2500, 40
+SIZES, REGIONS = 1500, 40
 PRICES = SIZES * REGIONS
 
 
 def fill(engine: Engine) -> None:
-    """2,500 sizes, each priced in 40 regions: 100,000 prices, 18 MB as NDJSON."""
+    """1,500 sizes, each priced in 40 regions: 60,000 prices, 11 MB as NDJSON."""
     size, price, region = table_of(Size), table_of(Price), table_of(Region)
     cited = {"title": "t", "publisher": "p", "kind": "third_party", "sha256": "0"}
     about = {"provider": "azure", "verified": True, "disputed": False, "disputed_fields": "", "search_text": ""}

@@ -18,13 +18,13 @@ FIT = {"model": "llama-3.1-70b", "inference": {"context_tokens": 8192, "concurre
 
 
 @pytest.fixture
-def serve(few_prices_url: str, tmp_path: Path) -> Iterator[Callable[..., ServiceProcess]]:
+def serve(seeded_url: str, tmp_path: Path) -> Iterator[Callable[..., ServiceProcess]]:
     """Starts a service with settings; its log has no traceback."""
     log = tmp_path / "log"
     with ExitStack() as stack:
 
         def start(**settings: str) -> ServiceProcess:
-            return stack.enter_context(run_service(few_prices_url, log, **settings))
+            return stack.enter_context(run_service(seeded_url, log, **settings))
 
         yield start
     assert "Traceback" not in log.read_text()

@@ -1,6 +1,6 @@
 """A refresh of prices from the API to the catalog, on a real server and a real database."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,10 @@ REGIONS = ("eastus", "westeurope", "westus")
 
 
 @pytest.fixture
-def engine(databases: Databases, template_url: str) -> Iterator[Engine]:
+def engine(engine: Engine) -> Engine:
     """A catalog with three regions and nothing else."""
-    engine = make_engine(databases.copy(template_url))
     ingest(engine, Reading(sources=(source("prices"),), regions=tuple(map(region, REGIONS))), now=NOW)
-    yield engine
-    engine.dispose()
+    return engine
 
 
 def meters(name: str, sizes: int = 20, factor: float = 1.0) -> list[Item]:
