@@ -42,10 +42,10 @@ from app.http.middleware import CacheMiddleware
 from app.http.observer import RequestObserver
 from app.http.problems import HANDLERS
 from app.http.revision import RevisionWatcher
+from app.lifespan import COUNT_REFUSAL, FIND_STORED, CountRefusal, FindStored
 from app.mcp.http import McpEndpoint
 from app.settings import Settings
 from app.telemetry import tracing
-from app.telemetry.counters import COUNT_REFUSAL, CountRefusal
 from app.telemetry.logs import BackgroundLogs
 from app.web.llms import ROUTE as LLMS_ROUTE
 from app.web.pages import PAGES
@@ -93,6 +93,7 @@ def create_service(
     application, keys = create_asgi_app(settings, today=today), settings.load_api_keys()
     application.app.state.logs = logs
     if not keys and not settings.rate_limit_requests:
+        application.app.state.is_outermost = True
         return application
     limiter = None
     if settings.rate_limit_requests:
@@ -160,6 +161,7 @@ def _init_state(state: State, settings: Settings, today: Callable[[], date], app
     state.stale_after_days = settings.stale_after_days
     state.cache_bytes = settings.cache_mib * 2**20
     state.otlp_endpoint = settings.otlp_endpoint
+    state.is_outermost = False  # whether no application around the cache has to see each request
     state.logs = None  # a BackgroundLogs where lines are written in a thread
     exporting = make_engine(settings.database_url, pooled=False, serving=True)
     state.streams = ExportStreams(exporting, max_seconds=settings.export_seconds)
@@ -194,12 +196,18 @@ def _make_observer(state: State, settings: Settings) -> RequestObserver:
 
 
 @asynccontextmanager
-async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, CountRefusal]]:
-    """Release at shutdown what `_init_state` created; the server is told where it counts what it refuses itself."""
+async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, CountRefusal | FindStored]]:
+    """Release at shutdown what `_init_state` created.
+
+    The server is told where it counts what it refuses itself, and where it finds responses that it may send itself.
+    """
     tracing.start(app.state.otlp_endpoint, app.version)  # its thread must be of the process that serves
     trace_statements(app.state.engine)
     sampling = asyncio.create_task(app.state.observer.keep_sampling())
-    yield {COUNT_REFUSAL: app.state.observer.count_refusal}
+    state: dict[str, CountRefusal | FindStored] = {COUNT_REFUSAL: app.state.observer.count_refusal}
+    if app.state.is_outermost:
+        state[FIND_STORED] = app.state.cache.find_stored
+    yield state
     sampling.cancel()
     app.state.observer.close()
     if app.state.mcp is not None:

@@ -7,10 +7,9 @@ import gzip
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
 
 import brotli  # type: ignore[import-untyped]  # has no type information
 import zstandard
@@ -29,6 +28,11 @@ VARY_BY_MEDIA_TYPE = (b"vary", b"accept, accept-encoding, origin")
 def cache_control_header(max_age_seconds: int) -> Header:
     """Return the Cache-Control header that lets clients reuse a copy for so long without revalidation."""
     return (b"cache-control", b"public, max-age=%d" % max_age_seconds) if max_age_seconds else NO_CACHE
+
+
+def header_lines(headers: Iterable[Header]) -> bytes:
+    """Return headers as they are sent, each with its end."""
+    return b"".join([b"%s: %s\r\n" % header for header in headers])
 
 
 def validator_headers(etag: bytes, cache_control: Header, vary: Header = VARY) -> Headers:
@@ -98,16 +102,21 @@ def _weights(header: str) -> list[tuple[str, float]]:
     return weights
 
 
-def digest(*parts: bytes) -> bytes:
+def digest(*parts: bytes | bytearray) -> bytes:
     """Return a 16-byte key for long parts, the same in every worker."""
     return hashlib.blake2b(b"\0".join(parts), digest_size=16).digest()
 
 
-class EncodedVariant(NamedTuple):
-    """A response in one encoding: its headers, except those of the single request, and the body message."""
+@dataclass(slots=True)
+class EncodedVariant:
+    """A response in one encoding: its headers, except those of the single request, and the body message.
+
+    `lines` are the headers as bytes, once a server has sent them so.
+    """
 
     headers: Headers
     body: Message
+    lines: bytes = b""
 
 
 @dataclass(slots=True)
@@ -166,8 +175,10 @@ class CachedResponse:
     @property
     def size_bytes(self) -> int:
         """The memory that all variants take together."""
-        encoded = [variant.body["body"] for variant in self.variants.values()]
-        encoded_bytes = sum([len(body) for body in encoded if body is not self.body])
+        encoded_bytes = 0
+        for variant in self.variants.values():
+            body = variant.body["body"]
+            encoded_bytes += len(variant.lines) + (len(body) if body is not self.body else 0)
         return len(self.body or b"") + encoded_bytes + self._overhead_bytes
 
 

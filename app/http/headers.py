@@ -11,6 +11,9 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match
 from starlette.types import Message, Receive, Scope, Send
 
+HOME = "/"
+"""The one path whose media type depends on Accept."""
+
 MAX_URL_BYTES = 8 * 1024
 """The limit of a URL's path and query together; browsers and proxies stop there, too."""
 

@@ -31,6 +31,7 @@ from app.http.cache import (
     ResponseCache,
     cache_control_header,
     digest,
+    header_lines,
     preferred_encoding,
     validator_headers,
 )
@@ -55,6 +56,7 @@ from app.http.common_headers import (
     reject_oversized,
 )
 from app.http.headers import (
+    HOME,
     MAX_HEADER_BYTES,
     MAX_URL_BYTES,
     REQUEST_ID,
@@ -72,7 +74,9 @@ from app.http.observer import RECORD, RequestObserver, note_problem
 from app.http.problems import DOMAIN_PROBLEMS
 from app.http.revision import RevisionWatcher
 from app.http.runs import ClientGone, LoopPacer, RunTooLong, SharedRuns, TooManyRuns
+from app.http.stored import hit_status, not_modified, read_plain_request, whole_response
 from app.http.streaming import ETAG_KEY, with_validators
+from app.lifespan import StoredBytes
 
 _log = logging.getLogger(__name__)
 
@@ -87,9 +91,6 @@ _CLIENT = "vmsizes.client"
 """The key in a request's scope of the connection's own `receive`, where the body is replayed."""
 
 _REFUSED = [(b"content-type", b"application/problem+json"), (b"retry-after", b"5"), NO_STORE]
-
-HOME = "/"
-"""The one path whose media type depends on Accept."""
 
 _KEPT_HEADERS = {
     *(b"content-type", b"content-disposition"),
@@ -145,6 +146,32 @@ class CacheMiddleware:
     def cached_bytes(self) -> int:
         """The bytes that stored responses and remembered URLs take."""
         return self._cache.size_bytes
+
+    def find_stored(self, scope: Scope, body: bytes | bytearray) -> StoredBytes | None:
+        """Return what `__call__` would send, if it is stored in the right encoding and nothing is unusual.
+
+        The server calls it for each request (app.lifespan), so it does as little as possible.
+        """
+        started = perf_counter()
+        if self._watcher.state.unavailable or not self._watcher.is_fresh:
+            return None
+        request = read_plain_request(scope, body)
+        response = self._lookup(request.url) if request is not None else None
+        if request is None or response is None:
+            return None
+        if request.etags and etag_matches(request.etags, response.etag, exists=True):
+            found = not_modified(response, request)
+        else:
+            variant = response.variants.get(preferred_encoding(request.encodings))
+            if variant is None:
+                return None
+            if not variant.lines:
+                variant.lines = header_lines(variant.headers)
+                self._cache.recount(response)
+            found = whole_response(response, variant, request)
+        scope[REQUEST_ID] = request.request_id
+        self.observer.count_hit(response.series, started, scope, found.status)
+        return found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the stored response, or run the app."""
@@ -237,8 +264,7 @@ class CacheMiddleware:
         if self._watcher.state.unavailable:
             await self._send_response(response, self._unconfirmed_headers(), headers, scope, send)
             return 200
-        status = (b"cache-status", b'vmsizes; hit; detail="age %d s"' % (time.monotonic() - response.created_at))
-        await self._send_response(response, (status,), headers, scope, send)
+        await self._send_response(response, ((b"cache-status", hit_status(response)),), headers, scope, send)
         return 200
 
     async def _send_fresh(

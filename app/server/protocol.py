@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from app.lifespan import COUNT_REFUSAL, FIND_STORED, CountRefusal, FindStored
 from app.server.limits import REFUSING, Limits
-from app.telemetry.counters import COUNT_REFUSAL, CountRefusal
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, Scope
@@ -124,6 +124,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self.due = self.begun = 0.0
         self.receiving, self.received_bytes, self.received_of = NOTHING, 0, self.scope
         self.unsent_bytes, self.unsent_since, self.has_sent = 0, 0.0, False
+        self.find_stored: FindStored | None = app_state.get(FIND_STORED)
+        self.defers = False
+        self.deferred: tuple[RequestResponseCycle, ASGI3Application] | None = None
         self.is_last = False  # the next response that begins says that it is the last, and ends the connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -137,7 +140,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if over > REFUSING:
             self.close_with(503)
         elif over > 0:
-            self.is_last, self.app = True, partial(refuse, self.app)
+            self.is_last, self.app, self.find_stored = True, partial(refuse, self.app), None
             self.due = self.loop.time() + REFUSED_SECONDS
 
     def _close_longest_idle(self) -> bool:
@@ -158,9 +161,16 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what arrived, and note whether a request is still incomplete."""
+        """Parse what arrived, note whether a request is still incomplete, and send the stored response to one."""
         self.idle.pop(self, None)
+        self.defers = self.find_stored is not None and not self.flow.write_paused
         super().data_received(data)
+        self.defers = False
+        self._note_received(len(data))
+        self._begin_deferred()
+
+    def _note_received(self, received_bytes: int) -> None:
+        """Note which part of a request is awaited, if any."""
         cycle: RequestResponseCycle | None = self.cycle  # None before the first request
         if cycle is not None:
             if self.is_last and not cycle.response_started:
@@ -168,7 +178,42 @@ class BoundedProtocol(HttpToolsProtocol):
             if cycle.scope is self.scope and not cycle.more_body:
                 self.receiving = NOTHING
                 return
-        self._note_incomplete(len(data))
+        self._note_incomplete(received_bytes)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
+        """Run the application; for a request that is being received, only when all that arrived is parsed.
+
+        Those that arrived together with it wait for its response, as in any pipeline.
+        """
+        if self.defers:
+            self.deferred = cycle, app
+        else:
+            super()._start_asgi_task(cycle, app)
+
+    def _begin_deferred(self) -> None:
+        """Begin with the request that arrived, if it is one that another does not hold up."""
+        if self.deferred is not None:
+            (cycle, app), self.deferred = self.deferred, None
+            if not self._send_stored(cycle):
+                self._start_asgi_task(cycle, app)
+
+    def _send_stored(self, cycle: RequestResponseCycle) -> bool:
+        """Send the stored response to a request; False if there is none, or the request is incomplete."""
+        if self.find_stored is None or cycle.more_body or self.transport.is_closing():
+            return False
+        stored = self.find_stored(cycle.scope, cycle.body)
+        if stored is None:
+            return False
+        lines = [STATUS_LINE[stored.status], *(b"%s: %s\r\n" % header for header in self.server_state.default_headers)]
+        if not cycle.keep_alive:
+            lines.append(b"connection: close\r\n")
+        # Together, in one call of the system: each takes as long as all of the above.
+        self.transport.writelines([b"".join([*lines, stored.lines, b"\r\n"]), stored.body])
+        cycle.response_started = cycle.response_complete = True
+        if not cycle.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
+        return True
 
     def _note_incomplete(self, received_bytes: int) -> None:
         """Start the time of headers or of a body when they begin; close the connection if they are too long."""

@@ -9,17 +9,12 @@ import mmap
 import os
 import shutil
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from tempfile import gettempdir, mkdtemp, mkstemp
 from typing import NamedTuple
-
-CountRefusal = Callable[[str, int, float], None]
-COUNT_REFUSAL = "count_refusal"
-"""The key, in the application's lifespan state, of the function that the server tells of requests which it refuses
-itself: the slug of the problem, the status, and the seconds since the first byte."""
 
 _BYTES = 8
 _ENDED = "ended"

@@ -28,8 +28,7 @@ from app.http.canonical import (
     to_query_text,
 )
 from app.http.common_headers import PAGE_HEADERS
-from app.http.headers import PUBLIC_URL, accepts_html
-from app.http.middleware import HOME
+from app.http.headers import HOME, PUBLIC_URL, accepts_html
 from app.http.problems import HANDLERS
 from app.web.assets import assets
 from app.web.rendering import render_template
