@@ -105,12 +105,21 @@ def _replace_outdated_connections(context: ExceptionContext) -> None:
         context.is_disconnect = True
 
 
+_OWN_TABLES = """select string_agg(quote_ident(relname), ', ') from pg_class
+where relkind = 'r' and relnamespace = current_schema()::regnamespace"""
+
+
 def analyze(session: AnySession) -> None:
     """Update the planner's statistics, so that it chooses good indexes; on SQLite from a sample."""
     connection = session.connection()
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("pragma analysis_limit = 1000")
-    connection.exec_driver_sql("analyze")
+        connection.exec_driver_sql("analyze")
+        return
+    # Without names, PostgreSQL would analyze its own catalogs, too, which takes it far longer than a small ingest.
+    tables = connection.exec_driver_sql(_OWN_TABLES).scalar_one()
+    if tables:
+        connection.exec_driver_sql(f"analyze {tables}")
 
 
 @contextmanager
