@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_line import run_command
+
 PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
 PATIENCE_SECONDS = 120.0
 
@@ -45,8 +47,8 @@ def test_saved_answers_of_feeds_that_are_pipes_are_refused(tmp_path: Path) -> No
     )
     (seeds / "sizes.csv").write_text("id,source,vcpus\nStandard_X1,page,8\n")
     for arguments in (("migrate",), ("ingest", "seeds", "seeds")):
-        done = command(tmp_path, *arguments)
-        assert done.returncode == 0, done.stderr
+        made = run_command(f"sqlite:///{tmp_path / 'x.db'}", *arguments, folder=tmp_path)
+        assert made.returncode == 0, made.stderr
     for feed in ("exchange-rates", "azure-skus", "azure-prices"):
         done = command(tmp_path, "refresh", feed, "--file", "pipe")
         assert "is a pipe, a socket or a device; give a file" in done.stdout + done.stderr

@@ -1,16 +1,18 @@
 """The short part of `python -m tests.fuzz`: the same inputs each time, and those that once ended a command."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine
 
+from app.db.engines import make_engine
 from app.errors import BadData
 from app.ingest.registry import read_csv_source
 from app.ingest.run import ingest
+from tests.databases import Databases
 from tests.fuzz.__main__ import inputs_of
 from tests.fuzz.inputs import SEEDS, STRATEGIES, Input
 from tests.fuzz.target import NOW, fill, run
@@ -18,9 +20,26 @@ from tests.ingest.feeds.meters import item
 from tests.ingest.feeds.skus import entry
 
 
+@pytest.fixture(scope="module")
+def filled_url(databases: Databases, template_url: str) -> str:
+    """A catalog with what inputs refer to, to be copied."""
+    url = databases.copy(template_url)
+    engine = make_engine(url)
+    fill(engine)
+    engine.dispose()
+    return url
+
+
+@pytest.fixture
+def database_url(databases: Databases, filled_url: str) -> Iterator[str]:
+    """A new catalog with what inputs refer to."""
+    url = databases.copy(filled_url)
+    yield url
+    databases.drop(url)
+
+
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_hostile_file_is_taken_or_refused(engine: Engine, tmp_path: Path, name: str) -> None:
-    fill(engine)
     outcomes = [run(engine, tmp_path / "input", each) for each in inputs_of(name, 1, 8)]
     assert outcomes
     assert [outcome.trace for outcome in outcomes if outcome.signature] == []
@@ -67,7 +86,6 @@ ONCE: dict[str, Callable[[], Input]] = {
 
 @pytest.mark.parametrize("name", ONCE)
 def test_a_file_that_once_ended_a_command_does_not(engine: Engine, tmp_path: Path, name: str) -> None:
-    fill(engine)
     outcome = run(engine, tmp_path / "input", ONCE[name]())
     assert (outcome.signature, outcome.trace) == ("", "")
 
