@@ -17,7 +17,7 @@ from app.catalog.queries.column_needs import ColumnNeeds
 from app.catalog.queries.freshness import Freshness, load_freshness
 from app.catalog.queries.ingests import FeedRefresh, load_feed_refreshes, load_last_ingests
 from app.catalog.queries.params import SimilarSearch, SizeFilter, SizeSearch
-from app.catalog.queries.sizes import JsonPage, columns_to_load, find_sizes, load_columns, reads_columns
+from app.catalog.queries.sizes import JsonPage, columns_to_load, find_sizes, is_quick, load_columns, reads_columns
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.executors import QueueFull, SessionThreads, make_plan_executor
 from app.db.replication import Replication, load_replication
@@ -80,7 +80,7 @@ class QueryExecutor:
         make = partial(find_sizes, search, snapshot, self.today(), offset=offset)
         if search.names_a_day:
             return await _or_busy(self._io_threads.run(_run, make))
-        if not snapshot.small and reads_columns(search, snapshot):
+        if reads_columns(search, snapshot) and not is_quick(search, snapshot):
             return await _or_busy(self._column_thread.run(_run, make))
         page = await _or_busy(self.plan_executor.run(make, small_catalog=snapshot.small))
         self._load_soon(snapshot)

@@ -14,13 +14,14 @@ from sqlalchemy.orm import Session
 
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries import column_lists, column_order, column_store
+from app.catalog.queries import sizes as sizes_module
 from app.catalog.queries import snapshot as snapshot_module
 from app.catalog.queries.column_lists import load_list_columns
 from app.catalog.queries.column_needs import ColumnNeeds
 from app.catalog.queries.columns import SortColumn
 from app.catalog.queries.pagination import write_cursor
 from app.catalog.queries.params import SORT_KEYS, SizeSearch
-from app.catalog.queries.sizes import JsonPage, columns_to_load, find_sizes, normalize, reads_columns
+from app.catalog.queries.sizes import JsonPage, columns_to_load, find_sizes, is_quick, normalize, reads_columns
 from app.catalog.queries.snapshot import CatalogSnapshot, KeptRows, load_snapshot
 from app.db.statements import run_plan
 from app.errors import BadQuery, CursorGone
@@ -267,6 +268,34 @@ def test_an_order_of_all_sizes_is_computed_once_for_all_filters(
         load(session, search, snapshot)
         assert find(session, search, snapshot) == find(session, search, by_sql)
     assert computed.call_count == 1
+
+
+def test_a_list_of_a_large_catalog_is_quick_once_its_order_is_kept_unless_it_searches_texts(
+    session: Session, by_sql: CatalogSnapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(column_lists, "SORTED", 0)
+    small, large, huge = (replace(by_sql, sizes=sizes) for sizes in (1_000, 100_000, 1_000_000))
+    search = SizeSearch(region=("eastus", "westeurope"), sort=("usd_per_hour",))
+    elsewhere = SizeSearch(region=("eastus",), sort=("usd_per_hour",))
+    assert is_quick(search, small)
+    assert not is_quick(search, large)
+    for snapshot in (large, huge):
+        load(session, search, snapshot)
+        assert find(session, search, snapshot) == find(session, search, by_sql)
+    assert is_quick(search, large)
+    assert is_quick(search.model_copy(update={"min_vcpus": 8}), large)
+    assert not is_quick(parse_query(b"region=eastus,westeurope&sort=usd_per_hour&q=h100", SizeSearch), large)
+    assert not is_quick(elsewhere, large)
+    assert not is_quick(search, huge)
+
+
+def test_a_list_whose_columns_were_dropped_just_now_is_found_by_sql_and_loads_none(
+    session: Session, by_sql: CatalogSnapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search, snapshot = SizeSearch(sort=("-vcpus",), limit=5), replace(by_sql)
+    monkeypatch.setattr(sizes_module, "reads_columns", lambda *_: True)
+    assert find(session, search, snapshot) == find(session, search, by_sql)
+    assert not ColumnNeeds.of(search).are_kept(snapshot)
 
 
 def test_of_what_was_computed_from_columns_the_last_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

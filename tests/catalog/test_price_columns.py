@@ -92,3 +92,13 @@ def test_a_page_of_prices_of_a_catalog_that_changed_since_its_columns_were_loade
         assert [item["size"] for item in page.items] == ["Standard_X1"]
         with pytest.raises(CursorGone):
             find(session, search.model_copy(update={"cursor": page.next_cursor}), before)
+
+
+def test_prices_that_were_looked_for_in_vain_are_not_looked_for_again(session: Session, large: CatalogSnapshot) -> None:
+    search, snapshot = AllPricesSearch(known_at=date(2000, 1, 1)), replace(large, totals={})
+    assert next(find_all_prices(search, snapshot, TODAY)) is not None  # a statement
+    nothing = find(session, search, snapshot)
+    assert (nothing.items, nothing.total, nothing.next_cursor) == ([], 0, None)
+    with pytest.raises(StopIteration) as end:
+        next(find_all_prices(search, snapshot, TODAY))
+    assert end.value.value == nothing

@@ -21,7 +21,7 @@ _CHOSEN = {
 @cached_statement(16)
 def chosen_statement(os: str, purchase: str) -> Statement:
     """Build the statement of the sizes and offers of `chosen_parameter`, in its order; its rows are those of a page."""
-    return JoinedStatement(("doc", "status", "offer"), partial(_join, os, purchase))
+    return JoinedStatement(("doc", "status", "offer"), partial(_join, os, purchase), short=True)
 
 
 def chosen_parameter(chosen: Sequence[tuple[str, str]]) -> str:

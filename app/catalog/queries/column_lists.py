@@ -1,6 +1,6 @@
 """Finds lists of sizes on columns: which sizes meet the filters, in which order, and how many they are."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial, reduce
@@ -13,7 +13,7 @@ from app.catalog.column_types import table_of
 from app.catalog.models import Size
 from app.catalog.projections import UNIT_PRICE_FIELDS
 from app.catalog.queries.column_filters import COLUMN_FILTERS, ColumnScope
-from app.catalog.queries.column_needs import FILTERED_NUMBERS, ColumnNeeds
+from app.catalog.queries.column_needs import BY_PRICE, FILTERED_NUMBERS, SORTED, ColumnNeeds
 from app.catalog.queries.column_order import (
     ColumnKey,
     Order,
@@ -32,9 +32,6 @@ from app.catalog.queries.params import PRICE_SORT_KEYS, SIZE_COLUMNS, SizeList
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.catalog.queries.unit_prices import unit_prices
 from app.db.statements import QueryPlan
-
-SORTED = 10_000
-"""A page of up to so many sizes is found by sorting them, in 0.2 ms; of more along an order of all, which is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +92,6 @@ class ColumnList:
             return [(key, regions[0]) for key in keys]
         return [(key, regions[chosen]) for key, chosen in zip(keys, self._chosen(positions).tolist(), strict=True)]
 
-    @property
-    def _scope(self) -> Hashable:
-        return self._needs.os, self._needs.purchase, self._needs.regions
-
     def _prices(self) -> tuple[Numbers, Mask]:
         """Return the price of each size, as `OfferColumns.ranks` does, and which have an offer."""
 
@@ -109,15 +102,15 @@ class ColumnList:
         count = len(self._columns.sizes.keys)
         if count <= SORTED:
             return compute()
-        return self._columns.derived.of(("prices", self._scope), (self._columns.sizes, *self._regions), compute)
+        return self._columns.derived.of(self._needs.prices_key, (self._columns.sizes, *self._regions), compute)
 
     def _order(self) -> Order:
         """Return the order of all sizes by the keys of the list."""
         sizes, sorts = self._columns.sizes, self._columns.sorts
-        by_price = any(name.removeprefix("-") in PRICE_SORT_KEYS.keys() | UNIT_PRICE_FIELDS for name in self._names)
+        by_price = any(name.removeprefix("-") in BY_PRICE for name in self._names)
         columns = (sizes, *sorts.values(), *(self._regions if by_price else ()))
-        key = ("order", *self._names, self._scope if by_price else None)
-        return self._columns.derived.of(key, columns, lambda: order_all(self.keys, len(sizes.keys)))
+        compute = partial(order_all, self.keys, len(sizes.keys))
+        return self._columns.derived.of(self._needs.order_key(self._names), columns, compute)
 
     def _key(self, name: str) -> ColumnKey:
         descending, field = name.startswith("-"), name.removeprefix("-")

@@ -43,6 +43,10 @@ class DerivedColumns:
     def __init__(self) -> None:
         self._kept: OrderedDict[Hashable, tuple[tuple[ref[Any], ...], Any]] = OrderedDict()
 
+    def has(self, keys: Iterable[Hashable]) -> bool:
+        """Return whether all of these are kept, perhaps from other columns."""
+        return all(key in self._kept for key in keys)
+
     def of(self, key: Hashable, columns: Sequence[Any], compute: Callable[[], T]) -> T:
         """Return what was computed from these columns before, or compute it; MAX_DERIVED are kept, used last."""
         kept = self._kept.get(key)

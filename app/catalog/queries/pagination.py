@@ -244,6 +244,8 @@ def read_page(query: ListQuery, snapshot: RevisionTotals | None = None) -> Query
     more = len(rows) > len(page)
     if position is None and not query.skips and not more:
         total = len(rows)  # the page is the whole list
+        if snapshot is not None and not rows:
+            snapshot.remember_total(query.identity, 0)  # what was looked for in vain is not looked for again
     elif total is None:
         total = yield from _count(query, snapshot)
     next_cursor = write_cursor(query.identity, revision, query.key_of(page[-1])) if more else None

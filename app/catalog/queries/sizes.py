@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from app.catalog.adjustments import Rules, load_rules
 from app.catalog.projections import MAX_MEMORY_BUCKET, NO_OFFER_JSON, OFFER_JSON_FIELDS, memory_bucket
 from app.catalog.queries.chosen_sizes import chosen_parameter, chosen_statement
-from app.catalog.queries.column_needs import ColumnNeeds
+from app.catalog.queries.column_needs import SORTED, ColumnNeeds
 from app.catalog.queries.exchange_rates import (
     USD,
     CurrencyRate,
@@ -70,6 +70,9 @@ if TYPE_CHECKING:
 STATUS_AND_OFFER_FIELDS = ("status", *OFFER_JSON_FIELDS, "price_age_days")
 """The fields of a size after those of its own JSON, in order."""
 
+QUICK_CATALOG = 200_000
+"""In a catalog of up to so many sizes a list along a kept order is found in a millisecond."""
+
 RENDERED_COLUMNS = 3
 """A row is rendered from so many columns; behind them a page has the values of its sort keys."""
 
@@ -96,6 +99,7 @@ def render_converted_size(row: Row, today: date, rate: CurrencyRate) -> str:
     return f'{size[:-1]},"converted":{orjson.dumps(converted, default=float).decode()}}}'
 
 
+T = TypeVar("T")
 SelectionT = TypeVar("SelectionT", bound=SizeSelection)
 
 
@@ -153,6 +157,10 @@ def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date, *, of
     return JsonPage(items=items, next_cursor=page.next_cursor, total=page.total, exchange_rate=rate, cursor=page.cursor)
 
 
+_SEARCHING = {"q", "name", "gpu"}
+"""The filters that search texts."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
     """Which part of a list is wanted: `offset` skips sizes, `position` is where the page before ended."""
@@ -176,6 +184,20 @@ class _Page:
 def reads_columns(search: SizeSearch, snapshot: CatalogSnapshot) -> bool:
     """Return whether a list is found on columns: if these are kept, and it is of today's prices."""
     return not search.names_a_day and ColumnNeeds.of(search).are_kept(snapshot)
+
+
+def is_quick(search: SizeSearch, snapshot: CatalogSnapshot) -> bool:
+    """Return whether a list is found on columns in a millisecond, which an event loop can spare.
+
+    In a large catalog that is a list by an order and by prices that are kept, for which no texts are searched.
+    """
+    if snapshot.small:
+        return True
+    if snapshot.sizes > QUICK_CATALOG or search.model_fields_set & _SEARCHING:
+        return False
+    needs = ColumnNeeds.of(search)
+    kept = (needs.prices_key, needs.order_key(search.sort))
+    return snapshot.sizes <= SORTED or snapshot.columns.derived.has(kept)
 
 
 def columns_to_load(search: SizeSearch, snapshot: CatalogSnapshot) -> ColumnNeeds | None:
@@ -202,14 +224,28 @@ def load_columns(needs: ColumnNeeds, snapshot: CatalogSnapshot) -> "QueryPlan[Li
     return load_list_columns(needs, snapshot)
 
 
+def _without_reading(plan: QueryPlan[T]) -> T | None:
+    """Return the result of a plan that needs to read nothing, or None; an event loop does not wait for columns."""
+    try:
+        next(plan)
+    except StopIteration as end:
+        found: T = end.value
+        return found
+    plan.close()
+    return None
+
+
 def _find_on_columns(
     search: SizeSearch, part: _Part, snapshot: CatalogSnapshot, today: date
 ) -> QueryPlan[_Page | None]:
-    """Find a page on columns; None if the catalog has changed since these were loaded, as it has rows of its own."""
+    """Find a page on columns that are kept; None if the catalog has changed since, as it has rows of its own."""
     from app.catalog.queries.column_lists import ColumnList  # noqa: PLC0415  # loads NumPy
 
     needs, position = ColumnNeeds.of(search), part.position
-    listed = ColumnList(search, needs, (yield from load_columns(needs, snapshot)), today)
+    columns = _without_reading(load_columns(needs, snapshot))
+    if columns is None:
+        return None
+    listed = ColumnList(search, needs, columns, today)
     found = listed.first(part.offset + part.limit + 1, position.values if position is not None else None)
     shown, more = found[part.offset :][: part.limit], len(found) > part.offset + part.limit
     if position is not None and position.revision != snapshot.revision:

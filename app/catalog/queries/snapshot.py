@@ -42,6 +42,7 @@ class KeptRows:
     def __init__(self) -> None:
         self._rows: dict[Hashable, dict[tuple[str, str], Row]] = {}
         self._sizes: dict[str, str] = {}
+        self._adding = Lock()
         self.nbytes = 0
 
     def of(self, scope: Hashable) -> Mapping[tuple[str, str], Row]:
@@ -50,15 +51,16 @@ class KeptRows:
 
     def add(self, scope: Hashable, rows: Mapping[tuple[str, str], Row]) -> None:
         """Keep rows that are known to be of this revision; if they would be too many, those of before are dropped."""
-        if self.nbytes + sum(map(_row_bytes, rows.values())) > MAX_ROW_BYTES:
-            self._rows.clear()
-            self._sizes.clear()
-            self.nbytes = 0
-        kept = self._rows.setdefault(scope, {})
-        for key, row in rows.items():
-            size_json = self._sizes.setdefault(key[0], row[0])
-            self.nbytes += _row_bytes(row) - (len(row[0]) if size_json is not row[0] else 0)
-            kept[key] = (size_json, *row[1:])
+        with self._adding:
+            if self.nbytes + sum(map(_row_bytes, rows.values())) > MAX_ROW_BYTES:
+                self._rows.clear()
+                self._sizes.clear()
+                self.nbytes = 0
+            kept = self._rows.setdefault(scope, {})
+            for key, row in rows.items():
+                size_json = self._sizes.setdefault(key[0], row[0])
+                self.nbytes += _row_bytes(row) - (len(row[0]) if size_json is not row[0] else 0)
+                kept[key] = (size_json, *row[1:])
 
 
 def _row_bytes(row: Row) -> int:
