@@ -5,7 +5,7 @@ tells only which sizes are shown: these are then evaluated one by one. A test co
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import partial
@@ -25,18 +25,12 @@ from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.functions import NANO
 from app.db.statements import QueryPlan
 from app.fit.formulas.quantities import GIB
-from app.fit.placement.checks import (
-    BLOCKING,
-    GPU_CHECKS,
-    CheckContext,
-    check_local_disk,
-    check_memory,
-    find_failures,
-)
-from app.fit.placement.evaluate import find_time_failures, to_option
+from app.fit.placement.checks import check_local_disk, check_memory
+from app.fit.placement.evaluate import find_time_failures, place, to_option
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption, interrupted_cost, to_headroom
 from app.fit.placement.prepare import PreparedRequest
+from app.fit.placement.recording import memory_of, next_bytes
 from app.fit.verdict import Failure, check_eligibility
 from app.fit.vm import Vm
 from app.services.machines import to_machine
@@ -106,29 +100,6 @@ def rank_on_columns(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _RecordingMachine(Machine):
-    """A machine that notes with which amounts its memory is compared: between two of them all is the same."""
-
-    compared: list[float] = field(default_factory=list, compare=False)
-
-    def holds(self, needed_bytes: float) -> bool:
-        """Whether a VM has the memory for something; assumed where its memory is unknown."""
-        self.compared.append(needed_bytes)
-        return Machine.holds(self, needed_bytes)
-
-    @property
-    def next_bytes(self) -> float:
-        """The least amount of memory with which more would be held."""
-        return min(
-            (one for one in self.compared if self.memory_bytes is not None and one > self.memory_bytes), default=inf
-        )
-
-
-def _recording(machine: Machine) -> _RecordingMachine:
-    return _RecordingMachine(**{one.name: getattr(machine, one.name) for one in fields(machine) if one.init})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Placement:
     """A job on the GPUs of some sizes, whatever else they have: an option without prices, or what it fails.
 
@@ -154,31 +125,29 @@ class _Placer:
         amounts = self._machines.memory_gib
         pairs, pair_of = _pairs(self._machines.codes[at], amounts.codes[at], len(amounts.values))
         indexes: list[int] = []
-        last, next_bytes = -1, 0.0
-        for code, place in pairs:  # the amounts of a machine ascend
-            gib = amounts.values[place]
-            if code != last or gib is None or gib * GIB >= next_bytes:
-                machine = _recording(to_machine({**self._machines.machines[code], "memory_gib": gib}))
-                self.different.append(self._place(machine))
-                last, next_bytes = code, machine.next_bytes
+        last, first_other = -1, 0.0
+        for code, amount in pairs:  # the amounts of a machine ascend
+            gib = amounts.values[amount]
+            if code != last or gib is None or gib * GIB >= first_other:
+                machine, compared = to_machine({**self._machines.machines[code], "memory_gib": gib}), list[float]()
+                self.different.append(self._place(machine, compared))
+                last, first_other = code, next_bytes(memory_of(machine), compared)
             indexes.append(len(self.different) - 1)
         return np.array(indexes, dtype=np.int64)[pair_of]
 
-    def _place(self, machine: Machine) -> _Placement:
+    def _place(self, machine: Machine, compared: list[float]) -> _Placement:
         prepared = self._prepared
-        attempt = prepared.job.find_attempt(machine, prepared.limits) if machine.gpus else None
-        context = CheckContext(prepared=prepared, machine=machine, attempt=attempt)
-        failures = tuple(find_failures(context, GPU_CHECKS))
-        blocked = any(failure.code in BLOCKING for failure in failures)
+        placed = place(machine, prepared, compared)
+        attempt, blocked = placed.attempt, placed.blocked
         checks_disk = prepared.request.constraints.checkpoint_on_local_disk
         option = None
-        if not failures and attempt is not None:
+        if not placed.failures and attempt is not None:
             unpriced: dict[str, Decimal | None] = dict.fromkeys(prepared.request.pricing.purchases)
             vm = Vm(name="", status="current", verified=True, usd_per_hour=unpriced)
-            option = to_option(vm, machine, attempt, prepared)
+            option = to_option(vm, machine, placed, prepared)
         return _Placement(
             option=option,
-            failures=failures,
+            failures=placed.failures,
             late=tuple(find_time_failures(option, prepared)) if option is not None else (),
             host_bytes=prepared.job.host_bytes(machine, attempt) if attempt is not None and not blocked else None,
             disk_bytes=prepared.job.disk_bytes if checks_disk and not blocked else None,

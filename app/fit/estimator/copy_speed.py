@@ -1,13 +1,12 @@
 """Expected times of one copy of a served model as functions of its load: what sizing by a service level asks for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from app.fit.estimator.disaggregation import is_disaggregated, prompt_busy_s, transfer_s
 from app.fit.estimator.serving import ServingSetup
-from app.fit.estimator.serving_speed import kv_bytes_read, least_prompt, least_step, prompt_work, step_work
-from app.fit.estimator.speculation import yielded
-from app.fit.estimator.speed_model import Lengths, SpeedModel, request_lengths, speed_model
+from app.fit.estimator.serving_speed import CopyWork, copy_work, kv_bytes_read, least_prompt, least_step, prompt_work
+from app.fit.estimator.speed_model import Lengths, request_lengths, speed_model
 from app.fit.formulas.memory import KvCache
 from app.fit.formulas.quantities import Range
 from app.fit.formulas.serving_constants import FIRST_TOKEN, STEP
@@ -33,30 +32,36 @@ class CopySpeed:
 
     setup: ServingSetup
     weights: Range
-    model: SpeedModel
+    work: CopyWork
     lengths: Lengths
-    sequence_read: float
+    least_prompt_s: float
     transfer_s: float | None = None
+    _times: dict[int, LoadTimes] = field(default_factory=dict, compare=False)
 
     def times(self, sequences: int) -> LoadTimes:
-        """Return the times with so many sequences on the copy; both grow with them.
+        """Return the times with so many sequences on the copy; both grow with them. They are computed once.
 
         Where other copies read the prompts, no prompt waits for another.
         """
-        setup, model, lengths = self.setup, self.model, self.lengths
-        work = step_work(setup, model, lengths, self.sequence_read, sequences)
-        tokens = yielded(setup.workload.speculative)
-        step = max(least_step(setup, model, self.weights, work.kv_read_s, sequences), step_time(work, STEP) / tokens)
-        alone = prompt_work(setup, work, lengths, sequences)
-        first = max(least_prompt(setup, model, lengths), first_token_time(alone, step * tokens, STEP, FIRST_TOKEN))
+        known = self._times.get(sequences)
+        if known is None:
+            known = self._times[sequences] = self._find_times(sequences)
+        return known
+
+    def _find_times(self, sequences: int) -> LoadTimes:
+        setup, tokens = self.setup, self.work.yielded
+        work = self.work.under(sequences)
+        least = least_step(setup, self.work.model, self.weights, work.kv_read_s, sequences)
+        step = max(least, step_time(work, STEP) / tokens)
+        alone = prompt_work(setup, work, self.lengths, sequences)
+        first = max(self.least_prompt_s, first_token_time(alone, step * tokens, STEP, FIRST_TOKEN))
         first += self.transfer_s or 0.0
         prompts = work.prompts * prompt_time(work, STEP) * engine_factor(work, STEP) / tokens
-        return LoadTimes(step, first, prompts, first + lengths.output * step)
+        return LoadTimes(step, first, prompts, first + self.lengths.output * step)
 
     def prompt_busy_s(self) -> float:
         """Return how long a prompt occupies a copy that reads nothing but prompts, s."""
-        work = step_work(self.setup, self.model, self.lengths, self.sequence_read, 1)
-        return prompt_busy_s(prompt_work(self.setup, work, self.lengths, 1))
+        return prompt_busy_s(prompt_work(self.setup, self.work.under(1), self.lengths, 1))
 
 
 def copy_speed(setup: ServingSetup, weights: Range, cache: KvCache | None) -> CopySpeed:
@@ -64,12 +69,12 @@ def copy_speed(setup: ServingSetup, weights: Range, cache: KvCache | None) -> Co
     lengths = request_lengths(setup.workload)
     if lengths is None:
         raise ValueError("the lengths of a request are unknown")
-    sequence_read = kv_bytes_read(setup, cache, lengths)
+    model = speed_model(setup, weights)
     return CopySpeed(
         setup=setup,
         weights=weights,
-        model=speed_model(setup, weights),
+        work=copy_work(setup, model, lengths, kv_bytes_read(setup, cache, lengths)),
         lengths=lengths,
-        sequence_read=sequence_read,
+        least_prompt_s=least_prompt(setup, model, lengths),
         transfer_s=transfer_s(setup, cache, lengths) if is_disaggregated(setup) else None,
     )

@@ -62,7 +62,7 @@ def serving_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | N
     if setup.gpus.bandwidth_gb_per_s is None or weights is None or not weights.mid:
         return None
     model, lengths = speed_model(setup, weights), request_lengths(setup.workload)
-    work = step_work(setup, model, lengths, kv_bytes_read(setup, cache, lengths))
+    work = copy_work(setup, model, lengths, kv_bytes_read(setup, cache, lengths)).under()
     departures = find_departures(setup, lengths.kept if lengths else None, typical=model.of_typical_shape)
     least = least_step(setup, model, weights, work.kv_read_s)
     step = step_time(work, STEP)
@@ -92,7 +92,7 @@ def request_work(setup: ServingSetup) -> StepWork:
     if weights is None:
         raise ValueError("the weights are unknown")
     sequence_read = kv_bytes_read(setup, kv_cache_of(setup), lengths)
-    return step_work(setup, speed_model(setup, weights), lengths, sequence_read)
+    return copy_work(setup, speed_model(setup, weights), lengths, sequence_read).under()
 
 
 def first_token_work(setup: ServingSetup) -> StepWork:
@@ -116,7 +116,7 @@ def prefill_speed(setup: ServingSetup, weights: Range | None) -> Range | None:
     if gpus.mfu is not None:
         peak = gpus.peak_tflops * 1e12 * setup.deployment.parallelism.gpus
         return _at_least(least, prefill_flops(count.active, lengths.read) / (peak * gpus.mfu), Spread(1.0, 1.0))
-    alone = prompt_work(setup, step_work(setup, model, lengths, 0.0), lengths)
+    alone = prompt_work(setup, copy_work(setup, model, lengths, 0.0).under(), lengths)
     departures = find_departures(setup, lengths.kept, typical=model.of_typical_shape)
     return _at_least(least, prompt_time(alone, STEP), _spread(FIRST_TOKEN_SPREAD, setup, model, departures))
 
@@ -247,31 +247,69 @@ def sparsely_read(shape: Architecture, cache: KvCache) -> KvCache:
     return replace(cache, kinds=tuple(kinds.items()))
 
 
-def step_work(
-    setup: ServingSetup,
-    model: SpeedModel,
-    lengths: Lengths | None,
-    sequence_read: float,
-    sequences: float | None = None,
-) -> StepWork:
-    """Return the work of a decode step of one copy, with that of the prompts that are read meanwhile.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyWork:
+    """What of the work of a decode step of one copy is the same under any load.
 
-    `sequence_read` are the KV bytes of a sequence that a tensor rank reads. `sequences` are those of the copy, where
-    they are not the workload's.
+    `bandwidth` and `peak` are those of all tensor ranks, `dequantized` the share of weights that is. A token takes
+    `message_s` in collectives, and `stage_s` between two stages, beside `hop_s`. `verified` tokens of a sequence are
+    computed in a step, and `yielded` come out of it. `alone` is the work without any sequences.
+    """
+
+    setup: ServingSetup
+    model: SpeedModel
+    lengths: Lengths | None
+    sequence_read: float
+    bandwidth: float
+    peak: float
+    dequantized: float
+    message_s: float
+    hop_s: float
+    stage_s: float
+    verified: int
+    yielded: float
+    alone: StepWork
+
+    def under(self, sequences: float | None = None) -> StepWork:
+        """Return the work of a step with so many sequences on the copy; None are those of the workload."""
+        setup, model, lengths, alone, bandwidth = self.setup, self.model, self.lengths, self.alone, self.bandwidth
+        parallelism = setup.deployment.parallelism
+        batch, stages = _sequences_per_stage(setup, sequences), parallelism.pipeline
+        sequences = _sequences_per_copy(setup) if sequences is None else sequences
+        tokens = batch * self.verified
+        touched = experts_read(model.experts, model.experts_per_token, tokens) if model.experts else 0.0
+        expert_read = model.expert_bytes * touched / bandwidth
+        prompts = 0.0
+        if lengths is not None and not is_disaggregated(setup):
+            prompts = sequences * self.yielded / parallelism.data / lengths.output
+        work = alone._replace(
+            expert_read_s=expert_read,
+            dequantized_s=(expert_read if model.experts else alone.dense_read_s) * self.dequantized,
+            kv_read_s=batch * self.sequence_read * parallelism.tensor / bandwidth,
+            compute_s=model.token_flops * tokens / self.peak,
+            collective_s=self.message_s * tokens,
+            sequences=batch * self.yielded,
+            prompts=prompts,
+            hops_s=stages * (self.hop_s + tokens * self.stage_s) if stages > 1 else 0.0,
+        )
+        if parallelism.data > 1 or parallelism.expert > 1:
+            work = spread_over_experts(work, setup, model, lengths, sequences)
+        draft = setup.weights.draft if setup.weights is not None else None
+        if draft is None:
+            return work
+        touched_by_a_pass = experts_read(model.experts, model.experts_per_token, batch) if model.experts else 0.0
+        return with_draft_passes(work, draft, self.verified - 1, bandwidth, touched_by_a_pass)
+
+
+def copy_work(setup: ServingSetup, model: SpeedModel, lengths: Lengths | None, sequence_read: float) -> CopyWork:
+    """Return the work of a step of one copy under any load, with that of the prompts that are read meanwhile.
+
+    `sequence_read` are the KV bytes of a sequence that a tensor rank reads.
     """
     gpus, (tensor, stages) = setup.gpus, _ranks(setup)
-    batch, groups = _sequences_per_stage(setup, sequences), setup.deployment.parallelism.data
-    plain = groups == setup.deployment.parallelism.expert == 1
-    sequences = _sequences_per_copy(setup) if sequences is None else sequences
     bandwidth = (gpus.bandwidth_gb_per_s or inf) * 1e9 * tensor
     peak = gpus.peak_tflops * 1e12 * tensor if gpus.peak_tflops is not None else inf
     narrow = narrow_factor(setup, model)
-    speculation = setup.workload.speculative
-    tokens = batch * (1 + proposed(speculation))
-    touched = experts_read(model.experts, model.experts_per_token, tokens) if model.experts else 0.0
-    expert_read = model.expert_bytes * touched / bandwidth
-    dense_read = model.dense_bytes / bandwidth
-    dequantized = (expert_read if model.experts else dense_read) * dequantized_share(setup, model)
     link = tensor_link(gpus.link or "nvlink", gpus.link_gb_per_s, gpus.bandwidth_gb_per_s or 0.0)
     hop = stage_hop(gpus.network, link)
     message_s = model.layers * 2 * model.hidden * VALUE_BYTES * link.all_reduce_factor(tensor) / link.bytes_per_s
@@ -280,37 +318,43 @@ def step_work(
     attention = (_attention_flops(setup, lengths) if lengths is not None else 0.0) * narrow / peak / stages
     split = min(1.0, MAX_RANKS_OF_A_PROMPT / tensor)
     stage_s = model.hidden * VALUE_BYTES / hop.bytes_per_s if stages > 1 else 0.0
-    sent = message_s * prompt * split / stages + prompt * stage_s
-    work = StepWork(
-        dense_read_s=dense_read,
-        expert_read_s=expert_read,
-        dequantized_s=dequantized,
-        kv_read_s=batch * sequence_read * tensor / bandwidth,
-        compute_s=model.token_flops * tokens / peak,
-        collective_s=message_s * tokens,
+    alone = StepWork(
+        dense_read_s=model.dense_bytes / bandwidth,
+        expert_read_s=0.0,
+        dequantized_s=0.0,
+        kv_read_s=0.0,
+        compute_s=0.0,
+        collective_s=0.0,
         layers=model.layers,
         latent_layers=model.latent_layers,
         routed=model.routed,
         doublings=model.layers * log2(tensor) * link.latency_factor,
-        sequences=batch * yielded(speculation),
-        prompts=sequences * yielded(speculation) / groups / lengths.output if lengths is not None else 0.0,
+        sequences=0.0,
+        prompts=0.0,
         dense_prefill_s=0.0 if model.experts else linear,
         expert_prefill_s=linear if model.experts else 0.0,
         attention_prefill_s=attention,
-        collective_prefill_s=sent,
-        hops_s=stages * (hop.latency_s + tokens * stage_s) if stages > 1 else 0.0,
+        collective_prefill_s=message_s * prompt * split / stages + prompt * stage_s,
+        hops_s=0.0,
         sglang=float(setup.engine == "sglang"),
         vllm=float(setup.engine == "vllm"),
     )
-    if not plain:
-        work = spread_over_experts(work, setup, model, lengths, sequences)
-    if is_disaggregated(setup):
-        work = work._replace(prompts=0.0)
-    draft = setup.weights.draft if setup.weights is not None else None
-    if draft is None:
-        return work
-    touched_by_a_pass = experts_read(model.experts, model.experts_per_token, batch) if model.experts else 0.0
-    return with_draft_passes(work, draft, proposed(speculation), bandwidth, touched_by_a_pass)
+    speculation = setup.workload.speculative
+    return CopyWork(
+        setup=setup,
+        model=model,
+        lengths=lengths,
+        sequence_read=sequence_read,
+        bandwidth=bandwidth,
+        peak=peak,
+        dequantized=dequantized_share(setup, model),
+        message_s=message_s,
+        hop_s=hop.latency_s,
+        stage_s=stage_s,
+        verified=1 + proposed(speculation),
+        yielded=yielded(speculation),
+        alone=alone,
+    )
 
 
 def _ranks(setup: ServingSetup) -> tuple[int, int]:

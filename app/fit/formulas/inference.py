@@ -139,7 +139,8 @@ def inference_need(
     attention each of d groups holds the cache of its own sequences.
     Source: vLLM's memory profiling; A_step was fitted to two start-up logs of vLLM (its GitHub, 10517; within 0.6 %).
     """
-    sequence = kv_bytes_per_sequence(model.cache, load.context_tokens, parallelism) if model.cache else 0.0
+    cache = model.cache if load.sequences else None
+    sequence = kv_bytes_per_sequence(cache, load.context_tokens, parallelism) if cache else 0.0
     step = model.step_bytes_per_token * load.batched_tokens / parallelism.tensor
     share = largest_gpu_share(parallelism, layers=model.layers, embeddings=model.embeddings, experts=model.experts)
     share += model.replicated * (1 - 1 / parallelism.tensor) / parallelism.pipeline

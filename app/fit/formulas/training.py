@@ -87,10 +87,13 @@ class TrainingNeed:
         return self.activations + self.buffers + self.overhead + (self.states.total + self.frozen + self.static)
 
 
-def training_need(model: TrainedModel, parallelism: Parallelism, shards: int) -> TrainingNeed:
+def training_need(
+    model: TrainedModel, parallelism: Parallelism, shards: int, activations: Range | None = None
+) -> TrainingNeed:
     """Return what the fullest of t p D GPUs needs: states + frozen base + activations + buffers + overhead.
 
-    States are exact for p = 1, else a bound; the rest are estimates. t, p by the parallelism, D shards.
+    States are exact for p = 1, else a bound; the rest are estimates. t, p by the parallelism, D shards. `activations`
+    are those of `activations_of`, where they are known already.
     Sources: those of `optimizer.model_states`, `activations`, and of the constants above.
     """
     share = largest_gpu_share(parallelism, layers=model.layers, embeddings=model.embeddings)
@@ -100,7 +103,7 @@ def training_need(model: TrainedModel, parallelism: Parallelism, shards: int) ->
         ),
         frozen=model.frozen_bytes * share / (shards if model.stage >= WEIGHT_SHARDING_STAGE else 1),
         static=model.static_bytes,
-        activations=activation_peak(model.forward_pass, parallelism) if model.forward_pass else ZERO,
+        activations=activations_of(model, parallelism) if activations is None else activations,
         buffers=(sharding_buffers(model, parallelism) if shards > 1 else ZERO)
         + quantized_copies(model, parallelism, share, shards),
         overhead=training_overhead(parallelism.gpus * shards),
@@ -111,6 +114,11 @@ def training_overhead(gpus: int) -> Range:
     """Return the bytes of the runtime on each GPU; the low end is what published peaks have."""
     usual = runtime_overhead(gpus)
     return Range(low=min(LEAST_OVERHEAD, usual.low), mid=usual.mid, high=usual.high)
+
+
+def activations_of(model: TrainedModel, parallelism: Parallelism) -> Range:
+    """Return the bytes that activations take on the fullest GPU, however states are sharded; an estimate."""
+    return activation_peak(model.forward_pass, parallelism) if model.forward_pass else ZERO
 
 
 def activation_peak(step: ForwardPass, parallelism: Parallelism) -> Range:

@@ -20,11 +20,15 @@ from app.fit.verdict import Failure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckContext:
-    """A job, a machine and the best attempt on it; None where no partition is possible."""
+    """A job, a machine and the best attempt on it; None where no partition is possible.
+
+    What the memory of the machine is compared with by further attempts is added to `compared`.
+    """
 
     prepared: PreparedRequest
     machine: Machine
     attempt: Attempt | None
+    compared: list[float] | None = None
 
     @property
     def job(self) -> Job:
@@ -184,7 +188,7 @@ def _relaxed_attempt(context: CheckContext, code: str) -> Attempt | None:
     if context.attempt is not None and context.attempt.fits:
         return None
     relaxed = dict(context.prepared.limits.relaxed(context.machine)).get(code)
-    attempt = context.job.find_attempt(context.machine, relaxed) if relaxed is not None else None
+    attempt = context.job.find_attempt(context.machine, relaxed, context.compared) if relaxed is not None else None
     return attempt if attempt is not None and attempt.fits else None
 
 
@@ -292,7 +296,8 @@ GPU_CHECKS: dict[str, Check] = {
     "TPOT": _check_tpot,
     "TTFT": _check_ttft,
 }
-CHECKS = GPU_CHECKS | {"RAM": _check_host_memory, "LOCAL_DISK": _check_local_disk}
+HOST_CHECKS: dict[str, Check] = {"RAM": _check_host_memory, "LOCAL_DISK": _check_local_disk}
+CHECKS = GPU_CHECKS | HOST_CHECKS
 """All checks of a placement by the code of their failure, in the order they are made."""
 
 BLOCKING = {"GPU_COUNT", "GPU_UNKNOWN"}

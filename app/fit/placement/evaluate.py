@@ -3,14 +3,15 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from decimal import Decimal
+from functools import cached_property
 from math import inf
 from typing import Any
 
-from app.fit.placement.checks import CheckContext, find_failures
-from app.fit.placement.layouts import Attempt
+from app.fit.placement.checks import BLOCKING, GPU_CHECKS, HOST_CHECKS, CheckContext, find_failures
+from app.fit.placement.layouts import Attempt, Speed
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption, find_headrooms, find_target_warnings, find_warnings
-from app.fit.placement.prepare import PreparedRequest
+from app.fit.placement.prepare import Job, PreparedRequest
 from app.fit.placement.serving import ServingJob
 from app.fit.placement.training import TrainingJob
 from app.fit.verdict import (
@@ -28,14 +29,46 @@ from app.fit.verdict import (
 from app.fit.vm import Vm
 
 
+class Placed:
+    """A job on the GPUs of a machine: the best attempt, and what it fails whatever else the machine has.
+
+    The attempt is None where no partition is possible.
+    """
+
+    def __init__(self, job: Job, machine: Machine, attempt: Attempt | None, failures: tuple[Failure, ...]) -> None:
+        self._job, self._machine = job, machine
+        self.attempt, self.failures = attempt, failures
+
+    @property
+    def blocked(self) -> bool:
+        """Whether so little is known that nothing else is checked."""
+        return any(failure.code in BLOCKING for failure in self.failures)
+
+    @cached_property
+    def speed(self) -> Speed | None:
+        """How fast it is; None where that is unknown."""
+        return self._job.speed(self._machine, self.attempt) if self.attempt is not None else None
+
+
+def place(machine: Machine, prepared: PreparedRequest, compared: list[float]) -> Placed:
+    """Place a job on the GPUs of a machine.
+
+    It depends on these, and on which of the amounts the memory of the machine holds that are added to `compared`.
+    """
+    attempt = prepared.job.find_attempt(machine, prepared.limits, compared) if machine.gpus else None
+    context = CheckContext(prepared=prepared, machine=machine, attempt=attempt, compared=compared)
+    return Placed(prepared.job, machine, attempt, tuple(find_failures(context, GPU_CHECKS)))
+
+
 def evaluate(vm: Vm, machine: Machine, prepared: PreparedRequest) -> PlacementOption | Rejection:
     """Evaluate one size by every check, not only up to the first failure; by time and budget only if those pass."""
-    attempt = prepared.job.find_attempt(machine, prepared.limits) if machine.gpus else None
-    context = CheckContext(prepared=prepared, machine=machine, attempt=attempt)
-    failures = [*check_eligibility(vm, prepared.size_constraints), *find_failures(context)]
-    if failures or attempt is None:
+    placed = prepared.kept.find(machine, "placed", lambda compared: place(machine, prepared, compared))
+    failures = [*check_eligibility(vm, prepared.size_constraints), *placed.failures]
+    if not placed.blocked:
+        failures += find_failures(CheckContext(prepared=prepared, machine=machine, attempt=placed.attempt), HOST_CHECKS)
+    if failures or placed.attempt is None:
         return _to_rejection(vm, failures)
-    option = to_option(vm, machine, attempt, prepared)
+    option = to_option(vm, machine, placed, prepared)
     failures = [*find_time_failures(option, prepared), *_budget_failures(option, prepared)]
     return _to_rejection(vm, failures) if failures else option
 
@@ -46,10 +79,12 @@ def _to_rejection(vm: Vm, failures: list[Failure]) -> Rejection:
     return Rejection(vm=vm, failures=tuple(ordered))
 
 
-def to_option(vm: Vm, machine: Machine, attempt: Attempt, prepared: PreparedRequest) -> PlacementOption:
+def to_option(vm: Vm, machine: Machine, placed: Placed, prepared: PreparedRequest) -> PlacementOption:
     """Build the option of a size that fits: speed, costs, headroom and warnings."""
     pricing, job, terms = prepared.request.pricing, prepared.job, prepared.size_constraints
-    speed = job.speed(machine, attempt)
+    if placed.attempt is None:
+        raise ValueError("it is placed nowhere")
+    attempt, speed = placed.attempt, placed.speed
     hours = speed.hours.mid if speed is not None and speed.hours is not None else None
     return PlacementOption(
         vm=vm,

@@ -149,17 +149,10 @@ def _narrower_weights(job: ServingJob) -> Alternatives:
 
 
 def _shorter_context(context: FixContext, job: ServingJob) -> Iterator[Alternatives]:
-    """Propose the longest context with which all sequences fit, in steps of 256 tokens, by binary search."""
-    low, high = 0, job.load.context_tokens // 256
-    while low < high:
-        middle = (low + high + 1) // 2
-        shorter = replace(job, load=replace(job.load, context_tokens=256 * middle), _shares={})
-        if shorter.max_sequences(context.machine, context.prepared.limits) >= job.concurrency:
-            low = middle
-        else:
-            high = middle - 1
-    if 0 < 256 * low < job.load.context_tokens:
-        yield [lower_field("inference", "context_tokens", 256 * low)]
+    """Propose the longest context with which all sequences fit, in steps of 256 tokens."""
+    longest = job.longest_context(context.machine, context.prepared.limits, step=256)
+    if 0 < longest < job.load.context_tokens:
+        yield [lower_field("inference", "context_tokens", longest)]
 
 
 def _training_memory(job: TrainingJob) -> Iterator[Alternatives]:
@@ -196,7 +189,8 @@ def _more_nodes(context: FixContext) -> Iterator[Alternatives]:
     limits, machine = context.prepared.limits, context.machine
     if limits.usable_nodes(machine) < limits.max_nodes:
         return
-    attempt = context.prepared.job.find_attempt(machine, replace(limits, max_nodes=limits.max_nodes + MAX_EXTRA_NODES))
+    more, job = replace(limits, max_nodes=limits.max_nodes + MAX_EXTRA_NODES), context.prepared.job
+    attempt = context.prepared.kept.find(machine, more, lambda compared: job.find_attempt(machine, more, compared))
     if attempt is not None and attempt.fits and attempt.loadable and attempt.nodes > limits.max_nodes:
         yield [_raise_max_nodes(attempt.nodes, limits.max_nodes)]
 
@@ -348,11 +342,13 @@ class FixFinder:
     def __init__(self, prepared: PreparedRequest) -> None:
         self._prepared = prepared
         self._prepared_by_changes: dict[Changes, PreparedRequest | None] = {(): prepared}
+        self._verdicts: dict[Changes, PlacementOption | Rejection | None] = {}
 
     def find_fixes(self, vm: Vm, machine: Machine, rejection: Rejection) -> tuple[Fix, ...]:
         """Find every single change that makes a size fit; where there is none, combinations of up to three."""
         if not _is_fixable(rejection):
             return ()
+        self._verdicts.clear()
         fixes = list(self._sufficient_changes(vm, machine, rejection, ()))
         if not fixes:
             fixes = list(self._combinations(vm, machine, rejection, ()))
@@ -411,9 +407,11 @@ class FixFinder:
         ]
 
     def _evaluate(self, vm: Vm, machine: Machine, changes: Changes) -> PlacementOption | Rejection | None:
-        """Evaluate a size after changes; None where they contradict the rest of the request."""
-        prepared = self._prepare_with(changes)
-        return evaluate(vm, machine, prepared) if prepared is not None else None
+        """Evaluate a size after changes, once; None where they contradict the rest of the request."""
+        if changes not in self._verdicts:
+            prepared = self._prepare_with(changes)
+            self._verdicts[changes] = evaluate(vm, machine, prepared) if prepared is not None else None
+        return self._verdicts[changes]
 
     def _prepare_with(self, changes: Changes) -> PreparedRequest | None:
         if changes not in self._prepared_by_changes:
@@ -421,10 +419,19 @@ class FixFinder:
             for change in changes:
                 request = request.with_change(change.part, change.field, change.value)
             try:
-                self._prepared_by_changes[changes] = prepare(request, Assumptions())
+                self._prepared_by_changes[changes] = self._sharing(prepare(request, Assumptions()))
             except InvalidWorkload:
                 self._prepared_by_changes[changes] = None
         return self._prepared_by_changes[changes]
+
+    def _sharing(self, prepared: PreparedRequest) -> PreparedRequest:
+        """Return a changed request with what is computed for another one whose workload is the same."""
+        job = prepared.job
+        if isinstance(job, ServingJob):
+            for other in (one.job for one in self._prepared_by_changes.values() if one is not None):
+                if isinstance(other, ServingJob) and job.serving.workload == other.serving.workload:
+                    return replace(prepared, job=job.sharing(other))
+        return prepared
 
 
 def _is_fixable(rejection: Rejection) -> bool:

@@ -45,8 +45,13 @@ class Machine:
         object.__setattr__(self, "fractional", self.gpus is not None and 0 < self.gpus < 1)
         object.__setattr__(self, "ranks", max(1, int(self.gpus)) if self.gpus else 0)
 
-    def holds(self, needed_bytes: float) -> bool:
-        """Whether a VM has the memory for something; assumed where its memory is unknown."""
+    def holds(self, needed_bytes: float, compared: list[float] | None = None) -> bool:
+        """Whether a VM has the memory for something; assumed where its memory is unknown.
+
+        The amount is added to those that its memory is `compared` with: between two of them all is the same.
+        """
+        if compared is not None:
+            compared.append(needed_bytes)
         return self.memory_bytes is None or needed_bytes <= self.memory_bytes
 
     @property

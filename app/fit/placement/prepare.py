@@ -1,6 +1,6 @@
 """Prepare a request for evaluation on every size: what does not depend on the size is computed once."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from app.fit.estimator.estimate import raise_missing
 from app.fit.estimator.kinds import refuse_other_kinds, workload_of_kind
@@ -39,6 +39,7 @@ from app.fit.formulas.training import TrainedModel
 from app.fit.formulas.training_speed import PRECISION_DTYPES
 from app.fit.placement.layouts import SearchLimits
 from app.fit.placement.partition import PartitionLimits, blocked_widths, checkpoint_quantization
+from app.fit.placement.recording import KeptByGpus
 from app.fit.placement.request import PlacementRequest, Pricing, Workload
 from app.fit.placement.serving import ServingJob
 from app.fit.placement.training import TrainingJob
@@ -62,7 +63,10 @@ class MemoryUnknown(InvalidWorkload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedRequest:
-    """A request with everything that does not depend on the size; `parallelism` is the requested one, 1 where unset."""
+    """A request with everything that does not depend on the size; `parallelism` is the requested one, 1 where unset.
+
+    `kept` is what was found for machines with it.
+    """
 
     request: PlacementRequest
     job: Job
@@ -70,6 +74,7 @@ class PreparedRequest:
     limits: SearchLimits
     size_constraints: SizeConstraints
     assumptions: tuple[Assumption, ...]
+    kept: KeptByGpus = field(default_factory=KeptByGpus, compare=False, repr=False)
 
 
 def prepare(request: PlacementRequest, assumptions: Assumptions) -> PreparedRequest:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import ceil, floor, inf, isfinite
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from app.fit.estimator.copy_speed import CopySpeed, copy_speed
 from app.fit.estimator.kinds import speed_of_kind
@@ -40,6 +40,14 @@ class MemoryShares(NamedTuple):
     sequence_bytes: float
 
 
+class _Room(NamedTuple):
+    """What VMs leave to sequences in one layout: how many groups of GPUs hold some, and the bytes that each GPU has."""
+
+    parallelism: Parallelism
+    groups: int
+    free_bytes: float
+
+
 class _SearchBounds(NamedTuple):
     """What bounds every layout on VMs of one size: bytes of a GPU, number of VMs, GPUs in an NVLink domain."""
 
@@ -65,11 +73,16 @@ class ServingJob:
     kv_dtype: str | None
     level: ServiceLevel | None = None
     _shares: dict[Parallelism, MemoryShares] = field(default_factory=dict, compare=False)
-    _replicas: dict[tuple[Any, ...], tuple[CopySpeed, ReplicaLimit]] = field(default_factory=dict, compare=False)
+    _copies: dict[tuple[Gpus, Parallelism], CopySpeed] = field(default_factory=dict, compare=False)
+    _limits: dict[tuple[Gpus, Parallelism, int], ReplicaLimit] = field(default_factory=dict, compare=False)
 
     workload_kind = "inference"
     min_replicas = 1
     """Replicas that are requested; more are added as concurrency needs them."""
+
+    def sharing(self, other: "ServingJob") -> "ServingJob":
+        """Return this job with what is computed for another one that serves the same requests by the same model."""
+        return replace(self, _shares=other._shares, _copies=other._copies)  # noqa: SLF001  # of its own class
 
     @property
     def model(self) -> Model:
@@ -100,18 +113,22 @@ class ServingJob:
             required = inference_need(self.served, replace(self.load, sequences=0), parallelism, overhead)
             share = required.weights / self.weights.mid if self.weights.mid else 0.0
             most = required.total.high + self.weights.spread.high * share
-            known = MemoryShares(required.total.mid, most, self._sequence(parallelism))
+            known = MemoryShares(required.total.mid, most, self._sequence(parallelism, self.load.context_tokens))
             self._shares[parallelism] = known
         return known
 
-    def _sequence(self, parallelism: Parallelism) -> float:
+    def _sequence(self, parallelism: Parallelism, context_tokens: int) -> float:
         if self.sequence_bytes is not None:
             return self.sequence_bytes / parallelism.group_gpus
         cache = self.served.cache
-        return kv_bytes_per_sequence(cache, self.load.context_tokens, parallelism) if cache else 0.0
+        return kv_bytes_per_sequence(cache, context_tokens, parallelism) if cache else 0.0
 
-    def find_attempt(self, machine: Machine, limits: SearchLimits) -> Attempt | None:
+    def find_attempt(
+        self, machine: Machine, limits: SearchLimits, compared: list[float] | None = None
+    ) -> Attempt | None:
         """Find the best layout on VMs of one size, or the nearest miss; None where no partition is possible.
+
+        What the memory of a VM is compared with is added to `compared`.
 
         Fewest VMs, then fewest stages. Layers are split over as many GPUs as share NVLink, since each then reads less;
         over PCIe only where they must be, and then over as few as possible. Experts are dealt out where ranks cannot
@@ -124,14 +141,19 @@ class ServingJob:
         bounds = _SearchBounds(
             self.budget_bytes(machine), limits.min_nodes, limits.usable_nodes(machine), machine.domain_gpus
         )
-        best = self._best_of(self._layouts(machine, limits, bounds.budget_bytes), machine, bounds, None)
-        grouped = self._best_of(self._group_layouts(machine, limits), machine, bounds, best)
+        best = self._best_of(self._layouts(machine, limits, bounds.budget_bytes), machine, bounds, None, compared)
+        grouped = self._best_of(self._group_layouts(machine, limits), machine, bounds, best, compared)
         if grouped is not None and (best is None or self._beats(machine, grouped, best)):
             best = grouped
         return self._at_peak(best) if best is not None else None
 
     def _best_of(
-        self, layouts: Iterable[Layout], machine: Machine, bounds: _SearchBounds, known: Attempt | None
+        self,
+        layouts: Iterable[Layout],
+        machine: Machine,
+        bounds: _SearchBounds,
+        known: Attempt | None,
+        compared: list[float] | None,
     ) -> Attempt | None:
         """Return the best attempt of layouts, leaving out those that cannot beat the best or a known one."""
         best: Attempt | None = None
@@ -139,7 +161,10 @@ class ServingJob:
             first = best if best is not None and best.fits else known
             if first is not None and first.fits and first.loadable and _cannot_beat(layout, first, bounds.min_nodes):
                 continue
-            loadable = machine.holds(self._host_bytes(machine, layout.parallelism))
+            fewest = max(bounds.min_nodes, layout.nodes)
+            if best is not None and best.sort_key < _order_key(layout.parallelism, fewest, bounds.domain_gpus, True):
+                continue
+            loadable = machine.holds(self._host_bytes(machine, layout.parallelism), compared)
             if self.level is None:
                 attempt = self._attempt(layout, bounds, loadable)
             else:
@@ -227,13 +252,15 @@ class ServingJob:
     ) -> tuple[CopySpeed, ReplicaLimit]:
         """Return the times of a replica and its limit. Sizes with the same GPUs share them, so they are kept."""
         gpus = self._gpus_on(machine, parallelism, replicas=1)
-        key = (gpus, parallelism, in_memory)
-        known = self._replicas.get(key)
-        if known is None:
+        copy = self._copies.get((gpus, parallelism))
+        if copy is None:
             deployment = Deployment(parallelism=parallelism, copies=1)
             copy = copy_speed(replace(self.serving, gpus=gpus, deployment=deployment), self.weights, self.served.cache)
-            known = self._replicas[key] = (copy, find_replica_limit(copy, level, in_memory))
-        return known
+            self._copies[gpus, parallelism] = copy
+        limit = self._limits.get((gpus, parallelism, in_memory))
+        if limit is None:
+            limit = self._limits[gpus, parallelism, in_memory] = find_replica_limit(copy, level, in_memory)
+        return copy, limit
 
     def _at_peak(self, attempt: Attempt) -> Attempt:
         """Return an attempt with the load of each replica at the peak."""
@@ -267,14 +294,41 @@ class ServingJob:
 
     def max_sequences(self, machine: Machine, limits: SearchLimits, *, groups: bool = True) -> int:
         """Return how many sequences all allowed VMs hold in the layout that holds most, with `groups` or without."""
-        most, nodes = 0, limits.usable_nodes(machine)
+        return self._most_sequences(self._rooms(machine, limits, groups=groups), self.load.context_tokens)
+
+    def longest_context(self, machine: Machine, limits: SearchLimits, *, step: int) -> int:
+        """Return the longest context, in steps of so many tokens, with which all allowed VMs hold all sequences.
+
+        It is found by binary search up to the context of the workload; 0 where there is none.
+        """
+        rooms = self._rooms(machine, limits, groups=True)
+        low, high = 0, self.load.context_tokens // step
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self._most_sequences(rooms, step * middle) >= self.concurrency:
+                low = middle
+            else:
+                high = middle - 1
+        return step * low
+
+    def _rooms(self, machine: Machine, limits: SearchLimits, *, groups: bool) -> list[_Room]:
+        """Return what the layouts that have room beside the weights leave to sequences; it depends on no context."""
+        nodes, rooms = limits.usable_nodes(machine), list[_Room]()
         others = find_group_layouts(self.partition, machine, limits) if groups else ()
         for layout in (*find_layouts(self.partition, machine, limits), *others):
-            fixed, _, sequence = self.memory_shares(layout.parallelism, machine.usable_bytes or 0.0)
+            parallelism = layout.parallelism
+            fixed, _, _ = self.memory_shares(parallelism, machine.usable_bytes or 0.0)
             free = self.budget_bytes(machine) - fixed
-            if free >= 0 and sequence:
-                copies = nodes // layout.nodes * layout.replicas
-                most = max(most, copies * layout.parallelism.data * floor(free / sequence))
+            if free >= 0:
+                rooms.append(_Room(parallelism, nodes // layout.nodes * layout.replicas * parallelism.data, free))
+        return rooms
+
+    def _most_sequences(self, rooms: Iterable[_Room], context_tokens: int) -> int:
+        most = 0
+        for parallelism, groups, free in rooms:
+            sequence = self._sequence(parallelism, context_tokens)
+            if sequence:
+                most = max(most, groups * floor(free / sequence))
         return most
 
     def host_bytes(self, machine: Machine, attempt: Attempt) -> float:

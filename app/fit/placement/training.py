@@ -14,7 +14,7 @@ from app.fit.formulas.interruptions import Interruptions, SpotTerms, interruptio
 from app.fit.formulas.memory import Parallelism
 from app.fit.formulas.optimizer import Loading, loaded_host_bytes, offloaded_host_bytes
 from app.fit.formulas.quantities import Range, single_value
-from app.fit.formulas.training import WEIGHT_SHARDING_STAGE, TrainedModel, training_need
+from app.fit.formulas.training import WEIGHT_SHARDING_STAGE, TrainedModel, activations_of, training_need
 from app.fit.formulas.training_speed import Accelerator, TokenWork
 from app.fit.placement.layouts import Attempt, Layout, SearchLimits, Speed, find_layouts
 from app.fit.placement.machine import Machine, generation, peak_flops
@@ -59,6 +59,8 @@ class TrainingJob:
     max_hours: float | None = None
     loading: Loading = "sharded"
     _needs: dict[_Sharding, Range] = field(default_factory=dict, compare=False)
+    _activations: dict[Parallelism, Range] = field(default_factory=dict, compare=False)
+    """They do not depend on how states are sharded."""
 
     workload_kind = "training"
 
@@ -82,25 +84,45 @@ class TrainingJob:
         """Return what the fullest GPU needs, bytes. It is the same for every size, so it is computed once."""
         known = self._needs.get(sharding)
         if known is None:
-            job = self.states_by_stage[sharding.stage]
-            known = total_need(self.training, training_need(job, sharding.parallelism, sharding.shards))
+            job, parallelism = self.states_by_stage[sharding.stage], sharding.parallelism
+            activations = self._activations.get(parallelism)
+            if activations is None:
+                activations = self._activations[parallelism] = activations_of(job, parallelism)
+            known = total_need(self.training, training_need(job, parallelism, sharding.shards, activations))
             self._needs[sharding] = known
         return known
 
-    def find_attempt(self, machine: Machine, limits: SearchLimits) -> Attempt | None:
+    def find_attempt(
+        self, machine: Machine, limits: SearchLimits, compared: list[float] | None = None
+    ) -> Attempt | None:
         """Find the best layout on VMs of one size, or the nearest miss; None where no partition is possible.
+
+        What the memory of a VM is compared with is added to `compared`.
 
         Fewest VMs, then fewest stages and tensor ranks, then the lowest ZeRO stage: nothing is split without need.
         """
         if machine.usable_bytes is None:
             return None
+        best: Attempt | None = None
         layouts = find_layouts(self.partition, machine, limits)
-        attempts = (
-            self._attempt(stage, layout, machine, limits) for stage in self.states_by_stage for layout in layouts
-        )
-        return min((each for each in attempts if each is not None), key=lambda each: each.sort_key, default=None)
+        for stage in self.states_by_stage:
+            for layout in layouts:
+                if best is not None and best.sort_key < self._best_key(stage, layout, machine, limits):
+                    continue
+                attempt = self._attempt(stage, layout, machine, limits, compared)
+                if attempt is not None and (best is None or attempt.sort_key < best.sort_key):
+                    best = attempt
+        return best
 
-    def _attempt(self, stage: int, layout: Layout, machine: Machine, limits: SearchLimits) -> Attempt | None:
+    def _best_key(self, stage: int, layout: Layout, machine: Machine, limits: SearchLimits) -> tuple[float, ...]:
+        """Return a sort key that no attempt of a layout is below: that of one that fits on the fewest VMs."""
+        parallelism, least = layout.parallelism, ceil((self.training.workload.data_parallel or 1) / layout.replicas)
+        nodes = max(limits.min_nodes, least * layout.nodes)
+        return (0, nodes, parallelism.tensor > machine.domain_gpus, parallelism.pipeline, parallelism.tensor, stage)
+
+    def _attempt(
+        self, stage: int, layout: Layout, machine: Machine, limits: SearchLimits, compared: list[float] | None
+    ) -> Attempt | None:
         """Find the fewest repetitions of a layout that hold the model; None where the VMs allow none.
 
         More shards never need more memory, so a binary search finds them. Where no number of VMs has the host memory
@@ -115,13 +137,13 @@ class TrainingJob:
         least = max(least, min(most_units, ceil(limits.min_nodes / layout.nodes)))
         fits = self._required_mid(stage, layout, most_units) <= budget
         most_replicas = self._replicas(layout, most_units)
-        loadable = fits and machine.holds(self._host_bytes(machine, stage, parallelism, most_replicas))
+        loadable = fits and machine.holds(self._host_bytes(machine, stage, parallelism, most_replicas), compared)
 
         def holds(units: int) -> bool:
             if self._required_mid(stage, layout, units) > budget:
                 return False
             replicas = self._replicas(layout, units)
-            return not loadable or machine.holds(self._host_bytes(machine, stage, parallelism, replicas))
+            return not loadable or machine.holds(self._host_bytes(machine, stage, parallelism, replicas), compared)
 
         units = _fewest(holds, least, most_units) if fits else most_units
         if fits and fixed is None:
