@@ -166,8 +166,8 @@ class Attempt(NamedTuple):
     """One parallelism on a number of VMs, and what the fullest GPU needs and may use, in bytes.
 
     The least `sort_key` is the best: attempts that fit come first, among them those that the VM's own memory can load;
-    then fewer VMs, or of those that do not fit the least need. `zero_stage` is None for serving, `load` unless a
-    service level is asked for.
+    then fewer VMs, or of those that do not fit, which count as not `loadable`, the least need. `zero_stage` is None for
+    serving, `load` unless a service level is asked for.
     """
 
     sort_key: tuple[float, ...]

@@ -49,12 +49,16 @@ class _Room(NamedTuple):
 
 
 class _SearchBounds(NamedTuple):
-    """What bounds every layout on VMs of one size: bytes of a GPU, number of VMs, GPUs in an NVLink domain."""
+    """What bounds every layout on VMs of one size: bytes of a GPU, number of VMs, and what the VM is.
+
+    What its memory is compared with is added to `compared`.
+    """
 
     budget_bytes: float
     min_nodes: int
     max_nodes: int
-    domain_gpus: int
+    machine: Machine
+    compared: list[float] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,23 +142,15 @@ class ServingJob:
             return None
         if self.level is not None and not self.has_known_speed(machine):
             return None
-        bounds = _SearchBounds(
-            self.budget_bytes(machine), limits.min_nodes, limits.usable_nodes(machine), machine.domain_gpus
-        )
-        best = self._best_of(self._layouts(machine, limits, bounds.budget_bytes), machine, bounds, None, compared)
-        grouped = self._best_of(self._group_layouts(machine, limits), machine, bounds, best, compared)
+        budget, most = self.budget_bytes(machine), limits.usable_nodes(machine)
+        bounds = _SearchBounds(budget, limits.min_nodes, most, machine, compared)
+        best = self._best_of(self._layouts(machine, limits, budget), bounds, None)
+        grouped = self._best_of(self._group_layouts(machine, limits), bounds, best)
         if grouped is not None and (best is None or self._beats(machine, grouped, best)):
             best = grouped
         return self._at_peak(best) if best is not None else None
 
-    def _best_of(
-        self,
-        layouts: Iterable[Layout],
-        machine: Machine,
-        bounds: _SearchBounds,
-        known: Attempt | None,
-        compared: list[float] | None,
-    ) -> Attempt | None:
+    def _best_of(self, layouts: Iterable[Layout], bounds: _SearchBounds, known: Attempt | None) -> Attempt | None:
         """Return the best attempt of layouts, leaving out those that cannot beat the best or a known one."""
         best: Attempt | None = None
         for layout in layouts:
@@ -162,13 +158,13 @@ class ServingJob:
             if first is not None and first.fits and first.loadable and _cannot_beat(layout, first, bounds.min_nodes):
                 continue
             fewest = max(bounds.min_nodes, layout.nodes)
-            if best is not None and best.sort_key < _order_key(layout.parallelism, fewest, bounds.domain_gpus, True):
+            domain = bounds.machine.domain_gpus
+            if best is not None and best.sort_key < _order_key(layout.parallelism, fewest, domain, loadable=True):
                 continue
-            loadable = machine.holds(self._host_bytes(machine, layout.parallelism), compared)
             if self.level is None:
-                attempt = self._attempt(layout, bounds, loadable)
+                attempt = self._attempt(layout, bounds)
             else:
-                attempt = self._service_attempt(machine, self.level, layout, bounds, loadable)
+                attempt = self._service_attempt(self.level, layout, bounds)
             best = attempt if best is None or attempt.sort_key < best.sort_key else best
         return best
 
@@ -205,8 +201,8 @@ class ServingJob:
                 deepest = 2 * parallelism.pipeline if fixed + sequence <= budget else inf
             yield layout
 
-    def _attempt(self, layout: Layout, bounds: _SearchBounds, loadable: bool) -> Attempt:
-        parallelism, (budget, least, most, domain) = layout.parallelism, bounds
+    def _attempt(self, layout: Layout, bounds: _SearchBounds) -> Attempt:
+        parallelism, (budget, least, most, machine, _) = layout.parallelism, bounds
         fixed, _, sequence = self.memory_shares(parallelism, self._usable_bytes(budget))
         per_replica = self._sequences_per_replica(budget - fixed, sequence, parallelism.data)
         units = ceil(ceil(self.concurrency / per_replica) / layout.replicas) if per_replica else 0
@@ -216,27 +212,30 @@ class ServingJob:
         replicas = min(nodes // layout.nodes * layout.replicas, self.concurrency)
         required = fixed + ceil(self.concurrency / (replicas * parallelism.data)) * sequence
         if not fits:
-            return Attempt((2, required), fits, loadable, parallelism, replicas, nodes, required, budget)
-        key = _order_key(parallelism, nodes, domain, loadable)
-        return Attempt(key, fits, loadable, parallelism, replicas, nodes, required, budget)
+            return Attempt((2, required), False, False, parallelism, replicas, nodes, required, budget)
+        loadable = self._is_loadable(parallelism, bounds)
+        key = _order_key(parallelism, nodes, machine.domain_gpus, loadable=loadable)
+        return Attempt(key, True, loadable, parallelism, replicas, nodes, required, budget)
 
-    def _service_attempt(
-        self, machine: Machine, level: ServiceLevel, layout: Layout, bounds: _SearchBounds, loadable: bool
-    ) -> Attempt:
+    def _is_loadable(self, parallelism: Parallelism, bounds: _SearchBounds) -> bool:
+        """Whether the memory of a VM can load its part of the weights; asked of layouts that fit only."""
+        return bounds.machine.holds(self._host_bytes(bounds.machine, parallelism), bounds.compared)
+
+    def _service_attempt(self, level: ServiceLevel, layout: Layout, bounds: _SearchBounds) -> Attempt:
         """Return a layout with the fewest VMs that bear the peak; it misses for memory, for a target, or for VMs."""
-        parallelism, (budget, least, most, domain) = layout.parallelism, bounds
+        parallelism, (budget, least, most, machine, _) = layout.parallelism, bounds
         fixed, _, sequence = self.memory_shares(parallelism, self._usable_bytes(budget))
         free = budget - fixed
         if free < sequence:
             need = fixed + sequence
-            return Attempt((2, 2, need), False, loadable, parallelism, layout.replicas, most, need, budget)
+            return Attempt((2, 2, need), False, False, parallelism, layout.replicas, most, need, budget)
         in_memory = min(MAX_SEQUENCES, floor(free / sequence)) if sequence else MAX_SEQUENCES
         copy, replica = self._replica(machine, level, parallelism, in_memory * parallelism.data)
         required = fixed + ceil(max(1, replica.sequences) / parallelism.data) * sequence
         load = ServiceLoad(copy, replica, level)
         if not replica.sequences:
             key: tuple[float, ...] = (2, 1, share_of_target(replica.times, level))
-            return Attempt(key, False, loadable, parallelism, layout.replicas, most, required, budget, load=load)
+            return Attempt(key, False, False, parallelism, layout.replicas, most, required, budget, load=load)
         nodes_at_peak, nodes_at_mean = (
             max(least, ceil(replicas_for(level, replica, peak=peak) / layout.replicas) * layout.nodes)
             for peak in (True, False)
@@ -244,7 +243,10 @@ class ServingJob:
         nodes, fits = min(nodes_at_peak, most), nodes_at_peak <= most
         replicas = nodes // layout.nodes * layout.replicas
         load = load._replace(needed_nodes=nodes_at_peak, mean_nodes=nodes_at_mean)
-        key = _order_key(parallelism, nodes, domain, loadable) if fits else (2, 0, nodes_at_peak)
+        loadable = fits and self._is_loadable(parallelism, bounds)
+        key = (2, 0, nodes_at_peak)
+        if fits:
+            key = _order_key(parallelism, nodes, machine.domain_gpus, loadable=loadable)
         return Attempt(key, fits, loadable, parallelism, replicas, nodes, required, budget, load=load)
 
     def _replica(
@@ -398,7 +400,7 @@ def linked_gpus(machine: Machine, parallelism: Parallelism) -> int:
     return stage if stage <= machine.joined_gpus else parallelism.tensor
 
 
-def _order_key(parallelism: Parallelism, nodes: int, domain_gpus: int, loadable: bool) -> tuple[float, ...]:
+def _order_key(parallelism: Parallelism, nodes: int, domain_gpus: int, *, loadable: bool) -> tuple[float, ...]:
     """Return the sort key of an attempt that fits."""
     tensor = parallelism.tensor
     over_pcie = tensor > domain_gpus
