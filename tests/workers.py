@@ -40,6 +40,9 @@ LESS = 5
 """How much nicer the workers of the first kind are: they help each other, that of another kind has nobody."""
 
 
+SHARED_CAPTURE = pytest.StashKey[object]()
+
+
 @dataclass(slots=True)
 class Batch:
     """The tests of a file on one kind of database, with their reports, which are shown when all of it has run."""
@@ -130,7 +133,8 @@ def _work(
     """Run in this process, a worker, the batches that it is told to; what pytest shows goes to the file `output`."""
     os.nice(nice)
     capture = session.config.pluginmanager.getplugin("capturemanager")
-    capture.stop_global_capturing()  # its files are shared by all workers
+    # Its files are shared by all workers. They stay open: libraries keep the sys.stderr of when they were imported.
+    shared, capture._global_capturing = capture._global_capturing, None
     for stream in (1, 2):
         os.dup2(output.fileno(), stream)
     capture.start_global_capturing()
@@ -144,6 +148,7 @@ def _work(
         session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         item = following
     connection.close()
+    session.stash[SHARED_CAPTURE] = shared
 
 
 def _assigned(batches: Sequence[Batch], connection: Connection) -> Iterator[pytest.Item]:
