@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from benchmarks.catalogs import LARGE, MIDDLE, SMALL, Scale
+from benchmarks.catalogs import FEW, LARGE, MANY, MIDDLE, SMALL, Scale
 from benchmarks.fits import ESTIMATE, FIT
 from benchmarks.page_query import PRICED_TARGET
 from benchmarks.ratios import Goal
@@ -35,8 +35,15 @@ from benchmarks.sides import (
     RequestFactory,
     Side,
 )
+from benchmarks.uncached import QuestionFactory, facets, fit_of_amounts, fit_of_model, similar, unknown_name
+from benchmarks.workers import CASES as WORK
+from benchmarks.workers import Work
 
 PRICED_PAGE = request_to(PRICED_TARGET)
+Kind = Literal[
+    "load", "open loop", "start", "command", "memory", "cpu", "panel", "memory of a panel", "memory of all", "stalls",
+    "workers", "ingest",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,13 +55,19 @@ class BenchmarkCase:
     subject: Side
     reference: Side | None
     goal: Goal
-    kind: Literal["load", "open loop", "start", "command", "memory"] = "load"
+    kind: Kind = "load"
     request: RequestFactory = PRICED_PAGE
     database: Literal["sqlite", "postgresql", "seeds"] = "sqlite"
     subject_scale: Scale = SMALL
     reference_scale: Scale = SMALL
     compare: Literal["bytes", "items", "names", "nothing"] = "bytes"
     connections: int = 16
+    questions: QuestionFactory | None = None
+    work: Work | None = None
+
+
+def _below(figure: str, bound: float) -> Goal:
+    return Goal(figure=figure, how="below", bound=bound)
 
 
 def _ratio(least: float | None = None) -> Goal:
@@ -193,5 +206,94 @@ CASES = (
         description="a worker's own memory after as many different requests as it can serve in the time",
         subject=HOT, reference=None, kind="memory", request=never_repeated, goal=Goal(figure="MB", how="below",
         bound=150),
+    ),
+    BenchmarkCase(
+        name="panel", description="2,000 questions of a filter panel, each new, over 16 connections: CPU time of each",
+        subject=HOT, reference=None, kind="panel", subject_scale=FEW, goal=_below("new: CPU ms", 0.7),
+    ),
+    BenchmarkCase(
+        name="panel-p99", description="the same: the 99th percentile of the times to their responses",
+        subject=HOT, reference=None, kind="panel", subject_scale=FEW, goal=_below("new: p99 ms", 30),
+    ),
+    BenchmarkCase(
+        name="panel-again", description="the same 2,000 questions again: the share that the cache of 32 MiB answers",
+        subject=HOT, reference=None, kind="panel", subject_scale=FEW,
+        goal=Goal(figure="again: share of hits", how="at least", bound=0.95),
+    ),
+    BenchmarkCase(
+        name="memory-panel", description="a worker's own memory after 8,000 different questions of a filter panel",
+        subject=HOT, reference=None, kind="memory of a panel", subject_scale=FEW, goal=_below("MB", 130),
+    ),
+    BenchmarkCase(
+        name="memory-all", description="the same after 25,000 different questions over all endpoints",
+        subject=HOT, reference=None, kind="memory of all", subject_scale=FEW, goal=_below("MB", 160),
+    ),
+    BenchmarkCase(
+        name="cpu-facets", description="GET /facets of a new selection of 1,000 sizes: CPU time",
+        subject=COLD_SIDE, reference=None, kind="cpu", subject_scale=FEW, questions=facets, goal=_below("CPU ms", 2),
+    ),
+    BenchmarkCase(
+        name="cpu-facets-100k", description="the same of 100,000 sizes",
+        subject=COLD_SIDE, reference=None, kind="cpu", subject_scale=MANY, questions=facets, goal=_below("CPU ms", 60),
+    ),
+    BenchmarkCase(
+        name="cpu-fit", description="GET /fit for an amount of GPU memory over 1,000 sizes: CPU time",
+        subject=COLD_SIDE, reference=None, kind="cpu", subject_scale=FEW, questions=fit_of_amounts,
+        goal=_below("CPU ms", 12),
+    ),
+    BenchmarkCase(
+        name="cpu-fit-100k", description="the same over 100,000 sizes",
+        subject=COLD_SIDE, reference=None, kind="cpu", subject_scale=MANY, questions=fit_of_amounts,
+        goal=_below("CPU ms", 300),
+    ),
+    BenchmarkCase(
+        name="cpu-post-fit",
+        description="POST /fit for different models and loads over the catalog of the seeds: CPU time",
+        subject=COLD_SIDE, reference=None, kind="cpu", database="seeds", questions=fit_of_model,
+        goal=_below("CPU ms", 15),
+    ),
+    BenchmarkCase(
+        name="cpu-similar", description="similar sizes of one of 1,000, in up to two regions: CPU time",
+        subject=COLD_SIDE, reference=None, kind="cpu", subject_scale=FEW, questions=similar, goal=_below("CPU ms", 2),
+    ),
+    BenchmarkCase(
+        name="cpu-similar-100k", description="the same of one of 100,000",
+        subject=COLD_SIDE, reference=None, kind="cpu", subject_scale=MANY, questions=similar,
+        goal=_below("CPU ms", 10),
+    ),
+    BenchmarkCase(
+        name="cpu-unknown", description="404 with the names that are like an unknown one, of 1,000 sizes: CPU time",
+        subject=COLD_SIDE, reference=None, kind="cpu", subject_scale=FEW, questions=unknown_name,
+        goal=_below("CPU ms", 1),
+    ),
+    BenchmarkCase(
+        name="cpu-unknown-100k", description="the same of 100,000",
+        subject=COLD_SIDE, reference=None, kind="cpu", subject_scale=MANY, questions=unknown_name,
+        goal=_below("CPU ms", 3),
+    ),
+    BenchmarkCase(
+        name="stalls",
+        description="a stored page beside 8 and 64 clients of the slowest questions of 100,000 sizes: the worst p99",
+        subject=HOT, reference=None, kind="stalls", subject_scale=MANY, goal=_below("worst page p99 ms", 5),
+    ),
+    BenchmarkCase(
+        name="stalls-healthz", description="the same for /healthz",
+        subject=HOT, reference=None, kind="stalls", subject_scale=MANY, goal=_below("worst /healthz p99 ms", 10),
+    ),
+    BenchmarkCase(
+        name="workers",
+        description="a page without the cache from two workers, against one; wrk takes a part of the cores",
+        subject=COMMAND, reference=None, kind="workers", database="seeds",
+        work=WORK["a page without the cache"], goal=_ratio(1.8),
+    ),
+    BenchmarkCase(
+        name="workers-fit", description="the same for POST /fit",
+        subject=COMMAND, reference=None, kind="workers", database="seeds",
+        work=WORK["POST /fit without the cache"], goal=_ratio(1.8),
+    ),
+    BenchmarkCase(
+        name="ingest",
+        description="`vmsizes ingest prices` of 1,000,000 prices of 10,000 sizes, against csv.reader and executemany",
+        subject=COMMAND, reference=None, kind="ingest", goal=_ratio(0.4),
     ),
 )  # fmt: skip

@@ -48,6 +48,8 @@ class Scale:
 SMALL = Scale(sizes=1_000, prices=200_000)
 MIDDLE = Scale(sizes=10_000, prices=2_000_000)
 LARGE = Scale(sizes=100_000, prices=10_000_000)
+FEW, MANY = Scale(sizes=1_000, prices=10_000), Scale(sizes=100_000, prices=1_000_000)
+"""Ten prices a size: the scales of what grows with the number of sizes."""
 
 
 def small_tables(scale: Scale) -> dict[str, list[TableRow]]:
@@ -81,6 +83,11 @@ def sizes(scale: Scale) -> Iterator[TableRow]:
     every = {column.name: None for column in table_of(Size).columns}
     for index in range(scale.sizes):
         yield every | _size(index, random.Random(f"size {index}"))
+
+
+def name_of(index: int) -> str:
+    """Return the name of a size by its place among all of a scale."""
+    return str(_size(index, random.Random(f"size {index}"))["name"])
 
 
 def _size(index: int, rng: random.Random) -> TableRow:

@@ -30,9 +30,8 @@ from app.db.engines import make_engine
 from app.db.statements import QueryPlan, run_plan
 from app.http.canonical import parse_query
 from benchmarks.build import CACHE_FOLDER, sqlite_catalog
-from benchmarks.catalogs import TODAY, Scale
+from benchmarks.catalogs import FEW, MANY, TODAY
 
-SMALL, LARGE = Scale(sizes=1_000, prices=10_000), Scale(sizes=100_000, prices=1_000_000)
 WARM, FIRST = 3.0, 5.0
 """How many times as long a question may take over 100 times the data: asked again, and for the first time."""
 UNFELT_MS = 5.0
@@ -148,7 +147,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only questions with this text")
     options = parser.parse_args()
     urls = options.urls or [
-        sqlite_catalog(scale, lambda text: print(text, file=sys.stderr), CACHE_FOLDER) for scale in (SMALL, LARGE)
+        sqlite_catalog(scale, lambda text: print(text, file=sys.stderr), CACHE_FOLDER) for scale in (FEW, MANY)
     ]
     questions = [one for one in cases() if options.only in "?".join(one)]
     if options.sql:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from benchmarks import alone
 from benchmarks.build import PROJECT
 from benchmarks.cases import BenchmarkCase
 from benchmarks.load import Burst, burst
@@ -156,4 +157,5 @@ MEASUREMENTS: dict[str, Callable[[BenchmarkContext, BenchmarkCase], Figures]] = 
     "start": _start,
     "command": _command,
     "memory": _memory,
+    **alone.MEASUREMENTS,
 }

@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.build import CACHE_FOLDER, sqlite_catalog
-from benchmarks.catalogs import Scale
+from benchmarks.catalogs import FEW
 from benchmarks.questions import panel_questions, random_questions
 from benchmarks.ratios import percentile, spread
 from benchmarks.servers import Command, LoadRequest, Server, running, uvicorn
 
-SCALE = Scale(sizes=1_000, prices=10_000)
 CONNECTIONS = 16
 PROBE_SECONDS = 0.005
 Figures = dict[str, float]
@@ -130,7 +129,7 @@ def main() -> None:
     parser.add_argument("--memory", action="store_true", help="measure memory after 8,000 and 25,000 questions instead")
     parser.add_argument("--database", help="the URL of another catalog")
     options = parser.parse_args()
-    database = options.database or sqlite_catalog(SCALE, lambda text: print(text, file=sys.stderr), CACHE_FOLDER)
+    database = options.database or sqlite_catalog(FEW, lambda text: print(text, file=sys.stderr), CACHE_FOLDER)
     folders = {"here": Path.cwd()} | ({"against": options.against} if options.against else {})
     seen: dict[str, list[Figures]] = {name: [] for name in folders}
     with tempfile.TemporaryDirectory(prefix="vmsizes-mixed-") as name:
@@ -141,7 +140,7 @@ def main() -> None:
                     figures: Figures = {}
                     for label, targets in (
                         ("8,000 of the panel", panel_questions(8_000)),
-                        ("25,000 of all", random_questions(25_000, SCALE)),
+                        ("25,000 of all", random_questions(25_000, FEW)),
                     ):
                         with running(command, Path(name) / "log", ready="/sizes?limit=1") as server:
                             figures |= {f"{label}: {key}": value for key, value in memory(server, targets).items()}

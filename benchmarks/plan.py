@@ -2,6 +2,12 @@
 
 from dataclasses import dataclass
 
+from benchmarks.catalogs import Scale
+
+SECONDS_A_QUESTION = 0.015
+INGESTED_PER_SECOND = 10_000
+"""Prices, with the ingests of the same file again and of a changed one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
@@ -14,6 +20,10 @@ class Plan:
     open_loops: int
     starts: int
     memory: float
+    questions: int
+    """Number of different questions in each round of a case of CPU time; a fifth of them over large catalogs."""
+    stall: float
+    ingest: Scale
 
     def seconds(self, kind: str) -> float:
         """Return the estimated seconds of a case of a kind, including the start of its servers."""
@@ -23,11 +33,20 @@ class Plan:
             "start": 3.0 * self.starts,
             "command": 2.0 * self.starts,
             "memory": 2 + self.memory,
+            "cpu": 3 + self.pairs * self.questions * SECONDS_A_QUESTION,
+            "panel": 4.0 * self.pairs,
+            "memory of a panel": 8,
+            "memory of all": 40,
+            "stalls": 10 + 10 * self.stall,
+            "workers": 6 + 2 * self.pairs * self.burst,
+            "ingest": self.ingest.prices / INGESTED_PER_SECOND,
         }[kind]
 
 
-FULL = Plan(pairs=5, burst=3, warm_up=2, open_loop=5, open_loops=5, starts=7, memory=120)
-QUICK = Plan(pairs=3, burst=1, warm_up=1, open_loop=2, open_loops=2, starts=3, memory=5)
+FULL = Plan(pairs=5, burst=3, warm_up=2, open_loop=5, open_loops=5, starts=7, memory=120,
+            questions=200, stall=4, ingest=Scale(sizes=10_000, prices=1_000_000))  # fmt: skip
+QUICK = Plan(pairs=3, burst=1, warm_up=1, open_loop=2, open_loops=2, starts=3, memory=5,
+             questions=50, stall=1, ingest=Scale(sizes=2_500, prices=250_000))  # fmt: skip
 MAX_BURST_SECONDS = 30.0
 """A burst lasts at least as long as RESPONSES_PER_BURST take, and never longer than this."""
 RESPONSES_PER_BURST = 5

@@ -72,7 +72,7 @@ def random_questions(count: int, scale: Scale, seed: int = 2) -> list[str]:
         size = rng.choice(names)
         kinds: tuple[tuple[int, Callable[[], str]], ...] = (
             (50, lambda: f"/sizes?{panel_query(rng)}"),
-            (8, lambda: f"/facets?{_without_page(panel_query(rng))}"),
+            (8, lambda: f"/facets?{facets_query(rng)}"),
             (8, lambda: f"/sizes/{size}"),
             (5, lambda: f"/sizes/{size}/similar?limit={rng.randint(1, 50)}"),
             (8, lambda: f"/sizes/{size}/prices?region={rng.choice(REGIONS)}"),
@@ -89,8 +89,9 @@ def random_questions(count: int, scale: Scale, seed: int = 2) -> list[str]:
     return list(_different(one, count, seed))
 
 
-def _without_page(query: str) -> str:
-    return "&".join(pair for pair in query.split("&") if not pair.startswith(("sort=", "limit=")))
+def facets_query(rng: random.Random) -> str:
+    """Return the query string of a question for the facets of a selection: one of a list, without order and page."""
+    return "&".join(pair for pair in panel_query(rng).split("&") if not pair.startswith(("sort=", "limit=")))
 
 
 def _different(make: Callable[[random.Random], str], count: int, seed: int) -> Iterator[str]:

@@ -11,16 +11,16 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.build import CACHE_FOLDER, sqlite_catalog
-from benchmarks.catalogs import Scale
+from benchmarks.catalogs import MANY
 from benchmarks.mixed import fetch
 from benchmarks.ratios import percentile
 from benchmarks.servers import Server, running, uvicorn
 
-SCALE = Scale(sizes=100_000, prices=1_000_000)
 KEPT = ("/sizes?region=eastus&sort=usd_per_hour", "/healthz")
 SLOW: dict[str, Callable[[int], str]] = {
     "facets": lambda number: f"/facets?min_vcpus=2&max_memory={5000 + number}",
@@ -62,15 +62,31 @@ async def _ask(
     return took, statuses
 
 
-def _lines(server: Server, seconds: float) -> Iterator[str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stall:
+    """How long a stored page and /healthz took beside clients of one kind of slow question, and what these got."""
+
+    question: str
+    clients: int
+    page_ms: list[float]
+    healthz_ms: list[float]
+    statuses: Counter[int]
+
+
+def measure(server: Server, seconds: float, crowds: Sequence[int] = (0, 8, 64)) -> Iterator[Stall]:
+    """Time a stored page and /healthz beside each number of clients of each kind of slow question."""
     for name, slow in SLOW.items():
-        for clients in (0, 8, 64):
-            took, statuses = asyncio.run(_ask(server.port, slow, clients, seconds))
-            figures = (
-                f"{target.partition('?')[0]} p50 {percentile(times, 50):.1f} p99 {percentile(times, 99):.1f} ms"
-                for target, times in zip(KEPT, took, strict=True)
-            )
-            yield f"{name:10} {clients:2} clients: {', '.join(figures)}; answers {dict(statuses)}"
+        for clients in crowds:
+            (page, healthz), statuses = asyncio.run(_ask(server.port, slow, clients, seconds))
+            yield Stall(question=name, clients=clients, page_ms=page, healthz_ms=healthz, statuses=statuses)
+
+
+def _line(one: Stall) -> str:
+    figures = (
+        f"{name} p50 {percentile(times, 50):.1f} p99 {percentile(times, 99):.1f} ms"
+        for name, times in (("/sizes", one.page_ms), ("/healthz", one.healthz_ms))
+    )
+    return f"{one.question:10} {one.clients:2} clients: {', '.join(figures)}; answers {dict(one.statuses)}"
 
 
 def main() -> None:
@@ -79,12 +95,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--database", help="the URL of another catalog")
     options = parser.parse_args()
-    database = options.database or sqlite_catalog(SCALE, lambda text: print(text, file=sys.stderr), CACHE_FOLDER)
+    database = options.database or sqlite_catalog(MANY, lambda text: print(text, file=sys.stderr), CACHE_FOLDER)
     with tempfile.TemporaryDirectory(prefix="vmsizes-stalls-") as name:
         command = uvicorn("app.asgi:service", VMSIZES_DATABASE_URL=database)
         with running(command, Path(name) / "log", ready="/sizes?limit=1") as server:
-            for line in _lines(server, options.seconds):
-                print(line)
+            for one in measure(server, options.seconds):
+                print(_line(one), flush=True)
     print(f"load average {os.getloadavg()[0]:.1f}")
 
 

@@ -10,14 +10,15 @@ import os
 import resource
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.build import seeded_catalog
 from benchmarks.fits import FIT
 from benchmarks.load import MISSING, Burst, burst, is_installed
-from benchmarks.ratios import paired
+from benchmarks.ratios import Spread, paired
 from benchmarks.servers import Command, LoadRequest, Server, running
 from benchmarks.sides import COLD
 
@@ -26,11 +27,29 @@ PAGE = LoadRequest(targets=("/sizes?region=eastus&min_gpu_mem=80&sort=usd_per_ho
 FIT_MODEL = LoadRequest(
     targets=("/fit",), method="POST", headers=(("Content-Type", "application/json"),), body=json.dumps(FIT)
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What workers are asked, and the settings that they run with."""
+
+    request: LoadRequest
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
 CASES = {
-    "a stored page": (PAGE, {}),
-    "a page without the cache": (PAGE, COLD),
-    "POST /fit without the cache": (FIT_MODEL, COLD),
+    "a stored page": Work(request=PAGE),
+    "a page without the cache": Work(request=PAGE, settings=COLD),
+    "POST /fit without the cache": Work(request=FIT_MODEL, settings=COLD),
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain:
+    """How many times the requests a second two workers answer, and how many of the cores wrk took meanwhile."""
+
+    ratio: Spread
+    cores_of_wrk: float
 
 
 def main() -> int:
@@ -42,41 +61,45 @@ def main() -> int:
     if not is_installed():
         print(MISSING, file=sys.stderr)
         return 2
-    with tempfile.TemporaryDirectory(prefix="vmsizes-workers-") as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory(prefix="vmsizes-workers-") as temporary:
+        folder = Path(temporary)
         database = seeded_catalog(folder)
-        for line in _lines(database, folder, options.pairs, options.seconds):
-            print(line, flush=True)
+        for name, work in CASES.items():
+            gain = measure(database, folder, work, pairs=options.pairs, seconds=options.seconds)
+            ratio = gain.ratio
+            print(
+                f"{name}: {ratio.median:.2f} ({ratio.min:.2f} - {ratio.max:.2f}) times the requests a second; "
+                f"wrk took {gain.cores_of_wrk:.2f} cores",
+                flush=True,
+            )
     print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}; wrk ran on the same machine")
     return 0
 
 
-def _lines(database: str, folder: Path, pairs: int, seconds: float) -> Iterator[str]:
-    for case, (request, settings) in CASES.items():
-        with ExitStack() as stack:
-            one, two = (
-                stack.enter_context(running(_serve(database, workers, settings), folder / f"{workers}.log"))
-                for workers in (1, 2)
-            )
-            for server in (one, two):
-                for _ in range(WARM_UP):  # each by a new connection, which any of the workers may take
-                    server.request(request, request.targets[0])
-            before = _seconds_of_wrk()
-            rounds = [[_load(server, request, folder, seconds) for server in (one, two)] for _ in range(pairs)]
-            cores_of_wrk = (_seconds_of_wrk() - before) / (2 * pairs * seconds)
-        ones, twos = zip(*rounds, strict=True)
-        ratio = paired([each.per_second for each in twos], [each.per_second for each in ones])
-        yield (
-            f"{case}: {ratio.median:.2f} ({ratio.min:.2f} - {ratio.max:.2f}) times the requests a second; "
-            f"wrk took {cores_of_wrk:.2f} cores"
+def measure(database: str, folder: Path, work: Work, *, pairs: int, seconds: float) -> Gain:
+    """Load one worker and two in turn, with files in a folder."""
+    request = work.request
+    with ExitStack() as stack:
+        one, two = (
+            stack.enter_context(running(_serve(database, workers, work.settings), folder / f"{workers}.log"))
+            for workers in (1, 2)
         )
+        for server in (one, two):
+            for _ in range(WARM_UP):  # each by a new connection, which any of the workers may take
+                server.request(request, request.targets[0])
+        before = _seconds_of_wrk()
+        rounds = [[_load(server, request, folder, seconds) for server in (one, two)] for _ in range(pairs)]
+        cores_of_wrk = (_seconds_of_wrk() - before) / (2 * pairs * seconds)
+    ones, twos = zip(*rounds, strict=True)
+    ratio = paired([each.per_second for each in twos], [each.per_second for each in ones])
+    return Gain(ratio=ratio, cores_of_wrk=cores_of_wrk)
 
 
 def _load(server: Server, request: LoadRequest, folder: Path, seconds: float) -> Burst:
     return burst(server, request, seconds=seconds, connections=CONNECTIONS, folder=folder)
 
 
-def _serve(database: str, workers: int, settings: dict[str, str]) -> Command:
+def _serve(database: str, workers: int, settings: Mapping[str, str]) -> Command:
     program = str(Path(sys.executable).with_name("vmsizes"))
     return Command(
         words=(program, "serve", "--port", "{port}", "--workers", str(workers)),

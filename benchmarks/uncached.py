@@ -1,0 +1,81 @@
+"""Questions that differ and are not cached, one after another: the CPU time that a worker takes for each."""
+
+import http.client
+import json
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from benchmarks.catalogs import REGIONS, Scale, name_of
+from benchmarks.questions import facets_query
+from benchmarks.servers import RESPONSE_TIMEOUT, Server
+
+MODELS = (
+    *("llama-3.1-8b", "llama-3.1-70b", "qwen2.5-32b", "mixtral-8x7b", "gpt-oss-120b", "mistral-small-24b"),
+    *("qwen3-32b", "gemma-3-27b", "phi-4", "llama-3.1-405b"),
+)
+SEEDED_REGIONS = ("eastus", "westeurope", "swedencentral", "japaneast", "uksouth", "westus3")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A request, and the status that it is answered with."""
+
+    target: str
+    body: dict[str, Any] | None = None
+    status: int = 200
+
+
+QuestionFactory = Callable[[Random, Scale], Question]
+
+
+def facets(rng: Random, _scale: Scale) -> Question:
+    """Build a question for the facets of a random selection."""
+    return Question(target=f"/facets?{facets_query(rng)}")
+
+
+def fit_of_amounts(rng: Random, _scale: Scale) -> Question:
+    """Build a question for the sizes that have some memory of GPUs in a region."""
+    return Question(target=f"/fit?region={rng.choice(REGIONS)}&min_gpu_mem={rng.randint(1, 2000)}")
+
+
+def fit_of_model(rng: Random, _scale: Scale) -> Question:
+    """Build a question for the sizes of the seeds that serve a model, in one region or in all."""
+    load = {"context_tokens": 1024 * rng.randint(2, 16), "concurrency": rng.randint(1, 128)}
+    body: dict[str, Any] = {"model": rng.choice(MODELS), "inference": load}
+    if rng.random() < 0.7:
+        body["constraints"] = {"regions": [rng.choice(SEEDED_REGIONS)]}
+    return Question(target="/fit", body=body)
+
+
+def similar(rng: Random, scale: Scale) -> Question:
+    """Build a question for the neighbours of a size, in the cheapest region or in one or two."""
+    regions = rng.sample(REGIONS, rng.randint(0, 2))
+    asked = f"?region={','.join(regions)}" if regions else ""
+    return Question(target=f"/sizes/{name_of(rng.randrange(scale.sizes))}/similar{asked}")
+
+
+def unknown_name(rng: Random, scale: Scale) -> Question:
+    """Build a question for a size that does not exist, whose name is like those of others."""
+    return Question(target=f"/sizes/{name_of(rng.randrange(scale.sizes))}{rng.randint(100, 999)}", status=404)
+
+
+def cpu_milliseconds(server: Server, questions: list[Question]) -> float:
+    """Ask each question over one connection; return the CPU time of the worker for each, in milliseconds.
+
+    Raises RuntimeError where one is answered with another status than expected.
+    """
+    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=RESPONSE_TIMEOUT)) as connection:
+        before = server.cpu_seconds()
+        for question in questions:
+            body = None if question.body is None else json.dumps(question.body)
+            method, headers = ("GET", {}) if body is None else ("POST", {"Content-Type": "application/json"})
+            connection.request(method, question.target, body=body, headers=headers)
+            response = connection.getresponse()
+            said = response.read()
+            if response.status != question.status:
+                raise RuntimeError(f"{response.status} to {question.target}: {said[:300]!r}")
+        used = server.cpu_seconds() - before
+    return 1000 * used / len(questions)
