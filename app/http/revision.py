@@ -6,6 +6,7 @@ that was read last, and other requests are refused soon instead of waiting for i
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import date
@@ -36,6 +37,8 @@ ANSWER_SECONDS = 1.0
 """A database that takes longer to tell the revision does not answer: a few rows, read in a thread of its own."""
 SNAPSHOT_SECONDS = 10.0
 """So long it may take to read the snapshot of a new revision, which grows with the catalog."""
+LONG_AGO = -math.inf
+"""Before any time.monotonic(), which begins at 0 when some machines start: such a state is never sent once more."""
 NO_FILE = "There is no database file yet; run `vmsizes migrate`, then `vmsizes ingest seeds`."
 
 P = ParamSpec("P")
@@ -114,7 +117,7 @@ class RevisionWatcher:
 
     def expire(self) -> None:
         """Have the next request wait for the newest revision: a query has found that there is a newer one."""
-        self._expires_at, self._outdated_at = 0.0, time.monotonic()
+        self._expires_at, self._outdated_at = LONG_AGO, time.monotonic()
 
     async def refresh_soon(self) -> None:
         """Refresh the state for a request that may be answered from it; waits for the database only for a moment.
@@ -209,7 +212,7 @@ class RevisionWatcher:
                 for reconnect in self._on_return:
                     reconnect()
             self.state = state
-            self._expires_at = time.monotonic() + REFRESH_SECONDS if self._began_at >= self._outdated_at else 0.0
+            self._expires_at = time.monotonic() + REFRESH_SECONDS if self._began_at >= self._outdated_at else LONG_AGO
             if not state.unavailable:
                 self._known, self._confirmed_at = state, time.monotonic()
             if state.unavailable or self._outages.cause:
