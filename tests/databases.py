@@ -3,11 +3,11 @@
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 from sqlalchemy import Engine, event, make_url, text
@@ -104,6 +104,15 @@ VERSIONS: dict[str, Callable[[], str]] = {
     "sqlite": lambda: f"SQLite {sqlite3.sqlite_version}",
     "postgresql": lambda: f"PostgreSQL {'.'.join(map(str, version(installation())))}",
 }
+
+
+def first_on_each_kind(count: int, cases: Iterable[Any]) -> list[Any]:
+    """Return parameters of a test: the first `count` are tried on each kind of database, the others on one only.
+
+    For many cases that differ in values, or that are put together from parts which the first have, too.
+    """
+    only = pytest.mark.one_database
+    return [case if number < count else pytest.param(case, marks=only) for number, case in enumerate(cases)]
 
 
 def kind_of(item: pytest.Item) -> str:

@@ -132,6 +132,7 @@ def test_a_webhook_gets_later_events_as_the_list_of_changes_shows_them(
     assert deliver(engine, clock) == []
 
 
+@pytest.mark.one_database  # tests/api/test_changes.py asks each kind for events by each filter
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [
@@ -159,6 +160,7 @@ def test_filters_choose_events(
     assert webhook(catalog).after_change == newest or expected, "events that do not match are passed over once"
 
 
+@pytest.mark.one_database  # refused before anything is written
 def test_an_unknown_filter_a_name_that_is_taken_and_a_private_address_are_refused(
     catalog: Engine, receiver: Receiver
 ) -> None:
@@ -204,6 +206,7 @@ def test_what_failed_is_sent_again_with_the_same_id_and_body_and_later_events_af
     assert (webhook(catalog).failures, webhook(catalog).failing_since) == (0, None)
 
 
+@pytest.mark.one_database  # waits are arithmetic on what the test before stores
 def test_waits_double_up_to_a_day_and_are_as_long_as_the_receiver_asks(
     catalog: Engine, receiver: Receiver, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,6 +238,7 @@ def test_a_message_has_at_most_100_events_in_their_order(catalog: Engine, receiv
     assert len({request.id for request in receiver.requests}) == 3
 
 
+@pytest.mark.one_database  # events are divided in memory
 def test_a_message_has_at_most_so_many_bytes(
     catalog: Engine, receiver: Receiver, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,6 +295,7 @@ def test_a_process_that_is_killed_leaves_a_message_that_is_sent_again_with_its_i
     assert (killed.id, killed.body) == (sent.id, sent.body)
 
 
+@pytest.mark.one_database  # signals; the test before stores a claim on each kind
 def test_a_process_that_is_told_to_end_gives_its_claim_back(
     catalog: Engine, database_url: str, receiver: Receiver, clock: Clock
 ) -> None:
@@ -352,6 +357,7 @@ def test_a_receiver_that_is_gone_is_disabled_and_goes_on_where_it_was_once_enabl
     assert receiver.requests[0].id == receiver.requests[1].id
 
 
+@pytest.mark.one_database  # the test before disables one on each kind
 def test_a_webhook_that_fails_for_days_is_disabled(catalog: Engine, receiver: Receiver, clock: Clock) -> None:
     add(catalog, receiver)
     change_prices(catalog, "3.6")
@@ -365,6 +371,7 @@ def test_a_webhook_that_fails_for_days_is_disabled(catalog: Engine, receiver: Re
     assert webhook(catalog).disabled_at == clock.now
 
 
+@pytest.mark.one_database  # about requests to receivers, not about what is stored
 def test_one_that_fails_does_not_stop_the_others(catalog: Engine, receiver: Receiver, clock: Clock) -> None:
     for name in ("a", "b"):
         add(catalog, receiver, name)
@@ -376,6 +383,7 @@ def test_one_that_fails_does_not_stop_the_others(catalog: Engine, receiver: Rece
     assert {failed.webhook, delivered.webhook} == {"a", "b"}
 
 
+@pytest.mark.one_database  # about requests to receivers, not about what is stored
 def test_a_slow_receiver_delays_no_other(
     catalog: Engine, receiver: Receiver, authority: trustme.CA, clock: Clock
 ) -> None:
@@ -391,6 +399,7 @@ def test_a_slow_receiver_delays_no_other(
     assert waits == [True]
 
 
+@pytest.mark.one_database  # about requests to receivers, not about what is stored
 def test_several_attempts_of_a_run_are_counted(catalog: Engine, receiver: Receiver, clock: Clock) -> None:
     add(catalog, receiver)
     change_prices(catalog, "3.6")

@@ -129,6 +129,7 @@ def test_a_list_that_lost_most_of_its_rows_is_refused_and_the_other_regions_are_
     assert stored(engine, "seen_until = '2026-08-22' and region = 'westus'") == 160
 
 
+@pytest.mark.one_database  # the test before compares with prices of each kind
 def test_prices_that_jump_are_refused(engine: Engine, tmp_path: Path) -> None:
     with serving(FakeApi(items=everywhere(), page_size=100)) as api:
         refresh(engine, tmp_path, api)
@@ -138,6 +139,7 @@ def test_prices_that_jump_are_refused(engine: Engine, tmp_path: Path) -> None:
     assert refused(found)["eastus"][0].startswith("80 prices changed more than 5 times: b0als_v2 linux on_demand 0.673")
 
 
+@pytest.mark.one_database  # the test before compares with prices of each kind
 def test_what_was_refused_is_accepted_as_it_was_fetched(engine: Engine, tmp_path: Path) -> None:
     later = DAY + timedelta(days=1)
     with serving(FakeApi(items=everywhere(), page_size=100)) as api:
@@ -152,6 +154,7 @@ def test_what_was_refused_is_accepted_as_it_was_fetched(engine: Engine, tmp_path
     assert stored(engine, "seen_until = '2026-08-23' and region = 'westus'") == 24
 
 
+@pytest.mark.one_database  # the test before compares with prices of each kind
 def test_a_region_that_was_refused_is_fetched_again_by_the_next_refresh(engine: Engine, tmp_path: Path) -> None:
     later = DAY + timedelta(days=1)
     with serving(FakeApi(items=everywhere(), page_size=100)) as api:
@@ -164,6 +167,7 @@ def test_a_region_that_was_refused_is_fetched_again_by_the_next_refresh(engine: 
     assert stored(engine, "seen_until = '2026-08-23' and region = 'westus'") == 160
 
 
+@pytest.mark.one_database  # about what is fetched
 def test_a_region_that_fails_keeps_its_prices(engine: Engine, tmp_path: Path) -> None:
     with serving(FakeApi(items=everywhere(), page_size=100)) as api:
         refresh(engine, tmp_path, api)
@@ -175,6 +179,7 @@ def test_a_region_that_fails_keeps_its_prices(engine: Engine, tmp_path: Path) ->
     assert stored(engine, "seen_until = '2026-08-23' and region = 'westus'") == 160
 
 
+@pytest.mark.one_database  # about what is fetched
 def test_with_strict_nothing_is_written_where_a_region_fails(engine: Engine, tmp_path: Path) -> None:
     with serving(FakeApi(items=everywhere(eastus=()), page_size=100)) as api:
         found, outcome = refresh(engine, tmp_path, api, strict=True)
@@ -183,6 +188,7 @@ def test_with_strict_nothing_is_written_where_a_region_fails(engine: Engine, tmp
     assert stored(engine) == 0
 
 
+@pytest.mark.one_database  # about what is fetched
 def test_a_region_of_which_no_item_is_a_price_is_refused_even_with_accept(engine: Engine, tmp_path: Path) -> None:
     free = [item(armRegionName="eastus", retailPrice=0.0)]
     with serving(FakeApi(items={"eastus": free})) as api:
@@ -203,6 +209,7 @@ def test_a_dry_run_writes_nothing_and_the_run_after_it_needs_no_request(engine: 
     assert stored(engine) == 480
 
 
+@pytest.mark.one_database  # about what is fetched
 def test_a_refresh_that_was_stopped_goes_on_and_ends_with_the_same_digest(
     engine: Engine, tmp_path: Path, databases: Databases, template_url: str
 ) -> None:
@@ -231,6 +238,7 @@ def test_a_refresh_that_was_stopped_goes_on_and_ends_with_the_same_digest(
     assert api.requests - asked == 9 + 1
 
 
+@pytest.mark.one_database  # about what is fetched
 def test_saved_pages_are_read_without_a_request(engine: Engine, tmp_path: Path) -> None:
     with serving(FakeApi(items=everywhere(), page_size=100)) as api:
         _, fetched = refresh(engine, tmp_path, api)
@@ -244,6 +252,7 @@ def test_saved_pages_are_read_without_a_request(engine: Engine, tmp_path: Path) 
     assert run_price_refresh(engine, PriceFeed(file=folder, regions=["westus"]), day=DAY, now=NOW)[0].prices == 160
 
 
+@pytest.mark.one_database  # refused before anything is written
 def test_saved_pages_of_an_unknown_region_are_refused(engine: Engine, tmp_path: Path) -> None:
     with serving(FakeApi(items={"eastus": [*meters("eastus"), *meters("atlantis")]}, page_size=1000)) as api:
         refresh(engine, tmp_path, api, regions=["eastus"])
@@ -251,6 +260,7 @@ def test_saved_pages_of_an_unknown_region_are_refused(engine: Engine, tmp_path: 
     assert refused(found) == {"atlantis": ("the catalog has no such region; ingest it first",)}
 
 
+@pytest.mark.one_database  # refused before anything is written
 def test_an_unknown_region_is_refused_before_anything_is_fetched(engine: Engine, tmp_path: Path) -> None:
     with serving(FakeApi(items={})) as api, pytest.raises(BadQuery, match="region=atlantis"):
         refresh(engine, tmp_path, api, regions=["atlantis"])
