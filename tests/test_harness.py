@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.db.engines import make_engine
 from app.settings import PROJECT
+from tests.conftest import pytest_configure
 from tests.databases import Databases, make_read_only
 from tests.servers import get, server
 from tests.workers import LONGEST, TOGETHER
@@ -51,12 +52,10 @@ def test_a_shared_database_refuses_to_be_written(database_url: str) -> None:
     shared.dispose()
 
 
-def test_a_run_that_asks_for_an_unknown_database_fails() -> None:
-    pytest_run = [sys.executable, "-m", "pytest", "--collect-only", __file__]
-    environment = {**os.environ, "VMSIZES_TEST_DATABASES": "sqlite,oracle"}
-    run = subprocess.run(pytest_run, env=environment, capture_output=True, text=True, check=False)
-    assert run.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "choose from sqlite, postgresql" in run.stderr
+def test_a_run_that_asks_for_an_unknown_database_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.databases.SELECTED_KINDS", ("sqlite", "oracle"))
+    with pytest.raises(pytest.UsageError, match="choose from sqlite, postgresql"):
+        pytest_configure()
 
 
 OF_A_WORKER = """

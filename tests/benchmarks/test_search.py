@@ -15,11 +15,11 @@ BODY = {
 }
 
 
-def test_no_property_is_broken_by_a_few_hundred_random_requests() -> None:
-    found = search(300, seed=7)
+def test_no_property_is_broken_by_a_hundred_random_requests() -> None:
+    found = search(150, seed=7)
     assert not found.violations
-    assert found.checked["ranges"] > 200
-    assert found.checked["placement: fixes"] > 50
+    assert found.checked["ranges"] > 100
+    assert found.checked["placement: fixes"] > 25
 
 
 def test_a_range_that_is_inverted_and_a_step_that_is_too_fast_are_found() -> None:

@@ -1,6 +1,6 @@
 """Runs of prices answer every day, as known on every day, as if each observation were kept by itself."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from decimal import Decimal
@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Date, Engine, bindparam, delete, func, insert, or_, select
+from sqlalchemy import Date, Engine, Integer, column, delete, func, insert, or_, select, values
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
@@ -31,6 +31,8 @@ DAYS = range(1, 7)
 FIRST_INGEST = date(2026, 9, 1)
 Place = tuple[str, str]
 """A size and a region."""
+Asked = tuple[int, date]
+"""A day of prices, and the day on which they are known."""
 
 
 def on(day: int) -> date:
@@ -125,16 +127,17 @@ def take(session: Session, observed: Observed, today: date) -> None:
         merge_prices(session, staging, today)
 
 
-_DAY, _KNOWN = bindparam("day", type_=Date), bindparam("known", type_=Date)
-_IN_FORCE = select(
-    PRICE.c.size_key, PRICE.c.region, last_observed(PRICE.c, _DAY, _KNOWN), PRICE.c.nano_usd_per_hour
-).where(is_in_force(PRICE.c, _DAY, _KNOWN))
-
-
-def in_force(session: Session, day: int, known_on: date) -> dict[Place, tuple[date, int]]:
-    rows = session.execute(_IN_FORCE, {"day": on(day), "known": known_on}).all()
-    found = {(size, region): (last, nano // 10**9) for size, region, last, nano in rows}
-    assert len(found) == len(rows)
+def in_force(session: Session, asked: Iterable[Asked]) -> dict[Asked, dict[Place, tuple[date, int]]]:
+    """Return the prices in force on each day, as known on another; all in one statement, as examples ask many."""
+    found: dict[Asked, dict[Place, tuple[date, int]]] = {each: {} for each in asked}
+    days = values(column("day", Integer), column("on", Date), column("known", Date), name="days")
+    each = days.data([(day, on(day), known_on) for day, known_on in found]).cte("asked").c
+    columns = (PRICE.c.size_key, PRICE.c.region, last_observed(PRICE.c, each.on, each.known), PRICE.c.nano_usd_per_hour)
+    for day, known_on, size, region, last, nano in session.execute(
+        select(each.day, each.known, *columns).where(is_in_force(PRICE.c, each.on, each.known))
+    ):
+        assert (size, region) not in found[day, known_on]
+        found[day, known_on][size, region] = (last, nano // 10**9)
     return found
 
 
@@ -193,9 +196,8 @@ def test_runs_answer_as_if_every_observation_were_kept(
             save_price_totals(session)
             for day in (0, *DAYS, 8):
                 assert kept_total(session, day) == len(expected(model, day, EVER_KNOWN)), day
-            for known_on in days:
-                for day in (0, *DAYS, 8):
-                    assert in_force(session, day, known_on) == expected(model, day, known_on), (day, known_on)
+            asked = [(day, known_on) for known_on in days for day in (0, *DAYS, 8)]
+            assert in_force(session, asked) == {each: expected(model, *each) for each in asked}
             session.execute(delete(PRICE).where(PRICE.c.source_id == forgotten))
             session.execute(delete(LIST).where(LIST.c.source_id == forgotten))
             model.forget(forgotten)
@@ -207,13 +209,13 @@ def test_an_older_day_changes_nothing_that_was_known_before(
     catalog: Engine, ingests: Sequence[tuple[str, int]], data: st.DataObject
 ) -> None:
     with write_session(catalog, commit=False) as session:
-        before: dict[tuple[date, int], dict[Place, tuple[date, int]]] = {}
+        before: dict[Asked, dict[Place, tuple[date, int]]] = {}
         for number, (source, day) in enumerate(ingests[:8]):
             today = ingested(number)
             prices = data.draw(st.dictionaries(places, st.integers(1, 2), min_size=1))
             take(session, Observed(source, day, prices, REGIONS), today)
-            before |= {(today, one): in_force(session, one, today) for one in DAYS}
-            assert all(in_force(session, one, known_on) == found for (known_on, one), found in before.items())
+            before |= in_force(session, [(one, today) for one in DAYS])
+            assert in_force(session, before) == before
 
 
 def one_list(day: int, prices: Mapping[Place, int], *, file: str = "list.csv", complete: bool = True) -> Reading:
@@ -285,6 +287,5 @@ def test_a_correction_on_a_later_day_leaves_what_was_known_before(engine: Engine
         ingest(engine, one_list(day, {X1: 2}, file=f"{day}.csv"), now=NOW)
     ingest(engine, one_list(2, {X1: 9}, file="2.csv"), now=later)
     with write_session(engine) as session:
-        assert in_force(session, 3, NOW.date()) == {X1: (on(2), 2)}
-        assert in_force(session, 3, later.date()) == {X1: (on(2), 9)}
-        assert in_force(session, 1, later.date()) == {X1: (on(1), 2)}
+        found = in_force(session, [(3, NOW.date()), (3, later.date()), (1, later.date())])
+    assert [*found.values()] == [{X1: (on(2), 2)}, {X1: (on(2), 9)}, {X1: (on(1), 2)}]

@@ -19,6 +19,7 @@ from app.http.middleware import CacheMiddleware
 from app.http.problems import EXPLANATIONS
 from app.main import create_app, create_service
 from app.settings import Settings
+from tests.api.openapi.generated_files import document
 from tests.command_line import run_command
 from tests.servers import open_client, server
 
@@ -132,11 +133,9 @@ def test_a_file_without_keys_is_refused_as_it_would_open_the_service(tmp_path: P
             Settings(_env_file=None, api_keys_file=file)
 
 
-def test_the_document_names_keys_and_limits_only_where_they_are_set(database_url: str) -> None:
-    def document(**settings: Any) -> dict[str, Any]:
-        return create_app(Settings(_env_file=None, database_url=database_url, **settings)).openapi()
-
-    plain, secured = document(), document(api_keys=KEY, rate_limit_requests=5)
+def test_the_document_names_keys_and_limits_only_where_they_are_set() -> None:
+    limited = Settings(_env_file=None, database_url="sqlite://", api_keys=KEY, rate_limit_requests=5)
+    plain, secured = document(), create_app(limited).openapi()
     assert plain["security"] == []
     assert "securitySchemes" not in plain["components"]
     assert secured["security"] == [{"bearer": []}, {"apiKey": []}]
