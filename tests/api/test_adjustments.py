@@ -3,21 +3,29 @@
 import csv
 import io
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import select
 
+from app.catalog.column_types import table_of
+from app.catalog.models import Size
+from app.catalog.readings import PriceRow
+from app.db.engines import make_engine
 from app.ingest.registry import read_csv_source
 from app.ingest.run import forget, ingest
 from app.main import create_asgi_app
 from app.settings import Settings
 from tests.adjusted import serve_adjusted
 from tests.conftest import TODAY
-from tests.databases import Databases, writable
-from tests.factories import NOW
+from tests.databases import Databases, make_read_only, writable
+from tests.factories import NOW, price, price_list, reading
 from tests.servers import open_client, server
 from tests.waiting import wait_until
 from tests.walks import PRICED, assert_same_answers
@@ -34,14 +42,50 @@ A100, ND = "Standard_NC24ads_A100_v4", "Standard_ND96asr_v4"
 MODEL = {"model": "llama-3.1-70b", "inference": {"context_tokens": 8192, "concurrency": 8}}
 
 
+REGIONS, PURCHASES = ("eastus", "westeurope", "uksouth"), ("on_demand", "spot", "reserved_1y", "savings_3y")
+DAYS = (date(2025, 12, 1), date(2026, 8, 20))
+
+
+def prices_of(name: str, vcpus: int, gpus: float) -> Iterator[PriceRow]:
+    """Return a price of a size for each region, purchase model and day; for Windows on demand alone."""
+    for (number, region), purchase, day in product(enumerate(REGIONS), PURCHASES, DAYS):
+        usd = Decimal((vcpus * 0.05 + gpus * 1.1) * (10 + number) / (10 + PURCHASES.index(purchase)))
+        of = {"region": region, "purchase": purchase, "valid_from": day}
+        yield price(name, round(usd, 4) + DAYS.index(day), **of)
+        if purchase == "on_demand":
+            yield price(name, round(2 * usd, 4), os="windows", **of)
+
+
 @pytest.fixture(scope="module")
-def adjusted(
-    databases: Databases, seeded_template_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[httpx.Client]:
+def priced_url(databases: Databases, few_sizes_template_url: str) -> Iterator[str]:
+    """A catalog in which all sizes with GPUs are priced in three regions, to be copied."""
+    url, table = databases.copy(few_sizes_template_url), table_of(Size)
+    engine = make_engine(url)
+    with engine.connect() as connection:
+        sizes = connection.execute(select(table.c.name, table.c.vcpus, table.c.gpu_count).where(table.c.gpu_count >= 1))
+        rows = [row for each in sizes for row in prices_of(*each)]
+    ingest(engine, replace(reading(regions=REGIONS), prices=price_list(*rows, at_once=1000)), now=NOW)
+    engine.dispose()
+    yield url
+    databases.drop(url)
+
+
+@pytest.fixture(scope="module")
+def client(priced_url: str) -> Iterator[httpx.Client]:
+    """A client of a service without rules."""
+    service = create_asgi_app(Settings(_env_file=None, database_url=priced_url), today=lambda: TODAY)
+    make_read_only(service.app.state.engine)
+    with server(service) as url, open_client(url) as client:
+        yield client
+    service.app.state.engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def adjusted(databases: Databases, priced_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A client of a service whose prices follow RULES."""
     path = tmp_path_factory.mktemp("rules") / "contoso.csv"
     path.write_text(RULES)
-    with serve_adjusted(databases, seeded_template_url, path) as client:
+    with serve_adjusted(databases, priced_url, path) as client:
         yield client
 
 
@@ -63,7 +107,7 @@ def paid(row: Mapping[str, Any], price: Mapping[str, Any], day: str) -> tuple[fl
     """Return what RULES make of a list price, with the rules that do, written independently of the program."""
     amount = Decimal(repr(price["usd_per_hour"]))
     names: list[str] = []
-    is_nd, on_demand = row["size"].startswith("Standard_ND"), row["purchase"] == "on_demand"
+    is_nd, on_demand = row["size"].removeprefix("Standard_").startswith("ND"), row["purchase"] == "on_demand"
     if row["region"] == "westeurope":
         amount, names = amount * Decimal("0.88"), [*names, "EA discount"]
     if row["os"] == "linux" and on_demand and day <= "2026-07-31":
@@ -81,16 +125,16 @@ def paid(row: Mapping[str, Any], price: Mapping[str, Any], day: str) -> tuple[fl
 def test_every_price_is_what_the_rules_of_the_day_make_of_the_list_price(
     client: httpx.Client, adjusted: httpx.Client, day: str
 ) -> None:
-    query = {"series": "ndasra100v4,ncadsa100v4,dadsv5", "region": "westeurope,eastus,uksouth", "as_of": day}
+    query = {"series": "ndasra100v4,ncadsa100v4,ncast4v3", "region": "westeurope,eastus,uksouth", "as_of": day}
     listed, rows = (get(each, "/prices", **query, limit=500)["items"] for each in (client, adjusted))
     assert len(listed) == len(rows) > 20
-    for price, row in zip(listed, rows, strict=True):
-        usd, names = paid(row, price, day)
+    for before, row in zip(listed, rows, strict=True):
+        usd, names = paid(row, before, day)
         assert row["usd_per_hour"] == usd
-        expected = {"list_usd_per_hour": price["usd_per_hour"], "rules": names} if names else None
+        expected = {"list_usd_per_hour": before["usd_per_hour"], "rules": names} if names else None
         assert row.get("adjustment") == expected
         plain = {name: value for name, value in row.items() if name != "adjustment"}
-        assert plain == {**price, "usd_per_hour": usd}
+        assert plain == {**before, "usd_per_hour": usd}
 
 
 def test_a_history_has_list_prices(client: httpx.Client, adjusted: httpx.Client) -> None:
@@ -121,7 +165,7 @@ def test_a_list_is_in_the_order_of_what_is_paid(adjusted: httpx.Client, purchase
         *PRICED,
         "/sizes?region=eastus,westeurope&sort=-usd_per_vcpu_hour&limit=500",
         f"/sizes/{ND}",
-        "/sizes/d16ads_v5/similar?region=eastus,westeurope&limit=500",
+        "/sizes/nc16as_t4_v3/similar?region=eastus,westeurope&limit=500",
         "/compare?size=nc24ads_a100_v4,nd96asr_v4&region=eastus,westeurope",
     ],
 )
