@@ -7,15 +7,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 from sqlalchemy import Engine, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from app.db.engines import make_engine
-from app.http.middleware import CacheMiddleware
 from tests.postgres import installation, postgres_running, version
+
+if TYPE_CHECKING:  # `tests.workers` needs none of what the application is made of
+    from app.http.middleware import CacheMiddleware
 
 SELECTED_KINDS = tuple(filter(None, os.environ.get("VMSIZES_TEST_DATABASES", "sqlite,postgresql").split(",")))
 
@@ -129,7 +131,7 @@ def versions() -> str:
     return ", ".join(VERSIONS[name]() for name in SELECTED_KINDS)
 
 
-def writable(service: CacheMiddleware) -> Engine:
+def writable(service: "CacheMiddleware") -> Engine:
     """Return an engine that writes to the database of a service, which opens SQLite read-only itself."""
     url = service.app.state.engine.url.difference_update_query(["mode"])
     return make_engine(url.render_as_string(hide_password=False), pooled=False)

@@ -1,7 +1,8 @@
 """A plugin for `python -m tests`: collects the tests once, and runs them in forked processes.
 
 A worker that has nothing left to run gets the tests of the next file, so that all cores are busy to the end. What all
-tests of a process share is of one kind of database: each kind after the first has a worker of its own.
+tests of a process share is of one kind of database: each kind after the first has a worker of its own, which helps
+those of the first when it has run all of its tests.
 """
 
 import os
@@ -20,9 +21,11 @@ from tests.databases import SELECTED_KINDS, kind_of
 
 LONGEST = (
     "tests/browser",
-    "tests/api/test_adjustments.py",
-    "tests/api/test_export_streams.py",
     "tests/http/test_bounds.py",
+    "tests/telemetry/test_tracing.py",
+    "tests/telemetry/test_logs.py",
+    "tests/telemetry/test_monitoring.py",
+    "tests/api/test_export_streams.py",
     "tests/fit/random_search/test_options.py",
     "tests/sdk/test_generated.py",
     "tests/sdk/test_packages.py",
@@ -37,7 +40,7 @@ LONGEST = (
 TOGETHER = "tests/browser"
 """A folder whose tests share a browser, so that one worker runs all of them."""
 LESS = 5
-"""How much nicer the workers of the first kind are: they help each other, that of another kind has nobody."""
+"""How much nicer the workers of the first kind are: they get help, that of another kind has nobody."""
 
 
 SHARED_CAPTURE = pytest.StashKey[object]()
@@ -175,7 +178,7 @@ def _hand_out(session: pytest.Session, batches: Sequence[Batch], workers: Sequen
                 del running[worker.connection]
                 continue
             if message is None:
-                left = waiting[worker.kind]
+                left = waiting[worker.kind] or waiting[SELECTED_KINDS[0]]
                 worker.connection.send(left.pop(0) if left and not session.shouldfail else None)
             elif isinstance(message, str):
                 worker.test = message
