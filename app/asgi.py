@@ -21,6 +21,7 @@ def service() -> "ASGIApp":
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.disable()
+    _defer_models()
     from app.main import create_service  # noqa: PLC0415  # only after the collector is off
     from app.settings import Settings  # noqa: PLC0415
     from app.telemetry import logs  # noqa: PLC0415
@@ -31,3 +32,14 @@ def service() -> "ASGIApp":
     gc.freeze()
     gc.enable()
     return application
+
+
+def _defer_models() -> None:
+    """Have models of libraries built when they are first used, as those of the service are: 25 ms of each start.
+
+    FastAPI imports pydantic 1 to learn that no parameter is one of its models; None says that there is no such module.
+    """
+    from pydantic import BaseModel  # noqa: PLC0415  # only after the collector is off
+
+    BaseModel.model_config["defer_build"] = True
+    sys.modules["pydantic.v1"] = None  # type: ignore[assignment]  # documented so for imports that have to fail

@@ -31,7 +31,7 @@ def test_a_suggestion_means_what_was_meant(name: str, known: tuple[str, ...], me
 
 
 def test_every_synonym_suggests_a_known_name() -> None:
-    from app.fit.formulas.memory import BITS  # noqa: PLC0415  # only here
+    from app.fit.formulas.data_types import BITS  # noqa: PLC0415  # only here
 
     there = {*FILTERS, *PRICES, *CONSTRAINTS, *SORT_KEYS, *BITS, "cost_per_hour"}
     there |= {"context_tokens", "sequence_tokens", "dtype", "concurrency", "fields"}

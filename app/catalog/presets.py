@@ -37,7 +37,7 @@ Number = Annotated[int, Field(ge=0, le=1_000_000)]
 class Preset(BaseModel):
     """One model; for a part that it does not have, the number is zero and the width null."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", description="`llama-3.1-70b`.")
     name: str = Field(description="Its name: `Llama 3.1 70B`.")

@@ -6,6 +6,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Literal, Protocol
 
+from app.catalog.adjustment_rules import AdjustmentRule
 from app.catalog.fields import FactValue, SubjectKind
 from app.catalog.presets import Preset
 
@@ -284,24 +285,6 @@ class DiskPriceRow:
     source: str
     file: str
     line: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdjustmentRule:
-    """A rule by which the reader's own prices differ from list prices: which prices it is for (None is any), and how.
-
-    It has either a discount in basis points, negative for a markup, or a fixed price in nano-dollars.
-    """
-
-    name: str
-    size: str | None = None
-    region: str | None = None
-    os: str | None = None
-    purchase: str | None = None
-    discount_basis_points: int | None = None
-    nano_usd_per_hour: int | None = None
-    valid_from: date | None = None
-    valid_until: date | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,7 +58,7 @@ def sort_keys() -> tuple[str, ...]:
 
 def dtypes() -> tuple[str, ...]:
     """Return the number types of weights."""
-    from app.fit.formulas.memory import BITS
+    from app.fit.formulas.data_types import BITS
 
     return tuple(BITS)
 

@@ -56,7 +56,7 @@ _AMBIGUOUS_DTYPES = {
 
 def parse_dtype(text: Any) -> Any:
     """Return the number type of a name in any case and common spelling; raises BadParameter naming the nearest."""
-    from app.fit.formulas.memory import BITS
+    from app.fit.formulas.data_types import BITS
 
     name = str(text).strip().lower().replace("-", "_")
     name = re.sub(r"^(\d+)_bits?$", r"\1bit", name)

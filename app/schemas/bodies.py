@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
-from app.fit.formulas.memory import BITS
+from app.fit.formulas.data_types import BITS
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
 from app.nearest import did_you_mean, nearest
 from app.validation import MAX_ERRORS

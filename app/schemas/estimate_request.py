@@ -349,6 +349,10 @@ class TrainingIn(In):
     )
 
 
+_ANY_GPUS = GpusIn.model_construct()
+"""The default of `EstimateIn`, not validated: its validator would be built at the start of every worker."""
+
+
 class EstimateIn(ModelIn):
     """A workload: one model at most, and exactly one use of it."""
 
@@ -358,7 +362,7 @@ class EstimateIn(ModelIn):
         default=None,
         description="Load and targets of a service, in place of inference.concurrency; inference may be left out.",
     )
-    gpus: GpusIn = Field(default=GpusIn(), description="What it runs on.")
+    gpus: GpusIn = Field(default=_ANY_GPUS, description="What it runs on.")
 
     @model_validator(mode="after")
     def _one_use(self) -> Self:

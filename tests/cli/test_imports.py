@@ -35,7 +35,7 @@ def running(*arguments: str) -> str:
 
 NOT_TO_SEARCH = (
     *("rich", "fastapi", "alembic", "app.api", "app.converters", "app.schemas", "app.services", "app.fit.placement"),
-    *("app.ingest", "mcp"),
+    *("app.ingest", "app.catalog.readings", "mcp"),
 )
 
 

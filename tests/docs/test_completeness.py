@@ -18,8 +18,8 @@ from app.catalog.readings import AUTHORITY
 from app.cli.commands import COMMAND_MODULES
 from app.fit.features import FEATURE_NAMES
 from app.fit.formulas.assumptions import DEFAULTS
+from app.fit.formulas.data_types import FILE_BITS, FULL_BITS, QUANTIZED_BITS
 from app.fit.formulas.hf_families import FAMILIES
-from app.fit.formulas.memory import FILE_BITS, FULL_BITS, QUANTIZED_BITS
 from app.fit.formulas.optimizer import RECIPES
 from app.fit.similarity import DISTANCE_TERMS
 from app.ingest.registry import CSV_SOURCES

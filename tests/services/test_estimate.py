@@ -10,7 +10,7 @@ from sqlmodel import Session
 
 from app.converters.fit_request import to_workload
 from app.errors import BadWorkload
-from app.fit.formulas.memory import BITS
+from app.fit.formulas.data_types import BITS
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
 from app.fit.formulas.quantities import Figure
 from app.schemas.bodies import TEXT_VALUES

@@ -19,7 +19,7 @@ from app.catalog.queries.params import (
     Status,
 )
 from app.fit.features import FEATURE_NAMES
-from app.fit.formulas.memory import BITS
+from app.fit.formulas.data_types import BITS
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
 from app.schemas.estimate_request import (
     ActivationFormula,

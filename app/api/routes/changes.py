@@ -6,15 +6,17 @@ types fail (ADR 11).
 
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
 from app.api.deps import Executor
 from app.api.executor import QueryExecutor
 from app.catalog.queries.changes import ChangeFilter, ChangeSearch, find_changes, find_revision_changes
-from app.formats.feeds import Feed, write_atom, write_json_feed
 from app.schemas.changes import ChangePage
+
+if TYPE_CHECKING:
+    from app.formats.feeds import Feed
 
 router = APIRouter(tags=["changes"])
 
@@ -42,6 +44,8 @@ async def export_changes_atom(
     search: Annotated[ChangeFilter, Query()], executor: Executor, request: Request
 ) -> Response:
     """Export changes as an Atom feed: an entry for each revision, the newest first."""
+    from app.formats.feeds import write_atom
+
     return AtomResponse(await _write_feed(search, executor, request, write_atom))
 
 
@@ -50,11 +54,13 @@ async def export_changes_json(
     search: Annotated[ChangeFilter, Query()], executor: Executor, request: Request
 ) -> Response:
     """Export changes as a JSON Feed: an item for each revision, the newest first."""
+    from app.formats.feeds import write_json_feed
+
     return JsonFeedResponse(await _write_feed(search, executor, request, write_json_feed))
 
 
 async def _write_feed(
-    search: ChangeFilter, executor: QueryExecutor, request: Request, write: Callable[[Feed], str]
+    search: ChangeFilter, executor: QueryExecutor, request: Request, write: Callable[["Feed"], str]
 ) -> str:
     from app.converters.change_feed import to_feed
 

@@ -137,7 +137,16 @@ def as_set(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(sorted(set(values)))
 
 
-LowerText = Annotated[PlainText, AfterValidator(str.lower)]
+# Not str.lower and str.upper themselves, whose signatures pydantic would tokenize: 4 ms of a first request.
+def _lower(text: str) -> str:
+    return text.lower()
+
+
+def _upper(text: str) -> str:
+    return text.upper()
+
+
+LowerText = Annotated[PlainText, AfterValidator(_lower)]
 LowerTextSet = Annotated[tuple[LowerText, ...], Field(max_length=60), AfterValidator(as_set)]
 SortOrder = Annotated[tuple[PlainText, ...], Field(max_length=60)]
 RegionSet = Annotated[
@@ -149,7 +158,7 @@ Quantity = Annotated[float, Field(ge=0, le=MAX_QUANTITY, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=2_000_000_000)]
 GpuCount = Annotated[float, Field(ge=0, le=MAX_QUANTITY, allow_inf_nan=False), BeforeValidator(parse_gpu_count)]
 JsonBool = Annotated[bool, BeforeValidator(_true_or_false)]
-Currency = Annotated[str, Field(pattern="^[A-Za-z]{3}$"), AfterValidator(str.upper)]
+Currency = Annotated[str, Field(pattern="^[A-Za-z]{3}$"), AfterValidator(_upper)]
 UsdAmount = Annotated[Decimal, Field(ge=0, le=Decimal("1e9"), allow_inf_nan=False)]
 
 

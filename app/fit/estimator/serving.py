@@ -10,6 +10,7 @@ from app.fit.estimator.speculation import check_speculation, find_draft, with_dr
 from app.fit.estimator.weights import Weights, count_weights
 from app.fit.estimator.workload import Engine, Gpus, InferenceWorkload
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
+from app.fit.formulas.data_types import BITS
 from app.fit.formulas.inference import (
     STEP_SPREAD,
     InferenceNeed,
@@ -21,7 +22,6 @@ from app.fit.formulas.inference import (
     serving_overhead,
 )
 from app.fit.formulas.memory import (
-    BITS,
     NO_EXPERTS,
     ExpertShare,
     KvCache,

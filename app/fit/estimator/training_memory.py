@@ -23,7 +23,7 @@ from app.fit.formulas.activations import (
     selective_saving,
 )
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
-from app.fit.formulas.memory import FULL_BITS
+from app.fit.formulas.data_types import FULL_BITS
 from app.fit.formulas.optimizer import (
     RECIPES,
     Recipe,

@@ -6,7 +6,7 @@ from app.fit.estimator.model import Model
 from app.fit.estimator.workload import InferenceWorkload
 from app.fit.formulas.architecture import Architecture, ParameterCount, missing_for_count
 from app.fit.formulas.assumptions import DEFAULTS, Assumptions
-from app.fit.formulas.memory import BITS, FILE_BITS, FULL_BITS, QUANTIZED_BITS
+from app.fit.formulas.data_types import BITS, FILE_BITS, FULL_BITS, QUANTIZED_BITS
 from app.fit.formulas.quantities import Range, single_value
 from app.fit.formulas.quantization import (
     EXPERT_PARTS,

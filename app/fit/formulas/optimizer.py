@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.quantities import Range
+
+if TYPE_CHECKING:  # else the names of recipes, which requests are validated by, would load all of the architecture
+    from app.fit.formulas.architecture import Architecture
 
 LORA_MODULES = ("q", "k", "v", "o", "gate", "up", "down")
 """The matrices of a layer that can have adapters."""
@@ -29,7 +31,7 @@ def lora_params(rank: int, matrices: Iterable[AdaptedMatrix]) -> int:
     return sum(rank * (matrix.inputs + matrix.outputs) * matrix.count for matrix in matrices)
 
 
-def missing_for_modules(shape: Architecture, modules: Iterable[str]) -> tuple[str, ...]:
+def missing_for_modules(shape: "Architecture", modules: Iterable[str]) -> tuple[str, ...]:
     """Return the names of the unknown fields that the matrices of these modules need."""
     chosen = set(modules)
     needed = ["layers", "hidden"]
@@ -39,7 +41,7 @@ def missing_for_modules(shape: Architecture, modules: Iterable[str]) -> tuple[st
     return shape.missing_fields(*needed)
 
 
-def lora_matrices(shape: Architecture, modules: Iterable[str]) -> tuple[AdaptedMatrix, ...]:
+def lora_matrices(shape: "Architecture", modules: Iterable[str]) -> tuple[AdaptedMatrix, ...]:
     """Return the matrices that the modules stand for, in every layer and every expert.
 
     The shape must be complete (missing_for_modules is empty), and its attention must not be MLA.

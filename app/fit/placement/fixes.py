@@ -13,7 +13,7 @@ from typing import Any
 from app.fit.estimator.parallelism import PARALLEL_FIELDS
 from app.fit.estimator.workload import ServiceLevel
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
-from app.fit.formulas.memory import BITS
+from app.fit.formulas.data_types import BITS
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 
+from app.catalog.adjustment_rules import AdjustmentRule
 from app.catalog.adjustments import BASIS_POINTS
 from app.catalog.column_types import to_nano_usd
 from app.catalog.names import region_key, size_key
 from app.catalog.purchases import PURCHASE_MODELS
-from app.catalog.readings import AdjustmentRow, AdjustmentRule, Reading, SourceRow
+from app.catalog.readings import AdjustmentRow, Reading, SourceRow
 from app.catalog.store.prices import OPERATING_SYSTEMS
 from app.errors import BadData
 from app.ingest.csv_files import CsvRow, read_rows, sha256_of

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.fit.formulas.activations import ActivationPolicy, LayerWidths, MicroBatch, activation_bytes
+from app.fit.formulas.data_types import BITS
 from app.fit.formulas.inference import (
     DecodeStep,
     ServedModel,
@@ -16,7 +17,6 @@ from app.fit.formulas.inference import (
     step_seconds,
 )
 from app.fit.formulas.memory import (
-    BITS,
     KvCache,
     Parallelism,
     kv_bytes_per_sequence,
