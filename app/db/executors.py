@@ -196,7 +196,7 @@ class SqliteExecutor:
         options = {"check_same_thread": False, "isolation_level": None, "cached_statements": 128}
         connection = cast("sqlite3.Connection", self._engine.dialect.connect(*args, **{**kwargs, **options}))
         functions.register(connection)
-        for pragma in ("busy_timeout = 0", "query_only = on", "cache_size = -16384"):
+        for pragma in ("busy_timeout = 0", "query_only = on"):
             connection.execute(f"pragma {pragma}")
         return connection
 
