@@ -270,17 +270,16 @@ def _read_chosen(
 ) -> QueryPlan[Rows | None]:
     """Read the rows of sizes and their offers, unless they are kept; None if the catalog has changed."""
     scope = (needs.os, needs.purchase, today)
-    rows = snapshot.rows.of(scope)
-    missing = [one for one in chosen if one not in rows]
+    kept, found = snapshot.rows.of(scope), dict[tuple[str, str], Row]()
+    missing = [one for one in chosen if one not in kept]
     if missing:
         values = {"chosen": chosen_parameter(missing), "today": today.isoformat()}
         read = yield BoundStatement(chosen_statement(needs.os, needs.purchase), values)
         if (yield from current_revision()) != snapshot.revision:
             return None
         found = dict(zip(missing, read, strict=True))
-        rows = {**rows, **found} if len(found) < len(chosen) else found
         snapshot.rows.add(scope, found)
-    return [rows[one] for one in chosen]
+    return [found[one] if one in found else kept[one] for one in chosen]
 
 
 def _find_by_sql(key: StatementKey, values: dict[str, Any], part: _Part, snapshot: CatalogSnapshot) -> QueryPlan[_Page]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from hashlib import blake2b
+from sys import intern
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -60,7 +61,7 @@ class KeptRows:
             for key, row in rows.items():
                 size_json = self._sizes.setdefault(key[0], row[0])
                 self.nbytes += _row_bytes(row) - (len(row[0]) if size_json is not row[0] else 0)
-                kept[key] = (size_json, *row[1:])
+                kept[key] = (size_json, intern(row[1]), *row[2:])  # each row that is read has a status of its own
 
 
 def _row_bytes(row: Row) -> int:
