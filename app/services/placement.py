@@ -78,7 +78,7 @@ def plan_placement(
     """Evaluate and rank the selected sizes; raises BadWorkload naming the field that is wrong or missing.
 
     With `shown` only so many are read and evaluated one by one: it is for a process that answers many searches of one
-    revision, as it ranks on columns that are kept. A small catalog has few sizes with GPUs, whose rows are kept, too.
+    revision, as it ranks on columns that are kept.
     Raises BadQuery for a region, series, GPU or currency that the catalog does not have, and for a day to come.
     """
     check_days(search.scope, today)
@@ -89,7 +89,7 @@ def plan_placement(
         request = _to_request(search, known, assumptions)
         prepared = prepare(request, assumptions)
         _check_job_length(search)
-        if shown is not None and not known.small and search.hardware is None and not search.scope.names_a_day:
+        if shown is not None and search.hardware is None and not search.scope.names_a_day:
             found = yield from _rank_on_columns(search, prepared, known, today, shown)
             if found is not None:
                 ranking, sizes = found

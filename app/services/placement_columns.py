@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from functools import partial
+from functools import lru_cache, partial
 from math import inf, nan, nextafter
 from typing import Any, TypeVar, cast
 
@@ -26,11 +26,10 @@ from app.db.functions import NANO
 from app.db.statements import QueryPlan
 from app.fit.formulas.quantities import GIB
 from app.fit.placement.checks import check_local_disk, check_memory
-from app.fit.placement.evaluate import find_time_failures, place, to_option
+from app.fit.placement.evaluate import Placed, find_time_failures, place, to_option
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption, interrupted_cost, to_headroom
 from app.fit.placement.prepare import PreparedRequest
-from app.fit.placement.recording import memory_of, next_bytes
 from app.fit.verdict import Failure, check_eligibility
 from app.fit.vm import Vm
 from app.services.machines import to_machine
@@ -43,6 +42,11 @@ HostNeeds = Sequence[float | None]
 """What each placement needs of a resource of a VM, bytes; None is not checked."""
 HostCheck = Callable[[float, float | None], Failure | None]
 
+BuildMachine = Callable[[int, float | None], Machine]
+"""Builds one of the machines by its code and the memory of its VM, GiB."""
+
+MAX_MACHINES = 1_000
+"""So many machines are kept: 1 MB."""
 _KINDS_OF_VM = 8
 """Whether a size has an offer, has one everywhere where it must, and is verified."""
 
@@ -70,6 +74,7 @@ class _Columns:
     statuses: TextCodes
     name_places: Numbers
     machines: MachineColumns
+    build_machine: BuildMachine
     prices: ScopePrices
     at: Positions
 
@@ -81,6 +86,7 @@ def rank_on_columns(
     sizes = yield from load_sizes(known)
     name_places = yield from load_name_places(known)
     machines = yield from load_machines(known)
+    build_machine = yield from _load_builder(known, machines)
     prices = yield from load_prices(known, sizes, scope)
     if not len(sizes.keys) == len(machines.codes) == len(name_places):
         return None
@@ -93,10 +99,26 @@ def rank_on_columns(
         statuses=sizes.status(today),
         name_places=name_places,
         machines=machines,
+        build_machine=build_machine,
         prices=prices,
         at=np.flatnonzero(candidates),
     )
     return _Ranked(columns, prepared).ranking(sort)
+
+
+def _load_builder(known: CatalogSnapshot, machines: MachineColumns) -> QueryPlan[BuildMachine]:
+    """Return what builds the machines of a revision, each once, as every request places the same ones."""
+
+    def make() -> QueryPlan[BuildMachine]:
+        yield from ()  # a plan that reads nothing
+
+        @lru_cache(maxsize=MAX_MACHINES)
+        def build(code: int, memory_gib: float | None) -> Machine:
+            return to_machine({**machines.machines[code], "memory_gib": memory_gib})
+
+        return build
+
+    return (yield from known.keep("built machines", make))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +138,10 @@ class _Placement:
 class _Placer:
     """Places a job on all sizes: once on all that have the same GPUs, and memory with which nothing else is chosen."""
 
-    def __init__(self, prepared: PreparedRequest, machines: MachineColumns) -> None:
-        self._prepared, self._machines = prepared, machines
+    def __init__(self, prepared: PreparedRequest, machines: MachineColumns, build: BuildMachine) -> None:
+        self._prepared, self._machines, self._build = prepared, machines, build
+        unpriced: dict[str, Decimal | None] = dict.fromkeys(prepared.request.pricing.purchases)
+        self._vm = Vm(name="", status="current", verified=True, usd_per_hour=unpriced)
         self.different: list[_Placement] = []
 
     def place(self, at: Positions) -> Codes:
@@ -129,22 +153,19 @@ class _Placer:
         for code, amount in pairs:  # the amounts of a machine ascend
             gib = amounts.values[amount]
             if code != last or gib is None or gib * GIB >= first_other:
-                machine, compared = to_machine({**self._machines.machines[code], "memory_gib": gib}), list[float]()
-                self.different.append(self._place(machine, compared))
-                last, first_other = code, next_bytes(memory_of(machine), compared)
+                machine = self._build(code, gib)
+                placed = place(machine, self._prepared)
+                self.different.append(self._placement(machine, placed.found))
+                last, first_other = code, placed.next_bytes
             indexes.append(len(self.different) - 1)
         return np.array(indexes, dtype=np.int64)[pair_of]
 
-    def _place(self, machine: Machine, compared: list[float]) -> _Placement:
-        prepared = self._prepared
-        placed = place(machine, prepared, compared)
-        attempt, blocked = placed.attempt, placed.blocked
+    def _placement(self, machine: Machine, placed: Placed) -> _Placement:
+        prepared, attempt, blocked = self._prepared, placed.attempt, placed.blocked
         checks_disk = prepared.request.constraints.checkpoint_on_local_disk
         option = None
         if not placed.failures and attempt is not None:
-            unpriced: dict[str, Decimal | None] = dict.fromkeys(prepared.request.pricing.purchases)
-            vm = Vm(name="", status="current", verified=True, usd_per_hour=unpriced)
-            option = to_option(vm, machine, placed, prepared)
+            option = to_option(self._vm, machine, placed, prepared)
         return _Placement(
             option=option,
             failures=placed.failures,
@@ -161,7 +182,7 @@ class _Ranked:
         self._columns, self._prepared, self._at = columns, prepared, columns.at
         self._nano = columns.prices.nano_usd[columns.at]
         self._unpriced = self._nano == UNKNOWN_NANO_USD
-        placer = _Placer(prepared, columns.machines)
+        placer = _Placer(prepared, columns.machines, columns.build_machine)
         self._placement_of = placer.place(columns.at)
         self._placements = placer.different
         self._misses = Misses(len(columns.at))

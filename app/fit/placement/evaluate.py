@@ -12,6 +12,7 @@ from app.fit.placement.layouts import Attempt, Speed
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption, find_headrooms, find_target_warnings, find_warnings
 from app.fit.placement.prepare import Job, PreparedRequest
+from app.fit.placement.recording import Kept
 from app.fit.placement.serving import ServingJob
 from app.fit.placement.training import TrainingJob
 from app.fit.verdict import (
@@ -50,11 +51,12 @@ class Placed:
         return self._job.speed(self._machine, self.attempt) if self.attempt is not None else None
 
 
-def place(machine: Machine, prepared: PreparedRequest, compared: list[float]) -> Placed:
-    """Place a job on the GPUs of a machine.
+def place(machine: Machine, prepared: PreparedRequest) -> Kept[Placed]:
+    """Place a job on the GPUs of a machine, once for all that have the same, and memory with which all is the same."""
+    return prepared.kept.find(machine, "placed", lambda compared: _place(machine, prepared, compared))
 
-    It depends on these, and on which of the amounts the memory of the machine holds that are added to `compared`.
-    """
+
+def _place(machine: Machine, prepared: PreparedRequest, compared: list[float]) -> Placed:
     attempt = prepared.job.find_attempt(machine, prepared.limits, compared) if machine.gpus else None
     context = CheckContext(prepared=prepared, machine=machine, attempt=attempt, compared=compared)
     return Placed(prepared.job, machine, attempt, tuple(find_failures(context, GPU_CHECKS)))
@@ -62,15 +64,35 @@ def place(machine: Machine, prepared: PreparedRequest, compared: list[float]) ->
 
 def evaluate(vm: Vm, machine: Machine, prepared: PreparedRequest) -> PlacementOption | Rejection:
     """Evaluate one size by every check, not only up to the first failure; by time and budget only if those pass."""
-    placed = prepared.kept.find(machine, "placed", lambda compared: place(machine, prepared, compared))
+    rejection = find_rejection(vm, machine, prepared)
+    if rejection is not None:
+        return rejection
+    option, job = to_option(vm, machine, place(machine, prepared).found, prepared), prepared.job
+    attempt, speed = option.attempt, option.speed
+    return replace(
+        option,
+        headrooms=find_headrooms(job, machine, attempt),
+        warnings=(
+            *find_warnings(job, machine, attempt),
+            *(find_target_warnings(attempt.load.level, speed) if attempt.load is not None else ()),
+            *warning_codes(vm, prepared.size_constraints),
+        ),
+    )
+
+
+def find_rejection(vm: Vm, machine: Machine, prepared: PreparedRequest) -> Rejection | None:
+    """Return what a size fails of all checks, as `evaluate` does; None where it fits."""
+    placed = place(machine, prepared).found
     failures = [*check_eligibility(vm, prepared.size_constraints), *placed.failures]
     if not placed.blocked:
         failures += find_failures(CheckContext(prepared=prepared, machine=machine, attempt=placed.attempt), HOST_CHECKS)
     if failures or placed.attempt is None:
         return _to_rejection(vm, failures)
+    if not prepared.request.constraints.bounds_time_or_cost:  # to know how fast it is takes longer than all else
+        return None
     option = to_option(vm, machine, placed, prepared)
     failures = [*find_time_failures(option, prepared), *_budget_failures(option, prepared)]
-    return _to_rejection(vm, failures) if failures else option
+    return _to_rejection(vm, failures) if failures else None
 
 
 def _to_rejection(vm: Vm, failures: list[Failure]) -> Rejection:
@@ -80,7 +102,7 @@ def _to_rejection(vm: Vm, failures: list[Failure]) -> Rejection:
 
 
 def to_option(vm: Vm, machine: Machine, placed: Placed, prepared: PreparedRequest) -> PlacementOption:
-    """Build the option of a size that fits: speed, costs, headroom and warnings."""
+    """Build the option of a size that fits: its speed and costs, without headroom and warnings."""
     pricing, job, terms = prepared.request.pricing, prepared.job, prepared.size_constraints
     if placed.attempt is None:
         raise ValueError("it is placed nowhere")
@@ -92,12 +114,6 @@ def to_option(vm: Vm, machine: Machine, placed: Placed, prepared: PreparedReques
         attempt=attempt,
         speed=speed,
         costs={purchase: compute_cost(vm, purchase, attempt.nodes, terms) for purchase in pricing.purchases},
-        headrooms=find_headrooms(job, machine, attempt),
-        warnings=(
-            *find_warnings(job, machine, attempt),
-            *(find_target_warnings(attempt.load.level, speed) if attempt.load is not None else ()),
-            *warning_codes(vm, terms),
-        ),
         pricing=pricing,
         interruptions=job.interruptions(attempt.nodes, hours) if isinstance(job, TrainingJob) else None,
         weights=job.serving.weights.type if isinstance(job, ServingJob) and job.serving.weights is not None else None,

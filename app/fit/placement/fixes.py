@@ -14,9 +14,8 @@ from app.fit.estimator.parallelism import PARALLEL_FIELDS
 from app.fit.estimator.workload import ServiceLevel
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.data_types import BITS
-from app.fit.placement.evaluate import evaluate
+from app.fit.placement.evaluate import find_rejection
 from app.fit.placement.machine import Machine
-from app.fit.placement.option import PlacementOption
 from app.fit.placement.partition import can_partition
 from app.fit.placement.prepare import PreparedRequest, prepare
 from app.fit.placement.serving import ServingJob
@@ -190,7 +189,8 @@ def _more_nodes(context: FixContext) -> Iterator[Alternatives]:
     if limits.usable_nodes(machine) < limits.max_nodes:
         return
     more, job = replace(limits, max_nodes=limits.max_nodes + MAX_EXTRA_NODES), context.prepared.job
-    attempt = context.prepared.kept.find(machine, more, lambda compared: job.find_attempt(machine, more, compared))
+    kept = context.prepared.kept.find(machine, more, lambda compared: job.find_attempt(machine, more, compared))
+    attempt = kept.found
     if attempt is not None and attempt.fits and attempt.loadable and attempt.nodes > limits.max_nodes:
         yield [_raise_max_nodes(attempt.nodes, limits.max_nodes)]
 
@@ -342,13 +342,13 @@ class FixFinder:
     def __init__(self, prepared: PreparedRequest) -> None:
         self._prepared = prepared
         self._prepared_by_changes: dict[Changes, PreparedRequest | None] = {(): prepared}
-        self._verdicts: dict[Changes, PlacementOption | Rejection | None] = {}
+        self._rejections: dict[Changes, Rejection | None] = {}
 
     def find_fixes(self, vm: Vm, machine: Machine, rejection: Rejection) -> tuple[Fix, ...]:
         """Find every single change that makes a size fit; where there is none, combinations of up to three."""
         if not _is_fixable(rejection):
             return ()
-        self._verdicts.clear()
+        self._rejections.clear()
         fixes = list(self._sufficient_changes(vm, machine, rejection, ()))
         if not fixes:
             fixes = list(self._combinations(vm, machine, rejection, ()))
@@ -361,7 +361,7 @@ class FixFinder:
             for alternatives in self._proposals(machine, rejection, failure.code, before):
                 for changes in alternatives:
                     together = (*before, *changes)
-                    if together not in seen and isinstance(self._evaluate(vm, machine, together), PlacementOption):
+                    if together not in seen and self._fits(vm, machine, together):
                         seen.add(together)
                         yield together
                         break
@@ -372,10 +372,10 @@ class FixFinder:
         for alternatives in self._proposals(machine, rejection, code, before):
             for changes in alternatives:
                 together = (*before, *changes)
-                verdict = self._evaluate(vm, machine, together)
-                if not isinstance(verdict, Rejection) or any(left.code == code for left in verdict.failures):
+                left = self._find_rejection(vm, machine, together)
+                if left is None or any(failure.code == code for failure in left.failures):
                     continue
-                for fix in self._completions(vm, machine, verdict, together):
+                for fix in self._completions(vm, machine, left, together):
                     yield fix
                     count += 1
                     if count == MAX_COMBINATIONS:
@@ -406,12 +406,16 @@ class FixFinder:
             for alternatives in PROPOSALS[code](FixContext(machine=machine, prepared=prepared, failure=failure))
         ]
 
-    def _evaluate(self, vm: Vm, machine: Machine, changes: Changes) -> PlacementOption | Rejection | None:
-        """Evaluate a size after changes, once; None where they contradict the rest of the request."""
-        if changes not in self._verdicts:
+    def _fits(self, vm: Vm, machine: Machine, changes: Changes) -> bool:
+        """Whether a size fits after changes that do not contradict the rest of the request."""
+        return self._prepare_with(changes) is not None and self._find_rejection(vm, machine, changes) is None
+
+    def _find_rejection(self, vm: Vm, machine: Machine, changes: Changes) -> Rejection | None:
+        """Return what a size fails after changes, found once; None where it fits, or the changes are contradictory."""
+        if changes not in self._rejections:
             prepared = self._prepare_with(changes)
-            self._verdicts[changes] = evaluate(vm, machine, prepared) if prepared is not None else None
-        return self._verdicts[changes]
+            self._rejections[changes] = find_rejection(vm, machine, prepared) if prepared is not None else None
+        return self._rejections[changes]
 
     def _prepare_with(self, changes: Changes) -> PreparedRequest | None:
         if changes not in self._prepared_by_changes:

@@ -39,9 +39,9 @@ class PlacementOption:
     attempt: Attempt
     speed: Speed | None
     costs: dict[str, Cost]
-    headrooms: tuple[Headroom, ...]
-    warnings: tuple[str, ...]
     pricing: Pricing
+    headrooms: tuple[Headroom, ...] = ()
+    warnings: tuple[str, ...] = ()
     interruptions: Interruptions | None = None
     weights: WeightsType | None = None
     pareto_optimal: bool | None = None

@@ -1,6 +1,6 @@
 """What is found for a machine, kept for all that differ in nothing that decides."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from dataclasses import fields
 from math import inf
 from operator import attrgetter
@@ -14,7 +14,7 @@ _of_gpus = attrgetter(*(one.name for one in fields(Machine) if one.init and one.
 """Returns the facts of a machine but its memory, its disk and its vCPUs, how its GPUs are known, and their peaks."""
 
 
-class _Kept(NamedTuple, Generic[T]):
+class Kept(NamedTuple, Generic[T]):
     """What was found for machines with memory from the first amount on and below the second, bytes."""
 
     least_bytes: float
@@ -26,31 +26,26 @@ class KeptByGpus:
     """Keeps what is found for machines, where it depends on nothing but their GPUs and what their memory holds."""
 
     def __init__(self) -> None:
-        self._kept: dict[Hashable, list[_Kept[Any]]] = {}
+        self._kept: dict[Hashable, list[Kept[Any]]] = {}
 
-    def find(self, machine: Machine, what: Hashable, search: Callable[[list[float]], T]) -> T:
+    def find(self, machine: Machine, what: Hashable, search: Callable[[list[float]], T]) -> Kept[T]:
         """Return what a search finds for a machine, or has found for one that is the same to it.
 
         `what` names the search, which adds what the memory is compared with to the list that it gets.
         """
         known = self._kept.setdefault((what, _of_gpus(machine), *machine.peaks.items()), [])
-        memory = memory_of(machine)
+        memory = _memory_of(machine)
         for kept in known:
             if kept.least_bytes <= memory < kept.next_bytes or memory == kept.next_bytes == inf:
-                found: T = kept.found
-                return found
+                return kept
         compared: list[float] = []
         found = search(compared)
         held = max((one for one in compared if one <= memory), default=0.0)
-        known.append(_Kept(held, next_bytes(memory, compared), found))
-        return found
+        more = min((one for one in compared if one > memory), default=inf)
+        known.append(Kept(held, more, found))
+        return known[-1]
 
 
-def memory_of(machine: Machine) -> float:
+def _memory_of(machine: Machine) -> float:
     """Return the memory of a VM, bytes; infinity where it is unknown, as it is then assumed to hold everything."""
     return inf if machine.memory_bytes is None else machine.memory_bytes
-
-
-def next_bytes(memory: float, compared: Iterable[float]) -> float:
-    """Return the least amount of memory with which more would be held of what memory was compared with."""
-    return min((one for one in compared if one > memory), default=inf)

@@ -82,7 +82,7 @@ def test_a_search_is_made_once_for_all_amounts_between_two_that_memory_is_compar
             searched.append(found.memory_bytes)
             return [amount for amount in (10, 20) if found.holds(amount, compared)]
 
-        return kept.find(found, what, search)
+        return kept.find(found, what, search).found
 
     for memory, expected in ((5, []), (15, [10]), (9, []), (10, [10]), (None, [10, 20]), (20, [10, 20]), (19, [10])):
         assert find("search", memory_bytes=memory) == expected
