@@ -161,6 +161,7 @@ def _to_request(search: PlacementSearch, known: CatalogSnapshot, assumptions: As
         serving=search.serving,
         constraints=search.constraints,
         pricing=search.pricing,
+        machine_described=search.hardware is not None,
         memory_unknown=search.hardware is not None and not search.hardware.memory_known,
     )
 

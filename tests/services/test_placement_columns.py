@@ -14,6 +14,7 @@ from app.converters import resource_fit as resource_converter
 from app.converters.fit_request import plan_fit
 from app.db.statements import run_plan
 from app.errors import BadQuery, BadWorkload
+from app.fit.placement.prepare import kept_job
 from app.schemas.fit_request import FitIn
 from app.services import resource_fit
 from benchmarks.search.bodies import random_body
@@ -92,6 +93,7 @@ def check(session: Session, number: int) -> bool:
         body, most_of_reason = body.model_copy(update={"include": ("rejected",)}), 1 + number % 4
     answers: list[str] = []
     for on_columns in (False, True):
+        kept_job.cache_clear()
         plan = plan_fit(body, known, TODAY, most_of_reason=most_of_reason, on_columns=on_columns)
         try:
             answers.append(run_plan(session, plan).model_dump_json())

@@ -7,6 +7,7 @@ Figures are named by their path in an Estimate. None of these are paths of a req
 requests translates them.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -100,6 +101,11 @@ class Assumptions:
         """Record a derived or assumed value and return it; only the first record of a field is kept."""
         self._recorded.setdefault(field, Assumption(field=field, value=value, why=why))
         return value
+
+    def add(self, recorded: Iterable[Assumption]) -> None:
+        """Add what was recorded elsewhere; only the first record of a field is kept."""
+        for one in recorded:
+            self._recorded.setdefault(one.field, one)
 
     def mark_missing(self, figure: str, missing: tuple[str, ...]) -> bool:
         """Return whether fields are missing for a figure, which is then recorded as left out."""

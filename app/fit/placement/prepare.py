@@ -1,6 +1,8 @@
 """Prepare a request for evaluation on every size: what does not depend on the size is computed once."""
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import NamedTuple
 
 from app.fit.estimator.estimate import raise_missing
 from app.fit.estimator.kinds import refuse_other_kinds, workload_of_kind
@@ -57,6 +59,10 @@ ADAPTER_STAGES = (0, 3)
 """ZeRO stages tried where none is requested. Adapters are so small that sharding only their states gains nothing."""
 
 
+MAX_JOBS = 32
+"""So many jobs are kept: of a request with all that was tried as fixes about 10."""
+
+
 class MemoryUnknown(InvalidWorkload):
     """The GPU memory of the machine is unknown, and the request asks for more than a partition."""
 
@@ -74,7 +80,7 @@ class PreparedRequest:
     limits: SearchLimits
     size_constraints: SizeConstraints
     assumptions: tuple[Assumption, ...]
-    kept: KeptByGpus = field(default_factory=KeptByGpus, compare=False, repr=False)
+    kept: KeptByGpus = field(compare=False, repr=False)
 
 
 def prepare(request: PlacementRequest, assumptions: Assumptions) -> PreparedRequest:
@@ -85,7 +91,30 @@ def prepare(request: PlacementRequest, assumptions: Assumptions) -> PreparedRequ
 
     What is assumed is added to `assumptions`, which may already hold assumptions about the model.
     """
-    constraints, workload = request.constraints, request.workload
+    found = prepare_job(request) if request.machine_described else kept_job(request.on_gpus)
+    assumptions.add(found.assumptions)
+    return PreparedRequest(
+        request=request,
+        job=found.job,
+        parallelism=found.job.partition.requested,
+        limits=request.limits,
+        size_constraints=request.size_constraints,
+        assumptions=assumptions.recorded,
+        kept=found.kept,
+    )
+
+
+class PreparedJob(NamedTuple):
+    """A job on any GPUs, what is assumed for it, and what was found for machines with it."""
+
+    job: Job
+    assumptions: tuple[Assumption, ...]
+    kept: KeptByGpus
+
+
+def prepare_job(request: PlacementRequest) -> PreparedJob:
+    """Prepare the job of a request; raises what `prepare` does."""
+    assumptions, constraints, workload = Assumptions(), request.constraints, request.workload
     if constraints.min_nodes > constraints.max_nodes:
         detail = f"{constraints.min_nodes} is more than max_nodes, {constraints.max_nodes}"
         raise InvalidWorkload("constraints.min_nodes", detail)
@@ -99,14 +128,15 @@ def prepare(request: PlacementRequest, assumptions: Assumptions) -> PreparedRequ
         job = replace(_serving_job(request, workload, assumptions), level=level)
     else:
         job = _training_job(request, workload, assumptions)
-    return PreparedRequest(
-        request=request,
-        job=job,
-        parallelism=job.partition.requested,
-        limits=request.limits,
-        size_constraints=request.size_constraints,
-        assumptions=assumptions.recorded,
-    )
+    return PreparedJob(job, assumptions.recorded, KeptByGpus())
+
+
+kept_job = lru_cache(maxsize=MAX_JOBS)(prepare_job)
+"""Returns a job as `prepare_job` does, the last ones with what was found for machines with them.
+
+Clients vary regions, budgets and orders, and look for the same fixes. It is not for described machines, of which there
+are as many as clients describe.
+"""
 
 
 def _only_partition(workload: Workload) -> bool:

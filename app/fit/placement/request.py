@@ -68,8 +68,9 @@ Workload = InferenceWorkload | TrainingWorkload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementRequest:
-    """A placement request; `memory_unknown` where it is about one machine whose GPU memory is not given.
+    """A placement request; `machine_described` where it is about one machine that is not of the catalog.
 
+    `memory_unknown` where the GPU memory of that is not given.
     `serving` is the load and the targets of a service; None where the workload says its concurrency.
     """
 
@@ -78,6 +79,7 @@ class PlacementRequest:
     serving: ServiceLevel | None = None
     constraints: Constraints = field(default_factory=Constraints)
     pricing: Pricing
+    machine_described: bool = False
     memory_unknown: bool = False
 
     def with_change(self, part: str, name: str, value: Any) -> "PlacementRequest":
@@ -87,6 +89,30 @@ class PlacementRequest:
         if part == "serving" and self.serving is not None:
             return replace(self, serving=replace(self.serving, **{name: value}))
         return replace(self, workload=replace(self.workload, **{name: value}))
+
+    @property
+    def on_gpus(self) -> "PlacementRequest":
+        """The request without what decides nothing about a job on GPUs: constraints on regions, statuses and costs.
+
+        Of prices a training depends on those of spot VMs.
+        """
+        pricing = Pricing(today=date.min)
+        if isinstance(self.workload, TrainingWorkload):
+            pricing = replace(self.pricing, hours=None, hours_per_month=Decimal(0), today=date.min)
+        return replace(
+            self,
+            constraints=replace(
+                self.constraints,
+                regions=(),
+                allow_preview=True,
+                allow_retiring=True,
+                verified_only=False,
+                checkpoint_on_local_disk=True,
+                budget_usd_per_month=None,
+                budget_usd_per_job=None,
+            ),
+            pricing=pricing,
+        )
 
     @property
     def limits(self) -> SearchLimits:
