@@ -99,7 +99,8 @@ class Assumptions:
 
     def record(self, field: str, value: V, why: str) -> V:
         """Record a derived or assumed value and return it; only the first record of a field is kept."""
-        self._recorded.setdefault(field, Assumption(field=field, value=value, why=why))
+        if field not in self._recorded:
+            self._recorded[field] = Assumption(field=field, value=value, why=why)
         return value
 
     def add(self, recorded: Iterable[Assumption]) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from math import ceil, floor
+from typing import NamedTuple
 
 from app.fit.formulas.memory import (
     NO_EXPERTS,
@@ -17,8 +18,7 @@ BANDWIDTH_EFFICIENCY = Range(low=0.60, mid=0.75, high=0.85)
 """Share of the bound that decoding reaches: kipply measured 22.0 ms where 17.07 ms is ideal (13B on an A100), 78 %."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecodeStep:
+class DecodeStep(NamedTuple):
     """What one GPU does in one step of a batch: bytes of weights and KV cache that it reads, and FLOPs."""
 
     weights_bytes: float

@@ -35,10 +35,12 @@ class WeightMatrix:
         return self.copies * (len(self.layers) or 1)
 
 
+@lru_cache(maxsize=64)
 def weight_matrices(shape: Architecture) -> tuple[WeightMatrix, ...]:
     """Return the matrices of a complete shape (one for which missing_for_count is empty).
 
-    Layers with experts come after the dense ones. The names are those of Hugging Face transformers.
+    Layers with experts come after the dense ones. The names are those of Hugging Face transformers. Cached, because a
+    request counts them several times, and again for each change that may be a fix.
     """
     (layers,) = shape.require("layers")
     if shape.groups:

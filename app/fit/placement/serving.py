@@ -49,12 +49,13 @@ class _Room(NamedTuple):
 
 
 class _SearchBounds(NamedTuple):
-    """What bounds every layout on VMs of one size: bytes of a GPU, number of VMs, and what the VM is.
+    """What bounds every layout on VMs of one size: bytes of a GPU, of them the runtime's, number of VMs, and the VM.
 
     What its memory is compared with is added to `compared`.
     """
 
     budget_bytes: float
+    runtime_bytes: float
     min_nodes: int
     max_nodes: int
     machine: Machine
@@ -143,7 +144,8 @@ class ServingJob:
         if self.level is not None and not self.has_known_speed(machine):
             return None
         budget, most = self.budget_bytes(machine), limits.usable_nodes(machine)
-        bounds = _SearchBounds(budget, limits.min_nodes, most, machine, compared)
+        runtime = SERVING_RUNTIME_SHARE.mid * self._usable_bytes(budget)
+        bounds = _SearchBounds(budget, runtime, limits.min_nodes, most, machine, compared)
         best = self._best_of(self._layouts(machine, limits, budget), bounds, None)
         grouped = self._best_of(self._group_layouts(machine, limits), bounds, best)
         if grouped is not None and (best is None or self._beats(machine, grouped, best)):
@@ -202,8 +204,9 @@ class ServingJob:
             yield layout
 
     def _attempt(self, layout: Layout, bounds: _SearchBounds) -> Attempt:
-        parallelism, (budget, least, most, machine, _) = layout.parallelism, bounds
-        fixed, _, sequence = self.memory_shares(parallelism, self._usable_bytes(budget))
+        parallelism, (budget, runtime, least, most, machine, _) = layout.parallelism, bounds
+        fixed, _, sequence = self._shares_of_any_gpu(parallelism)
+        fixed += runtime
         per_replica = self._sequences_per_replica(budget - fixed, sequence, parallelism.data)
         units = ceil(ceil(self.concurrency / per_replica) / layout.replicas) if per_replica else 0
         fits = 0 < units * layout.nodes <= most
@@ -223,8 +226,9 @@ class ServingJob:
 
     def _service_attempt(self, level: ServiceLevel, layout: Layout, bounds: _SearchBounds) -> Attempt:
         """Return a layout with the fewest VMs that bear the peak; it misses for memory, for a target, or for VMs."""
-        parallelism, (budget, least, most, machine, _) = layout.parallelism, bounds
-        fixed, _, sequence = self.memory_shares(parallelism, self._usable_bytes(budget))
+        parallelism, (budget, runtime, least, most, machine, _) = layout.parallelism, bounds
+        fixed, _, sequence = self._shares_of_any_gpu(parallelism)
+        fixed += runtime
         free = budget - fixed
         if free < sequence:
             need = fixed + sequence
