@@ -5,10 +5,14 @@ answer, which makes them a little faster than an honest rival could be.
 """
 
 import asyncio
+import csv
+import io
 import json
 import os
 import re
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
+from functools import partial
 from typing import Any
 
 import orjson
@@ -25,21 +29,29 @@ from app.schemas.fit_request import FitIn
 from app.services.placement import PlacementSearch, plan_placement, to_sizes
 from benchmarks.fits import FIT
 from benchmarks.page_query import STORED, Rows, open_postgres, open_sqlite, page_sql, parameters
+from benchmarks.price_query import PriceRows, history_sql, price_parameters, prices_sql
 from benchmarks.raw import App, Receive, Scope, Send, http_only, recorded_responses, start_of
 
 POSTGRES_CONNECTIONS = 8
+BLOCK_ROWS = 1000
+"""How many rows of an export are written at once."""
 
 
 class _Page:
     """The page that a reference sends to every request: its query, and the bytes after its rows."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        to_sql: Callable[[Sequence[str]], str] = page_sql,
+        to_parameters: Callable[[str], dict[str, Any]] = parameters,
+        rows: type[Rows] | type[PriceRows] = Rows,
+    ) -> None:
         target, self._answer = next(iter(recorded_responses().items()))
         body = self._answer.body
         names = list(json.loads(body)["items"][0])
         self._tail = body[body.rindex(b"]") :]
-        self._rows = Rows(names)
-        self.sql, self.parameters = page_sql(names), parameters(target)
+        self._rows = rows(names)
+        self.sql, self.parameters = to_sql(names), to_parameters(target)
 
     async def send(self, found: list[Any], send: Send) -> None:
         items = orjson.dumps([self._rows.row(values) for values in found])
@@ -51,12 +63,43 @@ class _Page:
         await send({"type": "http.response.body", "body": body})
 
 
+_PricePage = partial(_Page, prices_sql, price_parameters, PriceRows)
+
+
 def sqlite() -> App:
-    """Build the application on the sqlite3 module and orjson."""
-    page, connection = _Page(), open_sqlite(os.environ["BENCH_DATABASE"])
+    """Build the application of a page of sizes on the sqlite3 module and orjson."""
+    return _on_sqlite(_Page())
+
+
+def sqlite_prices() -> App:
+    """Build the application of a page of prices on the sqlite3 module and orjson."""
+    return _on_sqlite(_PricePage())
+
+
+def _on_sqlite(page: _Page) -> App:
+    connection = open_sqlite(os.environ["BENCH_DATABASE"])
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
         await page.send(connection.execute(page.sql, page.parameters).fetchall(), send)
+
+    return http_only(app)
+
+
+def csv_history() -> App:
+    """Build the application that exports all prices with the sqlite3 and csv modules, in blocks of BLOCK_ROWS."""
+    kept, connection = next(iter(recorded_responses().values())), open_sqlite(os.environ["BENCH_DATABASE"])
+    head, _, _ = kept.body.partition(b"\r\n")
+    sql, today = history_sql(head.decode().split(",")), datetime.now(UTC).date().isoformat()
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send(start_of(kept, None))
+        await send({"type": "http.response.body", "body": head + b"\r\n", "more_body": True})
+        cursor = connection.execute(sql, {"today": today})
+        while rows := cursor.fetchmany(BLOCK_ROWS):
+            text = io.StringIO(newline="")
+            csv.writer(text, lineterminator="\r\n").writerows(rows)
+            await send({"type": "http.response.body", "body": text.getvalue().encode(), "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
 
     return http_only(app)
 
@@ -99,8 +142,18 @@ def placement() -> App:
 
 
 def postgresql() -> App:
-    """Build the application on psycopg with a few connections and server-side prepared statements, and orjson."""
-    page, free = _Page(), asyncio.Queue[Any]()
+    """Build the application of a page of sizes on psycopg and orjson."""
+    return _on_postgresql(_Page())
+
+
+def postgresql_prices() -> App:
+    """Build the application of a page of prices on psycopg and orjson."""
+    return _on_postgresql(_PricePage())
+
+
+def _on_postgresql(page: _Page) -> App:
+    """Build the application of a page on a few connections with server-side prepared statements."""
+    free = asyncio.Queue[Any]()
     sql = re.sub(r":(\w+)", r"%(\1)s", page.sql)
     opened = 0
 

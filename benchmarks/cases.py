@@ -6,10 +6,12 @@ from typing import Literal
 from benchmarks.catalogs import FEW, LARGE, MANY, MIDDLE, SMALL, Scale
 from benchmarks.fits import ESTIMATE, FIT
 from benchmarks.page_query import PRICED_TARGET
+from benchmarks.price_query import HISTORY_CSV, PRICES_TARGET
 from benchmarks.ratios import Goal
 from benchmarks.requests import (
     distinct_requests,
     encoded,
+    first_files,
     last_page,
     never_repeated,
     not_modified,
@@ -18,9 +20,12 @@ from benchmarks.requests import (
     request_to,
 )
 from benchmarks.sides import (
+    BARE_CSV,
     BARE_DOCUMENTS,
     BARE_PLACEMENT,
     BARE_POSTGRES,
+    BARE_POSTGRES_PRICES,
+    BARE_PRICES,
     BARE_SQLITE,
     COLD_SIDE,
     COMMAND,
@@ -41,7 +46,7 @@ from benchmarks.workers import Work
 
 PRICED_PAGE = request_to(PRICED_TARGET)
 Kind = Literal[
-    "load", "open loop", "start", "command", "memory", "cpu", "panel", "memory of a panel", "memory of all", "stalls",
+    "load", "open loop", "start", "command", "memory", "download", "file", "cpu", "panel", "memory of a panel", "memory of all", "stalls",
     "workers", "ingest",
 ]  # fmt: skip
 
@@ -131,6 +136,24 @@ CASES = (
     BenchmarkCase(
         name="cold-postgresql", description="the same on PostgreSQL",
         subject=COLD_SIDE, reference=BARE_POSTGRES, database="postgresql", goal=_ratio(0.8),
+    ),
+    BenchmarkCase(
+        name="prices", description="a page of prices without the cache, against the bare database driver",
+        subject=COLD_SIDE, reference=BARE_PRICES, request=request_to(PRICES_TARGET), goal=_ratio(0.6),
+    ),
+    BenchmarkCase(
+        name="prices-postgresql", description="the same on PostgreSQL",
+        subject=COLD_SIDE, reference=BARE_POSTGRES_PRICES, request=request_to(PRICES_TARGET), database="postgresql",
+        goal=_ratio(0.6),
+    ),
+    BenchmarkCase(
+        name="csv", description="200,000 prices as CSV, against csv.writer over the bare database driver",
+        subject=HOT, reference=BARE_CSV, kind="download", request=request_to(HISTORY_CSV), goal=_ratio(0.9),
+    ),
+    BenchmarkCase(
+        name="parquet", description="200,000 prices as a Parquet file that is written for the request: CPU a MB of it",
+        subject=HOT, reference=None, kind="file", request=first_files,
+        goal=Goal(figure="CPU ms a MB", how="below", bound=60),
     ),
     BenchmarkCase(
         name="cold-post-fit",

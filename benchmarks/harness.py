@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from benchmarks import alone
 from benchmarks.build import PROJECT
 from benchmarks.cases import BenchmarkCase
-from benchmarks.load import Burst, burst
+from benchmarks.load import Burst, Download, burst, download
 from benchmarks.openloop import open_loop
 from benchmarks.page_query import PRICED_TARGET
 from benchmarks.pairing import BenchmarkContext, RunningSide, both_running, one_running, record_responses, side_of
@@ -147,6 +147,39 @@ def _memory(context: BenchmarkContext, case: BenchmarkCase) -> Figures:
     return _singles({"MB": after, "MB at first": before, "different questions": different})
 
 
+def _download(context: BenchmarkContext, case: BenchmarkCase) -> Figures:
+    """Measure whole downloads of one response, which takes long, in turn."""
+    with both_running(context, case) as sides:
+        rounds = [[_downloaded(context, side) for side in sides] for _ in range(context.plan.pairs)]
+    ours, theirs = zip(*rounds, strict=True)
+    return {
+        "ratio": paired([one.mb_per_second for one in ours], [one.mb_per_second for one in theirs]),
+        "ratio of CPU": paired([one.cpu_ms_per_mb for one in theirs], [one.cpu_ms_per_mb for one in ours]),
+        "subject MB per second": spread([one.mb_per_second for one in ours]),
+        "reference MB per second": spread([one.mb_per_second for one in theirs]),
+        "subject CPU ms a MB": spread([one.cpu_ms_per_mb for one in ours]),
+        "reference CPU ms a MB": spread([one.cpu_ms_per_mb for one in theirs]),
+    }
+
+
+def _downloaded(context: BenchmarkContext, side: RunningSide) -> Download:
+    """Download a response as often as a burst lasts, at least once."""
+    times = max(1, round(context.plan.burst / side.seconds))
+    return download(side.server, side.request, side.request.targets[:1] * times)
+
+
+def _file(context: BenchmarkContext, case: BenchmarkCase) -> Figures:
+    """Measure downloads of files, each of which the server writes first; libraries were loaded for one before."""
+    with one_running(context, case, subject=True) as ready:
+        targets = ready.request.targets[1 : 1 + context.plan.pairs]
+        seen = [download(ready.server, ready.request, (target,)) for target in targets]
+    return {
+        "CPU ms a MB": spread([one.cpu_ms_per_mb for one in seen]),
+        "MB per second": spread([one.mb_per_second for one in seen]),
+        "MB": spread([one.megabytes for one in seen]),
+    }
+
+
 def _singles(figures: Mapping[str, float]) -> Figures:
     return {name: spread([float(value)]) for name, value in figures.items()}
 
@@ -157,5 +190,7 @@ MEASUREMENTS: dict[str, Callable[[BenchmarkContext, BenchmarkCase], Figures]] = 
     "start": _start,
     "command": _command,
     "memory": _memory,
+    "download": _download,
+    "file": _file,
     **alone.MEASUREMENTS,
 }

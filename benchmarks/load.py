@@ -1,9 +1,12 @@
-"""Closed-loop load from wrk, which is fast enough not to be the bottleneck."""
+"""Closed-loop load from wrk, which is fast enough not to be the bottleneck, and downloads of long responses."""
 
 import json
 import shutil
 import subprocess
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 
 from benchmarks.servers import LoadRequest, Server
@@ -33,6 +36,25 @@ class Burst:
     requests: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Download:
+    """The result of whole downloads, one after another; megabytes are millions of bytes."""
+
+    megabytes: float
+    seconds: float
+    cpu_seconds: float
+
+    @property
+    def mb_per_second(self) -> float:
+        """Megabytes received a second."""
+        return self.megabytes / self.seconds
+
+    @property
+    def cpu_ms_per_mb(self) -> float:
+        """Milliseconds of the server's CPU time for each megabyte."""
+        return 1000 * self.cpu_seconds / self.megabytes
+
+
 def is_installed() -> bool:
     """Check whether wrk is on the path."""
     return shutil.which("wrk") is not None
@@ -54,6 +76,21 @@ def burst(server: Server, request: LoadRequest, *, seconds: float, connections: 
     result = to_burst(done.stdout + done.stderr, cpu_seconds)
     server.used += result.requests + connections
     return result
+
+
+def download(server: Server, request: LoadRequest, targets: Sequence[str]) -> Download:
+    """Download responses; raises RuntimeError if any failed.
+
+    wrk would count the last one, which its time cuts off, for the CPU time and not for the rate.
+    """
+    before, started, received = server.cpu_seconds(), time.perf_counter(), 0
+    for target in targets:
+        response = server.request(request, target)
+        if response.status != HTTPStatus.OK:
+            raise RuntimeError(f"{response.status} to {target}: {response.body[:300]!r}")
+        received += len(response.body)
+    seconds = time.perf_counter() - started
+    return Download(megabytes=received / 1e6, seconds=seconds, cpu_seconds=server.cpu_seconds() - before)
 
 
 def to_burst(output: str, cpu_seconds: float) -> Burst:

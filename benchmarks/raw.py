@@ -20,10 +20,11 @@ def recorded_responses() -> dict[str, RecordedResponse]:
     return load_responses(Path(os.environ["BENCH_ANSWERS"]))
 
 
-def start_of(response: RecordedResponse, length: int) -> Message:
-    """Return the start message of a response with a body of `length` bytes."""
+def start_of(response: RecordedResponse, length: int | None) -> Message:
+    """Return the start message of a response with a body of `length` bytes, or in chunks."""
     headers = [(name.encode(), value.encode()) for name, value in response.headers]
-    headers.append((b"content-length", str(length).encode()))
+    if length is not None:
+        headers.append((b"content-length", str(length).encode()))
     return {"type": "http.response.start", "status": response.status, "headers": headers}
 
 

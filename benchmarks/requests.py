@@ -4,6 +4,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app.catalog.queries.column_store import QUESTIONS_BEFORE_LOADING
@@ -16,6 +17,8 @@ LOADING_SECONDS = 120.0  # seconds
 MAX_LIMIT = 500
 MEMORY_REQUESTS = 100_000
 """Number of distinct requests after which the memory of a worker is measured."""
+MAX_FILES = 30
+"""Number of files that are never written twice."""
 PRICED_REQUEST = LoadRequest(targets=(PRICED_TARGET,))
 _METRICS = LoadRequest(targets=("/metrics",))
 
@@ -56,6 +59,16 @@ def on_columns(target: str) -> RequestFactory:
 def never_repeated(_server: Server, _place: SideContext) -> LoadRequest:
     """Build a request that no server gets twice."""
     return LoadRequest(targets=tuple(distinct_targets(2 * MEMORY_REQUESTS)), fresh=True)
+
+
+def first_files(_server: Server, _place: SideContext) -> LoadRequest:
+    """Build a request for all prices as Parquet by a different day each time, so that no file is there already.
+
+    The synthetic prices are older, so that the rows are the same.
+    """
+    today = datetime.now(UTC).date()
+    days = (today - timedelta(days=number) for number in range(MAX_FILES))
+    return LoadRequest(targets=tuple(f"/prices.parquet?history=true&as_of={day}" for day in days), fresh=True)
 
 
 def post(target: str, body: Mapping[str, Any]) -> RequestFactory:

@@ -82,12 +82,15 @@ RAW_2_KB = Side(
     request=lambda _server, _place: LoadRequest(targets=(PRICED_TARGET,)),
 )
 BARE_SQLITE = Side(name="bare sqlite3 + orjson", command=_bare("sqlite"))
+BARE_PRICES = Side(name="bare sqlite3 + orjson", command=_bare("sqlite_prices"))
+BARE_CSV = Side(name="csv.writer over bare sqlite3", command=_bare("csv_history"))
 BARE_DOCUMENTS = Side(
     name="stored documents in bare ASGI", command=_bare("documents"),
     request=lambda _server, _place: LoadRequest(targets=(PRICED_TARGET,)),
 )  # fmt: skip
 BARE_PLACEMENT = Side(name="bare query and arithmetic", command=_bare("placement"))
 BARE_POSTGRES = Side(name="bare psycopg + orjson", command=_bare("postgresql"))
+BARE_POSTGRES_PRICES = Side(name="bare psycopg + orjson", command=_bare("postgresql_prices"))
 TUTORIAL = Side(
     name="the tutorial way",
     command=lambda place: uvicorn("benchmarks.tutorial:app", BENCH_DATABASE=place.database),
