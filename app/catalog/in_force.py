@@ -86,11 +86,17 @@ def is_in_force(
     # The row value compares what counts most first; where less is better, the two sides are swapped.
     ours = (last_observed(run, day, known), other.approximate_date, other.source_id, run.known_from, run.valid_from)
     theirs = (last_observed(other, day, known), run.approximate_date, run.source_id, other.known_from, other.valid_from)
-    # A run that begins after this one ended was observed later: that is known without looking at any list.
+    # A run that begins after this one ended was observed later, and one that ended before this one began was not: that
+    # is known without looking at any list.
     later = exists().where(*rival, other.valid_from > run.seen_until).correlate_except(others)
     better = (
         exists()
-        .where(*rival, other.valid_from <= run.seen_until, tuple_(*theirs) > tuple_(*ours))
+        .where(
+            *rival,
+            other.valid_from <= run.seen_until,
+            other.seen_until >= run.valid_from,
+            tuple_(*theirs) > tuple_(*ours),
+        )
         .correlate_except(others)
     )
     return and_(

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import BigInteger, Double, Float, Numeric, String
+from sqlalchemy import BigInteger, ColumnClause, Double, Float, Numeric, String
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import GenericFunction
@@ -138,6 +138,24 @@ def _compile_usd_of(element: usd_of, compiler: SQLCompiler, **how: Any) -> str:
     return f"cast({compiler.process(nano, **how)} / {NANO}::numeric as numeric(18, {DECIMALS}))"
 
 
+_EXACT_INTEGERS = 2**53
+"""A double holds every integer up to this one."""
+
+
+@compiles(usd_of, "sqlite")
+def _compile_usd_of_for_sqlite(element: usd_of, compiler: SQLCompiler, **how: Any) -> str:
+    """Compile for SQLite, whose division of a column is exact, but for integers that it would round first.
+
+    A call of a Python function takes three times as long.
+    """
+    (nano,) = element.clauses
+    text = compiler.process(nano, **how)
+    if not isinstance(nano, ColumnClause):
+        return f"usd_of({text})"
+    is_exact = f"{text} between -{_EXACT_INTEGERS} and {_EXACT_INTEGERS}"
+    return f"case when {is_exact} then {text} / {float(NANO)!r} else usd_of({text}) end"
+
+
 class adjusted_nano(GenericFunction[int]):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
     """An amount of nano-dollars after rules, exact and rounded once, half away from zero.
 
@@ -186,27 +204,6 @@ def apply_steps(nano: int | None, steps: str) -> int | None:
     return (2 * amount.numerator + amount.denominator) // (2 * amount.denominator)
 
 
-class unindexed(GenericFunction[str]):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
-    """A text as it is, which SQLite looks up in no index: it would sort by one that is not in the order of a list."""
-
-    type = String()
-    inherit_cache = True
-
-
-@compiles(unindexed, "postgresql")
-def _compile_unindexed(element: unindexed, compiler: SQLCompiler, **how: Any) -> str:
-    """Compile for PostgreSQL, which knows what an index costs."""
-    (value,) = element.clauses
-    return compiler.process(value, **how)
-
-
-@compiles(unindexed, "sqlite")
-def _compile_unindexed_for_sqlite(element: unindexed, compiler: SQLCompiler, **how: Any) -> str:
-    """Compile for SQLite."""
-    (value,) = element.clauses
-    return f"+{compiler.process(value, **how)}"
-
-
 class after_last(GenericFunction[str]):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
     """What comes after the last separator (one character) of a text; the whole text without one."""
 
@@ -226,7 +223,6 @@ def register(connection: sqlite3.Connection) -> None:
     known: dict[str, tuple[int, Callable[..., Any]]] = {
         "exact_ratio": (3, ratio),
         "usd_text": (1, to_usd_text),
-        # SQLite's own division would round a large integer first.
         "usd_of": (1, lambda nano: None if nano is None else nano / NANO),
         "adjusted_nano": (2, apply_steps),
         "after_last": (2, lambda text, separator: text.rpartition(separator)[2]),

@@ -53,7 +53,6 @@ from app.catalog.queries.params import (
 from app.catalog.queries.price_scope import GPU, SIZE, PriceScope
 from app.catalog.queries.sizes import age_days
 from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.functions import unindexed
 from app.db.statements import BoundStatement, QueryPlan, Row, Rows, Statement, cached_statement
 from app.errors import BadQuery, NotFound
 
@@ -111,6 +110,8 @@ FIRST_KEYS, MORE_KEYS = 16, 256
 
 PRICE_KEY = ("size_key", "region", "os", "purchase", "valid_from", "source_id", "known_from")
 PRICE_ORDER = [SortKey(name=name, expression=price[name], nullable=False) for name in PRICE_KEY]
+_BY_KEY = "indexed by sqlite_autoindex_price_1"
+"""Makes SQLite read prices along their primary key; the rows of other indexes would have to be sorted."""
 _DAY, _KNOWN = bindparam("day", type_=Date), bindparam("known", type_=Date)
 
 
@@ -177,9 +178,9 @@ def _rows(key: PriceStatementKey) -> Select[tuple[object, ...]]:
     # Every price has a size. An outer join keeps SQLite from reading all sizes first, and sorting the prices.
     names = {one.name for one in key.filters}
     query = select(*shown).join_from(PRICE, SIZE, SIZE.c.key == price.size_key, isouter=not names & {"series", "gpu"})
-    alone = names <= {"region", "purchase"}
-    filters = PRICE_FILTERS | {"region": any_of(unindexed(price.region))} if alone else PRICE_FILTERS
-    query = query.where(_has_prices(key), _is_listed(key), *_conditions(key, filters))
+    query = query.with_hint(PRICE, _BY_KEY, "sqlite")
+    # SQLite evaluates conditions in this order: what is not asked for is left out before others are looked for.
+    query = query.where(_has_prices(key), *_conditions(key, PRICE_FILTERS), _is_listed(key))
     return query.order_by(*(price[name] for name in PRICE_KEY))
 
 
