@@ -120,7 +120,7 @@ async def _chunks(streams: ExportStreams, export: Export, text: TextFormat) -> A
 
     def read_block() -> bytes:
         rows = stream.fetch_block()
-        return text.write(map(export.values, rows)) if rows else b""
+        return text.write(export.values(rows)) if rows else b""
 
     try:
         chunk = await loop.run_in_executor(streams.threads, read_block)
@@ -255,5 +255,5 @@ def _write_parquet(path: Path, export: Export, streams: ExportStreams) -> int:
     from app.formats.parquet import write_parquet  # noqa: PLC0415  # pyarrow is large, and most workers never need it
 
     blocks = streams.open(export.query).blocks()
-    write_parquet(path, export.columns, (map(export.values, rows) for rows in blocks))
+    write_parquet(path, export.columns, map(export.values, blocks))
     return path.stat().st_size

@@ -108,7 +108,7 @@ def _write_text(export: Export, file_format: FileFormat, output: Path | None) ->
     with _open_output(output) as file:
         file.write(text.head)
         for rows in Stream(context.engine(), export.query).blocks():
-            file.write(text.write(map(export.values, rows)))
+            file.write(text.write(export.values(rows)))
             count += len(rows)
     return count
 
@@ -119,7 +119,7 @@ def _write_parquet(export: Export, _form: FileFormat, output: Path | None) -> in
     blocks = Stream(context.engine(), export.query).blocks()
     with TemporaryDirectory() as folder:
         file = output or Path(folder) / "export.parquet"
-        count = write_parquet(file, export.columns, (map(export.values, rows) for rows in blocks))
+        count = write_parquet(file, export.columns, map(export.values, blocks))
         if output is None:
             with file.open("rb") as finished:
                 shutil.copyfileobj(finished, sys.stdout.buffer)

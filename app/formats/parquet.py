@@ -8,6 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no type information
 from pyarrow.parquet import ParquetWriter  # type: ignore[import-untyped]
 
 from app.catalog.fields import FieldKind
+from app.formats.text import Columns
 
 ROWS_PER_GROUP = 50_000
 """A row group of sizes, sixty columns wide, takes about 20 MB of memory until it is written."""
@@ -23,7 +24,7 @@ _ARROW_TYPES: Mapping[FieldKind, pa.DataType] = {
 """Money is a double, too: a price has at most 15 digits, and a double keeps them all (`app.catalog.column_types`)."""
 
 
-def write_parquet(path: Path, columns: Mapping[str, FieldKind], blocks: Iterable[Iterable[Sequence[Any]]]) -> int:
+def write_parquet(path: Path, columns: Mapping[str, FieldKind], blocks: Iterable[Columns]) -> int:
     """Write a file and return its number of rows; dates come as ISO texts. A file that fails halfway is removed."""
     schema = pa.schema([(name, _ARROW_TYPES[kind]) for name, kind in columns.items()])
     partial = path.with_name(f"{path.name}.part")
@@ -32,7 +33,7 @@ def write_parquet(path: Path, columns: Mapping[str, FieldKind], blocks: Iterable
         with ParquetWriter(partial, schema) as writer:
             group: list[pa.RecordBatch] = []
             for block in blocks:
-                group.append(_batch(schema, list(block)))
+                group.append(_batch(schema, block))
                 if sum(batch.num_rows for batch in group) >= ROWS_PER_GROUP:
                     written += _flush(writer, group)
             written += _flush(writer, group)
@@ -42,8 +43,7 @@ def write_parquet(path: Path, columns: Mapping[str, FieldKind], blocks: Iterable
     return written
 
 
-def _batch(schema: pa.Schema, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+def _batch(schema: pa.Schema, columns: Columns) -> pa.RecordBatch:
     return pa.record_batch(
         [_array(field.type, values) for field, values in zip(schema, columns, strict=True)], schema=schema
     )

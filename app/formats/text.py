@@ -1,7 +1,6 @@
-"""Writes rows as lines of text, block by block: CSV (RFC 4180) and NDJSON."""
+"""Writes blocks of rows as lines of text: CSV (RFC 4180) and NDJSON."""
 
-import csv
-import io
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -9,8 +8,8 @@ import orjson
 
 from app.catalog.fields import FieldKind
 
-RowValues = Sequence[Any]
-"""The values of a row in the order of its columns."""
+Columns = Sequence[Sequence[Any]]
+"""The values of a block of rows, which has at least one, by column: to convert a column at once takes half the time."""
 
 FORMULA_PREFIXES = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")
 """A spreadsheet may run a cell that starts with one of these; the last four are the full-width forms of the first."""
@@ -27,7 +26,7 @@ class TextFormat(Protocol):
     def __init__(self, columns: Mapping[str, FieldKind]) -> None:
         """Take the columns, in their order."""
 
-    def write(self, rows: Iterable[RowValues]) -> bytes:
+    def write(self, columns: Columns) -> bytes:
         """Write a block of rows."""
 
 
@@ -38,30 +37,40 @@ class Csv:
     """
 
     def __init__(self, columns: Mapping[str, FieldKind]) -> None:
-        self.head = _lines([list(columns)])
         self._kinds = list(columns.values())
+        self.head = _to_lines([[_quote(name)] for name in columns])
 
-    def write(self, rows: Iterable[RowValues]) -> bytes:
+    def write(self, columns: Columns) -> bytes:
         """Write a block of rows."""
-        block = list(rows)
-        if not block:
-            return b""
-        columns = zip(*block, strict=True)
-        formatted = [_format_column(kind, column) for kind, column in zip(self._kinds, columns, strict=True)]
-        return _lines(zip(*formatted, strict=True))
+        return _to_lines([_to_cells(kind, column) for kind, column in zip(self._kinds, columns, strict=True)])
 
 
-def _format_column(kind: FieldKind, column: Sequence[Any]) -> Iterable[Any]:
-    """Return the cells of a column; its few different values are each written as text once."""
+def _to_cells(kind: FieldKind, column: Sequence[Any]) -> Iterable[str]:
+    """Return the cells of a column; its few different texts are each written once."""
+    if kind in ("integer", "number"):
+        return ["" if number is None else str(number) for number in column]
     if kind == "list":
-        return [None if parts is None else _format_list(parts) for parts in column]
-    if kind not in _CELL_FORMATTERS:
-        return column
+        return ["" if parts is None else _quote(_format_list(parts)) for parts in column]
     to_text = _CELL_FORMATTERS[kind]
-    texts = {value: to_text(value) for value in set(column) if value is not None}
-    if all(value is text for value, text in texts.items()):
-        return column
-    return map(texts.get, column)
+    cells = {value: "" if value is None else _quote(to_text(value)) for value in set(column)}
+    return map(cells.__getitem__, column)
+
+
+def _to_lines(cells: Sequence[Iterable[str]]) -> bytes:
+    """Join the cells of columns to lines; an empty cell that is alone in its line is quoted, or there would be none."""
+    lines: Iterable[str] = map(",".join, zip(*cells, strict=True))
+    if len(cells) == 1:
+        lines = (line or '""' for line in lines)
+    return "\r\n".join([*lines, ""]).encode()
+
+
+_QUOTED = re.compile('[",\r\n]')
+
+
+def _quote(text: str) -> str:
+    if not _QUOTED.search(text):
+        return text
+    return '"{}"'.format(text.replace('"', '""'))
 
 
 class Ndjson:
@@ -72,18 +81,12 @@ class Ndjson:
     def __init__(self, columns: Mapping[str, FieldKind]) -> None:
         self._names = tuple(columns)
 
-    def write(self, rows: Iterable[RowValues]) -> bytes:
+    def write(self, columns: Columns) -> bytes:
         """Write a block of rows."""
         block = bytearray()
-        for row in rows:
+        for row in zip(*columns, strict=True):
             block += orjson.dumps(dict(zip(self._names, row, strict=True)), option=orjson.OPT_APPEND_NEWLINE)
         return bytes(block)
-
-
-def _lines(rows: Iterable[RowValues]) -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\r\n").writerows(rows)
-    return text.getvalue().encode()
 
 
 def escape_formula(text: str) -> str:
@@ -114,6 +117,6 @@ def _format_list(parts: Iterable[object]) -> str:
 _CELL_FORMATTERS: Mapping[FieldKind, Callable[[Any], str]] = {
     "text": escape_formula,
     "boolean": _format_bool,
-    "list": _format_list,
+    "date": str,
 }
-"""Writes the values of a kind as text; other kinds, numbers and dates, are written by `csv` itself."""
+"""Writes a value of a kind as text."""

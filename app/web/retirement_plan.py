@@ -76,7 +76,7 @@ async def render_csv(request: PageRequest) -> str:
     rows = flatten_adjustments(rows, "successor_")
     kinds = {name: "list" if isinstance(value, list) else "text" for name, value in rows[0].items()}
     csv = Csv({name: kind if name not in _NUMBERS else "number" for name, kind in kinds.items()})  # type: ignore[misc]
-    return (csv.head + csv.write(list(row.values()) for row in rows)).decode()
+    return (csv.head + csv.write(list(zip(*(row.values() for row in rows), strict=True)))).decode()
 
 
 _NUMBERS = {

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.catalog.fields import FieldKind
-from app.formats.text import LIST_SEPARATOR, Csv, Ndjson, unescape_formula
+from app.formats.text import LIST_SEPARATOR, Columns, Csv, Ndjson, escape_formula, unescape_formula
 
 COLUMNS: Mapping[str, FieldKind] = {
     "t": "text",
@@ -48,8 +48,12 @@ ROW = st.tuples(
     st.none() | st.dates().map(str),
     st.lists(TEXT, max_size=3),
 )
-ROWS = st.lists(ROW, max_size=5)
+ROWS = st.lists(ROW, min_size=1, max_size=5)
 RUN = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
+def columns_of(rows: list[tuple[Any, ...]]) -> Columns:
+    return list(zip(*rows, strict=True))
 
 
 def read(data: bytes) -> list[list[str]]:
@@ -59,7 +63,7 @@ def read(data: bytes) -> list[list[str]]:
 @given(ROWS)
 def test_no_cell_begins_as_a_formula_but_a_negative_number(rows: list[tuple[Any, ...]]) -> None:
     form = Csv(COLUMNS)
-    for cells in read(form.head + form.write(rows)):
+    for cells in read(form.head + form.write(columns_of(rows))):
         for kind, cell in zip(COLUMNS.values(), cells, strict=True):
             if cell.startswith(RUN):
                 assert kind in {"number", "integer"}
@@ -70,7 +74,7 @@ def test_no_cell_begins_as_a_formula_but_a_negative_number(rows: list[tuple[Any,
 @given(ROWS)
 def test_csv_gives_back_every_value(rows: list[tuple[Any, ...]]) -> None:
     form = Csv(COLUMNS)
-    head, *lines = read(form.head + form.write(rows))
+    head, *lines = read(form.head + form.write(columns_of(rows)))
     assert head == list(COLUMNS)
     assert len(lines) == len(rows)
     for (text, number, integer, truth, day, parts), cells in zip(rows, lines, strict=True):
@@ -83,18 +87,39 @@ def test_csv_gives_back_every_value(rows: list[tuple[Any, ...]]) -> None:
 
 
 @given(ROWS)
+def test_csv_is_quoted_as_the_csv_module_does(rows: list[tuple[Any, ...]]) -> None:
+    truths = {None: None, True: "true", False: "false"}
+    plain = [
+        (text and escape_formula(text), number, integer, truths[truth], day, escape_formula(LIST_SEPARATOR.join(parts)))
+        for text, number, integer, truth, day, parts in rows
+    ]
+    expected = io.StringIO(newline="")
+    csv.writer(expected, lineterminator="\r\n").writerows([list(COLUMNS), *plain])
+    form = Csv(COLUMNS)
+    assert form.head + form.write(columns_of(rows)) == expected.getvalue().encode()
+
+
+@given(st.lists(st.none() | TEXT, min_size=1))
+def test_a_column_alone_is_quoted_as_the_csv_module_does(texts: list[str | None]) -> None:
+    expected = io.StringIO(newline="")
+    escaped = ([text and escape_formula(text)] for text in texts)
+    csv.writer(expected, lineterminator="\r\n").writerows(escaped)
+    assert Csv({"t": "text"}).write([texts]) == expected.getvalue().encode()
+
+
+@given(ROWS)
 def test_an_apostrophe_is_put_only_before_what_would_be_run(rows: list[tuple[Any, ...]]) -> None:
-    for (text, *_), cells in zip(rows, read(Csv(COLUMNS).write(rows)), strict=True):
+    for (text, *_), cells in zip(rows, read(Csv(COLUMNS).write(columns_of(rows))), strict=True):
         expected: str = text or ""
         assert cells[0] == (f"'{expected}" if expected.lstrip("'").startswith(RUN) else expected)
 
 
 @given(ROWS)
 def test_ndjson_is_an_object_a_line(rows: list[tuple[Any, ...]]) -> None:
-    lines = Ndjson(COLUMNS).write(rows).split(b"\n")
+    lines = Ndjson(COLUMNS).write(columns_of(rows)).split(b"\n")
     assert lines.pop() == b""
     assert [json.loads(line) for line in lines] == [dict(zip(COLUMNS, row, strict=True)) for row in rows]
 
 
 def test_a_row_of_one_unknown_value_is_still_a_row() -> None:
-    assert Csv({"t": "text"}).write([(None,), ("a",)]) == b'""\r\na\r\n'
+    assert Csv({"t": "text"}).write([(None, "a")]) == b'""\r\na\r\n'

@@ -19,19 +19,18 @@ from app.catalog.projections import SIZE_JSON_FIELDS
 from app.catalog.queries.params import PlainText, QueryParams, SizeList, check_days
 from app.catalog.queries.prices import (
     PRICE_COLUMNS,
-    PRICE_ROW_COLUMNS,
     AllPricesFilter,
     normalize_prices,
     price_list_statement,
-    to_price_item,
+    to_price_columns,
     to_price_statement_key,
 )
 from app.catalog.queries.provenance import LIST_COLUMNS, conflicts_query
 from app.catalog.queries.size_statements import list_statement
-from app.catalog.queries.sizes import STATUS_AND_OFFER_FIELDS, age_days, normalize, render_size, to_statement_key
+from app.catalog.queries.sizes import STATUS_AND_OFFER_FIELDS, normalize, render_size, to_statement_key
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.functions import usd_of
-from app.db.statements import BoundStatement, QueryPlan, Row, Statement
+from app.db.statements import BoundStatement, QueryPlan, Rows, Statement
 from app.errors import BadQuery
 from app.nearest import did_you_mean, nearest
 
@@ -64,11 +63,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """A query to stream: its statement, its columns, and how a row becomes their values."""
+    """A query to stream: its statement, its columns, and how rows, at least one, become their values by column."""
 
     query: BoundStatement
     columns: Mapping[str, FieldKind]
-    values: Callable[[Row], Sequence[Any]]
+    values: Callable[[Rows], Sequence[Sequence[Any]]]
 
 
 class ColumnParams(QueryParams):
@@ -96,13 +95,18 @@ def export_sizes(export: SizeExport, snapshot: CatalogSnapshot, today: date) -> 
     columns = _with_adjustments(SIZE_EXPORT_COLUMNS, export.fields, snapshot)
     key, values = to_statement_key(normalize(export, snapshot), today, snapshot.rules)
     query = BoundStatement(list_statement(key), values)
+    return Export(query=query, columns=columns, values=partial(_size_values, tuple(columns), today))
 
-    read = _values_reader(columns)
 
-    def values_of(row: Row) -> Sequence[Any]:
-        return read(orjson.loads(render_size(row, today)))
-
-    return Export(query=query, columns=columns, values=values_of)
+def _size_values(names: Sequence[str], today: date, rows: Rows) -> list[Sequence[Any]]:
+    sizes = [orjson.loads(render_size(row, today)) for row in rows]
+    values: dict[str, Sequence[Any]] = {
+        name: [size[name] for size in sizes] for name in names if name not in ADJUSTMENT_COLUMNS
+    }
+    if len(values) < len(names):
+        usd = [size["usd_per_hour"] for size in sizes]
+        values |= _adjustment_values([size.get("adjustment", {}) for size in sizes], usd)
+    return [values[name] for name in names]
 
 
 def export_prices(export: PriceExport, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Export]:
@@ -113,24 +117,21 @@ def export_prices(export: PriceExport, snapshot: CatalogSnapshot, today: date) -
     key, values = to_price_statement_key(normalized, today, snapshot.rules)
 
     query = BoundStatement(price_list_statement(key), values)
-    if columns.keys() <= PRICE_COLUMNS.keys():
-        return Export(query=query, columns=columns, values=_price_reader(columns, today))
-    read = _values_reader(columns)
-
-    def values_of(row: Row) -> Sequence[Any]:
-        return read(to_price_item(row, today))
-
-    return Export(query=query, columns=columns, values=values_of)
+    return Export(query=query, columns=columns, values=partial(_price_values, tuple(columns), today))
 
 
-def _price_reader(columns: Mapping[str, FieldKind], today: date) -> Callable[[Row], Sequence[Any]]:
-    """Return what reads the values of columns from a row of a list of prices, without a dictionary of each."""
-    seen = PRICE_ROW_COLUMNS.index("seen_until")
-    if tuple(columns) == tuple(PRICE_COLUMNS):
-        last = PRICE_ROW_COLUMNS.index("adjustment")
-        return lambda row: (*row[:last], age_days(row[seen], today))
-    places = [None if name == "price_age_days" else PRICE_ROW_COLUMNS.index(name) for name in columns]
-    return lambda row: [age_days(row[seen], today) if place is None else row[place] for place in places]
+def _price_values(names: Sequence[str], today: date, rows: Rows) -> list[Sequence[Any]]:
+    values = to_price_columns(rows, today)
+    if not ADJUSTMENT_COLUMNS.keys().isdisjoint(names):
+        adjustments = [orjson.loads(adjustment) if adjustment else {} for adjustment in values["adjustment"]]
+        values |= _adjustment_values(adjustments, values["usd_per_hour"])
+    return [values[name] for name in names]
+
+
+def _adjustment_values(adjustments: Sequence[Mapping[str, Any]], usd: Sequence[Any]) -> dict[str, Sequence[Any]]:
+    """Return the values of ADJUSTMENT_COLUMNS; the list price of what no rule changed is its price."""
+    list_prices = (each.get("list_usd_per_hour", price) for each, price in zip(adjustments, usd, strict=True))
+    return {"list_usd_per_hour": list(list_prices), "adjustments": [each.get("rules", []) for each in adjustments]}
 
 
 def _with_adjustments(
@@ -138,22 +139,6 @@ def _with_adjustments(
 ) -> Mapping[str, FieldKind]:
     """Return the columns of these names, ADJUSTMENT_COLUMNS among them; raises BadQuery as `select_columns`."""
     return select_columns({**columns, **ADJUSTMENT_COLUMNS} if names or snapshot.rules else columns, names)
-
-
-def _values_reader(columns: Mapping[str, FieldKind]) -> Callable[[Mapping[str, Any]], Sequence[Any]]:
-    """Return what reads the values of columns; the list price of what no rule changed is its price."""
-    if columns.keys().isdisjoint(ADJUSTMENT_COLUMNS):
-        return lambda row: [row[name] for name in columns]
-
-    def read(row: Mapping[str, Any]) -> Sequence[Any]:
-        adjustment = row.get("adjustment", {})
-        adjusted = {
-            "list_usd_per_hour": adjustment.get("list_usd_per_hour", row["usd_per_hour"]),
-            "adjustments": adjustment.get("rules", []),
-        }
-        return [adjusted[name] if name in adjusted else row[name] for name in columns]
-
-    return read
 
 
 def select_columns(columns: Mapping[str, T], names: Sequence[str]) -> Mapping[str, T]:
@@ -211,8 +196,8 @@ def export_table(name: str, params: ColumnParams) -> Export:
     positions = {name: position for position, name in enumerate(of_table)}
     readers = [(positions[name], _reader(of_table[name])) for name in columns]
 
-    def values_of(row: Row) -> Sequence[Any]:
-        return [read(row[position]) for position, read in readers]
+    def values_of(rows: Rows) -> list[list[Any]]:
+        return [[read(row[position]) for row in rows] for position, read in readers]
 
     return Export(query=BoundStatement(Statement(query), {}), columns=columns, values=values_of)
 

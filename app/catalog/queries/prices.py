@@ -360,7 +360,7 @@ def _find_page(
         kept=has_total,
     )
     found = yield from read_page(query, snapshot)
-    items = [to_price_item(row[:-1], today) for row in found.rows]
+    items = _to_items(found.rows, today)
     if rate is not None:
         items = [item | {"converted": convert_price(item, rate)} for item in items]
     return PriceListing(items=items, next_cursor=found.next_cursor, total=found.total, exchange_rate=rate)
@@ -410,12 +410,28 @@ def convert_price(item: Mapping[str, Any], rate: CurrencyRate) -> dict[str, Any]
     return {"currency": rate.currency, "price_per_hour": rate.convert_number(item["usd_per_hour"])}
 
 
-def to_price_item(row: Row, today: date) -> dict[str, Any]:
-    """Return a price by the names of its columns, with the days that have passed since `seen_until`."""
-    item = dict(zip(PRICE_ROW_COLUMNS, row, strict=True))
-    adjustment = item.pop("adjustment")
-    item["price_age_days"] = age_days(item["seen_until"], today)
-    return item if adjustment is None else item | {"adjustment": orjson.loads(adjustment)}
+def to_price_columns(rows: Rows, today: date) -> dict[str, Sequence[Any]]:
+    """Return the values of rows, at least one, by the names of their columns, with the days since `seen_until`.
+
+    The adjustment is the last column, as JSON or null.
+    """
+    *columns, adjustments = list(zip(*rows, strict=True))[: len(PRICE_ROW_COLUMNS)]
+    by_name: dict[str, Sequence[Any]] = dict(zip(PRICE_ROW_COLUMNS, columns, strict=False))
+    ages = {day: age_days(day, today) for day in set(by_name["seen_until"])}
+    by_name["price_age_days"] = [ages[day] for day in by_name["seen_until"]]
+    return by_name | {"adjustment": adjustments}
+
+
+def _to_items(rows: Rows, today: date) -> list[dict[str, Any]]:
+    if not rows:
+        return []
+    columns = to_price_columns(rows, today)
+    adjustments = columns.pop("adjustment")
+    items = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    for item, adjustment in zip(items, adjustments, strict=True):
+        if adjustment is not None:
+            item["adjustment"] = orjson.loads(adjustment)
+    return items
 
 
 def _key_of(row: Row) -> list[Any]:
