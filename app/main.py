@@ -67,6 +67,7 @@ _API_ROUTERS = (
 )
 _FAST_PATHS: dict[str, Callable[..., Awaitable[str]]] = {
     "list_sizes": sizes.render_sizes,
+    "list_prices": sizes.render_price_list,
     "fit_workload": fit.render_workload_fit,
 }
 """Renderers by endpoint name: the most frequent endpoints answer valid requests without FastAPI."""

@@ -19,6 +19,8 @@ from app.catalog.queries.prices import (
     find_all_prices,
     find_price_history,
     find_prices,
+    is_quick,
+    render_prices,
 )
 from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import get_size, render_page
@@ -135,7 +137,19 @@ def _render_facets(search: FacetSearch, snapshot: CatalogSnapshot, today: date) 
     return orjson.dumps({"total": facets.total, **facets.counts, **facets.ranges}).decode()
 
 
+async def render_price_list(executor: QueryExecutor, search: AllPricesSearch) -> str:
+    """Return a page of prices as JSON."""
+    plan = partial(_render_prices, search)
+    if is_quick(search, await executor.snapshot()):
+        return await executor.run(plan)
+    return await executor.run_in_thread(plan)
+
+
+def _render_prices(search: AllPricesSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[str]:
+    return render_prices((yield from find_all_prices(search, snapshot, today)))
+
+
 @router.get("/prices", response_model=SizePricePage)
-async def list_prices(search: Annotated[AllPricesSearch, Query()], executor: Executor) -> Any:
+async def list_prices(search: Annotated[AllPricesSearch, Query()], executor: Executor) -> Response:
     """List prices by size, region, OS and purchase model: those in force on a day, or the whole history."""
-    return await executor.run_in_thread(partial(find_all_prices, search))
+    return json_response(await render_price_list(executor, search))
