@@ -5,10 +5,15 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.types import ASGIApp
 
 SWITCH_SECONDS = 0.0005
 """Shorter than the least a request takes, so that arithmetic in threads delays no other request for longer."""
+
+MOST_SCANNED = 5_000
+"""The garbage collector looks through so many objects in 1 to 2 ms, in which no thread runs."""
 
 
 def service() -> "ASGIApp":
@@ -17,7 +22,7 @@ def service() -> "ASGIApp":
     A thread that computes hands over to the event loop after SWITCH_SECONDS instead of Python's 5 ms.
 
     Imported modules live as long as the process, so the garbage collector is off during the import and never scans
-    them afterwards.
+    them afterwards; nor what requests import and keep, once that is much.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.disable()
@@ -30,6 +35,7 @@ def service() -> "ASGIApp":
     logs.configure(settings.log_format, settings.log_level)
     application = create_service(settings, logs=logs.BackgroundLogs())
     gc.freeze()
+    gc.callbacks.append(freeze_survivors)
     gc.enable()
     return application
 
@@ -43,3 +49,17 @@ def _defer_models() -> None:
 
     BaseModel.model_config["defer_build"] = True
     sys.modules["pydantic.v1"] = None  # type: ignore[assignment]  # documented so for imports that have to fail
+
+
+def freeze_survivors(phase: str, info: "Mapping[str, int]") -> None:
+    """Have the garbage collector scan no more what a full collection has left, if that is more than MOST_SCANNED.
+
+    These are modules that requests have imported, statements, and what is known of a revision. They are still freed
+    when nothing refers to them, unless they refer to each other; nearly all that does so was garbage before.
+    """
+    if phase == "stop" and info["generation"] == _OLDEST and len(gc.get_objects(_OLDEST)) > MOST_SCANNED:
+        gc.freeze()
+
+
+_OLDEST = 2
+"""The generation of objects that survived a full collection."""

@@ -46,8 +46,8 @@ from benchmarks.workers import Work
 
 PRICED_PAGE = request_to(PRICED_TARGET)
 Kind = Literal[
-    "load", "open loop", "start", "command", "memory", "download", "file", "cpu", "panel", "memory of a panel", "memory of all", "stalls",
-    "workers", "ingest",
+    "load", "open loop", "start", "command", "memory", "download", "file", "cpu", "panel", "memory of a panel",
+    "memory of all", "stalls", "workers", "ingest",
 ]  # fmt: skip
 
 

@@ -35,6 +35,24 @@ def test_the_garbage_collector_is_on_after_startup() -> None:
     assert run_python(program) == "True True\n"
 
 
+FREEZE = """
+import gc, app.asgi
+app.asgi.service()
+
+def kept_by_a_full_collection(count):
+    kept = [[] for _ in range(count)]
+    frozen = gc.get_freeze_count()
+    gc.collect()
+    return gc.get_freeze_count() - frozen >= count
+
+print(kept_by_a_full_collection(100), kept_by_a_full_collection(app.asgi.MOST_SCANNED))
+"""
+
+
+def test_a_full_collection_freezes_what_it_leaves_once_that_is_much() -> None:
+    assert run_python(FREEZE) == "False True\n"
+
+
 ASK = """
 import anyio, httpx, app.asgi
 requests = [("GET", "/sizes?limit=0"), ("GET", "/compare?size=x"), ("POST", "/fit"), ("POST", "/estimate")]

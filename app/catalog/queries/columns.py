@@ -66,10 +66,13 @@ class Codes:
     values: Sequence[str | None]
     codes: NDArray[np.int32] | NDArray[np.int8]
     _places: Mapping[str | None, int] = field(init=False)
+    _alphabetic: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Prepare for looking texts up."""
+        """Prepare for looking texts up, and for counting them."""
         object.__setattr__(self, "_places", {value: place for place, value in enumerate(self.values)})
+        ordered = sorted(self._places, key=lambda value: (value is None, value or ""))
+        object.__setattr__(self, "_alphabetic", np.array([self._places[value] for value in ordered], dtype=np.int64))
 
     def is_any_of(self, texts: Iterable[str]) -> Mask:
         """Return which sizes have one of some texts."""
@@ -80,6 +83,13 @@ class Codes:
         """Return which sizes have one of the values that are wanted."""
         mask: Mask = np.array(wanted, dtype=bool)[self.codes]
         return mask
+
+    def count(self, at: NDArray[np.int64]) -> list[tuple[str | None, int]]:
+        """Return the texts that some sizes have, and how many have each: most first, then by text, unknown last."""
+        counted = np.bincount(self.codes[at], minlength=len(self.values))[self._alphabetic]
+        order = np.argsort(-counted, kind="stable")[: np.count_nonzero(counted)]
+        places, counts = self._alphabetic[order].tolist(), counted[order].tolist()
+        return [(self.values[place], count) for place, count in zip(places, counts, strict=True)]
 
 
 class Lines:
@@ -209,7 +219,7 @@ def _read_sort_column(column: str) -> QueryPlan[SortColumn]:
         after = rows[-1][0]
     known = next((value for value in values if value is not None), None)
     if isinstance(known, str):
-        texts = sorted({value for value in values if value is not None})
+        texts = tuple(sorted({value for value in values if value is not None}))
         places = {text: place for place, text in enumerate(texts)}
         return SortColumn(np.array([places.get(value) for value in values], dtype=np.float64), texts)
     if isinstance(known, date):
@@ -232,7 +242,8 @@ def _read_sizes() -> QueryPlan[SizeColumns]:
     def joined(name: str, kind: type) -> NDArray[Any]:
         return np.concatenate([chunk[name] for chunk in chunks] or [np.array([], dtype=kind)])
 
-    lines = {name: [line for chunk in chunks for line in chunk[name]] for name in _LINES}
+    # Tuples of texts, which the garbage collector does not look through, as it does through lists.
+    lines = {name: tuple(line for chunk in chunks for line in chunk[name]) for name in _LINES}
     return SizeColumns(
         positions={key: position for position, key in enumerate(lines["key"])},
         keys=lines["key"],

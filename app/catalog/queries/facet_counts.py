@@ -81,10 +81,9 @@ class _Found:
 
     def count(self, facet: str, column: Codes) -> list[FacetCount]:
         """Count the values of a facet, the greatest count first, unknown behind others of its count."""
-        counted = np.bincount(column.codes[self._without.get(facet, self._all)], minlength=len(column.values))
-        pairs = [(value, count) for value, count in zip(column.values, counted.tolist(), strict=True) if count]
-        pairs.sort(key=lambda pair: (-pair[1], pair[0] is None, pair[0] or ""))
-        return [FacetCount(value=value, count=count) for value, count in pairs]
+        return [
+            FacetCount(value=value, count=count) for value, count in column.count(self._without.get(facet, self._all))
+        ]
 
     def count_flag(self, flag: str) -> int:
         """Return how many sizes have a flag."""
