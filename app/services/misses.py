@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.catalog.queries.codes import Mask
 from app.catalog.queries.column_order import Positions
-from app.catalog.queries.columns import Mask, Numbers
+from app.catalog.queries.columns import Numbers
 from app.catalog.queries.ranking_columns import UNKNOWN_NANO_USD
 from app.db.functions import NANO
 from app.fit.verdict import Failure

@@ -15,9 +15,10 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from app.catalog.queries.candidates import names_sizes
+from app.catalog.queries.codes import Codes as TextCodes
+from app.catalog.queries.codes import Mask
 from app.catalog.queries.column_order import Positions
-from app.catalog.queries.columns import Codes as TextCodes
-from app.catalog.queries.columns import Mask, Numbers, SizeColumns, load_sizes
+from app.catalog.queries.columns import Numbers, SizeColumns, load_sizes
 from app.catalog.queries.machine_columns import MachineColumns, load_machines
 from app.catalog.queries.params import SizeSelection
 from app.catalog.queries.ranking_columns import UNKNOWN_NANO_USD, Distinct, ScopePrices, load_name_places, load_prices

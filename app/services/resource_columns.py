@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.catalog.queries.candidates import SELECTION_FILTERS
+from app.catalog.queries.codes import Codes as TextCodes
+from app.catalog.queries.codes import Mask
 from app.catalog.queries.column_filters import COLUMN_FILTERS, ColumnScope
 from app.catalog.queries.column_order import Positions
-from app.catalog.queries.columns import Codes as TextCodes
-from app.catalog.queries.columns import Mask, Numbers, SizeColumns, load_sizes
+from app.catalog.queries.columns import Numbers, SizeColumns, load_sizes
 from app.catalog.queries.filters import active_names
 from app.catalog.queries.offer_columns import OfferColumns
 from app.catalog.queries.params import FitSearch, SizeSelection

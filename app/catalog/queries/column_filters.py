@@ -12,9 +12,11 @@ import numpy as np
 
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.names import size_key
-from app.catalog.queries.columns import GLOB, Codes, Mask, Numbers, SizeColumns
+from app.catalog.queries.codes import Codes, Mask
+from app.catalog.queries.columns import Numbers, SizeColumns
 from app.catalog.queries.offer_columns import OfferColumns
 from app.catalog.queries.params import ORDERABLE_STATUSES
+from app.catalog.queries.size_texts import glob_pattern, to_expression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,30 +45,24 @@ class ColumnScope:
 ColumnFilter = Callable[[ColumnScope, Any], Mask]
 
 
-def _glob(pattern: str) -> str:
-    """Return a glob as a regular expression."""
-    return "".join(GLOB.get(letter, re.escape(letter)) for letter in pattern)
-
-
 def _all_words(scope: ColumnScope, text: str) -> Mask:
-    lines = scope.sizes.lines["search_text"]
-    found = (scope.sizes.remember(("q", word), partial(lines.contain, word)) for word in text.split())
+    contain = scope.sizes.names.contain
+    found = (scope.sizes.remember(("q", word), partial(contain, word)) for word in text.split())
     return reduce(and_, found, _all(scope))
 
 
-def _any_name(scope: ColumnScope, patterns: Iterable[str]) -> Mask:
-    lines = scope.sizes.lines
-    found = [
-        scope.sizes.remember((column, form), partial(lines[column].match_glob, form))
-        for pattern in patterns
-        for column, form in (("key", size_key(pattern)), ("name", pattern))
-    ]
+def _any_name(scope: ColumnScope, globs: Iterable[str]) -> Mask:
+    found = (scope.sizes.remember(("name", glob), partial(_has_name, scope.sizes, glob)) for glob in globs)
     return reduce(or_, found)
+
+
+def _has_name(sizes: SizeColumns, glob: str) -> Mask:
+    return sizes.names.match(glob_pattern(size_key(glob)), glob_pattern(glob))
 
 
 def has_any_gpu(sizes: SizeColumns, patterns: Iterable[str]) -> Mask:
     """Return which sizes have a GPU whose model, family or id is like any of some globs."""
-    wanted = re.compile("|".join(f"(?:{_glob(pattern)})" for pattern in patterns))
+    wanted = re.compile("|".join(f"(?:{to_expression(glob_pattern(pattern))})" for pattern in patterns))
     columns = (sizes.texts[name] for name in ("gpu_model", "gpu_family", "gpu_id"))
     found = (
         column.among([value is not None and wanted.fullmatch(value.lower()) is not None for value in column.values])
@@ -75,8 +71,8 @@ def has_any_gpu(sizes: SizeColumns, patterns: Iterable[str]) -> Mask:
     return reduce(or_, found)
 
 
-def _any_gpu(scope: ColumnScope, patterns: Iterable[str]) -> Mask:
-    sizes = scope.sizes
+def any_gpu(sizes: SizeColumns, patterns: Iterable[str]) -> Mask:
+    """Return the same for globs that may be asked for again."""
     found = (sizes.remember(("gpu", pattern), partial(has_any_gpu, sizes, (pattern,))) for pattern in patterns)
     return reduce(or_, found)
 
@@ -132,7 +128,7 @@ COLUMN_FILTERS: Mapping[str, ColumnFilter] = {
     "name": _any_name,
     "series": _any_of("series_id"),
     "category": _any_of("category"),
-    "gpu": _any_gpu,
+    "gpu": lambda scope, patterns: any_gpu(scope.sizes, patterns),
     "gpu_vendor": _vendor,
     "verified": _is("verified"),
     "disputed": _is("disputed"),

@@ -12,6 +12,7 @@ import numpy as np
 from app.catalog.column_types import table_of
 from app.catalog.models import Size
 from app.catalog.projections import UNIT_PRICE_FIELDS
+from app.catalog.queries.codes import Mask
 from app.catalog.queries.column_filters import COLUMN_FILTERS, ColumnScope
 from app.catalog.queries.column_needs import BY_PRICE, FILTERED_NUMBERS, SORTED, ColumnNeeds
 from app.catalog.queries.column_order import (
@@ -25,7 +26,7 @@ from app.catalog.queries.column_order import (
     place_after,
 )
 from app.catalog.queries.column_store import DerivedColumns
-from app.catalog.queries.columns import Mask, Numbers, SizeColumns, SortColumn, load_sizes, load_sort_column
+from app.catalog.queries.columns import Numbers, SizeColumns, SortColumn, load_sizes, load_sort_column
 from app.catalog.queries.filters import active_names, sort_names
 from app.catalog.queries.offer_columns import OfferColumns, load_offers
 from app.catalog.queries.params import PRICE_SORT_KEYS, SIZE_COLUMNS, SizeList

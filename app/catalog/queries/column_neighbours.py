@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from app.catalog.projections import MAX_MEMORY_BUCKET, memory_bucket
 from app.catalog.purchases import ANY_REGION
+from app.catalog.queries.codes import Codes, Mask
 from app.catalog.queries.column_order import ColumnKey, Positions, first_in_order
-from app.catalog.queries.columns import Codes, Mask, Numbers, SizeColumns, SortColumn, load_sizes, load_sort_column
+from app.catalog.queries.columns import Numbers, SizeColumns, SortColumn, load_sizes, load_sort_column
 from app.catalog.queries.neighbours import MEMORY_STEPS, SIZES_PER_SCAN, ReferenceSize
 from app.catalog.queries.offer_columns import load_offers
 from app.catalog.queries.params import SimilarSearch

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.catalog.queries.columns import Mask, Numbers
+from app.catalog.queries.codes import Mask
+from app.catalog.queries.columns import Numbers
 
 Positions = NDArray[np.int64]
 Order = NDArray[np.int32]

@@ -3,14 +3,12 @@
 Loaded by the first question that needs them, and kept as long as the revision is current: 100,000 sizes take 80 MB.
 """
 
-import re
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache, reduce
-from operator import or_
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,6 +16,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Integer, String, bindparam, func, literal_column, select, type_coerce
 
 from app.catalog.fields import SIZE_FLAGS
+from app.catalog.queries.codes import Codes, Mask, map_values
 from app.catalog.queries.column_needs import FILTERED_NUMBERS, SIZES, sort_column_key
 from app.catalog.queries.price_scope import (
     GPU,
@@ -28,15 +27,12 @@ from app.catalog.queries.price_scope import (
     size,
     whole_gpu_gib,
 )
+from app.catalog.queries.size_texts import SizeTexts
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import BoundStatement, QueryPlan, Row, Statement
 
 T = TypeVar("T")
-Mask = NDArray[np.bool_]
 Numbers = NDArray[np.float64]
-
-GLOB = {"*": "[^\n]*", "?": "[^\n]"}
-"""What is special in a glob, as regular expressions."""
 
 _TEXTS = {
     **{name: size[name] for name in ("series_id", "category", "arch", "gpu_model", "gpu_vendor", "gpu_id")},
@@ -49,97 +45,12 @@ _NUMBERS = {
     "whole_gpu_gib": whole_gpu_gib(),
 }
 _FLAGS = ("verified", "disputed", "infiniband", "nvlink", "preview", "withdrawn", *SIZE_FLAGS)
-_LINES = {"key": size.key, "name": func.lower(size.name), "search_text": size.search_text}
-_COLUMNS = {**_LINES, "retirement_date": type_coerce(size.retirement_date, String), **_TEXTS, **_NUMBERS}
-_LINES_A_BLOCK = 2_000
-_LINE_BREAK = "\n"
+_NAMES = {"key": size.key, "name": func.lower(size.name), "search_text": size.search_text}
+_COLUMNS = {**_NAMES, "retirement_date": type_coerce(size.retirement_date, String), **_TEXTS, **_NUMBERS}
 _MASKS = 32
 _ROWS = 5_000
 """So many sizes are read at once, so that no more of them exist as rows."""
 _NEVER = date.max.toordinal()
-
-
-@dataclass(frozen=True, slots=True)
-class Codes:
-    """A column of texts: the different ones, and for each size the index of its own."""
-
-    values: Sequence[str | None]
-    codes: NDArray[np.int32] | NDArray[np.int8]
-    _places: Mapping[str | None, int] = field(init=False)
-    _alphabetic: NDArray[np.int64] = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Prepare for looking texts up, and for counting them."""
-        object.__setattr__(self, "_places", {value: place for place, value in enumerate(self.values)})
-        ordered = sorted(self._places, key=lambda value: (value is None, value or ""))
-        object.__setattr__(self, "_alphabetic", np.array([self._places[value] for value in ordered], dtype=np.int64))
-
-    def is_any_of(self, texts: Iterable[str]) -> Mask:
-        """Return which sizes have one of some texts."""
-        found = [self._places[text] for text in set(texts) if text in self._places]
-        return reduce(or_, (self.codes == code for code in found), np.zeros(len(self.codes), dtype=bool))
-
-    def among(self, wanted: Sequence[bool]) -> Mask:
-        """Return which sizes have one of the values that are wanted."""
-        mask: Mask = np.array(wanted, dtype=bool)[self.codes]
-        return mask
-
-    def count(self, at: NDArray[np.int64]) -> list[tuple[str | None, int]]:
-        """Return the texts that some sizes have, and how many have each: most first, then by text, unknown last."""
-        counted = np.bincount(self.codes[at], minlength=len(self.values))[self._alphabetic]
-        order = np.argsort(-counted, kind="stable")[: np.count_nonzero(counted)]
-        places, counts = self._alphabetic[order].tolist(), counted[order].tolist()
-        return [(self.values[place], count) for place, count in zip(places, counts, strict=True)]
-
-
-class Lines:
-    """A text of each size, which are searched as the lines of a few longer ones.
-
-    A search through one of these takes a fraction of a millisecond, after which other threads can run.
-    """
-
-    def __init__(self, lines: Sequence[str]) -> None:
-        self._count = len(lines)
-        self._blocks = [
-            ("\n".join(("", *block, "")), _starts(block))
-            for block in (lines[first : first + _LINES_A_BLOCK] for first in range(0, len(lines), _LINES_A_BLOCK))
-        ]
-
-    def match(self, pattern: str) -> Mask:
-        """Return which lines a regular expression finds something in.
-
-        A line begins behind a line break and ends before one: an expression may begin with the former, and look ahead
-        to the latter.
-        """
-        mask = np.zeros(self._count, dtype=bool)
-        compiled = re.compile(pattern)
-        for number, (text, starts) in enumerate(self._blocks):
-            found = [one.start() for one in compiled.finditer(text)]
-            if found:
-                mask[number * _LINES_A_BLOCK + np.searchsorted(starts, found, side="right") - 1] = True
-        return mask
-
-    def contain(self, word: str) -> Mask:
-        """Return which lines have a word."""
-        return self.match(re.escape(word))
-
-    def match_glob(self, glob: str) -> Mask:
-        """Return which lines are like a glob as a whole: only `*` and `?` are special."""
-        middle = glob.strip("*")
-        if not middle:
-            return np.ones(self._count, dtype=bool)
-        pattern = "".join(GLOB.get(letter, re.escape(letter)) for letter in middle)
-        # What comes before the first letter is not searched, so that each search begins with a known letter.
-        return self.match(
-            f"{'' if glob[0] == '*' else _LINE_BREAK}{pattern}{'' if glob[-1] == '*' else '(?=' + _LINE_BREAK + ')'}"
-        )
-
-
-def _starts(lines: Sequence[str]) -> NDArray[np.int64]:
-    """Return where each line begins in a text of them all; a line break is in front of each."""
-    lengths = np.fromiter(map(len, lines), dtype=np.int64, count=len(lines)) + 1
-    starts: NDArray[np.int64] = np.cumsum(lengths) - lengths
-    return starts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
@@ -148,7 +59,7 @@ class SizeColumns:
 
     positions: Mapping[str, int]
     keys: Sequence[str]
-    lines: Mapping[str, Lines]
+    names: SizeTexts
     texts: Mapping[str, Codes]
     numbers: Mapping[str, Numbers]
     flags: Mapping[str, NDArray[np.int8]]
@@ -243,12 +154,12 @@ def _read_sizes() -> QueryPlan[SizeColumns]:
         return np.concatenate([chunk[name] for chunk in chunks] or [np.array([], dtype=kind)])
 
     # Tuples of texts, which the garbage collector does not look through, as it does through lists.
-    lines = {name: tuple(line for chunk in chunks for line in chunk[name]) for name in _LINES}
+    keys, *others = (tuple(text for chunk in chunks for text in chunk[name]) for name in _NAMES)
     return SizeColumns(
-        positions={key: position for position, key in enumerate(lines["key"])},
-        keys=lines["key"],
-        order=np.arange(len(lines["key"]), dtype=np.float64),
-        lines={name: Lines(each) for name, each in lines.items()},
+        positions={key: position for position, key in enumerate(keys)},
+        keys=keys,
+        order=np.arange(len(keys), dtype=np.float64),
+        names=SizeTexts(keys, *others),
         texts={name: Codes(tuple(known), joined(name, np.int32)) for name, known in codes.items()},
         numbers={name: joined(name, np.float64) for name in _NUMBERS},
         flags={name: joined(f"is_{name}", np.int8) for name in _FLAGS},
@@ -265,20 +176,16 @@ def _to_chunk(rows: Sequence[Row], codes: Mapping[str, dict[str | None, int]]) -
             known = codes[name]
             for value in dict.fromkeys(column):
                 known.setdefault(value, len(known))
-            chunk[name] = _mapped(column, known)
+            chunk[name] = map_values(column, known)
         elif name in _NUMBERS:
             chunk[name] = np.array(column, dtype=np.float64)  # None becomes NaN
-        elif name in _LINES:
+        elif name in _NAMES:
             chunk[name] = column
         elif name == "retirement_date":
-            chunk[name] = _mapped(column, {day: _ordinal(day) for day in set(column)})
+            chunk[name] = map_values(column, {day: _ordinal(day) for day in set(column)})
         else:
             chunk[name] = np.array([-1 if value is None else value for value in column], dtype=np.int8)
     return chunk
-
-
-def _mapped(column: Sequence[Any], values: Mapping[Any, int]) -> NDArray[np.int32]:
-    return np.fromiter(map(values.__getitem__, column), dtype=np.int32, count=len(column))
 
 
 def _ordinal(day: date | str | None) -> int:

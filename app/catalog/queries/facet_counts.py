@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from app.catalog.queries.codes import Codes, Mask
 from app.catalog.queries.column_filters import COLUMN_FILTERS, PRICE_FILTERS, ColumnScope
-from app.catalog.queries.columns import Codes, Mask, Numbers, load_sizes
+from app.catalog.queries.columns import Numbers, load_sizes
 from app.catalog.queries.facets import (
     COUNTED_FACETS,
     FACET_OF_PARAM,

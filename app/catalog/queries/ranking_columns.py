@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.catalog.purchases import ANY_REGION
-from app.catalog.queries.columns import Mask, Numbers, SizeColumns, load_sort_column
+from app.catalog.queries.codes import Mask
+from app.catalog.queries.columns import Numbers, SizeColumns, load_sort_column
 from app.catalog.queries.offer_columns import load_offers
 from app.catalog.queries.params import SizeSelection
 from app.catalog.queries.snapshot import CatalogSnapshot
