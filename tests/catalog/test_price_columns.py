@@ -2,17 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 
 import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from app.catalog.queries import price_columns
-from app.catalog.queries.column_needs import PriceNeeds
 from app.catalog.queries.prices import AllPricesSearch, PriceListing, find_all_prices
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
-from app.db.statements import run_plan
+from app.db.statements import QueryPlan, run_plan
 from app.errors import CursorGone
 from app.http.canonical import parse_query
 from app.ingest.run import ingest
@@ -23,6 +22,13 @@ QUESTIONS = (
     *("gpu=A100", "gpu=A100,H100&region=eastus", "gpu=h*&history=true", "gpu=T4&os=windows&purchase=spot"),
     *("region=eastus", "purchase=reserved_1y", "purchase=savings_3y", "os=windows"),
     *("gpu=A100&as_of=2024-06-01", "region=centralindia&history=true", "gpu=V100&currency=EUR"),
+    *(
+        "gpu=*",
+        "gpu=a*,h*&history=true",
+        "gpu=T4,V100&region=eastus,westeurope",
+        "gpu=*&purchase=spot&as_of=2026-09-01",
+    ),
+    *("known_at=2000-01-01", "gpu=A100&known_at=2000-01-01"),
 )
 
 
@@ -56,11 +62,12 @@ def test_pages_of_prices_by_key_are_those_by_sql(
     small, wanted = load_snapshot(session), replace(large)
     find(session, search, wanted)
     load_wanted(session, wanted)
-    assert PriceNeeds(regions=search.region, os=search.os, purchase=search.purchase).are_kept(wanted)
+    wanted.totals.clear()
     for _ in range(3):
         page = find(session, search, small)
         assert find(session, search, wanted) == page
-        assert page.total > 0
+        assert (page.total > 0) == ("known_at=2000" not in question)
+        assert not wanted.columns.are_wanted
         if page.next_cursor is None:
             break
         search = search.model_copy(update={"cursor": page.next_cursor})
@@ -95,10 +102,52 @@ def test_a_page_of_prices_of_a_catalog_that_changed_since_its_columns_were_loade
 
 
 def test_prices_that_were_looked_for_in_vain_are_not_looked_for_again(session: Session, large: CatalogSnapshot) -> None:
-    search, snapshot = AllPricesSearch(known_at=date(2000, 1, 1)), replace(large, totals={})
+    search, snapshot = AllPricesSearch(known_at=date(2000, 1, 1)), replace(large, totals={}, _kept={})
     assert next(find_all_prices(search, snapshot, TODAY)) is not None  # a statement
     nothing = find(session, search, snapshot)
     assert (nothing.items, nothing.total, nothing.next_cursor) == ([], 0, None)
     with pytest.raises(StopIteration) as end:
         next(find_all_prices(search, snapshot, TODAY))
     assert end.value.value == nothing
+
+
+def recorded(plan: QueryPlan[PriceListing], statements: list[str], kind: str) -> QueryPlan[PriceListing]:
+    """Run a plan and note the SQL of its statements."""
+    try:
+        bound = next(plan)
+        while True:
+            statements.append(bound.statement.compiled_for(kind).sql)
+            bound = plan.send((yield bound))
+    except StopIteration as end:
+        found: PriceListing = end.value
+        return found
+
+
+@pytest.mark.parametrize(
+    ("known_at", "total", "is_counted"),
+    [
+        (NOW.date() - timedelta(days=1), 0, False),
+        (NOW.date(), 1, True),
+        (NOW.date() + timedelta(days=1), 1, True),
+        (NOW.date() + timedelta(days=2), 2, False),
+        (NOW.date() + timedelta(days=3), 2, False),
+    ],
+)
+def test_prices_are_counted_only_where_some_were_known(
+    engine: Engine, known_at: date, total: int, *, is_counted: bool
+) -> None:
+    sizes = [*size("Standard_X1", vcpus=8), *size("Standard_X2", vcpus=8)]
+    ingest(engine, reading(sizes, regions=["eastus"], prices=[price("Standard_X1", "1")]), now=NOW)
+    later = reading(regions=["eastus"], prices=[price("Standard_X2", "2")])
+    ingest(engine, later, now=NOW + timedelta(days=2))
+    search, today = AllPricesSearch(known_at=known_at, limit=1), NOW.date() + timedelta(days=4)
+    with Session(engine) as session:
+        snapshot = replace(load_snapshot(session), sizes=100_000)
+        by_sql = run_plan(session, find_all_prices(search, snapshot, today))
+        load_wanted(session, snapshot)
+        snapshot.totals.clear()
+        statements: list[str] = []
+        plan = recorded(find_all_prices(search, snapshot, today), statements, engine.dialect.name)
+        assert run_plan(session, plan) == by_sql
+    assert by_sql.total == total
+    assert any("count(*)" in sql for sql in statements) == (is_counted and by_sql.next_cursor is not None)

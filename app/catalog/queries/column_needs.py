@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from app.catalog.projections import UNIT_PRICE_FIELDS
 from app.catalog.purchases import ANY_REGION
@@ -101,17 +102,22 @@ class ColumnNeeds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceNeeds:
-    """The columns of a list of prices: the sizes that have any price of some regions, of an OS, by a purchase model."""
+    """The columns of a list of prices: which sizes have prices of some regions, of an OS, by a purchase model.
+
+    On `day` these are the prices in force, or with `history` all that have begun; without a day all that ever were.
+    """
 
     regions: tuple[str, ...]
     os: str | None
     purchase: str | None
+    day: date | None = None
+    history: bool = False
 
     @property
-    def any(self) -> bool:
-        """Return whether any of these is named."""
-        return bool(self.regions or self.os or self.purchase)
+    def all_prices(self) -> bool:
+        """Return whether every price is meant, of which no column is needed."""
+        return not (self.regions or self.os or self.purchase or self.day)
 
     def are_kept(self, snapshot: CatalogSnapshot) -> bool:
         """Return whether these columns are kept, and those of the sizes."""
-        return snapshot.has(SIZES) and (not self.any or snapshot.columns.has([self]))
+        return snapshot.has(SIZES) and (self.all_prices or snapshot.columns.has([self]))

@@ -3,12 +3,11 @@
 Every statement reads the table in the order of its primary key, so that neither a page nor an export sorts anything.
 """
 
-from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import orjson
 from pydantic import AfterValidator, Field
@@ -18,7 +17,7 @@ from sqlalchemy.sql import ColumnElement
 from app.catalog.adjustments import Rules, adjustment_json
 from app.catalog.column_types import table_of
 from app.catalog.fields import FieldKind
-from app.catalog.in_force import EVER_KNOWN, PRICE, is_in_force, known_on, last_observed, usd_per_hour
+from app.catalog.in_force import EVER_KNOWN, LIST, PRICE, is_in_force, known_on, last_observed, usd_per_hour
 from app.catalog.models import PriceTotal
 from app.catalog.names import region_key
 from app.catalog.purchases import Purchase
@@ -55,6 +54,9 @@ from app.catalog.queries.sizes import age_days
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import BoundStatement, QueryPlan, Row, Rows, Statement, cached_statement
 from app.errors import BadQuery, NotFound
+
+if TYPE_CHECKING:
+    from app.catalog.queries.price_columns import FoundSizes
 
 price = PRICE.c
 
@@ -368,40 +370,96 @@ def _find_page(
         key = replace(key, since=True)
         values |= {"since": since.isoformat()}
     values |= {"limit": search.limit + 1}
-    has_total = since is None and search.known_at is None and TOTAL_FILTERS.keys() >= {one.name for one in key.filters}
+    days = yield from _find_known_days(search, snapshot)
+    all_known = search.known_at is None or (days is not None and days.last <= search.known_at)
+    has_total = since is None and all_known and TOTAL_FILTERS.keys() >= {one.name for one in key.filters}
     count = price_total_statement if has_total else price_count_statement
     position = read_position(search.cursor, identity, PRICE_ORDER) if search.cursor else None
     parameters = values if position is None else values | position.parameters
     page_key = replace(key, after=position is not None)
-    keys = (yield from _find_keys(search, snapshot)) if since is None else None
+    found = None
+    if since is None:
+        found = yield from _find_sizes(search, today if all_known else None, snapshot)
+    if found is not None and found.total is not None:
+        snapshot.remember_total(identity, found.total)
+    elif days is not None and search.known_at is not None and search.known_at < days.first:
+        snapshot.remember_total(identity, 0)
     query = ListQuery(
         identity=identity,
         page=BoundStatement(price_page_statement(page_key), parameters),
-        rows=None if keys is None else partial(_read_by_key, page_key, parameters, keys, snapshot.revision),
+        rows=None if found is None else partial(_read_by_key, page_key, parameters, found, snapshot.revision),
         count=lambda: BoundStatement(count(key), values),
         limit=search.limit,
         position=position,
         key_of=_key_of,
         kept=has_total,
     )
-    found = yield from read_page(query, snapshot)
-    items = _to_items(found.rows, today)
+    page = yield from read_page(query, snapshot)
+    items = _to_items(page.rows, today)
     if rate is not None:
         items = [item | {"converted": convert_price(item, rate)} for item in items]
-    return PriceListing(items=items, next_cursor=found.next_cursor, total=found.total, exchange_rate=rate)
+    return PriceListing(items=items, next_cursor=page.next_cursor, total=page.total, exchange_rate=rate)
 
 
-def _find_keys(search: AllPricesSearch, snapshot: CatalogSnapshot) -> QueryPlan[Sequence[str] | None]:
-    """Find the sizes of a list on columns; None where SQL finds its prices soon, or the columns are not kept."""
-    needs = PriceNeeds(regions=search.region, os=search.os, purchase=search.purchase)
-    if snapshot.small or search.size or search.series or not (needs.any or search.gpu):
+@dataclass(frozen=True, slots=True)
+class KnownDays:
+    """The days on which the catalog took in its first and its last price or list of prices."""
+
+    first: date
+    last: date
+
+
+_KNOWN_DAYS = "known days"
+
+
+def _find_known_days(search: AllPricesSearch, snapshot: CatalogSnapshot) -> QueryPlan[KnownDays | None]:
+    """Find between which days it matters what was known; None where that need not be told, or takes too long now."""
+    if search.known_at is None or search.size or snapshot.small:
+        return None
+    if not snapshot.has(_KNOWN_DAYS):
+        snapshot.columns.want(_KNOWN_DAYS, partial(_load_known_days, snapshot))
+        return None
+    return (yield from _load_known_days(snapshot))
+
+
+def _load_known_days(snapshot: CatalogSnapshot) -> QueryPlan[KnownDays]:
+    return snapshot.keep(_KNOWN_DAYS, _read_known_days)
+
+
+def _read_known_days() -> QueryPlan[KnownDays]:
+    ((first, *last),) = yield BoundStatement(_known_days_statement(), {})
+    return KnownDays(first or date.max, max((day for day in last if day is not None), default=date.min))
+
+
+@cached_statement(1)
+def _known_days_statement() -> Statement:
+    of_lists = select(func.max(LIST.c.known_from)).scalar_subquery()
+    return Statement(select(func.min(price.known_from), func.max(price.known_from), of_lists))
+
+
+def _find_sizes(
+    search: AllPricesSearch, today: date | None, snapshot: CatalogSnapshot
+) -> "QueryPlan[FoundSizes | None]":
+    """Find the sizes of a list on columns; None where SQL finds its prices soon, or the columns are not kept.
+
+    Prices of GPUs are counted, too, if all of them are known, and today is given.
+    """
+    is_counted = bool(search.gpu) and today is not None and search.as_of in (None, today)
+    needs = PriceNeeds(
+        regions=search.region,
+        os=search.os,
+        purchase=search.purchase,
+        day=today if is_counted else None,
+        history=is_counted and search.history,
+    )
+    if snapshot.small or search.size or search.series or (needs.all_prices and not search.gpu):
         return None
     if not needs.are_kept(snapshot):
         snapshot.columns.want(needs, partial(_load_columns, needs, snapshot))
         return None
-    from app.catalog.queries.price_columns import find_keys  # noqa: PLC0415  # loads NumPy
+    from app.catalog.queries.price_columns import find_priced_sizes  # noqa: PLC0415  # loads NumPy
 
-    return (yield from find_keys(needs, search.gpu, snapshot))
+    return (yield from find_priced_sizes(needs, search.gpu, snapshot))
 
 
 def _load_columns(needs: PriceNeeds, snapshot: CatalogSnapshot) -> QueryPlan[Any]:
@@ -411,16 +469,16 @@ def _load_columns(needs: PriceNeeds, snapshot: CatalogSnapshot) -> QueryPlan[Any
 
 
 def _read_by_key(
-    key: PriceStatementKey, parameters: Mapping[str, Any], keys: Sequence[str], revision: str
+    key: PriceStatementKey, parameters: Mapping[str, Any], sizes: "FoundSizes", revision: str
 ) -> QueryPlan[Rows]:
     """Read a page of the prices of some sizes; as SQL finds it, if the catalog has changed since these were found."""
     others = tuple(one for one in key.filters if one.name != "gpu")
     found: list[Row] = []
-    start, count = bisect_left(keys, parameters.get("at_0", "")), FIRST_KEYS
-    while start < len(keys) and len(found) < parameters["limit"]:
-        chunk = keys[start : start + count]
+    start, count = sizes.place_of(parameters.get("at_0", "")), FIRST_KEYS
+    while start < len(sizes) and len(found) < parameters["limit"]:
+        keys = sizes.keys_from(start, count)
         # One statement serves any number of sizes up to the count: the last one is named as often as is left.
-        values = {f"size_{index}": chunk[min(index, len(chunk) - 1)] for index in range(count)}
+        values = {f"size_{index}": keys[min(index, len(keys) - 1)] for index in range(count)}
         values |= {**parameters, "limit": parameters["limit"] - len(found)}
         statement = price_page_statement(replace(key, filters=(*others, ActiveFilter("size", None, count))))
         found += yield BoundStatement(statement, values)
