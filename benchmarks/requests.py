@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from app.catalog.queries.column_store import QUESTIONS_BEFORE_LOADING
 from benchmarks.page_query import PAGE, PRICED_TARGET
 from benchmarks.servers import LoadRequest, Server
 from benchmarks.sides import NotMeasurable, RequestFactory, SideContext
@@ -45,8 +44,7 @@ def on_columns(target: str) -> RequestFactory:
     def make(server: Server, _place: SideContext) -> LoadRequest:
         deadline = time.monotonic() + LOADING_SECONDS
         while time.monotonic() < deadline:
-            for _ in range(QUESTIONS_BEFORE_LOADING + 1):
-                server.request(question, target)
+            server.request(question, target)
             if not re.search(
                 r"^vmsizes_column_bytes 0", server.request(_METRICS, "/metrics").body.decode(), re.MULTILINE
             ):

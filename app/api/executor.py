@@ -51,6 +51,7 @@ class QueryExecutor:
         self._column_thread = SessionThreads(engine, 1, name="counting", guard=guard)
         self._loading_thread = SessionThreads(engine, 1, name="loading", guard=guard)
         self._loading: asyncio.Task[None] | None = None
+        self._loads_slowly = False
         self._freshness: tuple[str, Freshness] | None = None
         self._last_ingests: tuple[int, Mapping[str, datetime]] | None = None
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
@@ -67,15 +68,17 @@ class QueryExecutor:
         """Find a page of sizes, as `app.catalog.queries.sizes` does; raises NotReady if there is no catalog.
 
         Columns that find it sooner are loaded first in a small catalog, unless that takes LOADING_SECONDS, and behind
-        the answer in a large one.
+        the answer in a large one, or of the first list.
         """
         snapshot = await self.snapshot()
-        needs = columns_to_load(search, snapshot) if not self._is_loading else None
+        needs = columns_to_load(search, snapshot) if not (self._loads_slowly and self._is_loading) else None
         if needs is not None:
             try:
                 async with asyncio.timeout(LOADING_SECONDS):
                     await self._load_columns(needs, snapshot)
+                self._loads_slowly = False
             except TimeoutError:
+                self._loads_slowly = True
                 snapshot.columns.want(needs, partial(load_columns, needs, snapshot))
         make = partial(find_sizes, search, snapshot, self.today(), offset=offset)
         if search.names_a_day:

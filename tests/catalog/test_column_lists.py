@@ -240,14 +240,13 @@ def test_a_large_catalog_wants_columns_at_the_first_question(session: Session, b
     assert not large.columns.are_wanted
 
 
-def test_a_small_catalog_loads_columns_before_a_question_after_some_by_sql(
+def test_a_small_catalog_loads_columns_behind_its_first_list_and_before_others(
     session: Session, by_sql: CatalogSnapshot
 ) -> None:
     small, search = replace(by_sql), SizeSearch(sort=("-vcpus",), limit=1)
-    for _ in range(column_store.QUESTIONS_BEFORE_LOADING):
-        assert columns_to_load(search, small) is None
-        find(session, search, small)
-    assert not small.columns.are_wanted
+    assert columns_to_load(search, small) is None
+    find(session, search, small)
+    assert small.columns.are_wanted
     needs = columns_to_load(search, small)
     assert needs is not None
     run_plan(session, load_list_columns(needs, small))

@@ -11,7 +11,6 @@ from sqlmodel import Session
 
 from app.api import executor as executor_module
 from app.api.executor import QueryExecutor
-from app.catalog.queries.column_store import QUESTIONS_BEFORE_LOADING
 from app.catalog.queries.params import SizeSearch
 from app.catalog.queries.sizes import reads_columns
 from app.db import executors
@@ -155,7 +154,7 @@ def test_a_list_waits_for_columns_only_for_a_moment(engine: Engine, monkeypatch:
         executor = QueryExecutor(engine, watcher, lambda: TODAY)
         snapshot, search = await executor.snapshot(), SizeSearch(sort=("-vcpus",), status=("any",))
         with snapshot._loading:  # another load takes long
-            pages = [await executor.find_sizes(search) for _ in range(QUESTIONS_BEFORE_LOADING + 3)]
+            pages = [await executor.find_sizes(search) for _ in range(5)]
             assert not reads_columns(search, snapshot)
         await until(lambda: reads_columns(search, snapshot))  # loaded behind the answers
         pages.append(await executor.find_sizes(search))

@@ -13,10 +13,6 @@ from app.db.statements import QueryPlan
 MAX_COLUMN_BYTES = 128 * 2**20
 """Columns beyond so many bytes in all are dropped, the least recently used first; they can be loaded again."""
 
-QUESTIONS_BEFORE_LOADING = 4
-"""So many lists of a small catalog are found by SQL before columns are loaded for others: to load NumPy and the sizes
-takes as much CPU as 25 statements to compile, which is too long for a process that is asked now and then."""
-
 MAX_DERIVED = 48
 """So many orders of all sizes, and prices of several regions, are kept: 4 and 9 bytes a size each."""
 
@@ -67,7 +63,7 @@ class ColumnStore:
         self._kept: OrderedDict[Hashable, Column] = OrderedDict()
         self._loading = Lock()
         self._wanted: dict[Hashable, Load] = {}
-        self._asked = 0
+        self._was_asked = False
         self.nbytes = 0
         self.derived = DerivedColumns()
 
@@ -93,13 +89,13 @@ class ColumnStore:
             self._kept.move_to_end(key)
         return cast("ColumnT", kept)
 
-    def count_question(self) -> bool:
-        """Count a list of a small catalog for which columns are missing; return whether to load them."""
-        self._asked += 1
-        return self._asked > QUESTIONS_BEFORE_LOADING
+    def ask(self) -> bool:
+        """Return whether a list was asked for before for which columns are missing."""
+        before, self._was_asked = self._was_asked, True
+        return before
 
     def want(self, key: Hashable, load: Load) -> None:
-        """Note that columns would have answered a question of a large catalog sooner, and how to load them."""
+        """Note that columns would have answered a question sooner, and how to load them."""
         self._wanted[key] = load
 
     @property

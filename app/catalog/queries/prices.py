@@ -3,7 +3,7 @@
 Every statement reads the table in the order of its primary key, so that neither a page nor an export sorts anything.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial

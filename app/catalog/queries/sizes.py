@@ -203,17 +203,18 @@ def is_quick(search: SizeSearch, snapshot: CatalogSnapshot) -> bool:
 def columns_to_load(search: SizeSearch, snapshot: CatalogSnapshot) -> ColumnNeeds | None:
     """Return columns that should be loaded before a list of a small catalog is found; None if there are none.
 
-    They are loaded in some milliseconds, as long as a new statement takes. Raises BadQuery as `find_sizes` does.
+    They are loaded in some milliseconds, as long as a new statement takes; but the first list does not wait for NumPy.
+    Raises BadQuery as `find_sizes` does.
     """
     if search.names_a_day or not snapshot.small or ColumnNeeds.of(search).are_kept(snapshot):
         return None
-    return ColumnNeeds.of(normalize(search, snapshot)) if snapshot.columns.count_question() else None
+    return ColumnNeeds.of(normalize(search, snapshot)) if snapshot.columns.ask() else None
 
 
 def _want_columns(search: SizeSearch, snapshot: CatalogSnapshot) -> None:
-    """Have a large catalog load the columns of a list for the next one; those that are kept may be outdated."""
+    """Have the columns of a list loaded for the next one; those that are kept may be outdated."""
     needs = ColumnNeeds.of(search)
-    if not (snapshot.small or search.names_a_day or needs.are_kept(snapshot)):
+    if not (search.names_a_day or needs.are_kept(snapshot)):
         snapshot.columns.want(needs, partial(load_columns, needs, snapshot))
 
 
