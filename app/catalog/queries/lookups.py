@@ -37,7 +37,7 @@ def get_size_keys(names: Sequence[str]) -> QueryPlan[tuple[str, ...]]:
     known = {named: key for named, key in rows if named != key} | {key: key for named, key in rows if named == key}
     for name, key in zip(names, keys, strict=True):
         if key not in known:
-            series = _series_ids((yield BoundStatement(_series_names_statement(), {}))).get(series_key(name))
+            series = _series_called((yield BoundStatement(_series_names_statement(), {})), series_key(name))
             if series:
                 raise NotFound("size", name, hint=f"{series} is a series of sizes; search with series={series}.")
             around: dict[str, str] = dict((yield BoundStatement(_names_around_statement(), {"key": key})))
@@ -74,12 +74,23 @@ def load_series_ids(session: Session) -> dict[str, str]:
     return _series_ids(session.execute(_SERIES_NAMES))
 
 
+_key_of_series = lru_cache(maxsize=16_384)(series_key)
+"""The key of a name of the catalog: each snapshot, and each unknown size, asks for those of all series."""
+
+
 def _series_ids(rows: Iterable[Any]) -> dict[str, str]:
-    return {
-        series_key(named): series_id
-        for series_id, name, aliases in rows
-        for named in (*split_names(aliases), name, series_id)
-    }
+    return {_key_of_series(name): names[0] for names in map(_names_of_series, rows) for name in names}
+
+
+def _series_called(rows: Sequence[Any], key: str) -> str | None:
+    """Return the id of the series with a name of this key, as `_series_ids` does."""
+    names = (names for names in map(_names_of_series, reversed(rows)) if key in map(_key_of_series, names))
+    return next(names, (None,))[0]
+
+
+def _names_of_series(row: Any) -> tuple[str, ...]:
+    series_id, name, aliases = row
+    return (series_id, name, *split_names(aliases)) if aliases else (series_id, name)
 
 
 @lru_cache(maxsize=1)
