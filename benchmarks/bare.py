@@ -28,7 +28,7 @@ from app.fit.placement.evaluate import rank
 from app.schemas.fit_request import FitIn
 from app.services.placement import PlacementSearch, plan_placement, to_sizes
 from benchmarks.fits import FIT
-from benchmarks.page_query import STORED, Rows, open_postgres, open_sqlite, page_sql, parameters
+from benchmarks.page_query import STORED, Rows, open_postgres, open_sqlite, page_sql, parameters, store_offers
 from benchmarks.price_query import PriceRows, history_sql, price_parameters, prices_sql
 from benchmarks.raw import App, Receive, Scope, Send, http_only, recorded_responses, start_of
 
@@ -48,7 +48,8 @@ class _Page:
     ) -> None:
         target, self._answer = next(iter(recorded_responses().items()))
         body = self._answer.body
-        names = list(json.loads(body)["items"][0])
+        self.items = json.loads(body)["items"]
+        names = list(self.items[0])
         self._tail = body[body.rindex(b"]") :]
         self._rows = rows(names)
         self.sql, self.parameters = to_sql(names), to_parameters(target)
@@ -105,8 +106,9 @@ def csv_history() -> App:
 
 
 def documents() -> App:
-    """Build the application that joins the stored size documents read by the sqlite3 module."""
+    """Build the application that joins stored documents of sizes and offers read by the sqlite3 module."""
     page, connection = _Page(), open_sqlite(os.environ["BENCH_DATABASE"])
+    store_offers(connection, page.items)
     today = datetime.now(UTC).date()
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:

@@ -14,7 +14,6 @@ import psycopg
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from app.catalog.indexes import OFFERS_BY_MEMORY_BUCKET
 from app.catalog.store.offers import save_derived
 from app.db import migrations
 from app.db.engines import analyze, make_engine
@@ -112,16 +111,12 @@ def write_postgres(cursor: psycopg.Cursor[Any], scale: Scale, say: Log) -> None:
 
 
 def derive(engine: Engine, say: Log) -> None:
-    """Derive offers and size documents as an ingest does; indexes by memory bucket are created last, as is faster."""
+    """Derive offers and size documents as an ingest does."""
     say("offers and documents ...")
     with Session(engine) as session, session.begin():
         connection = session.connection()
         connection.exec_driver_sql(WITHOUT_FOREIGN_KEYS[engine.dialect.name])
-        for index in OFFERS_BY_MEMORY_BUCKET:
-            index.drop(connection)
         save_derived(session, TODAY)
-        for index in OFFERS_BY_MEMORY_BUCKET:
-            index.create(connection)
         analyze(session)
 
 

@@ -9,13 +9,15 @@ from datetime import UTC, date, datetime
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import orjson
 import psycopg
 from sqlalchemy import Boolean, make_url
 
 from app.catalog.column_types import table_of
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Offer, Size
-from app.catalog.projections import UNIT_PRICE_FIELDS
+from app.catalog.names import size_key
+from app.catalog.projections import OFFER_JSON_FIELDS
 from app.catalog.purchases import PURCHASE_MODELS
 
 PAGE = 50
@@ -24,6 +26,13 @@ PRICED_TARGET = f"/sizes?region=eastus&min_gpu_mem=80&sort=usd_per_hour&limit={P
 
 def _usd(purchase: str) -> str:
     return f"case when offer.{purchase}_rank_usd < 1e300 then offer.{purchase}_rank_usd end"
+
+
+def _per(divisor: str, factor: str = "1") -> str:
+    """Divide the price by a figure, as both databases round: to nine decimals."""
+    quotient = f"offer.on_demand_rank_usd * {factor} / {divisor}"
+    rounded = f"cast(round(cast({quotient} as numeric), 9) as double precision)"
+    return f"case when offer.on_demand_rank_usd < 1e300 and {divisor} > 0 then {rounded} end"
 
 
 COLUMNS = {
@@ -37,7 +46,10 @@ COLUMNS = {
     "region": "offer.priced_in",
     "usd_per_hour": _usd("on_demand"),
     **{f"{purchase}_usd_per_hour": _usd(purchase) for purchase in PURCHASE_MODELS},
-    **{name: f"offer.on_demand_{name}" for name in UNIT_PRICE_FIELDS},
+    "usd_per_vcpu_hour": _per("offer.vcpus"),
+    "usd_per_memory_gib_hour": _per("offer.memory_gib"),
+    "usd_per_gpu_hour": _per("offer.gpu_count_numerator", "offer.gpu_count_denominator"),
+    "usd_per_gpu_gib_hour": _per("offer.gpu_memory_gib"),
     **{
         name: f"offer.{name}"
         for name in ("on_demand_as_of", "spot_as_of", "on_demand_approximate_date", "spot_approximate_date")
@@ -52,14 +64,14 @@ where offer.region = :region and offer.os = 'linux'
 and offer.gpu_memory_gib >= :min_gpu_mem and (offer.retirement_date is null or offer.retirement_date > :today)
 order by offer.on_demand_rank_usd, offer.size_key limit 50"""
 
-STORED = f"""select size_doc.doc, {COLUMNS["status"]}, offer.doc
+STORED = f"""select size_doc.doc, {COLUMNS["status"]}, offer_doc.doc
 {
     FROM.replace(
         "join size on size.key = offer.size_key left join source on source.id = size.source_id",
-        "join size_doc on size_doc.size_key = offer.size_key",
+        "join size_doc on size_doc.size_key = offer.size_key join offer_doc on offer_doc.size_key = offer.size_key",
     )
 }""".replace("size.", "offer.")
-"""The same page from the stored size documents."""
+"""The same page from the stored documents of sizes, and those of offers that `store_offers` has written."""
 
 _TRUTHS = {
     column.name for model in (Size, Offer) for column in table_of(model).columns if isinstance(column.type, Boolean)
@@ -114,6 +126,16 @@ def open_sqlite(url: str) -> sqlite3.Connection:
     for pragma in ("query_only = on", "mmap_size = 268435456", "cache_size = -65536"):
         connection.execute(f"pragma {pragma}")
     return connection
+
+
+def store_offers(connection: sqlite3.Connection, items: Sequence[dict[str, Any]]) -> None:
+    """Write the JSON of offers into a temporary table, from the items of a response."""
+    connection.execute("pragma query_only = off")
+    connection.execute("create temporary table offer_doc (size_key text primary key, doc text not null)")
+    docs = ({name: item[name] for name in OFFER_JSON_FIELDS} for item in items)
+    rows = ((size_key(item["name"]), orjson.dumps(doc).decode()) for item, doc in zip(items, docs, strict=True))
+    connection.executemany("insert into offer_doc values (?, ?)", rows)
+    connection.commit()
 
 
 async def open_postgres(url: str) -> psycopg.AsyncConnection[tuple[Any, ...]]:

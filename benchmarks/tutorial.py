@@ -63,13 +63,17 @@ def to_out(size: Size, offer: Offer, source: Source | None) -> SizeOut:
         "spot_approximate_date": offer.spot_approximate_date,
         "price_as_of": offer.on_demand_as_of,
         "price_age_days": (datetime.now(UTC).date() - offer.on_demand_as_of).days if offer.on_demand_as_of else None,
-        "usd_per_vcpu_hour": offer.on_demand_usd_per_vcpu_hour,
-        "usd_per_memory_gib_hour": offer.on_demand_usd_per_memory_gib_hour,
-        "usd_per_gpu_hour": offer.on_demand_usd_per_gpu_hour,
-        "usd_per_gpu_gib_hour": offer.on_demand_usd_per_gpu_gib_hour,
+        "usd_per_vcpu_hour": _per(usd["on_demand"], size.vcpus),
+        "usd_per_memory_gib_hour": _per(usd["on_demand"], size.memory_gib),
+        "usd_per_gpu_hour": _per(usd["on_demand"], size.gpu_count),
+        "usd_per_gpu_gib_hour": _per(usd["on_demand"], size.gpu_memory_gib),
         **{f"{purchase}_usd_per_hour": price for purchase, price in usd.items()},
     }
     return SizeOut(**known)
+
+
+def _per(usd: float | None, figure: float | None) -> float | None:
+    return round(usd / figure, 9) if usd is not None and figure else None
 
 
 def _usd(rank: float) -> float | None:

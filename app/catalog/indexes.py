@@ -1,30 +1,20 @@
-"""The partial indexes of offers with a GPU, one for each purchase model.
+"""The partial index of offers with a GPU.
 
-They are apart from the models because defining them loads the PostgreSQL dialect, which only those who create tables
-need.
+It is apart from the models because defining it loads the PostgreSQL dialect, which only those who create tables need.
 """
 
 from sqlalchemy import Index, text
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Offer
-from app.catalog.projections import memory_index
-from app.catalog.purchases import PURCHASE_MODELS
+from app.catalog.projections import MEMORY_INDEX
 
 _WITH_GPU = text("gpu_octave is not null")
-_FILTERED = ("size_key", "gpu_memory_gib", "retirement_date", "preview", "withdrawn", "gpu_count")
 
-
-def _by_memory_bucket(purchase: str) -> Index:
-    """Index memory buckets by price; that of on-demand prices covers all that a page reads of an offer."""
-    shown = ("doc",) if purchase == "on_demand" else ()
-    columns = ("region", "os", "gpu_octave", f"{purchase}_rank_usd", *_FILTERED, *shown)
-    return Index(
-        memory_index(purchase),
-        *(table_of(Offer).c[name] for name in columns),
-        sqlite_where=_WITH_GPU,
-        postgresql_where=_WITH_GPU,
-    )
-
-
-OFFERS_BY_MEMORY_BUCKET = tuple(map(_by_memory_bucket, PURCHASE_MODELS))
+OFFERS_BY_MEMORY_BUCKET = Index(
+    MEMORY_INDEX,
+    *(table_of(Offer).c[name] for name in ("region", "os", "gpu_octave", "on_demand_rank_usd", "size_key")),
+    sqlite_where=_WITH_GPU,
+    postgresql_where=_WITH_GPU,
+)
+"""Memory buckets by on-demand price."""

@@ -26,6 +26,7 @@ from sqlalchemy import (
     cast,
     func,
     literal,
+    literal_column,
     null,
     select,
 )
@@ -34,7 +35,7 @@ from app.catalog.column_types import table_of
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Size
 from app.catalog.purchases import PURCHASE_MODELS
-from app.db.functions import exact_ratio, json_text
+from app.db.functions import exact_ratio, json_text, number_after
 
 _SHOWN_AS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("key", "search_text", "gpu_id", "gpu_count_numerator", "gpu_count_denominator"), ()),
@@ -100,19 +101,18 @@ UNIT_PRICE_FIELDS = ("usd_per_vcpu_hour", "usd_per_memory_gib_hour", "usd_per_gp
 
 _KEY = ("size_key", "region", "os")
 COPIED_SIZE_COLUMNS = (
-    *("gpu_memory_gib", "gpu_count", "vcpus", "memory_gib"),
+    *("gpu_memory_gib", "gpu_count", "gpu_count_numerator", "gpu_count_denominator", "vcpus", "memory_gib"),
     *("preview", "withdrawn", "retirement_date"),
 )
-"""Columns of a size that its offers repeat, so that a list is filtered without joining the size."""
+"""Columns of a size that its offers repeat, so that a list is filtered, and shown, without joining the size."""
 
 UNKNOWN_PRICE_RANK = float("inf")
 """The rank of an offer without a price, which comes last."""
 _UNRANKED = literal(UNKNOWN_PRICE_RANK, Double)
 
 
-def memory_index(purchase: str) -> str:
-    """Return the name of the index of offers with a GPU by memory bucket and price."""
-    return "ix_offer_gpu" if purchase == "on_demand" else f"ix_offer_gpu_{purchase}"
+MEMORY_INDEX = "ix_offer_gpu"
+"""The index of offers with a GPU by memory bucket and on-demand price."""
 
 
 def usd_by(offer: Any, purchase: str) -> ColumnElement[float]:
@@ -146,23 +146,30 @@ def side_by_side(prices_in_force: Select[Any], *, adjusted: bool) -> Select[Any]
     return select(*key, *(columns[name].label(name) for name in PRICE_COLUMNS)).group_by(*key)
 
 
-def unit_prices(offer: Any, purchase: str) -> dict[str, ColumnElement[float]]:
-    """Return the prices of UNIT_PRICE_FIELDS by column; that of a GPU is six times that of a size with 1/6.
+_DIVIDED_BY = {
+    "usd_per_vcpu_hour": (None, "vcpus"),
+    "usd_per_memory_gib_hour": (None, "memory_gib"),
+    "usd_per_gpu_hour": ("gpu_count_denominator", "gpu_count_numerator"),
+    "usd_per_gpu_gib_hour": (None, "gpu_memory_gib"),
+}
+"""The columns that a price is multiplied with and divided by, by the field of UNIT_PRICE_FIELDS."""
 
-    The size must be joined to the offer.
+
+def unit_price(offer: Any, purchase: str, name: str) -> ColumnElement[float]:
+    """Return one of UNIT_PRICE_FIELDS of an offer; the price of a GPU is six times that of a size with 1/6.
+
+    Null where the price or the figure is unknown or zero.
     """
-    size, usd, one = table_of(Size).c, usd_by(offer, purchase), literal(1, Integer)
-    priced = is_priced(offer, purchase)
-    parts = (
-        (one, size.vcpus),
-        (one, size.memory_gib),
-        (size.gpu_count_denominator, size.gpu_count_numerator),
-        (one, size.gpu_memory_gib),
-    )
-    return {
-        f"{purchase}_{name}": case((and_(priced, numerator > 0), exact_ratio(usd, denominator, numerator)))
-        for name, (denominator, numerator) in zip(UNIT_PRICE_FIELDS, parts, strict=True)
-    }
+    has_unit_price, exact = _unit_price(offer, purchase, name)
+    return case((has_unit_price, exact))
+
+
+def _unit_price(offer: Any, purchase: str, name: str) -> tuple[ColumnElement[bool], ColumnElement[float]]:
+    """Return the condition that a price of UNIT_PRICE_FIELDS is known, and the price where it is."""
+    denominator, numerator = _DIVIDED_BY[name]
+    by = offer[denominator] if denominator else literal_column("1", Integer)
+    known = and_(is_priced(offer, purchase), offer[numerator] > 0)
+    return known, exact_ratio(offer[f"{purchase}_rank_usd"], by, offer[numerator])
 
 
 def cheapest_offers(
@@ -204,8 +211,11 @@ NO_OFFER_JSON = json.dumps(dict.fromkeys(OFFER_JSON_FIELDS), separators=(",", ":
 def offer_json_columns(purchase: str) -> tuple[str, ...]:
     """Return the columns of an offer that its JSON by a purchase model is written from."""
     stored = (name for name in OFFER_JSON_FIELDS if name.endswith(("_as_of", "_approximate_date")))
-    of_this = (f"{purchase}_{name}" for name in ("as_of", *UNIT_PRICE_FIELDS, "adjustment"))
-    return tuple(dict.fromkeys(("priced_in", *RANK_COLUMNS, *of_this, *stored)) - {"price_as_of": None}.keys())
+    figures = (name for names in _DIVIDED_BY.values() for name in names if name)
+    of_this = (f"{purchase}_{name}" for name in ("as_of", "adjustment"))
+    return tuple(
+        dict.fromkeys(("priced_in", *RANK_COLUMNS, *figures, *of_this, *stored)) - {"price_as_of": None}.keys()
+    )
 
 
 def offer_json(offer: Any, purchase: str) -> ColumnElement[str]:
@@ -213,23 +223,32 @@ def offer_json(offer: Any, purchase: str) -> ColumnElement[str]:
 
     It begins with the `adjustment` of the price, if rules changed it; then come OFFER_JSON_FIELDS.
     """
-    others = {
-        "region": offer["priced_in"],
-        "price_as_of": offer[f"{purchase}_as_of"],
-        "usd_per_hour": usd_by(offer, purchase),
-        **{name: offer[f"{purchase}_{name}"] for name in UNIT_PRICE_FIELDS},
-        **{f"{one}_usd_per_hour": usd_by(offer, one) for one in PURCHASE_MODELS},
-    }
+    prices = {"usd_per_hour": purchase, **{f"{one}_usd_per_hour": one for one in PURCHASE_MODELS}}
+    columns = {"region": offer["priced_in"], "price_as_of": offer[f"{purchase}_as_of"]}
+
+    def member(name: str, start: str) -> ColumnElement[str]:
+        if name in prices:
+            known, usd = is_priced(offer, prices[name]), offer[f"{prices[name]}_rank_usd"]
+        elif name in UNIT_PRICE_FIELDS:
+            known, usd = _unit_price(offer, purchase, name)
+        else:
+            return _member(start, columns[name] if name in columns else offer[name])
+        return case((known, number_after(_constant(start), usd)), else_=_constant(f"{start}null"))
+
     adjustment = offer[f"{purchase}_adjustment"]
-    start = func.coalesce(literal('{"adjustment":', String) + adjustment + literal(",", String), "{")
-    opened = (f'{"," if index else ""}"{name}":' for index, name in enumerate(OFFER_JSON_FIELDS))
-    named = zip(opened, OFFER_JSON_FIELDS, strict=True)
-    members = (literal(name, String) + _member(others[key] if key in others else offer[key]) for name, key in named)
-    return reduce(add, members, start) + literal("}", String)
+    start = func.coalesce(_constant('{"adjustment":') + adjustment + _constant(","), _constant("{"))
+    names = ((name, f'{"," if index else ""}"{name}":') for index, name in enumerate(OFFER_JSON_FIELDS))
+    return reduce(add, (member(name, begun) for name, begun in names), start) + _constant("}")
 
 
-def _member(value: ColumnElement[Any]) -> ColumnElement[str]:
-    """Return the SQL of a value as JSON; SQLite stores booleans as numbers."""
+def _member(start: str, value: ColumnElement[Any]) -> ColumnElement[str]:
+    """Return the SQL of a member of an object, whose text begins with `start`; SQLite stores booleans as numbers."""
     if isinstance(value.type, Boolean):
-        return case((value.is_(True), "true"), (value.is_(False), "false"), else_="null")
-    return json_text(value)
+        yes, no, unknown = (_constant(f"{start}{text}") for text in ("true", "false", "null"))
+        return case((value.is_(True), yes), (value.is_(False), no), else_=unknown)
+    return _constant(start) + json_text(value)
+
+
+def _constant(text: str) -> ColumnElement[str]:
+    """Write one of the texts above into the statement; they have no quotation mark of SQL."""
+    return literal_column(f"'{text}'", String)

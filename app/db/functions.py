@@ -43,6 +43,30 @@ def _compile_json_text_for_sqlite(element: json_text, compiler: SQLCompiler, **h
     return f"json_quote({text})"
 
 
+class number_after(GenericFunction[str]):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
+    """A constant text, and behind it a number that is not null, as `json_text` writes it: `"vcpus":5.0`.
+
+    The text is a literal column without a percent sign.
+    """
+
+    type = String()
+    inherit_cache = True
+
+
+@compiles(number_after, "postgresql")
+def _compile_number_after(element: number_after, compiler: SQLCompiler, **how: Any) -> str:
+    """Compile for PostgreSQL."""
+    text, number = element.clauses
+    return f"{compiler.process(text, **how)} || {compiler.process(json_text(number), **how)}"
+
+
+@compiles(number_after, "sqlite")
+def _compile_number_after_for_sqlite(element: number_after, compiler: SQLCompiler, **how: Any) -> str:
+    """Compile for SQLite: the text becomes a part of the format, which is faster than to join the two."""
+    text, number = (compiler.process(part, **how) for part in element.clauses)
+    return f"printf({text[:-1]}%!.15g', {number})"
+
+
 DECIMALS = 9
 """Decimal places of a ratio, rounded half away from zero."""
 

@@ -5,11 +5,11 @@ from datetime import date
 from typing import Any
 
 import pytest
-from sqlalchemy import Date, Double, Engine, String, cast, literal, null, select
+from sqlalchemy import Date, Double, Engine, String, cast, literal, literal_column, null, select
 from sqlalchemy.types import TypeEngine
 
 from app.db.engines import read_session
-from app.db.functions import json_text
+from app.db.functions import json_text, number_after
 
 
 def written(engine: Engine, value: Any, kind: TypeEngine[Any]) -> str:
@@ -25,6 +25,14 @@ def written(engine: Engine, value: Any, kind: TypeEngine[Any]) -> str:
 def test_a_number_of_15_digits_is_read_back_as_it_was_and_is_no_integer(engine: Engine, number: float) -> None:
     back = json.loads(written(engine, number, Double()))
     assert (back, type(back)) == (number, float)
+
+
+@pytest.mark.parametrize("number", [0.0, 5.0, 0.027286739, 1e-7, 4e14])
+def test_a_number_behind_a_text_is_written_as_it_is_alone(engine: Engine, number: float) -> None:
+    with read_session(engine) as session:
+        joined = number_after(literal_column("""',"usd":'"""), literal(number, Double()))
+        text = session.execute(select(joined)).scalar_one()
+    assert text == f',"usd":{written(engine, number, Double())}'
 
 
 @pytest.mark.parametrize("text", ["eastus", "", 'a "quoted" \\ name', "Zürich\n", "5"])

@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.names import escape_like, glob_to_like, size_key
-from app.catalog.projections import UNIT_PRICE_FIELDS, is_priced, usd_by
+from app.catalog.projections import UNIT_PRICE_FIELDS, is_priced, unit_price, usd_by
 from app.catalog.queries.pagination import SortKey
 from app.catalog.queries.params import ORDERABLE_STATUSES, PRICE_SORT_KEYS, SIZE_COLUMNS, SORT_KEYS, QueryParams
 from app.catalog.queries.price_scope import (
@@ -289,6 +289,5 @@ def _expression(name: str, scope: PriceScope) -> ColumnElement[Any]:
     if name in PRICE_SORT_KEYS:
         return usd_by(scope.offer, PRICE_SORT_KEYS[name] or scope.purchase)
     if name in UNIT_PRICE_FIELDS:
-        unit_price: ColumnElement[float] = scope.offer[f"{scope.purchase}_{name}"]
-        return unit_price
+        return unit_price(scope.offer, scope.purchase, name)
     return scope.column(SIZE_COLUMNS[name])

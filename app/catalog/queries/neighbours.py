@@ -88,7 +88,7 @@ def neighbours_query(reference: ReferenceSize, params: SimilarSearch, today: dat
     """Return the query of the sizes around a reference that can be ordered, in the order of their names."""
     memory = reference.gpu_memory_gib
     values: dict[str, Any] = {"key": reference.key, **price_parameters(params, today)}
-    indexed = not params.names_a_day and len(params.region) <= 1
+    indexed = params.purchase == "on_demand" and not params.names_a_day and len(params.region) <= 1
     if indexed:
         values["scanned_region"] = params.region[0] if params.region else ANY_REGION[params.purchase]
     values |= {f"usd_{index}": reference.usd_per_hour * 2.0**step for index, step in enumerate(MEMORY_STEPS)}
@@ -141,7 +141,8 @@ def _computed_statement(scope_key: PriceScopeKey, *, with_gpu: bool) -> Statemen
     priced = PriceScope.for_sizes(scope_key, candidates)
     prices = (f"{priced.purchase}_{what}" for what in ("rank_usd", "adjustment"))
     columns = (priced.offer[name] for name in ("size_key", "priced_in", "gpu_memory_gib", *prices))
-    offers = select(*columns).select_from(priced.source).where(priced.has_offer).cte("priced")
+    of_candidates = (priced.has_offer, priced.key.in_(candidates))
+    offers = select(*columns).select_from(priced.source).where(*of_candidates).cte("priced")
     scope = replace(priced, offers=offers, has_offer=true(), cheapest=None)
     scans = [
         select(_computed_scan(scope, index, upwards=upwards, with_gpu=with_gpu).subquery())
@@ -177,7 +178,7 @@ def _scan(scope_key: PriceScopeKey, index: int, *, upwards: bool, with_gpu: bool
         is_orderable(offer.retirement_date, offer.withdrawn),
     )
     order = [key if upwards else key.desc() for key in (rank, offer.size_key)]
-    hinted = use_memory_index(scan, OFFER, scope_key.purchase) if with_gpu else scan
+    hinted = use_memory_index(scan, OFFER) if with_gpu else scan
     return hinted.order_by(*order).limit(literal_column(str(SIZES_PER_SCAN), Integer))
 
 

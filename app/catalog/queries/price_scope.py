@@ -35,15 +35,14 @@ from app.catalog.in_force import EVER_KNOWN, PRICE, earliest_spot_day, is_in_for
 from app.catalog.models import Gpu, Offer, Series, Size
 from app.catalog.projections import (
     COPIED_SIZE_COLUMNS,
+    MEMORY_INDEX,
     PRICE_COLUMNS,
     RANK_COLUMNS,
     UNKNOWN_PRICE_RANK,
     cheapest_offers,
-    memory_index,
     offer_json,
     offer_json_columns,
     side_by_side,
-    unit_prices,
     usd_by,
 )
 from app.catalog.purchases import ANY_REGION
@@ -168,18 +167,12 @@ class PriceScope:
 
     @property
     def json_columns(self) -> list[ColumnElement[Any]]:
-        """Return the columns of the offer that `json_of` needs: the JSON itself where it is stored."""
-        names = ("doc",) if self._json_is_stored else offer_json_columns(self.purchase)
-        return [self.offer[name] for name in names]
+        """Return the columns of the offer that `json_of` needs."""
+        return [self.offer[name] for name in offer_json_columns(self.purchase)]
 
     def json_of(self, columns: Any) -> ColumnElement[str]:
         """Return the offer as JSON from `json_columns`, which may have gone through a subquery."""
-        json: ColumnElement[str] = columns["doc"] if self._json_is_stored else offer_json(columns, self.purchase)
-        return json
-
-    @property
-    def _json_is_stored(self) -> bool:
-        return self.purchase == "on_demand" and not self.past
+        return offer_json(columns, self.purchase)
 
 
 def region_parameters(params: OfferParams) -> dict[str, Any]:
@@ -253,7 +246,6 @@ def _past_scope(key: PriceScopeKey, sizes: Select[Any] | None = None) -> PriceSc
         **{name: prices.c[name] for name in PRICE_COLUMNS},
         **{name: func.coalesce(prices.c[name], unpriced) for name in RANK_COLUMNS},
         **{name: size[name] for name in COPIED_SIZE_COLUMNS},
-        **unit_prices(prices.c, key.purchase),
     }
     offers = select(*(column.label(name) for name, column in columns.items())).select_from(
         SIZE.join(prices, prices.c.size_key == size.key, isouter=not key.regions)
@@ -370,12 +362,12 @@ def matches_offer(offer: Any, key: "PriceScopeKey | PriceScope") -> ColumnElemen
     return of_os
 
 
-def use_memory_index(query: Select[Any], offers: FromClause, purchase: str) -> Select[Any]:
-    """Make SQLite use the index by memory bucket.
+def use_memory_index(query: Select[Any], offers: FromClause) -> Select[Any]:
+    """Make SQLite use the index by memory bucket and on-demand price.
 
     Its planner cannot know from its sample that one bucket has fewer rows than a region.
     """
-    return query.with_hint(offers, f"indexed by {memory_index(purchase)}", "sqlite")
+    return query.with_hint(offers, f"indexed by {MEMORY_INDEX}", "sqlite")
 
 
 def status_of(columns: Any) -> ColumnElement[str]:

@@ -40,7 +40,8 @@ from app.db.fragments import Fragment, JoinedStatement, Source, StatementText, o
 from app.db.statements import CompiledStatement, Statement, cached_statement, converters_of
 
 SIZE_JSON = table_of(SizeJson)
-INDEXED_SORTS = {("name",), ("usd_per_hour",)}
+INDEXED_PRICES = {"on_demand", "spot"}
+"""The purchase models by whose price offers are indexed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,7 @@ def page_statement(key: StatementKey) -> Statement:
     The offers of the page are read first, so that only as many sizes are looked up as the page has.
     """
     keys = [_sorted_by(name, key.price_scope) for name in sort_names(key.sort)]
-    short = not key.price_scope.past and key.sort in INDEXED_SORTS and not _reads(SIZE, _conditions(key))
+    short = not key.price_scope.past and _is_indexed(key) and not _reads(SIZE, _conditions(key))
     names = ("doc", "status", "offer", *(f"key_{index}" for index in range(len(keys))))
     if _chooses_sizes_first(key):
         return JoinedStatement(names, partial(_join_chosen, key))
@@ -169,6 +170,11 @@ def _join_page(key: StatementKey, kind: str) -> CompiledStatement:
     )
     types = (*(SIZE_JSON.c.doc.type for _ in range(3)), *(each.key.expression.type for each in keys))
     return text.compiled(sql, converters_of(types, kind))
+
+
+def _is_indexed(key: StatementKey) -> bool:
+    """Return whether the order of a list is that of an index."""
+    return key.sort == ("name",) or (key.sort == ("usd_per_hour",) and key.price_scope.purchase in INDEXED_PRICES)
 
 
 def _chooses_sizes_first(key: StatementKey) -> bool:
@@ -329,7 +335,7 @@ def _source(key: StatementKey, used: Sequence[Fragment] = ()) -> Source:
 @lru_cache(maxsize=256)
 def _tables(scope: PriceScope, *, size: bool, gpu: bool, hinted: bool) -> Source:
     query = _join(select(literal_column("1")), scope, size=size, gpu=gpu)
-    return Source(use_memory_index(query, scope.offers, scope.purchase) if hinted else query)
+    return Source(use_memory_index(query, scope.offers) if hinted else query)
 
 
 @lru_cache(maxsize=64)

@@ -354,7 +354,8 @@ def to_statement_key(search: SizeList, today: date, rules: Rules) -> tuple[State
 def _memory_buckets(search: SizeSearch, snapshot: CatalogSnapshot) -> tuple[int, ...]:
     """Return the memory buckets to merge a list by price from; none where one index scan serves."""
     least, most = search.min_gpu_mem, search.max_gpu_mem
-    if search.sort != ("usd_per_hour",) or len(search.region) > 1 or not least or search.names_a_day:
+    by_on_demand_price = search.sort == ("usd_per_hour",) and search.purchase == "on_demand"
+    if not by_on_demand_price or len(search.region) > 1 or not least or search.names_a_day:
         return ()
     first, last = memory_bucket(least), memory_bucket(most) if most else MAX_MEMORY_BUCKET
     return tuple(bucket for bucket in snapshot.memory_buckets if first <= bucket <= last)

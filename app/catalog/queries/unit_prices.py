@@ -1,4 +1,4 @@
-"""Prices of a vCPU, a GiB and a GPU on columns: the same doubles as `app.catalog.projections.unit_prices` has in SQL.
+"""Prices of a vCPU, a GiB and a GPU on columns: the same doubles as `app.catalog.projections.unit_price` has in SQL.
 
 These are exact quotients, rounded once to a billionth of a dollar, half away from zero. Nearly all prices are whole
 billionths and nearly all figures whole thousandths, so that whole numbers of 64 bits hold the products; the few others

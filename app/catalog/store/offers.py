@@ -23,7 +23,6 @@ from sqlalchemy import (
     Table,
     and_,
     bindparam,
-    case,
     delete,
     exists,
     func,
@@ -47,10 +46,8 @@ from app.catalog.projections import (
     RANK_COLUMNS,
     UNKNOWN_PRICE_RANK,
     memory_bucket_sql,
-    offer_json,
     side_by_side,
     size_json,
-    unit_prices,
 )
 from app.catalog.purchases import ANY_REGION, PURCHASE_MODELS
 from app.catalog.store.bulk import execute_count, same_key, temporary_tables, without_indexes
@@ -73,8 +70,6 @@ DIRTY_SIZES = Table(
 
 _GROUP = ("size_key", "os", "region")
 _KEY = ("region", "os", "size_key")
-"""The unique key of an offer; the primary key of its table has the rank, too, only for the order of rows."""
-_KEY_INDEX = "ix_offer_size"
 
 _UNRANKED = literal(UNKNOWN_PRICE_RANK, Double)
 
@@ -87,7 +82,7 @@ _STAGED = Table(
     prefixes=["temporary"],
     sqlite_with_rowid=False,
 )
-"""The offers that were derived, without what follows from their prices and the row of the size.
+"""The offers that were derived, without what they repeat of the row of the size.
 
 They are in an order in which the regions of each size and system are side by side.
 """
@@ -280,10 +275,9 @@ def _write_staged(session: Session) -> TableChange:
     key = [_OFFER.c[name] for name in _KEY]
     replaced = tuple_(*key).in_(select(*(_STAGED.c[name] for name in _KEY)))
     is_mostly_new = _is_mostly_new(session)
-    with without_indexes(session, _OFFER, but=_KEY_INDEX) if is_mostly_new else nullcontext():
+    with without_indexes(session, _OFFER) if is_mostly_new else nullcontext():
         changed = execute_count(session, delete(_OFFER).where(replaced))
-        with without_indexes(session, _OFFER) if is_mostly_new else nullcontext():
-            written = execute_count(session, insert(_OFFER).from_select(_OFFER.c.keys(), _whole_offers()))
+        written = execute_count(session, insert(_OFFER).from_select(_OFFER.c.keys(), _whole_offers()))
     return TableChange(added=written - changed, changed=changed)
 
 
@@ -295,28 +289,14 @@ def _is_mostly_new(session: Session) -> bool:
 
 @cache
 def _whole_offers() -> Select[Any]:
-    """Select the staged offers with all columns, in the order of their table: a B-tree is written from end to end.
-
-    They are sorted before their JSON is written. Neither database merges a sorted subquery into the statement around it
-    (SQLite only if it is materialized), and computes a price once more for each time that the JSON names it. A limit
-    would do that, too, but then SQLite sorts by inserting into a B-tree.
-    """
+    """Select the staged offers with all columns, in the order of their table: a B-tree is written from end to end."""
     values: dict[str, ColumnElement[Any]] = {
         **{name: _STAGED.c[name] for name in (*_GROUP, "priced_in", *PRICE_COLUMNS)},
         **{name: _SIZE.c[name] for name in COPIED_SIZE_COLUMNS},
         "gpu_octave": memory_bucket_sql(_SIZE.c.gpu_memory_gib),
-        **{name: usd for purchase in PURCHASE_MODELS for name, usd in unit_prices(_STAGED.c, purchase).items()},
     }
-    priced = (
-        select(*(value.label(name) for name, value in values.items()))
+    return (
+        select(*(values[name] for name in _OFFER.c.keys()))  # noqa: SIM118  # a collection of columns is no mapping
         .join_from(_STAGED, _SIZE, _SIZE.c.key == _STAGED.c.size_key)
-        .order_by(*(values[column.name] for column in _OFFER.primary_key))
-        .cte("priced", nesting=True)
-        .prefix_with("materialized", dialect="sqlite")
-        .c
+        .order_by(*(_STAGED.c[name] for name in _KEY))
     )
-    is_read = or_(priced.priced_in == priced.region, priced.region == ANY_REGION["on_demand"])
-    doc = case((and_(priced.priced_in.is_not(None), is_read), offer_json(priced, "on_demand"))).label("doc")
-    names = _OFFER.c.keys()
-    whole = select(*(doc if name == "doc" else priced[name] for name in names)).subquery("whole")
-    return select(*(whole.c[name] for name in names))  # around the CTE: sqlite3 counts no rows of `with … insert`
