@@ -44,13 +44,14 @@ from sqlalchemy.orm import Session
 from app.catalog.changes import CHANGE_FIELDS
 from app.catalog.column_types import BYTEWISE, table_of
 from app.catalog.in_force import EVER_KNOWN, SERIES, earliest_spot_day, is_in_force
-from app.catalog.models import Change, Fact, Offer, Price, PriceTracking, Region, Revision, Size
-from app.catalog.projections import RANK_COLUMNS, UNKNOWN_PRICE_RANK
+from app.catalog.models import Change, Fact, Offer, Price, PriceTotal, PriceTracking, Revision, Size
+from app.catalog.projections import RANK_COLUMNS, UNKNOWN_PRICE_RANK, is_priced
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.store.bulk import ALL_ROWS, count_rows, execute_count, same_key
 from app.db.functions import exact_ratio, usd_text
 
 CHANGE, SIZE, OFFER, TRACKING = table_of(Change), table_of(Size), table_of(Offer), table_of(PriceTracking)
+TOTAL = table_of(PriceTotal)
 _KEY = ("size_key", "region", "os")
 _UNRANKED = literal(UNKNOWN_PRICE_RANK, Double)
 _BATCH_SIZE = 500
@@ -156,16 +157,13 @@ def save_tracking(session: Session) -> None:
 
 @cache
 def _insert_tracking() -> Insert:
-    region = table_of(Region).c.code
+    """Build the statement; only of what has totals of prices, which are few rows, offers are looked for."""
+    group = [TOTAL.c[column.name] for column in TRACKING.columns]
+    counted = select(*group).where(~exists().where(same_key(TRACKING, TOTAL, TRACKING.c.keys()))).distinct().subquery()
     new = []
     for purchase in PURCHASE_MODELS:
-        for os in ("linux", "windows"):
-            group = (OFFER.c.region == region, OFFER.c.os == literal(os))
-            priced = exists().where(*group, OFFER.c[f"{purchase}_rank_usd"] < _UNRANKED)
-            known = exists().where(
-                TRACKING.c.region == region, TRACKING.c.os == literal(os), TRACKING.c.purchase == literal(purchase)
-            )
-            new.append(select(region, literal(os), literal(purchase)).where(priced, ~known))
+        offered = exists().where(same_key(OFFER, counted, ("region", "os")), is_priced(OFFER.c, purchase))
+        new.append(select(*counted.c).where(counted.c.purchase == literal(purchase), offered))
     return insert(TRACKING).from_select(TRACKING.c.keys(), union_all(*new))
 
 
