@@ -19,6 +19,8 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 Row = tuple[Any, ...]
 Rows = Sequence[Row]
 Converter = Callable[[Any], Any]
+ALL_ROWS = 2**62
+"""The limit of a subquery that is to be computed for itself, and not merged into the statement around it."""
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -3,7 +3,7 @@
 from datetime import date
 from decimal import Decimal
 
-from sqlalchemy import BigInteger, Index
+from sqlalchemy import BigInteger
 from sqlmodel import Field, SQLModel
 
 from app.catalog.column_types import BYTEWISE, NOT_IN_DIGEST, RateColumn
@@ -16,11 +16,7 @@ class Price(SQLModel, table=True):
     `seen_until`; without complete lists the two are one day.
     """
 
-    __table_args__ = (
-        # The cheapest prices of a size first: the cheapest region of a past day is found without reading them all.
-        Index("ix_price_cheapest", "size_key", "os", "purchase", "nano_usd_per_hour", "region"),
-        {"sqlite_with_rowid": False},
-    )
+    __table_args__ = {"sqlite_with_rowid": False}
 
     size_key: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="size.key")
     region: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="region.code")

@@ -47,6 +47,7 @@ from app.catalog.projections import (
 )
 from app.catalog.purchases import ANY_REGION
 from app.catalog.queries.params import OfferParams, PriceDayParams, QueryParams
+from app.db.statements import ALL_ROWS
 
 SIZE, GPU, OFFER, SERIES = table_of(Size), table_of(Gpu), table_of(Offer), table_of(Series)
 size, gpu = SIZE.c, GPU.c
@@ -287,8 +288,8 @@ def sizes_with_offers(key: PriceScopeKey) -> PriceScope | None:
 def _cheapest_regions(key: PriceScopeKey, sizes: Select[Any]) -> FromClause:
     """Select the region where each size was cheapest, of several or of all; null for a size without any price.
 
-    The prices of a size come from an index, the cheapest by list price first. By rules another region may be cheaper,
-    or as cheap: `_dearest_rivals` says up to which list price.
+    The prices of a size are sorted, the cheapest by list price first. By rules another region may be cheaper, or as
+    cheap: `_dearest_rivals` says up to which list price.
 
     A size that has no price by the purchase model of the scope is in the first region where it has another.
     """
@@ -332,15 +333,26 @@ def _first_in_force(
     *conditions: ColumnElement[bool],
     order: Sequence[ColumnElement[Any]],
 ) -> ColumnElement[Any]:
-    """Select a column of the first price in force of each of some sizes, for the system and regions of a scope."""
-    found = select(column).where(
-        run.size_key == these.c.size_key,
-        run.os == literal_text(key.os),
-        *conditions,
-        *([run.region.in_(region_binds(key.regions))] if key.regions else []),
-        is_in_force(run, *PRICE_DAYS),
+    """Select a column of the first price in force of each of some sizes, for the system and regions of a scope.
+
+    The few prices of a size are sorted first, so that no more of them than the first in force are compared with others.
+    The limit keeps both databases from merging the two queries.
+    """
+    ordered = (
+        select(*run)
+        .where(
+            run.size_key == these.c.size_key,
+            run.os == literal_text(key.os),
+            *conditions,
+            *([run.region.in_(region_binds(key.regions))] if key.regions else []),
+        )
+        .order_by(*order)
+        .limit(literal_column(str(ALL_ROWS), BigInteger))
+        .correlate(these)
+        .subquery()
     )
-    return found.order_by(*order).limit(literal_column("1", Integer)).correlate(these).scalar_subquery()
+    found = select(ordered.c[column.name]).where(is_in_force(ordered.c, *PRICE_DAYS))
+    return found.limit(literal_column("1", Integer)).correlate(these).scalar_subquery()
 
 
 def _keys_of(sizes: Select[Any]) -> FromClause:

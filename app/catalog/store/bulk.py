@@ -129,10 +129,6 @@ def count_rows(session: Session, table: Table) -> None:
     _run(session, [f"analyze {_TEMPORARY_SCHEMAS[session.connection().dialect.name]}.{table.name}"])
 
 
-ALL_ROWS = 2**62
-"""The limit of a subquery that is to be computed for itself, and not merged into the statement around it."""
-
-
 @contextmanager
 def without_indexes(session: Session, table: Table) -> Iterator[None]:
     """Drop the indexes of a table on SQLite and create them again: faster for very many rows.

@@ -47,8 +47,9 @@ from app.catalog.in_force import EVER_KNOWN, SERIES, earliest_spot_day, is_in_fo
 from app.catalog.models import Change, Fact, Offer, Price, PriceTotal, PriceTracking, Revision, Size
 from app.catalog.projections import RANK_COLUMNS, UNKNOWN_PRICE_RANK, is_priced
 from app.catalog.purchases import PURCHASE_MODELS
-from app.catalog.store.bulk import ALL_ROWS, count_rows, execute_count, same_key
+from app.catalog.store.bulk import count_rows, execute_count, same_key
 from app.db.functions import exact_ratio, usd_text
+from app.db.statements import ALL_ROWS
 
 CHANGE, SIZE, OFFER, TRACKING = table_of(Change), table_of(Size), table_of(Offer), table_of(PriceTracking)
 TOTAL = table_of(PriceTotal)
