@@ -87,33 +87,35 @@ class exact_ratio(GenericFunction[float]):  # noqa: N801  # SQL functions are wr
     inherit_cache = True
 
 
-@compiles(exact_ratio, "postgresql")
-def _compile_exact_ratio(element: exact_ratio, compiler: SQLCompiler, **how: Any) -> str:
-    """Compile for PostgreSQL: numerics of sufficient scale, made from the shortest text of each double."""
-    usd, denominator, numerator = (f"({compiler.process(part, **how)})::text::numeric" for part in element.clauses)
-    quotient = f"({usd} * {denominator})::numeric(80, 40) / nullif({numerator}, 0)"
-    return f"round({quotient}, {DECIMALS})::double precision"
-
-
 _MAX_WHOLE_DENOMINATOR, _MAX_WHOLE_NUMERATOR = 8, 10**9
 """Products of nano-dollars with these denominators are below 2**53, which a double holds without rounding."""
 
 
-@compiles(exact_ratio, "sqlite")
-def _compile_exact_ratio_for_sqlite(element: exact_ratio, compiler: SQLCompiler, **how: Any) -> str:
-    """Compile for SQLite: what `ratio` does with whole numbers is done there; all others are left to it.
+@compiles(exact_ratio)
+def _compile_exact_ratio(element: exact_ratio, compiler: SQLCompiler, **how: Any) -> str:
+    """Compile what `ratio` does with whole numbers; all others are left to Python, or to numerics on PostgreSQL.
 
-    A call of a Python function takes several times as long.
+    A call of a Python function takes several times as long, and so do numerics.
     """
     usd, by, of = (f"({compiler.process(part, **how)})" for part in element.clauses)
-    nano, whole_by, whole_of = (f"cast({number} as integer)" for number in (f"round({usd} * 1e{DECIMALS})", by, of))
+    nano, whole_by, whole_of = (f"cast({number} as bigint)" for number in (f"round({usd} * {_NANO_SQL})", by, of))
     is_whole = (
-        f"{usd} >= 0 and {usd} < {_MAX_EXACT_NANO_USD!r} and {nano} / 1e{DECIMALS} = {usd}"
-        f" and {by} = {whole_by} and {by} between 1 and {_MAX_WHOLE_DENOMINATOR}"
-        f" and {of} = {whole_of} and {of} between 1 and {_MAX_WHOLE_NUMERATOR}"
+        f"{usd} >= 0 and {usd} < {_MAX_EXACT_NANO_USD!r} and {by} between 1 and {_MAX_WHOLE_DENOMINATOR}"
+        f" and {of} between 1 and {_MAX_WHOLE_NUMERATOR} and {nano} / {_NANO_SQL} = {usd}"
+        f" and {by} = {whole_by} and {of} = {whole_of}"
     )
-    quotient = f"(2 * {nano} * {whole_by} + {whole_of}) / (2 * {whole_of}) / 1e{DECIMALS}"
-    return f"case when {is_whole} then {quotient} else exact_ratio({usd}, {by}, {of}) end"
+    quotient = f"(2 * {nano} * {whole_by} + {whole_of}) / (2 * {whole_of}) / {_NANO_SQL}"
+    other = _numeric_ratio(usd, by, of) if compiler.dialect.name == "postgresql" else f"exact_ratio({usd}, {by}, {of})"
+    return f"case when {is_whole} then {quotient} else {other} end"
+
+
+_NANO_SQL = f"cast({NANO} as double precision)"
+
+
+def _numeric_ratio(*parts: str) -> str:
+    """Return the SQL of a ratio of numerics of sufficient scale, made from the shortest text of each double."""
+    usd, by, of = (f"{part}::text::numeric" for part in parts)
+    return f"round(({usd} * {by})::numeric(80, 40) / nullif({of}, 0), {DECIMALS})::double precision"
 
 
 @lru_cache(maxsize=16_384)
