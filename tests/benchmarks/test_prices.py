@@ -1,5 +1,6 @@
 """The cases of prices: the references send what the service sends, and downloads are measured."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,11 @@ from benchmarks.cases import CASES
 from benchmarks.catalogs import Scale
 from benchmarks.harness import MEASUREMENTS, measure
 from benchmarks.pairing import BenchmarkContext, both_running
-from benchmarks.plan import QUICK, Plan
+from benchmarks.plan import QUICK
 from tests.databases import Databases
 
 FEW = Scale(sizes=30, prices=6_000)
-SHORT = Plan(pairs=2, burst=0.01, warm_up=0, open_loop=0, open_loops=0, starts=0, memory=0)
+SHORT = replace(QUICK, pairs=2, burst=0.01, warm_up=0)
 BY_NAME = {case.name: case for case in CASES}
 
 
