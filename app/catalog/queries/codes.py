@@ -1,6 +1,6 @@
 """Columns of texts, of which there are few different ones."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
@@ -37,12 +37,12 @@ class Codes:
         mask: Mask = np.asarray(wanted, dtype=bool)[self.codes]
         return mask
 
-    def count(self, at: NDArray[np.int64]) -> list[tuple[str | None, int]]:
-        """Return the texts that some sizes have, and how many have each: most first, then by text, unknown last."""
+    def count(self, at: NDArray[np.int64]) -> Iterator[tuple[str | None, int]]:
+        """Yield the texts that some sizes have, and how many have each: most first, then by text, unknown last."""
         counted = np.bincount(self.codes[at], minlength=len(self.values))[self._alphabetic]
         order = np.argsort(-counted, kind="stable")[: np.count_nonzero(counted)]
         places, counts = self._alphabetic[order].tolist(), counted[order].tolist()
-        return [(self.values[place], count) for place, count in zip(places, counts, strict=True)]
+        return zip(map(self.values.__getitem__, places), counts, strict=True)
 
 
 def encode_texts(texts: Sequence[str | None]) -> Codes:
