@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 from starlette.types import Receive
@@ -18,7 +19,10 @@ WATCH_SECONDS = 0.1
 """After this long a run is slow enough that it is worth watching whether its clients are still there."""
 
 STARTS_PER_ITERATION = 8
-"""How many misses start in one iteration of the event loop; at about 1 ms each, no other request waits longer."""
+"""How many misses start in one iteration of the event loop at most."""
+
+ITERATION_SECONDS = 0.003
+"""Where those take longer than this, fewer start in the next one: so long other requests wait for them."""
 
 
 class TooManyRuns(Exception):
@@ -113,16 +117,17 @@ async def _until_disconnected(receive: Receive) -> None:
 class LoopPacer:
     """Limits how many requests start in each iteration of the event loop, first come, first served."""
 
-    def __init__(self, per_iteration: int = STARTS_PER_ITERATION) -> None:
-        self._per_iteration = per_iteration
-        self._started = 0
+    def __init__(self, per_iteration: int = STARTS_PER_ITERATION, clock: Callable[[], float] = perf_counter) -> None:
+        self._per_iteration, self._clock = per_iteration, clock
+        self._allowed, self._started, self._began_at = per_iteration, 0, 0.0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     def start_now(self) -> bool:
         """Count a request that starts in this iteration; False if it has to wait for a later one."""
-        if self._started >= self._per_iteration:
+        if self._started >= self._allowed:
             return False
         if self._started == 0:
+            self._began_at = self._clock()
             loop = asyncio.get_running_loop()
             loop.call_soon(self._next_iteration, loop)
         self._started += 1
@@ -135,8 +140,11 @@ class LoopPacer:
         await turn
 
     def _next_iteration(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._started = 0
-        while self._waiting and self._started < self._per_iteration:
+        now = self._clock()
+        each = (now - self._began_at) / self._started
+        self._allowed = max(1, min(self._per_iteration, int(ITERATION_SECONDS / max(each, 1e-6))))
+        self._began_at, self._started = now, 0
+        while self._waiting and self._started < self._allowed:
             turn = self._waiting.popleft()
             if not turn.done():  # cancelled when its client disconnected
                 turn.set_result(None)

@@ -1,12 +1,13 @@
 """Runs are shared, limited in number and time, and end when nobody waits for them."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import pytest
 from starlette.types import Message
 
-from app.http.runs import ClientGone, RunTooLong, SharedRuns, TooManyRuns
+from app.http.runs import STARTS_PER_ITERATION, ClientGone, LoopPacer, RunTooLong, SharedRuns, TooManyRuns
 
 Receive = Callable[[], Awaitable[Message]]
 
@@ -113,3 +114,28 @@ def test_an_error_reaches_every_client() -> None:
         assert [str(result) for result in results] == ["no", "no"]
 
     asyncio.run(ask())
+
+
+@pytest.mark.parametrize(("seconds", "most"), [(0.0, STARTS_PER_ITERATION), (0.001, 3), (0.002, 1), (0.1, 1)])
+def test_of_slow_requests_fewer_start_in_an_iteration_than_of_quick_ones(seconds: float, most: int) -> None:
+    async def ask() -> list[int]:
+        now, iteration = 0.0, 0
+        pacer, started = LoopPacer(clock=lambda: now), Counter[int]()
+
+        async def request() -> None:
+            nonlocal now
+            if not pacer.start_now():
+                await pacer.wait()
+            started[iteration] += 1
+            now += seconds
+
+        requests = [asyncio.create_task(request()) for _ in range(40)]
+        while not all(one.done() for one in requests):
+            iteration += 1
+            await asyncio.sleep(0)
+        return list(started.values())
+
+    first, *later = asyncio.run(ask())
+    assert first == STARTS_PER_ITERATION
+    assert max(later) == most
+    assert first + sum(later) == 40
