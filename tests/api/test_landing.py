@@ -45,6 +45,7 @@ def test_the_landing_page_is_html_for_browsers_and_json_for_programs(client: htt
     assert client.head("/").status_code == 200
 
 
+@pytest.mark.one_database  # of paths that other tests ask each kind for
 def test_every_link_of_the_landing_page_works(client: httpx.Client) -> None:
     page = client.get("/", headers=HTML).text
     links = [*links_of(page), *client.get("/").json()["links"].values()]

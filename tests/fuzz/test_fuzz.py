@@ -12,7 +12,7 @@ from app.db.engines import make_engine
 from app.errors import BadData
 from app.ingest.registry import read_csv_source
 from app.ingest.run import ingest
-from tests.databases import Databases
+from tests.databases import SELECTED_KINDS, Databases
 from tests.fuzz.__main__ import inputs_of
 from tests.fuzz.inputs import SEEDS, STRATEGIES, Input
 from tests.fuzz.target import NOW, fill, run
@@ -40,7 +40,8 @@ def database_url(databases: Databases, filled_url: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_hostile_file_is_taken_or_refused(engine: Engine, tmp_path: Path, name: str) -> None:
-    outcomes = [run(engine, tmp_path / "input", each) for each in inputs_of(name, 1, 8)]
+    few = 8 if engine.dialect.name == SELECTED_KINDS[0] else 3  # most are refused before anything is written
+    outcomes = [run(engine, tmp_path / "input", each) for each in inputs_of(name, 1, few)]
     assert outcomes
     assert [outcome.trace for outcome in outcomes if outcome.signature] == []
 
