@@ -1,24 +1,33 @@
 """Commands refuse pipes and devices: nobody may ever write to a pipe, and a device has no end."""
 
 import os
-import subprocess
-import sys
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.command_line import run_command
+from tests.command_line import CommandResult, run_command
 
-PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 120
 
 
-def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "VMSIZES_DATABASE_URL": f"sqlite:///{folder / 'x.db'}"}
-    return subprocess.run(
-        [PROGRAM, *arguments],
-        env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS,
-    )  # fmt: skip
+@pytest.fixture(autouse=True)
+def patience() -> Iterator[None]:
+    """End a command that waits for a pipe with an error."""
+
+    def give_up(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(PATIENCE_SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def command(folder: Path, *arguments: str) -> CommandResult:
+    return run_command(f"sqlite:///{folder / 'x.db'}", *arguments, folder=folder)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +56,7 @@ def test_saved_answers_of_feeds_that_are_pipes_are_refused(tmp_path: Path) -> No
     )
     (seeds / "sizes.csv").write_text("id,source,vcpus\nStandard_X1,page,8\n")
     for arguments in (("migrate",), ("ingest", "seeds", "seeds")):
-        made = run_command(f"sqlite:///{tmp_path / 'x.db'}", *arguments, folder=tmp_path)
+        made = command(tmp_path, *arguments)
         assert made.returncode == 0, made.stderr
     for feed in ("exchange-rates", "azure-skus", "azure-prices"):
         done = command(tmp_path, "refresh", feed, "--file", "pipe")
