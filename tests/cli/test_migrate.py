@@ -1,10 +1,5 @@
 """`vmsizes migrate` rebuilds the derived tables that a migration emptied."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 from sqlalchemy import Engine, func, select
 
@@ -14,14 +9,12 @@ from app.catalog.store.revisions import compute_digest
 from app.db import migrations
 from app.db.engines import read_session
 from app.ingest.run import ingest
+from tests.command_line import run_command
 from tests.factories import NOW, price, reading, size
-
-PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
 
 
 def migrate(url: str) -> str:
-    environment = {**os.environ, "VMSIZES_DATABASE_URL": url}
-    done = subprocess.run([PROGRAM, "migrate"], env=environment, capture_output=True, text=True, check=False)
+    done = run_command(url, "migrate")
     assert done.returncode == 0, done.stderr
     return done.stdout
 

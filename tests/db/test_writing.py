@@ -1,10 +1,6 @@
 """Writers of one database take turns, and say what they wait for."""
 
-import os
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
@@ -14,15 +10,9 @@ from app.db import migrations
 from app.db.engines import make_engine, read_session
 from app.db.writing import WriterBusy, set_wait, write_session
 from app.ingest.run import ingest
+from tests.command_line import run_command
 from tests.factories import NOW, price, reading, size
 from tests.waiting import LONGEST_SECONDS, wait_until
-
-PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
-
-
-def command(url: str, *args: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "VMSIZES_DATABASE_URL": url}
-    return subprocess.run([PROGRAM, *args], env=environment, capture_output=True, text=True, check=False)
 
 
 def test_a_second_ingest_waits_for_the_first_and_both_are_kept(engine: Engine, database_url: str) -> None:
@@ -85,19 +75,19 @@ def test_a_bound_on_the_wait_ends_it(engine: Engine, database_url: str) -> None:
 
 def test_a_command_says_what_it_waited_for(engine: Engine, database_url: str) -> None:
     with write_session(engine):
-        done = command(database_url, "migrate", "--wait", "0.5")
+        done = run_command(database_url, "migrate", "--wait", "0.5")
     assert done.returncode == 4
     assert " ".join(done.stderr.split()) == (
         "error: Another ingest or migration has been writing for over 0.5 s. "
         "Try again when it has ended, or wait longer with --wait."
     )
-    assert command(database_url, "migrate", "--wait", "0").returncode == 0
+    assert run_command(database_url, "migrate", "--wait", "0").returncode == 0
 
 
 def test_a_schema_of_a_newer_version_is_refused_with_what_to_install(engine: Engine, database_url: str) -> None:
     with engine.begin() as connection:
         connection.exec_driver_sql("update alembic_version set version_num = '9001'")
-    done = command(database_url, "migrate")
+    done = run_command(database_url, "migrate")
     assert done.returncode == 4
     assert "The database has schema 9001; this version knows up to" in " ".join(done.stderr.split())
     assert "Install the version that migrated it or a later one" in " ".join(done.stderr.split())
