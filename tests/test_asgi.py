@@ -67,6 +67,7 @@ anyio.run(ask)
 """
 
 
+@pytest.mark.one_database  # requests are refused before a database is asked
 def test_deferred_models_log_nothing_when_built(seeded_url: str) -> None:
     environment = {**os.environ, "VMSIZES_DATABASE_URL": seeded_url}
     command = [sys.executable, "-c", ASK]

@@ -1,8 +1,6 @@
 """Exports of a large catalog: bounded memory, clients that disconnect, and errors half-way."""
 
 import gc
-import subprocess
-import sys
 import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -105,15 +103,6 @@ def test_an_export_takes_the_memory_of_a_few_blocks(large: httpx.Client) -> None
     finally:
         tracemalloc.stop()
     assert peak < 3 * 2**20
-
-
-def test_a_worker_loads_pyarrow_only_for_parquet(filled_url: str) -> None:
-    program = (
-        "import sys, app.main, app.settings as s; "
-        f"app.main.create_asgi_app(s.Settings(_env_file=None, database_url={filled_url!r})); "
-        "sys.exit('pyarrow' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_a_client_that_disconnects_stops_the_query(large: httpx.Client, service: CacheMiddleware) -> None:
