@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from threading import Thread
 from typing import ClassVar
@@ -119,8 +120,7 @@ async def _chunks(streams: ExportStreams, export: Export, text: TextFormat) -> A
     loop = asyncio.get_running_loop()
 
     def read_block() -> bytes:
-        rows = stream.fetch_block()
-        return text.write(export.values(rows)) if rows else b""
+        return b"".join(map(text.write, export.blocks(stream.fetch_block())))
 
     try:
         chunk = await loop.run_in_executor(streams.threads, read_block)
@@ -255,5 +255,5 @@ def _write_parquet(path: Path, export: Export, streams: ExportStreams) -> int:
     from app.formats.parquet import write_parquet  # noqa: PLC0415  # pyarrow is large, and most workers never need it
 
     blocks = streams.open(export.query).blocks()
-    write_parquet(path, export.columns, map(export.values, blocks))
+    write_parquet(path, export.columns, chain.from_iterable(map(export.blocks, blocks)))
     return path.stat().st_size

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, BinaryIO
@@ -108,7 +109,7 @@ def _write_text(export: Export, file_format: FileFormat, output: Path | None) ->
     with _open_output(output) as file:
         file.write(text.head)
         for rows in Stream(context.engine(), export.query).blocks():
-            file.write(text.write(export.values(rows)))
+            file.writelines(map(text.write, export.blocks(rows)))
             count += len(rows)
     return count
 
@@ -119,7 +120,7 @@ def _write_parquet(export: Export, _form: FileFormat, output: Path | None) -> in
     blocks = Stream(context.engine(), export.query).blocks()
     with TemporaryDirectory() as folder:
         file = output or Path(folder) / "export.parquet"
-        count = write_parquet(file, export.columns, map(export.values, blocks))
+        count = write_parquet(file, export.columns, chain.from_iterable(map(export.blocks, blocks)))
         if output is None:
             with file.open("rb") as finished:
                 shutil.copyfileobj(finished, sys.stdout.buffer)
