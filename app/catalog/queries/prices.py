@@ -112,8 +112,6 @@ FIRST_KEYS, MORE_KEYS = 16, 256
 
 PRICE_KEY = ("size_key", "region", "os", "purchase", "valid_from", "source_id", "known_from")
 PRICE_ORDER = [SortKey(name=name, expression=price[name], nullable=False) for name in PRICE_KEY]
-_BY_KEY = "indexed by sqlite_autoindex_price_1"
-"""Makes SQLite read prices along their primary key; the rows of other indexes would have to be sorted."""
 _DAY, _KNOWN = bindparam("day", type_=Date), bindparam("known", type_=Date)
 
 
@@ -180,7 +178,6 @@ def _rows(key: PriceStatementKey) -> Select[tuple[object, ...]]:
     # Every price has a size. An outer join keeps SQLite from reading all sizes first, and sorting the prices.
     names = {one.name for one in key.filters}
     query = select(*shown).join_from(PRICE, SIZE, SIZE.c.key == price.size_key, isouter=not names & {"series", "gpu"})
-    query = query.with_hint(PRICE, _BY_KEY, "sqlite")
     # SQLite evaluates conditions in this order: what is not asked for is left out before others are looked for.
     query = query.where(_has_prices(key), *_conditions(key, PRICE_FILTERS), _is_listed(key))
     return query.order_by(*(price[name] for name in PRICE_KEY))
