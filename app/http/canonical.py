@@ -44,8 +44,9 @@ class RawRequest(NamedTuple):
 class Endpoint:
     """An endpoint whose responses depend on the request and the catalog alone.
 
-    `model` holds its query (GET) or its body (POST). A response that `streams` is as long as the catalog and never
-    cached; a file has the same bytes each time, so clients may request ranges. `columns` are the fields of a list item.
+    `model` returns what holds its query (GET) or its body (POST): that of a page is loaded then. A response that
+    `streams` is as long as the catalog and never cached; a file has the same bytes each time, so clients may request
+    ranges. `columns` are the fields of a list item.
     A page for browsers has a `page_version`, which changes with its templates and assets: its response is HTML, and a
     query that is not written as `clean_query` writes it is left to the app, which redirects.
     """
@@ -55,7 +56,7 @@ class Endpoint:
     first_segment: str
     pattern: re.Pattern[str]
     has_path_params: bool
-    model: type[BaseModel] | None
+    model: Callable[[], type[BaseModel] | None]
     columns: tuple[str, ...] = ()
     streams: bool = False
     is_file: bool = False
@@ -95,7 +96,7 @@ def cacheable_endpoints(routers: Iterable[APIRouter], fast_paths: Mapping[str, F
             first_segment=first_path_segment(route.path),
             pattern=route.path_regex,
             has_path_params="{" in route.path,
-            model=query_model(route) if method == "GET" else body_model(route),
+            model=_always(query_model(route) if method == "GET" else body_model(route)),
             columns=item_columns(route),
             streams=_responds_with(route, StreamingResponse | FileResponse),
             is_file=_responds_with(route, FileResponse),
@@ -106,6 +107,10 @@ def cacheable_endpoints(routers: Iterable[APIRouter], fast_paths: Mapping[str, F
         if isinstance(route, APIRoute)
         for method in route.methods or ()
     ]
+
+
+def _always(model: type[BaseModel] | None) -> Callable[[], type[BaseModel] | None]:
+    return lambda: model
 
 
 def item_columns(route: APIRoute) -> tuple[str, ...]:
@@ -144,10 +149,11 @@ def canonicalize(request: RawRequest, endpoints: Iterable[Endpoint]) -> Canonica
     for endpoint in endpoints:
         if endpoint.method == request.method and endpoint.pattern.match(request.path):
             canonical_path = request.path.lower() if endpoint.has_path_params else request.path
-            if endpoint.model is None:
+            model = endpoint.model()
+            if model is None:
                 return None if request.query else CanonicalRequest(canonical_path, request.path, endpoint, None)
             try:
-                params = _parse_request(request, endpoint.model)
+                params = _parse_request(request, model)
             except (RequestValidationError, ValidationError):
                 return None
             if not are_columns(getattr(params, "fields", ()), endpoint.columns):

@@ -18,7 +18,7 @@ from app.catalog.queries.changes import (
 from app.catalog.queries.params import Os
 from app.http.canonical import clean_query
 from app.web.rendering import render_page
-from app.web.serving import Page, PageRequest
+from app.web.serving import PageContent, PageRequest
 from app.web.sizes_view import PURCHASE_TITLES
 
 _TONES = {"price_up": "bad", "price_down": "good", "size_gone": "warn", "retirement_announced": "warn"}
@@ -68,4 +68,4 @@ def _value(event: dict[str, Any], name: str) -> str | None:
     return f"{value}\u00a0{unit}" if unit and unit != "count" else value
 
 
-PAGE = Page(path="/ui/changes", params=ChangeFilter, render=render)
+PAGE = PageContent(params=ChangeFilter, render=render)

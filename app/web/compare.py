@@ -25,7 +25,7 @@ from app.errors import BadQuery, NotFound
 from app.http.canonical import clean_query
 from app.web.differences import Amount, Difference, describe
 from app.web.rendering import render_page
-from app.web.serving import Page, PageRequest
+from app.web.serving import PageContent, PageRequest
 from app.web.size_fields import better_by, field_title, in_groups, shown_amount, shown_unit
 from app.web.size_page import shown_amount as shown_price_in
 from app.web.sizes_view import PER_TITLES, PURCHASE_TITLES, UNIT_TITLES, Unit
@@ -294,4 +294,4 @@ def _json_url(view: CompareView) -> str:
     return f"compare?{clean_query(_search(view))}" if len(view.name) >= _LEAST else ""
 
 
-PAGE = Page(path="/ui/compare", params=CompareView, render=render)
+PAGE = PageContent(params=CompareView, render=render)

@@ -11,7 +11,7 @@ from sqlmodel import Session
 from app.catalog.queries.disputes import DisputedFigure, DisputeFilter, DisputeListing, find_disputes
 from app.http.canonical import clean_query
 from app.web.rendering import path_segment, render_page
-from app.web.serving import Page, PageRequest
+from app.web.serving import PageContent, PageRequest
 from app.web.size_fields import field_title, shown_value
 
 _ROWS = 50
@@ -109,4 +109,4 @@ def _json_url(view: ConflictsView) -> str:
     return f"conflicts?{query}" if query else "conflicts"
 
 
-PAGE = Page(path="/ui/conflicts", params=ConflictsView, render=render)
+PAGE = PageContent(params=ConflictsView, render=render)

@@ -30,7 +30,7 @@ from app.web import filter_panel
 from app.web.plot import LogAxis, log_axis, pareto_front
 from app.web.rendering import format_amount, format_number, path_segment, render_page
 from app.web.search import find_view_facets
-from app.web.serving import Page, PageRequest
+from app.web.serving import PageContent, PageRequest
 from app.web.sizes_view import HOURS, PURCHASE_TITLES, UNIT_TITLES, Unit
 
 FigureName = Literal[
@@ -405,4 +405,4 @@ async def _bars(request: PageRequest, found: _Found, names: _Names) -> list[Bar]
     return sorted(bars, key=lambda bar: (bar.price, bar.title))
 
 
-PAGE = Page(path="/ui/explore", params=ExploreView, render=render)
+PAGE = PageContent(params=ExploreView, render=render)

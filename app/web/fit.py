@@ -22,7 +22,7 @@ from app.schemas.fit_response import FitAnswerOut
 from app.web import fit_answer
 from app.web.fit_view import FitView, check_kind, param_of, read_body, sorts_of, to_body
 from app.web.rendering import render_page
-from app.web.serving import Page, PageRequest
+from app.web.serving import PageContent, PageRequest
 from app.web.sizes_view import PURCHASE_TITLES
 
 _DEFAULT_ORIGIN = "http://127.0.0.1:8000"
@@ -207,4 +207,4 @@ def _shown_body(body: Mapping[str, Any]) -> str:
     return text.replace("'", "'\\''")
 
 
-PAGE = Page(path="/ui/fit", params=FitView, render=render, posts=True)
+PAGE = PageContent(params=FitView, render=render)

@@ -1,30 +1,18 @@
 """The pages, in the order of their routes."""
 
-from app.web import (
-    changes,
-    compare,
-    conflicts,
-    explore,
-    fit,
-    retirement_plan,
-    retirements,
-    search,
-    size_markdown,
-    size_page,
-)
 from app.web.serving import Page
 
 PAGES: tuple[Page, ...] = (
-    search.PAGE,
-    size_markdown.PAGE,  # before the page of a size, whose path has any name
-    size_page.PAGE,
-    size_page.MODELS_PAGE,
-    compare.PAGE,
-    fit.PAGE,
-    changes.PAGE,
-    conflicts.PAGE,
-    retirements.PAGE,
-    retirement_plan.PAGE,
-    retirement_plan.CSV,
-    explore.PAGE,
+    Page(path="/", module="search"),
+    Page(path="/ui/sizes/{name}.md", module="size_markdown"),  # before the page of a size, whose path has any name
+    Page(path="/ui/sizes/{name}", module="size_page"),
+    Page(path="/ui/sizes/{name}/models", module="size_page", name="MODELS_PAGE"),
+    Page(path="/ui/compare", module="compare"),
+    Page(path="/ui/fit", module="fit", posts=True),
+    Page(path="/ui/changes", module="changes"),
+    Page(path="/ui/conflicts", module="conflicts"),
+    Page(path="/ui/retirements", module="retirements"),
+    Page(path="/ui/retirements/plan", module="retirement_plan", posts=True),
+    Page(path="/ui/retirements/plan.csv", module="retirement_plan", name="CSV", posts=True),
+    Page(path="/ui/explore", module="explore"),
 )

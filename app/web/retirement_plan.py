@@ -15,7 +15,7 @@ from app.errors import BadData, BadQuery
 from app.formats.text import Csv
 from app.web.fit_answer import MAX_URL
 from app.web.rendering import render_page
-from app.web.serving import Page, PageRequest
+from app.web.serving import PageContent, PageRequest
 from app.web.size_fields import field_title
 from app.web.sizes_view import PURCHASE_TITLES
 
@@ -122,7 +122,5 @@ def _place(error: BadData) -> str:
     return f"{place}: {error.detail}" if place else error.detail
 
 
-PAGE = Page(path="/ui/retirements/plan", params=PlanView, render=render, posts=True)
-CSV = Page(
-    path="/ui/retirements/plan.csv", params=PlanView, render=render_csv, posts=True, file_name="retirement-plan.csv"
-)
+PAGE = PageContent(params=PlanView, render=render)
+CSV = PageContent(params=PlanView, render=render_csv, file_name="retirement-plan.csv")

@@ -18,7 +18,7 @@ from app.catalog.queries.retirements import RetirementFilter, find_all_retiremen
 from app.http.canonical import clean_query
 from app.web.rendering import render_page
 from app.web.retirement_plan import EXAMPLE
-from app.web.serving import Page, PageRequest
+from app.web.serving import PageContent, PageRequest
 from app.web.size_fields import field_title
 from app.web.sizes_view import PURCHASE_TITLES
 
@@ -176,4 +176,4 @@ def _url(path: str, filters: RetirementFilter) -> str:
     return f"{path}?{query}" if query else path
 
 
-PAGE = Page(path="/ui/retirements", params=RetirementsView, render=render)
+PAGE = PageContent(params=RetirementsView, render=render)

@@ -21,7 +21,7 @@ from app.http.canonical import clean_query, to_query_text
 from app.web import filter_panel
 from app.web.cells import cells
 from app.web.rendering import render_page
-from app.web.serving import Page, PageRequest, page_url
+from app.web.serving import PageContent, PageRequest, page_url
 from app.web.sizes_view import (
     COLUMNS,
     PER_TITLES,
@@ -199,4 +199,4 @@ def _exports(view: SizesView, cursor: str | None) -> dict[str, str]:
     return urls | {kind: f"sizes.{kind}?{whole}" if whole else f"sizes.{kind}" for kind in _EXPORTS}
 
 
-PAGE = Page(path="/", params=SizesView, render=render)
+PAGE = PageContent(params=SizesView, render=render)

@@ -7,6 +7,7 @@ others with the API's message at each field, with status 422; a page that cannot
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -76,20 +77,39 @@ class PageRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """A page: its path, as of a route; the model of its query; what renders it to HTML.
+class PageContent:
+    """What is at a page: the model of its query, and what renders it to HTML.
 
-    With `posts` a form may send the parameters as a body, which holds more than a URL; such a response is not cached.
     With `file_name` it renders a CSV file of this name instead, or an error page where a parameter is invalid; with
     `media_type` text of that type.
     """
 
-    path: str
     params: type[QueryParams]
     render: Callable[[PageRequest], Awaitable[str]]
-    posts: bool = False
     file_name: str = ""
     media_type: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A page: its path, as of a route, and the module of `app.web` that has its content, by name.
+
+    With `posts` a form may send the parameters as a body, which holds more than a URL; such a response is not cached.
+    """
+
+    path: str
+    module: str
+    name: str = "PAGE"
+    posts: bool = False
+
+    def load(self) -> PageContent:
+        """Return the content; its module is imported with the first request, not at the start (ADR 14)."""
+        content: PageContent = getattr(import_module(f"app.web.{self.module}"), self.name)
+        return content
+
+    def load_params(self) -> type[QueryParams]:
+        """Return the model of the query."""
+        return self.load().params
 
 
 class NoParams(QueryParams):
@@ -113,7 +133,7 @@ def page_endpoints(pages: Iterable[Page]) -> list[Endpoint]:
             first_segment=first_path_segment(page.path),
             pattern=compile_path(page.path)[0],
             has_path_params="{" in page.path,
-            model=page.params,
+            model=page.load_params,
             page_version=assets().version,
         )
         for page in pages
@@ -146,16 +166,17 @@ class _PageRoute(Route):
 
 async def _respond(page: Page, request: Request) -> Response:
     """Render a page; parameters that turn out to be invalid are dropped, and it is rendered without them."""
+    content = page.load()
     query = await request.body() if request.method == "POST" else request.scope["query_string"]
     given = parse_qsl(query.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=10_000)
     errors: dict[str, str] = {}
     while True:
         left = [pair for pair in given if pair[0] not in errors]
         try:
-            params = parse_query(urlencode(left).encode(), page.params)
+            params = parse_query(urlencode(left).encode(), content.params)
             if not errors and request.method == "GET" and not is_clean(query, params):
                 return _redirect_to_clean(request, params)
-            html = await page.render(
+            html = await content.render(
                 PageRequest(
                     executor=request.app.state.executor,
                     path=quote(request.url.path),
@@ -170,19 +191,19 @@ async def _respond(page: Page, request: Request) -> Response:
         except Exception as error:  # noqa: BLE001  # the API's handlers know each error, and log what they do not know
             response = await _problem(request, error)
             found = _errors_of(response, {name for name, _ in left})
-            if response.status_code != _UNPROCESSABLE or not found or page.file_name:
+            if response.status_code != _UNPROCESSABLE or not found or content.file_name:
                 return error_page(request, response, error)
             errors |= found
         else:
-            return _rendered(page, html, _UNPROCESSABLE if errors else 200)
+            return _rendered(content, html, _UNPROCESSABLE if errors else 200)
 
 
-def _rendered(page: Page, text: str, status: int) -> Response:
-    if page.file_name:
-        headers = {"content-disposition": f'attachment; filename="{page.file_name}"'}
+def _rendered(content: PageContent, text: str, status: int) -> Response:
+    if content.file_name:
+        headers = {"content-disposition": f'attachment; filename="{content.file_name}"'}
         return Response(text, status, media_type="text/csv; charset=utf-8", headers=headers)
-    if page.media_type:
-        return Response(text, status, media_type=page.media_type)
+    if content.media_type:
+        return Response(text, status, media_type=content.media_type)
     return HTMLResponse(text, status, headers=PAGE_HEADERS)
 
 

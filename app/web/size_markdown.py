@@ -12,7 +12,7 @@ from app.catalog.queries.prices import PriceSearch, find_prices
 from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import get_size
 from app.web.rendering import path_segment
-from app.web.serving import NoParams, Page, PageRequest
+from app.web.serving import NoParams, PageContent, PageRequest
 from app.web.size_facts import SizeFacts, group_facts
 from app.web.size_prices import RegionRow, purchases_of, region_rows
 from app.web.sizes_view import PURCHASE_TITLES
@@ -111,4 +111,4 @@ def _cell(text: str) -> str:
     return str(text).replace("\n", " ").replace("|", "\\|")
 
 
-PAGE = Page(path="/ui/sizes/{name}.md", params=NoParams, render=render, media_type="text/markdown; charset=utf-8")
+PAGE = PageContent(params=NoParams, render=render, media_type="text/markdown; charset=utf-8")

@@ -23,7 +23,7 @@ from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import get_size
 from app.web.price_history import chart_option, newest_first
 from app.web.rendering import path_segment, render_page
-from app.web.serving import NoParams, Page, PageRequest
+from app.web.serving import NoParams, PageContent, PageRequest
 from app.web.size_facts import group_facts
 from app.web.size_fields import field_title
 from app.web.size_prices import listed_price, purchases_of, region_rows
@@ -186,5 +186,5 @@ async def render_models(request: PageRequest) -> str:
     )
 
 
-PAGE = Page(path="/ui/sizes/{name}", params=SizeView, render=render)
-MODELS_PAGE = Page(path="/ui/sizes/{name}/models", params=NoParams, render=render_models)
+PAGE = PageContent(params=SizeView, render=render)
+MODELS_PAGE = PageContent(params=NoParams, render=render_models)
