@@ -69,6 +69,7 @@ _FAST_PATHS: dict[str, Callable[..., Awaitable[str]]] = {
     "list_sizes": sizes.render_sizes,
     "list_prices": sizes.render_price_list,
     "fit_workload": fit.render_workload_fit,
+    "estimate_workload": fit.render_estimate,
 }
 """Renderers by endpoint name: the most frequent endpoints answer valid requests without FastAPI."""
 

@@ -177,12 +177,6 @@ class QueryExecutor:
         await self.snapshot()
         return await _or_busy(self._io_threads.run(_serialize, model, work, *args, **more))
 
-    async def to_json_without_catalog(
-        self, model: type[BaseModel], work: Callable[Concatenate[Session, P], Any], *args: P.args, **more: P.kwargs
-    ) -> str:
-        """Do the same with a session that has no database: the answer is there also while the database is away."""
-        return await asyncio.to_thread(_serialize, Session(), model, work, *args, **more)
-
     @property
     def column_bytes(self) -> int:
         """The memory of the columns of offers that are kept."""

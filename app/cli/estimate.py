@@ -98,6 +98,7 @@ def estimate(
     **values: Any,
 ) -> None:
     """Compute the memory, time and cost of a language model on GPUs described by their figures."""
+    from app.catalog.queries.language_models import load_models
     from app.converters.fit_request import estimate_body
     from app.schemas.estimate_request import EstimateIn
 
@@ -105,7 +106,8 @@ def estimate(
     gpus = _drop_unset({name: values[name] for name in GpuOptions.model_fields})
     body = parse_body(EstimateIn, _workload_body(values) | {"gpus": gpus})
     with context.session() as session:
-        data = estimate_body(session, body).model_dump(mode="json", by_alias=True)
+        models = load_models(session) if body.model is not None else {}
+    data = estimate_body(body, models).model_dump(mode="json", by_alias=True)
     print_rows(list(_flatten_figures(data)), FIGURE_COLUMNS, output, json_value=data)
     if output.format is Format.table:
         if service := data.get("serving"):

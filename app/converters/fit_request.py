@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy.orm import Session
-
+from app.catalog.queries.language_models import ModelsByKey, get_model_row
 from app.catalog.queries.params import DatedSelection, FitSearch, SizeSelection
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.converters.body_paths import search_params, to_body_error, with_missing_paths, with_paths
@@ -32,10 +32,13 @@ MAX_NODES_OF_A_SERVICE = 100
 """The most VMs of a service where the request does not say: its load decides how many there are."""
 
 
-def estimate_body(session: Session, body: EstimateIn) -> EstimateOut:
-    """Answer a body; raises BadWorkload naming the path in the body that is wrong or missing."""
+def estimate_body(body: EstimateIn, models: ModelsByKey) -> EstimateOut:
+    """Answer a body; raises BadWorkload naming the path in the body that is wrong or missing.
+
+    A model is looked up in `models` where the body names one.
+    """
     try:
-        answer = estimate(session, to_workload(body))
+        answer = estimate(to_workload(body), partial(get_model_row, models))
     except BadWorkload as error:
         raise to_body_error(error) from None
     return EstimateOut.model_validate(

@@ -1,12 +1,9 @@
 """Memory, time and cost of a workload on given GPUs; a model named as a preset is looked up in the catalog."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.orm import Session
-
-from app.catalog.queries.language_models import get_model
 from app.errors import BadWorkload
 from app.fit.estimator.estimate import estimate_serving, estimate_training
 from app.fit.estimator.report import Estimate
@@ -24,15 +21,11 @@ class EstimateRequest(ModelSpec):
     gpus: Gpus
 
 
-def estimate(session: Session, request: EstimateRequest) -> Estimate:
+def estimate(request: EstimateRequest, find: Callable[[str], Mapping[str, Any]]) -> Estimate:
     """Compute the figures of a workload; raises BadWorkload naming the field that is wrong or missing.
 
-    The catalog is read only where a preset is named.
+    `find` gets a preset by name, where one is named.
     """
-
-    def find(name: str) -> Mapping[str, Any]:
-        return get_model(session, name).model_dump()
-
     assumptions = Assumptions()
     try:
         architecture = resolve_architecture(request, find, assumptions)

@@ -1,5 +1,6 @@
 """Endpoints that find sizes for resources or a model, and estimate what a model needs."""
 
+import asyncio
 from datetime import date
 from typing import Annotated
 
@@ -7,6 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from app.api.deps import Executor, json_response
 from app.api.executor import QueryExecutor
+from app.catalog.queries.language_models import ModelsByKey
 from app.catalog.queries.params import FitSearch
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan
@@ -59,8 +61,18 @@ def _render_workload_fit(body: FitIn, snapshot: CatalogSnapshot, today: date) ->
 @router.post("/estimate", summary="Estimate what a model needs", response_model=EstimateOut)
 async def estimate_workload(workload: EstimateIn, executor: Executor) -> Response:
     """Break a workload down: memory, compute and cost, each figure exact, a bound, or an estimate with its range."""
+    return json_response(await render_estimate(executor, workload))
+
+
+async def render_estimate(executor: QueryExecutor, workload: EstimateIn) -> str:
+    """Return the response to POST /estimate as JSON, computed in a thread; without a preset it needs no catalog."""
+    if workload.model is None:
+        return await asyncio.to_thread(_render_estimate, workload, {})
+    models = (await executor.snapshot()).models
+    return await executor.run_in_session(lambda _: _render_estimate(workload, models))
+
+
+def _render_estimate(workload: EstimateIn, models: ModelsByKey) -> str:
     from app.converters.fit_request import estimate_body
 
-    if workload.model is None:  # no preset has to be looked up
-        return json_response(await executor.to_json_without_catalog(EstimateOut, estimate_body, workload))
-    return json_response(await executor.to_json(EstimateOut, estimate_body, workload))
+    return estimate_body(workload, models).model_dump_json(by_alias=True)
