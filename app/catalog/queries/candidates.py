@@ -143,6 +143,7 @@ def _statement(key: CandidateStatementKey) -> Statement:
     these = [bindparam(f"key_{index}", type_=size.key.type) for index in range(key.keys)]
     if these and price_scope.scope_key is not None:
         price_scope = PriceScope.for_sizes(price_scope.scope_key, select(size.key).where(size.key.in_(these)))
+    series_gpus = _series_gpus(these) if these else _SERIES_GPUS
     regions: list[BindParameter[str]] = [bindparam(f"available_in_{index}") for index in range(key.available_in)]
     columns = [
         *(size.key, size.name, status_of(size).label("status"), size.verified, size.infiniband_gbps),
@@ -153,7 +154,7 @@ def _statement(key: CandidateStatementKey) -> Statement:
         local_disk_gib().label("local_disk_gib"),
         gpu_slice_gib().label("gpu_memory_gib_on_one_gpu"),
         (priced_in_all(price_scope, size.key, regions) if regions else true()).label("in_every_region"),
-        *(_hardware_columns() if key.hardware else ()),
+        *(_hardware_columns(series_gpus) if key.hardware else ()),
     ]
     query = (
         price_scope.join_to_sizes(select(*columns).select_from(SIZE))
@@ -166,7 +167,7 @@ def _statement(key: CandidateStatementKey) -> Statement:
         return Statement(query.join(GPU, GPU.c.id == size.gpu_id, isouter=True))
     if not these and not any(one.name in _NAMING_FILTERS for one in key.filters):
         query = query.where(or_(size.gpu_count.is_(None), size.gpu_count > 0))
-    return Statement(_join_hardware(query))
+    return Statement(_join_hardware(query, series_gpus))
 
 
 def names_sizes(selection: SizeSelection) -> bool:
@@ -180,17 +181,17 @@ def all_machines_statement(limit: int) -> Statement:
     after = bindparam("after", type_=size.key.type)
     columns = [
         *(size.key, size.memory_gib, local_disk_gib().label("local_disk_gib")),
-        *(size.gpu_count_numerator, size.gpu_count_denominator, *_hardware_columns()),
+        *(size.gpu_count_numerator, size.gpu_count_denominator, *_hardware_columns(_SERIES_GPUS)),
     ]
-    query = _join_hardware(select(*columns).select_from(SIZE))
+    query = _join_hardware(select(*columns).select_from(SIZE), _SERIES_GPUS)
     return Statement(query.where(size.key > after).order_by(size.key).limit(literal_column(str(limit), Integer)))
 
 
-def _join_hardware(query: Select[Any]) -> Select[Any]:
+def _join_hardware(query: Select[Any], series_gpus: Subquery) -> Select[Any]:
     """Join the series of each size and its GPU, or that of its series."""
     query = query.join(SERIES, SERIES.c.id == size.series_id, isouter=True)
-    query = query.join(_SERIES_GPUS, _SERIES_GPUS.c.series_id == size.series_id, isouter=True)
-    return query.join(GPU, or_(GPU.c.id == size.gpu_id, _has_gpu_of_series()), isouter=True)
+    query = query.join(series_gpus, series_gpus.c.series_id == size.series_id, isouter=True)
+    return query.join(GPU, or_(GPU.c.id == size.gpu_id, _has_gpu_of_series(series_gpus)), isouter=True)
 
 
 def _prices(offer: Any, purchase: str) -> list[ColumnElement[Any]]:
@@ -202,19 +203,23 @@ def _prices(offer: Any, purchase: str) -> list[ColumnElement[Any]]:
     ]
 
 
-def _series_gpus() -> Subquery:
+def _series_gpus(keys: Sequence[BindParameter[str]] = ()) -> Subquery:
     """Select the series whose described sizes all have the same GPU: its id, and the least and greatest counts.
 
-    A size is described if a source says which GPU it has.
+    A size is described if a source says which GPU it has. With `keys` only the series of these sizes are looked at.
     """
     described = SIZE.alias("described")
     each = [described.c[name] for name in ("gpu_count_numerator", "gpu_count_denominator", "vcpus")]
     ends = [
         end(one).label(f"{name}_{one.name}") for one in each for name, end in (("least", func.min), ("most", func.max))
     ]
+    conditions = [described.c.gpu_id.is_not(None), described.c.series_id.is_not(None)]
+    if keys:
+        of_keys = SIZE.alias("of_keys").c
+        conditions.append(described.c.series_id.in_(select(of_keys.series_id).where(of_keys.key.in_(keys))))
     return (
         select(described.c.series_id, func.min(described.c.gpu_id).label("gpu_id"), *ends)
-        .where(described.c.gpu_id.is_not(None), described.c.series_id.is_not(None))
+        .where(*conditions)
         .group_by(described.c.series_id)
         .having(func.min(described.c.gpu_id) == func.max(described.c.gpu_id))
         .subquery("series_gpus")
@@ -222,24 +227,25 @@ def _series_gpus() -> Subquery:
 
 
 _SERIES_GPUS = _series_gpus()
+"""Of all series."""
 
 
-def _has_gpu_of_series() -> ColumnElement[bool]:
+def _has_gpu_of_series(series_gpus: Subquery) -> ColumnElement[bool]:
     """Return the condition that a size whose GPU no source describes has that of its series.
 
     A size whose source names another GPU model does not.
     """
     model = func.lower(size.gpu_model)
     same = or_(size.gpu_model.is_(None), model == func.lower(gpu.model), model == func.lower(gpu.family))
-    return and_(size.gpu_id.is_(None), GPU.c.id == _SERIES_GPUS.c.gpu_id, same)
+    return and_(size.gpu_id.is_(None), GPU.c.id == series_gpus.c.gpu_id, same)
 
 
-def _gpus_of_series(part: str) -> ColumnElement[int | None]:
+def _gpus_of_series(part: str, series_gpus: Subquery) -> ColumnElement[int | None]:
     """Return the number of GPUs (one part of the fraction) that all described sizes of the series have.
 
     It holds for a size whose vCPUs are as many as theirs, or unseries.
     """
-    series = _SERIES_GPUS.c
+    series = series_gpus.c
     alike = [
         series[f"least_{name}"] == series[f"most_{name}"] for name in ("gpu_count_numerator", "gpu_count_denominator")
     ]
@@ -248,12 +254,13 @@ def _gpus_of_series(part: str) -> ColumnElement[int | None]:
     return case((and_(unknown, vcpus, *alike), series[f"least_{part}"]))
 
 
-def _hardware_columns() -> list[ColumnElement[Any]]:
+def _hardware_columns(series_gpus: Subquery) -> list[ColumnElement[Any]]:
     """Return the figures of a size's GPU and of its interconnect; for the latter those of the series go first."""
     domain = func.coalesce(SERIES.c.scale_up_domain_gpus, gpu.scale_up_domain_gpus, 1)
     facts = (gpu[name] for name in GPU_FACTS)
     counts = [
-        _gpus_of_series(part).label(f"series_{part}") for part in ("gpu_count_numerator", "gpu_count_denominator")
+        _gpus_of_series(part, series_gpus).label(f"series_{part}")
+        for part in ("gpu_count_numerator", "gpu_count_denominator")
     ]
     described = size.gpu_id.is_not(None) | GPU.c.id.is_(None)
     return [
