@@ -59,8 +59,8 @@ ADAPTER_STAGES = (0, 3)
 """ZeRO stages tried where none is requested. Adapters are so small that sharding only their states gains nothing."""
 
 
-MAX_JOBS = 32
-"""So many jobs are kept: of a request with all that was tried as fixes about 10."""
+MAX_JOBS = 64
+"""So many jobs are kept: of a request with all that was tried as fixes 10, of some 30."""
 
 
 class MemoryUnknown(InvalidWorkload):
