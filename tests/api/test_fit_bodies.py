@@ -81,7 +81,7 @@ def test_the_whole_catalog_with_fifty_regions_reads_each_once_and_then_what_is_s
     app = create_app(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
     asked: list[str] = []
     with server(app) as url, open_client(url) as other:
-        other.get("/sizes").raise_for_status()  # the revision is looked at, and what is known of it
+        other.get("/regions").raise_for_status()  # the revision is looked at, and no columns are loaded behind it
         event.listen(app.state.engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
         answer = fit(other, LLAMA, constraints={"regions": regions}, limit=500)
         assert answer["items"]
