@@ -102,8 +102,9 @@ def is_in_force(
     return and_(
         known_on(run, day, known),
         _is_offer(run, day, known, spot_since),
-        ~later,
-        ~better.correlate_except(others),
+        # One condition, which PostgreSQL evaluates for each run. Two it turns into joins, which read all prices for
+        # a page of 50, and lose the order of a sorted subquery (price_scope._first_in_force).
+        ~or_(later, better.correlate_except(others)),
         _is_listed(run, day, known),
     )
 
