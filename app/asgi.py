@@ -41,14 +41,10 @@ def service() -> "ASGIApp":
 
 
 def _defer_models() -> None:
-    """Have models of libraries built when they are first used, as those of the service are: 25 ms of each start.
-
-    FastAPI imports pydantic 1 to learn that no parameter is one of its models; None says that there is no such module.
-    """
+    """Have models of libraries built when they are first used, as those of the service are: 15 ms of each start."""
     from pydantic import BaseModel  # noqa: PLC0415  # only after the collector is off
 
     BaseModel.model_config["defer_build"] = True
-    sys.modules["pydantic.v1"] = None  # type: ignore[assignment]  # documented so for imports that have to fail
 
 
 def freeze_survivors(phase: str, info: "Mapping[str, int]") -> None:
