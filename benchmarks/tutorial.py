@@ -13,6 +13,7 @@ from sqlmodel import Session, col, create_engine, func, or_, select
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Offer, Size, Source
 from app.catalog.purchases import PURCHASE_MODELS
+from app.db.functions import ratio
 from app.schemas.sizes import SizeOut, SizePage
 
 
@@ -63,17 +64,13 @@ def to_out(size: Size, offer: Offer, source: Source | None) -> SizeOut:
         "spot_approximate_date": offer.spot_approximate_date,
         "price_as_of": offer.on_demand_as_of,
         "price_age_days": (datetime.now(UTC).date() - offer.on_demand_as_of).days if offer.on_demand_as_of else None,
-        "usd_per_vcpu_hour": _per(usd["on_demand"], size.vcpus),
-        "usd_per_memory_gib_hour": _per(usd["on_demand"], size.memory_gib),
-        "usd_per_gpu_hour": _per(usd["on_demand"], size.gpu_count),
-        "usd_per_gpu_gib_hour": _per(usd["on_demand"], size.gpu_memory_gib),
+        "usd_per_vcpu_hour": ratio(usd["on_demand"], 1, size.vcpus),
+        "usd_per_memory_gib_hour": ratio(usd["on_demand"], 1, size.memory_gib),
+        "usd_per_gpu_hour": ratio(usd["on_demand"], size.gpu_count_denominator, size.gpu_count_numerator),
+        "usd_per_gpu_gib_hour": ratio(usd["on_demand"], 1, size.gpu_memory_gib),
         **{f"{purchase}_usd_per_hour": price for purchase, price in usd.items()},
     }
     return SizeOut(**known)
-
-
-def _per(usd: float | None, figure: float | None) -> float | None:
-    return round(usd / figure, 9) if usd is not None and figure else None
 
 
 def _usd(rank: float) -> float | None:
