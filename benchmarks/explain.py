@@ -1,6 +1,6 @@
 """What the databases do for each kind of list: where they read it from, how many rows, and how long.
 
-`python -m benchmarks.explain sqlite:///seeds.db postgresql:///seeds` prints a table for docs/performance.md; with
+`python -m benchmarks.explain sqlite:///seeds.db postgresql:///seeds` prints a table for docs/explain.md; with
 `--columns` of lists after columns were loaded. A synthetic catalog is asked for names that it has.
 """
 
