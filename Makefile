@@ -23,7 +23,7 @@ run: .venv/runtime ## set up, migrate, seed and serve on http://127.0.0.1:$(PORT
 	$(BIN)/vmsizes ingest seeds
 	VMSIZES_PORT=$(PORT) $(BIN)/vmsizes serve
 
-test: .venv/dev .venv/sdk/ready ## run all tests on SQLite and on PostgreSQL (some 10 minutes on two cores; make test DATABASES=sqlite for one)
+test: .venv/dev .venv/sdk/ready ## run all tests on SQLite and on PostgreSQL (6 minutes on two cores; make test DATABASES=sqlite for one)
 	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory $(NPM)/.quick || \
 	  echo "npm reaches no registry: clients for TypeScript are not tried (those tests say so)"; fi
 	@$(MAKE) --no-print-directory --silent $(ASSETS)/licences.txt 2> /dev/null || \
