@@ -17,13 +17,14 @@ from sqlalchemy.sql import ColumnElement
 from app.catalog.adjustments import Rules, adjustment_json
 from app.catalog.column_types import table_of
 from app.catalog.fields import FieldKind
-from app.catalog.in_force import EVER_KNOWN, LIST, PRICE, is_in_force, known_on, last_observed, usd_per_hour
+from app.catalog.in_force import EVER_KNOWN, PRICE, is_in_force, known_on, last_observed, usd_per_hour
 from app.catalog.models import PriceTotal
 from app.catalog.names import region_key
 from app.catalog.purchases import Purchase
 from app.catalog.queries.column_needs import PriceNeeds
 from app.catalog.queries.exchange_rates import CurrencyRate, exchange_rate_json, find_exchange_rate
 from app.catalog.queries.filters import FILTERS, ActiveFilter, Filter, active_filters, any_of, equals, filter_condition
+from app.catalog.queries.known_days import find_known_days
 from app.catalog.queries.lookups import check_regions, get_size_keys, resolve_gpus, resolve_series
 from app.catalog.queries.pagination import (
     Listing,
@@ -367,7 +368,8 @@ def _find_page(
         key = replace(key, since=True)
         values |= {"since": since.isoformat()}
     values |= {"limit": search.limit + 1}
-    days = yield from _find_known_days(search, snapshot)
+    says_known = search.known_at is not None and not search.size
+    days = (yield from find_known_days(snapshot)) if says_known else None
     all_known = search.known_at is None or (days is not None and days.last <= search.known_at)
     has_total = since is None and all_known and TOTAL_FILTERS.keys() >= {one.name for one in key.filters}
     count = price_total_statement if has_total else price_count_statement
@@ -396,42 +398,6 @@ def _find_page(
     if rate is not None:
         items = [item | {"converted": convert_price(item, rate)} for item in items]
     return PriceListing(items=items, next_cursor=page.next_cursor, total=page.total, exchange_rate=rate)
-
-
-@dataclass(frozen=True, slots=True)
-class KnownDays:
-    """The days on which the catalog took in its first and its last price or list of prices."""
-
-    first: date
-    last: date
-
-
-_KNOWN_DAYS = "known days"
-
-
-def _find_known_days(search: AllPricesSearch, snapshot: CatalogSnapshot) -> QueryPlan[KnownDays | None]:
-    """Find between which days it matters what was known; None where that need not be told, or takes too long now."""
-    if search.known_at is None or search.size or snapshot.small:
-        return None
-    if not snapshot.has(_KNOWN_DAYS):
-        snapshot.columns.want(_KNOWN_DAYS, partial(_load_known_days, snapshot))
-        return None
-    return (yield from _load_known_days(snapshot))
-
-
-def _load_known_days(snapshot: CatalogSnapshot) -> QueryPlan[KnownDays]:
-    return snapshot.keep(_KNOWN_DAYS, _read_known_days)
-
-
-def _read_known_days() -> QueryPlan[KnownDays]:
-    ((first, *last),) = yield BoundStatement(_known_days_statement(), {})
-    return KnownDays(first or date.max, max((day for day in last if day is not None), default=date.min))
-
-
-@cached_statement(1)
-def _known_days_statement() -> Statement:
-    of_lists = select(func.max(LIST.c.known_from)).scalar_subquery()
-    return Statement(select(func.min(price.known_from), func.max(price.known_from), of_lists))
 
 
 def _find_sizes(
