@@ -24,7 +24,7 @@ from tests.servers import server
 
 FOLDER = Path(__file__).with_name("snapshots")
 VERSION = FOLDER / "chromium.txt"
-"""The version of Chromium that the snapshots were taken with."""
+"""The major version of Chromium that the snapshots were taken with."""
 FONTS = PROJECT / "app/web/static/dist/fonts.css"
 
 MAX_DIFFERENCE = 40
@@ -93,7 +93,7 @@ def main(names: list[str]) -> None:
     with server(service) as url, launch() as browser:
         for snapshot in chosen:
             take(browser, url, snapshot, snapshot.file)
-        VERSION.write_text(f"{browser.version}\n", encoding="utf-8")
+        VERSION.write_text(f"{browser.version.partition('.')[0]}\n", encoding="utf-8")
     size = sum(file.stat().st_size for file in FOLDER.glob("*.png"))
     print(f"{len(chosen)} snapshots in {FOLDER}, {size / 1000:.0f} kB altogether")  # noqa: T201
 

@@ -16,7 +16,8 @@ def test_a_page_looks_as_it_did(browser: Browser, base_url: str, snapshot: Snaps
     if not FONTS.exists():
         pytest.skip("the fonts of the pages are not bundled: make assets")
     recorded = VERSION.read_text(encoding="utf-8").strip()
-    if browser.version != recorded:
+    # A patch release draws the same pages: what it may change is within MAX_SHARE.
+    if browser.version.partition(".")[0] != recorded:
         pytest.skip(f"snapshots are of Chromium {recorded}, and this is {browser.version}: make snapshots")
     path = PROJECT / "build" / "snapshots" / snapshot.file.name
     now = take(browser, base_url, snapshot, path)
