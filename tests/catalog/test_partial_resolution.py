@@ -50,6 +50,19 @@ STEPS = {
     "a size leaves its only series": [
         reading((*size("Standard_Y1", series="S3", vcpus=2), *size("Standard_X1", series="S1", vcpus=8)))
     ],
+    "a new series is named, and another gets a name": [
+        reading(
+            (
+                *size("Standard_W1", series="W", vcpus=4),
+                *size("W", kind="series", category="memory"),
+                statement("name", "W-series", kind="series", subject="W"),
+                statement("name", "S2-series", kind="series", subject="s2"),
+            )
+        ),
+    ],
+    "a name moves to another series": [
+        reading([statement("aliases", "S1; W", kind="series", subject="s9", source="notes")], sources=[NOTES])
+    ],
     "a GPU is named": [
         reading(
             size("foo-16", by="notes", kind="gpu", model="Foo 16GB", vendor="NVIDIA", memory_gib=Decimal(16)),
@@ -94,6 +107,18 @@ def test_a_page_reads_the_facts_of_its_own_series_only(engine: Engine) -> None:
     summary = ingest(engine, reading(size("X1", by="notes", vcpus=7), sources=[NOTES]), now=NOW).summary
     assert summary.changes["fact"].unchanged == len(PAGE.facts) - 2
     assert summary.checksum_changes.keys() == {"fact", "size", "series"}
+
+
+def test_a_page_of_a_new_series_reads_its_own_facts_only(engine: Engine) -> None:
+    ingest(engine, PAGE, now=NOW)
+    page = [
+        *size("Standard_W1", by="w", series="W-series", vcpus=4),
+        statement("name", "W-series", kind="series", subject="W-series", source="w"),
+    ]
+    first = ingest(engine, reading(page, sources=[source("w")]), now=NOW).summary
+    assert (first.changes["fact"].added, first.changes["fact"].unchanged) == (len(page), 0)
+    assert first.checksum_changes.keys() == {"fact", "size", "series"}
+    check_resolution(engine)
 
 
 SPELLED = {

@@ -1,7 +1,7 @@
 """Maps readings to rows, and reconciles stored facts with new ones into the tables of sizes, series and GPUs."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -220,7 +220,6 @@ class Reconciled:
 
 
 _NAMES = ("aliases", "name")
-_NAMING_FIELDS = frozenset({*_NAMES, "provider"})
 """The fields of a series by which sizes and facts of any page may be found to belong to it."""
 
 
@@ -267,7 +266,7 @@ def _find_scope(
 ) -> Scope | None:
     """Find the subjects of new, dropped and differently weighed facts, with all sizes of the series that these name.
 
-    None where GPUs or the names of series change: these decide what the facts of any size mean.
+    None where a GPU changes, or what series a name means: these decide what the facts of any size mean.
     """
     dropped = {_fact_key(row): row for row in _load_facts_of_files(session, reading.fact_files)}
     fact, size = table_of(Fact).c, table_of(Size).c
@@ -276,7 +275,8 @@ def _find_scope(
         for some in among(fact.source_id, sources)
         for row in session.execute(select(fact.kind, fact.subject, fact.field).where(some))
     ]
-    if any(map(_is_naming, weighed)) or _values(dropped) != _values(new):
+    of_gpus = any(kind == "gpu" for kind, *_ in weighed) or _values_of_gpus(dropped) != _values_of_gpus(new)
+    if of_gpus or _moves_names(session, subjects):
         return None
     touched = {key[:2] for key in (*dropped, *new, *weighed)}
     sizes = {subject for kind, subject in touched if kind == "size"}
@@ -293,14 +293,14 @@ def _find_scope(
     return Scope(sizes=frozenset(sizes), series=frozenset(series))
 
 
-def _values(facts: Mapping[FactKey, Mapping[str, Any]]) -> dict[FactKey, str]:
-    """Return the values of the facts that are about GPUs or name series."""
-    return {key: row["value"] for key, row in facts.items() if _is_naming(key)}
+def _values_of_gpus(facts: Mapping[FactKey, Mapping[str, Any]]) -> dict[FactKey, str]:
+    return {key: row["value"] for key, row in facts.items() if key[0] == "gpu"}
 
 
-def _is_naming(key: Sequence[str]) -> bool:
-    kind, _, field = key[:3]
-    return kind == "gpu" or (kind == "series" and field in _NAMING_FIELDS)
+def _moves_names(session: Session, subjects: SubjectKeys) -> bool:
+    """Check whether any name means another series now than by the stored facts; a new series by its own moves none."""
+    before, now = series_names(_load_series_names(session, but=())), subjects.series_ids
+    return any(before.get(key, key) != now.get(key, key) for key in {*before, *now})
 
 
 def _load_facts(session: Session, scope: Scope) -> Iterator[dict[str, Any]]:
@@ -355,16 +355,21 @@ def load_subject_keys(session: Session, reading: Reading) -> SubjectKeys:
     are not read: these also have what an earlier resolution made of the names.
     """
     aliases = {row["alias_key"]: row["size_key"] for row in _load_all(session, SizeAlias)}
-    fact = table_of(Fact).c
-    columns = (fact.source_id, fact.file, fact.subject, fact.field, fact.value)
-    stored = session.execute(select(*columns).where(fact.kind == "series", fact.field.in_(_NAMES)))
-    names = [SeriesName(*row[2:]) for row in stored if tuple(row[:2]) not in reading.fact_files]
+    names = _load_series_names(session, but=reading.fact_files)
     names += [
         SeriesName(one.subject, one.field, to_text(one.value))
         for one in reading.facts
         if one.kind == "series" and one.field in _NAMES
     ]
     return SubjectKeys(aliases=aliases | alias_map(reading.aliases), series_ids=series_names(names))
+
+
+def _load_series_names(session: Session, but: Collection[tuple[str, str]]) -> list[SeriesName]:
+    """Load what the stored facts say of the names of series, except those of some files of sources."""
+    fact = table_of(Fact).c
+    columns = (fact.source_id, fact.file, fact.subject, fact.field, fact.value)
+    stored = session.execute(select(*columns).where(fact.kind == "series", fact.field.in_(_NAMES)))
+    return [SeriesName(*row[2:]) for row in stored if tuple(row[:2]) not in but]
 
 
 def load_sources(session: Session) -> dict[str, dict[str, Any]]:
