@@ -11,6 +11,7 @@ from benchmarks import mixed, stalls, workers
 from benchmarks.cases import BenchmarkCase
 from benchmarks.catalogs import FEW
 from benchmarks.ingest import measure_ingest
+from benchmarks.page_ingest import measure_page
 from benchmarks.pairing import BenchmarkContext
 from benchmarks.questions import panel_questions, random_questions
 from benchmarks.ratios import Spread, percentile, spread
@@ -102,6 +103,12 @@ def ingested(context: BenchmarkContext, case: BenchmarkCase) -> Figures:
     return {"ratio": figures.pop("whole ratio")} | {name: one for name, one in figures.items() if name != "ratio"}
 
 
+def page_ingested(context: BenchmarkContext, case: BenchmarkCase) -> Figures:
+    """Measure `vmsizes ingest documents` of one page beside many facts."""
+    with tempfile.TemporaryDirectory(dir=context.folder) as folder:
+        return measure_page(case.database, Path(folder), pages=context.plan.pages)
+
+
 @contextmanager
 def _serving(context: BenchmarkContext, case: BenchmarkCase) -> Iterator[Server]:
     """Run the service of a case."""
@@ -118,4 +125,5 @@ MEASUREMENTS: dict[str, Callable[[BenchmarkContext, BenchmarkCase], Figures]] = 
     "stalls": stalled,
     "workers": second_worker,
     "ingest": ingested,
+    "ingest of a page": page_ingested,
 }

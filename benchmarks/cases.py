@@ -47,7 +47,7 @@ from benchmarks.workers import Work
 PRICED_PAGE = request_to(PRICED_TARGET)
 Kind = Literal[
     "load", "open loop", "start", "command", "memory", "download", "file", "cpu", "panel", "memory of a panel",
-    "memory of all", "stalls", "workers", "ingest",
+    "memory of all", "stalls", "workers", "ingest", "ingest of a page",
 ]  # fmt: skip
 
 
@@ -318,5 +318,14 @@ CASES = (
         name="ingest",
         description="`vmsizes ingest prices` of 1,000,000 prices of 10,000 sizes, against csv.reader and executemany",
         subject=COMMAND, reference=None, kind="ingest", goal=_ratio(0.4),
+    ),
+    BenchmarkCase(
+        name="ingest-page",
+        description="`vmsizes ingest documents` of a page of a new series beside 905,000 facts: CPU seconds",
+        subject=COMMAND, reference=None, kind="ingest of a page", goal=_below("new: CPU s", 2),
+    ),
+    BenchmarkCase(
+        name="ingest-page-memory", description="the same: the memory of the command",
+        subject=COMMAND, reference=None, kind="ingest of a page", goal=_below("MB", 150),
     ),
 )  # fmt: skip

@@ -38,8 +38,16 @@ class CaseResult:
 
 
 def measure(context: BenchmarkContext, case: BenchmarkCase) -> CaseResult:
-    """Measure one case; raises ResponsesDiffer, NotMeasurable, or RuntimeError where a server fails."""
-    return to_result(case, MEASUREMENTS[case.kind](context, case))
+    """Measure one case; raises ResponsesDiffer, NotMeasurable, or RuntimeError where a server fails.
+
+    Cases that show other figures of the same measurement are measured once.
+    """
+    if case.kind not in SHARED:
+        return to_result(case, MEASUREMENTS[case.kind](context, case))
+    same = (case.kind, case.database, case.subject_scale)
+    if same not in context.measured:
+        context.measured[same] = MEASUREMENTS[case.kind](context, case)
+    return to_result(case, context.measured[same])
 
 
 def to_result(case: BenchmarkCase, figures: Figures, why_not: str | None = None) -> CaseResult:
@@ -194,3 +202,5 @@ MEASUREMENTS: dict[str, Callable[[BenchmarkContext, BenchmarkCase], Figures]] = 
     "file": _file,
     **alone.MEASUREMENTS,
 }
+SHARED = {"panel", "stalls", "ingest of a page"}
+"""The kinds of which several cases each show a figure."""

@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -98,25 +98,35 @@ def _whole(databases: Databases, empty: str, made: PriceFiles) -> dict[str, floa
     return seconds | {"MB": max(memory)}
 
 
-def ingest(url: str, file: Path) -> float:
-    """Run `vmsizes ingest prices`; return its peak private memory in MB, without the mapped database.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Used:
+    """What a command took: seconds of CPU, and its peak private memory in MB, without the mapped database."""
 
-    Raises RuntimeError where it fails.
-    """
+    cpu_seconds: float
+    megabytes: float
+
+
+def ingest(url: str, file: Path) -> float:
+    """Run `vmsizes ingest prices`; return its peak private memory in MB. Raises RuntimeError where it fails."""
+    return run_command(url, "ingest", "prices", str(file)).megabytes
+
+
+def run_command(url: str, *arguments: str) -> Used:
+    """Run `vmsizes` with arguments on a database; raises RuntimeError where it fails."""
     environment = {**os.environ, "VMSIZES_DATABASE_URL": url}
-    command = [PROGRAM, "ingest", "prices", str(file), "--json"]
+    command = [PROGRAM, *arguments, "--json"]
     with tempfile.TemporaryFile() as said:
         process = psutil.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=said)
-        most = 0
+        most, used = 0, 0.0
         while process.poll() is None:
             with suppress(psutil.NoSuchProcess):
-                memory = process.memory_info()
-                most = max(most, memory.rss - memory.shared)
+                memory, times = process.memory_info(), process.cpu_times()
+                most, used = max(most, memory.rss - memory.shared), times.user + times.system
             time.sleep(SAMPLE_SECONDS)
         if process.returncode:
             said.seek(0)
             raise RuntimeError(f"{' '.join(command)}: {said.read().decode()[-300:]}")
-    return most / 1e6
+    return Used(cpu_seconds=used, megabytes=most / 1e6)
 
 
 @contextmanager

@@ -4,12 +4,13 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.cases import BenchmarkCase
 from benchmarks.catalogs import Scale
 from benchmarks.plan import Plan
+from benchmarks.ratios import Spread
 from benchmarks.responses import RecordedResponse, save_responses
 from benchmarks.servers import LoadRequest, Server, running
 from benchmarks.sides import Side, SideContext
@@ -24,11 +25,12 @@ class ResponsesDiffer(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkContext:
-    """How long to measure, the working folder, and the catalogs by kind of database and scale."""
+    """How long to measure, the working folder, the catalogs by kind of database and scale, and shared figures."""
 
     plan: Plan
     folder: Path
     catalog: Callable[[str, Scale], str]
+    measured: dict[tuple[str, str, Scale], dict[str, Spread]] = field(default_factory=dict)
 
     def side_context(self, case: BenchmarkCase, *, subject: bool) -> SideContext:
         """Return what one side of a case is started with."""

@@ -13,6 +13,7 @@ from benchmarks.bare_ingest import write_csv, write_rows
 from benchmarks.build import catalog_without_prices
 from benchmarks.catalogs import Scale
 from benchmarks.ingest import ingest, measure_ingest, save_prices
+from benchmarks.page_ingest import measure_page
 from benchmarks.price_files import PriceFiles, make_prices
 from tests.databases import Databases
 
@@ -67,3 +68,9 @@ def test_a_measurement_gives_every_figure_for_every_pair(tmp_path: Path) -> None
     assert all(figure.min > 0 for figure in figures.values())
     assert list(figures)[:2] == ["ratio", "whole ratio"]
     assert {"subject rows per second", "again rows per second", "changed rows per second", "whole MB"} <= set(figures)
+
+
+def test_a_page_is_read_beside_others_and_again_with_other_figures(tmp_path: Path) -> None:
+    figures = measure_page("sqlite", tmp_path, pages=2, pairs=1)
+    assert list(figures) == ["new: CPU s", "changed: CPU s", "MB"]
+    assert all(figure.min > 0 for figure in figures.values())
