@@ -109,27 +109,27 @@ def nearest(name: str, known: Iterable[str], limit: int = 1) -> tuple[str, ...]:
 
 def starting_with(name: str, known: Iterable[str], limit: int = 1) -> tuple[str, ...]:
     """Return the known names that start with a name, shortest first, else those within a few typos."""
-    names, begun = list(known), _normalize(name)
-    long_enough = len(begun) >= ONE_TYPO_LENGTH
-    letters = _normalize_all(names) if long_enough else ()
-    longer = [one for one, spelled in zip(names, letters, strict=False) if spelled.startswith(begun)]
-    return tuple(sorted(longer, key=lambda one: (len(one), one))[:limit]) or closest_spellings(name, names, limit)
+    begun = _normalize(name)
+    spelled = _normalize_all(list(known))
+    longer = [one for one, letters in spelled if letters.startswith(begun)] if len(begun) >= ONE_TYPO_LENGTH else []
+    return tuple(sorted(longer, key=lambda one: (len(one), one))[:limit]) or _within_typos(begun, spelled, limit)
 
 
 def closest_spellings(name: str, known: Iterable[str], limit: int = 1) -> tuple[str, ...]:
     """Return the known names within the allowed typos: insertions, deletions, substitutions, transpositions."""
-    written = _normalize(name)
+    return _within_typos(_normalize(name), _normalize_all(list(known)), limit)
+
+
+def _within_typos(written: str, known: Sequence[tuple[str, str]], limit: int) -> tuple[str, ...]:
+    """Return the names whose letters, which stand beside them, are within the allowed typos of those written."""
     allowed = 2 if len(written) >= TWO_TYPOS_LENGTH else 1 if len(written) >= ONE_TYPO_LENGTH else 0
     if len(written) > MAX_NAME_LENGTH:
         return ()
-    names = list(known)
-    pairs = {written[at : at + 2] for at in range(len(written) - 1)}
-    least = len(pairs) - _PAIRS_OF_A_TYPO * allowed
     shortest, longest = len(written) - allowed, len(written) + allowed
     measured = (
         (_typos_between(written, letters, allowed), one)
-        for one, letters in zip(names, _normalize_all(names), strict=True)
-        if shortest <= len(letters) <= longest and sum(map(letters.__contains__, pairs)) >= least
+        for one, letters in known
+        if shortest <= len(letters) <= longest and _has_letters(letters, written, allowed)
     )
     return tuple(one for far, one in sorted(pair for pair in measured if pair[0] <= allowed))[:limit]
 
@@ -146,25 +146,30 @@ def _normalize(name: str) -> str:
     return lowered.translate(_ASCII_SEPARATORS) if lowered.isascii() else re.sub(r"[\W_]", "", lowered)
 
 
-def _normalize_all(names: Sequence[str]) -> Sequence[str]:
-    """Return each name as `_normalize` does: a thousand at once take a twentieth of the time."""
+def _normalize_all(names: Sequence[str]) -> Sequence[tuple[str, str]]:
+    """Return each name with what `_normalize` makes of it: a thousand at once take a twentieth of the time."""
     lines = "\n".join(names)
     if lines.count("\n") != len(names) - 1 or not lines.isascii():
-        return [_normalize(name) for name in names]
-    return lines.lower().translate(_ASCII_SEPARATORS_OF_LINES).split("\n")
+        return [(name, _normalize(name)) for name in names]
+    return [*zip(names, lines.lower().translate(_ASCII_SEPARATORS_OF_LINES).split("\n"), strict=True)]
 
-
-_PAIRS_OF_A_TYPO = 3
-"""One typo changes at most so many pairs of neighbours: a transposition of `ab` in `xaby` three, others one or two.
-
-Names that lack more of the pairs are not compared letter by letter, which takes far longer.
-"""
 
 _ASCII_SEPARATORS = {number: None for number in range(128) if not chr(number).isalnum()}
 """What `[\\W_]` matches among ASCII characters; to leave them out takes a fifth of the time of the expression."""
 
 
 _ASCII_SEPARATORS_OF_LINES = {number: None for number in _ASCII_SEPARATORS if number != ord("\n")}
+
+
+def _has_letters(name: str, written: str, allowed: int) -> bool:
+    """Return whether two names have the same letters in any order, but for one of each name for each typo.
+
+    Names with other letters are not compared in order, which takes far longer.
+    """
+    other = name
+    for letter in written:
+        other = other.replace(letter, "", 1)
+    return len(other) <= allowed and len(written) - (len(name) - len(other)) <= allowed
 
 
 def _typos_between(one: str, other: str, allowed: int) -> int:
