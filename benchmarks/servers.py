@@ -18,6 +18,9 @@ from benchmarks.responses import RecordedResponse
 
 START_TIMEOUT = 30.0  # seconds
 RESPONSE_TIMEOUT = 60.0  # seconds
+IDLE_TIMEOUT = 30.0  # seconds
+IDLE_SECONDS = 0.3
+"""A process that takes less than a tenth of this long of CPU time in it has nothing left to do."""
 UVICORN = (
     *(sys.executable, "-m", "uvicorn", "--host", "127.0.0.1", "--port", "{port}", "--workers", "1"),
     *("--loop", "uvloop", "--no-access-log", "--log-level", "warning"),
@@ -60,6 +63,15 @@ class Server:
         """Return the CPU seconds that the process has used so far."""
         times = self.process.cpu_times()
         return times.user + times.system
+
+    def wait_until_idle(self) -> None:
+        """Return once the process computes nothing: what it loads behind its answers would be counted with others."""
+        deadline = time.monotonic() + IDLE_TIMEOUT
+        while time.monotonic() < deadline:
+            before = self.cpu_seconds()
+            time.sleep(IDLE_SECONDS)
+            if self.cpu_seconds() - before < IDLE_SECONDS / 10:
+                return
 
     def memory_mb(self) -> float:
         """Return the memory that no other process shares (USS), in millions of bytes."""
