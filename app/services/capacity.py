@@ -74,7 +74,7 @@ class SizeCapacity:
 
 def find_capacity(name: str, known: CatalogSnapshot, today: date) -> QueryPlan[SizeCapacity]:
     """Compute which models one VM of a size serves; raises NotFound for the size."""
-    (key,) = yield from get_size_keys((name,))
+    (key,) = yield from get_size_keys((name,), known.series)
     query = machines_query(SizeSelection(name=(key,), status=("any",)), (), today=today, rules=())
     (row,) = [one for one in to_dicts(query, (yield query)) if one["key"] == key]
     machine = to_machine(row)

@@ -57,11 +57,11 @@ def compare(search: CompareSearch, known: CatalogSnapshot, today: date) -> Query
     """
     check_days(search, today)
     check_regions(known.regions, "region", search.region)
-    keys = yield from _find_keys("size", search.size)
+    keys = yield from _find_keys("size", search.size, known)
     for index, key in enumerate(keys):
         if key in keys[:index]:
             raise BadQuery("size", search.size[index], f"is the same size as {search.size[keys.index(key)]}")
-    base = (yield from _find_keys("baseline", (search.baseline,)))[0] if search.baseline is not None else keys[0]
+    base = (yield from _find_keys("baseline", (search.baseline,), known))[0] if search.baseline is not None else keys[0]
     if base not in keys:
         raise BadQuery("baseline", search.baseline, f"must be one of the sizes: {', '.join(search.size)}")
     details = yield from find_size_details(keys, search, today, known.rules)
@@ -109,9 +109,9 @@ def _list_price(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"list_usd_per_hour": adjustment["list_usd_per_hour"], "adjustments": adjustment["rules"]}
 
 
-def _find_keys(field: str, names: tuple[str, ...]) -> QueryPlan[tuple[str, ...]]:
+def _find_keys(field: str, names: tuple[str, ...], known: CatalogSnapshot) -> QueryPlan[tuple[str, ...]]:
     try:
-        return (yield from get_size_keys(names))
+        return (yield from get_size_keys(names, known.series))
     except NotFound as unknown:
         raise BadQuery(field, unknown.name, str(unknown)) from None
 

@@ -129,7 +129,7 @@ def compute_costs(name: str, search: CostSearch, known: CatalogSnapshot, today: 
     """
     check_days(search, today)
     check_regions(known.regions, "region", search.region)
-    (key,) = yield from get_size_keys((name,))
+    (key,) = yield from get_size_keys((name,), known.series)
     (size,) = yield from find_size_details((key,), search, today, known.rules)
     day = search.as_of or today
     rate = yield from find_exchange_rate(search.currency, day)

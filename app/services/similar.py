@@ -35,7 +35,7 @@ def find_similar(
     """
     check_days(search, today)
     check_regions(known.regions, "region", search.region)
-    (key,) = yield from get_size_keys([name])
+    (key,) = yield from get_size_keys((name,), known.series)
     ((*own,),) = yield reference_query(key, search, today, known.rules)
     usd = yield from _reference_price(key, tuple(own), search, today, known.rules)
     size = to_traits(tuple(own))

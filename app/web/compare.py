@@ -156,7 +156,7 @@ async def _suggest(request: PageRequest, comparison: "Comparison | None") -> lis
     def plan(snapshot: Any, today: Any) -> Any:
         check_regions(snapshot.regions, "region", view.region)
         try:
-            keys = yield from get_size_keys(view.name)
+            keys = yield from get_size_keys(view.name, snapshot.series)
         except NotFound as unknown:
             raise BadQuery("name", unknown.name, str(unknown)) from None
         found = yield from find_similar(start, search, snapshot, today, on_columns=True)

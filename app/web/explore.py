@@ -275,7 +275,7 @@ def _find(view: ExploreView, snapshot: CatalogSnapshot, today: date) -> QueryPla
     marked = ""
     if view.name:
         try:
-            (marked,) = yield from get_size_keys(view.name)
+            (marked,) = yield from get_size_keys(view.name, snapshot.series)
         except NotFound as unknown:
             raise BadQuery("name", unknown.name, str(unknown)) from None
     items = [json.loads(render_size(row, today), parse_float=Decimal) for row in rows]

@@ -10,7 +10,7 @@ from typing import Any
 from app.catalog.queries.params import SizeParams
 from app.catalog.queries.prices import PriceSearch, find_prices
 from app.catalog.queries.provenance import FactSearch, find_facts
-from app.catalog.queries.sizes import get_size
+from app.catalog.queries.sizes import find_size
 from app.web.rendering import path_segment
 from app.web.serving import NoParams, PageContent, PageRequest
 from app.web.size_facts import SizeFacts, group_facts
@@ -24,7 +24,7 @@ async def render(request: PageRequest) -> str:
     """Render a size as Markdown; raises NotFound for its name."""
     name, run = request.names["name"], request.executor
     size_json, facts, prices = await asyncio.gather(
-        run.run_in_session(get_size, name, SizeParams(), today=run.today()),
+        run.run_in_thread(partial(find_size, name, SizeParams())),
         run.run_in_session(find_facts, name, FactSearch(limit=_MOST)),
         run.run_in_thread(partial(find_prices, name, PriceSearch(os="linux", limit=_MOST))),
     )

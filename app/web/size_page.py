@@ -20,7 +20,7 @@ from app.catalog.queries.exchange_rates import CurrencyRate
 from app.catalog.queries.params import CurrencyParams, Day, Os, PlainText, SimilarSearch, SizeParams
 from app.catalog.queries.prices import PriceListing, PriceSearch, find_prices
 from app.catalog.queries.provenance import FactSearch, find_facts
-from app.catalog.queries.sizes import get_size
+from app.catalog.queries.sizes import find_size
 from app.web.price_history import chart_option, newest_first
 from app.web.rendering import path_segment, render_page
 from app.web.serving import NoParams, PageContent, PageRequest
@@ -75,7 +75,7 @@ async def render(request: PageRequest) -> str:
     prices_of = PriceSearch(os=view.os, as_of=view.as_of, currency=view.currency, limit=_MOST)
     similar_to = SimilarSearch(os=view.os, purchase=view.purchase, limit=_SIMILAR)
     size_json, facts, prices, available, names, similar = await asyncio.gather(
-        run.run_in_session(get_size, name, SizeParams(as_of=view.as_of), today=run.today()),
+        run.run_in_thread(partial(find_size, name, SizeParams(as_of=view.as_of))),
         run.run_in_session(find_facts, name, FactSearch(limit=_MOST)),
         run.run_in_thread(partial(find_prices, name, prices_of)),
         run.run_in_session(find_availability, name, AvailabilitySearch(limit=_MOST)),

@@ -208,7 +208,7 @@ def test_compared_sizes_come_by_their_keys(crowded: Engine, place: OfferParams) 
 
 
 def test_names_are_looked_up_by_index_and_suggestions_by_a_range_scan(crowded: Engine) -> None:
-    question = get_size_keys(("nope", "x001"))
+    question = get_size_keys(("nope", "x001"), {})
     forbidden = ("set local enable_seqscan = off",) if crowded.dialect.name == "postgresql" else ()
     known = plan_of(crowded, next(question), *forbidden)
     near = plan(crowded, question.send([]))

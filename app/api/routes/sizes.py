@@ -23,7 +23,7 @@ from app.catalog.queries.prices import (
     render_prices,
 )
 from app.catalog.queries.provenance import FactSearch, find_facts
-from app.catalog.queries.sizes import get_size, render_page
+from app.catalog.queries.sizes import find_size, render_page
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan
 from app.schemas.compare import SimilarPage
@@ -64,7 +64,8 @@ async def list_sizes(search: Annotated[SizeSearch, Query()], executor: Executor)
 @router.get("/sizes/{name}", response_model=SizeDetailOut)
 async def show_size(name: SizeName, params: Annotated[SizeParams, Query()], executor: Executor) -> Response:
     """Show one size, with its cheapest on-demand Linux price."""
-    return json_response(await executor.run_in_session(get_size, name, params, today=executor.today()))
+    plan = partial(find_size, name, params)
+    return json_response(await (executor.run_in_thread(plan) if params.names_a_day else executor.run(plan)))
 
 
 @router.get("/sizes/{name}/similar", response_model=SimilarPage)

@@ -346,7 +346,7 @@ def normalize(filters: FilterT, snapshot: CatalogSnapshot) -> QueryPlan[FilterT]
     sizes = [*filters.size]
     for index, name in enumerate(sizes):
         if "*" not in name and "?" not in name:
-            sizes[index] = yield from _size_key(name)
+            sizes[index] = yield from _size_key(name, snapshot)
     return filters.model_copy(
         update={
             "size": tuple(sizes),
@@ -356,10 +356,10 @@ def normalize(filters: FilterT, snapshot: CatalogSnapshot) -> QueryPlan[FilterT]
     )
 
 
-def _size_key(name: str) -> QueryPlan[str]:
+def _size_key(name: str, snapshot: CatalogSnapshot) -> QueryPlan[str]:
     """Return the key of a size, which may be gone; raises BadQuery for one that never was."""
     try:
-        (key,) = yield from get_size_keys((name,))
+        (key,) = yield from get_size_keys((name,), snapshot.series)
     except NotFound as unknown:
         ((known,),) = yield BoundStatement(_KNOWN, {"key": size_key(name)})
         if not known:

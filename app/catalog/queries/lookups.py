@@ -4,12 +4,12 @@ A name that the catalog does not have is an error that suggests the nearest ones
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from sqlalchemy import Integer, bindparam, literal_column, select, union_all
+from sqlalchemy import BindParameter, Integer, bindparam, literal_column, select, union_all
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
@@ -29,38 +29,66 @@ NEAREST_WINDOW = 500
 """Suggestions for an unknown size are searched among this many names before it in the alphabet, and as many after."""
 
 
-def get_size_keys(names: Sequence[str]) -> QueryPlan[tuple[str, ...]]:
-    """Return the key of each size, by its name or an alias, in any case; raises NotFound for the first unknown one."""
+def get_size_keys(names: Sequence[str], series: Mapping[str, str] | None = None) -> QueryPlan[tuple[str, ...]]:
+    """Return the key of each size, by its name or an alias, in any case; raises NotFound for the first unknown one.
+
+    `series` are the ids of all series by the keys of their names, as a snapshot has them. Without them they are read
+    for an unknown name, which may be that of a series.
+    """
     keys = [size_key(name) for name in names]
-    rows = yield BoundStatement(_keys_statement(len(keys)), {f"name_{index}": key for index, key in enumerate(keys)})
+    rows = yield _with_names(_keys_statement, keys)
     # A size's own name wins over the alias of another.
     known = {named: key for named, key in rows if named != key} | {key: key for named, key in rows if named == key}
     for name, key in zip(names, keys, strict=True):
         if key not in known:
-            series = _series_called((yield BoundStatement(_series_names_statement(), {})), series_key(name))
-            if series:
-                raise NotFound("size", name, hint=f"{series} is a series of sizes; search with series={series}.")
-            around: dict[str, str] = dict((yield BoundStatement(_names_around_statement(), {"key": key})))
-            raise NotFound("size", name, suggestions=tuple(around[near] for near in starting_with(key, around, 2)))
+            raise (yield from _no_size(name, key, series))
     return tuple(known[key] for key in keys)
+
+
+def _no_size(name: str, key: str, series: Mapping[str, str] | None) -> QueryPlan[NotFound]:
+    """Return the error for the name of no size: it says that it is one of a series, or which names are near it."""
+    if series is None:
+        series = _series_ids((yield BoundStatement(_series_names_statement(), {})))
+    if series_key(name) in series:
+        series_id = series[series_key(name)]
+        return NotFound("size", name, hint=f"{series_id} is a series of sizes; search with series={series_id}.")
+    around = yield BoundStatement(_keys_around_statement(), {"key": key})
+    near = starting_with(key, (other for (other,) in around), 2)
+    called: dict[str, str] = dict((yield _with_names(_names_statement, near))) if near else {}
+    return NotFound("size", name, suggestions=tuple(called[other] for other in near if other in called))
+
+
+def _with_names(statement: Callable[[int], Statement], names: Sequence[str]) -> BoundStatement:
+    return BoundStatement(statement(len(names)), {f"name_{index}": name for index, name in enumerate(names)})
+
+
+def _name_binds(count: int) -> list[BindParameter[str]]:
+    return [bindparam(f"name_{index}", type_=size.key.type) for index in range(count)]
 
 
 @lru_cache(maxsize=16)
 def _keys_statement(count: int) -> Statement:
     """Rows: each of `count` names that is known, and the key of its size."""
-    names = [bindparam(f"name_{index}", type_=size.key.type) for index in range(count)]
+    names = _name_binds(count)
     own = select(size.key.label("named"), size.key.label("key")).where(size.key.in_(names))
     other = select(ALIAS.c.alias_key, ALIAS.c.size_key).where(ALIAS.c.alias_key.in_(names))
     return Statement(select(union_all(own, other).subquery()), short=True)
 
 
 @lru_cache(maxsize=1)
-def _names_around_statement() -> Statement:
+def _keys_around_statement() -> Statement:
+    """Rows: the keys around one, which the index of the table's key has without its rows."""
     unknown, most = bindparam("key", type_=size.key.type), literal_column(str(NEAREST_WINDOW), Integer)
-    names = select(size.key, size.name).select_from(SIZE)
-    after = names.where(size.key >= unknown).order_by(size.key).limit(most).subquery()
-    before = names.where(size.key < unknown).order_by(size.key.desc()).limit(most).subquery()
+    keys = select(size.key).select_from(SIZE)
+    after = keys.where(size.key >= unknown).order_by(size.key).limit(most).subquery()
+    before = keys.where(size.key < unknown).order_by(size.key.desc()).limit(most).subquery()
     return Statement(select(union_all(select(after), select(before)).subquery()), short=True)
+
+
+@lru_cache(maxsize=2)
+def _names_statement(count: int) -> Statement:
+    """Rows: each of `count` keys, and the name of its size."""
+    return Statement(select(size.key, size.name).where(size.key.in_(_name_binds(count))), short=True)
 
 
 def get_size_key(session: Session, name: str) -> str:
@@ -75,17 +103,11 @@ def load_series_ids(session: Session) -> dict[str, str]:
 
 
 _key_of_series = lru_cache(maxsize=16_384)(series_key)
-"""The key of a name of the catalog: each snapshot, and each unknown size, asks for those of all series."""
+"""The key of a name of the catalog: each snapshot asks for those of all series."""
 
 
 def _series_ids(rows: Iterable[Any]) -> dict[str, str]:
     return {_key_of_series(name): names[0] for names in map(_names_of_series, rows) for name in names}
-
-
-def _series_called(rows: Sequence[Any], key: str) -> str | None:
-    """Return the id of the series with a name of this key, as `_series_ids` does."""
-    names = (names for names in map(_names_of_series, reversed(rows)) if key in map(_key_of_series, names))
-    return next(names, (None,))[0]
 
 
 def _names_of_series(row: Any) -> tuple[str, ...]:

@@ -273,7 +273,7 @@ class PriceListing(Listing):
 def find_prices(name: str, search: PriceSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[PriceListing]:
     """Find one page of a size's prices; raises NotFound for the size, or BadQuery for a region or a day."""
     check_days(search, today)
-    keys = yield from get_size_keys((name,))
+    keys = yield from get_size_keys((name,), snapshot.series)
     check_regions(snapshot.regions, "region", search.region)
     given = search.model_fields_set | {"size"}
     of_size = AllPricesSearch.model_construct(given, **dict(search), size=keys)
@@ -285,7 +285,7 @@ def find_price_history(
 ) -> QueryPlan[PriceListing]:
     """Find one page of the prices of a size in a region over time; raises NotFound for the size, or BadQuery."""
     check_days(search, today)
-    keys = yield from get_size_keys((name,))
+    keys = yield from get_size_keys((name,), snapshot.series)
     check_regions(snapshot.regions, "region", (search.region,))
     given: dict[str, Any] = {
         "size": keys,
@@ -340,7 +340,7 @@ def normalize_prices(filters: FilterT, snapshot: CatalogSnapshot) -> QueryPlan[F
     """Replace names of sizes, series and GPUs by those of the catalog; raises BadQuery for one that it lacks."""
     check_regions(snapshot.regions, "region", filters.region)
     try:
-        keys = (yield from get_size_keys(filters.size)) if filters.size else ()
+        keys = (yield from get_size_keys(filters.size, snapshot.series)) if filters.size else ()
     except NotFound as unknown:
         raise BadQuery("size", unknown.name, f"{unknown} GET /sizes lists them.") from None
     gpus = resolve_gpus(snapshot.gpus, filters.gpu)

@@ -5,7 +5,7 @@ ingest. The statements are in `app.catalog.queries.size_statements`.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -32,7 +32,7 @@ from app.catalog.queries.filters import (
     check_sort,
     to_sort_keys,
 )
-from app.catalog.queries.lookups import check_gpu_vendor, check_regions, get_size_key, resolve_gpus, resolve_series
+from app.catalog.queries.lookups import check_gpu_vendor, check_regions, get_size_keys, resolve_gpus, resolve_series
 from app.catalog.queries.pagination import (
     CursorPosition,
     ListQuery,
@@ -62,7 +62,8 @@ from app.catalog.queries.size_statements import (
     size_statement,
 )
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
-from app.db.statements import BoundStatement, QueryPlan, Row, Rows, run_plan, single_statement
+from app.db.statements import BoundStatement, QueryPlan, Row, Rows, run_plan
+from app.errors import NotFound
 
 if TYPE_CHECKING:
     from app.catalog.queries.column_lists import ListColumns
@@ -319,13 +320,27 @@ def search_sizes(session: Session, search: SizeSearch, *, today: date) -> JsonPa
 def get_size(session: Session, name: str, params: SizeParams | None = None, *, today: date) -> str:
     """Return one size by any of its names as JSON text, with its cheapest on-demand Linux price; raises NotFound."""
     params = params or SizeParams()
+    rules = load_rules(session) if params.names_a_day else ()
+    return run_plan(session, _find_size(name, params, today, rules, None))
+
+
+def find_size(name: str, params: SizeParams, snapshot: CatalogSnapshot, today: date) -> QueryPlan[str]:
+    """Find one size as `get_size` does."""
+    return _find_size(name, params, today, snapshot.rules, snapshot.series)
+
+
+def _find_size(
+    name: str, params: SizeParams, today: date, rules: Rules, series: Mapping[str, str] | None
+) -> QueryPlan[str]:
     check_days(params, today)
     everywhere = DatedSelection(as_of=params.as_of, known_at=params.known_at)
-    values = {"key": get_size_key(session, name), **price_parameters(everywhere, today)}
-    rules = load_rules(session) if everywhere.names_a_day else ()
-    statement = size_statement(PriceScopeKey.of(everywhere, rules))
-    (row,) = run_plan(session, single_statement(BoundStatement(statement, values)))
-    rate = run_plan(session, find_exchange_rate(params.currency, params.as_of or today))
+    (key,) = yield from get_size_keys((name,), series)
+    values = {"key": key, **price_parameters(everywhere, today)}
+    rows = yield BoundStatement(size_statement(PriceScopeKey.of(everywhere, rules)), values)
+    if not rows:  # an ingest removed it after its name was looked up
+        raise NotFound("size", name)
+    (row,) = rows
+    rate = yield from find_exchange_rate(params.currency, params.as_of or today)
     if rate is None:
         return render_size(row, today)
     return f'{render_converted_size(row, today, rate)[:-1]},"exchange_rate":{exchange_rate_json(rate)}}}'
