@@ -1,6 +1,6 @@
 """The benchmark cases: a subject, a reference, and the goal that their ratio or other figure must meet."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from benchmarks.catalogs import FEW, LARGE, MANY, MIDDLE, SMALL, Scale
@@ -82,7 +82,7 @@ def _ratio(least: float | None = None) -> Goal:
 GROWTH = 1 / 1.5
 ON_COLUMNS = 1 / 3
 
-CASES = (
+_CASES = (
     BenchmarkCase(
         name="identical", description="the service against itself: the noise of the measurement",
         subject=HOT, reference=HOT, goal=_ratio(),
@@ -329,3 +329,18 @@ CASES = (
         subject=COMMAND, reference=None, kind="ingest of a page", goal=_below("MB", 150),
     ),
 )  # fmt: skip
+
+ON_POSTGRESQL = (
+    *("panel", "panel-p99", "panel-again", "memory-panel", "cpu-facets", "cpu-facets-100k", "cpu-fit", "cpu-fit-100k"),
+    *("cpu-similar", "cpu-similar-100k", "cpu-unknown", "cpu-unknown-100k", "stalls", "stalls-healthz"),
+)
+"""What is measured on both databases with the same goals; the CPU time is that of the service, not of the database."""
+
+CASES = (
+    *_CASES,
+    *(
+        replace(one, name=f"{one.name}-postgresql", description=f"*{one.name}* on PostgreSQL", database="postgresql")
+        for one in _CASES
+        if one.name in ON_POSTGRESQL
+    ),
+)
