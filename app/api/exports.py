@@ -8,7 +8,6 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from threading import Thread
 from typing import ClassVar
@@ -20,7 +19,6 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app.api.folders import ExportFolder, remove_abandoned_folders
 from app.catalog.queries.exports import Export
-from app.db.statements import BoundStatement
 from app.db.streams import Stream
 from app.errors import Busy
 from app.formats.text import Csv, Ndjson, TextFormat
@@ -54,10 +52,10 @@ class ExportStreams:
         if len(self.running) >= self._max_running:
             raise Busy(f"{self._max_running} exports are being written; try again in a minute.")
 
-    def open(self, statement: BoundStatement) -> Stream:
+    def open(self, export: Export) -> Stream:
         """Start an export; raises Busy if too many are running."""
         self.ensure_free()
-        return Stream(self._engine, statement, self.running)
+        return Stream(self._engine, export.query, self.running, export.count)
 
     def close(self) -> None:
         """Stop the running exports and their threads."""
@@ -116,7 +114,7 @@ class NdjsonResponse(StreamedExport):
 
 async def _chunks(streams: ExportStreams, export: Export, text: TextFormat) -> AsyncGenerator[bytes, None]:
     """Yield the heading with the first block of rows, which may be empty, then the other blocks."""
-    stream = streams.open(export.query)
+    stream = streams.open(export)
     loop = asyncio.get_running_loop()
 
     def read_block() -> bytes:
@@ -254,6 +252,5 @@ def _drop_other_range_units(scope: Scope) -> Scope:
 def _write_parquet(path: Path, export: Export, streams: ExportStreams) -> int:
     from app.formats.parquet import write_parquet  # noqa: PLC0415  # pyarrow is large, and most workers never need it
 
-    blocks = streams.open(export.query).blocks()
-    write_parquet(path, export.columns, chain.from_iterable(map(export.blocks, blocks)))
+    write_parquet(path, export, streams.open(export).blocks())
     return path.stat().st_size

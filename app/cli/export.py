@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, BinaryIO
@@ -108,19 +107,22 @@ def _write_text(export: Export, file_format: FileFormat, output: Path | None) ->
     text, count = _TEXT_FORMATS[file_format](export.columns), 0
     with _open_output(output) as file:
         file.write(text.head)
-        for rows in Stream(context.engine(), export.query).blocks():
+        for rows in _open_stream(export).blocks():
             file.writelines(map(text.write, export.blocks(rows)))
-            count += len(rows)
+            count += export.count(rows)
     return count
+
+
+def _open_stream(export: Export) -> Stream:
+    return Stream(context.engine(), export.query, count=export.count)
 
 
 def _write_parquet(export: Export, _form: FileFormat, output: Path | None) -> int:
     from app.formats.parquet import write_parquet  # pyarrow takes long to load, and only Parquet needs it
 
-    blocks = Stream(context.engine(), export.query).blocks()
     with TemporaryDirectory() as folder:
         file = output or Path(folder) / "export.parquet"
-        count = write_parquet(file, export.columns, chain.from_iterable(map(export.blocks, blocks)))
+        count = write_parquet(file, export, _open_stream(export).blocks())
         if output is None:
             with file.open("rb") as finished:
                 shutil.copyfileobj(finished, sys.stdout.buffer)

@@ -1,13 +1,19 @@
 """Writes rows as a Parquet file of typed columns, with at most one row group in memory."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no type information
-from pyarrow.parquet import ParquetWriter  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]  # has no type information
+from pyarrow.parquet import ParquetWriter  # type: ignore[import-untyped]  # has no type information
 
 from app.catalog.fields import FieldKind
+from app.catalog.queries.exports import Export
+from app.db.packed import SEPARATOR, PackedColumn, count_packed
+from app.db.statements import Rows
 from app.formats.text import Columns
 
 ROWS_PER_GROUP = 50_000
@@ -23,24 +29,61 @@ _ARROW_TYPES: Mapping[FieldKind, pa.DataType] = {
 }
 """Money is a double, too: a price has at most 15 digits, and a double keeps them all (`app.catalog.column_types`)."""
 
+_TEXTS = pa.dictionary(pa.int32(), pa.string())
+"""Texts with each different one only once; in the file they are a column of strings, as all texts are."""
+T = TypeVar("T")
 
-def write_parquet(path: Path, columns: Mapping[str, FieldKind], blocks: Iterable[Columns]) -> int:
-    """Write a file and return its number of rows; dates come as ISO texts. A file that fails halfway is removed."""
-    schema = pa.schema([(name, _ARROW_TYPES[kind]) for name, kind in columns.items()])
-    partial = path.with_name(f"{path.name}.part")
+
+def write_parquet(path: Path, export: Export, blocks: Iterable[Rows]) -> int:
+    """Write the rows of an export as a file, and return their number. A file that fails halfway is removed.
+
+    Columns of packed rows become arrays without an object for each value.
+    """
+    schema = pa.schema([(name, _ARROW_TYPES[kind]) for name, kind in export.columns.items()])
+    if export.packed is not None:
+        return _write_packed(path, schema, export.packed, blocks)
+    batches = (_batch(schema, values) for rows in blocks for values in export.blocks(rows))
+    groups = _in_groups(batches, lambda batch: int(batch.num_rows))
+    return _write(path, schema, (pa.Table.from_batches(group) for group in groups))
+
+
+def _write_packed(path: Path, plain: pa.Schema, packed: Mapping[str, PackedColumn], blocks: Iterable[Rows]) -> int:
+    schema = pa.schema([field.with_type(_TEXTS) if field.type == pa.string() else field for field in plain])
+
+    def to_table(group: Sequence[Rows]) -> pa.Table:
+        rows = list(chain.from_iterable(group))
+        return pa.table([_packed_array(field.type, packed[field.name], rows) for field in schema], schema=schema)
+
+    return _write(path, schema, map(to_table, _in_groups(blocks, count_packed)))
+
+
+def _write(path: Path, schema: pa.Schema, groups: Iterable[pa.Table]) -> int:
+    """Write tables as row groups; the schema is not stored as well, since it has more than the types of the columns."""
+    unfinished = path.with_name(f"{path.name}.part")
     written = 0
     try:
-        with ParquetWriter(partial, schema) as writer:
-            group: list[pa.RecordBatch] = []
-            for block in blocks:
-                group.append(_batch(schema, block))
-                if sum(batch.num_rows for batch in group) >= ROWS_PER_GROUP:
-                    written += _flush(writer, group)
-            written += _flush(writer, group)
-        partial.rename(path)
+        with ParquetWriter(unfinished, schema, store_schema=False) as writer:
+            for table in groups:
+                writer.write_table(table, row_group_size=table.num_rows)
+                written += table.num_rows
+        unfinished.rename(path)
     finally:
-        partial.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
     return written
+
+
+def _in_groups(blocks: Iterable[T], count: Callable[[T], int]) -> Iterator[list[T]]:
+    """Yield blocks together that have ROWS_PER_GROUP rows, or the rest."""
+    group: list[T] = []
+    rows = 0
+    for block in blocks:
+        group.append(block)
+        rows += count(block)
+        if rows >= ROWS_PER_GROUP:
+            yield group
+            group, rows = [], 0
+    if group:
+        yield group
 
 
 def _batch(schema: pa.Schema, columns: Columns) -> pa.RecordBatch:
@@ -55,10 +98,24 @@ def _array(kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
     return pa.array(values, kind)
 
 
-def _flush(writer: ParquetWriter, group: list[pa.RecordBatch]) -> int:
-    """Write the batches as one row group, and drop them; returns the number of rows."""
-    table = pa.Table.from_batches(group, schema=writer.schema)
-    if table.num_rows:
-        writer.write_table(table, row_group_size=table.num_rows)
-    group.clear()
-    return int(table.num_rows)
+def _packed_array(kind: pa.DataType, column: PackedColumn, rows: Rows) -> pa.Array:
+    if column.repeated:
+        texts = [row[column.place] for row in rows]
+        indices = pa.array(np.repeat(np.arange(len(rows), dtype=np.int32), [row[0] for row in rows]))
+    else:
+        joined = pc.split_pattern(pa.array([column.joined(rows)]), SEPARATOR).flatten()
+        if column.divisor is not None:
+            return _divided(joined.cast(pa.int64()), column.divisor)
+        encoded = joined.dictionary_encode()
+        texts, indices = encoded.dictionary.to_pylist(), encoded.indices
+    values = [column.read(text) for text in texts]
+    if kind == _TEXTS:
+        return pa.DictionaryArray.from_arrays(indices, _array(pa.string(), values))
+    return _array(kind, values).take(indices)
+
+
+def _divided(numbers: pa.Array, divisor: int) -> pa.Array:
+    try:
+        return pc.divide(numbers.cast(pa.float64()), float(divisor))
+    except pa.ArrowInvalid:  # one is larger than 2**53: a double may not hold it, but it may hold the quotient
+        return pa.array([number / divisor for number in numbers.to_pylist()], pa.float64())

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import date
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # has no type information
 import pytest
 from sqlalchemy import select
 
@@ -291,6 +293,14 @@ def test_an_export_has_columns_of_list_prices_where_there_are_rules(
     assert named[0] == "usd_per_hour,list_usd_per_hour,adjustments"
     usd, same, rules = next(line for line in named[1:] if line[0] != ",").split(",")
     assert (usd, rules) == (same, "")
+
+
+def test_a_parquet_file_has_the_same_list_prices_and_adjustments(adjusted: httpx.Client) -> None:
+    fields = "fields=size,usd_per_hour,list_usd_per_hour,adjustments"
+    lines = adjusted.get(f"/prices.ndjson?{fields}").text.splitlines()
+    rows = pq.read_table(io.BytesIO(adjusted.get(f"/prices.parquet?{fields}").content)).to_pylist()
+    assert rows == [json.loads(line) for line in lines]
+    assert {len(row["adjustments"]) for row in rows} >= {0, 1, 2}
 
 
 def test_amounts_in_a_currency_are_converted_from_what_is_paid(adjusted: httpx.Client) -> None:

@@ -1,11 +1,13 @@
 """Exports of a large catalog: bounded memory, clients that disconnect, and errors half-way."""
 
 import gc
+import io
 import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # has no type information
 import pytest
 from sqlalchemy import Engine, insert, literal, select, true, update
 from sqlalchemy.orm import Session
@@ -91,6 +93,15 @@ def test_every_row_is_exported(large: httpx.Client) -> None:
     assert lines(large, "/prices.csv") == PRICES + 1
     assert lines(large, "/prices.ndjson") == PRICES
     assert lines(large, "/sizes.csv?sort=-usd_per_hour") == SIZES + 1
+
+
+def test_a_parquet_file_has_every_row_in_groups(large: httpx.Client) -> None:
+    file = pq.ParquetFile(io.BytesIO(large.get("/prices.parquet").content))
+    groups = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
+    assert (len(groups), sum(groups)) == (2, PRICES)
+    listed = [(f"Standard_X{size:04}", f"r{region:02}") for size in range(SIZES) for region in range(REGIONS)]
+    read = file.read(["size", "region"])
+    assert list(zip(*(column.to_pylist() for column in read.columns), strict=True)) == listed
 
 
 def test_an_export_takes_the_memory_of_a_few_blocks(large: httpx.Client) -> None:

@@ -16,20 +16,15 @@ from app.catalog.column_types import UsdColumn, table_of
 from app.catalog.fields import SIZE_FIELDS, FieldKind
 from app.catalog.models import Disk, DiskPrice, Fact, Gpu, LanguageModel, Region, Revision, Series, Source
 from app.catalog.projections import SIZE_JSON_FIELDS
+from app.catalog.queries.packed_prices import packed_price_columns, packed_prices_statement
 from app.catalog.queries.params import PlainText, QueryParams, SizeList, check_days
-from app.catalog.queries.prices import (
-    PRICE_COLUMNS,
-    AllPricesFilter,
-    normalize_prices,
-    price_list_statement,
-    to_price_columns,
-    to_price_statement_key,
-)
+from app.catalog.queries.prices import PRICE_COLUMNS, AllPricesFilter, normalize_prices, to_price_statement_key
 from app.catalog.queries.provenance import LIST_COLUMNS, conflicts_query
 from app.catalog.queries.size_statements import list_statement
 from app.catalog.queries.sizes import STATUS_AND_OFFER_FIELDS, normalize, render_size, to_statement_key
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.functions import usd_of
+from app.db.packed import PackedColumn, count_packed
 from app.db.statements import BoundStatement, QueryPlan, Rows, Statement
 from app.errors import BadQuery
 from app.nearest import did_you_mean, nearest
@@ -65,12 +60,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """A query to stream: its statement, its columns, and how rows, at least one, become their values by column."""
+    """A query to stream: its statement, its columns, and how rows, at least one, become their values by column.
+
+    `packed` tells where rows have their columns if these are packed.
+    """
 
     query: BoundStatement
     columns: Mapping[str, FieldKind]
     values: Callable[[Rows], Sequence[Sequence[Any]]]
     block_rows: int = 1000
+    packed: Mapping[str, PackedColumn] | None = None
+
+    def count(self, rows: Rows) -> int:
+        """Return how many rows of the export rows of the query are."""
+        return len(rows) if self.packed is None else count_packed(rows)
 
     def blocks(self, rows: Rows) -> Iterator[Sequence[Sequence[Any]]]:
         """Yield the values of rows by column, in blocks of `block_rows`."""
@@ -125,16 +128,14 @@ def export_prices(export: PriceExport, snapshot: CatalogSnapshot, today: date) -
     normalized = yield from normalize_prices(export, snapshot)
     key, values = to_price_statement_key(normalized, today, snapshot.rules)
 
-    query = BoundStatement(price_list_statement(key), values)
-    return Export(query=query, columns=columns, values=partial(_price_values, tuple(columns), today))
+    names = tuple(columns)
+    query = BoundStatement(packed_prices_statement(key, names), values)
+    packed = packed_price_columns(names, today)
+    return Export(query=query, columns=columns, values=partial(_packed_values, packed), packed=packed)
 
 
-def _price_values(names: Sequence[str], today: date, rows: Rows) -> list[Sequence[Any]]:
-    values = to_price_columns(rows, today)
-    if not ADJUSTMENT_COLUMNS.keys().isdisjoint(names):
-        adjustments = [orjson.loads(adjustment) if adjustment else {} for adjustment in values["adjustment"]]
-        values |= _adjustment_values(adjustments, values["usd_per_hour"])
-    return [values[name] for name in names]
+def _packed_values(packed: Mapping[str, PackedColumn], rows: Rows) -> list[Sequence[Any]]:
+    return [column.values(rows) for column in packed.values()]
 
 
 def _adjustment_values(adjustments: Sequence[Mapping[str, Any]], usd: Sequence[Any]) -> dict[str, Sequence[Any]]:

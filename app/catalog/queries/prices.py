@@ -140,12 +140,6 @@ def price_page_statement(key: PriceStatementKey) -> Statement:
 
 
 @cached_statement(64)
-def price_list_statement(key: PriceStatementKey) -> Statement:
-    """Build the statement of a whole list; rows are PRICE_ROW_COLUMNS."""
-    return Statement(_rows(key))
-
-
-@cached_statement(64)
 def price_count_statement(key: PriceStatementKey) -> Statement:
     """Build the statement that counts a list."""
     query = select(func.count()).select_from(PRICE)
@@ -179,9 +173,13 @@ def _rows(key: PriceStatementKey) -> Select[tuple[object, ...]]:
     # Every price has a size. An outer join keeps SQLite from reading all sizes first, and sorting the prices.
     names = {one.name for one in key.filters}
     query = select(*shown).join_from(PRICE, SIZE, SIZE.c.key == price.size_key, isouter=not names & {"series", "gpu"})
-    # SQLite evaluates conditions in this order: what is not asked for is left out before others are looked for.
-    query = query.where(_has_prices(key), *_conditions(key, PRICE_FILTERS), _is_listed(key))
-    return query.order_by(*(price[name] for name in PRICE_KEY))
+    return query.where(*price_conditions(key)).order_by(*(price[name] for name in PRICE_KEY))
+
+
+def price_conditions(key: PriceStatementKey) -> list[ColumnElement[bool]]:
+    """Build the conditions of a list of prices, on columns of PRICE."""
+    # SQLite evaluates them in this order: what is not asked for is left out before others are looked for.
+    return [_has_prices(key), *_conditions(key, PRICE_FILTERS), _is_listed(key)]
 
 
 def _is_listed(key: PriceStatementKey) -> ColumnElement[bool]:

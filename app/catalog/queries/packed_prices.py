@@ -1,0 +1,76 @@
+"""Whole lists of prices as packed rows, one for each size (`app.db.packed`)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from functools import partial
+from typing import Any
+
+import orjson
+from sqlalchemy import ColumnElement, Date, bindparam, func, select
+
+from app.catalog.adjustments import adjusted_nano_usd, adjustment_json
+from app.catalog.column_types import NANO_USD, table_of
+from app.catalog.in_force import PRICE, last_observed
+from app.catalog.models import Size
+from app.catalog.queries.prices import PRICE_KEY, PriceStatementKey, price_conditions
+from app.catalog.queries.sizes import age_days
+from app.db.packed import PackedColumn, joined_texts
+from app.db.statements import Statement, cached_statement
+
+_TEXTS = {"price_age_days": "seen_until"}
+"""Columns that are computed from the texts of another one."""
+
+_SIZE, _PRICE = table_of(Size).c, PRICE.c
+
+
+@cached_statement(64)
+def packed_prices_statement(key: PriceStatementKey, names: tuple[str, ...]) -> Statement:
+    """Build the statement of a whole list, in its order; its packed rows have the columns of `packed_price_columns`.
+
+    SQLite reads prices along PRICE_KEY, which is their order.
+    """
+    order = [_PRICE[name] for name in PRICE_KEY[1:]]
+    name = select(_SIZE.name).where(_SIZE.key == _PRICE.size_key).correlate(PRICE).scalar_subquery()
+    packed = [
+        name.label("size") if text == "size" else joined_texts(_text(text, key), *order).label(text)
+        for text in _texts(names)
+    ]
+    query = select(func.count().label("count"), *packed).select_from(PRICE).where(*price_conditions(key))
+    return Statement(query.group_by(_PRICE.size_key).order_by(_PRICE.size_key))
+
+
+def packed_price_columns(names: Sequence[str], today: date) -> Mapping[str, PackedColumn]:
+    """Return where the packed rows of a list have these columns: of prices, their list prices and adjustments."""
+    places = {text: place for place, text in enumerate(_texts(names), 1)}
+    return {name: _column(name, places[_TEXTS.get(name, name)], today) for name in names}
+
+
+def _column(name: str, place: int, today: date) -> PackedColumn:
+    if name in ("usd_per_hour", "list_usd_per_hour"):
+        return PackedColumn.of_quotients(place, NANO_USD)
+    reads: dict[str, Callable[[str], Any]] = {
+        "approximate_date": lambda text: text in ("true", "1"),  # as PostgreSQL and SQLite write it
+        "price_age_days": partial(age_days, today=today),
+        "adjustments": lambda text: orjson.loads(text)["rules"] if text else [],
+    }
+    if name in reads:
+        return PackedColumn(place=place, read=reads[name])
+    return PackedColumn(place=place, repeated=name == "size")
+
+
+def _texts(names: Sequence[str]) -> Sequence[str]:
+    """Return which texts packed rows have for columns, each once."""
+    return tuple(dict.fromkeys(_TEXTS.get(name, name) for name in names))
+
+
+def _text(name: str, key: PriceStatementKey) -> ColumnElement[Any]:
+    day, known = bindparam("day", type_=Date), bindparam("known", type_=Date)
+    if name == "seen_until":
+        return last_observed(_PRICE, day, known)
+    if name == "usd_per_hour":
+        return adjusted_nano_usd(_PRICE, day, key.rules)
+    if name == "list_usd_per_hour":
+        return _PRICE.nano_usd_per_hour
+    if name == "adjustments":
+        return func.coalesce(adjustment_json(_PRICE, day, key.rules), "")
+    return _PRICE[name]
