@@ -72,15 +72,16 @@ class PackedColumn:
         """Return the values of packed rows, at least one."""
         if self.repeated:
             return list(chain.from_iterable(repeat(self.read(row[self.place]), row[0]) for row in rows))
-        texts = self.joined(rows).split(SEPARATOR)
+        texts = join_packed(rows, self.place).split(SEPARATOR)
         if self.read is _as_it_is:
             return texts
         values = {text: self.read(text) for text in set(texts)}
         return [values[text] for text in texts]
 
-    def joined(self, rows: Rows) -> str:
-        """Return the texts of packed rows, at least one, with SEPARATOR between them."""
-        return SEPARATOR.join([row[self.place] for row in rows])
+
+def join_packed(rows: Rows, place: int) -> str:
+    """Return the joined texts of packed rows as one, with SEPARATOR between them, too."""
+    return SEPARATOR.join([row[place] for row in rows])
 
 
 def count_packed(rows: Rows) -> int:

@@ -1,6 +1,7 @@
 """Writes rows as a Parquet file of typed columns, with at most one row group in memory."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,7 +13,7 @@ from pyarrow.parquet import ParquetWriter  # type: ignore[import-untyped]  # has
 
 from app.catalog.fields import FieldKind
 from app.catalog.queries.exports import Export
-from app.db.packed import SEPARATOR, PackedColumn, count_packed
+from app.db.packed import SEPARATOR, PackedColumn, count_packed, join_packed
 from app.db.statements import Rows
 from app.formats.text import Columns
 
@@ -52,7 +53,8 @@ def _write_packed(path: Path, plain: pa.Schema, packed: Mapping[str, PackedColum
 
     def to_table(group: Sequence[Rows]) -> pa.Table:
         rows = list(chain.from_iterable(group))
-        return pa.table([_packed_array(field.type, packed[field.name], rows) for field in schema], schema=schema)
+        encode = cache(partial(_encode, rows))  # columns may have their values from the same texts
+        return pa.table([_packed_array(packed[one.name], one.type, rows, encode) for one in schema], schema=schema)
 
     return _write(path, schema, map(to_table, _in_groups(blocks, count_packed)))
 
@@ -98,20 +100,31 @@ def _array(kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
     return pa.array(values, kind)
 
 
-def _packed_array(kind: pa.DataType, column: PackedColumn, rows: Rows) -> pa.Array:
+def _packed_array(column: PackedColumn, kind: pa.DataType, rows: Rows, encode: Callable[[int], Any]) -> pa.Array:
+    if column.divisor is not None:
+        joined = join_packed(rows, column.place)
+        return _divided(pc.split_pattern(pa.array([joined]), SEPARATOR).flatten().cast(pa.int64()), column.divisor)
     if column.repeated:
         texts = [row[column.place] for row in rows]
         indices = pa.array(np.repeat(np.arange(len(rows), dtype=np.int32), [row[0] for row in rows]))
     else:
-        joined = pc.split_pattern(pa.array([column.joined(rows)]), SEPARATOR).flatten()
-        if column.divisor is not None:
-            return _divided(joined.cast(pa.int64()), column.divisor)
-        encoded = joined.dictionary_encode()
-        texts, indices = encoded.dictionary.to_pylist(), encoded.indices
+        texts, indices = encode(column.place)
     values = [column.read(text) for text in texts]
     if kind == _TEXTS:
         return pa.DictionaryArray.from_arrays(indices, _array(pa.string(), values))
     return _array(kind, values).take(indices)
+
+
+def _encode(rows: Rows, place: int) -> tuple[list[str], pa.Array]:
+    """Return the different texts of packed rows, and for each of their rows the index of its text.
+
+    The joined texts are an array of Arrow as they are, if each has its separator behind it: no text is copied.
+    """
+    joined = f"{join_packed(rows, place)}{SEPARATOR}".encode()
+    ends = np.flatnonzero(np.frombuffer(joined, np.uint8) == ord(SEPARATOR))
+    offsets = np.concatenate([[0], ends + 1], dtype=np.int32, casting="same_kind")
+    encoded = pa.StringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(joined)).dictionary_encode()
+    return [text.removesuffix(SEPARATOR) for text in encoded.dictionary.to_pylist()], encoded.indices
 
 
 def _divided(numbers: pa.Array, divisor: int) -> pa.Array:
