@@ -206,8 +206,9 @@ def export_table(name: str, params: ColumnParams) -> Export:
     positions = {name: position for position, name in enumerate(of_table)}
     readers = [(positions[name], _reader(of_table[name])) for name in columns]
 
-    def values_of(rows: Rows) -> list[list[Any]]:
-        return [[read(row[position]) for row in rows] for position, read in readers]
+    def values_of(rows: Rows) -> list[Sequence[Any]]:
+        of_rows = list(zip(*rows, strict=True))
+        return [of_rows[position] if read is None else list(map(read, of_rows[position])) for position, read in readers]
 
     return Export(query=BoundStatement(Statement(query), {}), columns=columns, values=values_of)
 
@@ -218,8 +219,8 @@ def _kind(column: ColumnElement[Any]) -> FieldKind:
     return _KINDS.get(column.type.python_type, "text")
 
 
-def _reader(column: ColumnElement[Any]) -> Callable[[Any], Any]:
-    """Return the conversion of a column's values from the database to the export."""
+def _reader(column: ColumnElement[Any]) -> Callable[[Any], Any] | None:
+    """Return the conversion of a column's values from the database to the export, if they need one."""
     if column.key in LIST_COLUMNS:
         return lambda text: text.split("; ") if text else []
     if isinstance(column.type, JSON) and column.key != "source_ids":
@@ -228,4 +229,4 @@ def _reader(column: ColumnElement[Any]) -> Callable[[Any], Any]:
         return lambda amount: None if amount is None else float(amount)
     if column.type.python_type in (date, datetime):
         return lambda day: None if day is None else day.isoformat()
-    return lambda value: value
+    return None
