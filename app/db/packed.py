@@ -54,8 +54,8 @@ class PackedColumn:
     """Where packed rows have the texts of a column, and what they mean.
 
     `read` returns the value of a text, and is called once for each different one of a block. A `repeated` text is not
-    joined: it holds for all rows that its row stands for. With a `divisor` texts are whole numbers, and values their
-    quotients.
+    joined: it holds for all rows that its row stands for. With a `divisor` texts are whole numbers, and values the
+    doubles nearest to their quotients.
     """
 
     place: int
@@ -63,16 +63,13 @@ class PackedColumn:
     repeated: bool = False
     divisor: int | None = None
 
-    @staticmethod
-    def of_quotients(place: int, divisor: int) -> "PackedColumn":
-        """Return the column of the doubles that are nearest to whole numbers divided by another."""
-        return PackedColumn(place=place, read=lambda text: int(text) / divisor, divisor=divisor)
-
     def values(self, rows: Rows) -> Sequence[Any]:
         """Return the values of packed rows, at least one."""
         if self.repeated:
             return list(chain.from_iterable(repeat(self.read(row[self.place]), row[0]) for row in rows))
         texts = join_packed(rows, self.place).split(SEPARATOR)
+        if self.divisor is not None:
+            return [int(text) / self.divisor for text in texts]  # most are different
         if self.read is _as_it_is:
             return texts
         values = {text: self.read(text) for text in set(texts)}

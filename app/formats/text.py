@@ -46,8 +46,8 @@ class Csv:
 
 
 def _to_cells(kind: FieldKind, column: Sequence[Any]) -> Iterable[str]:
-    """Return the cells of a column; its few different texts are each written once."""
-    if kind in ("integer", "number"):
+    """Return the cells of a column; its few different values, if they are no prices, are each written once."""
+    if kind == "number":
         return ["" if number is None else str(number) for number in column]
     if kind == "list":
         return ["" if parts is None else _quote(_format_list(parts)) for parts in column]
@@ -115,6 +115,7 @@ def _format_list(parts: Iterable[object]) -> str:
 
 
 _CELL_FORMATTERS: Mapping[FieldKind, Callable[[Any], str]] = {
+    "integer": str,
     "text": escape_formula,
     "boolean": _format_bool,
     "date": str,

@@ -47,7 +47,7 @@ def packed_price_columns(names: Sequence[str], today: date) -> Mapping[str, Pack
 
 def _column(name: str, place: int, today: date) -> PackedColumn:
     if name in ("usd_per_hour", "list_usd_per_hour"):
-        return PackedColumn.of_quotients(place, NANO_USD)
+        return PackedColumn(place=place, divisor=NANO_USD)
     reads: dict[str, Callable[[str], Any]] = {
         "approximate_date": lambda text: text in ("true", "1"),  # as PostgreSQL and SQLite write it
         "price_age_days": partial(age_days, today=today),
