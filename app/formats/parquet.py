@@ -120,9 +120,10 @@ def _encode(rows: Rows, place: int) -> tuple[list[str], pa.Array]:
 
     The joined texts are an array of Arrow as they are, if each has its separator behind it: no text is copied.
     """
-    joined = f"{join_packed(rows, place)}{SEPARATOR}".encode()
+    joined = SEPARATOR.join([*(row[place] for row in rows), ""]).encode()
     ends = np.flatnonzero(np.frombuffer(joined, np.uint8) == ord(SEPARATOR))
-    offsets = np.concatenate([[0], ends + 1], dtype=np.int32, casting="same_kind")
+    offsets = np.zeros(len(ends) + 1, np.int32)
+    np.add(ends, 1, out=offsets[1:], casting="same_kind")
     encoded = pa.StringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(joined)).dictionary_encode()
     return [text.removesuffix(SEPARATOR) for text in encoded.dictionary.to_pylist()], encoded.indices
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, Date, bindparam, func, select
+from sqlalchemy import ColumnElement, Date, bindparam, func, literal_column, select
 
 from app.catalog.adjustments import adjusted_nano_usd, adjustment_json
 from app.catalog.column_types import NANO_USD, table_of
@@ -51,7 +51,7 @@ def _column(name: str, place: int, today: date) -> PackedColumn:
     reads: dict[str, Callable[[str], Any]] = {
         "approximate_date": lambda text: text in ("true", "1"),  # as PostgreSQL and SQLite write it
         "price_age_days": partial(age_days, today=today),
-        "adjustments": lambda text: orjson.loads(text)["rules"] if text else [],
+        "adjustments": lambda text: (orjson.loads(text) or {}).get("rules", []),
     }
     if name in reads:
         return PackedColumn(place=place, read=reads[name])
@@ -72,5 +72,5 @@ def _text(name: str, key: PriceStatementKey) -> ColumnElement[Any]:
     if name == "list_usd_per_hour":
         return _PRICE.nano_usd_per_hour
     if name == "adjustments":
-        return func.coalesce(adjustment_json(_PRICE, day, key.rules), "")
+        return func.coalesce(adjustment_json(_PRICE, day, key.rules), literal_column("'null'"))
     return _PRICE[name]
