@@ -12,54 +12,69 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import count
+from multiprocessing import get_context
 from pathlib import Path
 
 from benchmarks.build import CACHE_FOLDER, sqlite_catalog
-from benchmarks.catalogs import MANY
+from benchmarks.catalogs import MANY, name_of
 from benchmarks.mixed import fetch
 from benchmarks.ratios import percentile
 from benchmarks.servers import Server, running, uvicorn
 
 KEPT = ("/sizes?region=eastus&sort=usd_per_hour", "/healthz")
+CONFLICT_FIELDS = ("kind", "subject", "field", "unit", "name", "value", "raw", "reason", "file", "line")
+
+
+def _conflicts(number: int) -> str:
+    """Ask for different fields of different pages: a question that was asked before is answered from the cache."""
+    page, combination = number % 500, number // 500
+    fields = [name for place, name in enumerate(CONFLICT_FIELDS) if combination >> place & 1]
+    return f"/conflicts?limit={page + 1}" + (f"&fields={','.join(fields)}" if fields else "")
+
+
 SLOW: dict[str, Callable[[int], str]] = {
     "facets": lambda number: f"/facets?min_vcpus=2&max_memory={5000 + number}",
     "rare words": lambda number: f"/sizes?q=nothing{number}",
-    "facts": lambda number: f"/sizes/s000500_v2/facts?limit={number % 500 + 1}",
-    "conflicts": lambda number: f"/conflicts?limit={number % 500 + 1}",
+    "facts": lambda number: f"/sizes/{name_of(number % MANY.sizes)}/facts?limit={number % 500 + 1}",
+    "conflicts": _conflicts,
     "fit": lambda number: f"/fit?min_vcpus={number + 1}",
 }
 PAUSE = 0.005  # seconds between two answers of the client that is timed
 
 
-async def _ask(
-    port: int, slow: Callable[[int], str], clients: int, seconds: float
-) -> tuple[list[list[float]], Counter[int]]:
-    took: list[list[float]] = [[] for _ in KEPT]
-    statuses: Counter[int] = Counter()
-    ends, numbers = time.perf_counter() + seconds, iter(range(10**9))
+def _load(port: int, question: str, clients: int, seconds: float) -> Counter[int]:
+    """Ask questions of a kind from some clients; return how often each status was the answer."""
+    slow, statuses, numbers = SLOW[question], Counter[int](), count()
+    ends = time.perf_counter() + seconds
 
-    async def load() -> None:
+    async def ask() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         while time.perf_counter() < ends:
             status, _ = await fetch(reader, writer, slow(next(numbers)))
             statuses[status] += 1
         writer.close()
 
-    async def probe() -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        while time.perf_counter() < ends:
-            for times, target in zip(took, KEPT, strict=True):
-                times.append((await fetch(reader, writer, target))[1])
-            await asyncio.sleep(PAUSE)
-        writer.close()
+    async def ask_all() -> None:
+        await asyncio.gather(*(ask() for _ in range(clients)))
 
-    loads = [asyncio.create_task(load()) for _ in range(clients)]
-    await probe()
-    await asyncio.wait(loads, timeout=60) if loads else None
-    for one in loads:
-        one.cancel()
-    return took, statuses
+    asyncio.run(ask_all())
+    return statuses
+
+
+async def _probe(port: int, seconds: float) -> list[list[float]]:
+    """Return the milliseconds that each answer to KEPT took."""
+    took: list[list[float]] = [[] for _ in KEPT]
+    ends = time.perf_counter() + seconds
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    while time.perf_counter() < ends:
+        for times, target in zip(took, KEPT, strict=True):
+            times.append((await fetch(reader, writer, target))[1])
+        await asyncio.sleep(PAUSE)
+    writer.close()
+    return took
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +90,14 @@ class Stall:
 
 def measure(server: Server, seconds: float, crowds: Sequence[int] = (0, 8, 64)) -> Iterator[Stall]:
     """Time a stored page and /healthz beside each number of clients of each kind of slow question."""
-    for name, slow in SLOW.items():
-        for clients in crowds:
-            (page, healthz), statuses = asyncio.run(_ask(server.port, slow, clients, seconds))
-            yield Stall(question=name, clients=clients, page_ms=page, healthz_ms=healthz, statuses=statuses)
+    # In a process of their own, so that the client that is timed waits for the service alone.
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as others:
+        others.submit(_load, server.port, next(iter(SLOW)), 0, 0).result()  # until it has started
+        for name in SLOW:
+            for clients in crowds:
+                asked = others.submit(_load, server.port, name, clients, seconds)
+                page, healthz = asyncio.run(_probe(server.port, seconds))
+                yield Stall(question=name, clients=clients, page_ms=page, healthz_ms=healthz, statuses=asked.result())
 
 
 def _line(one: Stall) -> str:
