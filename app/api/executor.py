@@ -167,15 +167,10 @@ class QueryExecutor:
         await self.snapshot()
         return await _or_busy(self._io_threads.run(work, *args, **more))
 
-    async def to_json(
-        self, model: type[BaseModel], work: Callable[Concatenate[Session, P], Any], *args: P.args, **more: P.kwargs
-    ) -> str:
-        """Call a function with a session, in a thread, and serialize its result there as a model.
-
-        Raises NotReady if there is no catalog.
-        """
-        await self.snapshot()
-        return await _or_busy(self._io_threads.run(_serialize, model, work, *args, **more))
+    async def to_json(self, model: type[BaseModel], make_plan: Callable[[CatalogSnapshot], QueryPlan[Any]]) -> str:
+        """Run a query that depends on no day as `run` does, and serialize its result as a model."""
+        found = await self.run(lambda snapshot, _: make_plan(snapshot))
+        return model.model_validate(found, from_attributes=True).model_dump_json(by_alias=True)
 
     @property
     def column_bytes(self) -> int:
@@ -252,18 +247,6 @@ class QueryExecutor:
 
 def _run(session: Session, make_plan: Callable[[], QueryPlan[T]]) -> T:
     return run_plan(session, make_plan())
-
-
-def _serialize(
-    session: Session,
-    model: type[BaseModel],
-    work: Callable[Concatenate[Session, P], Any],
-    /,
-    *args: P.args,
-    **more: P.kwargs,
-) -> str:
-    result = model.model_validate(work(session, *args, **more), from_attributes=True)
-    return result.model_dump_json(by_alias=True)
 
 
 async def _or_busy(answer: Awaitable[T]) -> T:

@@ -218,9 +218,10 @@ def _is_gpu(names: GpuNames, word: str, *, required: bool = False) -> bool:
 def conflicts(*, output: OutputOptions, **values: Any) -> None:
     """List every figure on which sources disagree: the accepted one and the other."""
     from app.catalog.queries.provenance import find_conflicts
+    from app.db.statements import run_plan
 
     with context.session() as session:
-        page = find_conflicts(session, parse_params(ConflictSearch, values))
+        page = run_plan(session, find_conflicts(parse_params(ConflictSearch, values)))
     print_rows(page.items, CONFLICT_COLUMNS, output)
     _print_footer(len(page.items), page.total, page.next_cursor, output)
 
@@ -231,9 +232,10 @@ def conflicts(*, output: OutputOptions, **values: Any) -> None:
 def models(*, output: OutputOptions, **values: Any) -> None:
     """List the language models whose configuration is known."""
     from app.catalog.queries.language_models import find_models
+    from app.db.statements import run_plan
 
     with context.session() as session:
-        page = find_models(session, parse_params(ModelSearch, values))
+        page = run_plan(session, find_models(parse_params(ModelSearch, values)))
     print_rows(page.items, MODEL_COLUMNS, output)
     _print_footer(len(page.items), page.total, page.next_cursor, output)
 
@@ -278,7 +280,7 @@ def show_size(
     currency = params.currency
     with context.session() as session:
         size = json.loads(get_size(session, name, params, today=context.today()))
-        facts = find_facts(session, name, FactSearch(limit=500)).items
+        facts = run_plan(session, find_facts(name, FactSearch(limit=500))).items
         plan = find_prices(name, PriceSearch(limit=500, **params.model_dump()), load_snapshot(session), context.today())
         prices = run_plan(session, plan).items
         write_receipt(session, receipt, "GET /sizes/{name}", params, name)

@@ -83,8 +83,8 @@ def _render_size(catalog: Catalog, question: Question) -> str:
 
 
 def _render_facts(catalog: Catalog, question: Question) -> str:
-    found = find_facts(catalog.session, question.name or "", _params(question, FactSearch))
-    return FactPage.model_validate(found, from_attributes=True).model_dump_json(by_alias=True)
+    plan = find_facts(question.name or "", _params(question, FactSearch), catalog.snapshot)
+    return FactPage.model_validate(run_plan(catalog.session, plan), from_attributes=True).model_dump_json(by_alias=True)
 
 
 def _render_prices(catalog: Catalog, question: Question) -> str:
@@ -116,7 +116,7 @@ def _render_fit(catalog: Catalog, question: Question) -> str:
 
 
 def _render_model(catalog: Catalog, question: Question) -> str:
-    preset = get_model(catalog.session, question.name or "")
+    preset = get_model(catalog.snapshot.models, question.name or "")
     return ModelOut.model_validate(preset, from_attributes=True).model_dump_json(by_alias=True)
 
 

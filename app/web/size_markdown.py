@@ -25,7 +25,7 @@ async def render(request: PageRequest) -> str:
     name, run = request.names["name"], request.executor
     size_json, facts, prices = await asyncio.gather(
         run.run_in_thread(partial(find_size, name, SizeParams())),
-        run.run_in_session(find_facts, name, FactSearch(limit=_MOST)),
+        run.run_in_thread(lambda known, _: find_facts(name, FactSearch(limit=_MOST), known)),
         run.run_in_thread(partial(find_prices, name, PriceSearch(os="linux", limit=_MOST))),
     )
     item = json.loads(size_json, parse_float=Decimal)

@@ -76,9 +76,9 @@ async def render(request: PageRequest) -> str:
     similar_to = SimilarSearch(os=view.os, purchase=view.purchase, limit=_SIMILAR)
     size_json, facts, prices, available, names, similar = await asyncio.gather(
         run.run_in_thread(partial(find_size, name, SizeParams(as_of=view.as_of))),
-        run.run_in_session(find_facts, name, FactSearch(limit=_MOST)),
+        run.run_in_thread(lambda known, _: find_facts(name, FactSearch(limit=_MOST), known)),
         run.run_in_thread(partial(find_prices, name, prices_of)),
-        run.run_in_session(find_availability, name, AvailabilitySearch(limit=_MOST)),
+        run.run_in_thread(lambda known, _: find_availability(name, AvailabilitySearch(limit=_MOST), known)),
         run.run_in_session(_find_names),
         run.run_on_columns(similar_to, partial(find_similar, name, similar_to, on_columns=True)),
     )

@@ -1,14 +1,18 @@
 """Names of sizes: what is read to answer one that the catalog does not have."""
 
+from contextlib import suppress
+
 import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from app.catalog.queries.lookups import get_size_keys
+from app.catalog.queries.pagination import Listing
 from app.catalog.queries.params import SizeParams
+from app.catalog.queries.provenance import ConflictSearch, FactSearch, find_conflicts, find_facts, get_series
 from app.catalog.queries.sizes import find_size
 from app.catalog.queries.snapshot import load_snapshot
-from app.db.statements import BoundStatement, Rows, run_plan, single_statement
+from app.db.statements import BoundStatement, QueryPlan, Rows, Statement, run_plan, single_statement
 from app.errors import NotFound
 from app.ingest.run import forget, ingest
 from tests.conftest import TODAY
@@ -53,3 +57,34 @@ def test_a_size_that_is_removed_after_its_name_was_looked_up_is_not_found(engine
     rows = read(engine, asked)
     with pytest.raises(NotFound, match="no size named 'nx24_v2'"):
         question.send(rows)
+
+
+def test_a_series_that_is_removed_after_its_name_was_looked_up_is_not_found(engine: Engine) -> None:
+    ingest(engine, PAGE, now=NOW)
+    with Session(engine) as session:
+        snapshot = load_snapshot(session)
+    forget(engine, "page", now=NOW)
+    with Session(engine) as session, pytest.raises(NotFound, match="no series named 'nxv2'"):
+        run_plan(session, get_series("nxv2", snapshot))
+
+
+def statements(engine: Engine, question: QueryPlan[Listing]) -> list[Statement]:
+    asked = []
+    with suppress(StopIteration):
+        one = next(question)
+        while True:
+            asked.append(one.statement)
+            one = question.send(read(engine, one))
+    return asked
+
+
+def test_lists_of_one_shape_share_their_statements(engine: Engine) -> None:
+    ingest(engine, PAGE, now=NOW)
+    for few, many in (
+        (("vcpus",), ("memory_gib",)),
+        (("vcpus", "arch", "nvlink"), ("vcpus", "arch", "nvlink", "memory_gib")),
+    ):
+        first, other = (find_facts("nx24_v2", FactSearch(field=fields)) for fields in (few, many))
+        assert statements(engine, first) == statements(engine, other)
+    conflicts = [find_conflicts(ConflictSearch(field=field)) for field in ("vcpus", "memory_gib")]
+    assert statements(engine, conflicts[0]) == statements(engine, conflicts[1])

@@ -23,7 +23,7 @@ _TIMEOUT_SECONDS = LONGEST_SECONDS
 PATHS: dict[str, Callable[[int], str]] = {
     KEPT: lambda _: "/sizes?limit=1",
     UNCACHED: lambda number: f"/sizes?limit=2&min_memory={number}e-6",
-    THREADS: lambda number: f"/sizes/standard_x{1 + number % 120}/facts?limit={1 + number // 120 % 100}",
+    THREADS: lambda number: f"/sizes/standard_x{1 + number % 120}/prices?limit={1 + number // 120 % 100}",
     FIT: lambda number: f"/fit?min_gpu_mem={number}e-6",
     READY: lambda _: "/readyz",
     HEALTH: lambda _: "/healthz",

@@ -21,13 +21,13 @@ PageQuery = Annotated[PageParams, Query()]
 @router.get("/conflicts", response_model=ConflictPage)
 async def list_conflicts(search: Annotated[ConflictSearch, Query()], executor: Executor) -> Response:
     """List every value of a source that was not accepted, with the value that was, and why."""
-    return json_response(await executor.to_json(ConflictPage, find_conflicts, search))
+    return json_response(await executor.to_json(ConflictPage, partial(find_conflicts, search)))
 
 
 @router.get("/series", response_model=SeriesPage)
 async def list_series(page: PageQuery, executor: Executor) -> Response:
     """List the series."""
-    return json_response(await executor.to_json(SeriesPage, find_rows, Series, page))
+    return json_response(await executor.to_json(SeriesPage, partial(find_rows, Series, page)))
 
 
 @router.get("/series/{series_id}", response_model=SeriesDetailOut)
@@ -36,13 +36,13 @@ async def show_series(
     executor: Executor,
 ) -> Response:
     """Show a series: its rack, its benchmarks, its sizes and the features that all of them support."""
-    return json_response(await executor.to_json(SeriesDetailOut, get_series, series_id))
+    return json_response(await executor.to_json(SeriesDetailOut, partial(get_series, series_id)))
 
 
 @router.get("/gpus", response_model=GpuPage)
 async def list_gpus(page: PageQuery, executor: Executor) -> Response:
     """List the GPU models."""
-    return json_response(await executor.to_json(GpuPage, find_rows, Gpu, page))
+    return json_response(await executor.to_json(GpuPage, partial(find_rows, Gpu, page)))
 
 
 @router.get("/disks")
@@ -57,17 +57,17 @@ async def list_disks(search: Annotated[DiskSearch, Query()], executor: Executor)
 @router.get("/regions", response_model=RegionPage)
 async def list_regions(page: PageQuery, executor: Executor) -> Response:
     """List the regions."""
-    return json_response(await executor.to_json(RegionPage, find_rows, Region, page))
+    return json_response(await executor.to_json(RegionPage, partial(find_rows, Region, page)))
 
 
 @router.get("/sources", response_model=SourcePage)
 async def list_sources(page: PageQuery, executor: Executor) -> Response:
     """List the sources."""
     freshness = await executor.freshness()
-    return json_response(await executor.to_json(SourcePage, find_sources, page, freshness))
+    return json_response(await executor.to_json(SourcePage, partial(find_sources, page, freshness)))
 
 
 @router.get("/revisions", response_model=RevisionPage)
 async def list_revisions(page: PageQuery, executor: Executor) -> Response:
     """List the ingests that changed the catalog, newest first."""
-    return json_response(await executor.to_json(RevisionPage, find_rows, Revision, page, newest_first=True))
+    return json_response(await executor.to_json(RevisionPage, partial(find_rows, Revision, page, newest_first=True)))

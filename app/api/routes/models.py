@@ -1,5 +1,6 @@
 """Endpoints for the language models that a workload can name (presets)."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
@@ -23,10 +24,11 @@ ModelName = Annotated[
 @router.get("", response_model=ModelPage)
 async def list_models(search: Annotated[ModelSearch, Query()], executor: Executor) -> Response:
     """List the language models whose configuration is known."""
-    return json_response(await executor.to_json(ModelPage, find_models, search))
+    return json_response(await executor.to_json(ModelPage, partial(find_models, search)))
 
 
 @router.get("/{model_id:path}", response_model=ModelOut)
 async def show_model(model_id: ModelName, executor: Executor) -> Response:
     """Show one language model's configuration."""
-    return json_response(await executor.to_json(ModelOut, get_model, model_id))
+    preset = get_model((await executor.snapshot()).models, model_id)
+    return json_response(ModelOut.model_validate(preset, from_attributes=True).model_dump_json(by_alias=True))

@@ -88,7 +88,7 @@ def _render_similar(name: str, search: SimilarSearch, snapshot: CatalogSnapshot,
 @router.get("/sizes/{name}/facts", response_model=FactPage)
 async def list_size_facts(name: SizeName, search: Annotated[FactSearch, Query()], executor: Executor) -> Response:
     """List what each source says about a size, which values were accepted, and why."""
-    return json_response(await executor.to_json(FactPage, find_facts, name, search))
+    return json_response(await executor.to_json(FactPage, partial(find_facts, name, search)))
 
 
 @router.get("/sizes/{name}/availability", response_model=AvailabilityPage)
@@ -96,7 +96,7 @@ async def list_size_availability(
     name: SizeName, search: Annotated[AvailabilitySearch, Query()], executor: Executor
 ) -> Response:
     """List the regions and zones that have a size, whether or not a price is known there."""
-    return json_response(await executor.to_json(AvailabilityPage, find_availability, name, search))
+    return json_response(await executor.to_json(AvailabilityPage, partial(find_availability, name, search)))
 
 
 @router.get("/sizes/{name}/prices", response_model=PricePage)

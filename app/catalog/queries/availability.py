@@ -1,14 +1,19 @@
 """Find the regions and zones in which a size is offered."""
 
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
 from pydantic import Field
-from sqlalchemy import or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy import Select, String, bindparam, or_, select
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Availability, Source
-from app.catalog.queries.lookups import check_regions, get_size_key, load_region_codes
-from app.catalog.queries.pagination import Listing, SortKey, fetch_page
+from app.catalog.queries.lookups import check_regions, get_size_keys
+from app.catalog.queries.pagination import Listing, ListStatements, SortKey, read_list
 from app.catalog.queries.params import PageParams, RegionSet
+from app.catalog.queries.snapshot import CatalogSnapshot
+from app.db.statements import QueryPlan, pad_keys
 
 _availability, _source = table_of(Availability), table_of(Source)
 
@@ -19,20 +24,30 @@ class AvailabilitySearch(PageParams):
     region: RegionSet = Field(default=(), description="This region; any of several.", examples=[["eastus"]])
 
 
-def find_availability(session: Session, name: str, search: AvailabilitySearch) -> Listing:
+def find_availability(name: str, search: AvailabilitySearch, snapshot: CatalogSnapshot) -> QueryPlan[Listing]:
     """Find one page of the regions that have a size; raises NotFound for the size, BadQuery for a region."""
-    key = get_size_key(session, name)
-    check_regions(load_region_codes(session), "region", search.region)
-    table = _availability.c
-    query = (
-        select(table.region, table.zones, _source.c.published_on.label("as_of"), table.source_id)
-        .join_from(_availability, _source, _source.c.id == table.source_id)
-        .where(table.size_key == key)
-    )
-    if search.region:
-        query = query.where(or_(*(table.region == region for region in search.region)))
-    order = [SortKey(name=column.name, expression=column, nullable=False) for column in (table.region, table.source_id)]
+    (key,) = yield from get_size_keys((name,), snapshot.series)
+    check_regions(snapshot.regions, "region", search.region)
+    regions = pad_keys(search.region)
+    values = {"size": key, **{f"region_{index}": str(region) for index, region in enumerate(regions)}}
     identity = f"{key} {search.model_dump_json(exclude=search.page_param_names())}"
-    found = fetch_page(session, query, order, identity=identity, limit=search.limit, cursor=search.cursor)
-    items = [{**item, "zones": item["zones"].split()} for item in found.items]
-    return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
+    found = yield from read_list(_regions_of(len(regions)), values, search, identity=identity)
+    return replace(found, items=[{**item, "zones": item["zones"].split()} for item in found.items])
+
+
+@lru_cache(maxsize=8)
+def _regions_of(regions: int) -> ListStatements:
+    """Return the list of the regions that have the size `size`; where there are `regions`, of these."""
+    table = _availability.c
+
+    def build() -> Select[Any]:
+        query = (
+            select(table.region, table.zones, _source.c.published_on.label("as_of"), table.source_id)
+            .join_from(_availability, _source, _source.c.id == table.source_id)
+            .where(table.size_key == bindparam("size", type_=String))
+        )
+        asked = [table.region == bindparam(f"region_{index}", type_=String) for index in range(regions)]
+        return query.where(or_(*asked)) if asked else query
+
+    order = [SortKey(name=column.name, expression=column, nullable=False) for column in (table.region, table.source_id)]
+    return ListStatements(build, order, short=True)

@@ -13,6 +13,7 @@ from app.catalog.fields import FIELDS
 from app.catalog.models import Fact, Size, Source
 from app.catalog.queries.lookups import check_field, get_subject_key, load_series_ids, resolve_series
 from app.catalog.queries.params import LowerTextSet, PlainText, QueryParams
+from app.db.statements import run_plan
 from app.errors import BadQuery
 from app.nearest import did_you_mean, nearest
 
@@ -89,7 +90,7 @@ def _conditions(session: Session, filters: DisputeFilter) -> dict[str, ColumnEle
         check_field(filters.field, {name: None for fields in FIELDS.values() for name in fields})
         conditions["field"] = FACT.c.field == filters.field
     if filters.subject is not None:
-        conditions["subject"] = FACT.c.subject == get_subject_key(session, filters.subject)
+        conditions["subject"] = FACT.c.subject == run_plan(session, get_subject_key(filters.subject))
     if filters.series:
         ids = resolve_series(load_series_ids(session), filters.series)
         sizes = select(SIZE.c.key).where(SIZE.c.series_id.in_(ids))

@@ -17,9 +17,10 @@ from app.catalog.fields import SIZE_FIELDS, FieldKind
 from app.catalog.models import Disk, DiskPrice, Fact, Gpu, LanguageModel, Region, Revision, Series, Source
 from app.catalog.projections import SIZE_JSON_FIELDS
 from app.catalog.queries.packed_prices import packed_price_columns, packed_prices_statement
+from app.catalog.queries.pagination import LIST_COLUMNS
 from app.catalog.queries.params import PlainText, QueryParams, SizeList, check_days
 from app.catalog.queries.prices import PRICE_COLUMNS, AllPricesFilter, normalize_prices, to_price_statement_key
-from app.catalog.queries.provenance import LIST_COLUMNS, conflicts_query
+from app.catalog.queries.provenance import conflicts_query
 from app.catalog.queries.size_statements import list_statement
 from app.catalog.queries.sizes import STATUS_AND_OFFER_FIELDS, normalize, render_size, to_statement_key
 from app.catalog.queries.snapshot import CatalogSnapshot

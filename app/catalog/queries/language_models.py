@@ -2,20 +2,22 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import orjson
 from pydantic import Field
-from sqlalchemy import func, select
+from sqlalchemy import Select, String, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
 from app.catalog.models import LanguageModel
-from app.catalog.names import model_key, model_keys
+from app.catalog.names import escape_like, model_key, model_keys
 from app.catalog.presets import Preset, split_names
-from app.catalog.queries.pagination import Listing, SortKey, fetch_page
+from app.catalog.queries.pagination import Listing, ListStatements, RevisionTotals, SortKey, read_list, split_lists
 from app.catalog.queries.params import LowerText, PageParams
-from app.catalog.queries.provenance import split_lists
+from app.db.statements import QueryPlan, pad_keys
 from app.errors import NotFound
 from app.nearest import starting_with
 
@@ -36,15 +38,24 @@ class ModelSearch(PageParams):
     )
 
 
-def find_models(session: Session, search: ModelSearch) -> Listing:
+def find_models(search: ModelSearch, snapshot: RevisionTotals | None = None) -> QueryPlan[Listing]:
     """Find language models by words, in the order of their ids."""
-    words = (search.q or "").split()
-    query = select(_table).where(*(_SEARCHED.contains(word, autoescape=True) for word in words))
-    sort_keys = [SortKey(name="id", expression=_model.id, nullable=False)]
+    words = pad_keys((search.q or "").split())
+    values = {f"word_{index}": f"%{escape_like(word)}%" for index, word in enumerate(words)}
     identity = f"models {search.model_dump_json(exclude=search.page_param_names())}"
-    found = fetch_page(session, query, sort_keys, identity=identity, limit=search.limit, cursor=search.cursor)
-    items = [split_lists(item) | {"config": parse_config(item["config"])} for item in found.items]
-    return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
+    found = yield from read_list(_models_with(len(words)), values, search, identity=identity, snapshot=snapshot)
+    return replace(found, items=[split_lists(one) | {"config": parse_config(one["config"])} for one in found.items])
+
+
+@lru_cache(maxsize=8)
+def _models_with(words: int) -> ListStatements:
+    """Return the list of the models whose names have all of so many words."""
+
+    def build() -> Select[Any]:
+        binds = (bindparam(f"word_{index}", type_=String) for index in range(words))
+        return select(_table).where(*(_SEARCHED.like(bind, escape="\\") for bind in binds))
+
+    return ListStatements(build, [SortKey(name="id", expression=_model.id, nullable=False)])
 
 
 def parse_config(text: str | None) -> Mapping[str, Any]:
@@ -52,18 +63,18 @@ def parse_config(text: str | None) -> Mapping[str, Any]:
     return orjson.loads(text) if text is not None else {}
 
 
-def get_model(session: Session, name: str) -> Preset:
+ModelsByKey = Mapping[str, Mapping[str, Any]]
+"""The rows of all models by the key of each of their names."""
+
+
+def get_model(models: ModelsByKey, name: str) -> Preset:
     """Return a language model by its id, its name, its repository or an alias, in any spelling.
 
     Raises NotFound naming the nearest.
     """
     id_ = name.strip().lower()
-    row = session.execute(select(_table).where(_model.id == id_)).mappings().first()
-    return Preset.model_validate(dict(row if row is not None else get_model_row(load_models(session), name)))
-
-
-ModelsByKey = Mapping[str, Mapping[str, Any]]
-"""The rows of all models by the key of each of their names."""
+    row = next((one for one in models.values() if one["id"] == id_), None)
+    return Preset.model_validate(row if row is not None else get_model_row(models, name))
 
 
 def load_models(session: Session) -> ModelsByKey:

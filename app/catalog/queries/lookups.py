@@ -17,7 +17,7 @@ from app.catalog.models import Gpu, Region, Series, SizeAlias
 from app.catalog.names import as_written, series_key, size_key
 from app.catalog.presets import split_names
 from app.catalog.queries.price_scope import GPU, SIZE, size
-from app.db.statements import BoundStatement, QueryPlan, Statement, run_plan, to_dicts
+from app.db.statements import BoundStatement, QueryPlan, Statement, to_dicts
 from app.errors import BadQuery, NotFound
 from app.nearest import TWO_TYPOS_LENGTH, closest_spellings, did_you_mean, nearest, starting_with
 
@@ -91,12 +91,6 @@ def _names_statement(count: int) -> Statement:
     return Statement(select(size.key, size.name).where(size.key.in_(_name_binds(count))), short=True)
 
 
-def get_size_key(session: Session, name: str) -> str:
-    """Return the key of one size as `get_size_keys` does."""
-    (key,) = run_plan(session, get_size_keys((name,)))
-    return key
-
-
 def load_series_ids(session: Session) -> dict[str, str]:
     """Return the id of each series by the key of its id, of its name and of every alias."""
     return _series_ids(session.execute(_SERIES_NAMES))
@@ -152,20 +146,28 @@ def check_regions(known: Collection[str], field: str, codes: Iterable[str]) -> N
             raise BadQuery(field, as_written(code), f"no such region; {hint}GET /regions lists them")
 
 
-def get_subject_key(session: Session, name: str) -> str:
+def get_subject_key(name: str, series: Mapping[str, str] | None = None) -> QueryPlan[str]:
     """Return the key of whatever a fact can be about: a GPU, a size by any of its names, or a series.
 
-    Raises BadQuery.
+    `series` are those of `get_size_keys`. Raises BadQuery.
     """
-    if session.execute(select(_gpu.id).where(_gpu.id == name.lower())).first():
+    if (yield BoundStatement(_gpu_statement(), {"id": name.lower()})):
         return name.lower()
+    if series is None:
+        series = _series_ids((yield BoundStatement(_series_names_statement(), {})))
     try:
-        return get_size_key(session, name)
+        (key,) = yield from get_size_keys((name,), series)
     except NotFound as no_size:
         try:
-            return get_series_ids(load_series_ids(session), [name])[0]
+            return get_series_ids(series, [name])[0]
         except NotFound:
             raise BadQuery("subject", name, f"no size, series or GPU has this name. {no_size}") from None
+    return key
+
+
+@lru_cache(maxsize=1)
+def _gpu_statement() -> Statement:
+    return Statement(select(_gpu.id).where(_gpu.id == bindparam("id", type_=_gpu.id.type)), short=True)
 
 
 def check_field(name: str, known: Collection[str]) -> None:

@@ -7,20 +7,22 @@ revision, so that each row comes once, or the next page is refused.
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from functools import cached_property
 from math import isfinite
 from typing import Any, Protocol
 
 import orjson
-from sqlalchemy import ColumnElement, and_, bindparam, false, or_, select, tuple_
+from sqlalchemy import ColumnElement, Integer, and_, bindparam, false, or_, select, tuple_
 from sqlalchemy.orm import Session
 from sqlalchemy.sql import Select, func
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Revision
+from app.catalog.queries.params import PageParams
 from app.db.statements import BoundStatement, QueryPlan, Row, Rows, Statement, run_plan, to_dicts
 from app.errors import BadCursor, CursorGone
 
@@ -260,33 +262,81 @@ def _count(query: ListQuery, snapshot: RevisionTotals | None) -> QueryPlan[int]:
     return int(total)
 
 
-def fetch_page(
-    session: Session, query: Select[Any], sort_keys: Sequence[SortKey], *, identity: str, limit: int, cursor: str | None
-) -> Listing:
-    """Fetch one page of a query in a total order.
+class ListStatements:
+    """The statements of a list in a total order, each built once, when it is first needed.
 
-    The query must select each sort key's expression under the key's name, and bind no expanding parameters (`IN`).
+    `build` returns the query, which must select each sort key's expression under the key's name; the values that it
+    compares with are binds. No key is nullable. The pages are `short` if what they read does not grow with the catalog.
+    """
+
+    def __init__(self, build: Callable[[], Select[Any]], sort_keys: Sequence[SortKey], *, short: bool = False) -> None:
+        self.sort_keys = tuple(sort_keys)
+        self._build, self._short = build, short
+
+    @cached_property
+    def first(self) -> Statement:
+        """Return the statement of the first `limit` rows."""
+        return self._kept(lambda: Statement(self._ordered(), short=self._short))
+
+    @cached_property
+    def later(self) -> Statement:
+        """Return the statement of the first `limit` rows after a position."""
+        after = after_cursor(self.sort_keys, cursor_binds(self.sort_keys))
+        return self._kept(lambda: Statement(self._ordered().where(after), short=self._short))
+
+    @cached_property
+    def count(self) -> Statement:
+        """Return the statement that counts the list."""
+        return self._kept(lambda: Statement(self._build().with_only_columns(func.count(), maintain_column_froms=True)))
+
+    def _ordered(self) -> Select[Any]:
+        clauses = (clause for key in self.sort_keys for clause in key.order_by)
+        return self._build().order_by(*clauses).limit(bindparam("limit", type_=Integer))
+
+    @staticmethod
+    def _kept(make: Callable[[], Statement]) -> Statement:
+        return make().rebuilt_by(make)
+
+
+def read_list(
+    statements: ListStatements,
+    values: Mapping[str, Any],
+    page: PageParams,
+    *,
+    identity: str,
+    snapshot: RevisionTotals | None = None,
+) -> QueryPlan[Listing]:
+    """Read one page of a list, for which the query's binds have some values.
+
     Raises BadCursor, or CursorGone for a page after one of another revision.
     """
-    position = read_position(cursor, identity, sort_keys) if cursor is not None else None
-    ordered = query.order_by(*(clause for key in sort_keys for clause in key.order_by)).limit(limit + 1)
-    if position is not None:
-        ordered = ordered.where(after_cursor(sort_keys, position.values))
-    count = query.order_by(None).with_only_columns(func.count(), maintain_column_froms=True)
-    page = BoundStatement(Statement(ordered), {})
-    columns = [page.statement.names.index(key.name) for key in sort_keys]
-    plan = read_page(
-        ListQuery(
-            identity=identity,
-            page=page,
-            count=lambda: BoundStatement(Statement(count), {}),
-            limit=limit,
-            position=position,
-            key_of=lambda row: [row[column] for column in columns],
-        )
+    position = read_position(page.cursor, identity, statements.sort_keys) if page.cursor is not None else None
+    bound = BoundStatement(
+        statements.first if position is None else statements.later,
+        {**values, **(position.parameters if position is not None else {}), "limit": page.limit + 1},
     )
-    found = run_plan(session, plan)
-    return Listing(items=to_dicts(page, found.rows), next_cursor=found.next_cursor, total=found.total)
+    columns = [bound.statement.names.index(key.name) for key in statements.sort_keys]
+    query = ListQuery(
+        identity=identity,
+        page=bound,
+        count=lambda: BoundStatement(statements.count, values),
+        limit=page.limit,
+        position=position,
+        key_of=lambda row: [row[column] for column in columns],
+    )
+    found = yield from read_page(query, snapshot)
+    return Listing(items=to_dicts(bound, found.rows), next_cursor=found.next_cursor, total=found.total)
+
+
+LIST_COLUMNS = ("use_cases", "integrations", "gpu_dtypes", "supported_images", "aliases")
+"""Columns of series and others that hold several values, joined by `; `."""
+
+
+def split_lists(row: Item) -> Item:
+    """Split the texts of LIST_COLUMNS; an unknown one is an empty list."""
+    return {
+        name: (value.split("; ") if value else []) if name in LIST_COLUMNS else value for name, value in row.items()
+    }
 
 
 def read_position(cursor: str, query: str, sort_keys: Sequence[SortKey]) -> CursorPosition:

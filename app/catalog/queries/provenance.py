@@ -1,65 +1,93 @@
 """Read what is known besides sizes and prices: facts of each source, conflicts between them, and the small tables."""
 
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from pydantic import Field
-from sqlalchemy import ColumnElement, FromClause, Select, and_, case, func, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    FromClause,
+    Select,
+    String,
+    and_,
+    bindparam,
+    case,
+    func,
+    or_,
+    select,
+)
 from sqlmodel import SQLModel
 
 from app.catalog.column_types import table_of
 from app.catalog.fields import FIELDS, SIZE_FIELDS, SIZE_FLAGS
 from app.catalog.models import Benchmark, Fact, Series, Size, Source
 from app.catalog.queries.freshness import Freshness
-from app.catalog.queries.lookups import check_field, get_series_ids, get_size_key, get_subject_key, load_series_ids
-from app.catalog.queries.pagination import Item, Listing, SortKey, fetch_page
+from app.catalog.queries.lookups import check_field, get_series_ids, get_size_keys, get_subject_key
+from app.catalog.queries.pagination import Item, Listing, ListStatements, SortKey, read_list, split_lists
 from app.catalog.queries.params import LowerTextSet, PageParams, PlainText
+from app.catalog.queries.snapshot import CatalogSnapshot
+from app.db.statements import BoundStatement, QueryPlan, Statement, pad_keys, to_dicts
+from app.errors import NotFound
 
-LIST_COLUMNS = ("use_cases", "integrations", "gpu_dtypes", "supported_images", "aliases")
-"""Columns of series and others that hold several values, joined by `; `."""
 
-
-def find_rows(session: Session, model: type[SQLModel], page: PageParams, *, newest_first: bool = False) -> Listing:
+def find_rows(
+    model: type[SQLModel], page: PageParams, snapshot: CatalogSnapshot | None = None, *, newest_first: bool = False
+) -> QueryPlan[Listing]:
     """Find one page of a small table in the order of its primary key, ascending or descending."""
+    listed = _rows_of(model, newest_first)
+    found = yield from read_list(listed, {}, page, identity=table_of(model).name, snapshot=snapshot)
+    return replace(found, items=[split_lists(row) for row in found.items])
+
+
+@lru_cache(maxsize=16)
+def _rows_of(model: type[SQLModel], newest_first: bool) -> ListStatements:
     table = table_of(model)
-    sort_keys = [
+    order = [
         SortKey(name=column.name, expression=column, descending=newest_first, nullable=False)
         for column in table.primary_key
     ]
-    found = fetch_page(session, select(table), sort_keys, identity=table.name, limit=page.limit, cursor=page.cursor)
-    items = [split_lists(row) for row in found.items]
-    return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
+    return ListStatements(lambda: select(table), order, short=True)
 
 
-def find_sources(session: Session, page: PageParams, freshness: Freshness) -> Listing:
+def find_sources(page: PageParams, freshness: Freshness, snapshot: CatalogSnapshot | None = None) -> QueryPlan[Listing]:
     """Find one page of the sources, each with the newest day of its prices or exchange rates."""
-    found = find_rows(session, Source, page)
-    items = [row | {"newest_day": freshness.newest_day_of(row["id"])} for row in found.items]
-    return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
+    found = yield from find_rows(Source, page, snapshot)
+    return replace(found, items=[row | {"newest_day": freshness.newest_day_of(row["id"])} for row in found.items])
 
 
-def split_lists(row: Item) -> Item:
-    """Split the texts of LIST_COLUMNS; an unknown one is an empty list."""
-    return {
-        name: (value.split("; ") if value else []) if name in LIST_COLUMNS else value for name, value in row.items()
-    }
-
-
-def get_series(session: Session, name: str) -> Item:
+def get_series(name: str, snapshot: CatalogSnapshot) -> QueryPlan[Item]:
     """Return a series by its id, name or alias, with its benchmarks, its sizes and the flags that all of them have.
 
     Raises NotFound.
     """
-    (key,) = get_series_ids(load_series_ids(session), [name])
-    series, benchmark, size = table_of(Series), table_of(Benchmark), table_of(Size)
-    row = dict(session.execute(select(series).where(series.c.id == key)).mappings().one())
-    sizes = session.execute(select(size).where(size.c.series_id == key).order_by(size.c.name)).mappings().all()
-    results = session.execute(select(benchmark).where(benchmark.c.series_id == key).order_by(benchmark.c.id))
-    return split_lists(row) | {
-        "sizes": [size_row["name"] for size_row in sizes],
-        "flags": [flag for flag in SIZE_FLAGS if sizes and all(size_row[flag] for size_row in sizes)],
-        "benchmarks": [dict(result) for result in results.mappings()],
+    (key,) = get_series_ids(snapshot.series, [name])
+    found = []
+    for statement in _series_statements():
+        bound = BoundStatement(statement, {"series": key})
+        found.append(to_dicts(bound, (yield bound)))
+    series, sizes, benchmarks = found
+    if not series:  # an ingest removed it after its name was looked up
+        raise NotFound("series", name)
+    return split_lists(series[0]) | {
+        "sizes": [row["name"] for row in sizes],
+        "flags": [flag for flag in SIZE_FLAGS if sizes and all(row[flag] for row in sizes)],
+        "benchmarks": benchmarks,
     }
+
+
+@lru_cache(maxsize=1)
+def _series_statements() -> tuple[Statement, ...]:
+    """Return the statements of the series with an id, of the names and flags of its sizes, and of its benchmarks."""
+    series, benchmark, size = table_of(Series), table_of(Benchmark), table_of(Size).c
+    shown = (size.name, *(size[flag] for flag in SIZE_FLAGS))
+    queries = (
+        select(series).where(series.c.id == _bind("series")),
+        select(*shown).where(size.series_id == _bind("series")).order_by(size.name),
+        select(benchmark).where(benchmark.c.series_id == _bind("series")).order_by(benchmark.c.id),
+    )
+    return tuple(Statement(query) for query in queries)
 
 
 FACT = table_of(Fact)
@@ -84,42 +112,65 @@ class ConflictSearch(PageParams):
     )
 
 
-def find_facts(session: Session, name: str, search: FactSearch) -> Listing:
+def find_facts(name: str, search: FactSearch, snapshot: CatalogSnapshot | None = None) -> QueryPlan[Listing]:
     """Find one page of what each source states of a size, by field, the accepted fact first.
 
     Raises NotFound for the size, BadQuery for a field that no size has.
     """
-    key = get_size_key(session, name)
+    (key,) = yield from get_size_keys((name,), snapshot.series if snapshot is not None else None)
     for field in search.field:
         check_field(field, SIZE_FIELDS)
-    fact, source = table_of(Fact), table_of(Source)
-    rank = case((fact.c.verdict == "accepted", 0), (fact.c.verdict == "agrees", 1), else_=2)
+    fields = pad_keys(search.field)
+    values = {"subject": key, **{f"field_{index}": field for index, field in enumerate(fields)}}
+    identity = f"{key} {search.model_dump_json(exclude=search.page_param_names())}"
+    found = yield from read_list(_facts_of(len(fields)), values, search, identity=identity)
+    items = [{name: value for name, value in item.items() if name != "rank"} for item in found.items]
+    return replace(found, items=items)
+
+
+@lru_cache(maxsize=8)
+def _facts_of(fields: int) -> ListStatements:
+    """Return the list of the facts of the size `subject`; where there are `fields`, of any of these."""
+    source = table_of(Source)
+    rank = case((FACT.c.verdict == "accepted", 0), (FACT.c.verdict == "agrees", 1), else_=2)
     stated = ("field", "value", "unit", "corrected_value", "verdict", "reason")
     shown = (*stated, "raw", "note", "written_as", "file", "line", "source_id")
-    query = (
-        select(*(fact.c[column] for column in shown), *_about(source), rank.label("rank"))
-        .join_from(fact, source, source.c.id == fact.c.source_id)
-        .where(fact.c.kind == "size", fact.c.subject == key)
-    )
-    sort_keys = [_sort_key("field", fact.c.field), _sort_key("rank", rank), _sort_key("source_id", fact.c.source_id)]
-    if search.field:
-        query = query.where(or_(*(fact.c.field == field for field in search.field)))
-    identity = f"{key} {search.model_dump_json(exclude=search.page_param_names())}"
-    found = fetch_page(session, query, sort_keys, identity=identity, limit=search.limit, cursor=search.cursor)
-    items = [{name: value for name, value in item.items() if name != "rank"} for item in found.items]
-    return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
+
+    def build() -> Select[Any]:
+        query = (
+            select(*(FACT.c[column] for column in shown), *_about(source), rank.label("rank"))
+            .join_from(FACT, source, source.c.id == FACT.c.source_id)
+            .where(FACT.c.kind == "size", FACT.c.subject == _bind("subject"))
+        )
+        return query.where(or_(*(FACT.c.field == _bind(f"field_{i}") for i in range(fields)))) if fields else query
+
+    order = {"field": FACT.c.field, "rank": rank, "source_id": FACT.c.source_id}
+    return ListStatements(build, [_sort_key(*key) for key in order.items()], short=True)
 
 
-def find_conflicts(session: Session, search: ConflictSearch) -> Listing:
+def _bind(name: str) -> BindParameter[str]:
+    return bindparam(name, type_=String)
+
+
+def find_conflicts(search: ConflictSearch, snapshot: CatalogSnapshot | None = None) -> QueryPlan[Listing]:
     """Find one page of the facts that dispute the accepted one; raises BadQuery for an unknown field or subject."""
-    query = conflicts_query().order_by(None)
+    values: dict[str, str] = {}
     if search.field is not None:
         check_field(search.field, {name: None for fields in FIELDS.values() for name in fields})
-        query = query.where(FACT.c.field == search.field)
+        values["field"] = search.field
     if search.subject is not None:
-        query = query.where(FACT.c.subject == get_subject_key(session, search.subject))
+        series = snapshot.series if snapshot is not None else None
+        values["subject"] = yield from get_subject_key(search.subject, series)
     identity = search.model_dump_json(exclude=search.page_param_names())
-    return fetch_page(session, query, _CONFLICT_ORDER, identity=identity, limit=search.limit, cursor=search.cursor)
+    return (yield from read_list(_conflicts(tuple(values)), values, search, identity=identity, snapshot=snapshot))
+
+
+@lru_cache(maxsize=4)
+def _conflicts(filters: tuple[str, ...]) -> ListStatements:
+    def build() -> Select[Any]:
+        return conflicts_query().order_by(None).where(*(FACT.c[name] == _bind(name) for name in filters))
+
+    return ListStatements(build, _CONFLICT_ORDER)
 
 
 def conflicts_query() -> Select[Any]:
