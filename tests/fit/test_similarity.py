@@ -17,6 +17,7 @@ from app.fit.similarity import (
     difference_percent,
     measure_distance,
     sort_by_distance,
+    to_fraction,
     total_of_gpus,
     usd_per_unit,
 )
@@ -113,6 +114,29 @@ def test_the_nearest_comes_first_then_the_cheaper_then_the_name() -> None:
     ]
     found = [one.name for one in sort_by_distance(A100, others)]
     assert found == ["Standard_half", "Standard_a", "Standard_b", "Standard_far"]
+
+
+numbers = (
+    st.integers(-(10**6), 10**6)
+    | st.floats(1e-6, 1e6)
+    | st.decimals(-(10**6), 10**6, places=9)
+    | st.fractions(0, 64, max_denominator=48)
+)
+
+
+@given(numbers, numbers)
+def test_differences_are_exact_and_rounded_once(baseline: Any, value: Any) -> None:
+    exact, exact_baseline = to_fraction(value), to_fraction(baseline)
+    assert difference(baseline, value) == float(exact - exact_baseline)
+    percent = float(round(100 * (exact / exact_baseline - 1), 2)) if baseline else None
+    assert difference_percent(baseline, value) == percent
+
+
+@pytest.mark.parametrize(
+    ("value", "percent"), [("1.00005", 0.0), ("1.00015", 0.02), ("0.99995", 0.0), ("0.99985", -0.02)]
+)
+def test_a_percentage_between_two_is_the_even_one(value: str, percent: float) -> None:
+    assert difference_percent(1, Decimal(value)) == percent
 
 
 amounts = st.none() | st.floats(min_value=0, max_value=1e6, allow_nan=False)

@@ -1,6 +1,6 @@
 """Finds the neighbours of a size on columns: the same sizes that `app.catalog.queries.neighbours` finds by SQL."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from math import isnan
@@ -99,13 +99,15 @@ def _steps(reference: ReferenceSize) -> Iterator[tuple[int, float]]:
 
 
 def _nearest(sizes: SizeColumns, usd: Numbers, at: Positions, price: float) -> Positions:
-    """Return those of some sizes whose prices are next to one: so many from it on, and as many below it."""
+    """Return the sizes whose prices are next to one: so many from it on and as many below it, in any order."""
     dearer = usd[at] >= price
     up = [ColumnKey(figures=usd.take, kind=float), ColumnKey(figures=sizes.order.take, kind=float)]
     down = [
         ColumnKey(figures=usd.take, kind=float, descending=True),
         ColumnKey(figures=sizes.order.take, kind=float, descending=True),
     ]
-    return np.concatenate(
-        [first_in_order(up, at[dearer], SIZES_PER_SCAN), first_in_order(down, at[~dearer], SIZES_PER_SCAN)]
-    )
+    return np.concatenate([_first(up, at[dearer]), _first(down, at[~dearer])])
+
+
+def _first(order: Sequence[ColumnKey], at: Positions) -> Positions:
+    return first_in_order(order, at, SIZES_PER_SCAN) if len(at) > SIZES_PER_SCAN else at
