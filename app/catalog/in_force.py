@@ -12,15 +12,17 @@ from sqlalchemy import (
     ColumnElement,
     Date,
     FromClause,
+    Integer,
     ScalarSelect,
     Select,
     and_,
     case,
     exists,
     func,
-    literal,
+    literal_column,
     or_,
     select,
+    true,
     tuple_,
     type_coerce,
 )
@@ -43,6 +45,9 @@ MISSING_LISTS = 3
 MAX_SPOT_AGE_DAYS = 366
 """A spot price changes from month to month: one that is older is history and no offer."""
 
+KnownDay = ColumnElement[date] | None
+"""The day as known on which prices are looked for; None for all that is known now, which no row is compared for."""
+
 EVER_KNOWN = date.max
 """The day as known on which everything is known that ever was ingested."""
 
@@ -57,12 +62,12 @@ def usd_per_hour(run: Any, day: ColumnElement[date], rules: Rules) -> ColumnElem
     return type_coerce(usd_of(adjusted_nano_usd(run, day, rules)), UsdColumn())
 
 
-def known_on(run: Any, day: ColumnElement[date], known: ColumnElement[date]) -> ColumnElement[bool]:
+def known_on(run: Any, day: ColumnElement[date], known: KnownDay) -> ColumnElement[bool]:
     """Return the condition that a run had begun by a day, as known on another."""
-    return and_(run.valid_from <= day, run.known_from <= known)
+    return and_(run.valid_from <= day, _known_by(run, known))
 
 
-def last_observed(run: Any, day: ColumnElement[date], known: ColumnElement[date]) -> ColumnElement[date]:
+def last_observed(run: Any, day: ColumnElement[date], known: KnownDay) -> ColumnElement[date]:
     """Return the last day up to `day` on which the price of a run is known to have been observed."""
     lists = LIST.alias()
     in_run = (lists.c.day > run.valid_from, lists.c.day <= run.seen_until)
@@ -74,7 +79,7 @@ def last_observed(run: Any, day: ColumnElement[date], known: ColumnElement[date]
 
 
 def is_in_force(
-    run: Any, day: ColumnElement[date], known: ColumnElement[date], spot_since: ColumnElement[date] | None = None
+    run: Any, day: ColumnElement[date], known: KnownDay, spot_since: ColumnElement[date] | None = None
 ) -> ColumnElement[bool]:
     """Return the condition that a run is in force.
 
@@ -111,7 +116,7 @@ def is_in_force(
 
 def prices_in_force(
     day: ColumnElement[date],
-    known: ColumnElement[date],
+    known: KnownDay,
     spot_since: ColumnElement[date],
     *conditions: ColumnElement[bool],
     rules: Rules,
@@ -131,18 +136,24 @@ def prices_in_force(
     ).where(is_in_force(run, day, known, spot_since), *conditions)
 
 
-def _newest_list(lists: FromClause, run: Any, day: ColumnElement[date], known: ColumnElement[date]) -> Select[Any]:
+def _known_by(row: Any, known: KnownDay) -> ColumnElement[bool]:
+    return true() if known is None else row.known_from <= known
+
+
+def _newest_list(lists: FromClause, run: Any, day: ColumnElement[date], known: KnownDay) -> Select[Any]:
     """Select the days of the complete lists that a run could be in, the newest first."""
     same = [lists.c[name] == run[name] for name in LIST_GROUP]
-    by_then = (lists.c.day <= day, lists.c.known_from <= known)
+    by_then = (lists.c.day <= day, _known_by(lists.c, known))
     return select(lists.c.day).where(*same, *by_then).order_by(lists.c.day.desc()).correlate_except(lists)
 
 
 def _first(query: Select[Any], offset: int = 0) -> ScalarSelect[Any]:
-    return query.limit(literal(1)).offset(literal(offset)).scalar_subquery()
+    # Literals: each parameter of a statement takes PostgreSQL's driver a microsecond.
+    first = query.limit(literal_column("1", Integer))
+    return (first.offset(literal_column(str(offset), Integer)) if offset else first).scalar_subquery()
 
 
-def _is_listed(run: Any, day: ColumnElement[date], known: ColumnElement[date]) -> ColumnElement[bool]:
+def _is_listed(run: Any, day: ColumnElement[date], known: KnownDay) -> ColumnElement[bool]:
     """Return the condition that fewer than MISSING_LISTS complete lists came since a run was last observed."""
     first_missing = _first(_newest_list(LIST.alias(), run, day, known), MISSING_LISTS - 1)
     still_listed = func.coalesce(first_missing, run.valid_from, type_=Date) <= last_observed(run, day, known)
@@ -152,14 +163,14 @@ def _is_listed(run: Any, day: ColumnElement[date], known: ColumnElement[date]) -
 
 def _counts(run: Any, spot_since: ColumnElement[date] | None) -> ColumnElement[bool]:
     """Return the condition that a run can be an offer, whatever its age."""
-    return literal(value=True) if spot_since is None else or_(run.purchase != "spot", run.approximate_date.is_(False))
+    return true() if spot_since is None else or_(run.purchase != "spot", run.approximate_date.is_(False))
 
 
 def _is_offer(
-    run: Any, day: ColumnElement[date], known: ColumnElement[date], spot_since: ColumnElement[date] | None
+    run: Any, day: ColumnElement[date], known: KnownDay, spot_since: ColumnElement[date] | None
 ) -> ColumnElement[bool]:
     """Return the condition that a run is an offer: a spot price must have an exact date, not before `spot_since`."""
     if spot_since is None:
-        return literal(value=True)
+        return true()
     recent = and_(run.approximate_date.is_(False), last_observed(run, day, known) >= spot_since)
     return or_(run.purchase != "spot", recent)

@@ -8,11 +8,11 @@ from decimal import Decimal
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Date, Engine, Integer, column, delete, func, insert, or_, select, values
+from sqlalchemy import ColumnElement, Date, Engine, Integer, column, delete, func, insert, or_, select, values
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.in_force import EVER_KNOWN, LIST, MISSING_LISTS, PRICE, is_in_force, last_observed
+from app.catalog.in_force import EVER_KNOWN, LIST, MISSING_LISTS, PRICE, KnownDay, is_in_force, last_observed
 from app.catalog.models import PriceTotal, Region, Size, Source
 from app.catalog.readings import PriceBlock, PriceList, PriceRow, Prices, Reading, no_progress
 from app.catalog.resolution.subjects import SubjectKeys
@@ -132,10 +132,17 @@ def in_force(session: Session, asked: Iterable[Asked]) -> dict[Asked, dict[Place
     found: dict[Asked, dict[Place, tuple[date, int]]] = {each: {} for each in asked}
     days = values(column("day", Integer), column("on", Date), column("known", Date), name="days")
     each = days.data([(day, on(day), known_on) for day, known_on in found]).cte("asked").c
-    columns = (PRICE.c.size_key, PRICE.c.region, last_observed(PRICE.c, each.on, each.known), PRICE.c.nano_usd_per_hour)
-    for day, known_on, size, region, last, nano in session.execute(
-        select(each.day, each.known, *columns).where(is_in_force(PRICE.c, each.on, each.known))
-    ):
+
+    def rows(known: KnownDay, *conditions: ColumnElement[bool]) -> set[tuple[int, date, str, str, date, int]]:
+        last = last_observed(PRICE.c, each.on, known)
+        columns = (each.day, each.known, PRICE.c.size_key, PRICE.c.region, last, PRICE.c.nano_usd_per_hour)
+        read = session.execute(select(*columns).where(is_in_force(PRICE.c, each.on, known), *conditions)).all()
+        assert len(set(read)) == len(read)
+        return {tuple(row) for row in read}
+
+    of_all = rows(each.known)
+    assert rows(None, each.known == EVER_KNOWN) == {row for row in of_all if row[1] == EVER_KNOWN}
+    for day, known_on, size, region, last, nano in of_all:
         assert (size, region) not in found[day, known_on]
         found[day, known_on][size, region] = (last, nano // 10**9)
     return found

@@ -11,7 +11,7 @@ from sqlalchemy import Date, String, bindparam, cast, or_, select
 
 from app.catalog.adjustments import Rules, adjusted_nano_usd, adjustment_json
 from app.catalog.disks import DISK_TYPES, Redundancy
-from app.catalog.in_force import EVER_KNOWN, PRICE, earliest_spot_day, is_in_force, last_observed
+from app.catalog.in_force import PRICE, earliest_spot_day, is_in_force, last_observed
 from app.catalog.queries.params import CurrencyParams, Day, Hours, LowerText, OfferParams
 from app.catalog.queries.price_scope import region_binds
 from app.db.functions import NANO
@@ -93,11 +93,15 @@ class SizePrice:
 def find_cheapest_price(key: str, search: CostSearch, today: date, rules: Rules) -> QueryPlan[SizePrice | None]:
     """Find the cheapest offer of a size in the regions of `search`, on its day; None where there is none."""
     day = search.as_of or today
-    days = {"day": day, "known": search.known_at or EVER_KNOWN, "spot_since": earliest_spot_day(day)}
+    days = {"day": day, "spot_since": earliest_spot_day(day)}
+    if search.known_at is not None:
+        days["known"] = search.known_at
     values = {f"region_{index}": code for index, code in enumerate(search.region)}
     values |= {name: each.isoformat() for name, each in days.items()}
     values |= {"key": key, "os": search.os, "purchase": search.purchase}
-    rows = yield BoundStatement(_cheapest_statement(len(search.region), rules), values)
+    rows = yield BoundStatement(
+        _cheapest_statement(len(search.region), rules, known=search.known_at is not None), values
+    )
     for region, nano_usd, as_of, approximate_date, source_id, adjustment in rows:
         return SizePrice(
             region=region,
@@ -111,15 +115,16 @@ def find_cheapest_price(key: str, search: CostSearch, today: date, rules: Rules)
 
 
 @cached_statement(64)
-def _cheapest_statement(regions: int, rules: Rules) -> Statement:
+def _cheapest_statement(regions: int, rules: Rules, *, known: bool) -> Statement:
     """Build the statement of the cheapest offer of a size: of equals that of the first region."""
-    day, known, spot_since = (bindparam(name, type_=Date) for name in ("day", "known", "spot_since"))
+    day, known_day, spot_since = (bindparam(name, type_=Date) for name in ("day", "known", "spot_since"))
+    days = (day, known_day if known else None)
     paid = adjusted_nano_usd(price, day, rules).label("paid")
     query = (
         select(
             price.region,
             paid,
-            cast(last_observed(price, day, known), String).label("as_of"),
+            cast(last_observed(price, *days), String).label("as_of"),
             price.approximate_date,
             price.source_id,
             adjustment_json(price, day, rules).label("adjustment"),
@@ -128,7 +133,7 @@ def _cheapest_statement(regions: int, rules: Rules) -> Statement:
             price.size_key == bindparam("key", type_=price.size_key.type),
             price.os == bindparam("os", type_=price.os.type),
             price.purchase == bindparam("purchase", type_=price.purchase.type),
-            is_in_force(price, day, known, spot_since),
+            is_in_force(price, *days, spot_since),
         )
         .order_by(paid, price.region)
         .limit(1)

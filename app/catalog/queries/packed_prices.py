@@ -64,7 +64,7 @@ def _texts(names: Sequence[str]) -> Sequence[str]:
 
 
 def _text(name: str, key: PriceStatementKey) -> ColumnElement[Any]:
-    day, known = bindparam("day", type_=Date), bindparam("known", type_=Date)
+    day, known = bindparam("day", type_=Date), bindparam("known", type_=Date) if key.known else None
     if name == "seen_until":
         return last_observed(_PRICE, day, known)
     if name == "usd_per_hour":

@@ -14,7 +14,7 @@ from app.catalog.purchases import ANY_REGION
 from app.catalog.queries.columns import SizeColumns
 from app.catalog.queries.offer_columns import OfferColumns, RegionOffers
 from app.catalog.queries.params import SizeFilter
-from app.catalog.queries.price_scope import PRICE_DAYS, literal_text, price_parameters
+from app.catalog.queries.price_scope import literal_text, named_days, price_days, price_parameters
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import BoundStatement, QueryPlan, Row, Statement
 
@@ -26,7 +26,9 @@ def load_past_offers(
     search: SizeFilter, sizes: SizeColumns, snapshot: CatalogSnapshot, today: date
 ) -> QueryPlan[OfferColumns]:
     """Load the prices of the days that a search names, in every region."""
-    statement = _prices_statement(search.os, search.purchase, snapshot.rules)
+    named = named_days(search)
+    known = named is not None and named.known_at is not None
+    statement = _prices_statement(search.os, search.purchase, snapshot.rules, known=known)
     days = price_parameters(search, today)
     found: dict[str, list[tuple[int, float]]] = defaultdict(list)
     keys = sorted(sizes.positions)
@@ -50,11 +52,13 @@ def _to_offers(priced: Sequence[tuple[int, float]], purchase: str) -> RegionOffe
 
 
 @lru_cache(maxsize=16)
-def _prices_statement(os: str, purchase: str, rules: Rules) -> Statement:
+def _prices_statement(os: str, purchase: str, rules: Rules, *, known: bool) -> Statement:
     """Build the statement of the prices of some sizes by region; null where only other purchase models have one."""
     key = PRICE.c.size_key
     of_sizes = (key >= bindparam("first_key", type_=key.type), key <= bindparam("last_key", type_=key.type))
-    in_force = prices_in_force(*PRICE_DAYS, PRICE.c.os == literal_text(os), *of_sizes, rules=rules).subquery().c
+    in_force = (
+        prices_in_force(*price_days(known=known), PRICE.c.os == literal_text(os), *of_sizes, rules=rules).subquery().c
+    )
     usd = func.max(cast(in_force.usd_per_hour, Double)).filter(in_force.purchase == literal_text(purchase))
     query = select(in_force.size_key, in_force.region, usd)
     return Statement(query.group_by(in_force.size_key, in_force.region))

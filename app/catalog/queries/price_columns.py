@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Date, bindparam, func, select
 
-from app.catalog.in_force import EVER_KNOWN, PRICE, is_in_force, known_on
+from app.catalog.in_force import PRICE, is_in_force, known_on
 from app.catalog.queries.column_filters import any_gpu
 from app.catalog.queries.column_needs import PriceNeeds
 from app.catalog.queries.columns import SizeColumns, load_sizes
@@ -92,7 +92,7 @@ def _read_priced_sizes(needs: PriceNeeds, sizes: SizeColumns) -> QueryPlan[Price
     statement = _counts_statement(replace(needs, day=None), has_day=needs.day is not None)
     values = {f"region_{index}": region for index, region in enumerate(needs.regions)}
     if needs.day is not None:
-        values |= {"day": needs.day.isoformat(), "known": EVER_KNOWN.isoformat()}
+        values["day"] = needs.day.isoformat()
     at: list[int] = []
     counts: list[int] = []
     for first in range(0, len(sizes.keys), _SIZES):
@@ -116,6 +116,6 @@ def _counts_statement(needs: PriceNeeds, *, has_day: bool) -> Statement:
     if needs.purchase:
         query = query.where(price.purchase == literal_text(needs.purchase))
     if has_day:
-        day, known = bindparam("day", type_=Date), bindparam("known", type_=Date)
-        query = query.where(known_on(price, day, known) if needs.history else is_in_force(price, day, known))
+        day = bindparam("day", type_=Date)
+        query = query.where(known_on(price, day, None) if needs.history else is_in_force(price, day, None))
     return Statement(query.group_by(price.size_key).order_by(price.size_key))

@@ -31,7 +31,7 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from app.catalog.adjustments import Rules, UnevenRules, adjusted_nano_usd
 from app.catalog.column_types import table_of
-from app.catalog.in_force import EVER_KNOWN, PRICE, earliest_spot_day, is_in_force, prices_in_force
+from app.catalog.in_force import PRICE, KnownDay, earliest_spot_day, is_in_force, prices_in_force
 from app.catalog.models import Gpu, Offer, Series, Size
 from app.catalog.projections import (
     COPIED_SIZE_COLUMNS,
@@ -52,12 +52,8 @@ from app.db.statements import ALL_ROWS
 SIZE, GPU, OFFER, SERIES = table_of(Size), table_of(Gpu), table_of(Offer), table_of(Series)
 size, gpu = SIZE.c, GPU.c
 TODAY = bindparam("today", type_=Date)
-PRICE_DAYS = (
-    bindparam("priced_on", type_=Date),
-    bindparam("known_on", type_=Date),
-    bindparam("spot_since", type_=Date),
-)
-"""The days of a past scope, as `price_parameters` gives them."""
+PRICED_ON = bindparam("priced_on", type_=Date)
+"""The day of a past scope, as `price_parameters` gives it."""
 _OFFER_KEY = ("region", "os", "size_key")
 
 
@@ -65,26 +61,29 @@ _OFFER_KEY = ("region", "os", "size_key")
 class PriceScopeKey:
     """What of an offer scope is written into a statement: the OS, the purchase model and the number of regions.
 
-    With `past` prices are computed from the price history, and by `rules`, which today's offers follow already. The
-    regions themselves and the days are parameters, so that one compiled statement serves all of them.
+    With `past` prices are computed from the price history, with `known` as they were known on a day, and by `rules`,
+    which today's offers follow already. The regions themselves and the days are parameters, so that one compiled
+    statement serves all of them.
     """
 
     os: str
     purchase: str
     regions: int
     past: bool = False
+    known: bool = False
     rules: Rules = ()
 
     @staticmethod
     def of(params: OfferParams, rules: Rules) -> "PriceScopeKey":
         """Take the key from the parameters of a request, and the rules of the catalog."""
-        past = named_days(params) is not None
+        days = named_days(params)
         return PriceScopeKey(
             os=params.os,
             purchase=params.purchase,
             regions=len(params.region),
-            past=past,
-            rules=rules if past else (),
+            past=days is not None,
+            known=days is not None and days.known_at is not None,
+            rules=rules if days is not None else (),
         )
 
 
@@ -194,7 +193,9 @@ def price_parameters(params: OfferParams, today: date) -> dict[str, Any]:
     if days is None:
         return values | region_parameters(params)
     day = days.as_of or today
-    bounds = {"priced_on": day, "known_on": days.known_at or EVER_KNOWN, "spot_since": earliest_spot_day(day)}
+    bounds = {"priced_on": day, "spot_since": earliest_spot_day(day)}
+    if days.known_at is not None:
+        bounds["known_on"] = days.known_at
     values |= {name: each.isoformat() for name, each in bounds.items()}
     return values | region_parameters(params) if params.region else values
 
@@ -202,6 +203,11 @@ def price_parameters(params: OfferParams, today: date) -> dict[str, Any]:
 def region_binds(count: int) -> list[BindParameter[str]]:
     """Return the binds of `region_parameters`."""
     return [bindparam(f"region_{index}", type_=OFFER.c.region.type) for index in range(count)]
+
+
+def price_days(*, known: bool) -> tuple[ColumnElement[date], KnownDay, ColumnElement[date]]:
+    """Return the days of a past scope that `is_in_force` takes, as `price_parameters` gives them."""
+    return PRICED_ON, bindparam("known_on", type_=Date) if known else None, bindparam("spot_since", type_=Date)
 
 
 @lru_cache(maxsize=64)
@@ -238,7 +244,7 @@ def _past_scope(key: PriceScopeKey, sizes: Select[Any] | None = None) -> PriceSc
         chosen = _cheapest_regions(key, keys)
         meant += [PRICE.c.size_key == chosen.c.size_key, PRICE.c.region == chosen.c.region]
         meant += [PRICE.c.size_key.in_(keys)] if sizes is not None else []
-    in_force = prices_in_force(*PRICE_DAYS, *meant, rules=key.rules)
+    in_force = prices_in_force(*price_days(known=key.known), *meant, rules=key.rules)
     prices = side_by_side(in_force, adjusted=bool(key.rules)).subquery()
     unpriced = literal(UNKNOWN_PRICE_RANK, Double)
     columns: dict[str, ColumnElement[Any]] = {
@@ -300,7 +306,7 @@ def _cheapest_regions(key: PriceScopeKey, sizes: Select[Any]) -> FromClause:
     if key.rules:
         uneven = UnevenRules.of(key.rules, key.os, key.purchase)
         by_purchase.append(or_(run.nano_usd_per_hour <= these.c.most_nano_usd, *uneven.names(run.region)))
-        order = [adjusted_nano_usd(run, PRICE_DAYS[0], key.rules)]
+        order = [adjusted_nano_usd(run, PRICED_ON, key.rules)]
     cheapest = _first_in_force(run.region, run, key, these, *by_purchase, order=[*order, run.region])
     other = PRICE.alias().c
     region = func.coalesce(cheapest, _first_in_force(other.region, other, key, these, order=[other.region]))
@@ -318,9 +324,7 @@ def _dearest_rivals(key: PriceScopeKey, sizes: Select[Any]) -> FromClause:
     least = _first_in_force(run.nano_usd_per_hour, run, key, these, *even, order=[run.nano_usd_per_hour])
     bounded = least + literal_column(str(uneven.tie_nano_usd), BigInteger)
     if uneven.levelling:
-        bounded = case(
-            (uneven.levels(these.c, PRICE_DAYS[0]), literal_column(str(2**63 - 1), BigInteger)), else_=bounded
-        )
+        bounded = case((uneven.levels(these.c, PRICED_ON), literal_column(str(2**63 - 1), BigInteger)), else_=bounded)
     # Materialized, because both databases would otherwise compute the bound again for each price.
     return select(these.c.size_key, bounded.label("most_nano_usd")).cte("rival").prefix_with("materialized")
 
@@ -352,7 +356,7 @@ def _first_in_force(
         .correlate(these)
         .subquery()
     )
-    found = select(ordered.c[column.name]).where(is_in_force(ordered.c, *PRICE_DAYS))
+    found = select(ordered.c[column.name]).where(is_in_force(ordered.c, *price_days(known=key.known)))
     return found.limit(literal_column("1", Integer)).correlate(these).scalar_subquery()
 
 
@@ -364,7 +368,7 @@ def _keys_of(sizes: Select[Any]) -> FromClause:
 def _past_prices(key: PriceScopeKey) -> FromClause:
     """Select prices by the purchase model of a scope, with the columns that `priced_in_all` reads of an offer."""
     of_this = (PRICE.c.os == literal_text(key.os), PRICE.c.purchase == literal_text(key.purchase))
-    prices = prices_in_force(*PRICE_DAYS, *of_this, rules=key.rules).subquery().c
+    prices = prices_in_force(*price_days(known=key.known), *of_this, rules=key.rules).subquery().c
     rank = cast(prices.usd_per_hour, Double).label(f"{key.purchase}_rank_usd")
     return select(prices.size_key, prices.region, prices.os, rank).subquery()
 

@@ -17,7 +17,7 @@ from sqlalchemy.sql import ColumnElement
 from app.catalog.adjustments import Rules, adjustment_json
 from app.catalog.column_types import table_of
 from app.catalog.fields import FieldKind
-from app.catalog.in_force import EVER_KNOWN, PRICE, is_in_force, known_on, last_observed, usd_per_hour
+from app.catalog.in_force import PRICE, KnownDay, is_in_force, known_on, last_observed, usd_per_hour
 from app.catalog.models import PriceTotal
 from app.catalog.names import region_key
 from app.catalog.purchases import Purchase
@@ -120,12 +120,13 @@ _DAY, _KNOWN = bindparam("day", type_=Date), bindparam("known", type_=Date)
 class PriceStatementKey:
     """All of a price search but its values: what its statement is cached under; `after` for a page after a cursor.
 
-    A history has list prices, so it has no rules.
+    With `known` prices are those known on a day. A history has list prices, so it has no rules.
     """
 
     filters: tuple[ActiveFilter, ...]
     history: bool
     rules: Rules = ()
+    known: bool = False
     since: bool = False
     after: bool = False
 
@@ -163,7 +164,7 @@ def _rows(key: PriceStatementKey) -> Select[tuple[object, ...]]:
         SIZE.c.name.label("size"),
         *(price[name] for name in ("region", "os", "purchase")),
         cast(price.valid_from, String).label("valid_from"),
-        cast(last_observed(price, _DAY, _KNOWN), String).label("seen_until"),
+        cast(last_observed(price, _DAY, _known_day(key)), String).label("seen_until"),
         cast(usd_per_hour(price, _DAY, key.rules), Double).label("usd_per_hour"),
         price.approximate_date,
         price.source_id,
@@ -182,10 +183,14 @@ def price_conditions(key: PriceStatementKey) -> list[ColumnElement[bool]]:
     return [_has_prices(key), *_conditions(key, PRICE_FILTERS), _is_listed(key)]
 
 
+def _known_day(key: PriceStatementKey) -> KnownDay:
+    return _KNOWN if key.known else None
+
+
 def _is_listed(key: PriceStatementKey) -> ColumnElement[bool]:
     if not key.history:
-        return is_in_force(price, _DAY, _KNOWN)
-    known = known_on(price, _DAY, _KNOWN)
+        return is_in_force(price, _DAY, _known_day(key))
+    known = known_on(price, _DAY, _known_day(key))
     return and_(known, price.seen_until >= bindparam("since", type_=Date)) if key.since else known
 
 
@@ -351,8 +356,9 @@ def to_price_statement_key(
 ) -> tuple[PriceStatementKey, dict[str, Any]]:
     """Return the key of a normalized list's statement, and the statement's parameters."""
     active, values = active_filters(filters, PRICE_FILTERS, PRICE_FILTERS)
-    key = PriceStatementKey(filters=active, history=filters.history, rules=() if filters.history else rules)
-    days = {"day": filters.as_of or today, "known": filters.known_at or EVER_KNOWN}
+    rules, known = () if filters.history else rules, filters.known_at
+    key = PriceStatementKey(filters=active, history=filters.history, rules=rules, known=known is not None)
+    days = {"day": filters.as_of or today} | ({"known": known} if known is not None else {})
     return key, values | {name: day.isoformat() for name, day in days.items()}
 
 
