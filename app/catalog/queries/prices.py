@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import orjson
 from pydantic import AfterValidator, Field
 from sqlalchemy import Date, Double, Integer, Select, String, and_, bindparam, cast, exists, func, or_, select
-from sqlalchemy.sql import ColumnElement
+from sqlalchemy.sql import ColumnElement, type_coerce
 
 from app.catalog.adjustments import Rules, adjustment_json
 from app.catalog.column_types import table_of
@@ -133,8 +133,12 @@ class PriceStatementKey:
 
 @cached_statement(64)
 def price_page_statement(key: PriceStatementKey) -> Statement:
-    """Build the statement of a page; rows are PRICE_ROW_COLUMNS, then the key of the size."""
-    query = _rows(key).add_columns(price.size_key)
+    """Build the statement of a page; rows are PRICE_ROW_COLUMNS, then the key of the size.
+
+    What says whether a date is approximate is left as the driver returns it: to convert each row takes longer than to
+    make an item of it.
+    """
+    query = _rows(key, is_approximate=type_coerce(price.approximate_date, Integer)).add_columns(price.size_key)
     if key.after:
         query = query.where(after_cursor(PRICE_ORDER, cursor_binds(PRICE_ORDER)))
     return Statement(query.limit(bindparam("limit", type_=Integer)))
@@ -159,14 +163,14 @@ def price_total_statement(key: PriceStatementKey) -> Statement:
     return Statement(select(number.label("total")).where(*holds, *_conditions(key, TOTAL_FILTERS)).select_from(TOTAL))
 
 
-def _rows(key: PriceStatementKey) -> Select[tuple[object, ...]]:
+def _rows(key: PriceStatementKey, *, is_approximate: ColumnElement[Any]) -> Select[tuple[object, ...]]:
     shown = [
         SIZE.c.name.label("size"),
         *(price[name] for name in ("region", "os", "purchase")),
         cast(price.valid_from, String).label("valid_from"),
         cast(last_observed(price, _DAY, _known_day(key)), String).label("seen_until"),
         cast(usd_per_hour(price, _DAY, key.rules), Double).label("usd_per_hour"),
-        price.approximate_date,
+        is_approximate.label("approximate_date"),
         price.source_id,
         cast(price.known_from, String).label("known_from"),
         adjustment_json(price, _DAY, key.rules).label("adjustment"),
@@ -473,14 +477,18 @@ def to_price_columns(rows: Rows, today: date) -> dict[str, Sequence[Any]]:
 
 
 def _to_items(rows: Rows, today: date) -> list[dict[str, Any]]:
-    if not rows:
-        return []
-    columns = to_price_columns(rows, today)
-    adjustments = columns.pop("adjustment")
-    items = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    for item, adjustment in zip(items, adjustments, strict=True):
+    """Return the items of a page; a dict whose keys are written down is made in a third of the time of others."""
+    ages = {row[5]: age_days(row[5], today) for row in rows}
+    items: list[dict[str, Any]] = []
+    for size, region, os, purchase, valid_from, seen_until, usd, is_approximate, source, known, adjustment, _ in rows:
+        item = {
+            "size": size, "region": region, "os": os, "purchase": purchase, "valid_from": valid_from,
+            "seen_until": seen_until, "usd_per_hour": usd, "approximate_date": bool(is_approximate),
+            "source_id": source, "known_from": known, "price_age_days": ages[seen_until],
+        }  # fmt: skip
         if adjustment is not None:
             item["adjustment"] = orjson.loads(adjustment)
+        items.append(item)
     return items
 
 
