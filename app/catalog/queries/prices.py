@@ -17,7 +17,7 @@ from sqlalchemy.sql import ColumnElement, type_coerce
 from app.catalog.adjustments import Rules, adjustment_json
 from app.catalog.column_types import table_of
 from app.catalog.fields import FieldKind
-from app.catalog.in_force import PRICE, KnownDay, is_in_force, known_on, last_observed, usd_per_hour
+from app.catalog.in_force import PRICE, is_in_force, known_on, last_observed, usd_per_hour
 from app.catalog.models import PriceTotal
 from app.catalog.names import region_key
 from app.catalog.purchases import Purchase
@@ -168,7 +168,7 @@ def _rows(key: PriceStatementKey, *, is_approximate: ColumnElement[Any]) -> Sele
         SIZE.c.name.label("size"),
         *(price[name] for name in ("region", "os", "purchase")),
         cast(price.valid_from, String).label("valid_from"),
-        cast(last_observed(price, _DAY, _known_day(key)), String).label("seen_until"),
+        cast(last_observed(price, _DAY, _KNOWN if key.known else None), String).label("seen_until"),
         cast(usd_per_hour(price, _DAY, key.rules), Double).label("usd_per_hour"),
         is_approximate.label("approximate_date"),
         price.source_id,
@@ -187,14 +187,11 @@ def price_conditions(key: PriceStatementKey) -> list[ColumnElement[bool]]:
     return [_has_prices(key), *_conditions(key, PRICE_FILTERS), _is_listed(key)]
 
 
-def _known_day(key: PriceStatementKey) -> KnownDay:
-    return _KNOWN if key.known else None
-
-
 def _is_listed(key: PriceStatementKey) -> ColumnElement[bool]:
+    known_day = _KNOWN if key.known else None
     if not key.history:
-        return is_in_force(price, _DAY, _known_day(key))
-    known = known_on(price, _DAY, _known_day(key))
+        return is_in_force(price, _DAY, known_day)
+    known = known_on(price, _DAY, known_day)
     return and_(known, price.seen_until >= bindparam("since", type_=Date)) if key.since else known
 
 
@@ -346,6 +343,8 @@ def render_prices(found: PriceListing) -> str:
 def normalize_prices(filters: FilterT, snapshot: CatalogSnapshot) -> QueryPlan[FilterT]:
     """Replace names of sizes, series and GPUs by those of the catalog; raises BadQuery for one that it lacks."""
     check_regions(snapshot.regions, "region", filters.region)
+    if not (filters.size or filters.series or filters.gpu):
+        return filters
     try:
         keys = (yield from get_size_keys(filters.size, snapshot.series)) if filters.size else ()
     except NotFound as unknown:
@@ -383,10 +382,8 @@ def _find_page(
     count = price_total_statement if has_total else price_count_statement
     position = read_position(search.cursor, identity, PRICE_ORDER) if search.cursor else None
     parameters = values if position is None else values | position.parameters
-    page_key = replace(key, after=position is not None)
-    found = None
-    if since is None:
-        found = yield from _find_sizes(search, today if all_known else None, snapshot)
+    page_key = key if position is None else replace(key, after=True)
+    found = (yield from _find_sizes(search, today if all_known else None, snapshot)) if since is None else None
     if found is not None and found.total is not None:
         snapshot.remember_total(identity, found.total)
     elif days is not None and search.known_at is not None and search.known_at < days.first:
@@ -415,6 +412,8 @@ def _find_sizes(
 
     Prices of GPUs are counted, too, if all of them are known, and today is given.
     """
+    if snapshot.small or search.size or search.series:
+        return None
     is_counted = bool(search.gpu) and today is not None and search.as_of in (None, today)
     needs = PriceNeeds(
         regions=search.region,
@@ -423,7 +422,7 @@ def _find_sizes(
         day=today if is_counted else None,
         history=is_counted and search.history,
     )
-    if snapshot.small or search.size or search.series or (needs.all_prices and not search.gpu):
+    if needs.all_prices and not search.gpu:
         return None
     if not needs.are_kept(snapshot):
         snapshot.columns.want(needs, partial(_load_columns, needs, snapshot))
