@@ -11,7 +11,8 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from app.catalog.queries.exports import Export, PriceExport, export_prices
-from app.catalog.queries.prices import PRICE_KEY, AllPricesSearch, find_all_prices
+from app.catalog.queries.price_scope import PRICE_KEY
+from app.catalog.queries.prices import AllPricesSearch, find_all_prices
 from app.catalog.queries.snapshot import load_snapshot
 from app.db.statements import run_plan
 from app.db.streams import Stream

@@ -12,7 +12,8 @@ from app.catalog.adjustments import adjusted_nano_usd, adjustment_json
 from app.catalog.column_types import NANO_USD, table_of
 from app.catalog.in_force import PRICE, last_observed
 from app.catalog.models import Size
-from app.catalog.queries.prices import PRICE_KEY, PriceStatementKey, price_conditions
+from app.catalog.queries.price_scope import PRICE_KEY
+from app.catalog.queries.prices import PriceStatementKey, price_conditions
 from app.catalog.queries.sizes import age_days
 from app.db.packed import PackedColumn, joined_texts
 from app.db.statements import Statement, cached_statement

@@ -31,7 +31,7 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from app.catalog.adjustments import Rules, UnevenRules, adjusted_nano_usd
 from app.catalog.column_types import table_of
-from app.catalog.in_force import PRICE, KnownDay, earliest_spot_day, is_in_force, prices_in_force
+from app.catalog.in_force import PRICE, KnownDay, earliest_spot_day, is_in_force, known_on, prices_in_force
 from app.catalog.models import Gpu, Offer, Series, Size
 from app.catalog.projections import (
     COPIED_SIZE_COLUMNS,
@@ -55,6 +55,7 @@ TODAY = bindparam("today", type_=Date)
 PRICED_ON = bindparam("priced_on", type_=Date)
 """The day of a past scope, as `price_parameters` gives it."""
 _OFFER_KEY = ("region", "os", "size_key")
+PRICE_KEY = ("size_key", "region", "os", "purchase", "valid_from", "source_id", "known_from")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,15 +340,19 @@ def _first_in_force(
 ) -> ColumnElement[Any]:
     """Select a column of the first price in force of each of some sizes, for the system and regions of a scope.
 
-    The few prices of a size are sorted first, so that no more of them than the first in force are compared with others.
+    The few prices of a size that have begun are sorted first, with no more columns than `is_in_force` compares, so that
+    no more of them than the first in force are compared with others.
     The limit keeps both databases from merging the two queries, and a condition leaves the rows in their order; a join
     might not, so `is_in_force` has none. To sort them again takes SQLite four times as long.
     """
+    day, known, spot_since = price_days(known=key.known)
+    compared = dict.fromkeys((*PRICE_KEY, "seen_until", "approximate_date", column.name))
     ordered = (
-        select(*run)
+        select(*(run[name] for name in compared))
         .where(
             run.size_key == these.c.size_key,
             run.os == literal_text(key.os),
+            known_on(run, day, known),
             *conditions,
             *([run.region.in_(region_binds(key.regions))] if key.regions else []),
         )
@@ -356,7 +361,7 @@ def _first_in_force(
         .correlate(these)
         .subquery()
     )
-    found = select(ordered.c[column.name]).where(is_in_force(ordered.c, *price_days(known=key.known)))
+    found = select(ordered.c[column.name]).where(is_in_force(ordered.c, day, known, spot_since))
     return found.limit(literal_column("1", Integer)).correlate(these).scalar_subquery()
 
 

@@ -50,7 +50,7 @@ from app.catalog.queries.params import (
     RegionSet,
     check_days,
 )
-from app.catalog.queries.price_scope import GPU, SIZE, PriceScope
+from app.catalog.queries.price_scope import GPU, PRICE_KEY, SIZE, PriceScope
 from app.catalog.queries.sizes import age_days
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import BoundStatement, QueryPlan, Row, Rows, Statement, cached_statement
@@ -111,7 +111,6 @@ TOTAL_FILTERS: Mapping[str, Filter] = {
 FIRST_KEYS, MORE_KEYS = 16, 256
 """A page of the prices of few sizes looks at so many of them first, and then at so many at once."""
 
-PRICE_KEY = ("size_key", "region", "os", "purchase", "valid_from", "source_id", "known_from")
 PRICE_ORDER = [SortKey(name=name, expression=price[name], nullable=False) for name in PRICE_KEY]
 _DAY, _KNOWN = bindparam("day", type_=Date), bindparam("known", type_=Date)
 
