@@ -155,6 +155,7 @@ PAST = [
     SizeSearch(as_of=TODAY),
     SizeSearch(known_at=TODAY, purchase="spot", sort=("usd_per_hour",)),
     SizeSearch(as_of=TODAY, os="windows", region=("region7", "region9"), sort=("usd_per_hour",)),
+    SizeSearch(as_of=TODAY, region=("region7",)),
 ]
 
 
@@ -168,6 +169,16 @@ def test_the_cheapest_regions_of_a_past_day_come_by_index_without_reading_all_pr
         assert not re.search(r"^\s*SCAN price|Seq Scan on price\b", lines, re.MULTILINE), lines
         reads_prices = asked is page or bool(search.region)
         assert ("price" in lines) == reads_prices, lines
+
+
+@pytest.mark.parametrize("regions", [("region7",), ("region7", "region9")])
+def test_sizes_by_name_in_regions_of_a_past_day_are_chosen_before_their_prices_are_compared(
+    crowded: Engine, large: CatalogSnapshot, regions: tuple[str, ...]
+) -> None:
+    first, count, second = statements_of(crowded, SizeSearch(as_of=TODAY, region=regions, limit=5), large, TODAY)
+    for asked in (first, second):
+        assert re.search(r"(CTE|CO-ROUTINE|MATERIALIZE) chosen", plan(crowded, asked))
+    assert not re.search(r"GROUP BY|Group Key", plan(crowded, count))
 
 
 OFFER_SCOPES = [

@@ -19,7 +19,6 @@ from sqlalchemy import (
     bindparam,
     case,
     cast,
-    exists,
     func,
     literal,
     literal_column,
@@ -272,22 +271,23 @@ def _past_scope(key: PriceScopeKey, sizes: Select[Any] | None = None) -> PriceSc
 
 
 @lru_cache(maxsize=64)
-def sizes_with_offers(key: PriceScopeKey) -> PriceScope | None:
-    """Return the scope of sizes alone that have an offer, without its prices; None for the regions of a past day.
+def sizes_with_offers(key: PriceScopeKey) -> PriceScope:
+    """Return the scope of sizes alone that have an offer, without its prices.
 
     It is for lists that are chosen and sorted by figures of sizes: they need the offers of a page only.
     """
-    if key.past and key.regions:
-        return None
-    regions = region_binds(key.regions)
-    offered = exists(
-        select(literal(1)).where(OFFER.c.region.in_(regions), matches_offer(OFFER.c, key), OFFER.c.size_key == size.key)
-    )
+    regions, offer = region_binds(key.regions), PRICE.alias().c if key.past else OFFER.c
+    meant = [offer.region.in_(regions), matches_offer(offer, key), offer.size_key == size.key]
+    meant += [is_in_force(offer, *price_days(known=key.known))] if key.past else []
+    offered: Select[Any] = select(literal_column("1")).where(*meant)
+    if key.past:
+        # PostgreSQL looks for each size by itself, and not for all before it finds those of a page.
+        offered = offered.offset(literal_column("0", Integer))
     return PriceScope(
         os=key.os,
         purchase=key.purchase,
         offers=SIZE,
-        has_offer=offered if key.regions else true(),  # the offers in any region are of every size
+        has_offer=offered.exists() if key.regions else true(),  # the offers in any region are of every size
         all_offers=_past_prices(key) if key.past else OFFER,
     )
 

@@ -80,7 +80,8 @@ def count_statement(key: StatementKey) -> Statement:
     """Build the statement that counts a list."""
     of_sizes = replace(key, sort=())
     counts_sizes = _compares_no_price(of_sizes) and _needs_sizes(of_sizes)
-    alone = sizes_with_offers(key.price_scope.scope_key) if counts_sizes else None
+    scope_key = key.price_scope.scope_key
+    alone = sizes_with_offers(scope_key) if counts_sizes and scope_key is not None else None
     return JoinedStatement(("count",), partial(_join_count, replace(key, price_scope=alone) if alone else key))
 
 
@@ -190,8 +191,7 @@ def _chooses_sizes_first(key: StatementKey) -> bool:
 
 
 def _compares_no_price(key: StatementKey) -> bool:
-    scope_key = key.price_scope.scope_key
-    if scope_key is None or sizes_with_offers(scope_key) is None or key.memory_buckets:
+    if key.price_scope.scope_key is None or key.memory_buckets:
         return False
     sorts = {name.removeprefix("-") for name in key.sort}
     return sorts.isdisjoint(PRICED_SORTS) and PRICE_FILTERS.isdisjoint(one.name for one in key.filters)
@@ -222,9 +222,9 @@ def _chosen_values(scope: PriceScope) -> tuple[Fragment, Fragment, Fragment]:
 def _join_chosen(key: StatementKey, kind: str) -> CompiledStatement:
     """Join the statement of a page whose sizes are chosen first; SQLite keeps to the order of a cross join."""
     scope_key = key.price_scope.scope_key
-    alone = sizes_with_offers(scope_key) if scope_key is not None else None
-    if scope_key is None or alone is None:
+    if scope_key is None:
         raise ValueError("there is no scope of sizes alone")
+    alone = sizes_with_offers(scope_key)
     text, sorts = StatementText(kind), sort_names(key.sort)
     keys = [_sorted_by(name, alone) for name in sorts]
     names = [f"key_{index}" for index in range(len(keys))]
