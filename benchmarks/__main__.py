@@ -22,7 +22,7 @@ def main() -> int:
     options = _options()
     cases = [case for case in CASES if not options.only or case.name in options.only]
     if options.list:
-        print("\n".join(f"{case.name:18}{case.description}" for case in cases))
+        print("\n".join(f"{case.name:25}{case.description}" for case in cases))
         return 0
     if not load.is_installed():
         print(load.MISSING, file=sys.stderr)

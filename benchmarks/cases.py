@@ -40,7 +40,15 @@ from benchmarks.sides import (
     RequestFactory,
     Side,
 )
-from benchmarks.uncached import QuestionFactory, facets, fit_of_amounts, fit_of_model, similar, unknown_name
+from benchmarks.uncached import (
+    QuestionFactory,
+    facets,
+    fit_of_amounts,
+    fit_of_layers,
+    fit_of_model,
+    similar,
+    unknown_name,
+)
 from benchmarks.workers import CASES as WORK
 from benchmarks.workers import Work
 
@@ -274,6 +282,11 @@ _CASES = (
         description="POST /fit for different models and loads over the catalog of the seeds: CPU time",
         subject=COLD_SIDE, reference=None, kind="cpu", database="seeds", questions=fit_of_model,
         goal=_below("CPU ms", 15),
+    ),
+    BenchmarkCase(
+        name="cpu-post-fit-100k", description="POST /fit for different models and loads over 100,000 sizes: CPU time",
+        subject=COLD_SIDE, reference=None, kind="cpu", subject_scale=MANY, questions=fit_of_layers,
+        goal=_below("CPU ms", 300),
     ),
     BenchmarkCase(
         name="cpu-similar", description="similar sizes of one of 1,000, in up to two regions: CPU time",

@@ -75,7 +75,9 @@ def small_tables(scale: Scale) -> dict[str, list[TableRow]]:
 
 def _gpu(memory: int) -> TableRow:
     model = f"Made-up {memory}GB"
-    return {"id": f"made-up-{memory}gb", "vendor": "NVIDIA", "model": model, "family": "Made-up", "memory_gib": memory}
+    told = {"id": f"made-up-{memory}gb", "vendor": "NVIDIA", "model": model, "family": "Made-up", "memory_gib": memory}
+    figures = {"memory_bandwidth_gb_per_s": 25.0 * memory, "fp16_tflops": 8.0 * memory, "bf16_tflops": 8.0 * memory}
+    return told | {"compute_capability": "9.0"} | figures
 
 
 def sizes(scale: Scale) -> Iterator[TableRow]:

@@ -50,6 +50,15 @@ def fit_of_model(rng: Random, _scale: Scale) -> Question:
     return Question(target="/fit", body=body)
 
 
+def fit_of_layers(rng: Random, _scale: Scale) -> Question:
+    """Build a question for the sizes that serve a model of random depth, in a region: a catalog needs no models."""
+    architecture = {"layers": rng.randint(16, 120), "hidden": 8192, "heads": 64, "kv_heads": 8}
+    architecture |= {"intermediate": 28672, "vocab": 128256}
+    load = {"context_tokens": 1024 * rng.randint(2, 16), "concurrency": rng.randint(1, 128)}
+    constraints = {"regions": [rng.choice(REGIONS)]}
+    return Question(target="/fit", body={"architecture": architecture, "inference": load, "constraints": constraints})
+
+
 def similar(rng: Random, scale: Scale) -> Question:
     """Build a question for the neighbours of a size, in the cheapest region or in one or two."""
     regions = rng.sample(REGIONS, rng.randint(0, 2))
