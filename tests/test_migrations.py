@@ -161,3 +161,30 @@ def test_prices_outlive_the_change_of_their_table(empty_engine: Engine) -> None:
         (row,) = connection.exec_driver_sql("select size_key, region, nano_usd_per_hour, seen_until from price")
         assert tuple(row[:2]) == ("x1", "eastus")
         assert (row[2], str(row[3])) == (1_500_000_000, "2026-01-01")
+
+
+def test_prices_keep_their_file_while_it_is_numbered(empty_engine: Engine) -> None:
+    migrations.upgrade(empty_engine, "0029")
+    size = "size (key, name, provider, verified, disputed, disputed_fields, search_text)"
+    price = "'eastus', 'linux', 'spot', '2026-01-01', 's', '2026-01-01', '2026-01-01', 1, false"
+    with empty_engine.begin() as connection:
+        for statement in (
+            "insert into source (id, title, publisher, kind, sha256) values ('s', 't', 'p', 'third_party', '0')",
+            "insert into region (code, name, source_id) values ('eastus', 'East US', 's')",
+            f"insert into {size} values ('x1', 'X1', 'azure', true, false, '', '')",
+            f"insert into {size} values ('x2', 'X2', 'azure', true, false, '', '')",
+            f"insert into {size} values ('x3', 'X3', 'azure', true, false, '', '')",
+            f"insert into price values ('x1', {price}, 'b.csv')",
+            f"insert into price values ('x2', {price}, 'a.csv')",
+            f"insert into price values ('x3', {price}, null)",
+        ):
+            connection.exec_driver_sql(statement)
+    files = [("x1", "b.csv"), ("x2", "a.csv"), ("x3", None)]
+    migrations.upgrade(empty_engine, "0030")
+    with empty_engine.connect() as connection:
+        numbered = "select size_key, file from price left join price_file on id = file_id order by size_key"
+        assert [tuple(row) for row in connection.exec_driver_sql(numbered)] == files
+    migrations.downgrade(empty_engine, "0029")
+    with empty_engine.connect() as connection:
+        stored = connection.exec_driver_sql("select size_key, file from price order by size_key")
+        assert [tuple(row) for row in stored] == files

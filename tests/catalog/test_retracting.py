@@ -263,7 +263,7 @@ def test_prices_that_an_older_version_read_are_overwritten_and_can_be_forgotten(
     old = [price("X1", "3", source="list"), price("X2", "3", source="list")]
     ingest(engine, reading(prices=old, sources=[source("list")]), now=NOW)
     with engine.begin() as connection:
-        connection.exec_driver_sql("update price set file = null")
+        connection.exec_driver_sql("update price set file_id = null")
     row = "X1,eastus,linux,on_demand,4,2026-06-18,false,list"
     assert tables(ingest_file(engine, "prices", write(folder, "prices", row)))["price"] == (0, 1, 0)
     assert tables(forget(engine, "list", now=NOW))["price"] == (0, 0, 2)

@@ -10,6 +10,7 @@ from app.catalog.models.prices import (
     ExchangeRate,
     Price,
     PriceDay,
+    PriceFile,
     PriceTotal,
     PriceTracking,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "Offer",
     "Price",
     "PriceDay",
+    "PriceFile",
     "PriceTotal",
     "PriceTracking",
     "Region",

@@ -32,9 +32,18 @@ class Price(SQLModel, table=True):
     seen_until: date = Field(description="the last day on which it was observed")
     nano_usd_per_hour: int = Field(sa_type=BigInteger, description="a billionth of a US dollar an hour")
     approximate_date: bool = Field(description="the source is undated; valid_from is the year it points to")
-    file: str | None = Field(
-        sa_type=BYTEWISE, default=None, sa_column_kwargs={"info": NOT_IN_DIGEST}, description="the file it was read in"
+    file_id: int | None = Field(  # no foreign key: a check of each of a million rows would take longer than it is worth
+        default=None, sa_column_kwargs={"info": NOT_IN_DIGEST}, description="the file it was read in: PriceFile"
     )
+
+
+class PriceFile(SQLModel, table=True):
+    """A file that prices were read in: a number, where each price would repeat a path."""
+
+    __tablename__ = "price_file"
+
+    id: int = Field(primary_key=True)
+    file: str = Field(sa_type=BYTEWISE, unique=True, description="its path as it was given")
 
 
 class CompleteList(SQLModel, table=True):

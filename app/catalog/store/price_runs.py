@@ -53,7 +53,7 @@ from app.catalog.store.upsert import TableChange
 
 _SERIES = ("size_key", *("region", "os", "purchase", "source_id"))
 _VALUES = ("nano_usd_per_hour", "approximate_date")
-_STORED = (*PRICE_KEY, "seen_until", *_VALUES, "file")
+_STORED = (*PRICE_KEY, "seen_until", *_VALUES, "file_id")
 
 STAGED_LIST = Table(
     "staged_list",
@@ -75,7 +75,7 @@ OBSERVED = Table(
     Column("valid_from", Date, primary_key=True),
     *(Column(name, PRICE.c[name].type, primary_key=True) for name in _SERIES),
     *(Column(name, PRICE.c[name].type, nullable=False) for name in _VALUES),
-    Column("file", PRICE.c.file.type),
+    Column("file_id", PRICE.c.file_id.type),
     prefixes=["temporary"],
     sqlite_with_rowid=False,
 )
@@ -99,7 +99,7 @@ CUT_RUN = Table(
     MetaData(),
     Column("cut_on", Date, primary_key=True),
     *(Column(name, PRICE.c[name].type, primary_key=True) for name in PRICE_KEY),
-    *(Column(name, PRICE.c[name].type) for name in ("seen_until", *_VALUES, "file")),
+    *(Column(name, PRICE.c[name].type) for name in ("seen_until", *_VALUES, "file_id")),
     Column("ended", Date),
     prefixes=["temporary"],
     sqlite_with_rowid=False,
@@ -344,7 +344,7 @@ def _add_runs(session: Session, day: date, today: date) -> int:
     known = exists().where(
         same, _holds_on(held.c, day, lists), _same_price(OBSERVED, held), ~superseded.correlate_except(later)
     )
-    values: dict[str, Any] = {name: OBSERVED.c[name] for name in (*OBSERVATION_KEY, *_VALUES, "file")}
+    values: dict[str, Any] = {name: OBSERVED.c[name] for name in (*OBSERVATION_KEY, *_VALUES, "file_id")}
     values |= {"known_from": literal(today, Date), "seen_until": OBSERVED.c.valid_from}
     new = select(*values.values()).select_from(OBSERVED.join(_DAY_LIST, _of_group(_DAY_LIST, OBSERVED)))
     new = new.where(OBSERVED.c.valid_from == day, ~known.correlate_except(held))

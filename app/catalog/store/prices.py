@@ -5,10 +5,11 @@ that differ by statements over whole tables. Between the two the caller adds the
 belongs to sources with complete lists is left to `app.catalog.store.price_runs`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from difflib import get_close_matches
+from itertools import count
 from operator import lt
 from typing import Any
 
@@ -31,7 +32,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of, to_nano_usd, to_usd_text
-from app.catalog.models import Offer, Price, Size, SizeJson
+from app.catalog.models import Offer, Price, PriceFile, Size, SizeJson
 from app.catalog.names import size_key
 from app.catalog.readings import PriceBlock, PriceList, Prices, Progress, Report
 from app.catalog.resolution.subjects import SubjectKeys
@@ -47,7 +48,7 @@ OPERATING_SYSTEMS = ("linux", "windows")
 OBSERVATION_KEY = ("size_key", "region", "os", "purchase", "valid_from", "source_id")
 PRICE_KEY = (*OBSERVATION_KEY, "known_from")
 _VALUES = ("nano_usd_per_hour", "approximate_date")
-_STAGED_COLUMNS = (*OBSERVATION_KEY, *_VALUES, "file")
+_STAGED_COLUMNS = (*OBSERVATION_KEY, *_VALUES, "file_id")
 STAGED_PRICE = Table(
     "staged_price",
     MetaData(),
@@ -76,6 +77,9 @@ class PriceStaging:
     """Whether each key is greater than the one before: then there are no duplicates, and nothing need be sorted."""
     lists: list[tuple[int, int, PriceList]] = field(default_factory=list)
     """Each list, with the positions of its first price and behind its last."""
+
+    file_ids: Mapping[str, int] = field(default_factory=dict)
+    """The numbers of the files of the lists."""
 
     _keys: dict[str, str] = field(default_factory=dict)
     _last: tuple[Any, ...] = ()
@@ -107,7 +111,7 @@ class PriceStaging:
             "nano_usd_per_hour": [*map(to_nano_usd, block.usd_per_hour)],
             "approximate_date": block.approximate_date,
             "source_id": block.source,
-            "file": [each.file] * len(keys),
+            "file_id": [self.file_ids[each.file]] * len(keys),
             "line": block.line,
             "position": range(first, self.rows),
         }
@@ -140,8 +144,20 @@ def stage_prices(session: Session, prices: Prices, staging: PriceStaging) -> lis
     """Fill the staged table; of two prices with one key the first is kept, and the other reported if it differs."""
     if not prices.lists:
         return []
+    staging.file_ids = _number_files(session, [each.file for each in prices.lists])
     bulk_load(session, STAGED_PRICE, staging.staged_columns(prices))
     return [] if staging.in_order else _drop_duplicates(session, staging)
+
+
+def _number_files(session: Session, files: Sequence[str]) -> dict[str, int]:
+    """Return the number of each file; one that is read for the first time gets the next."""
+    table = table_of(PriceFile)
+    known = {row.file: row.id for row in session.execute(select(table))}
+    new = [file for file in dict.fromkeys(files) if file not in known]
+    numbers = dict(zip(new, count(max(known.values(), default=0) + 1), strict=False))
+    if numbers:
+        session.execute(insert(table), [{"id": number, "file": file} for file, number in numbers.items()])
+    return known | numbers
 
 
 def _drop_duplicates(session: Session, staging: PriceStaging) -> list[Report]:

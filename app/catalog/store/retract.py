@@ -13,6 +13,7 @@ from sqlalchemy import (
     ColumnElement,
     Date,
     MetaData,
+    ScalarSelect,
     Table,
     and_,
     delete,
@@ -43,6 +44,7 @@ from app.catalog.models import (
     LanguageModel,
     Offer,
     Price,
+    PriceFile,
     Region,
     Series,
     Size,
@@ -90,7 +92,7 @@ def drop_prices_of_files(session: Session, prices: Prices) -> tuple[int, TableCh
     """
     known = load_file_keys(session, "prices")
     of_lists = [
-        and_(PRICE.c.file == each.file, PRICE.c.source_id.in_(sorted(each.sources)))
+        and_(PRICE.c.file_id == _file_id(each.file), PRICE.c.source_id.in_(sorted(each.sources)))
         for each in prices.lists
         if each.file in known and each.sources and not each.complete
     ]
@@ -109,6 +111,11 @@ def drop_prices_of_files(session: Session, prices: Prices) -> tuple[int, TableCh
     columns = ", ".join(OBSERVATION_KEY)
     session.connection().exec_driver_sql(f"create index staged_price_key on staged_price ({columns})")
     return drop_prices(session, and_(of_files, ~exists().where(same_key(STAGED_PRICE, PRICE, OBSERVATION_KEY))))
+
+
+def _file_id(file: str) -> ScalarSelect[int]:
+    table = table_of(PriceFile).c
+    return select(table.id).where(table.file == file).scalar_subquery()
 
 
 def drop_prices(session: Session, condition: ColumnElement[bool]) -> tuple[int, TableChecksum]:
