@@ -44,11 +44,12 @@ def is_exact(usd: Decimal) -> bool:
 
 NANO_USD = 10**USD_DECIMALS
 """Nano-dollars in a US dollar."""
+_DECIMAL_NANO_USD = Decimal(NANO_USD)
 
 
 def to_nano_usd(usd: Decimal) -> int:
     """Return a price in nano-dollars; raises ValueError for one with more decimals."""
-    scaled = usd * NANO_USD
+    scaled = usd * _DECIMAL_NANO_USD
     nano = int(scaled)
     if nano != scaled:
         raise ValueError(f"{usd} has more than {USD_DECIMALS} decimals")

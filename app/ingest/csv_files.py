@@ -246,10 +246,9 @@ def read_blocks(path: Path, columns: Collection[str]) -> Iterator[CsvBlock]:
         reader = csv.reader(file, strict=True)
         header = read_header(reader, str(path), columns)
         size = path.stat().st_size
-        while numbered := [(reader.line_num, cells) for cells in islice(reader, BLOCK_LINES)]:
-            fitting, odd = _split_at_wrong_width(numbered, len(header))
-            if fitting:
-                lines, rows = zip(*fitting, strict=True)
+        while numbered := _read_numbered(reader):
+            lines, rows, odd = _split_at_wrong_width(*numbered, len(header))
+            if rows:
                 by_column = dict(zip(header, zip(*rows, strict=True), strict=True))
                 yield CsvBlock(str(path), lines, by_column, _bytes_read(file) / size)
             if odd:
@@ -261,12 +260,23 @@ def _bytes_read(file: TextIO) -> int:
     return cast("io.BufferedReader", file.buffer).raw.tell()
 
 
+def _read_numbered(reader: Any) -> tuple[Sequence[int], list[list[str]]] | None:
+    """Return the line number and the cells of each of the next rows; None at the end."""
+    lines: list[int] = []
+    rows: list[list[str]] = []
+    for cells in islice(reader, BLOCK_LINES):
+        rows.append(cells)
+        lines.append(reader.line_num)
+    return (lines, rows) if rows else None
+
+
 def _split_at_wrong_width(
-    numbered: list[NumberedCells], width: int
-) -> tuple[list[NumberedCells], NumberedCells | None]:
+    lines: Sequence[int], rows: Sequence[list[str]], width: int
+) -> tuple[Sequence[int], Sequence[list[str]], NumberedCells | None]:
     """Return the rows up to the first of another width, and that one; empty lines are skipped."""
-    if {len(cells) for _, cells in numbered} == {width}:
-        return numbered, None
-    filled = [(line, cells) for line, cells in numbered if cells]
+    if {*map(len, rows)} == {width}:
+        return lines, rows, None
+    filled = [(line, cells) for line, cells in zip(lines, rows, strict=True) if cells]
     odd = next((index for index, (_, cells) in enumerate(filled) if len(cells) != width), len(filled))
-    return filled[:odd], next(iter(filled[odd:]), None)
+    fitting = filled[:odd]
+    return [line for line, _ in fitting], [cells for _, cells in fitting], next(iter(filled[odd:]), None)
