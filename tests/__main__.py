@@ -18,17 +18,19 @@ from tests.databases import SELECTED_KINDS
 MOST_AGAIN = 3
 """If more tests fail, it is not for what else the machine does."""
 CACHE = Path(".pytest_cache/all")
+FAILED = CACHE / "v/cache/lastfailed"
 """Where pytest keeps which tests failed."""
 
 
 def main(arguments: list[str]) -> int:
     """Run the tests and return the exit code that counts."""
+    FAILED.unlink(missing_ok=True)  # pytest keeps the failures of tests that are gone, or have another id
     # The workers wait for it. A fault in it is shown by the first test that needs it and builds it again.
     with subprocess.Popen([sys.executable, "-m", "tests.seeded"], stderr=subprocess.DEVNULL):
         code = _run(["-p", "tests.workers", *arguments], ",".join(SELECTED_KINDS))
     if code != pytest.ExitCode.TESTS_FAILED:
         return code
-    failed = json.loads((CACHE / "v/cache/lastfailed").read_text())
+    failed = json.loads(FAILED.read_text())
     if len(failed) > MOST_AGAIN:
         return code
     return max(_run(tests, kind) for kind, tests in _by_kind(failed).items())
