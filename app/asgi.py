@@ -25,7 +25,6 @@ def service() -> "ASGIApp":
     them afterwards; nor what requests import and keep, once that is much.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
-    _share_malloc()
     gc.disable()
     _defer_models()
     from app.main import create_service  # noqa: PLC0415  # only after the collector is off
@@ -39,25 +38,6 @@ def service() -> "ASGIApp":
     gc.callbacks.append(freeze_survivors)
     gc.enable()
     return application
-
-
-def _share_malloc() -> None:
-    """Have all threads allocate from one heap of glibc, and large blocks returned to the system when they are freed.
-
-    Otherwise each thread keeps a heap of its own with what was freed in it, and blocks of some megabytes: 10 MB of a
-    worker that was asked everything. Threads of Python run one at a time, so that they hardly wait for a heap.
-    """
-    import ctypes  # noqa: PLC0415  # for the service alone
-
-    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None:
-        mallopt(_M_ARENA_MAX, 1)
-        mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
-
-
-_M_ARENA_MAX, _M_MMAP_THRESHOLD = -8, -3
-"""As malloc.h of glibc has them; musl has neither."""
-LARGE_BLOCK_BYTES = 128 * 1024
-"""Where glibc begins, too; by itself it would raise this to the largest block that was freed, of up to 32 MiB."""
 
 
 def _defer_models() -> None:

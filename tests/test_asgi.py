@@ -1,7 +1,6 @@
 """How the service starts: which modules it loads, and what it logs."""
 
 import os
-import platform
 import subprocess
 import sys
 from functools import cache
@@ -74,24 +73,3 @@ def test_deferred_models_log_nothing_when_built(seeded_url: str) -> None:
     command = [sys.executable, "-c", ASK]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert (done.stdout.split(), done.stderr) == (["422"] * 6, "")
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has several heaps, and tells of them")
-def test_threads_of_the_service_share_one_heap() -> None:
-    heaps = """
-import ctypes, sys, threading
-if {shared}:
-    import app.asgi
-    app.asgi.service()
-blocks, allocate = [], lambda: blocks.append([bytes(1000) for _ in range(1000)])
-threads = [threading.Thread(target=allocate) for _ in range(4)]
-for one in threads: one.start()
-for one in threads: one.join()
-libc = ctypes.CDLL(None)
-libc.fdopen.restype, libc.malloc_info.argtypes = ctypes.c_void_p, (ctypes.c_int, ctypes.c_void_p)
-standard_output = libc.fdopen(1, b"w")
-libc.malloc_info(0, standard_output)
-libc.fflush(None)
-"""
-    assert run_python(heaps.format(shared=True)).count("<heap nr=") == 1
-    assert run_python(heaps.format(shared=False)).count("<heap nr=") > 1
