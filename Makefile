@@ -76,7 +76,7 @@ fix: .venv/dev ## format and apply the safe lint fixes
 openapi: .venv/dev ## write the OpenAPI documents in docs/ again
 	$(BIN)/python -m tests.api.openapi
 
-bench: .venv/dev .venv/bench/ready ## paired benchmarks, needs wrk (about half an hour; make bench ARGS=--quick: 10 minutes)
+bench: .venv/dev .venv/bench/ready ## paired benchmarks, needs wrk (about half an hour; make bench ARGS=--quick: 12 minutes)
 	$(BIN)/python -m benchmarks $(ARGS)
 
 migrate: .venv/runtime ## bring the database at VMSIZES_DATABASE_URL to the newest schema
