@@ -21,7 +21,7 @@ WATCH_SECONDS = 0.1
 STARTS_PER_ITERATION = 8
 """How many misses start in one iteration of the event loop at most."""
 
-ITERATION_SECONDS = 0.003
+ITERATION_SECONDS = 0.001
 """Where those take longer than this, fewer start in the next one: so long other requests wait for them."""
 
 
