@@ -92,6 +92,7 @@ def second_worker(context: BenchmarkContext, case: BenchmarkCase) -> Figures:
     gain = workers.measure(database, context.folder, case.work, pairs=context.plan.pairs, seconds=context.plan.burst)
     return {
         "ratio": gain.ratio,
+        "ratio of requests for each second of CPU": gain.cpu_ratio,
         "cores that wrk took": spread([gain.cores_of_wrk]),
         "cores": spread([float(os.cpu_count() or 1)]),
     }

@@ -60,9 +60,9 @@ class Server:
     used: int = 1
 
     def cpu_seconds(self) -> float:
-        """Return the CPU seconds that the process has used so far."""
-        times = self.process.cpu_times()
-        return times.user + times.system
+        """Return the CPU seconds that the process and its workers have used so far."""
+        every = [self.process, *self.process.children(recursive=True)]
+        return sum(times.user + times.system for times in (each.cpu_times() for each in every))
 
     def wait_until_idle(self) -> None:
         """Return once the process computes nothing: what it loads behind its answers would be counted with others."""

@@ -46,9 +46,13 @@ CASES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """How many times the requests a second two workers answer, and how many of the cores wrk took meanwhile."""
+    """How many times the requests two workers answer, of those of one.
+
+    `ratio` is of those a second, `cpu_ratio` of those for each second of CPU of the workers, of which wrk takes none.
+    """
 
     ratio: Spread
+    cpu_ratio: Spread
     cores_of_wrk: float
 
 
@@ -66,10 +70,9 @@ def main() -> int:
         database = seeded_catalog(folder)
         for name, work in CASES.items():
             gain = measure(database, folder, work, pairs=options.pairs, seconds=options.seconds)
-            ratio = gain.ratio
             print(
-                f"{name}: {ratio.median:.2f} ({ratio.min:.2f} - {ratio.max:.2f}) times the requests a second; "
-                f"wrk took {gain.cores_of_wrk:.2f} cores",
+                f"{name}: {_text(gain.ratio)} times the requests a second, {_text(gain.cpu_ratio)} times those for "
+                f"each second of CPU; wrk took {gain.cores_of_wrk:.2f} cores",
                 flush=True,
             )
     print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}; wrk ran on the same machine")
@@ -91,8 +94,15 @@ def measure(database: str, folder: Path, work: Work, *, pairs: int, seconds: flo
         rounds = [[_load(server, request, folder, seconds) for server in (one, two)] for _ in range(pairs)]
         cores_of_wrk = (_seconds_of_wrk() - before) / (2 * pairs * seconds)
     ones, twos = zip(*rounds, strict=True)
-    ratio = paired([each.per_second for each in twos], [each.per_second for each in ones])
-    return Gain(ratio=ratio, cores_of_wrk=cores_of_wrk)
+    return Gain(
+        ratio=paired([each.per_second for each in twos], [each.per_second for each in ones]),
+        cpu_ratio=paired([each.cpu_microseconds for each in ones], [each.cpu_microseconds for each in twos]),
+        cores_of_wrk=cores_of_wrk,
+    )
+
+
+def _text(ratio: Spread) -> str:
+    return f"{ratio.median:.2f} ({ratio.min:.2f} - {ratio.max:.2f})"
 
 
 def _load(server: Server, request: LoadRequest, folder: Path, seconds: float) -> Burst:

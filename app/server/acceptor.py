@@ -1,8 +1,8 @@
 """Accepts connections, under load in batches, and refuses those over the limit before they cost anything.
 
-A worker that has little to do accepts one connection in each iteration of its event loop, as uvloop does, so that
-workers that wait for the same socket share what arrives at once. Under load an iteration takes as long as the requests
-that it starts, and new connections, health checks among them, would wait for seconds.
+A worker that has little to do accepts one connection in each iteration of its event loop, as uvloop does, and one that
+has more of them than another leaves the next to that one. Under load an iteration takes as long as the requests that it
+starts, and new connections, health checks among them, would wait for seconds.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from app.server.balance import ConnectionCounts
 from app.server.limits import REFUSING
 from app.server.protocol import problem_body, problem_headers
 
@@ -24,6 +25,8 @@ BUSY_SECONDS = 0.002
 PAUSE_SECONDS = 0.1
 """Nothing is accepted for so long where the process cannot open a file more."""
 
+LEAVING_SECONDS = 0.005
+"""So long a connection is left to workers that have fewer: an idle one accepts it sooner, and one that hangs never."""
 
 _ENDED = {7, 8}
 """States of TCP on Linux: CLOSE (the client has reset the connection) and CLOSE_WAIT (it has ended its side)."""
@@ -46,7 +49,10 @@ def _refusal() -> bytes:
 
 
 class Acceptor:
-    """Accepts the connections of one listening socket until it is closed; `count` says how many are open."""
+    """Accepts the connections of one listening socket until it is closed; `count` says how many are open.
+
+    `counts` are those of all workers, where there are several.
+    """
 
     def __init__(
         self,
@@ -55,14 +61,16 @@ class Acceptor:
         count: Callable[[], int],
         max_connections: int,
         on_refusal: Callable[[], None],
+        *,
+        counts: ConnectionCounts | None = None,
     ) -> None:
         self._listener, self._make_protocol, self._count = listener, make_protocol, count
-        self._on_refusal = on_refusal
+        self._on_refusal, self._counts = on_refusal, counts
         self._most, self._refusal = max_connections + REFUSING, _refusal()
         self._loop = asyncio.get_running_loop()
         self._opening: set[asyncio.Task[object]] = set()
         self._batch = 1
-        self._is_closed = False
+        self._is_closed = self._has_waited = False
         listener.setblocking(False)
         self._loop.add_reader(listener.fileno(), self._accept)
 
@@ -74,13 +82,15 @@ class Acceptor:
     def _accept(self) -> None:
         self._loop.call_soon(self._choose_batch, time.monotonic())
         for _ in range(self._batch):
+            if self._leaves_the_next():
+                self._pause(LEAVING_SECONDS)
+                return
             try:
                 connection, _ = self._listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError:  # no file descriptor, or no memory
-                self._loop.remove_reader(self._listener.fileno())
-                self._loop.call_later(PAUSE_SECONDS, self._resume)
+                self._pause(PAUSE_SECONDS)
                 return
             if _is_abandoned(connection):
                 connection.close()
@@ -92,6 +102,20 @@ class Acceptor:
             opening = self._loop.create_task(self._loop.connect_accepted_socket(self._make_protocol, connection))
             self._opening.add(opening)
             opening.add_done_callback(self._opening.discard)
+            if self._counts is not None:
+                self._counts.note(self._count() + len(self._opening))
+
+    def _leaves_the_next(self) -> bool:
+        """Check whether another worker has fewer connections, unless it did not accept one in LEAVING_SECONDS."""
+        if self._counts is None:
+            return False
+        leaves = not self._has_waited and self._counts.is_above_another(self._count() + len(self._opening))
+        self._has_waited = leaves
+        return leaves
+
+    def _pause(self, seconds: float) -> None:
+        self._loop.remove_reader(self._listener.fileno())
+        self._loop.call_later(seconds, self._resume)
 
     def _choose_batch(self, begun: float) -> None:
         """Choose how many connections the next iteration accepts, by how long one has taken."""

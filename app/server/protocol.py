@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from app.lifespan import COUNT_REFUSAL, FIND_STORED, CountRefusal, FindStored
+from app.server.balance import ConnectionCounts
 from app.server.limits import REFUSING, Limits
 
 if TYPE_CHECKING:
@@ -106,7 +107,8 @@ async def refuse(
 class BoundedProtocol(HttpToolsProtocol):
     """One connection; `idle` has those of the server that wait for another request, the longest idle first.
 
-    `due` is when it is closed unless it gets further; `begun` is when its last request began.
+    `counts` are the connections of all workers, where there are several. `due` is when it is closed unless it gets
+    further; `begun` is when its last request began.
     """
 
     def __init__(
@@ -117,9 +119,11 @@ class BoundedProtocol(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
         idle: "dict[BoundedProtocol, None] | None" = None,
+        counts: ConnectionCounts | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.idle = {} if idle is None else idle
+        self.counts = counts
         self.limits: Limits = getattr(config, "limits", None) or Limits()
         self.due = self.begun = 0.0
         self.receiving, self.received_bytes, self.received_of = NOTHING, 0, self.scope
@@ -159,6 +163,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """Forget the connection."""
         self.idle.pop(self, None)
         super().connection_lost(exc)
+        if self.counts is not None:
+            self.counts.note(len(self.connections))
 
     def data_received(self, data: bytes) -> None:
         """Parse what arrived, note whether a request is still incomplete, and send the stored response to one."""

@@ -1,7 +1,8 @@
 """The parent of several workers: replaces those that die, restarts them one after the other, ends them all.
 
 SIGTERM and SIGINT end the workers. SIGHUP restarts them: each is told to end only when another one accepts connections
-in its place. They share one listening socket, so no connection waits at a worker that ends.
+in its place. They share one listening socket, so no connection waits at a worker that ends; each knows how many the
+others have.
 """
 
 import logging
@@ -19,6 +20,7 @@ from types import FrameType
 
 from uvicorn.config import STARTUP_FAILURE
 
+from app.server.balance import ConnectionCounts
 from app.server.worker import CLOSE_SECONDS, BoundedServer, ServerConfig
 
 _log = logging.getLogger("uvicorn.error")
@@ -35,10 +37,11 @@ _processes = multiprocessing.get_context("spawn")
 
 @dataclass(eq=False, slots=True)
 class Worker:
-    """A worker process; `ready` ends when it accepts connections."""
+    """A worker process; `ready` ends when it accepts connections, `counts` has its number of them."""
 
     process: SpawnProcess
     ready: pipes.Connection
+    counts: ConnectionCounts
     started_at: float
     is_ready: bool = False
     is_ending: bool = False
@@ -55,6 +58,8 @@ class Supervisor:
     def __init__(self, config: ServerConfig, sockets: list[socket.socket]) -> None:
         self._config, self._sockets = config, sockets
         self._workers: list[Worker] = []
+        # During a restart there is one more worker, and one that ends.
+        self._free_counts = ConnectionCounts.of_workers(config.workers + 2)
         self._outdated: list[Worker] = []
         self._start_at, self._failures, self._was_ready = 0.0, 0, False
         self._wake, self._woken = os.pipe()
@@ -102,10 +107,11 @@ class Supervisor:
 
     def _start(self) -> Worker:
         reader, writer = _processes.Pipe(duplex=False)
-        process = _processes.Process(target=run_worker, args=(self._config, self._sockets, writer))
+        counts = self._free_counts.pop()
+        process = _processes.Process(target=run_worker, args=(self._config, self._sockets, writer, counts))
         process.start()
         writer.close()
-        return Worker(process, reader, time.monotonic())
+        return Worker(process, reader, counts, time.monotonic())
 
     def _wait(self) -> None:
         """Wait until a worker starts, dies or is late, a pause ends, or a signal comes."""
@@ -139,6 +145,8 @@ class Supervisor:
     def _note_death(self, worker: Worker) -> None:
         self._workers.remove(worker)
         worker.process.join()
+        worker.counts.forget()
+        self._free_counts.append(worker.counts)
         if worker in self._outdated:
             self._outdated.remove(worker)
         if worker.is_ending:
@@ -166,12 +174,14 @@ class Supervisor:
                 worker.process.join()
 
 
-def run_worker(config: ServerConfig, sockets: list[socket.socket], ready: pipes.Connection) -> None:
+def run_worker(
+    config: ServerConfig, sockets: list[socket.socket], ready: pipes.Connection, counts: ConnectionCounts
+) -> None:
     """Serve in this process until it is told to end, or its parent has died."""
     config.configure_logging()
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
     with suppress(KeyboardInterrupt):
-        BoundedServer(config, on_ready=lambda: ready.send(True)).run(sockets)
+        BoundedServer(config, on_ready=lambda: ready.send(True), counts=counts).run(sockets)
 
 
 def _end_with_parent() -> None:

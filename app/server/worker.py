@@ -12,6 +12,7 @@ from typing import Any
 import uvicorn
 
 from app.server.acceptor import Acceptor
+from app.server.balance import ConnectionCounts
 from app.server.limits import Limits
 from app.server.protocol import BoundedProtocol, count_refusal
 
@@ -33,11 +34,19 @@ class ServerConfig(uvicorn.Config):
 
 
 class BoundedServer(uvicorn.Server):
-    """A server whose connections end in time; `on_ready` is called when it accepts connections."""
+    """A server whose connections end in time; `on_ready` is called when it accepts connections.
 
-    def __init__(self, config: ServerConfig, on_ready: Callable[[], None] | None = None) -> None:
+    `counts` are the connections of all workers, where it is one of several.
+    """
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        on_ready: Callable[[], None] | None = None,
+        counts: ConnectionCounts | None = None,
+    ) -> None:
         super().__init__(config)
-        self._limits, self._on_ready = config.limits, on_ready
+        self._limits, self._on_ready, self._counts = config.limits, on_ready, counts
         self._acceptors: list[Acceptor] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -49,15 +58,18 @@ class BoundedServer(uvicorn.Server):
         idle: dict[BoundedProtocol, None] = {}
 
         def make_protocol() -> asyncio.Protocol:
-            return BoundedProtocol(self.config, state, self.lifespan.state, idle=idle)
+            return BoundedProtocol(self.config, state, self.lifespan.state, idle=idle, counts=self._counts)
 
         def on_refusal() -> None:
             count_refusal(self.lifespan.state, 503)
 
-        most = self._limits.max_connections
+        most, counts = self._limits.max_connections, self._counts
         self._acceptors = [
-            Acceptor(one, make_protocol, lambda: len(state.connections), most, on_refusal) for one in sockets or []
+            Acceptor(one, make_protocol, lambda: len(state.connections), most, on_refusal, counts=counts)
+            for one in sockets or []
         ]
+        if counts is not None:
+            counts.note(0)
         if self._on_ready is not None:
             self._on_ready()
 
@@ -83,6 +95,8 @@ class BoundedServer(uvicorn.Server):
         _log.info("Shutting down")
         for acceptor in self._acceptors:
             acceptor.close()
+        if self._counts is not None:
+            self._counts.end()
         for listener in sockets or []:
             listener.close()
         state = self.server_state

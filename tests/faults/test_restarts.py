@@ -9,6 +9,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import mean
 
 import psutil
 import pytest
@@ -181,6 +182,40 @@ def test_a_worker_that_dies_is_replaced(workers: ServiceProcess) -> None:
         await until(lambda: killed not in workers.workers and len(workers.workers) == WORKERS)
 
     asyncio.run(run())
+
+
+def connections_of(pid: int) -> int:
+    return sum(one.status == psutil.CONN_ESTABLISHED for one in psutil.Process(pid).net_connections(kind="tcp"))
+
+
+def test_connections_that_are_opened_at_once_are_shared_by_the_workers(workers: ServiceProcess) -> None:
+    async def run() -> list[int]:
+        await until(lambda: len(workers.workers) == WORKERS)
+        least = []
+        for _ in range(6):
+            opened = await asyncio.gather(*(connect(workers.port, IDLE) for _ in range(16)))
+            await until(lambda: sum(map(connections_of, workers.workers)) == 16)
+            least.append(min(map(connections_of, workers.workers)))
+            for one in opened:
+                one.close()
+            await until(lambda: sum(map(connections_of, workers.workers)) == 0)
+        return least
+
+    assert mean(asyncio.run(run())) >= 5  # a machine that is busy does not wake each worker in time
+
+
+def test_a_worker_that_hangs_does_not_keep_others_from_accepting(workers: ServiceProcess) -> None:
+    async def run() -> list[int]:
+        await until(lambda: len(workers.workers) == WORKERS)
+        hanging = psutil.Process(min(workers.workers))
+        hanging.suspend()
+        try:
+            async with asyncio.timeout(LONGEST_SECONDS):
+                return [status_of(await ask(workers.port, "/healthz")) for _ in range(20)]
+        finally:
+            hanging.resume()
+
+    assert asyncio.run(run()) == [200] * 20
 
 
 @pytest.mark.slow
