@@ -6,6 +6,7 @@ An answer for all regions has 100 MB and more: it is kept in a file, and never w
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from decimal import InvalidOperation
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -146,3 +147,5 @@ def _items(opened: BinaryIO, file: Path, prefix: str) -> Iterator[Any]:
         yield from ijson.items(_ShallowJson(opened, str(file)), prefix)
     except (ijson.JSONError, ValueError) as error:  # the latter for texts that are not UTF-8
         raise BadData(f"is not whole JSON: {error}", file=str(file)) from error
+    except InvalidOperation as error:  # ijson makes a Decimal of each number
+        raise BadData("has a number whose exponent is too long to be read", file=str(file)) from error

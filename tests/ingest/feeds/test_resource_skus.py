@@ -269,3 +269,11 @@ def test_json_that_is_nested_deeply_is_refused_in_little_memory(tmp_path: Path) 
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 20_000_000
+
+
+@pytest.mark.parametrize("number", ["1e9999999999999999999", "-0.1e-9999999999999999999"])
+def test_a_number_with_an_endless_exponent_is_refused(tmp_path: Path, number: str) -> None:
+    path = tmp_path / "skus.json"
+    path.write_text('{"value": [{"name": ' + number + "}]}")
+    with pytest.raises(BadData, match=r"skus\.json: has a number whose exponent is too long"):
+        list(read_entries(path))
