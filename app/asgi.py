@@ -21,12 +21,15 @@ def service() -> "ASGIApp":
 
     A thread that computes hands over to the event loop after SWITCH_SECONDS instead of Python's 5 ms.
 
+    FastAPI would import the models of pydantic's version 1, to refuse them; it does without where there are none.
+
     Imported modules live as long as the process, so the garbage collector is off during the import and never scans
     them afterwards; nor what requests import and keep, once that is much.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.disable()
     _defer_models()
+    sys.modules["pydantic.v1"] = None  # type: ignore[assignment]  # cannot be imported: only FastAPI asks whether it can
     from app.main import create_service  # noqa: PLC0415  # only after the collector is off
     from app.settings import Settings  # noqa: PLC0415
     from app.telemetry import logs  # noqa: PLC0415

@@ -9,7 +9,16 @@ import pytest
 
 NOT_FOR_SERVING = (
     *("mcp", "mcp_types", "app.mcp.server"),
-    *("alembic", "numpy", "psycopg", "pyarrow", "sqlalchemy.dialects.postgresql", "app.ingest", "app.cli"),
+    *(
+        "pydantic.v1.main",
+        "alembic",
+        "numpy",
+        "psycopg",
+        "pyarrow",
+        "sqlalchemy.dialects.postgresql",
+        "app.ingest",
+        "app.cli",
+    ),
     *("app.fit.placement", "app.fit.estimator", "app.fit.formulas.architecture", "app.converters", "app.services"),
     *("app.catalog.readings", "app.formats.feeds", "app.web.search", "app.web.explore"),
 )
