@@ -44,6 +44,18 @@ def test_the_garbage_collector_is_on_after_startup() -> None:
     assert run_python(program) == "True True\n"
 
 
+MAPPED = """
+import app.asgi
+app.asgi.service()
+from app.catalog import models
+print(*(name for name in models.__all__ if hasattr(getattr(models, name), "__mapper__")))
+"""
+
+
+def test_serving_maps_only_tables_whose_rows_are_objects() -> None:
+    assert run_python(MAPPED).split() == ["FeedRun", "Webhook", "WebhookMessage"]
+
+
 FREEZE = """
 import gc, app.asgi
 app.asgi.service()

@@ -1,12 +1,12 @@
 """The tables of language models and of benchmarks."""
 
 from sqlalchemy import BigInteger
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
-from app.catalog.column_types import BYTEWISE
+from app.catalog.column_types import BYTEWISE, CatalogTable
 
 
-class LanguageModel(SQLModel, table=True):
+class LanguageModel(CatalogTable, table=True):
     """A language model's configuration, a preset of the estimator; `app.catalog.presets` documents each column."""
 
     __tablename__ = "model"
@@ -60,7 +60,7 @@ class LanguageModel(SQLModel, table=True):
     source_id: str = Field(sa_type=BYTEWISE, foreign_key="source.id")
 
 
-class Benchmark(SQLModel, table=True):
+class Benchmark(CatalogTable, table=True):
     """A published result."""
 
     id: str = Field(sa_type=BYTEWISE, primary_key=True)

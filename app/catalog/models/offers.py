@@ -3,12 +3,12 @@
 from datetime import date
 
 from sqlalchemy import Index
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
-from app.catalog.column_types import BYTEWISE
+from app.catalog.column_types import BYTEWISE, WITHOUT_ROWID, CatalogTable
 
 
-class Offer(SQLModel, table=True):
+class Offer(CatalogTable, table=True):
     """What a size costs today in a region by each purchase model; derived at ingest.
 
     The regions of `app.catalog.purchases.ANY_REGION` have every size, with its offer in the region where it is
@@ -18,7 +18,7 @@ class Offer(SQLModel, table=True):
     __table_args__ = (
         Index("ix_offer_on_demand", "region", "os", "on_demand_rank_usd", "size_key"),
         Index("ix_offer_spot", "region", "os", "spot_rank_usd", "size_key"),
-        {"sqlite_with_rowid": False},
+        WITHOUT_ROWID,
     )
 
     region: str = Field(sa_type=BYTEWISE, primary_key=True, description="where it was asked for, or one of ANY_REGION")
@@ -63,7 +63,7 @@ class Offer(SQLModel, table=True):
     savings_3y_adjustment: str | None = Field(sa_type=BYTEWISE, default=None)
 
 
-class SizeJson(SQLModel, table=True):
+class SizeJson(CatalogTable, table=True):
     """A size as a JSON object without status and price, written at ingest, so that searches need not serialize it."""
 
     __tablename__ = "size_doc"

@@ -4,19 +4,19 @@ from datetime import date
 from decimal import Decimal
 
 from sqlalchemy import BigInteger
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
-from app.catalog.column_types import BYTEWISE, NOT_IN_DIGEST, RateColumn
+from app.catalog.column_types import BYTEWISE, NOT_IN_DIGEST, WITHOUT_ROWID, CatalogTable, RateColumn
 
 
-class Price(SQLModel, table=True):
+class Price(CatalogTable, table=True):
     """A run: one price of one offer that a source observed on consecutive days of its lists.
 
     A run of a source with complete lists was observed on `valid_from`, and on the day of every complete list up to
     `seen_until`; without complete lists the two are one day.
     """
 
-    __table_args__ = {"sqlite_with_rowid": False}
+    __table_args__ = WITHOUT_ROWID
 
     size_key: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="size.key")
     region: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="region.code")
@@ -37,7 +37,7 @@ class Price(SQLModel, table=True):
     )
 
 
-class PriceFile(SQLModel, table=True):
+class PriceFile(CatalogTable, table=True):
     """A file that prices were read in: a number, where each price would repeat a path."""
 
     __tablename__ = "price_file"
@@ -46,11 +46,11 @@ class PriceFile(SQLModel, table=True):
     file: str = Field(sa_type=BYTEWISE, unique=True, description="its path as it was given")
 
 
-class CompleteList(SQLModel, table=True):
+class CompleteList(CatalogTable, table=True):
     """The list of a source for one region and day with all its prices of one kind: what it lacks was not offered."""
 
     __tablename__ = "price_list"
-    __table_args__ = {"sqlite_with_rowid": False}
+    __table_args__ = WITHOUT_ROWID
 
     source_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="source.id")
     region: str = Field(sa_type=BYTEWISE, primary_key=True)
@@ -64,25 +64,25 @@ class CompleteList(SQLModel, table=True):
     file: str | None = Field(sa_type=BYTEWISE, default=None, sa_column_kwargs={"info": NOT_IN_DIGEST})
 
 
-class PriceTracking(SQLModel, table=True):
+class PriceTracking(CatalogTable, table=True):
     """A region, system and purchase model that has had prices, so that a further price there is a new one."""
 
     __tablename__ = "price_tracking"
-    __table_args__ = {"sqlite_with_rowid": False}
+    __table_args__ = WITHOUT_ROWID
 
     region: str = Field(sa_type=BYTEWISE, primary_key=True)
     os: str = Field(sa_type=BYTEWISE, primary_key=True)
     purchase: str = Field(sa_type=BYTEWISE, primary_key=True)
 
 
-class PriceDay(SQLModel, table=True):
+class PriceDay(CatalogTable, table=True):
     """How many prices of a source were last observed on a day; derived at ingest.
 
     The newest days of sources are known from it without reading the prices.
     """
 
     __tablename__ = "price_day"
-    __table_args__ = {"sqlite_with_rowid": False}
+    __table_args__ = WITHOUT_ROWID
 
     source_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="source.id")
     day: date = Field(primary_key=True)
@@ -90,14 +90,14 @@ class PriceDay(SQLModel, table=True):
     prices: int
 
 
-class PriceTotal(SQLModel, table=True):
+class PriceTotal(CatalogTable, table=True):
     """How many prices a region, system and purchase model has on every day from `since` to the one before `until`.
 
     Derived at ingest, for all days. Before the first row of a region there are none.
     """
 
     __tablename__ = "price_total"
-    __table_args__ = {"sqlite_with_rowid": False}
+    __table_args__ = WITHOUT_ROWID
 
     region: str = Field(sa_type=BYTEWISE, primary_key=True)
     os: str = Field(sa_type=BYTEWISE, primary_key=True)
@@ -108,7 +108,7 @@ class PriceTotal(SQLModel, table=True):
     begun: int = Field(description="how many prices have begun, in force or not")
 
 
-class Disk(SQLModel, table=True):
+class Disk(CatalogTable, table=True):
     """A managed disk: of one size, or of any size, with capacity, IOPS and throughput each billed for itself."""
 
     id: str = Field(sa_type=BYTEWISE, primary_key=True)
@@ -130,11 +130,11 @@ class Disk(SQLModel, table=True):
     source_id: str = Field(sa_type=BYTEWISE, foreign_key="source.id")
 
 
-class DiskPrice(SQLModel, table=True):
+class DiskPrice(CatalogTable, table=True):
     """A price of a disk in a region from a date on, by source; older ones are kept as history."""
 
     __tablename__ = "disk_price"
-    __table_args__ = {"sqlite_with_rowid": False}
+    __table_args__ = WITHOUT_ROWID
 
     region: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="region.code")
     disk_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="disk.id")
@@ -144,11 +144,11 @@ class DiskPrice(SQLModel, table=True):
     nano_usd: int = Field(sa_type=BigInteger, description="a billionth of a US dollar")
 
 
-class ExchangeRate(SQLModel, table=True):
+class ExchangeRate(CatalogTable, table=True):
     """How many units of a currency one euro was worth on a day; there are no rows of the euro itself."""
 
     __tablename__ = "exchange_rate"
-    __table_args__ = {"sqlite_with_rowid": False}
+    __table_args__ = WITHOUT_ROWID
 
     currency: str = Field(sa_type=BYTEWISE, primary_key=True, description="ISO 4217")
     day: date = Field(primary_key=True)
@@ -156,13 +156,13 @@ class ExchangeRate(SQLModel, table=True):
     units_per_euro: Decimal = Field(sa_type=RateColumn)
 
 
-class Adjustment(SQLModel, table=True):
+class Adjustment(CatalogTable, table=True):
     """A rule by which the reader's own price differs from the list price; null is any size, region, system or day.
 
     Rules apply in the order of `source_id` and `position`. One has either a discount or a fixed price.
     """
 
-    __table_args__ = {"sqlite_with_rowid": False}
+    __table_args__ = WITHOUT_ROWID
 
     source_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="source.id")
     position: int = Field(primary_key=True, description="in the file, from 1")

@@ -5,10 +5,10 @@ from datetime import date, datetime
 from sqlalchemy import JSON, Column
 from sqlmodel import Field, SQLModel
 
-from app.catalog.column_types import BYTEWISE, UtcDateTime
+from app.catalog.column_types import BYTEWISE, CatalogTable, UtcDateTime
 
 
-class IngestedFile(SQLModel, table=True):
+class IngestedFile(CatalogTable, table=True):
     """A file that was ingested, so that rows it no longer has are deleted when it is ingested again."""
 
     __tablename__ = "ingested_file"
@@ -33,7 +33,7 @@ class FeedRun(SQLModel, table=True):
     )
 
 
-class Revision(SQLModel, table=True):
+class Revision(CatalogTable, table=True):
     """One ingest that changed something: what the whole catalog's content was after it."""
 
     number: int = Field(primary_key=True)
@@ -46,7 +46,7 @@ class Revision(SQLModel, table=True):
     )
 
 
-class Change(SQLModel, table=True):
+class Change(CatalogTable, table=True):
     """An event: what a revision changed of a size, one of its accepted values, or one of its prices in force."""
 
     id: int = Field(primary_key=True, description="grows from event to event, and from revision to revision")
@@ -67,7 +67,7 @@ class Change(SQLModel, table=True):
     )
 
 
-class TableSum(SQLModel, table=True):
+class TableSum(CatalogTable, table=True):
     """The content of a table at the newest revision, from which the next digest starts."""
 
     __tablename__ = "table_sum"

@@ -3,12 +3,12 @@
 from datetime import date
 
 from sqlalchemy import false
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
-from app.catalog.column_types import BYTEWISE, NOT_IN_DIGEST
+from app.catalog.column_types import BYTEWISE, NOT_IN_DIGEST, WITHOUT_ROWID, CatalogTable
 
 
-class Source(SQLModel, table=True):
+class Source(CatalogTable, table=True):
     """A document, feed or data set that facts and prices come from."""
 
     id: str = Field(sa_type=BYTEWISE, primary_key=True)
@@ -25,7 +25,7 @@ class Source(SQLModel, table=True):
     )
 
 
-class Series(SQLModel, table=True):
+class Series(CatalogTable, table=True):
     """A family of sizes, with the rack its VMs form where they do."""
 
     id: str = Field(sa_type=BYTEWISE, primary_key=True)
@@ -50,7 +50,7 @@ class Series(SQLModel, table=True):
     retirement_date: date | None = None
 
 
-class Gpu(SQLModel, table=True):
+class Gpu(CatalogTable, table=True):
     """A GPU model as the operating system sees one of it; throughput is dense."""
 
     id: str = Field(sa_type=BYTEWISE, primary_key=True)
@@ -76,7 +76,7 @@ class Gpu(SQLModel, table=True):
     scale_up_domain_gpus: int | None = None
 
 
-class Size(SQLModel, table=True):
+class Size(CatalogTable, table=True):
     """The accepted values of one VM size; null is unknown, zero is zero.
 
     A size is known by its key, so that a source that spells its name otherwise means the same size; `name` is the
@@ -143,7 +143,7 @@ class Size(SQLModel, table=True):
     )
 
 
-class SizeAlias(SQLModel, table=True):
+class SizeAlias(CatalogTable, table=True):
     """Another name of a size, as a price list or an older page spells it."""
 
     __tablename__ = "size_alias"
@@ -155,7 +155,7 @@ class SizeAlias(SQLModel, table=True):
     reason: str = Field(sa_type=BYTEWISE)
 
 
-class Fact(SQLModel, table=True):
+class Fact(CatalogTable, table=True):
     """The value that one source states for one field of one subject: parsed, and verbatim with file and line."""
 
     kind: str = Field(sa_type=BYTEWISE, primary_key=True)
@@ -176,7 +176,7 @@ class Fact(SQLModel, table=True):
     reason: str = Field(sa_type=BYTEWISE, description="why this value was or was not accepted")
 
 
-class Correction(SQLModel, table=True):
+class Correction(CatalogTable, table=True):
     """A fact that is known to be wrong, with the value to use instead and why."""
 
     kind: str = Field(sa_type=BYTEWISE, primary_key=True)
@@ -187,7 +187,7 @@ class Correction(SQLModel, table=True):
     reason: str = Field(sa_type=BYTEWISE)
 
 
-class Region(SQLModel, table=True):
+class Region(CatalogTable, table=True):
     """A region of the provider."""
 
     code: str = Field(sa_type=BYTEWISE, primary_key=True)
@@ -196,10 +196,10 @@ class Region(SQLModel, table=True):
     source_id: str = Field(sa_type=BYTEWISE, foreign_key="source.id")
 
 
-class Availability(SQLModel, table=True):
+class Availability(CatalogTable, table=True):
     """A region in which a source says that a size is offered, on the day of the source; other regions lack it."""
 
-    __table_args__ = {"sqlite_with_rowid": False}
+    __table_args__ = WITHOUT_ROWID
 
     size_key: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="size.key")
     region: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="region.code")
