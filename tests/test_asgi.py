@@ -8,18 +8,10 @@ from functools import cache
 import pytest
 
 NOT_FOR_SERVING = (
-    *("mcp", "mcp_types", "app.mcp.server"),
-    *(
-        "pydantic.v1.main",
-        "alembic",
-        "numpy",
-        "psycopg",
-        "pyarrow",
-        "sqlalchemy.dialects.postgresql",
-        "app.ingest",
-        "app.cli",
-    ),
+    *("mcp", "mcp_types", "app.mcp.server", "pydantic.v1.main"),
+    *("alembic", "numpy", "psycopg", "pyarrow", "sqlalchemy.dialects.postgresql", "app.ingest", "app.cli"),
     *("app.fit.placement", "app.fit.estimator", "app.fit.formulas.architecture", "app.converters", "app.services"),
+    *("app.schemas.sizes", "app.schemas.estimate_response", "app.schemas.fit_response", "app.schemas.retirements"),
     *("app.catalog.readings", "app.formats.feeds", "app.web.search", "app.web.explore"),
 )
 

@@ -65,7 +65,6 @@ async def validate_request(request: Request) -> None:
     route = request.scope["route"]
     model = query_model(route)
     reject_unknown_params(request.query_params.multi_items(), model)
-    columns = item_columns(route)
-    if columns and "fields" in request.query_params:
+    if "fields" in request.query_params and (columns := item_columns(route)):
         names = (name.strip() for value in request.query_params.getlist("fields") for name in value.split(","))
         select_columns(dict.fromkeys(columns), [name for name in names if name])

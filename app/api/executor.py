@@ -8,7 +8,6 @@ from datetime import date, datetime
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from pydantic import BaseModel
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session
@@ -23,6 +22,7 @@ from app.db.executors import QueueFull, SessionThreads, make_plan_executor
 from app.db.replication import Replication, load_replication
 from app.db.statements import QueryPlan, run_plan
 from app.errors import Busy, NotReady
+from app.http.late_models import LateModel
 from app.http.revision import RevisionWatcher
 from app.telemetry import tracing
 
@@ -167,10 +167,9 @@ class QueryExecutor:
         await self.snapshot()
         return await _or_busy(self._io_threads.run(work, *args, **more))
 
-    async def to_json(self, model: type[BaseModel], make_plan: Callable[[CatalogSnapshot], QueryPlan[Any]]) -> str:
+    async def to_json(self, model: LateModel, make_plan: Callable[[CatalogSnapshot], QueryPlan[Any]]) -> str:
         """Run a query that depends on no day as `run` does, and serialize its result as a model."""
-        found = await self.run(lambda snapshot, _: make_plan(snapshot))
-        return model.model_validate(found, from_attributes=True).model_dump_json(by_alias=True)
+        return model.to_json(await self.run(lambda snapshot, _: make_plan(snapshot)))
 
     @property
     def column_bytes(self) -> int:

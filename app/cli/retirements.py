@@ -24,7 +24,7 @@ from app.cli.output import (
     with_output_options,
 )
 from app.errors import BadQuery
-from app.schemas.retirements import SuccessorNeedsIn
+from app.schemas.retirement_request import SuccessorNeedsIn
 from app.validation import display_value
 
 app = typer.Typer()

@@ -26,8 +26,7 @@ from app.fit.placement.prepare import Job
 from app.fit.placement.service_figures import service_figures
 from app.fit.placement.serving import ServingJob
 from app.fit.verdict import MAX_REJECTED, Headroom, Rejection
-from app.schemas.estimate_request import ArchitectureOut
-from app.schemas.estimate_response import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
+from app.schemas.estimate_response import ArchitectureOut, AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
 from app.schemas.fit_response import (
     ConvertedCostOut,
     CostsOut,

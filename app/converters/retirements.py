@@ -10,15 +10,14 @@ from app.converters.adjustments import to_adjustment_out
 from app.db.statements import QueryPlan
 from app.fit.shortcomings import Refusal
 from app.schemas.fit_response import FailureOut, RejectionOut
+from app.schemas.retirement_request import RetirementPlanIn, SuccessorNeedsIn
 from app.schemas.retirements import (
     FeatureChangeOut,
     GiveUpOut,
     ItemErrorOut,
     PlannedItemOut,
     PlanSummaryOut,
-    RetirementPlanIn,
     RetirementPlanOut,
-    SuccessorNeedsIn,
     SuccessorOut,
     VmCostOut,
 )

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from types import UnionType
 from typing import Any, NamedTuple, TypeVar, get_args
@@ -23,6 +23,7 @@ from pydantic import BaseModel, ValidationError
 
 from app.catalog.queries.params import multi_valued_fields
 from app.http.cache import digest
+from app.http.late_models import LateModel
 from app.nearest import did_you_mean, nearest
 from app.validation import MAX_ERRORS
 
@@ -46,7 +47,7 @@ class Endpoint:
 
     `model` returns what holds its query (GET) or its body (POST): that of a page is loaded then. A response that
     `streams` is as long as the catalog and never cached; a file has the same bytes each time, so clients may request
-    ranges. `columns` are the fields of a list item.
+    ranges. `columns` returns the fields of a list item.
     A page for browsers has a `page_version`, which changes with its templates and assets: its response is HTML, and a
     query that is not written as `clean_query` writes it is left to the app, which redirects.
     """
@@ -57,7 +58,7 @@ class Endpoint:
     pattern: re.Pattern[str]
     has_path_params: bool
     model: Callable[[], type[BaseModel] | None]
-    columns: tuple[str, ...] = ()
+    columns: Callable[[], tuple[str, ...]] = tuple
     streams: bool = False
     is_file: bool = False
     fast_path: FastPath | None = None
@@ -97,7 +98,7 @@ def cacheable_endpoints(routers: Iterable[APIRouter], fast_paths: Mapping[str, F
             pattern=route.path_regex,
             has_path_params="{" in route.path,
             model=_always(query_model(route) if method == "GET" else body_model(route)),
-            columns=item_columns(route),
+            columns=partial(item_columns, route),
             streams=_responds_with(route, StreamingResponse | FileResponse),
             is_file=_responds_with(route, FileResponse),
             fast_path=fast_paths.get(route.name),
@@ -116,6 +117,8 @@ def _always(model: type[BaseModel] | None) -> Callable[[], type[BaseModel] | Non
 def item_columns(route: APIRoute) -> tuple[str, ...]:
     """Return the fields of an item if an endpoint returns a page of a list."""
     model = route.response_model
+    if isinstance(model, LateModel):
+        model = model.load()
     if not (isinstance(model, type) and issubclass(model, BaseModel) and "next_cursor" in model.model_fields):
         return ()
     (item,) = get_args(model.model_fields["items"].annotation)
@@ -156,7 +159,8 @@ def canonicalize(request: RawRequest, endpoints: Iterable[Endpoint]) -> Canonica
                 params = _parse_request(request, model)
             except (RequestValidationError, ValidationError):
                 return None
-            if not are_columns(getattr(params, "fields", ()), endpoint.columns):
+            fields = getattr(params, "fields", ())
+            if fields and not are_columns(fields, endpoint.columns()):
                 return None
             if endpoint.page_version and not is_clean(request.query, params):
                 return None

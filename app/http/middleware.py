@@ -490,7 +490,7 @@ async def _no_body() -> Message:
 def _select_fields(rendered: Rendered, canonical: CanonicalRequest) -> Rendered:
     """Reduce each item of a list to the requested fields, in their order."""
     fields: Sequence[str] = getattr(canonical.params, "fields", ())
-    if not fields or not canonical.endpoint.columns:
+    if not fields or not canonical.endpoint.columns():
         return rendered
     page = orjson.loads(rendered.body)
     page["items"] = [{name: item[name] for name in fields if name in item} for item in page["items"]]

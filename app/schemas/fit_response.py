@@ -5,8 +5,14 @@ from typing import Any
 
 from pydantic import Field
 
-from app.schemas.estimate_request import ArchitectureOut
-from app.schemas.estimate_response import AssumptionOut, DisaggregationOut, FigureOut, ParametersOut, WeightsTypeOut
+from app.schemas.estimate_response import (
+    ArchitectureOut,
+    AssumptionOut,
+    DisaggregationOut,
+    FigureOut,
+    ParametersOut,
+    WeightsTypeOut,
+)
 from app.schemas.sizes import AdjustmentField, Amount, ExchangeRateField, Omittable, Out, PageOut, Total, Usd
 
 

@@ -1,63 +1,11 @@
-"""The list of retirements, and the body and response of POST /retirements."""
+"""The list of retirements, and the response of POST /retirements."""
 
 from datetime import date
-from decimal import Decimal
-from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from app.catalog.purchases import Purchase
-from app.catalog.queries.params import Day, Hours, Os, PlainText
-from app.fit.features import ESSENTIAL_FEATURES, FEATURE_NAMES
-from app.schemas.bodies import In, Keyword, OneOf
 from app.schemas.fit_response import RejectionOut
 from app.schemas.sizes import AdjustmentField, Omittable, Out, PageOut, SourcedOut, Usd
-
-MAX_ITEMS = 1000
-
-FeatureName = Annotated[Keyword, OneOf(FEATURE_NAMES)]
-
-
-class InventoryItemIn(In):
-    """VMs of one size in one region."""
-
-    size: PlainText = Field(description="The size, by any of its names.")
-    region: PlainText = Field(description="The region, in any spelling.")
-    count: Annotated[int, Field(ge=1, le=1_000_000)] = Field(default=1, description="Number of VMs.")
-    id: PlainText | None = Field(default=None, description="An id of yours, which the answer repeats.")
-
-
-class InventoryIn(In):
-    """VMs that are in use."""
-
-    items: Annotated[tuple[InventoryItemIn, ...], Field(min_length=1, max_length=MAX_ITEMS)] = Field(
-        description="The inventory, at most 1,000 items."
-    )
-
-
-class SuccessorNeedsIn(In):
-    """What a successor has to be, and which prices are used."""
-
-    keep: Annotated[
-        tuple[FeatureName, ...],
-        Field(max_length=len(FEATURE_NAMES)),
-        AfterValidator(lambda names: tuple(name for name in FEATURE_NAMES if name in names)),
-    ] = Field(
-        default=ESSENTIAL_FEATURES,
-        description="The features that a successor must keep, where the old size is known to have them.",
-    )
-    os: Os = Field(default="linux", description="The operating system.")
-    purchase: Purchase = Field(default="on_demand", description="How the VMs are paid for.")
-    before: Day | None = Field(default=None, description="Only sizes that retire before this day need a successor.")
-    max_successors: Annotated[int, Field(ge=1, le=20)] = Field(default=3, description="The most successors per item.")
-    successor_days: Annotated[int, Field(ge=0, le=36_500)] = Field(
-        default=1095, description="Days from today within which a successor must not retire."
-    )
-    hours_per_month: Annotated[Hours, Field(le=744)] = Field(default=Decimal(730), description="Hours a month.")
-
-
-class RetirementPlanIn(SuccessorNeedsIn, InventoryIn):
-    """An inventory, and what a successor has to be."""
 
 
 class FiguresOut(Out):

@@ -92,7 +92,7 @@ async def _plan(request: PageRequest) -> "RetirementPlanOut | None":
         return None
     from app.converters.inventory import parse_inventory
     from app.converters.retirements import plan_inventory
-    from app.schemas.retirements import MAX_ITEMS, SuccessorNeedsIn
+    from app.schemas.retirement_request import MAX_ITEMS, SuccessorNeedsIn
 
     try:
         items = parse_inventory(view.inventory, "inventory")

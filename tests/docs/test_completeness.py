@@ -34,7 +34,7 @@ from app.schemas.estimate_response import (
     TrainingOut,
 )
 from app.schemas.fit_request import ConstraintsIn, FitIn, HardwareIn, PricingIn, Sort
-from app.schemas.retirements import InventoryItemIn, RetirementPlanIn
+from app.schemas.retirement_request import InventoryItemIn, RetirementPlanIn
 from app.schemas.service import ServingIn
 from app.schemas.sizes import Out
 from app.settings import PROJECT, Settings

@@ -6,6 +6,7 @@ from threading import Lock
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 
@@ -24,6 +25,7 @@ from app.api.openapi.schemas import (
     to_plain_schema,
     with_fields_example,
 )
+from app.http.late_models import LateModel
 from app.http.problems import Problem
 
 LICENSE = {"name": "MIT", "identifier": "MIT"}
@@ -59,7 +61,7 @@ def to_summary(text: str) -> str:
 
 
 _LOCK = Lock()
-"""FastAPI caches what it generates on the routers, which all apps and threads share, so generation is serialized."""
+"""Models are built when they are first used, and all apps and threads share them, so generation is serialized."""
 _OPERATION_KEYS = ("operationId", "tags", "summary", "description", "parameters", "requestBody", "responses")
 
 
@@ -71,16 +73,47 @@ def operation_id(route: APIRoute) -> str:
 
 def install_openapi(app: FastAPI, *, needs_key: bool = False, is_limited: bool = False) -> None:
     """Replace `app.openapi` by a function that builds the plain document once, with keys and limits that are set."""
-    generate = app.openapi
 
     def openapi() -> Document:
         with _LOCK:
             if app.openapi_schema is None:
-                plain = to_plain_document(generate())
+                plain = to_plain_document(_generate(app))
                 app.openapi_schema = with_access(plain, needs_key=needs_key, is_limited=is_limited)
             return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's own way to extend the document
+
+
+def _generate(app: FastAPI) -> Document:
+    """Return FastAPI's document of an app, of routes with the models that those of the app import late."""
+    described = [_to_described(route) for route in app.state.routes if isinstance(route, APIRoute)]
+    return get_openapi(
+        title=app.title,
+        version=app.version,
+        openapi_version=app.openapi_version,
+        summary=app.summary,
+        description=app.description,
+        routes=[route for route in described if route.include_in_schema],
+        servers=app.servers,
+    )
+
+
+def _to_described(route: APIRoute) -> APIRoute:
+    """Return a route as the document needs it: with the model of its response, and the id of its operation."""
+    model = route.response_model
+    return APIRoute(
+        route.path,
+        route.endpoint,
+        response_model=model.load() if isinstance(model, LateModel) else model,
+        tags=route.tags,
+        summary=route.summary,
+        description=route.description,
+        responses=route.responses,
+        methods=route.methods,
+        include_in_schema=route.include_in_schema,
+        response_class=route.response_class,
+        operation_id=operation_id(route),
+    )
 
 
 def to_plain_document(generated: Document) -> Document:

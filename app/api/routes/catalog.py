@@ -10,64 +10,71 @@ from app.catalog.models import Gpu, Region, Revision, Series
 from app.catalog.queries.disks import DiskSearch
 from app.catalog.queries.params import PageParams, PlainText
 from app.catalog.queries.provenance import ConflictSearch, find_conflicts, find_rows, find_sources, get_series
-from app.schemas.catalog import GpuPage, RegionPage, RevisionPage, SeriesDetailOut, SeriesPage, SourcePage
-from app.schemas.costs import DiskPage
-from app.schemas.sizes import ConflictPage
+from app.http.late_models import LateModel
 
 router = APIRouter(tags=["catalog"])
+_GPU_PAGE = LateModel("app.schemas.catalog", "GpuPage")
+_REGION_PAGE = LateModel("app.schemas.catalog", "RegionPage")
+_REVISION_PAGE = LateModel("app.schemas.catalog", "RevisionPage")
+_SERIES_DETAIL = LateModel("app.schemas.catalog", "SeriesDetailOut")
+_SERIES_PAGE = LateModel("app.schemas.catalog", "SeriesPage")
+_SOURCE_PAGE = LateModel("app.schemas.catalog", "SourcePage")
+_DISK_PAGE = LateModel("app.schemas.costs", "DiskPage")
+_CONFLICT_PAGE = LateModel("app.schemas.sizes", "ConflictPage")
 PageQuery = Annotated[PageParams, Query()]
 
 
-@router.get("/conflicts", response_model=ConflictPage)
+@router.get("/conflicts", response_model=_CONFLICT_PAGE)
 async def list_conflicts(search: Annotated[ConflictSearch, Query()], executor: Executor) -> Response:
     """List every value of a source that was not accepted, with the value that was, and why."""
-    return json_response(await executor.to_json(ConflictPage, partial(find_conflicts, search)))
+    return json_response(await executor.to_json(_CONFLICT_PAGE, partial(find_conflicts, search)))
 
 
-@router.get("/series", response_model=SeriesPage)
+@router.get("/series", response_model=_SERIES_PAGE)
 async def list_series(page: PageQuery, executor: Executor) -> Response:
     """List the series."""
-    return json_response(await executor.to_json(SeriesPage, partial(find_rows, Series, page)))
+    return json_response(await executor.to_json(_SERIES_PAGE, partial(find_rows, Series, page)))
 
 
-@router.get("/series/{series_id}", response_model=SeriesDetailOut)
+@router.get("/series/{series_id}", response_model=_SERIES_DETAIL)
 async def show_series(
     series_id: Annotated[PlainText, Path(description="A series' id, name or alias.", examples=["nd_h100_v5"])],
     executor: Executor,
 ) -> Response:
     """Show a series: its rack, its benchmarks, its sizes and the features that all of them support."""
-    return json_response(await executor.to_json(SeriesDetailOut, partial(get_series, series_id)))
+    return json_response(await executor.to_json(_SERIES_DETAIL, partial(get_series, series_id)))
 
 
-@router.get("/gpus", response_model=GpuPage)
+@router.get("/gpus", response_model=_GPU_PAGE)
 async def list_gpus(page: PageQuery, executor: Executor) -> Response:
     """List the GPU models."""
-    return json_response(await executor.to_json(GpuPage, partial(find_rows, Gpu, page)))
+    return json_response(await executor.to_json(_GPU_PAGE, partial(find_rows, Gpu, page)))
 
 
-@router.get("/disks")
-async def list_disks(search: Annotated[DiskSearch, Query()], executor: Executor) -> DiskPage:
+@router.get("/disks", response_model=_DISK_PAGE)
+async def list_disks(search: Annotated[DiskSearch, Query()], executor: Executor) -> Response:
     """List the managed disks, each with its price in the requested region, or in the cheapest one."""
     from app.converters.costs import to_disk_page
     from app.services.disks import find_disks
 
-    return to_disk_page(await executor.run(partial(find_disks, search)))
+    page = to_disk_page(await executor.run(partial(find_disks, search)))
+    return json_response(page.model_dump_json(by_alias=True))
 
 
-@router.get("/regions", response_model=RegionPage)
+@router.get("/regions", response_model=_REGION_PAGE)
 async def list_regions(page: PageQuery, executor: Executor) -> Response:
     """List the regions."""
-    return json_response(await executor.to_json(RegionPage, partial(find_rows, Region, page)))
+    return json_response(await executor.to_json(_REGION_PAGE, partial(find_rows, Region, page)))
 
 
-@router.get("/sources", response_model=SourcePage)
+@router.get("/sources", response_model=_SOURCE_PAGE)
 async def list_sources(page: PageQuery, executor: Executor) -> Response:
     """List the sources."""
     freshness = await executor.freshness()
-    return json_response(await executor.to_json(SourcePage, partial(find_sources, page, freshness)))
+    return json_response(await executor.to_json(_SOURCE_PAGE, partial(find_sources, page, freshness)))
 
 
-@router.get("/revisions", response_model=RevisionPage)
+@router.get("/revisions", response_model=_REVISION_PAGE)
 async def list_revisions(page: PageQuery, executor: Executor) -> Response:
     """List the ingests that changed the catalog, newest first."""
-    return json_response(await executor.to_json(RevisionPage, partial(find_rows, Revision, page, newest_first=True)))
+    return json_response(await executor.to_json(_REVISION_PAGE, partial(find_rows, Revision, page, newest_first=True)))

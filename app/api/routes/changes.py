@@ -6,19 +6,20 @@ types fail (ADR 11).
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api.deps import Executor
+from app.api.deps import Executor, json_response
 from app.api.executor import QueryExecutor
 from app.catalog.queries.changes import ChangeFilter, ChangeSearch, find_changes, find_revision_changes
-from app.schemas.changes import ChangePage
+from app.http.late_models import LateModel
 
 if TYPE_CHECKING:
     from app.formats.feeds import Feed
 
 router = APIRouter(tags=["changes"])
+_CHANGE_PAGE = LateModel("app.schemas.changes", "ChangePage")
 
 
 class AtomResponse(Response):
@@ -33,10 +34,10 @@ class JsonFeedResponse(Response):
     media_type = "application/feed+json"
 
 
-@router.get("/changes", response_model=ChangePage)
-async def list_changes(search: Annotated[ChangeSearch, Query()], executor: Executor) -> Any:
+@router.get("/changes", response_model=_CHANGE_PAGE)
+async def list_changes(search: Annotated[ChangeSearch, Query()], executor: Executor) -> Response:
     """List what ingests changed: prices, sizes, accepted values, disputes and retirements, the oldest first."""
-    return await executor.run_in_thread(partial(find_changes, search))
+    return json_response(_CHANGE_PAGE.to_json(await executor.run_in_thread(partial(find_changes, search))))
 
 
 @router.get("/changes.atom", response_class=AtomResponse, include_in_schema=False)

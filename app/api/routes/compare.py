@@ -10,12 +10,13 @@ from app.api.deps import Executor, json_response
 from app.catalog.queries.params import CompareSearch
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan
-from app.schemas.compare import ComparisonOut
+from app.http.late_models import LateModel
 
 router = APIRouter(tags=["sizes"])
+_COMPARISON = LateModel("app.schemas.compare", "ComparisonOut")
 
 
-@router.get("/compare", response_model=ComparisonOut, responses={404: {}})
+@router.get("/compare", response_model=_COMPARISON, responses={404: {}})
 async def compare_sizes(search: Annotated[CompareSearch, Query()], executor: Executor) -> Response:
     """Compare sizes field by field: each value with its difference from a baseline, and prices per unit of GPU."""
     return json_response(await executor.run_in_thread(partial(_render_comparison, search)))

@@ -12,15 +12,17 @@ from app.catalog.queries.language_models import ModelsByKey
 from app.catalog.queries.params import FitSearch
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan
+from app.http.late_models import LateModel
 from app.schemas.estimate_request import EstimateIn
-from app.schemas.estimate_response import EstimateOut
 from app.schemas.fit_request import FitIn
-from app.schemas.fit_response import FitAnswerOut, FitOut
 
 router = APIRouter(tags=["fit"])
+_FIT = LateModel("app.schemas.fit_response", "FitOut")
+_FIT_ANSWER = LateModel("app.schemas.fit_response", "FitAnswerOut")
+_ESTIMATE = LateModel("app.schemas.estimate_response", "EstimateOut")
 
 
-@router.get("/fit", summary="Find sizes for raw needs", response_model=FitOut)
+@router.get("/fit", summary="Find sizes for raw needs", response_model=_FIT)
 async def fit_resources(search: Annotated[FitSearch, Query()], executor: Executor) -> Response:
     """Find the sizes that have the given resources, with their cost; if none has, return the nearest misses."""
     return json_response(
@@ -28,7 +30,7 @@ async def fit_resources(search: Annotated[FitSearch, Query()], executor: Executo
     )
 
 
-@router.post("/fit", summary="Find sizes for a model", response_model=FitAnswerOut)
+@router.post("/fit", summary="Find sizes for a model", response_model=_FIT_ANSWER)
 async def fit_workload(body: FitIn, executor: Executor) -> Response:
     """Find the sizes that can serve or train a model, or have given resources: how, how fast and at what cost.
 
@@ -58,7 +60,7 @@ def _render_workload_fit(body: FitIn, snapshot: CatalogSnapshot, today: date) ->
     return answer.model_dump_json(by_alias=True)
 
 
-@router.post("/estimate", summary="Estimate what a model needs", response_model=EstimateOut)
+@router.post("/estimate", summary="Estimate what a model needs", response_model=_ESTIMATE)
 async def estimate_workload(workload: EstimateIn, executor: Executor) -> Response:
     """Break a workload down: memory, compute and cost, each figure exact, a bound, or an estimate with its range."""
     return json_response(await render_estimate(executor, workload))

@@ -8,9 +8,11 @@ from fastapi import APIRouter, Path, Query, Response
 from app.api.deps import Executor, json_response
 from app.catalog.queries.language_models import ModelSearch, find_models, get_model
 from app.catalog.queries.params import PlainText
-from app.schemas.catalog import ModelOut, ModelPage
+from app.http.late_models import LateModel
 
 router = APIRouter(prefix="/models", tags=["models"])
+_MODEL = LateModel("app.schemas.catalog", "ModelOut")
+_MODEL_PAGE = LateModel("app.schemas.catalog", "ModelPage")
 
 ModelName = Annotated[
     PlainText,
@@ -21,14 +23,14 @@ ModelName = Annotated[
 ]
 
 
-@router.get("", response_model=ModelPage)
+@router.get("", response_model=_MODEL_PAGE)
 async def list_models(search: Annotated[ModelSearch, Query()], executor: Executor) -> Response:
     """List the language models whose configuration is known."""
-    return json_response(await executor.to_json(ModelPage, partial(find_models, search)))
+    return json_response(await executor.to_json(_MODEL_PAGE, partial(find_models, search)))
 
 
-@router.get("/{model_id:path}", response_model=ModelOut)
+@router.get("/{model_id:path}", response_model=_MODEL)
 async def show_model(model_id: ModelName, executor: Executor) -> Response:
     """Show one language model's configuration."""
     preset = get_model((await executor.snapshot()).models, model_id)
-    return json_response(ModelOut.model_validate(preset, from_attributes=True).model_dump_json(by_alias=True))
+    return json_response(_MODEL.to_json(preset))

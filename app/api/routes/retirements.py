@@ -2,7 +2,7 @@
 
 from datetime import date
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
@@ -10,9 +10,12 @@ from app.api.deps import Executor, json_response
 from app.catalog.queries.retirements import RetirementFilter, RetirementSearch, find_all_retirements, find_retirements
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan
-from app.schemas.retirements import RetirementPage, RetirementPlanIn, RetirementPlanOut
+from app.http.late_models import LateModel
+from app.schemas.retirement_request import RetirementPlanIn
 
 router = APIRouter(tags=["retirements"])
+_RETIREMENT_PAGE = LateModel("app.schemas.retirements", "RetirementPage")
+_RETIREMENT_PLAN = LateModel("app.schemas.retirements", "RetirementPlanOut")
 
 
 class CalendarResponse(Response):
@@ -21,10 +24,10 @@ class CalendarResponse(Response):
     media_type = "text/calendar"
 
 
-@router.get("/retirements", response_model=RetirementPage)
-async def list_retirements(search: Annotated[RetirementSearch, Query()], executor: Executor) -> Any:
+@router.get("/retirements", response_model=_RETIREMENT_PAGE)
+async def list_retirements(search: Annotated[RetirementSearch, Query()], executor: Executor) -> Response:
     """List the sizes that retire or have retired, by date, each with the source of the date."""
-    return await executor.run_in_thread(partial(find_retirements, search))
+    return json_response(_RETIREMENT_PAGE.to_json(await executor.run_in_thread(partial(find_retirements, search))))
 
 
 @router.get("/retirements.ics", response_class=CalendarResponse)
@@ -37,7 +40,7 @@ async def export_retirements_ics(search: Annotated[RetirementFilter, Query()], e
     return CalendarResponse(to_calendar(rows, stamped_at=revision["created_at"]))
 
 
-@router.post("/retirements", summary="Plan for retirements", response_model=RetirementPlanOut)
+@router.post("/retirements", summary="Plan for retirements", response_model=_RETIREMENT_PLAN)
 async def plan_retirements(body: RetirementPlanIn, executor: Executor) -> Response:
     """Find out which sizes of an inventory retire, when, and which sizes can take their place at what cost.
 

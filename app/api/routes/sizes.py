@@ -2,7 +2,7 @@
 
 from datetime import date
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import orjson
 from fastapi import APIRouter, Path, Query, Response
@@ -26,20 +26,19 @@ from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import find_size, render_page
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan
-from app.schemas.compare import SimilarPage
-from app.schemas.costs import CostOut
-from app.schemas.sizes import (
-    AvailabilityPage,
-    FacetsOut,
-    FactPage,
-    PriceHistoryPage,
-    PricePage,
-    SizeDetailOut,
-    SizePage,
-    SizePricePage,
-)
+from app.http.late_models import LateModel
 
 router = APIRouter(tags=["sizes"])
+_SIZE_PAGE = LateModel("app.schemas.sizes", "SizePage")
+_SIZE_DETAIL = LateModel("app.schemas.sizes", "SizeDetailOut")
+_SIMILAR_PAGE = LateModel("app.schemas.compare", "SimilarPage")
+_PRICE_PAGE = LateModel("app.schemas.sizes", "PricePage")
+_PRICE_HISTORY_PAGE = LateModel("app.schemas.sizes", "PriceHistoryPage")
+_FACETS = LateModel("app.schemas.sizes", "FacetsOut")
+_SIZE_PRICE_PAGE = LateModel("app.schemas.sizes", "SizePricePage")
+_COST = LateModel("app.schemas.costs", "CostOut")
+_AVAILABILITY_PAGE = LateModel("app.schemas.sizes", "AvailabilityPage")
+_FACT_PAGE = LateModel("app.schemas.sizes", "FactPage")
 
 SizeName = Annotated[
     PlainText,
@@ -55,20 +54,20 @@ async def render_sizes(executor: QueryExecutor, search: SizeSearch) -> str:
     return render_page(await executor.find_sizes(search))
 
 
-@router.get("/sizes", response_model=SizePage)
+@router.get("/sizes", response_model=_SIZE_PAGE)
 async def list_sizes(search: Annotated[SizeSearch, Query()], executor: Executor) -> Response:
     """Find sizes, each with its price in the requested region, or in the cheapest one."""
     return json_response(await render_sizes(executor, search))
 
 
-@router.get("/sizes/{name}", response_model=SizeDetailOut)
+@router.get("/sizes/{name}", response_model=_SIZE_DETAIL)
 async def show_size(name: SizeName, params: Annotated[SizeParams, Query()], executor: Executor) -> Response:
     """Show one size, with its cheapest on-demand Linux price."""
     plan = partial(find_size, name, params)
     return json_response(await (executor.run_in_thread(plan) if params.names_a_day else executor.run(plan)))
 
 
-@router.get("/sizes/{name}/similar", response_model=SimilarPage)
+@router.get("/sizes/{name}/similar", response_model=_SIMILAR_PAGE)
 async def list_similar_sizes(name: SizeName, search: Annotated[SimilarSearch, Query()], executor: Executor) -> Response:
     """List the sizes that are most similar to one, each with the terms that make up its distance."""
     plan = partial(_render_similar, name, search)
@@ -85,44 +84,46 @@ def _render_similar(name: str, search: SimilarSearch, snapshot: CatalogSnapshot,
     return to_similar_page(found).model_dump_json(by_alias=True)
 
 
-@router.get("/sizes/{name}/facts", response_model=FactPage)
+@router.get("/sizes/{name}/facts", response_model=_FACT_PAGE)
 async def list_size_facts(name: SizeName, search: Annotated[FactSearch, Query()], executor: Executor) -> Response:
     """List what each source says about a size, which values were accepted, and why."""
-    return json_response(await executor.to_json(FactPage, partial(find_facts, name, search)))
+    return json_response(await executor.to_json(_FACT_PAGE, partial(find_facts, name, search)))
 
 
-@router.get("/sizes/{name}/availability", response_model=AvailabilityPage)
+@router.get("/sizes/{name}/availability", response_model=_AVAILABILITY_PAGE)
 async def list_size_availability(
     name: SizeName, search: Annotated[AvailabilitySearch, Query()], executor: Executor
 ) -> Response:
     """List the regions and zones that have a size, whether or not a price is known there."""
-    return json_response(await executor.to_json(AvailabilityPage, partial(find_availability, name, search)))
+    return json_response(await executor.to_json(_AVAILABILITY_PAGE, partial(find_availability, name, search)))
 
 
-@router.get("/sizes/{name}/prices", response_model=PricePage)
-async def list_size_prices(name: SizeName, search: Annotated[PriceSearch, Query()], executor: Executor) -> Any:
+@router.get("/sizes/{name}/prices", response_model=_PRICE_PAGE)
+async def list_size_prices(name: SizeName, search: Annotated[PriceSearch, Query()], executor: Executor) -> Response:
     """List the prices of a size: those in force on a day, or the whole history."""
-    return await executor.run_in_thread(partial(find_prices, name, search))
+    return json_response(_PRICE_PAGE.to_json(await executor.run_in_thread(partial(find_prices, name, search))))
 
 
-@router.get("/sizes/{name}/cost")
-async def show_size_cost(name: SizeName, search: Annotated[CostSearch, Query()], executor: Executor) -> CostOut:
+@router.get("/sizes/{name}/cost", response_model=_COST)
+async def show_size_cost(name: SizeName, search: Annotated[CostSearch, Query()], executor: Executor) -> Response:
     """Show what VMs of a size cost with their disks: an hour, a month, a year, and by vCPU, GiB and GPU."""
     from app.converters.costs import to_cost_out
     from app.services.costs import compute_costs
 
-    return to_cost_out(await executor.run(partial(compute_costs, name, search)))
+    cost = to_cost_out(await executor.run(partial(compute_costs, name, search)))
+    return json_response(cost.model_dump_json(by_alias=True))
 
 
-@router.get("/sizes/{name}/price-history", response_model=PriceHistoryPage)
+@router.get("/sizes/{name}/price-history", response_model=_PRICE_HISTORY_PAGE)
 async def list_size_price_history(
     name: SizeName, search: Annotated[PriceHistorySearch, Query()], executor: Executor
-) -> Any:
+) -> Response:
     """List what a size cost in a region over time, with the days between which each source has a price."""
-    return await executor.run_in_thread(partial(find_price_history, name, search))
+    found = await executor.run_in_thread(partial(find_price_history, name, search))
+    return json_response(_PRICE_HISTORY_PAGE.to_json(found))
 
 
-@router.get("/facets", response_model=FacetsOut)
+@router.get("/facets", response_model=_FACETS)
 async def list_facets(search: Annotated[FacetSearch, Query()], executor: Executor) -> Response:
     """Count what a search finds by GPU, series, region, status and flags, and return the ranges of its figures."""
     plan = partial(_render_facets, search)
@@ -150,7 +151,7 @@ def _render_prices(search: AllPricesSearch, snapshot: CatalogSnapshot, today: da
     return render_prices((yield from find_all_prices(search, snapshot, today)))
 
 
-@router.get("/prices", response_model=SizePricePage)
+@router.get("/prices", response_model=_SIZE_PRICE_PAGE)
 async def list_prices(search: Annotated[AllPricesSearch, Query()], executor: Executor) -> Response:
     """List prices by size, region, OS and purchase model: those in force on a day, or the whole history."""
     return json_response(await render_price_list(executor, search))

@@ -1,0 +1,30 @@
+"""Models of responses that are imported when they are first needed: a start needs none of them."""
+
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+
+class LateModel(NamedTuple):
+    """The model of a response: a class of a module.
+
+    It is what a route has as `response_model`. FastAPI takes it for no model, since it is false: the endpoint writes
+    the response itself, and the OpenAPI document is built of routes that have the class (`app.api.openapi.build`).
+    """
+
+    module: str
+    name: str
+
+    def __bool__(self) -> bool:
+        """Return False: FastAPI shall build nothing of it."""
+        return False
+
+    def load(self) -> type[BaseModel]:
+        """Return the class; its module is imported with the first call."""
+        model: type[BaseModel] = getattr(import_module(self.module), self.name)
+        return model
+
+    def to_json(self, found: Any) -> str:
+        """Return the JSON of a value: an object with the attributes of the model, or a mapping of them."""
+        return self.load().model_validate(found, from_attributes=True).model_dump_json(by_alias=True)
