@@ -6,7 +6,6 @@ the system.
 """
 
 import hashlib
-import mimetypes
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -105,7 +104,16 @@ def _hashed_name(name: str, body: bytes) -> str:
     return f"{stem}-{hashlib.blake2s(body, digest_size=6).hexdigest()}.{suffix}"
 
 
+_MEDIA_TYPES = {
+    "css": "text/css",
+    "js": "text/javascript",
+    "svg": "image/svg+xml",
+    "txt": "text/plain",
+    "woff2": "font/woff2",
+}
+"""By the ends of the names of assets; `mimetypes` would read the system's files to know them."""
+
+
 def _media_type(name: str) -> str:
-    guessed = {"js": "text/javascript", "woff2": "font/woff2"}.get(name.rpartition(".")[2])
-    kind = guessed or mimetypes.guess_type(name)[0] or "application/octet-stream"
+    kind = _MEDIA_TYPES[name.rpartition(".")[2]]
     return f"{kind}; charset=utf-8" if kind.startswith("text/") else kind
