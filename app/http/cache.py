@@ -8,12 +8,11 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 import brotli  # type: ignore[import-untyped]  # has no type information
 import zstandard
-from starlette.types import Message
 
 Header = tuple[bytes, bytes]
 Headers = list[Header]
@@ -109,152 +108,178 @@ def digest(*parts: bytes | bytearray) -> bytes:
 
 @dataclass(slots=True)
 class EncodedVariant:
-    """A response in one encoding: its headers, except those of the single request, and the body message.
+    """The body of a response in one encoding; `lines` are its headers as bytes, once a server has sent them so."""
 
-    `lines` are the headers as bytes, once a server has sent them so.
-    """
-
-    headers: Headers
-    body: Message
+    encoding: str | None
+    body: bytes
     lines: bytes = b""
+
+
+@lru_cache(maxsize=256)
+def shared(headers: tuple[Header, ...]) -> tuple[Header, ...]:
+    """Return one object for equal headers: nearly all responses have one of a few sets."""
+    return headers
 
 
 @dataclass(slots=True)
 class CachedResponse:
     """A complete response, with a variant for each encoding that was requested so far.
 
-    A packed one has no `body`, but one encoded variant, which takes a tenth to a twentieth of the memory. `series` is
-    where `RequestObserver` counts it.
+    `etag` is empty where none is sent; `link` is the value of Link; `headers` are the others, best `shared`. A packed
+    response has no `body`, but one encoded variant, which takes a tenth to a twentieth of the memory. `series` is where
+    `RequestObserver` counts it. `urls` and `counted_bytes` belong to the cache that keeps it.
     """
 
     key: bytes
     etag: bytes
     cache_control: Header
-    headers: Headers
+    headers: tuple[Header, ...]
     body: bytes | None
     created_at: float
-    length: int = 0
+    link: bytes = b""
     series: int = 0
-    variants: dict[str | None, EncodedVariant] = field(default_factory=dict)
-    _overhead_bytes: int = 0
+    length: int = 0
+    variants: tuple[EncodedVariant, ...] = ()
+    urls: tuple[bytes, ...] = ()
+    counted_bytes: int = 0
 
     def __post_init__(self) -> None:
         self.length = len(self.body or b"")
-        self._overhead_bytes = _RESPONSE_OVERHEAD_BYTES + sum(len(value) for _, value in self.headers)
 
     @property
     def is_packed(self) -> bool:
         """Return whether packing would save nothing: the body is kept in one encoding alone, or is short."""
         return self.body is None or self.length < MIN_ENCODED_BYTES
 
+    def find_variant(self, encoding: str | None) -> EncodedVariant | None:
+        """Return the variant in an encoding that `preferred_encoding` gave, if it was requested before."""
+        if self.length < MIN_ENCODED_BYTES:
+            encoding = None
+        for variant in self.variants:
+            if variant.encoding == encoding:
+                return variant
+        return None
+
     def variant(self, encoding: str | None) -> EncodedVariant:
         """Return the variant in an encoding that `preferred_encoding` gave, encoding it on first use."""
-        variant = self.variants.get(encoding)
+        variant = self.find_variant(encoding)
         if variant is None:
-            too_short = encoding is not None and self.length < MIN_ENCODED_BYTES
-            variant = self.variants[encoding] = self.variant(None) if too_short else self._encode(encoding)
+            encoding = encoding if self.length >= MIN_ENCODED_BYTES else None
+            variant = EncodedVariant(encoding, self._encode(encoding))
+            self.variants = (*self.variants, variant)
         return variant
 
     def pack(self) -> None:
         """Keep the body in one encoding alone: one that clients accept if any was requested."""
         if self.is_packed or self.length > MAX_INLINE_BYTES:
             return
-        encoding = next((name for name in _ENCODERS if name in self.variants), _PACKED_ENCODING)
-        self.variants = {encoding: self.variant(encoding)}
+        requested = {variant.encoding for variant in self.variants}
+        encoding = next((name for name in _ENCODERS if name in requested), _PACKED_ENCODING)
+        self.variants = (EncodedVariant(encoding, self.variant(encoding).body),)
         self.body = None
 
-    def _encode(self, encoding: str | None) -> EncodedVariant:
+    def headers_of(self, variant: EncodedVariant) -> Headers:
+        """Return the headers with which a variant is sent."""
+        headers = [*self.headers, (b"link", self.link), (b"content-length", b"%d" % len(variant.body))]
+        if self.etag:
+            headers.append((b"etag", self.etag))
+        if variant.encoding:
+            headers.append((b"content-encoding", variant.encoding.encode()))
+        return headers
+
+    def _encode(self, encoding: str | None) -> bytes:
         if self.body is None:
-            ((packed, variant),) = self.variants.items()
-            self.body = _DECODERS[packed or ""](variant.body["body"])
-        body = encode(self.body, encoding) if encoding else self.body
-        length = (b"content-length", str(len(body)).encode())
-        content_encoding = [(b"content-encoding", encoding.encode())] if encoding else []
-        return EncodedVariant([*self.headers, length, *content_encoding], {"type": "http.response.body", "body": body})
+            (packed,) = self.variants
+            self.body = _DECODERS[packed.encoding or ""](packed.body)
+        return encode(self.body, encoding) if encoding else self.body
 
     @property
     def size_bytes(self) -> int:
-        """The memory that all variants take together."""
-        encoded_bytes = 0
-        for variant in self.variants.values():
-            body = variant.body["body"]
-            encoded_bytes += len(variant.lines) + (len(body) if body is not self.body else 0)
-        return len(self.body or b"") + encoded_bytes + self._overhead_bytes
+        """The memory that all variants and URLs take together."""
+        size = _RESPONSE_OVERHEAD_BYTES + len(self.link) + len(self.body or b"")
+        for variant in self.variants:
+            size += len(variant.lines) + (len(variant.body) if variant.body is not self.body else 0)
+        for url in self.urls:
+            size += _URL_OVERHEAD_BYTES + len(url)
+        return size
 
 
-_RESPONSE_OVERHEAD_BYTES = 1_700
-"""What a response takes besides its body: objects, header names, its key; measured."""
+_RESPONSE_OVERHEAD_BYTES = 600
+"""What a response takes besides its body: objects, its key and ETag, its place in a mapping; measured."""
 
-_URL_OVERHEAD_BYTES = 450
-"""What a remembered URL takes besides its own bytes: objects, and the key of its request; rounded up."""
+_URL_OVERHEAD_BYTES = 100
+"""What a URL takes besides its own bytes: an object, its places in a mapping and in a tuple; measured."""
 
 _MAX_PLAIN_URL_BYTES = 200
-"""Longer URLs are remembered by a digest; for shorter ones it would take more time than it saves memory."""
+"""Longer URLs are kept as a digest; for shorter ones it would take more time than it saves memory."""
 
-_URL_SHARE = 4
-"""URLs take at most one part in so many of the cache, so that they never evict the responses."""
-
+_MAX_URLS = 8
+"""A response is found by so many spellings of its request at once; by others it is found by its key."""
 
 _UNPACKED_SHARE = 4
 """Unpacked responses keep at least one part in so many of the cache; all of it while there is room."""
 
 
 class ResponseCache:
-    """Responses of one generation of the catalog, and which URL means which request; one bound for both.
+    """Responses of one generation of the catalog, by the key of their request and by the URLs that ask for it.
 
-    To make room the least recently used responses are packed; once only a share of the cache is not, they are evicted.
+    To make room the least recently used responses are packed; once only a share of the cache is not, they are evicted,
+    and their URLs with them.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._responses: OrderedDict[bytes, CachedResponse] = OrderedDict()
-        self._sizes: dict[bytes, int] = {}
         self._unpacked: OrderedDict[bytes, None] = OrderedDict()
-        self._urls: OrderedDict[tuple[str, bytes], bytes] = OrderedDict()
-        self._url_bytes = self._response_bytes = self._unpacked_bytes = 0
+        self._by_url: dict[bytes, CachedResponse] = {}
+        self._response_bytes = self._unpacked_bytes = 0
 
     def __len__(self) -> int:
         return len(self._responses)
 
     @property
     def size_bytes(self) -> int:
-        """The memory that responses and URLs take."""
-        return self._response_bytes + self._url_bytes
+        """The memory that responses and their URLs take."""
+        return self._response_bytes
 
     def clear(self) -> None:
-        """Remove every response; what a URL means stays known."""
+        """Remove every response."""
         self._responses.clear()
-        self._sizes.clear()
         self._unpacked.clear()
+        self._by_url.clear()
         self._response_bytes = self._unpacked_bytes = 0
 
-    def find_key(self, path: str, query: bytes) -> bytes | None:
-        """Return the key of the request that a URL means, if it is remembered."""
-        return self._urls.get(_url_key(path, query))
-
-    def remember_url(self, path: str, query: bytes, key: bytes) -> None:
-        """Remember the key of the request that a URL means; the URLs remembered first make room."""
-        url = _url_key(path, query)
-        if url not in self._urls:
-            self._url_bytes += _url_size_bytes(url)
-        self._urls[url] = key
-        while self._url_bytes > self._max_bytes // _URL_SHARE:
-            first, _ = self._urls.popitem(last=False)
-            self._url_bytes -= _url_size_bytes(first)
-        self._make_room()
+    def find(self, path: str, query: bytes) -> CachedResponse | None:
+        """Return the response to a URL that was remembered, which then becomes the most recently used."""
+        response = self._by_url.get(_url_key(path, query))
+        if response is not None:
+            self._use(response.key)
+        return response
 
     def get(self, key: bytes) -> CachedResponse | None:
         """Return the response to a request, which then becomes the most recently used."""
         response = self._responses.get(key)
         if response is not None:
-            self._responses.move_to_end(key)
-            if key in self._unpacked:
-                self._unpacked.move_to_end(key)
+            self._use(key)
         return response
 
     def put(self, response: CachedResponse) -> None:
         """Store a response, and make room for it."""
+        self._remove(response.key)
         self._responses[response.key] = response
+        self.recount(response)
+
+    def remember_url(self, path: str, query: bytes, response: CachedResponse) -> None:
+        """Find a response, if it is stored, by one more URL; that which was remembered first makes room."""
+        url = _url_key(path, query)
+        if url in self._by_url or self._responses.get(response.key) is not response:
+            return
+        self._by_url[url] = response
+        response.urls = (*response.urls, url)
+        if len(response.urls) > _MAX_URLS:
+            first, *_ = response.urls
+            del self._by_url[first]
+            response.urls = response.urls[1:]
         self.recount(response)
 
     def recount(self, response: CachedResponse) -> None:
@@ -263,41 +288,49 @@ class ResponseCache:
             self._count(response)
             self._make_room()
 
+    def _use(self, key: bytes) -> None:
+        self._responses.move_to_end(key)
+        if key in self._unpacked:
+            self._unpacked.move_to_end(key)
+
     def _count(self, response: CachedResponse) -> None:
-        self._uncount(response.key)
-        self._sizes[response.key] = size_bytes = response.size_bytes
-        self._response_bytes += size_bytes
+        self._uncount(response)
+        response.counted_bytes = response.size_bytes
+        self._response_bytes += response.counted_bytes
         if not response.is_packed:
             self._unpacked[response.key] = None
-            self._unpacked_bytes += size_bytes
+            self._unpacked_bytes += response.counted_bytes
 
-    def _uncount(self, key: bytes) -> None:
-        size_bytes = self._sizes.pop(key, 0)
-        self._response_bytes -= size_bytes
-        if key in self._unpacked:
-            del self._unpacked[key]
-            self._unpacked_bytes -= size_bytes
+    def _uncount(self, response: CachedResponse) -> None:
+        self._response_bytes -= response.counted_bytes
+        if response.key in self._unpacked:
+            del self._unpacked[response.key]
+            self._unpacked_bytes -= response.counted_bytes
+        response.counted_bytes = 0
+
+    def _remove(self, key: bytes) -> None:
+        response = self._responses.pop(key, None)
+        if response is not None:
+            self._uncount(response)
+            for url in response.urls:
+                del self._by_url[url]
+            response.urls = ()
 
     def _make_room(self) -> None:
-        while self.size_bytes > self._max_bytes and self._responses:
-            if self._unpacked_bytes > self._max_bytes // _UNPACKED_SHARE:
-                response = self._responses[next(iter(self._unpacked))]
-                response.pack()
-                if response.is_packed:
-                    self._count(response)
-                    continue
-                oldest = response.key  # too long to be packed
-                del self._responses[oldest]
-            else:
-                oldest, _ = self._responses.popitem(last=False)
-            self._uncount(oldest)
+        while self._response_bytes > self._max_bytes and self._responses:
+            if self._unpacked_bytes <= self._max_bytes // _UNPACKED_SHARE:
+                self._remove(next(iter(self._responses)))
+                continue
+            response = self._responses[next(iter(self._unpacked))]
+            response.pack()
+            if response.is_packed:
+                self._count(response)
+            else:  # too long to be packed
+                self._remove(response.key)
 
 
-def _url_key(path: str, query: bytes) -> tuple[str, bytes]:
+def _url_key(path: str, query: bytes) -> bytes:
+    """Return a URL as one object; no server lets a NUL into the query of a request, so the parts are told apart."""
     if len(path) + len(query) <= _MAX_PLAIN_URL_BYTES:
-        return path, query
-    return "", digest(path.encode(), query)
-
-
-def _url_size_bytes(url: tuple[str, bytes]) -> int:
-    return _URL_OVERHEAD_BYTES + len(url[0]) + len(url[1])
+        return b"%s\0%s" % (path.encode(), query)
+    return digest(path.encode(), query)

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from itertools import islice
 from types import UnionType
 from typing import Any, NamedTuple, TypeVar, get_args
@@ -39,6 +39,11 @@ class RawRequest(NamedTuple):
     path: str
     query: bytes
     body: bytes = b""
+
+    @property
+    def url(self) -> tuple[str, bytes]:
+        """Path and query; a body is part of what is asked."""
+        return self.path, self.query if self.method == "GET" else digest(self.query, self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ class CanonicalRequest:
     """
 
     canonical_path: str
-    path: str
+    request: RawRequest
     endpoint: Endpoint
     params: BaseModel | None
     params_json: str = "{}"
@@ -154,7 +159,7 @@ def canonicalize(request: RawRequest, endpoints: Iterable[Endpoint]) -> Canonica
             canonical_path = request.path.lower() if endpoint.has_path_params else request.path
             model = endpoint.model()
             if model is None:
-                return None if request.query else CanonicalRequest(canonical_path, request.path, endpoint, None)
+                return None if request.query else CanonicalRequest(canonical_path, request, endpoint, None)
             try:
                 params = _parse_request(request, model)
             except (RequestValidationError, ValidationError):
@@ -165,7 +170,7 @@ def canonicalize(request: RawRequest, endpoints: Iterable[Endpoint]) -> Canonica
             if endpoint.page_version and not is_clean(request.query, params):
                 return None
             return CanonicalRequest(
-                canonical_path, request.path, endpoint, params, params.model_dump_json(exclude_defaults=True)
+                canonical_path, request, endpoint, params, params.model_dump_json(exclude_defaults=True)
             )
     return None
 
@@ -293,13 +298,19 @@ _NEXT_CURSOR_KEY = b'"next_cursor":"'
 
 def link_header(public_url: str, canonical: CanonicalRequest | None = None, body: bytes = b"") -> bytes:
     """Return the value of Link: the OpenAPI document, and the next page if `body` is a page that has one."""
-    contract = f'<{public_url}/openapi.json>; rel="service-desc"'
+    contract = _contract_link(public_url)
     cursor = next_cursor(body) if canonical is not None and canonical.endpoint.method == "GET" else ""
     if canonical is None or not cursor:
-        return contract.encode()
+        return contract
     params = {**orjson.loads(canonical.params_json), "cursor": cursor}
     query = "&".join(f"{name}={_quote(to_query_text(value))}" for name, value in params.items())
-    return f'{contract}, <{public_url}{quote(canonical.path)}?{query}>; rel="next"'.encode()
+    return contract + f', <{public_url}{quote(canonical.request.path)}?{query}>; rel="next"'.encode()
+
+
+@lru_cache(maxsize=4)
+def _contract_link(public_url: str) -> bytes:
+    """Return one object, which all stored responses without a next page share."""
+    return f'<{public_url}/openapi.json>; rel="service-desc"'.encode()
 
 
 _PLAIN = re.compile("[A-Za-z0-9_.~-]*")

@@ -30,9 +30,9 @@ from app.http.cache import (
     Headers,
     ResponseCache,
     cache_control_header,
-    digest,
     header_lines,
     preferred_encoding,
+    shared,
     validator_headers,
 )
 from app.http.canonical import (
@@ -162,11 +162,11 @@ class CacheMiddleware:
         if request.etags and etag_matches(request.etags, response.etag, exists=True):
             found = not_modified(response, request)
         else:
-            variant = response.variants.get(preferred_encoding(request.encodings))
+            variant = response.find_variant(preferred_encoding(request.encodings))
             if variant is None:
                 return None
             if not variant.lines:
-                variant.lines = header_lines(variant.headers)
+                variant.lines = header_lines(response.headers_of(variant))
                 self._cache.recount(response)
             found = whole_response(response, variant, request)
         scope[REQUEST_ID] = request.request_id
@@ -200,12 +200,13 @@ class CacheMiddleware:
             return
         if not self._watcher.is_fresh:
             await self._watcher.refresh_soon()
-        response = self._lookup((path, query) if method == "GET" else (path, digest(query, body)))
+        request = RawRequest(method, path, query, body)
+        response = self._lookup(request.url)
         if response is not None:
             status = await self._send_cached(response, headers, scope, send)
             self.observer.count_hit(response.series, started, scope, status)
         else:
-            answer = partial(self._handle_miss, RawRequest(method, path, query, body), headers)
+            answer = partial(self._handle_miss, request, headers)
             await self.observer.observe(answer, started, scope, receive, send)
 
     def _lookup(self, url: tuple[str, bytes]) -> CachedResponse | None:
@@ -214,8 +215,7 @@ class CacheMiddleware:
         if generation != self._generation:
             self._generation = generation
             self._cache.clear()
-        key = self._cache.find_key(*url)
-        return self._cache.get(key) if key is not None else None
+        return self._cache.find(*url)
 
     async def _handle_miss(
         self, request: RawRequest, headers: RequestHeaders, scope: Scope, receive: Receive, send: Send
@@ -232,11 +232,10 @@ class CacheMiddleware:
             return
         endpoint, record = canonical.endpoint, scope[RECORD]
         record.route = (endpoint.method, endpoint.path)
-        query = request.query if request.method == "GET" else digest(request.query, request.body)
-        self._cache.remember_url(request.path, query, canonical.key)
         response = self._cache.get(canonical.key)
         if response is not None:
             record.cache = "hit"
+            self._cache.remember_url(*request.url, response)
             await self._send_cached(response, headers, scope, send)
         elif endpoint.streams:
             await self._send_stream(canonical, headers, scope, receive, send)
@@ -288,7 +287,9 @@ class CacheMiddleware:
         if not isinstance(response, CachedResponse):
             for message in response:
                 await send(message)
-        elif _client_has(etag, headers, scope):
+            return
+        self._cache.remember_url(*canonical.request.url, response)
+        if _client_has(etag, headers, scope):
             await self._send_not_modified(etag, response.cache_control, scope, send)
         else:
             await self._send_response(response, (_MISS if self._enabled else _BYPASS,), headers, scope, send)
@@ -323,16 +324,16 @@ class CacheMiddleware:
         self, response: CachedResponse, status: Sequence[Header], headers: RequestHeaders, scope: Scope, send: Send
     ) -> None:
         encoding = preferred_encoding(headers.accept_encoding)
-        variant = response.variants.get(encoding)
+        variant = response.find_variant(encoding)
         if variant is None:
             if response.length > MAX_INLINE_BYTES:
                 variant = await asyncio.to_thread(response.variant, encoding)
             else:
                 variant = response.variant(encoding)
             self._cache.recount(response)
-        sent = [*variant.headers, (b"x-request-id", scope[REQUEST_ID]), *status]
+        sent = [*response.headers_of(variant), (b"x-request-id", scope[REQUEST_ID]), *status]
         await send({"type": "http.response.start", "status": 200, "headers": sent})
-        await send(variant.body if scope["method"] != "HEAD" else NO_BODY)
+        await send({"type": "http.response.body", "body": variant.body} if scope["method"] != "HEAD" else NO_BODY)
 
     async def _send_not_modified(self, etag: bytes, cache_control: Header, scope: Scope, send: Send) -> None:
         headers = [*validator_headers(etag, cache_control, _vary(scope)), (b"x-request-id", scope[REQUEST_ID])]
@@ -403,13 +404,15 @@ class CacheMiddleware:
             return rendered
         cache_control = NO_CACHE if next_cursor(rendered.body) else self._cache_control
         vary = _vary(scope)
-        validators = [vary] if scope["method"] == "POST" else validator_headers(etag, cache_control, vary)
-        link = (b"link", link_header(self._public_url, canonical, rendered.body))
+        has_validators = scope["method"] != "POST"
+        common = [cache_control, vary] if has_validators else [vary]
+        common += missing_from(rendered.headers, self._security_headers)
         response = CachedResponse(
             key=canonical.key,
-            etag=etag,
+            etag=etag if has_validators else b"",
             cache_control=cache_control,
-            headers=[*rendered.headers, *validators, *missing_from(rendered.headers, self._security_headers), link],
+            headers=shared((*rendered.headers, *common)),
+            link=link_header(self._public_url, canonical, rendered.body),
             body=rendered.body,
             created_at=time.monotonic(),
             series=self.observer.series_of(canonical.endpoint.method, canonical.endpoint.path),
@@ -466,7 +469,7 @@ async def _try_fast_path(canonical: CanonicalRequest) -> Rendered | None:
     except (VmsizesError, DBAPIError):
         return None
     except Exception:  # noqa: BLE001  # logged with its traceback; the app answers, or sends 500
-        _log.exception("fast path failed for %s; falling back to the app", canonical.path)
+        _log.exception("fast path failed for %s; falling back to the app", canonical.request.path)
         return None
 
 

@@ -17,7 +17,7 @@ from app.lifespan import StoredBytes
 
 
 class PlainRequest(NamedTuple):
-    """A request with nothing unusual; `url` as in `ResponseCache.find_key`, headers empty where they are missing."""
+    """A request with nothing unusual; `url` as in `ResponseCache.find`, headers empty where they are missing."""
 
     url: tuple[str, bytes]
     encodings: bytes
@@ -46,7 +46,7 @@ def read_plain_request(scope: MutableMapping[str, Any], body: bytes | bytearray)
 def whole_response(response: CachedResponse, variant: EncodedVariant, request: PlainRequest) -> StoredBytes:
     """Return a stored response in one encoding, whose `lines` are there."""
     lines = b"%sx-request-id: %s\r\ncache-status: %s\r\n" % (variant.lines, request.request_id, hit_status(response))
-    return StoredBytes(200, lines, variant.body["body"])
+    return StoredBytes(200, lines, variant.body)
 
 
 def not_modified(response: CachedResponse, request: PlainRequest) -> StoredBytes:

@@ -6,14 +6,14 @@ import json
 import tracemalloc
 from contextlib import ExitStack
 from datetime import date
-from secrets import token_bytes
+from secrets import token_bytes, token_hex
 
 import brotli  # type: ignore[import-untyped]  # has no type information
 import httpx
 import pytest
 import zstandard
 
-from app.http.cache import NO_CACHE, CachedResponse, ResponseCache, encode, preferred_encoding
+from app.http.cache import NO_CACHE, VARY, CachedResponse, ResponseCache, encode, preferred_encoding, shared
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
 from app.main import create_asgi_app
@@ -240,36 +240,78 @@ def test_the_first_encoding_counts_towards_the_size(service: CacheMiddleware) ->
 
 def response_of(number: int, body: bytes) -> CachedResponse:
     key = str(number).encode()
-    return CachedResponse(key=key, etag=b"", cache_control=NO_CACHE, headers=[], body=body, created_at=0.0)
+    return CachedResponse(key=key, etag=b"", cache_control=NO_CACHE, headers=(), body=body, created_at=0.0)
 
 
 def test_the_cache_is_bounded_and_evicts_the_least_recently_used() -> None:
     cache = ResponseCache(max_bytes=50_500)
     for number in range(100):
-        key = str(number).encode()
-        cache.put(
-            CachedResponse(
-                key=key, etag=b"", cache_control=NO_CACHE, headers=[], body=token_bytes(1000), created_at=0.0
-            )
-        )
+        stored = response_of(number, token_bytes(1000))
+        cache.put(stored)
         cache.get(b"0")
-        cache.remember_url("/sizes", key, key)
-        cache.remember_url("/sizes", key * 4000, key)
+        cache.remember_url("/sizes", stored.key, stored)
+        cache.remember_url("/sizes", stored.key * 4000, stored)
     assert 40_000 < cache.size_bytes <= 50_500
     assert cache.get(b"0") is not None
     assert cache.get(b"1") is None
-    assert cache.get(b"99") is not None
-    assert cache.find_key("/sizes", b"0") is None
-    assert cache.find_key("/sizes", b"99") == cache.find_key("/sizes", b"99" * 4000) == b"99"
     response = cache.get(b"99")
     assert response is not None
+    assert cache.find("/sizes", b"1") is None
+    assert cache.find("/sizes", b"99") is cache.find("/sizes", b"99" * 4000) is response
     before = response.size_bytes
-    response.variant("gzip")
-    assert response.size_bytes == before + len(response.variants["gzip"].body["body"])
+    encoded = response.variant("gzip")
+    assert response.size_bytes == before + len(encoded.body)
     cache.recount(response)
     assert cache.size_bytes <= 50_500
     cache.clear()
-    assert (len(cache), cache.get(b"0")) == (0, None)
+    assert (len(cache), cache.size_bytes, cache.get(b"0"), cache.find("/sizes", b"0")) == (0, 0, None, None)
+
+
+def test_a_response_is_found_by_the_last_few_spellings_of_its_request() -> None:
+    cache, response = ResponseCache(max_bytes=50_500), response_of(1, b"{}")
+    cache.put(response)
+    for number in range(1_000):
+        cache.remember_url("/sizes", b"min_vcpus=%d" % number, response)
+    found = [number for number in range(1_000) if cache.find("/sizes", b"min_vcpus=%d" % number) is response]
+    assert found == list(range(992, 1_000))
+    assert cache.size_bytes < 3_000
+    cache.put(response_of(1, b"[]"))
+    assert cache.find("/sizes", b"min_vcpus=999") is None
+    cache.remember_url("/sizes", b"min_vcpus=999", response)  # a response that is stored no more
+    assert cache.find("/sizes", b"min_vcpus=999") is None
+
+
+@pytest.mark.parametrize("length", [40, 2_000])
+@pytest.mark.parametrize("spellings", [1, 4])
+def test_the_cache_counts_what_it_takes(length: int, spellings: int) -> None:
+    cache, responses = ResponseCache(max_bytes=100_000_000), 5_000
+    tracemalloc.start()
+    try:
+        for number in range(responses):
+            response = CachedResponse(
+                key=token_bytes(16),
+                etag=token_hex(15).encode(),
+                cache_control=NO_CACHE,
+                headers=shared((NO_CACHE, VARY)),
+                body=token_bytes(length),
+                created_at=float(number),
+                link=token_bytes(100),
+            )
+            cache.put(response)
+            response.variant(None)
+            cache.recount(response)
+            for spelling in range(spellings):
+                cache.remember_url("/sizes", b"region=westeurope&vcpus=%d&max_usd=%d" % (spelling, number), response)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 0.9 * taken < cache.size_bytes < 1.2 * taken
+
+
+def test_equal_headers_of_responses_are_one_object() -> None:
+    first, second = ((b"x-%d" % number, b"1") for number in (7, 7))
+    assert shared((first, VARY)) is shared((second, VARY))
+    assert shared((first,)) == (first,)
 
 
 def page_of(number: int) -> bytes:
@@ -287,7 +329,7 @@ def test_responses_are_packed_before_any_is_evicted() -> None:
     assert first is not None
     assert last is not None
     assert (first.is_packed, last.is_packed) == (True, False)
-    assert first.variant(None).body["body"] == pages[0]
+    assert first.variant(None).body == pages[0]
     cache.recount(first)
     assert (first.is_packed, cache.size_bytes <= 1_000_000) == (False, True)
 
@@ -300,9 +342,11 @@ def test_a_response_is_packed_in_the_encoding_that_clients_accept(encoding: str)
     response.pack()
     assert response.is_packed
     assert response.size_bytes < len(page) / 2
-    assert response.variant(encoding) is sent
-    assert response.variant(None).body["body"] == page
-    assert (b"content-encoding", encoding.encode()) not in response.variant(None).headers
+    assert response.variant(encoding).body is sent.body
+    assert (b"content-encoding", encoding.encode()) in response.headers_of(sent)
+    plain = response.variant(None)
+    assert plain.body == page
+    assert b"content-encoding" not in dict(response.headers_of(plain))
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip"])
