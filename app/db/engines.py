@@ -35,6 +35,10 @@ A statement may take longer; whether the server still answers is found out by an
 _BUSY_MS, _SERVING_BUSY_MS = 10_000, 1_000
 """How long a connection to SQLite waits for a lock. Readers need none while another process writes."""
 
+_SERVING_CACHE_KIB = 512
+"""How many pages of SQLite a connection of a service keeps: each thread has one. The system keeps the others anyway:
+with SQLite's own 2,000 KiB no question takes less CPU, of 1,000 sizes or of 100,000."""
+
 
 def make_engine(url: str, *, pooled: bool = True, serving: bool = False, pool_size: int = POOL_SIZE) -> Engine:
     """Return the engine for an SQLite or PostgreSQL URL (`postgresql://` means psycopg 3).
@@ -81,7 +85,8 @@ def _prepare_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry) -
 
 def _prepare_serving(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
     """Set up a connection that reads only."""
-    _set_up(connection, "query_only = on", f"busy_timeout = {_SERVING_BUSY_MS}")
+    pragmas = ("query_only = on", f"cache_size = -{_SERVING_CACHE_KIB}", f"busy_timeout = {_SERVING_BUSY_MS}")
+    _set_up(connection, *pragmas)
 
 
 def _set_up(connection: DBAPIConnection, *pragmas: str) -> None:
