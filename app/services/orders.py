@@ -6,7 +6,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from app.catalog.queries.column_order import ColumnKey, Positions, first_in_order
+from app.catalog.queries.column_order import ColumnKey, Positions, distinct, first_in_order
 from app.fit.verdict import NEAREST_MISSES
 
 Codes = NDArray[np.int64]
@@ -53,8 +53,8 @@ class RejectionOrder(Order):
         """
         if most_of_reason is None:
             return self[:most]
-        of_each = (np.flatnonzero(self._reasons == reason) for reason in np.unique(self._reasons).tolist())
+        of_each = (np.flatnonzero(self._reasons == reason) for reason in distinct(self._reasons).tolist())
         found = [first_in_order(self._keys, those, most_of_reason) for those in of_each]
         found.append(first_in_order(self._keys, np.arange(len(self)), NEAREST_MISSES))
-        positions: list[int] = self._at[first_in_order(self._keys, np.unique(np.concatenate(found)), most)].tolist()
+        positions: list[int] = self._at[first_in_order(self._keys, distinct(np.concatenate(found)), most)].tolist()
         return positions

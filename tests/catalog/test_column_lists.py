@@ -325,3 +325,9 @@ def test_columns_beyond_the_bound_are_dropped_the_least_recently_used_first(
     assert [reads_columns(search, snapshot) for search in searches] == [True, False, True]
     assert snapshot.columns.nbytes <= column_store.MAX_COLUMN_BYTES
     assert find(session, searches[1], snapshot) == find(session, searches[1], by_sql)
+
+
+@pytest.mark.one_database  # numbers in memory
+@pytest.mark.parametrize("values", [[], [3], [5, 1, 5, 5, -2, 1], list(range(300, 0, -1))])
+def test_different_numbers_are_found_in_order(values: list[int]) -> None:
+    assert column_order.distinct(np.array(values, dtype=np.int64)).tolist() == sorted(set(values))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from app.catalog.projections import MAX_MEMORY_BUCKET, memory_bucket
 from app.catalog.purchases import ANY_REGION
 from app.catalog.queries.codes import Codes, Mask
-from app.catalog.queries.column_order import ColumnKey, Positions, first_in_order
+from app.catalog.queries.column_order import ColumnKey, Positions, distinct, first_in_order
 from app.catalog.queries.columns import Numbers, SizeColumns, SortColumn, load_sizes, load_sort_column
 from app.catalog.queries.neighbours import MEMORY_STEPS, SIZES_PER_SCAN, ReferenceSize
 from app.catalog.queries.offer_columns import load_offers
@@ -81,7 +81,7 @@ def find_neighbours(
     may[sizes.positions[reference.key]] = False
     buckets = sizes.remember("memory buckets", lambda: _buckets(sizes.numbers["gpu_memory_gib"]))
     at = [_nearest(sizes, usd, np.flatnonzero(may & (buckets == bucket)), price) for bucket, price in _steps(reference)]
-    return NeighbourColumns(at=np.unique(np.concatenate(at)), sizes=sizes, usd=usd, gpus=gpus, names=names)
+    return NeighbourColumns(at=distinct(np.concatenate(at)), sizes=sizes, usd=usd, gpus=gpus, names=names)
 
 
 def _buckets(memory: Numbers) -> NDArray[np.int64]:
