@@ -31,6 +31,15 @@ def test_serving_does_not_load(name: str) -> None:
     assert name not in modules_loaded_to_serve()
 
 
+def test_fits_of_raw_needs_and_costs_do_not_load_the_arithmetic_of_models() -> None:
+    answering = (
+        "app.converters.resource_fit, app.converters.costs, app.converters.compare, app.services.resource_columns"
+    )
+    loaded = set(run_python(f"import sys, {answering}; print(*sys.modules)").split())
+    assert "app.fit.verdict" in loaded
+    assert not loaded & {"app.fit.placement", "app.fit.estimator", "app.fit.formulas.architecture"}
+
+
 def test_the_garbage_collector_is_on_after_startup() -> None:
     program = "import gc, app.asgi; app.asgi.service(); print(gc.isenabled(), gc.get_freeze_count() > 0)"
     assert run_python(program) == "True True\n"

@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from app.catalog.queries.exchange_rates import CurrencyRate, convert_amounts
-from app.converters.fit_response import to_exchange_rate_out
+from app.converters.fit_parts import to_exchange_rate_out
 from app.schemas.costs import ConvertedDiskPricesOut, CostOut, DiskOut, DiskPage
 from app.services import disks
 from app.services.costs import CostOfSize

@@ -4,9 +4,9 @@ from collections.abc import Collection
 
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.exchange_rates import CurrencyRate
-from app.converters.fit_response import nearest_of_each, to_cost_out, to_exchange_rate_out, to_headroom_out
+from app.converters.fit_parts import nearest_of_each, to_cost_out, to_exchange_rate_out, to_headroom_out
+from app.fit.cost_figures import CostFigures
 from app.fit.formulas.quantities import exact
-from app.fit.placement.option import CostFigures
 from app.fit.resources import explain_option, unused_gpu_memory_gib
 from app.fit.verdict import MAX_REJECTED, Cost, Option, Rejection
 from app.schemas.fit_response import (

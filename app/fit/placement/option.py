@@ -5,6 +5,7 @@ from decimal import Decimal
 from math import inf, isfinite
 
 from app.fit.accuracy import evidence_of
+from app.fit.cost_figures import CostFigures
 from app.fit.estimator.estimate import decimal
 from app.fit.estimator.parallelism import Deployment
 from app.fit.estimator.serving import check_context_length, has_no_context, memory_figures
@@ -349,17 +350,6 @@ def speed_figures(option: PlacementOption) -> SpeedFigures | None:
         if speed.hours is not None
         else None,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostFigures:
-    """What an option costs by one purchase model; per request of a service only."""
-
-    cost: Cost
-    per_job: Figure | None
-    per_million_tokens: Figure | None
-    interruptions: Interruptions | None = None
-    per_request: Figure | None = None
 
 
 def cost_figures(option: PlacementOption, purchase: str) -> CostFigures:
