@@ -18,7 +18,6 @@ from app.api.executor import QueryExecutor
 from app.api.exports import ExportFileCache, ExportStreams
 from app.api.metrics import worker_counters, worker_gauges
 from app.api.openapi import docs
-from app.api.openapi.build import install_openapi, operation_id
 from app.api.routes import (
     accuracy,
     catalog,
@@ -123,7 +122,6 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
         summary="Cloud VM sizes: look them up, compare them, cost them.",
         description=_DESCRIPTION,
         openapi_url=None,
-        generate_unique_id_function=operation_id,
         redirect_slashes=False,
         servers=[{"url": public_url or "/"}],
         exception_handlers=HANDLERS,
@@ -153,7 +151,7 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
         security_headers=common_headers(settings.hsts_seconds),
     )
     docs.mount_docs(app)
-    install_openapi(app, needs_key=bool(settings.load_api_keys()), is_limited=bool(settings.rate_limit_requests))
+    docs.install_openapi(app, needs_key=bool(settings.load_api_keys()), is_limited=bool(settings.rate_limit_requests))
     return app
 
 

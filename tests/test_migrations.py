@@ -9,7 +9,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Engine
 
-import app.catalog.indexes  # noqa: F401  # describes one index apart from its table
+import app.catalog.indexes  # describes one index apart from its table
+import app.catalog.models.webhooks  # noqa: F401  # their tables are no content of the catalog
 from app.catalog.column_types import BYTEWISE
 from app.catalog.models import Size
 from app.db import migrations

@@ -19,7 +19,7 @@ import orjson
 from sqlalchemy import Engine, and_, delete, or_, select, update
 from sqlmodel import Session
 
-from app.catalog.models import Webhook, WebhookMessage
+from app.catalog.models.webhooks import Webhook, WebhookMessage
 from app.catalog.queries.changes import ChangeFilter, find_next_changes
 from app.db.engines import read_session
 from app.db.statements import run_plan

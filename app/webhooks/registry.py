@@ -11,7 +11,8 @@ from sqlalchemy import delete, func, select
 from sqlmodel import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Change, Webhook, WebhookMessage
+from app.catalog.models import Change
+from app.catalog.models.webhooks import Webhook, WebhookMessage
 from app.catalog.queries.changes import ChangeFilter, normalize
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import run_plan

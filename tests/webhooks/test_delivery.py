@@ -17,7 +17,8 @@ import trustme
 from sqlalchemy import Engine, func, select
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Change, Webhook, WebhookMessage
+from app.catalog.models import Change
+from app.catalog.models.webhooks import Webhook, WebhookMessage
 from app.catalog.queries.changes import ChangeFilter
 from app.catalog.queries.snapshot import load_snapshot
 from app.catalog.store.revisions import compute_digest

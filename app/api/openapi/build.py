@@ -71,17 +71,13 @@ def operation_id(route: APIRoute) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def install_openapi(app: FastAPI, *, needs_key: bool = False, is_limited: bool = False) -> None:
-    """Replace `app.openapi` by a function that builds the plain document once, with keys and limits that are set."""
-
-    def openapi() -> Document:
-        with _LOCK:
-            if app.openapi_schema is None:
-                plain = to_plain_document(_generate(app))
-                app.openapi_schema = with_access(plain, needs_key=needs_key, is_limited=is_limited)
-            return app.openapi_schema
-
-    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's own way to extend the document
+def openapi_document(app: FastAPI, *, needs_key: bool, is_limited: bool) -> Document:
+    """Return the plain document of an app, with keys and limits that are set; it is built with the first call."""
+    with _LOCK:
+        if app.openapi_schema is None:
+            plain = to_plain_document(_generate(app))
+            app.openapi_schema = with_access(plain, needs_key=needs_key, is_limited=is_limited)
+        return app.openapi_schema
 
 
 def _generate(app: FastAPI) -> Document:

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 from starlette.staticfiles import StaticFiles
 
-from app.api.openapi.openapi30 import Document, to_openapi30
 from app.http.cache import ENCODINGS, encode, preferred_encoding
 from app.http.common_headers import PAGE_HEADERS
 from app.http.headers import PUBLIC_URL, etag_matches, parse_headers
@@ -50,7 +49,12 @@ class OpenApiDocuments:
     def __init__(self, app: FastAPI) -> None:
         self._app = app
         self.openapi31 = cache(lambda: _encode_document(self._app.openapi()))
-        self.openapi30 = cache(lambda: _encode_document(to_openapi30(self._app.openapi())))
+        self.openapi30 = cache(self._encode_openapi30)
+
+    def _encode_openapi30(self) -> EncodedDocument:
+        from app.api.openapi.openapi30 import to_openapi30
+
+        return _encode_document(to_openapi30(self._app.openapi()))
 
 
 async def _get_documents(request: Request) -> OpenApiDocuments:
@@ -61,7 +65,7 @@ async def _get_documents(request: Request) -> OpenApiDocuments:
 Documents = Annotated[OpenApiDocuments, Depends(_get_documents)]
 
 
-def _encode_document(document: Document) -> EncodedDocument:
+def _encode_document(document: dict[str, Any]) -> EncodedDocument:
     body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
     bodies: dict[str | None, bytes] = {encoding: encode(body, encoding) for encoding in ENCODINGS}
     return EncodedDocument(bodies | {None: body}, f'W/"{hashlib.blake2s(body, digest_size=12).hexdigest()}"')
@@ -114,6 +118,17 @@ def docs_script() -> Response:
     return Response(
         (_PAGE_FILES / "page.js").read_bytes(), media_type="text/javascript", headers={"cache-control": _CACHE_CONTROL}
     )
+
+
+def install_openapi(app: FastAPI, *, needs_key: bool = False, is_limited: bool = False) -> None:
+    """Replace `app.openapi` by a function that builds the plain document once, with keys and limits that are set."""
+
+    def openapi() -> dict[str, Any]:
+        from app.api.openapi.build import openapi_document
+
+        return openapi_document(app, needs_key=needs_key, is_limited=is_limited)
+
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's own way to extend the document
 
 
 def mount_docs(app: FastAPI) -> None:

@@ -1,4 +1,4 @@
-"""The tables of the catalog; docs/catalog.md describes each, and how values are resolved."""
+"""The tables of the catalog, without those of webhooks; docs/catalog.md describes each, and how values are resolved."""
 
 from app.catalog.models.language_models import Benchmark, LanguageModel
 from app.catalog.models.offers import Offer, SizeJson
@@ -16,7 +16,6 @@ from app.catalog.models.prices import (
 )
 from app.catalog.models.revisions import Change, FeedRun, IngestedFile, Revision, TableSum
 from app.catalog.models.sizes import Availability, Correction, Fact, Gpu, Region, Series, Size, SizeAlias, Source
-from app.catalog.models.webhooks import Webhook, WebhookMessage
 
 __all__ = [
     "Adjustment",
@@ -47,6 +46,4 @@ __all__ = [
     "SizeJson",
     "Source",
     "TableSum",
-    "Webhook",
-    "WebhookMessage",
 ]
