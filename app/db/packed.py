@@ -24,7 +24,8 @@ class joined_texts(GenericFunction[str]):  # noqa: N801  # SQL functions are wri
     """The values of a group, the first argument, as texts with SEPARATOR between them; the order is by the others.
 
     The values are not null. On SQLite they are in the order in which the table is read, which must be this one: only
-    newer versions can sort here, and sort also what is in order.
+    newer versions can sort here, and sort also what is in order. Without others they are in any order, which is the
+    same for all texts of a row.
     """
 
     type = String()
@@ -35,7 +36,8 @@ class joined_texts(GenericFunction[str]):  # noqa: N801  # SQL functions are wri
 def _compile_joined_texts(element: joined_texts, compiler: SQLCompiler, **how: Any) -> str:
     """Compile for PostgreSQL."""
     value, *order = (compiler.process(part, **how) for part in element.clauses)
-    return f"string_agg(cast({value} as text), '{SEPARATOR}' order by {', '.join(order)})"
+    ordered = f" order by {', '.join(order)}" if order else ""
+    return f"string_agg(cast({value} as text), '{SEPARATOR}'{ordered})"
 
 
 @compiles(joined_texts, "sqlite")

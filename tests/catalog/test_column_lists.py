@@ -22,7 +22,7 @@ from app.catalog.queries.columns import SortColumn
 from app.catalog.queries.pagination import write_cursor
 from app.catalog.queries.params import SORT_KEYS, SizeSearch
 from app.catalog.queries.sizes import JsonPage, columns_to_load, find_sizes, is_quick, normalize, reads_columns
-from app.catalog.queries.snapshot import CatalogSnapshot, KeptRows, load_snapshot
+from app.catalog.queries.snapshot import SMALL_CATALOG, CatalogSnapshot, KeptRows, load_snapshot
 from app.db.statements import run_plan
 from app.errors import BadQuery, CursorGone
 from app.http.canonical import parse_query
@@ -315,7 +315,7 @@ def test_what_was_computed_from_columns_is_not_that_of_others() -> None:
 def test_columns_beyond_the_bound_are_dropped_the_least_recently_used_first(
     session: Session, by_sql: CatalogSnapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    snapshot = replace(by_sql)
+    snapshot = replace(by_sql, sizes=SMALL_CATALOG + 1)  # of smaller ones all regions are loaded at once
     searches = [SizeSearch(region=(region,), sort=("-vcpus",), limit=5) for region in ("eastus", "westus2", "uksouth")]
     load(session, searches[0], snapshot)
     monkeypatch.setattr(column_store, "MAX_COLUMN_BYTES", int(2.5 * snapshot.columns.nbytes))

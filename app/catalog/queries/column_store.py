@@ -1,7 +1,7 @@
 """Keeps columns of a revision up to a bound of memory, and notes which ones would have answered a question sooner."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from threading import Lock
 from typing import Any, Protocol, TypeVar, cast
@@ -72,22 +72,34 @@ class ColumnStore:
         return all(key in self._kept for key in keys)
 
     def keep(self, key: Hashable, load: Callable[[], QueryPlan[ColumnT]]) -> QueryPlan[ColumnT]:
-        """Return what is kept, or load it: in a thread, never in an event loop.
+        """Return what is kept, or load it, as `keep_all` does."""
+
+        def load_one() -> QueryPlan[Mapping[Hashable, ColumnT]]:
+            return {key: (yield from load())}
+
+        return (yield from self.keep_all([key], load_one))[key]
+
+    def keep_all(
+        self, keys: Sequence[Hashable], load: Callable[[], QueryPlan[Mapping[Hashable, ColumnT]]]
+    ) -> QueryPlan[Mapping[Hashable, ColumnT]]:
+        """Return what is kept by these keys, or load it, perhaps with others: in a thread, never in an event loop.
 
         What was read while an ingest committed may be of two revisions, and is not kept.
         """
-        kept = self._kept.get(key)
-        if kept is None:
+        found = self._find(keys)
+        if found is None:
             with self._loading:
-                kept = self._kept.get(key)
-                if kept is None:
-                    loaded = yield from load()
+                found = self._find(keys)
+                if found is None:
+                    found = yield from load()
                     if (yield from current_revision()) == self._revision:
-                        self._add(key, loaded)
-                    return loaded
-        with suppress(KeyError):  # another thread may have dropped it just now
-            self._kept.move_to_end(key)
-        return cast("ColumnT", kept)
+                        for key, column in found.items():
+                            self._add(key, column)
+                    return found
+        for key in keys:
+            with suppress(KeyError):  # another thread may have dropped it just now
+                self._kept.move_to_end(key)
+        return cast("Mapping[Hashable, ColumnT]", found)
 
     def ask(self) -> bool:
         """Return whether a list was asked for before for which columns are missing."""
@@ -107,8 +119,14 @@ class ColumnStore:
         """Return the plan that loads what a question wanted, once; None where there is none."""
         return self._wanted.popitem()[1] if self._wanted else None
 
+    def _find(self, keys: Sequence[Hashable]) -> Mapping[Hashable, Column] | None:
+        """Return the columns of these keys if all are kept."""
+        found = {key: column for key in keys if (column := self._kept.get(key)) is not None}
+        return found if len(found) == len(set(keys)) else None
+
     def _add(self, key: Hashable, loaded: Column) -> None:
+        replaced = self._kept.pop(key, None)
         self._kept[key] = loaded
-        self.nbytes += loaded.nbytes
+        self.nbytes += loaded.nbytes - (replaced.nbytes if replaced is not None else 0)
         while self.nbytes > MAX_COLUMN_BYTES and len(self._kept) > 1:
             self.nbytes -= self._kept.popitem(last=False)[1].nbytes
