@@ -16,12 +16,17 @@ _CHOSEN = {
     " FROM json_array_elements(CAST(%(chosen)s AS json)) WITH ORDINALITY AS chosen (value, place)",
 }
 """The pairs of the parameter `chosen` as rows."""
+_NEWEST = "SELECT number, digest FROM revision ORDER BY number DESC LIMIT 1"
 
 
 @cached_statement(16)
 def chosen_statement(os: str, purchase: str) -> Statement:
-    """Build the statement of the sizes and offers of `chosen_parameter`, in its order; its rows are those of a page."""
-    return JoinedStatement(("doc", "status", "offer"), partial(_join, os, purchase), short=True)
+    """Build the statement of the sizes and offers of `chosen_parameter`, in its order.
+
+    Its rows are those of a page, each with the number and the digest of the revision that they are of: to ask for it by
+    another statement takes PostgreSQL another round trip.
+    """
+    return JoinedStatement(("doc", "status", "offer", "number", "digest"), partial(_join, os, purchase), short=True)
 
 
 def chosen_parameter(chosen: Sequence[tuple[str, str]]) -> str:
@@ -35,9 +40,9 @@ def _join(os: str, purchase: str, kind: str) -> CompiledStatement:
     parts = (status_of(scope.offer), scope.json_of(scope.offer), matches_offer(scope.offer, scope))
     status, offer, of_os = (text.sql(Fragment(part, OFFER)) for part in parts)
     sql = select_text(
-        ["size_doc.doc", f"{status} AS status", f"{offer} AS offer"],
-        "chosen CROSS JOIN offer JOIN size_doc ON size_doc.size_key = chosen.size_key",
+        ["size_doc.doc", f"{status} AS status", f"{offer} AS offer", "newest.number", "newest.digest"],
+        "newest CROSS JOIN chosen CROSS JOIN offer JOIN size_doc ON size_doc.size_key = chosen.size_key",
         where=["offer.region = chosen.region", of_os, "offer.size_key = chosen.size_key"],
         order=["chosen.place"],
     )
-    return text.compiled(sql, first=f"chosen AS ({_CHOSEN[kind]})")
+    return text.compiled(sql, first=f"newest AS ({_NEWEST}), chosen AS ({_CHOSEN[kind]})")

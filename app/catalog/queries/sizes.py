@@ -36,10 +36,10 @@ from app.catalog.queries.lookups import check_gpu_vendor, check_regions, get_siz
 from app.catalog.queries.pagination import (
     CursorPosition,
     ListQuery,
-    current_revision,
     ensure_same_revision,
     read_page,
     read_position,
+    revision_id,
     write_cursor,
 )
 from app.catalog.queries.params import (
@@ -277,9 +277,9 @@ def _read_chosen(
     if missing:
         values = {"chosen": chosen_parameter(missing), "today": today.isoformat()}
         read = yield BoundStatement(chosen_statement(needs.os, needs.purchase), values)
-        if (yield from current_revision()) != snapshot.revision:
+        if len(read) != len(missing) or revision_id(*read[0][RENDERED_COLUMNS:]) != snapshot.revision:
             return None
-        found = dict(zip(missing, read, strict=True))
+        found = {one: row[:RENDERED_COLUMNS] for one, row in zip(missing, read, strict=True)}
         snapshot.rows.add(scope, found)
     return [found[one] if one in found else kept[one] for one in chosen]
 
