@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -22,6 +23,7 @@ from tests.factories import NOW, price, price_list, reading, size, source
 
 JULY = date(2026, 7, 1)
 ALIAS = AliasRow(alias="Xone", size="Standard_X1", source="prices", reason="billing", file="a.csv", line=2)
+new = partial(price, file="new.csv")
 STEPS: dict[str, Reading] = {
     "facts": reading(size("Standard_X1", vcpus=8, memory_gib=Decimal("112.5"), nvlink=True), regions=["eastus"]),
     "prices": reading(regions=["eastus"], prices=(price("x1", "1.50"), price("x1", "2", valid_from=JULY))),
@@ -32,6 +34,11 @@ STEPS: dict[str, Reading] = {
     "the alias": reading(aliases=(ALIAS,)),
     "a page that says less": reading(size("Standard_X1", vcpus=16)),
     "a source of another date": reading(sources=[source(on=date(2024, 1, 1))]),
+    "a new file": reading(
+        prices=(new("x4", "1"), new("x4", "2", purchase="spot", approximate_date=True), new("x5", "3"))
+    ),
+    "a new file with one price twice": reading(prices=(new("x6", "2", file="twice.csv"), new("x6", "1"))),
+    "a new file with a known price": reading(prices=(new("x6", "2", file="known.csv"), new("x6", "3", os="windows"))),
     "prices after all that": reading(prices=(price("Xone", "8", valid_from=JULY), price("x3", "1"))),
 }
 

@@ -107,7 +107,7 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
     """
     summary, derived_on = IngestSummary(reports=list(reading.reports)), _last_derived_on(session)
     with temporary_tables(session, *_TEMPORARY_TABLES):
-        before = start_tracking(session)
+        before, stored = start_tracking(session), _stored_checksums(session)
         # Aliases go first: prices and facts are keyed by what a name means after this reading, not before.
         unnamed, _ = drop_rows_of_files(session, "aliases", reading, SubjectKeys(aliases={}, series_ids={}))
         summary.changes = {"source": TableChange(), "region": TableChange(), "size_alias": unnamed}
@@ -136,9 +136,10 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
             summary.reports += reports
         _save_events(session, summary, before if derived_on else None, today)
         progress("digest", None)
-        replaced = overwritten_checksum + dropped_checksum
         moved = merged.has_changes or runs.prices.has_changes
-        summary.checksums = _known_checksums(session, summary, replaced, prices_moved=moved)
+        added_checksum = None if moved else staged_checksum(session, prices, written.added + written.changed)
+        replaced = overwritten_checksum + dropped_checksum
+        summary.checksums = _known_checksums(summary, stored, replaced, added_checksum)
     return summary
 
 
@@ -154,7 +155,7 @@ def forget_source(session: Session, source: str, *, today: date, progress: Progr
     check_nothing_is_in_use(session, source)
     summary, derived_on = IngestSummary(sources={source}), _last_derived_on(session)
     with temporary_tables(session, *_TEMPORARY_TABLES):
-        before = start_tracking(session)
+        before, stored = start_tracking(session), _stored_checksums(session)
         progress("prices", None)
         dropped, dropped_checksum = drop_prices(session, PRICE.c.source_id == source)
         summary.changes = drop_rows_of_source(session, source)
@@ -165,7 +166,7 @@ def forget_source(session: Session, source: str, *, today: date, progress: Progr
         summary.add(drop_source(session, source))
         _save_events(session, summary, before if derived_on else None, today)
         progress("digest", None)
-        summary.checksums = _known_checksums(session, summary, dropped_checksum, prices_moved=False)
+        summary.checksums = _known_checksums(summary, stored, dropped_checksum, TableChecksum())
     return summary
 
 
@@ -325,15 +326,25 @@ def _states_facts(session: Session, sources: Sequence[str]) -> bool:
     return bool(session.execute(select(stated)).scalar_one())
 
 
+def _stored_checksums(session: Session) -> dict[str, TableChecksum]:
+    """Load the checksums of the tables before an ingest, by signature; that of a catalog without prices is known."""
+    stored = load_checksums(session)
+    if not session.execute(select(exists(select(PRICE.c.size_key)))).scalar_one():
+        stored[table_signature(PRICE)] = TableChecksum()
+    return stored
+
+
 def _known_checksums(
-    session: Session, summary: IngestSummary, replaced: TableChecksum, *, prices_moved: bool
+    summary: IngestSummary,
+    stored: Mapping[str, TableChecksum],
+    replaced: TableChecksum,
+    added: TableChecksum | None,
 ) -> dict[str, TableChecksum]:
     """Return the checksums that are known without reading their table: of unchanged tables, and of the prices.
 
-    Prices are by far the largest table, so their checksum is computed from the one before: less the rows that were
-    `replaced` or dropped, plus the staged ones. Those that an alias or a complete list moved are in neither.
+    Prices are by far the largest table, so their checksum is computed from the one that was `stored`: less the rows
+    that were `replaced` or dropped, plus the `added` ones. It is unknown where an alias or a complete list moved some.
     """
-    stored = load_checksums(session)
     changed = {name for name, change in summary.changes.items() if change.has_changes}
     known = {signature: one for signature, one in stored.items() if signature.partition("(")[0] not in changed}
     for name, signature in ((one.partition("(")[0], one) for one in stored):
@@ -341,10 +352,10 @@ def _known_checksums(
         if name in summary.checksum_changes and (name == "fact" or not summary.changes[name].removed):
             known[signature] = stored[signature] + summary.checksum_changes[name]
     prices = table_signature(PRICE)
-    if prices_moved:
+    if added is None:
         known.pop(prices, None)
     elif prices in stored and PRICE.name in changed:
-        known[prices] = stored[prices] - replaced + staged_checksum(session)
+        known[prices] = stored[prices] - replaced + added
     return known
 
 

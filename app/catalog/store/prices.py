@@ -39,7 +39,13 @@ from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.availability import move_availability
 from app.catalog.store.bulk import Columns, bulk_load, execute_count, same_key, upsert
 from app.catalog.store.changes import collect_lost_offers
-from app.catalog.store.revisions import TableChecksum, compute_checksum, select_canonical
+from app.catalog.store.revisions import (
+    TableChecksum,
+    checksum_of,
+    compute_checksum,
+    content_columns,
+    select_canonical,
+)
 from app.catalog.store.upsert import TableChange
 from app.errors import BadData
 
@@ -58,6 +64,7 @@ STAGED_PRICE = Table(
     prefixes=["temporary"],
 )
 """The observations of a reading; `position` counts them over all its lists. After the merge: those new or different."""
+_CONTENT_COLUMNS = tuple(column.name for column in content_columns(PRICE))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,6 +87,11 @@ class PriceStaging:
 
     file_ids: Mapping[str, int] = field(default_factory=dict)
     """The numbers of the files of the lists."""
+    checksum: TableChecksum | None = None
+    """Of the rows that all staged prices become, summed up while they are staged; None where it is not.
+
+    It is of use where each of them is written, as those of files that were never read before are as a rule.
+    """
 
     _keys: dict[str, str] = field(default_factory=dict)
     _last: tuple[Any, ...] = ()
@@ -115,6 +127,9 @@ class PriceStaging:
             "line": block.line,
             "position": range(first, self.rows),
         }
+        if self.checksum is not None:
+            written = by_name | {"seen_until": block.valid_from, "approximate_date": map(int, block.approximate_date)}
+            self.checksum += checksum_of([*zip(*(written[name] for name in _CONTENT_COLUMNS), strict=True)])
         return [by_name[column.name] for column in STAGED_PRICE.columns]
 
     def _check_regions(self, each: PriceList, block: PriceBlock) -> None:
@@ -144,20 +159,28 @@ def stage_prices(session: Session, prices: Prices, staging: PriceStaging) -> lis
     """Fill the staged table; of two prices with one key the first is kept, and the other reported if it differs."""
     if not prices.lists:
         return []
-    staging.file_ids = _number_files(session, [each.file for each in prices.lists])
+    files = [each.file for each in prices.lists]
+    known = _known_files(session)
+    staging.file_ids = _number_files(session, files, known)
+    if known.keys().isdisjoint(files) and not any(each.complete for each in prices.lists):
+        staging.checksum = TableChecksum()
     bulk_load(session, STAGED_PRICE, staging.staged_columns(prices))
     return [] if staging.in_order else _drop_duplicates(session, staging)
 
 
-def _number_files(session: Session, files: Sequence[str]) -> dict[str, int]:
+def _known_files(session: Session) -> dict[str, int]:
+    """Load the numbers of the files that prices were read from."""
+    return {row.file: row.id for row in session.execute(select(table_of(PriceFile)))}
+
+
+def _number_files(session: Session, files: Sequence[str], known: Mapping[str, int]) -> dict[str, int]:
     """Return the number of each file; one that is read for the first time gets the next."""
-    table = table_of(PriceFile)
-    known = {row.file: row.id for row in session.execute(select(table))}
     new = [file for file in dict.fromkeys(files) if file not in known]
     numbers = dict(zip(new, count(max(known.values(), default=0) + 1), strict=False))
     if numbers:
-        session.execute(insert(table), [{"id": number, "file": file} for file, number in numbers.items()])
-    return known | numbers
+        rows = [{"id": number, "file": file} for file, number in numbers.items()]
+        session.execute(insert(table_of(PriceFile)), rows)
+    return {**known, **numbers}
 
 
 def _drop_duplicates(session: Session, staging: PriceStaging) -> list[Report]:
@@ -218,8 +241,10 @@ def _drop_known(session: Session) -> int:
     return execute_count(session, delete(STAGED_PRICE).where(known))
 
 
-def staged_checksum(session: Session) -> TableChecksum:
-    """Return the checksum of the rows that the merge has written of the staged prices."""
+def staged_checksum(session: Session, staging: PriceStaging, written: int) -> TableChecksum:
+    """Return the checksum of the rows that the merge has written of the staged prices; it takes their number."""
+    if staging.checksum is not None and staging.checksum.rows == written:
+        return staging.checksum
     rows = select(*STAGED_PRICE.c, STAGED_PRICE.c.valid_from.label("seen_until")).subquery()
     return compute_checksum(session, select_canonical(session, PRICE, rows))
 

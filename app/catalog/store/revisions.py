@@ -4,7 +4,7 @@ The digest is computed from a checksum of each table that does not depend on the
 SQLite and PostgreSQL. Checksums are stored, so that an ingest reads only the tables that it changed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -78,7 +78,7 @@ class TableChecksum:
 
 def table_signature(table: Table) -> str:
     """Return the name of a table and its columns; a checksum is of no use once a table has other columns."""
-    return f"{table.name}({', '.join(column.name for column in _content_columns(table))})"
+    return f"{table.name}({', '.join(column.name for column in content_columns(table))})"
 
 
 def compute_checksum(session: Session, rows: Select[Any]) -> TableChecksum:
@@ -86,23 +86,27 @@ def compute_checksum(session: Session, rows: Select[Any]) -> TableChecksum:
     result = session.execute(rows, execution_options={"yield_per": _BATCH_SIZE})
     checksum = TableChecksum()
     for part in result.partitions():
-        checksum += TableChecksum(len(part), sum(map(_hash_row, part)))
+        checksum += checksum_of([*map(tuple, part)])
     return checksum
 
 
-def _hash_row(row: Iterable[Any]) -> int:
-    """Return the SHA-256 of a row as a compact JSON array of strings, numbers and nulls in UTF-8."""
-    return int.from_bytes(sha256(orjson.dumps(tuple(row))).digest())
+def checksum_of(rows: Sequence[tuple[Any, ...]]) -> TableChecksum:
+    """Return the checksum of rows with the values that `select_canonical` returns; a date counts as its text.
+
+    Of each row it is the SHA-256 of a compact JSON array of strings, numbers and nulls in UTF-8.
+    """
+    hashes = [int.from_bytes(sha256(text).digest()) for text in map(orjson.dumps, rows)]
+    return TableChecksum(len(rows), sum(hashes) % _MODULUS)
 
 
 def select_canonical(session: Session, table: Table, staged: FromClause | None = None) -> Select[Any]:
     """Build the query of a table's content, or of its `staged` rows, with equal values on both databases."""
     kind = session.connection().dialect.name
     of = staged if staged is not None else table
-    return select(*(_canonical_value(of.c[column.name], kind) for column in _content_columns(table)))
+    return select(*(_canonical_value(of.c[column.name], kind) for column in content_columns(table)))
 
 
-def _content_columns(table: Table) -> list[Column[Any]]:
+def content_columns(table: Table) -> list[Column[Any]]:
     """Return the columns that are content, without those that only say where a row was read."""
     return [column for column in table.columns if column.info != NOT_IN_DIGEST]
 
