@@ -5,7 +5,11 @@ its price until the next day on which any price of it was observed. So the numbe
 and where a gap begins or ends. Only the groups that an ingest may have changed are counted again.
 """
 
+from collections import Counter
 from collections.abc import Sequence
+from datetime import date
+from functools import reduce
+from operator import add
 from typing import Any
 
 from sqlalchemy import (
@@ -16,6 +20,7 @@ from sqlalchemy import (
     Integer,
     MetaData,
     Select,
+    String,
     Table,
     and_,
     case,
@@ -37,10 +42,11 @@ from sqlalchemy.orm import Session
 from app.catalog.column_types import table_of
 from app.catalog.in_force import EVER_KNOWN, LIST, LIST_GROUP, MISSING_LISTS, PRICE, SERIES, is_in_force, last_observed
 from app.catalog.models import PriceTotal, Size
-from app.catalog.store.bulk import add_counts, same_key, temporary_tables
+from app.catalog.store.bulk import same_key, temporary_tables
 from app.catalog.store.price_runs import STAGED_LIST
 from app.catalog.store.prices import PRICE_KEY, STAGED_PRICE
 from app.catalog.store.retract import DROPPED_PRICES
+from app.db.packed import SEPARATOR, joined_texts
 
 TOTAL = table_of(PriceTotal)
 PRICE_GROUP = ("region", "os", "purchase")
@@ -74,6 +80,10 @@ _CHANGE = Table(
 """How many prices of each group begin on a day, and how many of these are the first of their offer."""
 
 _EVER = literal(EVER_KNOWN, Date)
+_SEPARATOR = "\x1e"
+"""Between the columns of a price that is counted as a text; its day comes last."""
+_DAY_CHARACTERS = len("2026-01-31")
+_SIZES_AT_ONCE = 50
 
 
 def save_price_totals(session: Session, groups: Sequence[Group] | None = None) -> None:
@@ -87,8 +97,7 @@ def save_price_totals(session: Session, groups: Sequence[Group] | None = None) -
         some = and_(PRICE.c.size_key.in_(select(table_of(Size).c.key)), *parts, some)
     with temporary_tables(session, _ENDED_RUN, _CHANGE):
         session.execute(insert(_ENDED_RUN).from_select(_ENDED_RUN.c.keys(), _ended_runs(some)))
-        add_counts(session, _CHANGE, "begun", _begun(some))
-        add_counts(session, _CHANGE, "in_force", _first(some))
+        _count_begun(session, some)
         changes = union_all(select(*_CHANGE.c), *_gaps()).subquery()
         group = [changes.c[name] for name in PRICE_GROUP]
         of_day = (
@@ -123,16 +132,34 @@ def _in_groups(table: Table, groups: Sequence[Group] | None) -> ColumnElement[bo
     return true() if groups is None else tuple_(*(table.c[name] for name in PRICE_GROUP)).in_(groups)
 
 
-def _begun(some: ColumnElement[bool]) -> Select[Any]:
-    """Select the group and first day of each price."""
-    return select(*(PRICE.c[name] for name in PRICE_GROUP), PRICE.c.valid_from).where(some)
+def _count_begun(session: Session, some: ColumnElement[bool]) -> None:
+    """Count the prices of each group and first day, and those among them that are the first of their offer.
+
+    They are counted here, by texts that have the prices of a size each: a database would sort all of them, or look up
+    the row of its group for each.
+    """
+    parts = [PRICE.c[name] for name in PRICE_GROUP]
+    key = reduce(add, (part + _SEPARATOR for part in parts))
+    query = select(joined_texts(key + cast(PRICE.c.valid_from, String))).where(some).group_by(PRICE.c.size_key)
+    begun: Counter[str] = Counter()
+    first: Counter[str] = Counter()
+    for (joined,) in session.execute(query, execution_options={"yield_per": _SIZES_AT_ONCE}):
+        prices = sorted(joined.split(SEPARATOR))  # as a rule they are
+        begun.update(prices)
+        offers = [price[:-_DAY_CHARACTERS] for price in prices]
+        first.update(price for price, of, before in zip(prices, offers, ["", *offers], strict=False) if of != before)
+    rows = [_to_change(price, number, first[price]) for price, number in begun.items()]
+    if rows:
+        session.execute(insert(_CHANGE), rows)
 
 
-def _first(some: ColumnElement[bool]) -> Select[Any]:
-    """Select the group of each offer and the day of its first price."""
-    series = [PRICE.c[name] for name in SERIES]
-    first = select(*series, func.min(PRICE.c.valid_from).label("day")).where(some).group_by(*series).subquery()
-    return select(*(first.c[name] for name in PRICE_GROUP), first.c.day)
+def _to_change(price: str, begun: int, first: int) -> dict[str, Any]:
+    *group, day = price.split(_SEPARATOR)
+    return dict(zip(PRICE_GROUP, group, strict=True)) | {
+        "day": date.fromisoformat(day),
+        "in_force": first,
+        "begun": begun,
+    }
 
 
 def _ended_runs(some: ColumnElement[bool]) -> Select[Any]:
