@@ -75,8 +75,8 @@ def to_out(size: Size, offer: Offer, source: Source | None) -> SizeOut:
     return SizeOut(**known)
 
 
-def _usd(rank: float) -> float | None:
-    return rank if math.isfinite(rank) else None
+def _usd(rank: float | None) -> float | None:
+    return rank if rank is not None and math.isfinite(rank) else None
 
 
 def _fraction(size: Size) -> str | None:

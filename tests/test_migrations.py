@@ -189,3 +189,18 @@ def test_prices_keep_their_file_while_it_is_numbered(empty_engine: Engine) -> No
     with empty_engine.connect() as connection:
         stored = connection.exec_driver_sql("select size_key, file from price order by size_key")
         assert [tuple(row) for row in stored] == files
+
+
+def test_prices_of_offers_may_be_null_where_no_index_is_by_them(empty_engine: Engine) -> None:
+    def nullable() -> set[str]:
+        columns = sa.inspect(empty_engine).get_columns("offer")
+        return {one["name"] for one in columns if one["name"].endswith("rank_usd") and one["nullable"]}
+
+    unindexed = {f"{term}_rank_usd" for term in ("reserved_1y", "reserved_3y", "savings_1y", "savings_3y")}
+    migrations.upgrade(empty_engine, "0031")
+    assert nullable() == unindexed
+    indexes = {one["name"] for one in sa.inspect(empty_engine).get_indexes("offer")}
+    assert indexes == {"ix_offer_on_demand", "ix_offer_spot", "ix_offer_gpu"}
+    migrations.downgrade(empty_engine, "0030")
+    assert nullable() == set()
+    assert {one["name"] for one in sa.inspect(empty_engine).get_indexes("offer")} == indexes

@@ -108,26 +108,39 @@ COPIED_SIZE_COLUMNS = (
 
 UNKNOWN_PRICE_RANK = float("inf")
 """The rank of an offer without a price, which comes last."""
-_UNRANKED = literal(UNKNOWN_PRICE_RANK, Double)
+UNRANKED = literal(UNKNOWN_PRICE_RANK, Double)
+_INDEXED_PURCHASES = ("on_demand", "spot")
+"""The purchase models with an index by price, in which unknown ones come last; by the others they are null."""
 
 
 MEMORY_INDEX = "ix_offer_gpu"
 """The index of offers with a GPU by memory bucket and on-demand price."""
 
 
+def rank_usd(offer: Any, purchase: str) -> ColumnElement[float]:
+    """Return the price of an offer by a purchase model, USD an hour; infinity where it is unknown."""
+    rank: ColumnElement[float] = offer[f"{purchase}_rank_usd"]
+    return rank if purchase in _INDEXED_PURCHASES else func.coalesce(rank, UNRANKED, type_=Double())
+
+
+def stored_rank(usd: ColumnElement[float], purchase: str) -> ColumnElement[float]:
+    """Return what an offer stores for a price by a purchase model that is null where it is unknown."""
+    return func.coalesce(usd, UNRANKED, type_=Double()) if purchase in _INDEXED_PURCHASES else usd
+
+
 def usd_by(offer: Any, purchase: str) -> ColumnElement[float]:
     """Return the price of an offer by a purchase model, USD an hour; null where it is unknown."""
-    return func.nullif(offer[f"{purchase}_rank_usd"], _UNRANKED, type_=Double())
+    return func.nullif(offer[f"{purchase}_rank_usd"], UNRANKED, type_=Double())
 
 
 def is_priced(offer: Any, purchase: str) -> ColumnElement[bool]:
     """Return the condition that an offer has a price by a purchase model."""
-    priced: ColumnElement[bool] = offer[f"{purchase}_rank_usd"] < _UNRANKED
+    priced: ColumnElement[bool] = offer[f"{purchase}_rank_usd"] < UNRANKED
     return priced
 
 
 def side_by_side(prices_in_force: Select[Any], *, adjusted: bool) -> Select[Any]:
-    """Select prices in force as one row for each size, region and OS: its key, then PRICE_COLUMNS.
+    """Select prices in force as one row for each size, region and OS: its key, then PRICE_COLUMNS as they are stored.
 
     Unless they are `adjusted`, no adjustments are looked for.
     """
@@ -137,7 +150,7 @@ def side_by_side(prices_in_force: Select[Any], *, adjusted: bool) -> Select[Any]
     for purchase in PURCHASE_MODELS:
         of_this = price.purchase == purchase
         columns |= {
-            f"{purchase}_rank_usd": func.coalesce(func.max(usd).filter(of_this), _UNRANKED),
+            f"{purchase}_rank_usd": stored_rank(func.max(usd).filter(of_this), purchase),
             f"{purchase}_as_of": func.max(price.as_of).filter(of_this),
             f"{purchase}_approximate_date": func.max(cast(price.approximate_date, Integer)).filter(of_this) == 1,
             f"{purchase}_adjustment": func.max(price.adjustment).filter(of_this) if adjusted else cast(null(), String),
@@ -185,7 +198,7 @@ def cheapest_offers(
     """
     position = func.row_number().over(
         partition_by=[offers.c[name] for name in each],
-        order_by=(offers.c[f"{purchase}_rank_usd"], offers.c.region),
+        order_by=(rank_usd(offers.c, purchase), offers.c.region),
     )
     names = columns or offers.c.keys()
     ranked = select(*(offers.c[name] for name in names), position.label("position")).where(*conditions).subquery()

@@ -114,7 +114,7 @@ def test_the_document_of_an_offer_says_what_its_columns_say(seeded_engine: Engin
     assert {offer.region for offer in found} == set(regions)
     for offer in found:
         ranks = {str(one): getattr(offer, f"{one}_rank_usd") for one in PURCHASE_MODELS}
-        usd = {one: None if isinf(rank) else rank for one, rank in ranks.items()}
+        usd = {one: None if rank is None or isinf(rank) else rank for one, rank in ranks.items()}
         days = {one: getattr(offer, f"{one}_as_of") for one in usd}
         as_of = {one: day.isoformat() if day else None for one, day in days.items()}
         gpus, one_of = offer.gpu_count_numerator, offer.gpu_count_denominator

@@ -36,10 +36,10 @@ class Offer(CatalogTable, table=True):
     retirement_date: date | None = None
     on_demand_rank_usd: float = Field(description="USD an hour; infinity where unknown")
     spot_rank_usd: float
-    reserved_1y_rank_usd: float
-    reserved_3y_rank_usd: float
-    savings_1y_rank_usd: float
-    savings_3y_rank_usd: float
+    reserved_1y_rank_usd: float | None = Field(default=None, description="null where unknown: no index is by these")
+    reserved_3y_rank_usd: float | None = None
+    savings_1y_rank_usd: float | None = None
+    savings_3y_rank_usd: float | None = None
     priced_in: str | None = Field(sa_type=BYTEWISE, default=None, foreign_key="region.code")
     on_demand_as_of: date | None = Field(default=None, description="the day from which the price is known to hold")
     spot_as_of: date | None = None

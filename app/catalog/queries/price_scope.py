@@ -20,7 +20,6 @@ from sqlalchemy import (
     case,
     cast,
     func,
-    literal,
     literal_column,
     or_,
     select,
@@ -37,10 +36,11 @@ from app.catalog.projections import (
     MEMORY_INDEX,
     PRICE_COLUMNS,
     RANK_COLUMNS,
-    UNKNOWN_PRICE_RANK,
+    UNRANKED,
     cheapest_offers,
     offer_json,
     offer_json_columns,
+    rank_usd,
     side_by_side,
     usd_by,
 )
@@ -157,8 +157,7 @@ class PriceScope:
 
     def rank_of(self, purchase: str) -> ColumnElement[float]:
         """Return the price an hour by any purchase model, infinity where it is unknown."""
-        rank: ColumnElement[float] = self.offer[f"{purchase}_rank_usd"]
-        return rank
+        return rank_usd(self.offer, purchase)
 
     def column(self, name: str) -> ColumnElement[Any]:
         """Return a column of the size, taken from the offer where that has a copy of it, which saves a join."""
@@ -246,12 +245,11 @@ def _past_scope(key: PriceScopeKey, sizes: Select[Any] | None = None) -> PriceSc
         meant += [PRICE.c.size_key.in_(keys)] if sizes is not None else []
     in_force = prices_in_force(*price_days(known=key.known), *meant, rules=key.rules)
     prices = side_by_side(in_force, adjusted=bool(key.rules)).subquery()
-    unpriced = literal(UNKNOWN_PRICE_RANK, Double)
     columns: dict[str, ColumnElement[Any]] = {
         "size_key": size.key,
         "priced_in": prices.c.region,
         **{name: prices.c[name] for name in PRICE_COLUMNS},
-        **{name: func.coalesce(prices.c[name], unpriced) for name in RANK_COLUMNS},
+        **{name: func.coalesce(prices.c[name], UNRANKED) for name in RANK_COLUMNS},
         **{name: size[name] for name in COPIED_SIZE_COLUMNS},
     }
     offers = select(*(column.label(name) for name, column in columns.items())).select_from(

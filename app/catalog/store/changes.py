@@ -45,7 +45,7 @@ from app.catalog.changes import CHANGE_FIELDS
 from app.catalog.column_types import BYTEWISE, table_of
 from app.catalog.in_force import EVER_KNOWN, SERIES, earliest_spot_day, is_in_force
 from app.catalog.models import Change, Fact, Offer, Price, PriceTotal, PriceTracking, Revision, Size
-from app.catalog.projections import RANK_COLUMNS, UNKNOWN_PRICE_RANK, is_priced
+from app.catalog.projections import RANK_COLUMNS, UNRANKED, is_priced
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.store.bulk import count_rows, execute_count, same_key
 from app.db.functions import exact_ratio, usd_text
@@ -54,7 +54,6 @@ from app.db.statements import ALL_ROWS
 CHANGE, SIZE, OFFER, TRACKING = table_of(Change), table_of(Size), table_of(Offer), table_of(PriceTracking)
 TOTAL = table_of(PriceTotal)
 _KEY = ("size_key", "region", "os")
-_UNRANKED = literal(UNKNOWN_PRICE_RANK, Double)
 _BATCH_SIZE = 500
 
 CHANGED_OFFERS = Table(
@@ -112,8 +111,8 @@ def start_tracking(session: Session) -> CatalogBefore:
 
 def collect_lost_offers(session: Session, condition: ColumnElement[bool]) -> None:
     """Collect the offers that are about to be deleted."""
-    after = dict.fromkeys(RANK_COLUMNS, _UNRANKED)
-    _collect(session, OFFER.c, OFFER.c, after, select_from=OFFER, condition=condition)
+    after = dict.fromkeys(RANK_COLUMNS, UNRANKED)
+    _collect(session, OFFER.c, _ranks(OFFER), after, select_from=OFFER, condition=condition)
 
 
 def collect_changed_offers(session: Session, staged: Table) -> None:
@@ -121,12 +120,17 @@ def collect_changed_offers(session: Session, staged: Table) -> None:
 
     Those of regions without tracked prices would make no event.
     """
-    before = {rank: func.coalesce(OFFER.c[rank], _UNRANKED) for rank in RANK_COLUMNS}
-    differs = or_(*(staged.c[rank] != before[rank] for rank in RANK_COLUMNS))
+    before, after = _ranks(OFFER), _ranks(staged)
+    differs = or_(*(after[rank] != before[rank] for rank in RANK_COLUMNS))
     tracked = exists().where(TRACKING.c.region == staged.c.region, TRACKING.c.os == staged.c.os)
     joined = staged.outerjoin(OFFER, same_key(staged, OFFER, _KEY))
     condition = and_(differs, or_(OFFER.c.size_key.is_not(None), tracked))
-    _collect(session, staged.c, before, staged.c, select_from=joined, condition=condition)
+    _collect(session, staged.c, before, after, select_from=joined, condition=condition)
+
+
+def _ranks(offers: Table) -> dict[str, ColumnElement[float]]:
+    """Return the prices of offers by the names of RANK_COLUMNS; infinity where one is unknown, or there is no offer."""
+    return {rank: func.coalesce(offers.c[rank], UNRANKED) for rank in RANK_COLUMNS}
 
 
 def _collect(
@@ -301,10 +305,10 @@ def _insert_price_events() -> Insert:
     in_force = and_(
         *(run.c[name] == changed.c[name] for name in SERIES),
         is_in_force(run.c, day, literal(EVER_KNOWN, Date), spot_since),
-        new < _UNRANKED,
+        new < UNRANKED,
     )
     kind = case(
-        (old == _UNRANKED, "price_new"), (new == _UNRANKED, "price_gone"), (new > old, "price_up"), else_="price_down"
+        (old == UNRANKED, "price_new"), (new == UNRANKED, "price_gone"), (new > old, "price_up"), else_="price_down"
     )
     order = func.row_number().over(order_by=[changed.c[name] for name in SERIES])
     values: dict[str, ColumnElement[Any]] = {
@@ -314,9 +318,9 @@ def _insert_price_events() -> Insert:
         "size": func.coalesce(SIZE.c.name, PREVIOUS_SIZES.c.name),
         **{name: changed.c[name] for name in SERIES},
         "field": cast(null(), String),
-        "old": case((old < _UNRANKED, usd_text(old))),
-        "new": case((new < _UNRANKED, usd_text(new))),
-        "percent": case((and_(old < _UNRANKED, new < _UNRANKED), exact_ratio(new - old, literal(100.0, Double), old))),
+        "old": case((old < UNRANKED, usd_text(old))),
+        "new": case((new < UNRANKED, usd_text(new))),
+        "percent": case((and_(old < UNRANKED, new < UNRANKED), exact_ratio(new - old, literal(100.0, Double), old))),
         "valid_from": type_coerce(run.c.valid_from, Date),
         "source_id": run.c.source_id,
     }
@@ -339,4 +343,4 @@ def _changed_prices(purchase: str) -> Select[Any]:
     )
     return select(
         *(offer[name] for name in _KEY), literal(purchase).label("purchase"), old.label("old"), new.label("new")
-    ).where(old != new, or_(old < _UNRANKED, tracked))
+    ).where(old != new, or_(old < UNRANKED, tracked))

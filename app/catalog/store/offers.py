@@ -16,7 +16,6 @@ from sqlalchemy import (
     ColumnElement,
     Date,
     Delete,
-    Double,
     Insert,
     MetaData,
     Select,
@@ -45,10 +44,11 @@ from app.catalog.projections import (
     COPIED_SIZE_COLUMNS,
     PRICE_COLUMNS,
     RANK_COLUMNS,
-    UNKNOWN_PRICE_RANK,
     memory_bucket_sql,
+    rank_usd,
     side_by_side,
     size_json,
+    stored_rank,
 )
 from app.catalog.purchases import ANY_REGION, PURCHASE_MODELS
 from app.catalog.store.bulk import execute_count, same_key, temporary_tables, without_indexes
@@ -72,7 +72,6 @@ DIRTY_SIZES = Table(
 _GROUP = ("size_key", "os", "region")
 _KEY = ("region", "os", "size_key")
 
-_UNRANKED = literal(UNKNOWN_PRICE_RANK, Double)
 
 _OFFER, _SIZE = table_of(Offer), table_of(Size)
 _STAGED = Table(
@@ -236,10 +235,7 @@ def _stage_cheapest_offers(*, dirty_only: bool) -> Insert:
     ).subquery("bought")
     cheapest, same = _STAGED.alias("cheapest"), _STAGED.alias("same")
     is_least = case(
-        *(
-            (bought.c.purchase == one, same.c[f"{one}_rank_usd"] == _LEAST.c[f"{one}_rank_usd"])
-            for one in PURCHASE_MODELS
-        )
+        *((bought.c.purchase == one, rank_usd(same.c, one) == rank_usd(_LEAST.c, one)) for one in PURCHASE_MODELS)
     )
     first = select(func.min(same.c.region)).where(same.c.size_key == _SIZE.c.key, same.c.os == system.c.os, is_least)
     of_least = and_(_LEAST.c.size_key == _SIZE.c.key, _LEAST.c.os == system.c.os)
@@ -253,7 +249,7 @@ def _stage_cheapest_offers(*, dirty_only: bool) -> Insert:
         "os": system.c.os,
         "region": bought.c.region,
         **{name: cheapest.c[name] for name in ("priced_in", *PRICE_COLUMNS)},
-        **{name: func.coalesce(cheapest.c[name], _UNRANKED) for name in RANK_COLUMNS},
+        **{f"{one}_rank_usd": stored_rank(cheapest.c[f"{one}_rank_usd"], one) for one in PURCHASE_MODELS},
     }
     every = _SIZE.join(system, true()).join(bought, true())
     rows = (
