@@ -201,6 +201,9 @@ def test_prices_of_offers_may_be_null_where_no_index_is_by_them(empty_engine: En
     assert nullable() == unindexed
     indexes = {one["name"] for one in sa.inspect(empty_engine).get_indexes("offer")}
     assert indexes == {"ix_offer_on_demand", "ix_offer_spot", "ix_offer_gpu"}
+    assert sa.inspect(empty_engine).get_foreign_keys("offer") == []
     migrations.downgrade(empty_engine, "0030")
     assert nullable() == set()
+    checked = {one["referred_table"] for one in sa.inspect(empty_engine).get_foreign_keys("offer")}
+    assert checked == {"size", "region"}
     assert {one["name"] for one in sa.inspect(empty_engine).get_indexes("offer")} == indexes

@@ -13,6 +13,8 @@ class Offer(CatalogTable, table=True):
 
     The regions of `app.catalog.purchases.ANY_REGION` have every size, with its offer in the region where it is
     cheapest by that purchase model, or with no price. The index of sizes with a GPU is in app.catalog.indexes.
+    There are no foreign keys: offers are made of rows of sizes and prices, and PostgreSQL would take longer to look for
+    these again than to write an offer.
     """
 
     __table_args__ = (
@@ -23,7 +25,7 @@ class Offer(CatalogTable, table=True):
 
     region: str = Field(sa_type=BYTEWISE, primary_key=True, description="where it was asked for, or one of ANY_REGION")
     os: str = Field(sa_type=BYTEWISE, primary_key=True)
-    size_key: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="size.key")
+    size_key: str = Field(sa_type=BYTEWISE, primary_key=True)
     gpu_octave: int | None = Field(default=None, description="GPU memory by powers of two: app.catalog.projections")
     gpu_memory_gib: float | None = Field(default=None, description="this and the eight below: as in size")
     gpu_count: float | None = None
@@ -40,7 +42,7 @@ class Offer(CatalogTable, table=True):
     reserved_3y_rank_usd: float | None = None
     savings_1y_rank_usd: float | None = None
     savings_3y_rank_usd: float | None = None
-    priced_in: str | None = Field(sa_type=BYTEWISE, default=None, foreign_key="region.code")
+    priced_in: str | None = Field(sa_type=BYTEWISE, default=None)
     on_demand_as_of: date | None = Field(default=None, description="the day from which the price is known to hold")
     spot_as_of: date | None = None
     reserved_1y_as_of: date | None = None

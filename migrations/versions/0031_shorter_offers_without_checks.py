@@ -1,6 +1,6 @@
-"""Let the prices of offers that no index is by be null where they are unknown, instead of infinity in eight bytes.
+"""Let the prices of offers that no index is by be null where they are unknown, and look for no size of each offer.
 
-The table is left empty: `vmsizes migrate` rebuilds it from the prices and sizes.
+Infinity takes eight bytes, and foreign keys half of the time in which PostgreSQL writes an offer. The table is left empty: `vmsizes migrate` rebuilds it from the prices and sizes.
 """
 
 import sqlalchemy as sa
@@ -23,11 +23,15 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    _remake(nullable=False)
+    _remake(
+        sa.ForeignKeyConstraint(["priced_in"], ["region.code"], name=op.f("fk_offer_priced_in_region")),
+        sa.ForeignKeyConstraint(["size_key"], ["size.key"], name=op.f("fk_offer_size_key_size")),
+        nullable=False,
+    )
 
 
-def _remake(*, nullable: bool) -> None:
-    """Recreate the table without rows, with nullable prices or not."""
+def _remake(*checks: sa.ForeignKeyConstraint, nullable: bool) -> None:
+    """Recreate the table without rows, with foreign keys or not, and with nullable prices or not."""
     op.drop_table("offer")
     op.create_table(
         "offer",
@@ -46,8 +50,7 @@ def _remake(*, nullable: bool) -> None:
         *(sa.Column(f"{one}_as_of", sa.Date(), nullable=True) for one in _PURCHASES),
         *(sa.Column(f"{one}_approximate_date", sa.Boolean(), nullable=True) for one in _PURCHASES),
         *(sa.Column(f"{one}_adjustment", BYTEWISE, nullable=True) for one in _PURCHASES),
-        sa.ForeignKeyConstraint(["priced_in"], ["region.code"], name=op.f("fk_offer_priced_in_region")),
-        sa.ForeignKeyConstraint(["size_key"], ["size.key"], name=op.f("fk_offer_size_key_size")),
+        *checks,
         sa.PrimaryKeyConstraint("region", "os", "size_key", name=op.f("pk_offer")),
         sqlite_with_rowid=False,
     )
