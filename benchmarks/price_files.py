@@ -4,10 +4,9 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
 from pathlib import Path
 
-from app.catalog.column_types import NANO_USD, USD_DECIMALS, to_usd_text
+from app.catalog.column_types import NANO_USD, to_usd_text
 from app.catalog.readings import PriceBlock, PriceList, Prices
 from benchmarks import catalogs
 from benchmarks.catalogs import PriceRow, Scale
@@ -55,7 +54,7 @@ def _block(rows: Sequence[PriceRow], names: Mapping[str, str], at: int) -> Price
         region=regions,
         os=systems,
         purchase=purchases,
-        usd_per_hour=[Decimal(price).scaleb(-USD_DECIMALS) for price in nano],
+        nano_usd_per_hour=nano,
         valid_from=[date.fromisoformat(day) for day in days],
         approximate_date=approximate,
         source=sources,

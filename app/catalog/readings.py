@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Literal, Protocol
 
 from app.catalog.adjustment_rules import AdjustmentRule
+from app.catalog.column_types import USD_DECIMALS, to_nano_usd
 from app.catalog.fields import FactValue, SubjectKind
 from app.catalog.presets import Preset
 
@@ -49,7 +50,8 @@ class PriceBlock:
     region: Sequence[str]
     os: Sequence[str]
     purchase: Sequence[str]
-    usd_per_hour: Sequence[Decimal]
+    nano_usd_per_hour: Sequence[int]
+    """A billionth of a US dollar an hour."""
     valid_from: Sequence[date]
     approximate_date: Sequence[bool]
     source: Sequence[str]
@@ -60,16 +62,20 @@ class PriceBlock:
     @classmethod
     def of(cls, rows: Sequence[PriceRow], share: float | None = None) -> "PriceBlock":
         """Return rows as columns."""
-        columns = {name: [getattr(row, name) for row in rows] for name in PRICE_BLOCK_COLUMNS}
-        return cls(**columns, share=share)
+        columns = {name: [getattr(row, name) for row in rows] for name in _SHARED_COLUMNS}
+        return cls(**columns, nano_usd_per_hour=[to_nano_usd(row.usd_per_hour) for row in rows], share=share)
 
     def rows(self, file: str) -> Iterator[PriceRow]:
         """Yield the rows of the columns."""
-        for values in zip(*(getattr(self, name) for name in PRICE_BLOCK_COLUMNS), strict=True):
-            yield PriceRow(**dict(zip(PRICE_BLOCK_COLUMNS, values, strict=True)), file=file)
+        for nano, *values in zip(
+            self.nano_usd_per_hour, *(getattr(self, name) for name in _SHARED_COLUMNS), strict=True
+        ):
+            usd = Decimal(nano).scaleb(-USD_DECIMALS)
+            yield PriceRow(**dict(zip(_SHARED_COLUMNS, values, strict=True)), usd_per_hour=usd, file=file)
 
 
-PRICE_BLOCK_COLUMNS = tuple(field.name for field in fields(PriceRow) if field.name != "file")
+_SHARED_COLUMNS = tuple(field.name for field in fields(PriceRow) if field.name not in ("file", "usd_per_hour"))
+"""What a row and a block have by the same name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Let the prices of offers that no index is by be null where they are unknown, and look for no size of each offer.
 
-Infinity takes eight bytes, and foreign keys half of the time in which PostgreSQL writes an offer. The table is left empty: `vmsizes migrate` rebuilds it from the prices and sizes.
+Infinity takes eight bytes, and foreign keys half of the time in which PostgreSQL writes an offer. The
+table is left empty: `vmsizes migrate` rebuilds it from the prices and sizes.
 """
 
 import sqlalchemy as sa

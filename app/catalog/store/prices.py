@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from app.catalog.column_types import table_of, to_nano_usd, to_usd_text
+from app.catalog.column_types import table_of, to_usd_text
 from app.catalog.models import Offer, Price, PriceFile, Size, SizeJson
 from app.catalog.names import size_key
 from app.catalog.readings import PriceBlock, PriceList, Prices, Progress, Report
@@ -120,7 +120,7 @@ class PriceStaging:
             "os": block.os,
             "purchase": block.purchase,
             "valid_from": block.valid_from,
-            "nano_usd_per_hour": [*map(to_nano_usd, block.usd_per_hour)],
+            "nano_usd_per_hour": block.nano_usd_per_hour,
             "approximate_date": block.approximate_date,
             "source_id": block.source,
             "file_id": [self.file_ids[each.file]] * len(keys),

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from decimal import Decimal
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -207,7 +206,7 @@ def _blocks(found: RegionPrices, day: date, share: float) -> Iterator[PriceBlock
             region=[found.region] * number,
             os=found.os[rows],
             purchase=found.purchase[rows],
-            usd_per_hour=[Decimal(nano).scaleb(-9) for nano in found.nano_usd_per_hour[rows]],
+            nano_usd_per_hour=found.nano_usd_per_hour[rows],
             valid_from=[day] * number,
             approximate_date=[False] * number,
             source=[SOURCE_ID] * number,

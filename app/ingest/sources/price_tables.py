@@ -15,6 +15,7 @@ from itertools import compress, islice
 from pathlib import Path
 from typing import TypeVar
 
+from app.catalog.column_types import to_nano_usd
 from app.catalog.names import region_key
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.readings import PriceBlock, PriceList, Prices, Reading, SourceRow
@@ -120,7 +121,7 @@ def _to_blocks(
                 region=[*compress(codes, given)],
                 os=[column.os] * number,
                 purchase=[column.purchase] * number,
-                usd_per_hour=usd,
+                nano_usd_per_hour=[*map(to_nano_usd, usd)],
                 valid_from=[column.day] * number,
                 approximate_date=[False] * number,
                 source=[source] * number,

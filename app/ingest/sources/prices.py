@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from app.catalog.column_types import NANO_USD
 from app.catalog.names import region_key
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.readings import PriceBlock, PriceList, PriceRow, Prices, Reading, SourceRow
@@ -98,4 +99,5 @@ def _to_block(block: CsvBlock, caches: Mapping[str, _CellCache]) -> PriceBlock |
         columns = {name: [*map(known.__getitem__, block.cells[name])] for name, known in caches.items()}
     except BadData:
         return None
-    return PriceBlock(**columns, usd_per_hour=usd, line=block.lines, share=block.share)
+    nano = [int(price * NANO_USD) for price in usd]  # exact: they have at most nine decimals
+    return PriceBlock(**columns, nano_usd_per_hour=nano, line=block.lines, share=block.share)
