@@ -1,5 +1,7 @@
 """Domain errors; `app.http.problems` maps them to HTTP statuses, `app.cli` to exit codes."""
 
+from functools import partial
+
 
 class VmsizesError(Exception):
     """The base of all errors that the program raises on purpose; the message is written for users."""
@@ -56,6 +58,10 @@ class BadData(VmsizesError):
         self.detail, self.file, self.line, self.column = detail, file, line, column
         place = file if line is None else f"{file}:{line}"
         super().__init__(f"{place}: {f'column {column!r}: ' if column else ''}{detail}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Say how it is made again in another process: by keywords."""
+        return partial(BadData, file=self.file, line=self.line, column=self.column), (self.detail,)
 
 
 class FetchError(VmsizesError):

@@ -14,6 +14,7 @@ from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.readings import PriceBlock, PriceList, PriceRow, Prices, Reading, SourceRow
 from app.catalog.store.prices import OPERATING_SYSTEMS
 from app.errors import BadData
+from app.ingest.aside import CAN_READ_ASIDE, read_aside
 from app.ingest.csv_files import CsvBlock, CsvRow, read_blocks, sha256_of
 
 _COLUMN_READERS: dict[str, Callable[[CsvRow], Any]] = {
@@ -34,6 +35,8 @@ _PLAIN_USD = re.compile(rf"{_USD}(?:\n{_USD})*")
 _SHORT_USD_CHARACTERS = 16
 """A price of at most so many characters has no more significant digits than one may have."""
 _CACHE_LIMIT = 100_000
+_LONG_BYTES = 4 * 2**20
+"""From so many on, some 50,000 prices, a file is read in a process of its own: to start it takes as long as 1,000."""
 
 
 def read_prices(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
@@ -49,12 +52,17 @@ def read_prices(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
             (
                 PriceList(
                     file=str(path),
-                    blocks=partial(_read_price_blocks, path, frozenset(sources)),
+                    blocks=partial(_blocks, path, frozenset(sources)),
                     sources=frozenset(sources),
                 ),
             )
         ),
     )
+
+
+def _blocks(path: Path, sources: Collection[str]) -> Iterator[PriceBlock]:
+    read = partial(_read_price_blocks, path, sources)
+    return read_aside(read) if CAN_READ_ASIDE and path.stat().st_size >= _LONG_BYTES else read()
 
 
 def _read_price_blocks(path: Path, sources: Collection[str]) -> Iterator[PriceBlock]:
