@@ -1,6 +1,7 @@
 """How the service starts: which modules it loads, and what it logs."""
 
 import os
+import platform
 import subprocess
 import sys
 from functools import cache
@@ -74,6 +75,27 @@ print(kept_by_a_full_collection(100), kept_by_a_full_collection(app.asgi.MOST_SC
 
 def test_a_full_collection_freezes_what_it_leaves_once_that_is_much() -> None:
     assert run_python(FREEZE) == "False True\n"
+
+
+ANSWER = """
+import resource, app.asgi
+app.asgi.service()
+
+def page_faults_of(answers):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(answers):
+        waiting = [bytes(36_000) for _ in range(80)]
+        del waiting
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+page_faults_of(10)
+print(page_faults_of(100))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators have other bounds")
+def test_memory_of_answers_is_not_returned_to_the_system_and_mapped_again_for_the_next() -> None:
+    assert int(run_python(ANSWER)) < 1_000
 
 
 ASK = """
