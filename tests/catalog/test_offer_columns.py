@@ -45,8 +45,8 @@ def stored(session: Session, snapshot: CatalogSnapshot, os: str) -> Columns:
         f"select region, size_key, {', '.join(RANK_COLUMNS)} from offer where os = '{os}' order by region, size_key"
     )
     found: Columns = {region: [] for region in (*sorted(snapshot.regions), *ANY_REGION.values())}
-    for region, *row in rows:
-        found[region].append(tuple(row))
+    for region, key, *ranks in rows:
+        found[region].append((key, *(inf if usd is None else usd for usd in ranks)))
     return found
 
 
