@@ -17,6 +17,8 @@ from app.telemetry import tracing
 
 T = TypeVar("T")
 POOL_SIZE = 8
+OPENED_AT_ONCE = 4
+"""Connections that are opened together with the first, and kept: under load each takes as long as several questions."""
 _POOL_TIMEOUT_SECONDS = 5.0
 _CLOSE_SECONDS = 2.0
 """How long a pool that is closed waits for its tasks to end: the event loop would have to cancel them otherwise."""
@@ -92,7 +94,7 @@ class PostgresExecutor:
             logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # RevisionWatcher logs an outage, once
             self._pool = AsyncConnectionPool(
                 self._conninfo,
-                min_size=1,
+                min_size=OPENED_AT_ONCE,
                 max_size=POOL_SIZE,
                 open=False,
                 timeout=_POOL_TIMEOUT_SECONDS,
