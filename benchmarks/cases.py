@@ -247,7 +247,7 @@ _CASES = (
         subject=HOT, reference=None, kind="panel", subject_scale=FEW, goal=_below("new: p99 ms", 30),
     ),
     BenchmarkCase(
-        name="panel-again", description="the same 2,000 questions again: the share that the cache of 16 MiB answers",
+        name="panel-again", description="the same 2,000 questions again: the share that the cache of 22 MiB answers",
         subject=HOT, reference=None, kind="panel", subject_scale=FEW,
         goal=Goal(figure="again: share of hits", how="at least", bound=0.95),
     ),
