@@ -207,3 +207,27 @@ def test_prices_of_offers_may_be_null_where_no_index_is_by_them(empty_engine: En
     checked = {one["referred_table"] for one in sa.inspect(empty_engine).get_foreign_keys("offer")}
     assert checked == {"size", "region"}
     assert {one["name"] for one in sa.inspect(empty_engine).get_indexes("offer")} == indexes
+
+
+def test_days_are_declared_as_texts_on_sqlite_and_stay_what_they_are(empty_engine: Engine) -> None:
+    def declared() -> str:
+        with empty_engine.connect() as connection:
+            columns = connection.exec_driver_sql("pragma table_info(source)").mappings()
+            return str(next(column["type"] for column in columns if column["name"] == "published_on"))
+
+    migrations.upgrade(empty_engine)
+    values = ", ".join(f"('{day}', 't', 'p', 'third_party', '0', '{day}')" for day in ("2026-01-30", "2026-01-31"))
+    with empty_engine.begin() as connection:
+        columns = "id, title, publisher, kind, sha256, published_on"
+        connection.exec_driver_sql(f"insert into source ({columns}) values {values}")
+    for migrate, revision, kind in (
+        (migrations.downgrade, "0031", "DATE"),
+        (migrations.upgrade, "0032", "DATE_CHAR"),
+    ):
+        migrate(empty_engine, revision)
+        with empty_engine.connect() as connection:
+            later = connection.exec_driver_sql("select id, published_on from source where published_on > '2026-01-30'")
+            assert [(id_, str(day)) for id_, day in later] == [("2026-01-31", "2026-01-31")]
+            if empty_engine.dialect.name == "sqlite":
+                assert connection.exec_driver_sql("pragma integrity_check").scalar() == "ok"
+                assert declared() == kind

@@ -1,4 +1,4 @@
-"""Column types that behave the same on SQLite and PostgreSQL: exact money, text in code-point order, UTC times.
+"""Column types that behave the same on SQLite and PostgreSQL: exact money, text in code-point order, days, UTC times.
 
 Constraints and indexes have names of one scheme, so that migrations can refer to them.
 """
@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import DateTime, Double, Numeric, String, Table
+from sqlalchemy import DATE, Date, DateTime, Double, Numeric, String, Table
+from sqlalchemy.dialects.sqlite.base import SQLiteTypeCompiler
 from sqlalchemy.engine import Dialect
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.ext.declarative import DeferredReflection
 from sqlalchemy.types import TypeDecorator, TypeEngine
 from sqlmodel import SQLModel
@@ -99,6 +101,17 @@ class RateColumn(UsdColumn):
     """An exchange rate, exact; always Decimal in Python."""
 
     cache_ok = True
+
+
+@compiles(Date, "sqlite")
+@compiles(DATE, "sqlite")  # as a column is reflected
+def _compile_date_for_sqlite(_type: Date, _compiler: SQLiteTypeCompiler, **_how: Any) -> str:
+    """Declare days as the texts that they are on SQLite.
+
+    A column that is declared DATE is numeric there: whenever a day is compared or stored, it is first read as a number,
+    in vain. DATE_CHAR is SQLAlchemy's own name for dates that are texts, and is reflected as a date.
+    """
+    return "DATE_CHAR"
 
 
 class UtcDateTime(TypeDecorator[datetime]):

@@ -96,7 +96,8 @@ def save_price_totals(session: Session, groups: Sequence[Group] | None = None) -
         parts = (PRICE.c[name].in_(set(values)) for name, *values in zip(PRICE_GROUP, *groups, strict=True))
         some = and_(PRICE.c.size_key.in_(select(table_of(Size).c.key)), *parts, some)
     with temporary_tables(session, _ENDED_RUN, _CHANGE):
-        session.execute(insert(_ENDED_RUN).from_select(_ENDED_RUN.c.keys(), _ended_runs(some)))
+        if session.execute(select(exists(select(LIST.c.day)))).scalar_one():  # without lists no run ends
+            session.execute(insert(_ENDED_RUN).from_select(_ENDED_RUN.c.keys(), _ended_runs(some)))
         _count_begun(session, some)
         changes = union_all(select(*_CHANGE.c), *_gaps()).subquery()
         group = [changes.c[name] for name in PRICE_GROUP]
