@@ -37,7 +37,7 @@ class Plan:
             "command": 2.0 * self.starts,
             "memory": 2 + self.memory,
             "download": 6 + 2 * self.pairs * self.burst,
-            "file": 4 + 2 * self.pairs,
+            "file": 4 + self.pairs,
             "cpu": 3 + self.pairs * self.questions * SECONDS_A_QUESTION,
             "panel": 4.0 * self.pairs,
             "memory of a panel": 8,

@@ -16,8 +16,8 @@ LOADING_SECONDS = 120.0  # seconds
 MAX_LIMIT = 500
 MEMORY_REQUESTS = 100_000
 """Number of distinct requests after which the memory of a worker is measured."""
-MAX_FILES = 30
-"""Number of files that are never written twice."""
+MAX_FILES, FILES_AT_ONCE = 30, 5
+"""Number of files that are never written twice, and of those that make a figure."""
 PRICED_REQUEST = LoadRequest(targets=(PRICED_TARGET,))
 _METRICS = LoadRequest(targets=("/metrics",))
 

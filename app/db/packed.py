@@ -18,6 +18,8 @@ from app.db.statements import Rows
 
 SEPARATOR = "\x1f"
 """Stands between joined texts: no text of a catalog has control characters other than tabs and line ends."""
+COMMA = ","
+"""Stands between values that have no commas, such as numbers and days: SQLite joins by it where no other is named."""
 
 
 class joined_texts(GenericFunction[str]):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
@@ -30,6 +32,14 @@ class joined_texts(GenericFunction[str]):  # noqa: N801  # SQL functions are wri
 
     type = String()
     inherit_cache = True
+    separator = SEPARATOR
+
+
+class joined_by_comma(joined_texts):  # noqa: N801
+    """The same with COMMA between the values, which must have none; SQLite takes a seventh less for it."""
+
+    inherit_cache = True
+    separator = COMMA
 
 
 @compiles(joined_texts, "postgresql")
@@ -37,14 +47,15 @@ def _compile_joined_texts(element: joined_texts, compiler: SQLCompiler, **how: A
     """Compile for PostgreSQL."""
     value, *order = (compiler.process(part, **how) for part in element.clauses)
     ordered = f" order by {', '.join(order)}" if order else ""
-    return f"string_agg(cast({value} as text), '{SEPARATOR}'{ordered})"
+    return f"string_agg(cast({value} as text), '{element.separator}'{ordered})"
 
 
 @compiles(joined_texts, "sqlite")
 def _compile_joined_texts_for_sqlite(element: joined_texts, compiler: SQLCompiler, **how: Any) -> str:
     """Compile for SQLite; the separator is no parameter, which SQLite would copy for each value."""
     value, *_ = element.clauses
-    return f"group_concat({compiler.process(value, **how)}, '{SEPARATOR}')"
+    separated = "" if element.separator == COMMA else f", '{element.separator}'"
+    return f"group_concat({compiler.process(value, **how)}{separated})"
 
 
 def _as_it_is(text: str) -> str:
@@ -53,7 +64,7 @@ def _as_it_is(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedColumn:
-    """Where packed rows have the texts of a column, and what they mean.
+    """Where packed rows have the texts of a column, joined by `separator`, and what they mean.
 
     `read` returns the value of a text, and is called once for each different one of a block. A `repeated` text is not
     joined: it holds for all rows that its row stands for. With a `divisor` texts are whole numbers, and values the
@@ -62,6 +73,7 @@ class PackedColumn:
 
     place: int
     read: Callable[[str], Any] = _as_it_is
+    separator: str = SEPARATOR
     repeated: bool = False
     divisor: int | None = None
 
@@ -69,7 +81,7 @@ class PackedColumn:
         """Return the values of packed rows, at least one."""
         if self.repeated:
             return list(chain.from_iterable(repeat(self.read(row[self.place]), row[0]) for row in rows))
-        texts = join_packed(rows, self.place).split(SEPARATOR)
+        texts = self.joined(rows).split(self.separator)
         if self.divisor is not None:
             return [int(text) / self.divisor for text in texts]  # most are different
         if self.read is _as_it_is:
@@ -77,10 +89,9 @@ class PackedColumn:
         values = {text: self.read(text) for text in set(texts)}
         return [values[text] for text in texts]
 
-
-def join_packed(rows: Rows, place: int) -> str:
-    """Return the joined texts of packed rows as one, with SEPARATOR between them, too."""
-    return SEPARATOR.join([row[place] for row in rows])
+    def joined(self, rows: Rows) -> str:
+        """Return the joined texts of packed rows as one, with the separator between them, too."""
+        return self.separator.join([row[self.place] for row in rows])
 
 
 def count_packed(rows: Rows) -> int:

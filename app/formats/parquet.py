@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no type information
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # has no type information
+from numpy.typing import NDArray
 from pyarrow.parquet import ParquetWriter  # type: ignore[import-untyped]  # has no type information
 
 from app.catalog.fields import FieldKind
 from app.catalog.queries.exports import Export
-from app.db.packed import SEPARATOR, PackedColumn, count_packed, join_packed
+from app.db.packed import PackedColumn, count_packed
 from app.db.statements import Rows
 from app.formats.text import Columns
 
@@ -56,15 +57,22 @@ def _write_packed(path: Path, plain: pa.Schema, packed: Mapping[str, PackedColum
         encode = cache(partial(_encode, rows))  # columns may have their values from the same texts
         return pa.table([_packed_array(packed[one.name], one.type, rows, encode) for one in schema], schema=schema)
 
-    return _write(path, schema, map(to_table, _in_groups(blocks, count_packed)))
+    # Readers skip row groups by the statistics. Rows are in the order of the repeated column, and of the others each
+    # group has nearly all texts; to look for the least and the greatest takes a fifth of the writing.
+    of_use = [one.name for one in schema if one.type != _TEXTS or packed[one.name].repeated]
+    return _write(path, schema, map(to_table, _in_groups(blocks, count_packed)), of_use)
 
 
-def _write(path: Path, schema: pa.Schema, groups: Iterable[pa.Table]) -> int:
-    """Write tables as row groups; the schema is not stored as well, since it has more than the types of the columns."""
+def _write(path: Path, schema: pa.Schema, groups: Iterable[pa.Table], statistics: Sequence[str] | None = None) -> int:
+    """Write tables as row groups, with statistics of some columns or of all.
+
+    The schema is not stored as well, since it has more than the types of the columns.
+    """
     unfinished = path.with_name(f"{path.name}.part")
     written = 0
     try:
-        with ParquetWriter(unfinished, schema, store_schema=False) as writer:
+        written_statistics = True if statistics is None else [*statistics]
+        with ParquetWriter(unfinished, schema, store_schema=False, write_statistics=written_statistics) as writer:
             for table in groups:
                 writer.write_table(table, row_group_size=table.num_rows)
                 written += table.num_rows
@@ -100,32 +108,40 @@ def _array(kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
     return pa.array(values, kind)
 
 
-def _packed_array(column: PackedColumn, kind: pa.DataType, rows: Rows, encode: Callable[[int], Any]) -> pa.Array:
+def _packed_array(column: PackedColumn, kind: pa.DataType, rows: Rows, encode: Callable[[int, str], Any]) -> pa.Array:
     if column.divisor is not None:
-        joined = join_packed(rows, column.place)
-        return _divided(pc.split_pattern(pa.array([joined]), SEPARATOR).flatten().cast(pa.int64()), column.divisor)
+        numbers = pc.split_pattern(pa.array([column.joined(rows)]), column.separator).flatten()
+        return _divided(numbers.cast(pa.int64()), column.divisor)
     if column.repeated:
         texts = [row[column.place] for row in rows]
         indices = pa.array(np.repeat(np.arange(len(rows), dtype=np.int32), [row[0] for row in rows]))
     else:
-        texts, indices = encode(column.place)
+        texts, indices = encode(column.place, column.separator)
     values = [column.read(text) for text in texts]
     if kind == _TEXTS:
         return pa.DictionaryArray.from_arrays(indices, _array(pa.string(), values))
     return _array(kind, values).take(indices)
 
 
-def _encode(rows: Rows, place: int) -> tuple[list[str], pa.Array]:
+def _encode(rows: Rows, place: int, separator: str) -> tuple[list[str], pa.Array]:
     """Return the different texts of packed rows, and for each of their rows the index of its text.
 
     The joined texts are an array of Arrow as they are, if each has its separator behind it: no text is copied.
     """
-    joined = SEPARATOR.join([*(row[place] for row in rows), ""]).encode()
-    ends = np.flatnonzero(np.frombuffer(joined, np.uint8) == ord(SEPARATOR))
-    offsets = np.zeros(len(ends) + 1, np.int32)
-    np.add(ends, 1, out=offsets[1:], casting="same_kind")
-    encoded = pa.StringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(joined)).dictionary_encode()
-    return [text.removesuffix(SEPARATOR) for text in encoded.dictionary.to_pylist()], encoded.indices
+    joined = separator.join([*(row[place] for row in rows), ""]).encode()
+    offsets = _ends(joined, ord(separator), count_packed(rows))
+    encoded = pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(joined))
+    encoded = encoded.dictionary_encode()
+    return [text.removesuffix(separator) for text in encoded.dictionary.to_pylist()], encoded.indices
+
+
+def _ends(joined: bytes, separator: int, count: int) -> NDArray[np.int32]:
+    """Return 0, and behind which byte each of the joined texts ends; they need not be looked for if all are as long."""
+    is_separator = np.frombuffer(joined, np.uint8) == separator
+    width, rest = divmod(len(joined), count)
+    if rest == 0 and is_separator[width - 1 :: width].all():
+        return np.arange(0, len(joined) + 1, width, dtype=np.int32)
+    return np.concatenate([[0], np.flatnonzero(is_separator) + 1], dtype=np.int32, casting="same_kind")
 
 
 def _divided(numbers: pa.Array, divisor: int) -> pa.Array:

@@ -37,7 +37,7 @@ from app.catalog.queries.column_needs import offers_key
 from app.catalog.queries.columns import Numbers, SizeColumns
 from app.catalog.queries.price_scope import OFFER
 from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.packed import SEPARATOR, joined_texts
+from app.db.packed import COMMA, SEPARATOR, joined_by_comma, joined_texts
 from app.db.statements import BoundStatement, QueryPlan, Row, Statement
 
 _ROWS = 5_000
@@ -155,7 +155,7 @@ def _to_offers(positions: Mapping[str, int], parts: Iterable[Packed]) -> RegionO
     prices: list[NDArray[np.int64]] = []
     for keys, *texts in parts:
         at = np.array([positions.get(key, -1) for key in keys.split(SEPARATOR)], dtype=np.int32)
-        packed = np.array([np.fromstring(text, dtype=np.int64, sep=SEPARATOR) for text in texts])
+        packed = np.array([np.fromstring(text, dtype=np.int64, sep=COMMA) for text in texts])
         places.append(at[at >= 0])
         prices.append(packed[:, at >= 0])
     at = np.concatenate([np.zeros(0, dtype=np.int32), *places])
@@ -205,7 +205,7 @@ def _packed(offer: Any) -> Sequence[ColumnElement[str]]:
 
     Prices are whole numbers, from which the very doubles that are stored are computed, as a text of these may not be.
     """
-    return [joined_texts(offer.size_key), *(joined_texts(_packed_price(offer[name])) for name in RANK_COLUMNS)]
+    return [joined_texts(offer.size_key), *(joined_by_comma(_packed_price(offer[name])) for name in RANK_COLUMNS)]
 
 
 def _packed_price(rank: ColumnElement[float]) -> ColumnElement[int]:

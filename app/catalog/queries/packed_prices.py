@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, Date, bindparam, func, literal_column, select
+from sqlalchemy import ColumnElement, Date, bindparam, case, func, literal_column, select
 
 from app.catalog.adjustments import adjusted_nano_usd, adjustment_json
 from app.catalog.column_types import NANO_USD, table_of
@@ -15,11 +15,13 @@ from app.catalog.models import Size
 from app.catalog.queries.price_scope import PRICE_KEY
 from app.catalog.queries.prices import PriceStatementKey, price_conditions
 from app.catalog.queries.sizes import age_days
-from app.db.packed import PackedColumn, joined_texts
+from app.db.packed import PackedColumn, joined_by_comma, joined_texts
 from app.db.statements import Statement, cached_statement
 
 _TEXTS = {"price_age_days": "seen_until"}
 """Columns that are computed from the texts of another one."""
+_ANY_TEXTS = ("source_id", "adjustments")
+"""Columns whose texts may have commas; codes of regions have letters, digits and hyphens."""
 
 _SIZE, _PRICE = table_of(Size).c, PRICE.c
 
@@ -33,8 +35,7 @@ def packed_prices_statement(key: PriceStatementKey, names: tuple[str, ...]) -> S
     order = [_PRICE[name] for name in PRICE_KEY[1:]]
     name = select(_SIZE.name).where(_SIZE.key == _PRICE.size_key).correlate(PRICE).scalar_subquery()
     packed = [
-        name.label("size") if text == "size" else joined_texts(_text(text, key), *order).label(text)
-        for text in _texts(names)
+        (name if text == "size" else _joined(text)(_text(text, key), *order)).label(text) for text in _texts(names)
     ]
     query = select(func.count().label("count"), *packed).select_from(PRICE).where(*price_conditions(key))
     return Statement(query.group_by(_PRICE.size_key).order_by(_PRICE.size_key))
@@ -47,16 +48,22 @@ def packed_price_columns(names: Sequence[str], today: date) -> Mapping[str, Pack
 
 
 def _column(name: str, place: int, today: date) -> PackedColumn:
+    separator = _joined(_TEXTS.get(name, name)).separator
     if name in ("usd_per_hour", "list_usd_per_hour"):
-        return PackedColumn(place=place, divisor=NANO_USD)
+        return PackedColumn(place=place, separator=separator, divisor=NANO_USD)
     reads: dict[str, Callable[[str], Any]] = {
-        "approximate_date": lambda text: text in ("true", "1"),  # as PostgreSQL and SQLite write it
+        "approximate_date": "1".__eq__,
         "price_age_days": partial(age_days, today=today),
         "adjustments": lambda text: (orjson.loads(text) or {}).get("rules", []),
     }
     if name in reads:
-        return PackedColumn(place=place, read=reads[name])
-    return PackedColumn(place=place, repeated=name == "size")
+        return PackedColumn(place=place, separator=separator, read=reads[name])
+    return PackedColumn(place=place, separator=separator, repeated=name == "size")
+
+
+def _joined(text: str) -> type[joined_texts]:
+    """Return the function that joins the texts of a column."""
+    return joined_texts if text in _ANY_TEXTS else joined_by_comma
 
 
 def _texts(names: Sequence[str]) -> Sequence[str]:
@@ -72,6 +79,8 @@ def _text(name: str, key: PriceStatementKey) -> ColumnElement[Any]:
         return adjusted_nano_usd(_PRICE, day, key.rules)
     if name == "list_usd_per_hour":
         return _PRICE.nano_usd_per_hour
+    if name == "approximate_date":
+        return case((_PRICE.approximate_date, literal_column("'1'")), else_=literal_column("'0'"))
     if name == "adjustments":
         return func.coalesce(adjustment_json(_PRICE, day, key.rules), literal_column("'null'"))
     return _PRICE[name]
