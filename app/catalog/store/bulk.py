@@ -1,12 +1,13 @@
 """Bulk loading into temporary tables, and merging them into a table without a row leaving the database."""
 
 import re
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from decimal import Decimal
 from functools import cache
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, cast
 
 from sqlalchemy import (
@@ -34,19 +35,22 @@ Converters = Mapping[type, Callable[[Any], Any]]
 def bulk_load(session: Session, table: Table, blocks: Iterable[Columns]) -> None:
     """Load blocks of columns into a table in the session's transaction; the columns are in the order of the table's.
 
-    SQLite takes them by executemany, PostgreSQL by COPY.
+    SQLite takes hundreds of rows by each statement, PostgreSQL all by COPY.
     """
     connection = session.connection()
     _LOADERS[connection.dialect.name](connection.connection.driver_connection, table, blocks)
     count_rows(session, table)
 
 
-def _executemany(connection: Any, table: Table, blocks: Iterable[Columns]) -> None:
-    marks = ", ".join("?" for _ in table.columns)
-    rows = chain.from_iterable(
-        zip(*columns, strict=True) for columns in _driver_values(table, blocks, _SQLITE_CONVERTERS)
-    )
-    connection.executemany(f"insert into {table.name} values ({marks})", rows)  # noqa: S608  # a table of ours
+def _insert(connection: sqlite3.Connection, table: Table, blocks: Iterable[Columns]) -> None:
+    """Insert many rows by each statement, which takes two thirds of executemany: that runs one for each row."""
+    row = f"({', '.join('?' for _ in table.columns)})"
+    most = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // len(table.columns)
+    for columns in _driver_values(table, blocks, _SQLITE_CONVERTERS):
+        rows = zip(*columns, strict=True)
+        while values := [*chain.from_iterable(islice(rows, min(most, _ROWS_AT_ONCE)))]:
+            marks = ", ".join([row] * (len(values) // len(columns)))
+            connection.execute(f"insert into {table.name} values {marks}", values)  # noqa: S608  # a table of ours
 
 
 def _copy(connection: Any, table: Table, blocks: Iterable[Columns]) -> None:
@@ -56,7 +60,8 @@ def _copy(connection: Any, table: Table, blocks: Iterable[Columns]) -> None:
             copy.write("\n".join(map("\t".join, zip(*escaped, strict=True))) + "\n")
 
 
-_LOADERS: dict[str, Callable[[Any, Table, Iterable[Columns]], None]] = {"sqlite": _executemany, "postgresql": _copy}
+_ROWS_AT_ONCE = 250
+_LOADERS: dict[str, Callable[[Any, Table, Iterable[Columns]], None]] = {"sqlite": _insert, "postgresql": _copy}
 
 _SQLITE_CONVERTERS: Converters = {date: date.isoformat, Decimal: float}
 _COPY_CONVERTERS: Converters = {date: date.isoformat, Decimal: str, int: str, bool: {False: "f", True: "t"}.__getitem__}
