@@ -132,3 +132,16 @@ def test_a_long_file_of_prices_is_read_as_a_short_one(
     assert len(asked) == 1
     assert here[1].startswith("" if cell == "1.5" else f"{path}:2502: column 'usd_per_hour': 'free': must be a number")
     assert len(here[0]) == (3_000 if cell == "1.5" else 2_000)
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_a_file_that_vanishes_before_it_is_read_is_named(
+    is_long: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(price_files, "_LONG_BYTES", 0 if is_long else 2**60)
+    path = tmp_path / "prices.csv"
+    path.write_text(",".join(COLUMNS) + "\n")
+    reading = read_prices(path, {})
+    path.unlink()
+    with pytest.raises(BadData, match=f"{path.name}.*cannot be read: No such file"):
+        list(reading.prices)

@@ -44,7 +44,7 @@ def read_prices(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
 
     A price that is not known is a missing row, never a zero.
     """
-    digest = sha256_of(path)
+    digest, is_long = sha256_of(path), path.stat().st_size >= _LONG_BYTES
     citable = tuple(replace(note, sha256=digest) for note in sources.values())
     return Reading(
         citable=citable,
@@ -52,7 +52,7 @@ def read_prices(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
             (
                 PriceList(
                     file=str(path),
-                    blocks=partial(_blocks, path, frozenset(sources)),
+                    blocks=partial(_blocks, path, frozenset(sources), aside=is_long and CAN_READ_ASIDE),
                     sources=frozenset(sources),
                 ),
             )
@@ -60,9 +60,9 @@ def read_prices(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
     )
 
 
-def _blocks(path: Path, sources: Collection[str]) -> Iterator[PriceBlock]:
+def _blocks(path: Path, sources: Collection[str], *, aside: bool) -> Iterator[PriceBlock]:
     read = partial(_read_price_blocks, path, sources)
-    return read_aside(read) if CAN_READ_ASIDE and path.stat().st_size >= _LONG_BYTES else read()
+    return read_aside(read) if aside else read()
 
 
 def _read_price_blocks(path: Path, sources: Collection[str]) -> Iterator[PriceBlock]:
