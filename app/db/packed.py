@@ -81,17 +81,13 @@ class PackedColumn:
         """Return the values of packed rows, at least one."""
         if self.repeated:
             return list(chain.from_iterable(repeat(self.read(row[self.place]), row[0]) for row in rows))
-        texts = self.joined(rows).split(self.separator)
+        texts = self.separator.join([row[self.place] for row in rows]).split(self.separator)
         if self.divisor is not None:
             return [int(text) / self.divisor for text in texts]  # most are different
         if self.read is _as_it_is:
             return texts
         values = {text: self.read(text) for text in set(texts)}
         return [values[text] for text in texts]
-
-    def joined(self, rows: Rows) -> str:
-        """Return the joined texts of packed rows as one, with the separator between them, too."""
-        return self.separator.join([row[self.place] for row in rows])
 
 
 def count_packed(rows: Rows) -> int:

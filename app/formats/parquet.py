@@ -33,6 +33,8 @@ _ARROW_TYPES: Mapping[FieldKind, pa.DataType] = {
 
 _TEXTS = pa.dictionary(pa.int32(), pa.string())
 """Texts with each different one only once; in the file they are a column of strings, as all texts are."""
+Texts = Sequence[tuple[Any, ...]]
+"""The columns of packed rows: how many rows each stands for, and joined texts."""
 T = TypeVar("T")
 
 
@@ -53,9 +55,9 @@ def _write_packed(path: Path, plain: pa.Schema, packed: Mapping[str, PackedColum
     schema = pa.schema([field.with_type(_TEXTS) if field.type == pa.string() else field for field in plain])
 
     def to_table(group: Sequence[Rows]) -> pa.Table:
-        rows = list(chain.from_iterable(group))
-        encode = cache(partial(_encode, rows))  # columns may have their values from the same texts
-        return pa.table([_packed_array(packed[one.name], one.type, rows, encode) for one in schema], schema=schema)
+        texts = [*zip(*chain.from_iterable(group), strict=True)]
+        encode = cache(partial(_encode, texts))  # columns may have their values from the same texts
+        return pa.table([_packed_array(packed[one.name], one.type, texts, encode) for one in schema], schema=schema)
 
     # Readers skip row groups by the statistics. Rows are in the order of the repeated column, and of the others each
     # group has nearly all texts; to look for the least and the greatest takes a fifth of the writing.
@@ -72,7 +74,13 @@ def _write(path: Path, schema: pa.Schema, groups: Iterable[pa.Table], statistics
     written = 0
     try:
         written_statistics = True if statistics is None else [*statistics]
-        with ParquetWriter(unfinished, schema, store_schema=False, write_statistics=written_statistics) as writer:
+        with ParquetWriter(
+            unfinished,
+            schema,
+            store_schema=False,
+            write_statistics=written_statistics,
+            write_batch_size=ROWS_PER_GROUP,
+        ) as writer:
             for table in groups:
                 writer.write_table(table, row_group_size=table.num_rows)
                 written += table.num_rows
@@ -108,28 +116,28 @@ def _array(kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
     return pa.array(values, kind)
 
 
-def _packed_array(column: PackedColumn, kind: pa.DataType, rows: Rows, encode: Callable[[int, str], Any]) -> pa.Array:
+def _packed_array(column: PackedColumn, kind: pa.DataType, texts: Texts, encode: Callable[[int, str], Any]) -> pa.Array:
     if column.divisor is not None:
-        numbers = pc.split_pattern(pa.array([column.joined(rows)]), column.separator).flatten()
+        numbers = pc.split_pattern(pa.array([column.separator.join(texts[column.place])]), column.separator).flatten()
         return _divided(numbers.cast(pa.int64()), column.divisor)
     if column.repeated:
-        texts = [row[column.place] for row in rows]
-        indices = pa.array(np.repeat(np.arange(len(rows), dtype=np.int32), [row[0] for row in rows]))
+        different: Sequence[str] = texts[column.place]
+        indices = pa.array(np.repeat(np.arange(len(different), dtype=np.int32), texts[0]))
     else:
-        texts, indices = encode(column.place, column.separator)
-    values = [column.read(text) for text in texts]
+        different, indices = encode(column.place, column.separator)
+    values = [column.read(text) for text in different]
     if kind == _TEXTS:
         return pa.DictionaryArray.from_arrays(indices, _array(pa.string(), values))
     return _array(kind, values).take(indices)
 
 
-def _encode(rows: Rows, place: int, separator: str) -> tuple[list[str], pa.Array]:
+def _encode(texts: Texts, place: int, separator: str) -> tuple[list[str], pa.Array]:
     """Return the different texts of packed rows, and for each of their rows the index of its text.
 
     The joined texts are an array of Arrow as they are, if each has its separator behind it: no text is copied.
     """
-    joined = separator.join([*(row[place] for row in rows), ""]).encode()
-    offsets = _ends(joined, ord(separator), count_packed(rows))
+    joined = separator.encode().join([*map(str.encode, texts[place]), b""])
+    offsets = _ends(joined, ord(separator), sum(texts[0]))
     encoded = pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(joined))
     encoded = encoded.dictionary_encode()
     return [text.removesuffix(separator) for text in encoded.dictionary.to_pylist()], encoded.indices
