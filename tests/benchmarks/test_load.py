@@ -1,7 +1,9 @@
 import asyncio
+import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from benchmarks.load import to_burst, to_script
@@ -9,7 +11,7 @@ from benchmarks.openloop import open_loop
 from benchmarks.pairing import COMPARISONS
 from benchmarks.raw import Message, two_kilobytes
 from benchmarks.responses import RecordedResponse, load_responses, save_responses
-from benchmarks.servers import Command, LoadRequest, cpu_seconds, running, uvicorn
+from benchmarks.servers import Command, LoadRequest, cpu_seconds, running, seconds_used, uvicorn
 
 
 def test_the_last_line_of_wrk_is_what_counts() -> None:
@@ -92,3 +94,15 @@ def test_the_cpu_time_of_a_command_is_its_own() -> None:
     assert idle < 0.4 <= busy
     with pytest.raises(RuntimeError, match="ended with 3"):
         cpu_seconds(Command(words=(sys.executable, "-c", "raise SystemExit(3)")))
+
+
+def test_the_cpu_time_of_a_running_process_is_what_the_system_counts() -> None:
+    busy = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\nwhile True: time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", busy], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        times = psutil.Process(process.pid).cpu_times()
+        used = seconds_used(psutil.Process(process.pid))
+        process.kill()
+    assert used == pytest.approx(times.user + times.system, abs=0.05)
+    assert used >= 0.3
