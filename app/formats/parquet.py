@@ -65,20 +65,19 @@ def _write_packed(path: Path, plain: pa.Schema, packed: Mapping[str, PackedColum
     return _write(path, schema, map(to_table, _in_groups(blocks, count_packed)), of_use)
 
 
-def _write(path: Path, schema: pa.Schema, groups: Iterable[pa.Table], statistics: Sequence[str] | None = None) -> int:
-    """Write tables as row groups, with statistics of some columns or of all.
+def _write(path: Path, schema: pa.Schema, groups: Iterable[pa.Table], statistics: list[str] | bool = True) -> int:
+    """Write tables as row groups, with statistics of all columns or of those of these names.
 
     The schema is not stored as well, since it has more than the types of the columns.
     """
     unfinished = path.with_name(f"{path.name}.part")
     written = 0
     try:
-        written_statistics = True if statistics is None else [*statistics]
         with ParquetWriter(
             unfinished,
             schema,
             store_schema=False,
-            write_statistics=written_statistics,
+            write_statistics=statistics,
             write_batch_size=ROWS_PER_GROUP,
         ) as writer:
             for table in groups:

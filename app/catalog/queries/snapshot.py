@@ -27,7 +27,7 @@ T = TypeVar("T")
 _MAX_TOTALS = 10_000
 _MAX_LISTS, _MAX_LIST_LENGTH = 4, 2_000
 MAX_ROW_BYTES = 8 * 2**20
-"""Kept rows of pages take at most so many: about 8,000 rows of 1,000 sizes."""
+"""Kept rows of pages take at most so many: about 6,500 rows of 1,000 sizes."""
 _ROW_BYTES = 300
 """What a kept row takes besides its JSON: the row, its key, and their places in mappings."""
 SMALL_CATALOG = 2_000
