@@ -3,7 +3,8 @@
     python seeds/make_prices.py --karpenter FOLDER --sku-locator FOLDER --radar FOLDER --calculator FOLDER
 
 Only figures of sizes that the catalog knows are taken: price lists also have dedicated hosts and sizes that no other
-source describes. Prints what was left out and why.
+source describes. Prints what was left out and why. Prices are as the lists have them, also where they are those of
+another meter: the ingest refuses these, and says so.
 """
 
 import argparse
@@ -34,12 +35,6 @@ RADAR_DAY = date(2026, 8, 22)
 CALCULATOR = "azure-calculator-polandcentral-2026-01-26"
 CALCULATOR_DAY = "2026-01-26"
 
-WINDOWS_AS_LINUX = re.compile(r"Standard_NCC\d+ads_H100_v5")
-"""Sizes whose price in karpenter's lists of Linux prices is that of the Windows meter."""
-LOCATOR_WINDOWS = {("Standard_NCC40ads_H100_v5", "westeurope")}
-"""Where the locator has no Windows price and its Linux price is that of the Windows meter: the Linux one says 8.90."""
-CLOUD_SERVICES_METER = re.compile(r"Standard_B\d+als_v2")
-"""Sizes of which karpenter has the price of Cloud Services."""
 ONLY_PRICED = ("Standard_NC8lds_xl_RTXPRO6000BSE_v6", "Standard_ND128isrf_NDR_GB200_v6", "Standard_ND40s_v2")
 """GPU sizes that only price lists have."""
 CALCULATOR_TYPES = {
@@ -117,34 +112,19 @@ def karpenter(folder: Path, sizes: Sizes) -> Table:
     """Return on-demand Linux prices of eight days."""
     table: Table = {}
     for row in sorted(read_table(folder / "ondemand_prices_usd.csv.gz"), key=lambda row: sizes.find(row["size"])[1]):
-        if WINDOWS_AS_LINUX.fullmatch(row["size"]):
-            left_out["karpenter: the Windows price of a confidential GPU size"] += 1
-        elif CLOUD_SERVICES_METER.fullmatch(row["size"]):
-            left_out["karpenter: the Cloud Services price of B*als_v2"] += 1
-        else:
-            add(
-                table,
-                sizes,
-                row["size"],
-                row["region"],
-                column=f"linux:on_demand:{row['date']}",
-                usd=row["usd_per_hour"],
-            )
+        column = f"linux:on_demand:{row['date']}"
+        add(table, sizes, row["size"], row["region"], column=column, usd=row["usd_per_hour"])
     return table
 
 
 def sku_locator(folder: Path, sizes: Sizes) -> Table:
-    """Return prices of one day; where the Linux price equals the Windows price it is the Windows price."""
+    """Return prices of one day."""
     table: Table = {}
     for row in read_table(folder / "prices_usd.csv.gz"):
         name = f"Standard_{row['size_without_Standard']}"
-        linux, windows = row["linux"], row["windows"]
-        if linux and (linux == windows or (name, row["region"]) in LOCATOR_WINDOWS):
-            left_out["sku-locator: a Windows price in the column linux"] += 1
-            linux = ""
-        for column, usd in (("linux:on_demand", linux), ("windows:on_demand", windows), ("linux:spot", row["spot"])):
-            if usd:
-                add(table, sizes, name, row["region"], column=f"{column}:{LOCATOR_DAY}", usd=usd)
+        for column, cell in (("linux:on_demand", "linux"), ("windows:on_demand", "windows"), ("linux:spot", "spot")):
+            if row[cell]:
+                add(table, sizes, name, row["region"], column=f"{column}:{LOCATOR_DAY}", usd=row[cell])
     return table
 
 

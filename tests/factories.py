@@ -21,9 +21,22 @@ from app.catalog.readings import (
 NOW = datetime(2026, 9, 1, 12, tzinfo=UTC)
 
 
-def source(key: str = "page", *, kind: SourceKind = "vendor_page", on: date | None = date(2025, 1, 1)) -> SourceRow:
+def source(
+    key: str = "page",
+    *,
+    kind: SourceKind = "vendor_page",
+    on: date | None = date(2025, 1, 1),
+    retail: bool = False,
+) -> SourceRow:
     return SourceRow(
-        id=key, title=key, publisher="someone", kind=kind, url=f"https://example.org/{key}", published_on=on, sha256="0"
+        id=key,
+        title=key,
+        publisher="someone",
+        kind=kind,
+        url=f"https://example.org/{key}",
+        published_on=on,
+        sha256="0",
+        retail=retail,
     )
 
 

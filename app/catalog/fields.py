@@ -184,6 +184,9 @@ SERIES_FIELDS: dict[str, FieldSpec] = {
     "rack_lpddr_tb": FieldSpec(kind="number", unit="TB"),
     "rack_fp4_pflops": FieldSpec(kind="number", unit="PFLOPS"),
     "retirement_date": FieldSpec(kind="date"),
+    "cloud_services": _FLAG,
+    "reserved_1y_until": FieldSpec(kind="date"),
+    "reserved_3y_until": FieldSpec(kind="date"),
 }
 """Fields of a series; the rack is that of GB200 and GB300, where all VMs of a rack share one NVLink domain."""
 

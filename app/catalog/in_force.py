@@ -2,7 +2,8 @@
 
 Of all runs that began by the day and were known, the one that was last observed is in force; of several that were last
 observed on the same day one with an exact date, then the source that is first by id, then what was known last. A price
-that is missing in the next three complete lists of its source is in force no more.
+that is missing in the next three complete lists of its source is in force no more, unless these have the offer at a
+price that was refused; nor is one by which nobody can buy any more.
 """
 
 from datetime import date
@@ -111,6 +112,7 @@ def is_in_force(
         # a page of 50, and lose the order of a sorted subquery (price_scope._first_in_force).
         ~or_(later, better.correlate_except(others)),
         _is_listed(run, day, known),
+        or_(run.ends_on.is_(None), run.ends_on > day),
     )
 
 
@@ -121,7 +123,7 @@ def prices_in_force(
     *conditions: ColumnElement[bool],
     rules: Rules,
 ) -> Select[Any]:
-    """Select the prices that are offers on a day, by SERIES: usd_per_hour, as_of, approximate_date, adjustment.
+    """Select the prices that are offers on a day, by SERIES: usd_per_hour, as_of, approximate_date, adjustment, marks.
 
     `as_of` is the last day up to `day` on which the price was observed. Conditions are on columns of PRICE. Prices are
     those that are paid by the rules of that day.
@@ -133,6 +135,8 @@ def prices_in_force(
         last_observed(run, day, known).label("as_of"),
         run.approximate_date,
         adjustment_json(run, day, rules).label("adjustment"),
+        run.median_nano_usd,
+        run.disputed,
     ).where(is_in_force(run, day, known, spot_since), *conditions)
 
 
@@ -156,7 +160,8 @@ def _first(query: Select[Any], offset: int = 0) -> ScalarSelect[Any]:
 def _is_listed(run: Any, day: ColumnElement[date], known: KnownDay) -> ColumnElement[bool]:
     """Return the condition that fewer than MISSING_LISTS complete lists came since a run was last observed."""
     first_missing = _first(_newest_list(LIST.alias(), run, day, known), MISSING_LISTS - 1)
-    still_listed = func.coalesce(first_missing, run.valid_from, type_=Date) <= last_observed(run, day, known)
+    listed = func.coalesce(run.listed_until, last_observed(run, day, known), type_=Date)
+    still_listed = func.coalesce(first_missing, run.valid_from, type_=Date) <= listed
     # Most sources have no complete lists: they are told by one set, without a look at the lists for each run.
     return or_(run.source_id.not_in(select(LIST.c.source_id)), still_listed)
 

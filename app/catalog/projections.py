@@ -35,7 +35,7 @@ from app.catalog.column_types import table_of
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Size
 from app.catalog.purchases import PURCHASE_MODELS
-from app.db.functions import exact_ratio, json_text, number_after
+from app.db.functions import exact_ratio, json_text, number_after, usd_of
 
 _SHOWN_AS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("key", "search_text", "gpu_id", "gpu_count_numerator", "gpu_count_denominator"), ()),
@@ -92,7 +92,11 @@ def memory_bucket_sql(gpu_memory_gib: ColumnElement[float]) -> ColumnElement[int
 RANK_COLUMNS = tuple(f"{purchase}_rank_usd" for purchase in PURCHASE_MODELS)
 PRICE_COLUMNS = (
     *RANK_COLUMNS,
-    *(f"{purchase}_{what}" for what in ("as_of", "approximate_date", "adjustment") for purchase in PURCHASE_MODELS),
+    *(
+        f"{purchase}_{what}"
+        for what in ("as_of", "approximate_date", "adjustment", "median_usd", "disputed")
+        for purchase in PURCHASE_MODELS
+    ),
 )
 """The columns of an offer that prices in force make up, for each purchase model."""
 
@@ -154,6 +158,8 @@ def side_by_side(prices_in_force: Select[Any], *, adjusted: bool) -> Select[Any]
             f"{purchase}_as_of": func.max(price.as_of).filter(of_this),
             f"{purchase}_approximate_date": func.max(cast(price.approximate_date, Integer)).filter(of_this) == 1,
             f"{purchase}_adjustment": func.max(price.adjustment).filter(of_this) if adjusted else cast(null(), String),
+            f"{purchase}_median_usd": cast(usd_of(func.max(price.median_nano_usd).filter(of_this)), Double),
+            f"{purchase}_disputed": func.max(cast(price.disputed, Integer)).filter(of_this) == 1,
         }
     key = [price[name] for name in _KEY]
     return select(*key, *(columns[name].label(name) for name in PRICE_COLUMNS)).group_by(*key)
@@ -213,6 +219,7 @@ OFFER_JSON_FIELDS = (
         for what in ("usd_per_hour", "as_of", "approximate_date")
     ),
     *(f"{purchase}_usd_per_hour" for purchase in PURCHASE_MODELS[2:]),
+    *("price_unusual", "median_usd_per_hour", "price_disputed"),
     "price_as_of",
 )
 """The fields of an offer's JSON, in this order; `render_size` takes the day at its end from the text."""
@@ -225,7 +232,7 @@ def offer_json_columns(purchase: str) -> tuple[str, ...]:
     """Return the columns of an offer that its JSON by a purchase model is written from."""
     stored = (name for name in OFFER_JSON_FIELDS if name.endswith(("_as_of", "_approximate_date")))
     figures = (name for names in _DIVIDED_BY.values() for name in names if name)
-    of_this = (f"{purchase}_{name}" for name in ("as_of", "adjustment"))
+    of_this = (f"{purchase}_{name}" for name in ("as_of", "adjustment", "median_usd", "disputed"))
     return tuple(
         dict.fromkeys(("priced_in", *RANK_COLUMNS, *figures, *of_this, *stored)) - {"price_as_of": None}.keys()
     )
@@ -238,12 +245,20 @@ def offer_json(offer: Any, purchase: str) -> ColumnElement[str]:
     """
     prices = {"usd_per_hour": purchase, **{f"{one}_usd_per_hour": one for one in PURCHASE_MODELS}}
     columns = {"region": offer["priced_in"], "price_as_of": offer[f"{purchase}_as_of"]}
+    median_usd = offer[f"{purchase}_median_usd"]
+    marks = {"price_unusual": median_usd.is_not(None), "price_disputed": offer[f"{purchase}_disputed"].is_(True)}
 
     def member(name: str, start: str) -> ColumnElement[str]:
         if name in prices:
             known, usd = is_priced(offer, prices[name]), offer[f"{prices[name]}_rank_usd"]
         elif name in UNIT_PRICE_FIELDS:
             known, usd = _unit_price(offer, purchase, name)
+        elif name == "median_usd_per_hour":
+            known, usd = median_usd.is_not(None), median_usd
+        elif name in marks:
+            yes, no, unknown = (_constant(f"{start}{text}") for text in ("true", "false", "null"))
+            priced = is_priced(offer, purchase)
+            return case((and_(priced, marks[name]), yes), (priced, no), else_=unknown)
         else:
             return _member(start, columns[name] if name in columns else offer[name])
         return case((known, number_after(_constant(start), usd)), else_=_constant(f"{start}null"))

@@ -136,6 +136,8 @@ class SourceRow:
     published_on: date | None
     sha256: str
     pinned: bool = False
+    retail: bool = False
+    """Whether its prices are those that the vendor publishes for everybody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

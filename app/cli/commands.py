@@ -25,6 +25,7 @@ COMMAND_MODULES: Mapping[str, tuple[str, str]] = {
     "cost": ("costs", "Show what a size costs with its disks: `vmsizes cost SIZE --disk premium_ssd:1024`."),
     "changes": ("changes", "List what ingests changed: prices, sizes, values, disputes."),
     "conflicts": ("search", "List every figure on which sources disagree."),
+    "refused-prices": ("search", "List prices that are those of something else, and why they are refused."),
     "models": ("search", "List the language models whose configuration is known."),
     "serve": ("serve", "Serve the API over HTTP."),
     "verify": ("receipts", "Compute the answers of a receipt again: `vmsizes verify receipt.json`."),

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from app.catalog.price_notes import price_note
 from app.cli.output import Column, print_text
 
 USD = "USD"
@@ -57,6 +58,17 @@ def with_list_prices(
         for field, column in LIST_PRICE_COLUMNS.items()
     }
     return flatten_adjustments(rows, prefix), {**columns, **headings}
+
+
+def with_price_notes(
+    rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Column], prefix: str = ""
+) -> tuple[list[dict[str, Any]], dict[str, Column]]:
+    """Return rows with a word on prices that are unusual or disputed, and its column, if any row has such a price."""
+    name = f"{prefix}note"
+    noted = [dict(row) | {name: price_note(row, prefix)} for row in rows]
+    if not any(row[name] for row in noted):
+        return [dict(row) for row in rows], dict(columns)
+    return noted, {**columns, name: Column(heading="note", rank=1, wraps=True)}
 
 
 def print_exchange_rate(rate: Mapping[str, Any] | None) -> None:

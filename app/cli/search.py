@@ -8,12 +8,20 @@ import typer
 from sqlalchemy.orm import Session
 
 from app.catalog.fields import SIZE_FLAGS
+from app.catalog.price_notes import price_note
 from app.catalog.queries.language_models import ModelSearch
 from app.catalog.queries.lookups import GpuNames, load_gpu_names, resolve_gpus
 from app.catalog.queries.params import SizeParams, SizeSearch
-from app.catalog.queries.provenance import ConflictSearch
+from app.catalog.queries.provenance import ConflictSearch, RefusedPriceSearch
 from app.cli import context, options
-from app.cli.currencies import flatten_converted, format_amount, in_currency, print_exchange_rate, with_list_prices
+from app.cli.currencies import (
+    flatten_converted,
+    format_amount,
+    in_currency,
+    print_exchange_rate,
+    with_list_prices,
+    with_price_notes,
+)
 from app.cli.options import Command, parse_params, query_options
 from app.cli.output import (
     Column,
@@ -57,10 +65,23 @@ SIZE_COLUMNS = {
 CONFLICT_COLUMNS = {
     "name": Column(heading="of"),
     "field": Column(heading="field"),
+    "region": Column(heading="region", rank=3),
     "accepted_value": Column(heading="accepted", wraps=True),
     "accepted_source_id": Column(heading="of source", rank=2),
     "value": Column(heading="disputed", wraps=True),
     "source_id": Column(heading="of source", rank=1),
+}
+
+
+REFUSED_PRICE_COLUMNS = {
+    "size": Column(heading="size"),
+    "region": Column(heading="region"),
+    "usd_per_hour": Column(heading="USD/h"),
+    "valid_from": Column(heading="from", rank=3),
+    "seen_until": Column(heading="last seen", rank=2),
+    "rule": Column(heading="rule"),
+    "evidence": Column(heading="evidence", rank=1, wraps=True),
+    "source_id": Column(heading="source", rank=4),
 }
 
 
@@ -106,6 +127,7 @@ _REGION_COLUMNS = {
     "on_demand_from": Column(heading="as of", rank=1),
     "spot": Column(heading="spot USD/h", rank=2),
     "spot_from": Column(heading="spot as of", rank=3),
+    "note": Column(heading="note", rank=4),
 }
 _PURCHASE_LABELS = {
     "on_demand": "on demand",
@@ -161,6 +183,7 @@ def search(
     items = [json.loads(item) for item in page.items]
     rows = [flatten_converted(item) for item in items]
     rows, columns = with_list_prices(rows, in_currency(_size_columns(params.purchase), params.currency))
+    rows, columns = with_price_notes(rows, columns, "price_")
     print_rows(rows, columns, output, json_value=items, objects=items)
     rate = json.loads(exchange_rate_json(page.exchange_rate)) if page.exchange_rate is not None else None
     _print_footer(len(page.items), page.total, page.next_cursor, output, rate)
@@ -223,6 +246,22 @@ def conflicts(*, output: OutputOptions, **values: Any) -> None:
     with context.session() as session:
         page = run_plan(session, find_conflicts(parse_params(ConflictSearch, values)))
     print_rows(page.items, CONFLICT_COLUMNS, output)
+    _print_footer(len(page.items), page.total, page.next_cursor, output)
+
+
+@app.command(cls=Command)
+@query_options(RefusedPriceSearch)
+@with_output_options
+def refused_prices(*, output: OutputOptions, **values: Any) -> None:
+    """List the prices of retail lists that are those of something else: the rule, and what they were compared with."""
+    from app.catalog.queries.provenance import find_refused_prices
+    from app.catalog.queries.snapshot import load_snapshot
+    from app.db.statements import run_plan
+
+    with context.session() as session:
+        search = parse_params(RefusedPriceSearch, values)
+        page = run_plan(session, find_refused_prices(search, load_snapshot(session)))
+    print_rows(page.items, REFUSED_PRICE_COLUMNS, output)
     _print_footer(len(page.items), page.total, page.next_cursor, output)
 
 
@@ -290,7 +329,7 @@ def show_size(
         _print_footer(len(facts), len(facts), None, output)
     elif with_prices:
         rows = [flatten_converted(price) for price in prices]
-        rows, columns = with_list_prices(rows, in_currency(PRICE_COLUMNS, currency))
+        rows, columns = with_price_notes(*with_list_prices(rows, in_currency(PRICE_COLUMNS, currency)))
         print_rows(rows, columns, output, json_value=prices, objects=prices)
         _print_footer(len(prices), len(prices), None, output, rate)
     elif output.format is Format.json and not output.columns:
@@ -325,7 +364,11 @@ def _print_size(size: Record, prices: Sequence[Record], currency: str) -> None:
         count = count if len(regions) > MAX_REGIONS else f"{len(regions)} regions"
         print_line()
         print_text(f"Linux prices, {count} (--prices shows all {len(prices)} prices):")
-        for line in format_table(regions[:MAX_REGIONS], in_currency(_REGION_COLUMNS, currency), terminal_width())[0]:
+        shown = regions[:MAX_REGIONS]
+        columns = in_currency(_REGION_COLUMNS, currency)
+        if not any(row["note"] for row in shown):
+            del columns["note"]
+        for line in format_table(shown, columns, terminal_width())[0]:
             print_line(line)
 
 
@@ -380,7 +423,7 @@ def _price(size: Record) -> str:
         for purchase, label in _PURCHASE_LABELS.items()
         if size[f"{purchase}_usd_per_hour"] is not None
     ]
-    return _join(*known, f"Linux, {size['region']}") if known else "unknown"
+    return _join(*known, f"Linux, {size['region']}", price_note(size, "price_")) if known else "unknown"
 
 
 def _hourly(size: Record, purchase: str) -> str:
@@ -425,16 +468,21 @@ def _join(*parts: str | None) -> str:
 
 
 def prices_by_region(prices: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return the Linux prices as one row per region, the cheapest on demand first, regions without a price last."""
+    """Return the Linux prices as one row per region: the cheapest on demand first, unusual ones behind the others.
+
+    Regions without a price are last.
+    """
     rows: dict[str, dict[str, Any]] = {}
     for price in prices:
         if price["os"] == "linux":
             row = rows.setdefault(price["region"], dict.fromkeys(_REGION_COLUMNS) | {"region": price["region"]})
             amount = price["converted"]["price_per_hour"] if "converted" in price else price["usd_per_hour"]
             row |= {price["purchase"]: amount, f"{price['purchase']}_from": price["seen_until"]}
+            if price["purchase"] == "on_demand":
+                row |= {"unusual": price["unusual"], "note": price_note(price)}
     return sorted(rows.values(), key=_by_price)
 
 
 def _by_price(row: Mapping[str, Any]) -> tuple[Any, ...]:
     on_demand, spot = row["on_demand"], row["spot"]
-    return (on_demand is None, on_demand or 0, spot is None, spot or 0, row["region"])
+    return (on_demand is None, row.get("unusual", False), on_demand or 0, spot is None, spot or 0, row["region"])

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from app.catalog.price_notes import price_note
 from app.catalog.queries.params import SizeParams
 from app.catalog.queries.prices import PriceSearch
 from app.catalog.queries.provenance import FactSearch
@@ -119,7 +120,7 @@ def _ask_prices(
     """Return the regions that have the size, the cheapest on demand first, and the prices in the first or given one."""
     everywhere = {**params, "limit": _MOST, "purchase": "on_demand"}
     on_demand = inquiry.ask("GET /sizes/{name}/prices", PriceSearch.model_validate(everywhere), name)["items"]
-    cheapest = sorted(on_demand, key=lambda one: (one["usd_per_hour"], one["region"]))
+    cheapest = sorted(on_demand, key=lambda one: (one["unusual"], one["usd_per_hour"], one["region"]))
     chosen = list(regions or [one["region"] for one in cheapest[:1]])
     content: dict[str, Any] = {
         "regions": {
@@ -140,6 +141,8 @@ def _ask_prices(
 def _to_price(price: Mapping[str, Any]) -> dict[str, Any]:
     shown = {name: price[name] for name in ("region", "purchase", "usd_per_hour")}
     shown |= {"until": price["seen_until"], "source": price["source_id"]}
+    if note := price_note(price):
+        shown["note"] = note
     return shown | ({"price_per_hour": price["converted"]["price_per_hour"]} if "converted" in price else {})
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from app.catalog.fields import SIZE_FLAGS
+from app.catalog.price_notes import price_note
 from app.catalog.queries.params import Arch, SizeSearch
 from app.errors import BadQuery
 from app.mcp.arguments import (
@@ -135,6 +136,8 @@ def _to_item(item: Mapping[str, Any], fields: list[str]) -> dict[str, Any]:
         shown |= {"status": item["status"], "retirement_date": item["retirement_date"]}
     if item["disputed"]:
         shown["disputed_fields"] = item["disputed_fields"]
+    if note := price_note(item, "price_"):
+        shown["price_note"] = note
     if "converted" in item:
         shown["price_per_hour"] = item["converted"]["price_per_hour"]
     return shown
@@ -147,6 +150,8 @@ def _to_text(page: Mapping[str, Any], search: SizeSearch) -> str:
     price = "price unknown"
     if first["usd_per_hour"] is not None:
         price = f"{first['usd_per_hour']} USD/h {search.purchase} in {first['region']} since {first['price_as_of']}"
+        if note := price_note(first, "price_"):
+            price += f" ({note})"
     return f"{plural(page['total'], 'size')}; first by {', '.join(search.sort)}: {first['name']}, {price}."
 
 

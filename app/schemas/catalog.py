@@ -32,6 +32,11 @@ class SeriesOut(Out):
     rack_lpddr_tb: float | None = Field(description="CPU memory of one rack, TB.")
     rack_fp4_pflops: float | None = Field(description="FP4 throughput of one rack, PFLOPS.")
     retirement_date: date | None = Field(description="The day on which the series retires.")
+    cloud_services: bool | None = Field(
+        description="Whether price lists have meters of Cloud Services for its sizes, beside those of Linux."
+    )
+    reserved_1y_until: date | None = Field(description="The last day on which reservations of a year were sold.")
+    reserved_3y_until: date | None = Field(description="The last day on which reservations of three years were sold.")
 
 
 class SeriesPage(PageOut):
@@ -120,6 +125,7 @@ class SourceOut(Out):
     published_on: date | None = Field(description="The day on which it was published.")
     sha256: str = Field(description="SHA-256 of the content that was read.")
     pinned: bool = Field(description="Whether its values stay accepted even if other sources disagree.")
+    retail: bool = Field(description="Whether its prices are those that the vendor publishes for everybody.")
     newest_day: date | None = Field(
         description="The newest day, up to today, of its prices or exchange rates; null if it has none with a date."
     )

@@ -88,6 +88,7 @@ class ConvertedPricesOut(Out):
     reserved_3y_price_per_hour: Amount | None = Field(description="reserved_3y_usd_per_hour, converted.")
     savings_1y_price_per_hour: Amount | None = Field(description="savings_1y_usd_per_hour, converted.")
     savings_3y_price_per_hour: Amount | None = Field(description="savings_3y_usd_per_hour, converted.")
+    median_price_per_hour: Amount | None = Field(description="median_usd_per_hour, converted.")
 
 
 class ConvertedPriceOut(Out):
@@ -179,6 +180,14 @@ class SizeOut(Out):
     reserved_3y_usd_per_hour: Usd | None = Field(description="Reserved for three years, in the region.")
     savings_1y_usd_per_hour: Usd | None = Field(description="Under a savings plan of a year, in the region.")
     savings_3y_usd_per_hour: Usd | None = Field(description="Under a savings plan of three years, in the region.")
+    price_unusual: bool | None = Field(
+        description="Whether usd_per_hour is below 0.4 or above 2.5 of the median of the size over all regions; "
+        "without `region` such a price is never the cheapest."
+    )
+    median_usd_per_hour: float | None = Field(description="That median, where the price is unusual.")
+    price_disputed: bool | None = Field(
+        description="Whether another retail list of the same 60 days has another price; GET /conflicts has both."
+    )
     price_as_of: date | None = Field(description="The day from which usd_per_hour is known to hold.")
     price_age_days: int | None = Field(description="Days since price_as_of, today.")
     adjustment: AdjustmentField = None
@@ -250,10 +259,16 @@ class AvailabilityPage(PageOut):
 class ConflictOut(SourcedOut):
     """A value that was not accepted, with the one that was."""
 
-    kind: str = Field(description="size, series or gpu. Extensible.")
+    line: int | None = Field(  # type: ignore[assignment]  # lists of prices are merged, and keep no lines
+        description="The line of the file, from 1; null for a price."
+    )
+    kind: str = Field(description="size, series, gpu or price. Extensible.")
     subject: str = Field(description="Key of the size, id of the series or GPU.")
     name: str = Field(description="Name of the size, series or GPU.")
-    field: str = Field(description="Name of the field: `gpu_memory_gib`.")
+    field: str = Field(description="Name of the field: `gpu_memory_gib`; of a price `usd_per_hour`.")
+    region: str | None = Field(description="Of a price: code of the region.")
+    os: str | None = Field(description="Of a price: linux or windows. Extensible.")
+    purchase: str | None = Field(description="Of a price: the purchase model. Extensible.")
     unit: str | None = Field(description="The unit of both values; null for what is no amount.")
     accepted_value: str = Field(description="The value that was accepted.")
     accepted_source_id: str = Field(description="Id of the source of the accepted value.")
@@ -266,6 +281,13 @@ class ConflictPage(PageOut):
     """Conflicts."""
 
     items: list[ConflictOut] = Field(description="The conflicts of this page.")
+
+
+UNUSUAL = Field(description="Whether it is below 0.4 or above 2.5 of the median of the size over all regions.")
+UNUSUAL_MEDIAN = Field(description="That median, USD an hour, where the price is unusual.")
+DISPUTED_PRICE = Field(
+    description="Whether another retail list of the same 60 days has another price; GET /conflicts has both."
+)
 
 
 class PriceOut(Out):
@@ -283,6 +305,9 @@ class PriceOut(Out):
     source_id: str = Field(description="Id of the source in GET /sources.")
     known_from: date = Field(description="The day on which the catalog took the price in.")
     price_age_days: int = Field(description="Days since seen_until, today.")
+    unusual: bool = UNUSUAL
+    median_usd_per_hour: float | None = UNUSUAL_MEDIAN
+    disputed: bool = DISPUTED_PRICE
     adjustment: AdjustmentField = None
     converted: Omittable[ConvertedPriceOut] = Field(
         default=None, description="With `currency`: the price in that currency."
@@ -305,12 +330,37 @@ class PricePointOut(Out):
     approximate_date: bool = Field(description="The source is undated: valid_from is only the year it points to.")
     source_id: str = Field(description="Id of the source in GET /sources.")
     known_from: date = Field(description="The day on which the catalog took the price in.")
+    unusual: bool = UNUSUAL
+    median_usd_per_hour: float | None = UNUSUAL_MEDIAN
+    disputed: bool = DISPUTED_PRICE
 
 
 class PriceHistoryPage(PageOut):
     """Prices of a size in a region over time, the oldest first."""
 
     items: list[PricePointOut] = Field(description="The prices of this page.")
+
+
+class RefusedPriceOut(Out):
+    """A price of a retail list that is the price of something else, and so is none of the catalog."""
+
+    size: str = Field(description="Name of the size.")
+    region: str = Field(description="Code of the region.")
+    os: str = Field(description="linux or windows. Extensible.")
+    purchase: str = Field(description="The purchase model: on_demand. Extensible.")
+    valid_from: date = Field(description="The first day on which the source has the price.")
+    seen_until: date = Field(description="The last day on which the source has the price.")
+    usd_per_hour: Usd = Field(description="The price that is refused, USD an hour.")
+    source_id: str = Field(description="Id of the source in GET /sources.")
+    known_from: date = Field(description="The day on which the catalog took the price in.")
+    rule: str = Field(description="equals_windows, cloud_services, flapping or unlike_parent. Extensible.")
+    evidence: str = Field(description="What it was compared with.")
+
+
+class RefusedPricePage(PageOut):
+    """Refused prices."""
+
+    items: list[RefusedPriceOut] = Field(description="The refused prices of this page.")
 
 
 class OfSizeOut(Out):

@@ -154,9 +154,8 @@ UNITS: dict[str, str | None] = {
     **{name: field.unit for name, field in SIZE_FIELDS.items()},
     **{f"gpus_{name}": unit for name, unit in _GPU_UNITS.items()},
     **{_unit_price_name(name): f"USD/h per {unit}" for name, unit in _GPU_UNITS.items()},
-    **dict.fromkeys(
-        ("usd_per_hour", "list_usd_per_hour", *(f"{purchase}_usd_per_hour" for purchase in PURCHASE_MODELS)), "USD/h"
-    ),
+    **dict.fromkeys(("usd_per_hour", "list_usd_per_hour", "median_usd_per_hour"), "USD/h"),
+    **dict.fromkeys((f"{purchase}_usd_per_hour" for purchase in PURCHASE_MODELS), "USD/h"),
     "price_age_days": "days",
     "usd_per_vcpu_hour": "USD/h per vCPU",
     "usd_per_memory_gib_hour": "USD/h per GiB",

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from app.catalog.price_notes import price_note
 from app.web.rendering import UNKNOWN, format_age, format_amount, format_number
 from app.web.sizes_view import Column
 
@@ -76,6 +77,15 @@ def _amount(value: Decimal, _item: Mapping[str, Any]) -> Cell:
     return Cell(format_amount(value), "number price")
 
 
+def _price(value: Decimal, item: Mapping[str, Any]) -> Cell:
+    note = price_note(item, "price_")
+    if note is None:
+        return _amount(value, item)
+    word = "unusual" if item["price_unusual"] else "disputed"
+    text = Markup('{}<span class="badge warn">{}</span>').format(f"{format_amount(value)} ", word)
+    return Cell(text, "number price", f"{note} USD/h" if item["price_unusual"] else note)
+
+
 def _age(value: int, item: Mapping[str, Any]) -> Cell:
     return Cell(format_age(value), "age old" if value >= _OLD_DAYS else "age", f"last seen on {item['price_as_of']}")
 
@@ -84,7 +94,7 @@ _CELLS: Mapping[str, Callable[[Any, Mapping[str, Any]], Cell]] = {
     "number": _number,
     "gpu_count": _gpu_count,
     "gbps": lambda value, item: _number(value / 1000, item),
-    "price": _amount,
+    "price": _price,
     "money": _amount,
     "age": _age,
     "flag": lambda value, _item: Cell("yes" if value else "no", "nowrap"),

@@ -78,6 +78,7 @@ def _options(chosen: str | None, known: Sequence[tuple[str, str]]) -> list[tuple
 def _figure(figure: DisputedFigure) -> Figure:
     paths = {
         "size": f"ui/sizes/{path_segment(figure.subject)}#sources",
+        "price": f"ui/sizes/{path_segment(figure.subject)}#prices",
         "series": f"series/{path_segment(figure.subject)}",
     }
     return Figure(
@@ -85,7 +86,7 @@ def _figure(figure: DisputedFigure) -> Figure:
         paths.get(figure.kind, f"conflicts?subject={path_segment(figure.subject)}"),
         figure.kind,
         figure.series,
-        field_title(figure.field),
+        f"Price in {figure.where}" if figure.where else field_title(figure.field),
         _said(figure.facts),
     )
 
@@ -94,7 +95,8 @@ def _said(facts: Sequence[Mapping[str, Any]]) -> list[Said]:
     """Return what is said by value, the accepted one first."""
     by_value: dict[tuple[str, bool], list[Mapping[str, Any]]] = {}
     for fact in facts:
-        value = shown_value(fact["corrected_value"] or fact["value"], fact["unit"])
+        value, unit = fact["corrected_value"] or fact["value"], fact["unit"]
+        value = f"{value} {unit}" if unit == "USD/h" else shown_value(value, unit)  # money is not rounded
         by_value.setdefault((value, fact["verdict"] != "disputed"), []).append(fact)
     return [
         Said(value, is_accepted, next((fact["reason"] for fact in of_value), ""), of_value)

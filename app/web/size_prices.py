@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from app.catalog.price_notes import price_note
 from app.web.sizes_view import PURCHASE_TITLES
 
 
@@ -40,6 +41,8 @@ def region_rows(
 ) -> list[RegionRow]:
     """Return the regions that have a price or the size, the cheapest on demand first, those without a price last.
 
+    Regions with an unusual price come after the others.
+
     `shown` converts USD an hour to what the page shows.
     """
     rows: dict[str, RegionRow] = {}
@@ -52,15 +55,16 @@ def region_rows(
             **price,
             "shown": shown(price["usd_per_hour"]),
             "adjustment": listed_price(price.get("adjustment"), shown),
+            "note": price_note(price),
         }
     for one in available:
         row = row_of(one["region"])
         if row.zones is None or (one["as_of"] and row.zones_as_of and one["as_of"] > row.zones_as_of):
             row.zones, row.zones_as_of = one["zones"], one["as_of"]
 
-    def order(row: RegionRow) -> tuple[bool, Decimal, str]:
+    def order(row: RegionRow) -> tuple[bool, bool, Decimal, str]:
         price = row.prices.get("on_demand")
-        return price is None, price["shown"] if price else Decimal(0), row.title
+        return price is None, bool(price and price["unusual"]), price["shown"] if price else Decimal(0), row.title
 
     return sorted(rows.values(), key=order)
 

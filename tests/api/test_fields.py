@@ -23,6 +23,7 @@ LISTS = {
     "/retirements": "retirement_date,size,source_url",
     "/models": "params,id",
     "/conflicts": "name,field,value",
+    "/refused-prices?region=eastus": "rule,size,usd_per_hour",
     "/series": "id,aliases",
     "/gpus": "memory_gib,id",
     "/disks": "usd_per_month,id",

@@ -132,6 +132,9 @@ def test_the_document_of_an_offer_says_what_its_columns_say(seeded_engine: Engin
             "spot_as_of": as_of["spot"],
             "spot_approximate_date": offer.spot_approximate_date,
             **{f"{one}_usd_per_hour": usd[one] for one in PURCHASE_MODELS[2:]},
+            "price_unusual": None if usd[purchase] is None else getattr(offer, f"{purchase}_median_usd") is not None,
+            "median_usd_per_hour": getattr(offer, f"{purchase}_median_usd"),
+            "price_disputed": None if usd[purchase] is None else bool(getattr(offer, f"{purchase}_disputed")),
             "price_as_of": as_of[purchase],
         }
         assert json.loads(offer.written) == expected

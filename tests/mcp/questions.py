@@ -38,10 +38,14 @@ select ranked.* from (
 where place = 1 and (
     select count(*) from price_list as list
     where list.source_id = ranked.source_id and list.region = ranked.region and list.os = ranked.os
-    and list.purchase = ranked.purchase and list.day > ranked.seen_until and list.day <= '{day}'
-) < 3
+    and list.purchase = ranked.purchase and list.day > coalesce(ranked.listed_until, ranked.seen_until)
+    and list.day <= '{day}'
+) < 3 and (ranked.ends_on is null or ranked.ends_on > '{day}')
 """
-"""What is paid on a day: the price that was observed last, unless three complete lists of its source lack it since."""
+"""What is paid on a day: the price that was observed last, unless three complete lists of its source lack it since.
+
+Refused prices are in another table; a reservation is not sold after its last day.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from app.catalog.readings import PriceRow, Reading, SourceRow
 ByFile = dict[str, Reading]
 
 PRICES = {
-    ("linux", "on_demand"): 370_041,
+    ("linux", "on_demand"): 373_890,
     ("linux", "spot"): 47_886,
     ("linux", "reserved_1y"): 848,
     ("linux", "reserved_3y"): 844,
@@ -25,7 +25,7 @@ PRICES = {
     ("windows", "spot"): 5_574,
     ("windows", "savings_1y"): 46,
 }
-SIZES_WITH_A_PRICE = 1_550
+SIZES_WITH_A_PRICE = 1_551
 DAYS_OF_LISTS = [
     *("2023-10-27", "2023-12-18", "2024-04-23", "2024-12-13", "2025-05-16", "2025-06-03", "2026-01-26", "2026-04-02"),
     *("2026-06-18", "2026-08-01", "2026-08-22"),

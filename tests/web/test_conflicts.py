@@ -21,10 +21,10 @@ def rows(text: str) -> list[str]:
     return [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in body.split('<tr role="row">')[1:]]
 
 
-def conflicts(client: httpx.Client, query: str = "") -> set[tuple[str, str]]:
-    """Return the subject and the field of each conflict of the API."""
+def conflicts(client: httpx.Client, query: str = "") -> set[tuple[str, ...]]:
+    """Return the subject and the field of each conflict of the API, and of which offer a price is."""
     answer = client.get(f"/conflicts?limit=500{query}").json()
-    return {(item["subject"], item["field"]) for item in answer["items"]}
+    return {tuple(item[name] for name in ("subject", "field", "region", "os", "purchase")) for item in answer["items"]}
 
 
 def heading(text: str) -> int:
@@ -35,11 +35,17 @@ def test_all_disputed_figures_of_the_api_are_there_each_once(client: httpx.Clien
     wanted = conflicts(client)
     first = page(client, "/ui/conflicts")
     assert heading(first) == len(wanted)
-    second = page(client, "/ui/conflicts?page=2")
-    assert len(rows(first)) == 50
-    assert len(rows(first)) + len(rows(second)) == len(wanted)
-    assert 'rel="next"' in first
-    assert 'rel="next"' not in second
+    others = [page(client, f"/ui/conflicts?page={number}") for number in (2, 3)]
+    assert [len(rows(text)) for text in (first, *others)] == [50, 50, len(wanted) - 100]
+    assert ['rel="next"' in text for text in (first, *others)] == [True, True, False]
+
+
+def test_a_price_on_which_two_lists_disagree_is_a_row(client: httpx.Client) -> None:
+    (row,) = rows(page(client, "/ui/conflicts?subject=nv12ads_a10_v5&field=usd_per_hour"))
+    assert row.startswith("NV12ads_A10_v5 price Price in centralus, linux, on demand")
+    assert "Accepted 0.908 USD/h" in row
+    assert "Others say 1.117 USD/h" in row
+    assert row.endswith("last seen on 2026-06-18, the accepted one last seen on 2026-08-01")
 
 
 def test_a_row_says_who_says_what_and_why_one_is_accepted(client: httpx.Client) -> None:

@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 from app.catalog.changes import CHANGE_KINDS
 from app.catalog.disks import DISK_TYPES, REDUNDANCIES
+from app.catalog.price_checks import Rule
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.params import (
     PLAIN_ITEM_PATTERN,
@@ -47,6 +48,7 @@ ENUMS: Mapping[str, tuple[str, ...]] = {
     "DiskType": DISK_TYPES,
     "Redundancy": REDUNDANCIES,
     "ChangeKind": CHANGE_KINDS,
+    "PriceRule": get_args(Rule),
     "FitSort": get_args(Sort),
     "FitInclude": get_args(Include),
     "ResourceSort": get_args(FitSort),

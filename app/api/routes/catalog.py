@@ -9,7 +9,15 @@ from app.api.deps import Executor, json_response
 from app.catalog.models import Gpu, Region, Revision, Series
 from app.catalog.queries.disks import DiskSearch
 from app.catalog.queries.params import PageParams, PlainText
-from app.catalog.queries.provenance import ConflictSearch, find_conflicts, find_rows, find_sources, get_series
+from app.catalog.queries.provenance import (
+    ConflictSearch,
+    RefusedPriceSearch,
+    find_conflicts,
+    find_refused_prices,
+    find_rows,
+    find_sources,
+    get_series,
+)
 from app.http.late_models import LateModel
 
 router = APIRouter(tags=["catalog"])
@@ -21,6 +29,7 @@ _SERIES_PAGE = LateModel("app.schemas.catalog", "SeriesPage")
 _SOURCE_PAGE = LateModel("app.schemas.catalog", "SourcePage")
 _DISK_PAGE = LateModel("app.schemas.costs", "DiskPage")
 _CONFLICT_PAGE = LateModel("app.schemas.sizes", "ConflictPage")
+_REFUSED_PAGE = LateModel("app.schemas.sizes", "RefusedPricePage")
 PageQuery = Annotated[PageParams, Query()]
 
 
@@ -28,6 +37,12 @@ PageQuery = Annotated[PageParams, Query()]
 async def list_conflicts(search: Annotated[ConflictSearch, Query()], executor: Executor) -> Response:
     """List every value of a source that was not accepted, with the value that was, and why."""
     return json_response(await executor.to_json(_CONFLICT_PAGE, partial(find_conflicts, search)))
+
+
+@router.get("/refused-prices", response_model=_REFUSED_PAGE)
+async def list_refused_prices(search: Annotated[RefusedPriceSearch, Query()], executor: Executor) -> Response:
+    """List the prices of retail lists that were refused since they are the price of something else, with the reason."""
+    return json_response(await executor.to_json(_REFUSED_PAGE, partial(find_refused_prices, search)))
 
 
 @router.get("/series", response_model=_SERIES_PAGE)

@@ -13,6 +13,7 @@ from app.catalog.models.prices import (
     PriceFile,
     PriceTotal,
     PriceTracking,
+    RefusedPrice,
 )
 from app.catalog.models.revisions import Change, FeedRun, IngestedFile, Revision, TableSum
 from app.catalog.models.sizes import Availability, Correction, Fact, Gpu, Region, Series, Size, SizeAlias, Source
@@ -38,6 +39,7 @@ __all__ = [
     "PriceFile",
     "PriceTotal",
     "PriceTracking",
+    "RefusedPrice",
     "Region",
     "Revision",
     "Series",

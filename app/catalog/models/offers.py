@@ -63,6 +63,20 @@ class Offer(CatalogTable, table=True):
     reserved_3y_adjustment: str | None = Field(sa_type=BYTEWISE, default=None)
     savings_1y_adjustment: str | None = Field(sa_type=BYTEWISE, default=None)
     savings_3y_adjustment: str | None = Field(sa_type=BYTEWISE, default=None)
+    on_demand_median_usd: float | None = Field(
+        default=None, description="where the price is unusual: the median of the size over all regions"
+    )
+    spot_median_usd: float | None = None
+    reserved_1y_median_usd: float | None = None
+    reserved_3y_median_usd: float | None = None
+    savings_1y_median_usd: float | None = None
+    savings_3y_median_usd: float | None = None
+    on_demand_disputed: bool | None = Field(default=None, description="retail lists disagree on the price")
+    spot_disputed: bool | None = None
+    reserved_1y_disputed: bool | None = None
+    reserved_3y_disputed: bool | None = None
+    savings_1y_disputed: bool | None = None
+    savings_3y_disputed: bool | None = None
 
 
 class SizeJson(CatalogTable, table=True):

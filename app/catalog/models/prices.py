@@ -35,6 +35,52 @@ class Price(CatalogTable, table=True):
     file_id: int | None = Field(  # no foreign key: a check of each of a million rows would take longer than it is worth
         default=None, sa_column_kwargs={"info": NOT_IN_DIGEST}, description="the file it was read in: PriceFile"
     )
+    # The rest is derived at each ingest, by app.catalog.store.price_checks.
+    median_nano_usd: int | None = Field(
+        sa_type=BigInteger,
+        default=None,
+        sa_column_kwargs={"info": NOT_IN_DIGEST},
+        description="where the price is unusual: the median of its size over all regions",
+    )
+    disputed: bool | None = Field(
+        default=None,
+        sa_column_kwargs={"info": NOT_IN_DIGEST},
+        description="another retail list of the same weeks has another price; null where none does",
+    )
+    listed_until: date | None = Field(
+        default=None,
+        sa_column_kwargs={"info": NOT_IN_DIGEST},
+        description="the last list that had the offer with a price that was refused, after this price was last seen",
+    )
+    ends_on: date | None = Field(
+        default=None,
+        sa_column_kwargs={"info": NOT_IN_DIGEST},
+        description="the first day on which it can be bought this way no more; null where none is known",
+    )
+
+
+class RefusedPrice(CatalogTable, table=True):
+    """A price of a retail list that fails a check of app.catalog.price_checks, with the rule and the evidence.
+
+    It is as it would be in `price`, where it returns as soon as the evidence is gone.
+    """
+
+    __tablename__ = "refused_price"
+    __table_args__ = WITHOUT_ROWID
+
+    size_key: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="size.key")
+    region: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="region.code")
+    os: str = Field(sa_type=BYTEWISE, primary_key=True)
+    purchase: str = Field(sa_type=BYTEWISE, primary_key=True)
+    valid_from: date = Field(primary_key=True)
+    source_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="source.id")
+    known_from: date = Field(primary_key=True, sa_column_kwargs={"info": NOT_IN_DIGEST})
+    seen_until: date
+    nano_usd_per_hour: int = Field(sa_type=BigInteger)
+    approximate_date: bool
+    file_id: int | None = Field(default=None, sa_column_kwargs={"info": NOT_IN_DIGEST})
+    rule: str = Field(sa_type=BYTEWISE, description="equals_windows, cloud_services, flapping or unlike_parent")
+    evidence: str = Field(sa_type=BYTEWISE, description="what it was compared with")
 
 
 class PriceFile(CatalogTable, table=True):

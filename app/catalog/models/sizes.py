@@ -23,6 +23,11 @@ class Source(CatalogTable, table=True):
         sa_column_kwargs={"server_default": false()},
         description="what it says stays accepted, whatever others say",
     )
+    retail: bool = Field(
+        default=False,
+        sa_column_kwargs={"server_default": false()},
+        description="its prices are those that the vendor publishes for everybody, which are checked",
+    )
 
 
 class Series(CatalogTable, table=True):
@@ -48,6 +53,9 @@ class Series(CatalogTable, table=True):
     rack_lpddr_tb: float | None = None
     rack_fp4_pflops: float | None = None
     retirement_date: date | None = None
+    cloud_services: bool | None = Field(default=None, description="price lists have meters of Cloud Services for it")
+    reserved_1y_until: date | None = Field(default=None, description="the last day reservations of a year were sold")
+    reserved_3y_until: date | None = None
 
 
 class Gpu(CatalogTable, table=True):

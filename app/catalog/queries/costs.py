@@ -140,4 +140,6 @@ def _cheapest_statement(regions: int, rules: Rules, *, known: bool) -> Statement
     )
     if regions:
         query = query.where(or_(*(price.region == code for code in region_binds(regions))))
+    else:
+        query = query.where(price.median_nano_usd.is_(None))
     return Statement(query, short=True)

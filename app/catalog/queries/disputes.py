@@ -1,7 +1,9 @@
-"""Read the figures on which sources disagree, each with everything that is said of it."""
+"""Read the figures on which sources disagree, each with everything that is said of it: of facts, then of prices."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from pydantic import Field
@@ -10,9 +12,12 @@ from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
 from app.catalog.fields import FIELDS
+from app.catalog.in_force import PRICE, SERIES
 from app.catalog.models import Fact, Size, Source
 from app.catalog.queries.lookups import check_field, get_subject_key, load_series_ids, resolve_series
 from app.catalog.queries.params import LowerTextSet, PlainText, QueryParams
+from app.catalog.queries.provenance import PRICE_FIELD
+from app.db.functions import usd_of, usd_text
 from app.db.statements import run_plan
 from app.errors import BadQuery
 from app.nearest import did_you_mean, nearest
@@ -37,7 +42,8 @@ class DisputeFilter(QueryParams):
 class DisputedFigure:
     """A figure, and the facts about it: the accepted one first, then those that agree, then those that disagree.
 
-    `name` is that of the subject: a size, or the id of a series or GPU.
+    `name` is that of the subject: a size, or the id of a series or GPU. `where` is the region, system and purchase
+    model of a price.
     """
 
     kind: str
@@ -46,6 +52,7 @@ class DisputedFigure:
     series: str | None
     field: str
     facts: Sequence[Mapping[str, Any]]
+    where: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +74,8 @@ def find_disputes(session: Session, filters: DisputeFilter, *, offset: int, limi
     found = _figures(conditions)
     of_any_field = _figures({name: one for name, one in conditions.items() if name != "field"})
     of_any_source = _figures({name: one for name, one in conditions.items() if name != "source"})
+    prices = _disputed_prices(session, filters)
+    priced = [one for one in prices if filters.source is None or _names(one, filters.source)]
     by_field = session.execute(select(of_any_field.c.field, func.count()).group_by(of_any_field.c.field))
     by_source = session.execute(
         select(SOURCE.c.id, SOURCE.c.title, func.count())
@@ -75,19 +84,82 @@ def find_disputes(session: Session, filters: DisputeFilter, *, offset: int, limi
         .group_by(SOURCE.c.id, SOURCE.c.title)
         .order_by(SOURCE.c.title, SOURCE.c.id)
     )
-    return DisputeListing(
-        figures=_read(session, found, offset, limit),
-        total=session.execute(select(func.count()).select_from(found)).scalar_one(),
-        fields=dict(tuple(row) for row in by_field),
-        sources={key: (title, count) for key, title, count in by_source},
+    fields = dict(tuple(row) for row in by_field) | ({PRICE_FIELD: len(priced)} if priced else {})
+    sources = {key: (title, count) for key, title, count in by_source}
+    if filters.field not in (None, PRICE_FIELD):
+        prices = priced = []
+    for key, title in {(fact["source_id"], fact["source_title"]) for one in prices for fact in one.facts}:
+        sources[key] = title, sources.get(key, (title, 0))[1] + sum(_names(one, key) for one in prices)
+    total = session.execute(select(func.count()).select_from(found)).scalar_one()
+    figures = _read(session, found, offset, limit)
+    rest = slice(max(offset - total, 0), max(offset + limit - total, 0))
+    return DisputeListing(figures=[*figures, *priced[rest]], total=total + len(priced), fields=fields, sources=sources)
+
+
+def _names(figure: DisputedFigure, source: str) -> bool:
+    return any(fact["source_id"] == source for fact in figure.facts)
+
+
+def _disputed_prices(session: Session, filters: DisputeFilter) -> list[DisputedFigure]:
+    """Read the disputed prices of the sizes that filters leave, by size, region, system and purchase model."""
+    run = PRICE.c
+    query = (
+        select(
+            *(run[name] for name in SERIES),
+            usd_text(usd_of(run.nano_usd_per_hour)).label("value"),
+            run.seen_until,
+            run.source_id,
+            *(SOURCE.c[name].label(f"source_{name}") for name in ("title", "kind", "url", "published_on")),
+            SIZE.c.name,
+            SIZE.c.series_id,
+        )
+        .join_from(PRICE, SOURCE, SOURCE.c.id == run.source_id)
+        .join(SIZE, SIZE.c.key == run.size_key)
+        .where(run.disputed.is_(True))
+        .order_by(*(run[name] for name in SERIES), run.seen_until.desc(), run.source_id)
     )
+    if filters.subject is not None:
+        query = query.where(run.size_key == run_plan(session, get_subject_key(filters.subject)))
+    if filters.series:
+        query = query.where(SIZE.c.series_id.in_(resolve_series(load_series_ids(session), filters.series)))
+    figures = []
+    for (key, region, os, purchase), rows in groupby(session.execute(query).mappings(), key=itemgetter(*SERIES)):
+        first, *others = (dict(row) for row in rows)
+        seen = f"last seen on {first['seen_until']}"
+        facts = [
+            {
+                **fact,
+                "raw": fact["value"],
+                "corrected_value": None,
+                "unit": "USD/h",
+                "verdict": verdict,
+                "reason": reason,
+            }
+            for fact, verdict, reason in (
+                (first, "accepted", seen),
+                *((one, "disputed", f"last seen on {one['seen_until']}, the accepted one {seen}") for one in others),
+            )
+        ]
+        where = f"{region}, {os}, {purchase.replace('_', ' ')}"
+        figures.append(
+            DisputedFigure(
+                kind="price",
+                subject=key,
+                name=first["name"],
+                series=first["series_id"],
+                field=PRICE_FIELD,
+                facts=facts,
+                where=where,
+            )
+        )
+    return figures
 
 
 def _conditions(session: Session, filters: DisputeFilter) -> dict[str, ColumnElement[bool]]:
     """Return the conditions on a fact that disputes, by parameter."""
     conditions: dict[str, ColumnElement[bool]] = {}
     if filters.field is not None:
-        check_field(filters.field, {name: None for fields in FIELDS.values() for name in fields})
+        check_field(filters.field, {name: None for fields in FIELDS.values() for name in fields} | {PRICE_FIELD: None})
         conditions["field"] = FACT.c.field == filters.field
     if filters.subject is not None:
         conditions["subject"] = FACT.c.subject == run_plan(session, get_subject_key(filters.subject))

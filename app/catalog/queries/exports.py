@@ -20,7 +20,7 @@ from app.catalog.queries.packed_prices import packed_price_columns, packed_price
 from app.catalog.queries.pagination import LIST_COLUMNS
 from app.catalog.queries.params import PlainText, QueryParams, SizeList, check_days
 from app.catalog.queries.prices import PRICE_COLUMNS, AllPricesFilter, normalize_prices, to_price_statement_key
-from app.catalog.queries.provenance import conflicts_query
+from app.catalog.queries.provenance import conflicts_query, refused_prices_query
 from app.catalog.queries.size_statements import list_statement
 from app.catalog.queries.sizes import STATUS_AND_OFFER_FIELDS, normalize, render_size, to_statement_key
 from app.catalog.queries.snapshot import CatalogSnapshot
@@ -31,7 +31,7 @@ from app.errors import BadQuery
 from app.nearest import did_you_mean, nearest
 
 _OTHER_KINDS: Mapping[str, FieldKind] = {
-    **dict.fromkeys(("verified", "disputed"), "boolean"),
+    **dict.fromkeys(("verified", "disputed", "price_unusual", "price_disputed"), "boolean"),
     **dict.fromkeys((name for name in STATUS_AND_OFFER_FIELDS if name.endswith("_approximate_date")), "boolean"),
     **dict.fromkeys(("disputed_fields", "flags"), "list"),
     **dict.fromkeys((name for name in STATUS_AND_OFFER_FIELDS if name.endswith("_as_of")), "date"),
@@ -184,9 +184,15 @@ def _disk_prices() -> Select[Any]:
     return select(*columns).order_by(*price.primary_key)
 
 
+def _refused_prices() -> Select[Any]:
+    query = refused_prices_query()
+    return query.with_only_columns(*(column for column in query.selected_columns if column.name != "size_key"))
+
+
 EXPORTABLE_TABLES: Mapping[str, Callable[[], Select[Any]]] = {
     "facts": partial(_table, Fact),
     "conflicts": conflicts_query,
+    "refused_prices": _refused_prices,
     "gpus": partial(_table, Gpu),
     "series": partial(_table, Series),
     "models": partial(_table, LanguageModel),
@@ -202,7 +208,7 @@ EXPORTABLE_TABLES: Mapping[str, Callable[[], Select[Any]]] = {
 def export_table(name: str, params: ColumnParams) -> Export:
     """Return the export of one of EXPORTABLE_TABLES; raises BadQuery for a column that it does not have."""
     query = EXPORTABLE_TABLES[name]()
-    of_table = {column.name: column for column in query.selected_columns}
+    of_table = {str(column.name): column for column in query.selected_columns}
     columns = select_columns({name: _kind(column) for name, column in of_table.items()}, params.fields)
     positions = {name: position for position, name in enumerate(of_table)}
     readers = [(positions[name], _reader(of_table[name])) for name in columns]

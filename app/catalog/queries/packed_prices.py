@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, Date, bindparam, case, func, literal_column, select
+from sqlalchemy import ColumnElement, Date, String, bindparam, case, cast, func, literal_column, select
 
 from app.catalog.adjustments import adjusted_nano_usd, adjustment_json
 from app.catalog.column_types import NANO_USD, table_of
@@ -18,7 +18,7 @@ from app.catalog.queries.sizes import age_days
 from app.db.packed import PackedColumn, joined_by_comma, joined_texts
 from app.db.statements import Statement, cached_statement
 
-_TEXTS = {"price_age_days": "seen_until"}
+_TEXTS = {"price_age_days": "seen_until", "unusual": "median_usd_per_hour"}
 """Columns that are computed from the texts of another one."""
 _ANY_TEXTS = ("source_id", "adjustments")
 """Columns whose texts may have commas; codes of regions have letters, digits and hyphens."""
@@ -54,6 +54,9 @@ def _column(name: str, place: int, today: date) -> PackedColumn:
     reads: dict[str, Callable[[str], Any]] = {
         "approximate_date": "1".__eq__,
         "price_age_days": partial(age_days, today=today),
+        "unusual": bool,
+        "median_usd_per_hour": lambda text: int(text) / NANO_USD if text else None,
+        "disputed": "1".__eq__,
         "adjustments": lambda text: (orjson.loads(text) or {}).get("rules", []),
     }
     if name in reads:
@@ -73,14 +76,17 @@ def _texts(names: Sequence[str]) -> Sequence[str]:
 
 def _text(name: str, key: PriceStatementKey) -> ColumnElement[Any]:
     day, known = bindparam("day", type_=Date), bindparam("known", type_=Date) if key.known else None
-    if name == "seen_until":
-        return last_observed(_PRICE, day, known)
-    if name == "usd_per_hour":
-        return adjusted_nano_usd(_PRICE, day, key.rules)
-    if name == "list_usd_per_hour":
-        return _PRICE.nano_usd_per_hour
-    if name == "approximate_date":
-        return case((_PRICE.approximate_date, literal_column("'1'")), else_=literal_column("'0'"))
-    if name == "adjustments":
-        return func.coalesce(adjustment_json(_PRICE, day, key.rules), literal_column("'null'"))
-    return _PRICE[name]
+    texts: dict[str, Callable[[], ColumnElement[Any]]] = {
+        "seen_until": lambda: last_observed(_PRICE, day, known),
+        "usd_per_hour": lambda: adjusted_nano_usd(_PRICE, day, key.rules),
+        "list_usd_per_hour": lambda: _PRICE.nano_usd_per_hour,
+        "approximate_date": lambda: _flag(_PRICE.approximate_date),
+        "median_usd_per_hour": lambda: func.coalesce(cast(_PRICE.median_nano_usd, String), literal_column("''")),
+        "disputed": lambda: _flag(_PRICE.disputed),
+        "adjustments": lambda: func.coalesce(adjustment_json(_PRICE, day, key.rules), literal_column("'null'")),
+    }
+    return texts[name]() if name in texts else _PRICE[name]
+
+
+def _flag(column: ColumnElement[Any]) -> ColumnElement[str]:
+    return case((column, literal_column("'1'")), else_=literal_column("'0'"))

@@ -31,17 +31,18 @@ def load_past_offers(
     statement = _prices_statement(search.os, search.purchase, snapshot.rules, known=known)
     days = price_parameters(search, today)
     found: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    cheapest = np.full(len(sizes.positions), np.inf)
     keys = sorted(sizes.positions)
     for start in range(0, len(keys), _SIZES):
         some = keys[start : start + _SIZES]
         rows: Sequence[Row] = yield BoundStatement(statement, days | {"first_key": some[0], "last_key": some[-1]})
-        for key, region, usd in rows:
+        for key, region, usd, is_usual in rows:
             if key in sizes.positions:  # a size that was ingested since the columns were loaded is in none of them
-                found[region].append((sizes.positions[key], np.inf if usd is None else usd))
+                position = sizes.positions[key]
+                found[region].append((position, np.inf if usd is None else usd))
+                if is_usual:
+                    cheapest[position] = min(cheapest[position], usd)
     regions = {code: _to_offers(sorted(found[code]), search.purchase) for code in sorted(snapshot.regions)}
-    cheapest = np.full(len(sizes.positions), np.inf)
-    for offers in regions.values():
-        cheapest[offers.sizes] = np.fmin(cheapest[offers.sizes], offers.usd[search.purchase])
     every = RegionOffers(np.arange(len(cheapest), dtype=np.int32), {search.purchase: cheapest})
     return OfferColumns(purchase=search.purchase, regions=regions | {ANY_REGION[search.purchase]: every})
 
@@ -53,12 +54,17 @@ def _to_offers(priced: Sequence[tuple[int, float]], purchase: str) -> RegionOffe
 
 @lru_cache(maxsize=16)
 def _prices_statement(os: str, purchase: str, rules: Rules, *, known: bool) -> Statement:
-    """Build the statement of the prices of some sizes by region; null where only other purchase models have one."""
+    """Build the statement of the prices of some sizes by region; null where only other purchase models have one.
+
+    The last column says whether the price may be the cheapest of all regions.
+    """
     key = PRICE.c.size_key
     of_sizes = (key >= bindparam("first_key", type_=key.type), key <= bindparam("last_key", type_=key.type))
     in_force = (
         prices_in_force(*price_days(known=known), PRICE.c.os == literal_text(os), *of_sizes, rules=rules).subquery().c
     )
-    usd = func.max(cast(in_force.usd_per_hour, Double)).filter(in_force.purchase == literal_text(purchase))
-    query = select(in_force.size_key, in_force.region, usd)
+    of_this = in_force.purchase == literal_text(purchase)
+    usd = func.max(cast(in_force.usd_per_hour, Double)).filter(of_this)
+    usual = func.count().filter(of_this, in_force.median_nano_usd.is_(None))
+    query = select(in_force.size_key, in_force.region, usd, usual)
     return Statement(query.group_by(in_force.size_key, in_force.region))

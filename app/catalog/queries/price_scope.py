@@ -300,7 +300,7 @@ def _cheapest_regions(key: PriceScopeKey, sizes: Select[Any]) -> FromClause:
     """
     these = _dearest_rivals(key, sizes) if key.rules else _keys_of(sizes)
     run = PRICE.alias().c
-    by_purchase = [run.purchase == literal_text(key.purchase)]
+    by_purchase = [run.purchase == literal_text(key.purchase), *_is_usual(run, key)]
     order: list[ColumnElement[Any]] = [run.nano_usd_per_hour]
     if key.rules:
         uneven = UnevenRules.of(key.rules, key.os, key.purchase)
@@ -318,7 +318,7 @@ def _dearest_rivals(key: PriceScopeKey, sizes: Select[Any]) -> FromClause:
     """Select the list price up to which a region may be the cheapest of a size, where no rule names the region."""
     these, run = _keys_of(sizes), PRICE.alias().c
     uneven = UnevenRules.of(key.rules, key.os, key.purchase)
-    even = [run.purchase == literal_text(key.purchase)]
+    even = [run.purchase == literal_text(key.purchase), *_is_usual(run, key)]
     even += [~named for named in uneven.names(run.region)]
     least = _first_in_force(run.nano_usd_per_hour, run, key, these, *even, order=[run.nano_usd_per_hour])
     bounded = least + literal_column(str(uneven.tie_nano_usd), BigInteger)
@@ -326,6 +326,11 @@ def _dearest_rivals(key: PriceScopeKey, sizes: Select[Any]) -> FromClause:
         bounded = case((uneven.levels(these.c, PRICED_ON), literal_column(str(2**63 - 1), BigInteger)), else_=bounded)
     # Materialized, because both databases would otherwise compute the bound again for each price.
     return select(these.c.size_key, bounded.label("most_nano_usd")).cte("rival").prefix_with("materialized")
+
+
+def _is_usual(run: Any, key: PriceScopeKey) -> list[ColumnElement[bool]]:
+    """Return the condition that a price may be the cheapest: an unusual one is, only in a region that is asked for."""
+    return [] if key.regions else [run.median_nano_usd.is_(None)]
 
 
 def _first_in_force(
@@ -344,7 +349,7 @@ def _first_in_force(
     might not, so `is_in_force` has none. To sort them again takes SQLite four times as long.
     """
     day, known, spot_since = price_days(known=key.known)
-    compared = dict.fromkeys((*PRICE_KEY, "seen_until", "approximate_date", column.name))
+    compared = dict.fromkeys((*PRICE_KEY, "seen_until", "approximate_date", "listed_until", "ends_on", column.name))
     ordered = (
         select(*(run[name] for name in compared))
         .where(

@@ -3,7 +3,7 @@
 Every statement reads the table in the order of its primary key, so that neither a page nor an export sorts anything.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
@@ -53,6 +53,7 @@ from app.catalog.queries.params import (
 from app.catalog.queries.price_scope import GPU, PRICE_KEY, SIZE, PriceScope
 from app.catalog.queries.sizes import age_days
 from app.catalog.queries.snapshot import CatalogSnapshot
+from app.db.functions import usd_of
 from app.db.statements import BoundStatement, QueryPlan, Row, Rows, Statement, cached_statement
 from app.errors import BadQuery, NotFound
 
@@ -73,10 +74,15 @@ PRICE_COLUMNS: Mapping[str, FieldKind] = {
     "source_id": "text",
     "known_from": "date",
     "price_age_days": "integer",
+    "unusual": "boolean",
+    "median_usd_per_hour": "number",
+    "disputed": "boolean",
 }
 """The columns of a price in the order of the list, each with its kind; its age is computed from `seen_until`."""
 
-PRICE_ROW_COLUMNS = (*(name for name in PRICE_COLUMNS if name != "price_age_days"), "adjustment")
+_COMPUTED = ("price_age_days", "unusual")
+"""The columns that are computed from `seen_until` and `median_usd_per_hour`."""
+PRICE_ROW_COLUMNS = (*(name for name in PRICE_COLUMNS if name not in _COMPUTED), "adjustment")
 """The columns of a row as the database returns it; the adjustment is JSON, or null where no rule applies."""
 
 
@@ -134,10 +140,10 @@ class PriceStatementKey:
 def price_page_statement(key: PriceStatementKey) -> Statement:
     """Build the statement of a page; rows are PRICE_ROW_COLUMNS, then the key of the size.
 
-    What says whether a date is approximate is left as the driver returns it: to convert each row takes longer than to
-    make an item of it.
+    Booleans are left as the driver returns them: to convert each row takes longer than to make an item of it.
     """
-    query = _rows(key, is_approximate=type_coerce(price.approximate_date, Integer)).add_columns(price.size_key)
+    is_approximate, is_disputed = (type_coerce(one, Integer) for one in (price.approximate_date, price.disputed))
+    query = _rows(key, is_approximate=is_approximate, is_disputed=is_disputed).add_columns(price.size_key)
     if key.after:
         query = query.where(after_cursor(PRICE_ORDER, cursor_binds(PRICE_ORDER)))
     return Statement(query.limit(bindparam("limit", type_=Integer)))
@@ -162,7 +168,9 @@ def price_total_statement(key: PriceStatementKey) -> Statement:
     return Statement(select(number.label("total")).where(*holds, *_conditions(key, TOTAL_FILTERS)).select_from(TOTAL))
 
 
-def _rows(key: PriceStatementKey, *, is_approximate: ColumnElement[Any]) -> Select[tuple[object, ...]]:
+def _rows(
+    key: PriceStatementKey, *, is_approximate: ColumnElement[Any], is_disputed: ColumnElement[Any]
+) -> Select[tuple[object, ...]]:
     shown = [
         SIZE.c.name.label("size"),
         *(price[name] for name in ("region", "os", "purchase")),
@@ -172,6 +180,8 @@ def _rows(key: PriceStatementKey, *, is_approximate: ColumnElement[Any]) -> Sele
         is_approximate.label("approximate_date"),
         price.source_id,
         cast(price.known_from, String).label("known_from"),
+        cast(usd_of(price.median_nano_usd), Double).label("median_usd_per_hour"),
+        is_disputed.label("disputed"),
         adjustment_json(price, _DAY, key.rules).label("adjustment"),
     ]
     # Every price has a size. An outer join keeps SQLite from reading all sizes first, and sorting the prices.
@@ -462,27 +472,18 @@ def convert_price(item: Mapping[str, Any], rate: CurrencyRate) -> dict[str, Any]
     return {"currency": rate.currency, "price_per_hour": rate.convert_number(item["usd_per_hour"])}
 
 
-def to_price_columns(rows: Rows, today: date) -> dict[str, Sequence[Any]]:
-    """Return the values of rows, at least one, by the names of their columns, with the days since `seen_until`.
-
-    The adjustment is the last column, as JSON or null.
-    """
-    *columns, adjustments = list(zip(*rows, strict=True))[: len(PRICE_ROW_COLUMNS)]
-    by_name: dict[str, Sequence[Any]] = dict(zip(PRICE_ROW_COLUMNS, columns, strict=False))
-    ages = {day: age_days(day, today) for day in set(by_name["seen_until"])}
-    by_name["price_age_days"] = [ages[day] for day in by_name["seen_until"]]
-    return by_name | {"adjustment": adjustments}
-
-
 def _to_items(rows: Rows, today: date) -> list[dict[str, Any]]:
     """Return the items of a page; a dict whose keys are written down is made in a third of the time of others."""
     ages = {day: age_days(day, today) for day in {row[5] for row in rows}}
     items: list[dict[str, Any]] = []
-    for size, region, os, purchase, valid_from, seen_until, usd, is_approximate, source, known, adjustment, _ in rows:
+    for row in rows:
+        size, region, os, purchase, valid_from, seen_until, usd, is_approximate, source, known = row[:10]
+        median, is_disputed, adjustment = row[10:13]
         item = {
             "size": size, "region": region, "os": os, "purchase": purchase, "valid_from": valid_from,
             "seen_until": seen_until, "usd_per_hour": usd, "approximate_date": bool(is_approximate),
             "source_id": source, "known_from": known, "price_age_days": ages[seen_until],
+            "unusual": median is not None, "median_usd_per_hour": median, "disputed": bool(is_disputed),
         }  # fmt: skip
         if adjustment is not None:
             item["adjustment"] = orjson.loads(adjustment)
@@ -492,5 +493,5 @@ def _to_items(rows: Rows, today: date) -> list[dict[str, Any]]:
 
 def _key_of(row: Row) -> list[Any]:
     """Return the PRICE_KEY of a row of a page; the key of its size is its last column."""
-    _, region, os, purchase, valid_from, *_, source_id, known_from, _, key = row
+    _, region, os, purchase, valid_from, _, _, _, source_id, known_from, *_, key = row
     return [key, region, os, purchase, date.fromisoformat(valid_from), source_id, date.fromisoformat(known_from)]

@@ -2,34 +2,46 @@
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
+    Double,
     FromClause,
+    Integer,
     Select,
     String,
+    Subquery,
     and_,
     bindparam,
     case,
+    cast,
+    exists,
     func,
+    literal,
+    null,
     or_,
     select,
+    union_all,
 )
 from sqlmodel import SQLModel
 
 from app.catalog.column_types import table_of
 from app.catalog.fields import FIELDS, SIZE_FIELDS, SIZE_FLAGS
-from app.catalog.models import Benchmark, Fact, Series, Size, Source
+from app.catalog.in_force import PRICE, SERIES
+from app.catalog.models import Benchmark, Fact, PriceFile, RefusedPrice, Series, Size, Source
+from app.catalog.names import RegionCode
+from app.catalog.price_checks import Rule
 from app.catalog.queries.freshness import Freshness
-from app.catalog.queries.lookups import check_field, get_series_ids, get_size_keys, get_subject_key
+from app.catalog.queries.lookups import check_field, check_regions, get_series_ids, get_size_keys, get_subject_key
 from app.catalog.queries.pagination import Item, Listing, ListStatements, SortKey, read_list, split_lists
 from app.catalog.queries.params import LowerTextSet, PageParams, PlainText
 from app.catalog.queries.snapshot import CatalogSnapshot
+from app.db.functions import usd_of, usd_text
 from app.db.statements import BoundStatement, QueryPlan, Statement, pad_keys, to_dicts
-from app.errors import NotFound
+from app.errors import BadQuery, NotFound
 
 
 def find_rows(
@@ -152,35 +164,53 @@ def _bind(name: str) -> BindParameter[str]:
     return bindparam(name, type_=String)
 
 
+PRICE_FIELD = "usd_per_hour"
+"""The field of a disputed price, which is of a region, an operating system and a purchase model, too."""
+_OF_PRICES = ("region", "os", "purchase")
+
+
 def find_conflicts(search: ConflictSearch, snapshot: CatalogSnapshot | None = None) -> QueryPlan[Listing]:
-    """Find one page of the facts that dispute the accepted one; raises BadQuery for an unknown field or subject."""
+    """Find one page of the values that dispute the accepted one; raises BadQuery for an unknown field or subject."""
     values: dict[str, str] = {}
     if search.field is not None:
-        check_field(search.field, {name: None for fields in FIELDS.values() for name in fields})
+        check_field(search.field, {name: None for fields in FIELDS.values() for name in fields} | {PRICE_FIELD: None})
         values["field"] = search.field
     if search.subject is not None:
         series = snapshot.series if snapshot is not None else None
         values["subject"] = yield from get_subject_key(search.subject, series)
     identity = search.model_dump_json(exclude=search.page_param_names())
-    return (yield from read_list(_conflicts(tuple(values)), values, search, identity=identity, snapshot=snapshot))
+    found = yield from read_list(_conflicts(tuple(values)), values, search, identity=identity, snapshot=snapshot)
+    return replace(found, items=[item | {name: item[name] or None for name in _OF_PRICES} for item in found.items])
 
 
 @lru_cache(maxsize=4)
 def _conflicts(filters: tuple[str, ...]) -> ListStatements:
-    def build() -> Select[Any]:
-        return conflicts_query().order_by(None).where(*(FACT.c[name] == _bind(name) for name in filters))
+    conflict = _all_conflicts()
 
-    return ListStatements(build, _CONFLICT_ORDER)
+    def build() -> Select[Any]:
+        return select(*conflict.c).where(*(conflict.c[name] == _bind(name) for name in filters))
+
+    return ListStatements(build, [_sort_key(name, conflict.c[name]) for name in _CONFLICT_ORDER])
 
 
 def conflicts_query() -> Select[Any]:
-    """Return the query of all facts that dispute the accepted one, in the order of the list."""
+    """Return the query of all values that dispute the accepted one, in the order of the list."""
+    conflict = _all_conflicts().c
+    columns = (func.nullif(one, "").label(one.name) if one.name in _OF_PRICES else one for one in conflict)
+    return select(*columns).order_by(*(conflict[name] for name in _CONFLICT_ORDER))
+
+
+@lru_cache(maxsize=1)
+def _all_conflicts() -> Subquery:
+    """Select the facts and prices that dispute accepted ones."""
     source, size = table_of(Source), table_of(Size)
     accepted = FACT.alias("accepted")
     same = and_(*(FACT.c[name] == accepted.c[name] for name in ("kind", "subject", "field")))
-    return (
+    facts = (
         select(
-            *(FACT.c[name] for name in ("kind", "subject", "field", "unit")),
+            *(FACT.c[name] for name in ("kind", "subject", "field")),
+            *(literal("", String).label(name) for name in _OF_PRICES),
+            FACT.c.unit,
             func.coalesce(size.c.name, FACT.c.subject).label("name"),
             func.coalesce(accepted.c.corrected_value, accepted.c.value).label("accepted_value"),
             accepted.c.source_id.label("accepted_source_id"),
@@ -192,7 +222,47 @@ def conflicts_query() -> Select[Any]:
         .join(source, source.c.id == FACT.c.source_id)
         .join(size, and_(FACT.c.kind == "size", size.c.key == FACT.c.subject), isouter=True)
         .where(FACT.c.verdict == "disputed")
-        .order_by(*(key.expression for key in _CONFLICT_ORDER))
+    )
+    return union_all(facts, _price_conflicts()).subquery("conflict")
+
+
+def _price_conflicts() -> Select[Any]:
+    """Select the disputed prices that do not count, each with the one that does: that of the list seen last."""
+    source, size, file, run = table_of(Source), table_of(Size), table_of(PriceFile), PRICE.c
+    accepted, better = PRICE.alias("accepted").c, PRICE.alias("better").c
+    of_offer = [accepted[name] == run[name] for name in SERIES]
+    seen_later = better.seen_until > accepted.seen_until
+    is_better = or_(seen_later, and_(better.seen_until == accepted.seen_until, better.source_id < accepted.source_id))
+    beaten = exists().where(*(better[name] == accepted[name] for name in SERIES), better.disputed.is_(True), is_better)
+    usd, accepted_usd = (usd_text(usd_of(one.nano_usd_per_hour)) for one in (run, accepted))
+    reason = case(
+        (accepted.seen_until > run.seen_until, literal("the accepted price was seen later: ")),
+        else_=literal("the accepted price is by the list that is first by name, of the same day: "),
+    )
+    return (
+        select(
+            literal("price", String),
+            run.size_key,
+            literal(PRICE_FIELD, String),
+            *(run[name] for name in _OF_PRICES),
+            literal("USD/h", String),
+            size.c.name,
+            accepted_usd,
+            accepted.source_id,
+            usd,
+            usd,
+            reason + cast(accepted.seen_until, String) + literal(", this one ") + cast(run.seen_until, String),
+            func.coalesce(file.c.file, ""),
+            cast(null(), Integer),
+            run.source_id,
+            *_about(source),
+        )
+        .select_from(PRICE)
+        .join(accepted.seen_until.table, and_(*of_offer, accepted.disputed.is_(True), ~beaten))
+        .join(source, source.c.id == run.source_id)
+        .join(size, size.c.key == run.size_key)
+        .join(file, file.c.id == run.file_id, isouter=True)
+        .where(run.disputed.is_(True), run.nano_usd_per_hour != accepted.nano_usd_per_hour)
     )
 
 
@@ -204,4 +274,63 @@ def _sort_key(name: str, expression: ColumnElement[Any]) -> SortKey:
     return SortKey(name=name, expression=expression, nullable=False)
 
 
-_CONFLICT_ORDER = [_sort_key(name, FACT.c[name]) for name in ("kind", "subject", "field", "source_id")]
+_CONFLICT_ORDER = ("kind", "subject", "field", *_OF_PRICES, "source_id")
+
+
+# Refused prices
+
+REFUSED = table_of(RefusedPrice)
+
+
+class RefusedPriceSearch(PageParams):
+    """Which refused prices."""
+
+    size: PlainText | None = Field(default=None, description="Of this size, in any spelling.", examples=["e96as_v5"])
+    region: Annotated[PlainText, AfterValidator(RegionCode)] | None = Field(
+        default=None, description="In this region.", examples=["eastus"]
+    )
+    source: PlainText | None = Field(
+        default=None, description="Of this source, by its id.", examples=["karpenter-azure-prices"]
+    )
+    rule: Rule | None = Field(default=None, description="By this rule.", examples=["equals_windows"])
+
+
+def find_refused_prices(search: RefusedPriceSearch, snapshot: CatalogSnapshot) -> QueryPlan[Listing]:
+    """Find one page of the prices that failed a check; raises BadQuery for an unknown size or region."""
+    given = search.model_dump(include={"size", "region", "source", "rule"}, exclude_none=True)
+    values = {_REFUSED_FILTERS[name]: value for name, value in given.items()}
+    if search.region is not None:
+        check_regions(snapshot.regions, "region", (search.region,))
+    if search.size is not None:
+        try:
+            (values["size_key"],) = yield from get_size_keys((search.size,), snapshot.series)
+        except NotFound as unknown:
+            raise BadQuery("size", search.size, f"{unknown} GET /sizes lists them.") from None
+    identity = f"refused {search.model_dump_json(exclude=search.page_param_names())}"
+    listed = _refused_prices(tuple(values))
+    found = yield from read_list(listed, values, search, identity=identity, snapshot=snapshot)
+    return replace(found, items=[{n: v for n, v in item.items() if n != "size_key"} for item in found.items])
+
+
+_REFUSED_FILTERS = {"size": "size_key", "region": "region", "source": "source_id", "rule": "rule"}
+
+
+@lru_cache(maxsize=16)
+def _refused_prices(filters: tuple[str, ...]) -> ListStatements:
+    def build() -> Select[Any]:
+        return refused_prices_query().order_by(None).where(*(REFUSED.c[name] == _bind(name) for name in filters))
+
+    return ListStatements(build, [_sort_key(column.name, column) for column in REFUSED.primary_key])
+
+
+def refused_prices_query() -> Select[Any]:
+    """Return the query of all refused prices, in the order of the list."""
+    size = table_of(Size)
+    names = [column.name for column in REFUSED.primary_key if column.name != "size_key"]
+    columns = (*names, "seen_until", "rule", "evidence")
+    usd = cast(usd_of(REFUSED.c.nano_usd_per_hour), Double).label("usd_per_hour")
+    return (
+        select(size.c.name.label("size"), REFUSED.c.size_key, *(REFUSED.c[name] for name in columns), usd)
+        .join_from(REFUSED, size, size.c.key == REFUSED.c.size_key)
+        .order_by(*REFUSED.primary_key)
+    )

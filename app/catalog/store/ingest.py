@@ -36,6 +36,14 @@ from app.catalog.store.offers import (
     sizes_newly_priced,
     sizes_with_expired_spot,
 )
+from app.catalog.store.price_checks import (
+    CHECK_TABLES,
+    count_linux_at_windows_price,
+    have_sizes_moved,
+    restore_refused,
+    save_checked_prices,
+    sizes_with_retail_prices,
+)
 from app.catalog.store.price_days import changed_sources
 from app.catalog.store.price_runs import RUN_TABLES, has_lists, merge_lists, sizes_of_lists
 from app.catalog.store.price_totals import changed_groups
@@ -68,7 +76,7 @@ from app.catalog.store.revisions import (
 from app.catalog.store.upsert import TableChange, save_rows
 from app.errors import BadData, NotFound
 
-_TEMPORARY_TABLES = (STAGED_PRICE, DROPPED_PRICES, DIRTY_SIZES, *RUN_TABLES, *CHANGE_TABLES)
+_TEMPORARY_TABLES = (STAGED_PRICE, DROPPED_PRICES, DIRTY_SIZES, *RUN_TABLES, *CHANGE_TABLES, *CHECK_TABLES)
 
 
 @dataclass(slots=True)
@@ -77,8 +85,10 @@ class IngestSummary:
 
     `sources` are the ids that the reading cites, `moved_sources` those whose URL changed. `checksums` are of the tables
     that need not be read again for the digest, by signature; `checksum_changes` are what resolving some of the facts
-    changed in those of whole tables, by name. `events` is the number of change events; None where there
-    was nothing to compare with: the catalog was empty, or its offers not derived.
+    changed in those of whole tables, by name. `refused` counts the prices that were refused anew, by source and rule.
+    `linux_at_windows_price` counts new Linux prices of lists that are not checked which are the Windows price there.
+    `events` is the number of change events; None where there was nothing to compare with: the catalog was empty, or its
+    offers not derived.
     """
 
     changes: dict[str, TableChange] = field(default_factory=dict)
@@ -87,6 +97,8 @@ class IngestSummary:
     moved_sources: set[str] = field(default_factory=set)
     checksums: dict[str, TableChecksum] = field(default_factory=dict)
     checksum_changes: Mapping[str, TableChecksum] = field(default_factory=dict)
+    refused: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    linux_at_windows_price: int = 0
     events: int | None = None
 
     @property
@@ -113,6 +125,10 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
         summary.changes = {"source": TableChange(), "region": TableChange(), "size_alias": unnamed}
         subjects = load_subject_keys(session, reading)
         _check_aliases(reading, subjects)
+        retail_before = _retail_sources(session)
+        is_restored = bool(reading.aliases) or _has_retail_prices(reading, retail_before)
+        if is_restored:
+            restore_refused(session)
         prices = PriceStaging(
             subjects=subjects,
             regions=frozenset(_load_column(session, Region, "code")).union(region.code for region in reading.regions),
@@ -129,6 +145,11 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
         runs = merge_lists(session, prices, today)
         written, overwritten_checksum = merge_prices(session, prices, today)
         summary.add({"price": written + runs.prices + TableChange(removed=dropped), "price_list": runs.lists})
+        summary.linux_at_windows_price = count_linux_at_windows_price(session)
+        if is_restored or derived_on is None or _are_rules_moved(session, summary, retail_before):
+            if not is_restored:
+                restore_refused(session)
+            _check_prices(session, summary, today, progress)
         _derive(session, summary, None if merged.has_changes else derived_on, today, progress)
         for table, kind in (("disk", "disks"), ("region", "regions")):  # after the prices that are for them
             closed, reports = drop_rows_of_files(session, kind, reading, subjects)
@@ -136,7 +157,7 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
             summary.reports += reports
         _save_events(session, summary, before if derived_on else None, today)
         progress("digest", None)
-        moved = merged.has_changes or runs.prices.has_changes
+        moved = merged.has_changes or runs.prices.has_changes or "refused_price" in summary.changes
         added_checksum = None if moved else staged_checksum(session, prices, written.added + written.changed)
         replaced = overwritten_checksum + dropped_checksum
         summary.checksums = _known_checksums(summary, stored, replaced, added_checksum)
@@ -157,17 +178,51 @@ def forget_source(session: Session, source: str, *, today: date, progress: Progr
     with temporary_tables(session, *_TEMPORARY_TABLES):
         before, stored = start_tracking(session), _stored_checksums(session)
         progress("prices", None)
+        retail_before = _retail_sources(session)
+        if is_retail := source in retail_before:
+            restore_refused(session)
         dropped, dropped_checksum = drop_prices(session, PRICE.c.source_id == source)
         summary.changes = drop_rows_of_source(session, source)
         progress("facts", None)
         reconciled = reconcile_facts(session, Reading(), load_subject_keys(session, Reading()), {})
         summary.add(reconciled.changes | {"price": TableChange(removed=dropped)})
+        if is_retail or _are_rules_moved(session, summary, retail_before):
+            if not is_retail:
+                restore_refused(session)
+            _check_prices(session, summary, today, progress)
         _derive(session, summary, derived_on, today, progress)
         summary.add(drop_source(session, source))
         _save_events(session, summary, before if derived_on else None, today)
         progress("digest", None)
-        summary.checksums = _known_checksums(summary, stored, dropped_checksum, TableChecksum())
+        added_checksum = None if "refused_price" in summary.changes else TableChecksum()
+        summary.checksums = _known_checksums(summary, stored, dropped_checksum, added_checksum)
     return summary
+
+
+def _retail_sources(session: Session) -> frozenset[str]:
+    """Load the ids of the sources whose prices are checked."""
+    source = table_of(Source).c
+    return frozenset(session.execute(select(source.id).where(source.retail.is_(True))).scalars())
+
+
+def _has_retail_prices(reading: Reading, stored: frozenset[str]) -> bool:
+    """Return whether a list of a reading may have prices of a retail source."""
+    retail = stored.union(source.id for source in (*reading.citable, *reading.sources) if source.retail)
+    return any(each.sources & retail for each in reading.prices.lists)
+
+
+def _are_rules_moved(session: Session, summary: IngestSummary, retail_before: frozenset[str]) -> bool:
+    """Return whether an ingest changed what prices are checked by, besides prices: retail sources, series, parents."""
+    of_series = "series" in summary.changes and summary.changes["series"].has_changes
+    return of_series or _retail_sources(session) != retail_before or have_sizes_moved(session)
+
+
+def _check_prices(session: Session, summary: IngestSummary, today: date, progress: Progress) -> None:
+    """Check all retail prices again, those that were restored among them."""
+    progress("checking prices", None)
+    checked = save_checked_prices(session, today)
+    summary.add({"refused_price": checked.change})
+    summary.refused = checked.refused
 
 
 def _save_events(session: Session, summary: IngestSummary, before: CatalogBefore | None, today: date) -> None:
@@ -375,7 +430,8 @@ def _derive(session: Session, summary: IngestSummary, since: date | None, today:
     Sizes, series and GPUs that nothing mentions any more are dropped first.
     """
     removed = (summary.changes[name].removed for name in ("fact", "size_alias", "price") if name in summary.changes)
-    may_remove = any(removed)
+    is_checked = "refused_price" in summary.changes
+    may_remove = any(removed) or (is_checked and summary.changes["refused_price"].has_changes)
     if may_remove:
         summary.add(drop_orphan_sizes(session))
     if may_remove or summary.changes["size"].has_changes:  # a size may have left its series, or its GPU
@@ -388,6 +444,8 @@ def _derive(session: Session, summary: IngestSummary, since: date | None, today:
     mark_changed_rows(session, (key for (key,) in summary.changes["size"].keys), summary.moved_sources)
     mark_dirty(session, select(STAGED_PRICE.c.size_key))
     mark_dirty(session, select(DROPPED_PRICES.c.size_key))
+    if is_checked:
+        mark_dirty(session, sizes_with_retail_prices())
     # An undated spot price is no offer, so staging one may end the offer of the price that it overwrote.
     undated = select(exists().where(STAGED_PRICE.c.purchase == "spot", STAGED_PRICE.c.approximate_date.is_(True)))
     may_remove = may_remove or session.execute(undated).scalar_one()
@@ -400,13 +458,14 @@ def _derive(session: Session, summary: IngestSummary, since: date | None, today:
         expired = sizes_with_expired_spot(since, today)
         may_remove = may_remove or session.execute(select(expired.exists())).scalar_one()
         mark_dirty(session, expired)
-    read_prices = any(summary.changes[name].has_changes for name in ("price", "price_list") if name in summary.changes)
+    tables = ("price", "price_list", "refused_price")
+    read_prices = any(summary.changes[name].has_changes for name in tables if name in summary.changes)
     summary.changes["offer"] = save_derived(
         session,
         today,
         dirty_only=True,
-        price_groups=changed_groups(session) if read_prices else (),
-        price_sources=changed_sources(session) if read_prices else (),
+        price_groups=None if is_checked else changed_groups(session) if read_prices else (),
+        price_sources=None if is_checked else changed_sources(session) if read_prices else (),
         may_remove=may_remove,
         collect=True,
     )

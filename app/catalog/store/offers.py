@@ -16,6 +16,7 @@ from sqlalchemy import (
     ColumnElement,
     Date,
     Delete,
+    FromClause,
     Insert,
     MetaData,
     Select,
@@ -153,16 +154,17 @@ def save_derived(
     today: date,
     *,
     dirty_only: bool = False,
-    price_groups: Sequence[Group] = (),
-    price_sources: Sequence[str] = (),
+    price_groups: Sequence[Group] | None = (),
+    price_sources: Sequence[str] | None = (),
     may_remove: bool = False,
     collect: bool = False,
 ) -> TableChange:
     """Derive offers as of `today`, size documents, totals and days of prices; write those that differ.
 
     Returns the change of offers. With `dirty_only`, only those of DIRTY_SIZES, totals of `price_groups` and days of
-    `price_sources`; else of all sizes and prices. `may_remove` says that a dirty size may have lost an offer; without
-    it no outdated offers are searched for. With `collect`, offers whose prices change go to CHANGED_OFFERS.
+    `price_sources`, None for all of them; else of all sizes and prices. `may_remove` says that a dirty size may have
+    lost an offer; without it no outdated offers are searched for. With `collect`, offers whose prices change go to
+    CHANGED_OFFERS.
     """
     _save_size_docs(session, dirty_only=dirty_only)
     save_price_totals(session, price_groups if dirty_only else None)
@@ -216,8 +218,8 @@ def _stage_regional_offers(rules: Rules, *, dirty_only: bool) -> Insert:
 
 @cache
 def _stage_least() -> Insert:
-    """Build the statement that looks for the least prices: once for all purchase models."""
-    least = (func.min(_STAGED.c[name]) for name in RANK_COLUMNS)
+    """Build the statement that looks for the least prices: once for all purchase models, without unusual ones."""
+    least = (func.min(_STAGED.c[f"{one}_rank_usd"]).filter(_is_usual(_STAGED, one)) for one in PURCHASE_MODELS)
     key = (_STAGED.c.size_key, _STAGED.c.os)
     return insert(_LEAST).from_select(_LEAST.c.keys(), select(*key, *least).group_by(*key))
 
@@ -226,8 +228,8 @@ def _stage_least() -> Insert:
 def _stage_cheapest_offers(*, dirty_only: bool) -> Insert:
     """Build the statement that stages the offers of each size and system in any region, one by purchase model.
 
-    Each is the offer where it is cheapest, in the first such region; or one without a price. The least price of each is
-    known, and its region is looked for: no offers are sorted.
+    Each is the offer where it is cheapest, in the first such region, but never for an unusual price; or one without a
+    price. The least price of each is known, and its region is looked for: no offers are sorted.
     """
     system = union_all(*(select(literal(os).label("os")) for os in OPERATING_SYSTEMS)).subquery("system")
     bought = union_all(
@@ -235,7 +237,10 @@ def _stage_cheapest_offers(*, dirty_only: bool) -> Insert:
     ).subquery("bought")
     cheapest, same = _STAGED.alias("cheapest"), _STAGED.alias("same")
     is_least = case(
-        *((bought.c.purchase == one, rank_usd(same.c, one) == rank_usd(_LEAST.c, one)) for one in PURCHASE_MODELS)
+        *(
+            (bought.c.purchase == one, and_(rank_usd(same.c, one) == rank_usd(_LEAST.c, one), _is_usual(same, one)))
+            for one in PURCHASE_MODELS
+        )
     )
     first = select(func.min(same.c.region)).where(same.c.size_key == _SIZE.c.key, same.c.os == system.c.os, is_least)
     of_least = and_(_LEAST.c.size_key == _SIZE.c.key, _LEAST.c.os == system.c.os)
@@ -258,6 +263,11 @@ def _stage_cheapest_offers(*, dirty_only: bool) -> Insert:
         .where(in_scope(_SIZE.c.key, dirty_only=dirty_only))
     )
     return insert(_STAGED).from_select(_STAGED.c.keys(), rows)
+
+
+def _is_usual(offers: FromClause, purchase: str) -> ColumnElement[bool]:
+    """Return the condition that a price may be the cheapest of all regions."""
+    return offers.c[f"{purchase}_median_usd"].is_(None)
 
 
 def _stored_offers(session: Session, dirty_only: bool) -> ColumnElement[bool]:

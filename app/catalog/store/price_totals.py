@@ -1,8 +1,9 @@
 """Counts the prices of each region, system and purchase model on every day, at ingest: the totals of lists of prices.
 
 An offer has a price in force from the day of its first one on, except in gaps: from the list that is the third to lack
-its price until the next day on which any price of it was observed. So the numbers change only where a price begins,
-and where a gap begins or ends. Only the groups that an ingest may have changed are counted again.
+its price, or from the day on which nobody can buy by it any more, until the next day on which any price of it was
+observed. So the numbers change only where a price begins, and where a gap begins or ends. Only the groups that an
+ingest may have changed are counted again.
 """
 
 from collections import Counter
@@ -60,13 +61,13 @@ _ENDED_RUN = Table(
     "ended_run",
     MetaData(),
     *(Column(name, PRICE.c[name].type, primary_key=True) for name in PRICE_KEY),
-    *(Column(name, PRICE.c[name].type) for name in ("seen_until", "approximate_date")),
+    *(Column(name, PRICE.c[name].type) for name in ("seen_until", "approximate_date", "listed_until", "ends_on")),
     Column("observed", Date),
     Column("missed", Date),
     prefixes=["temporary"],
     sqlite_with_rowid=False,
 )
-"""The runs that three lists lack before another one begins: the last day of each, and the day of the third list."""
+"""The runs that end before another one begins: the last day of each, and the day from which it is missed."""
 
 _CHANGE = Table(
     "price_change",
@@ -96,7 +97,8 @@ def save_price_totals(session: Session, groups: Sequence[Group] | None = None) -
         parts = (PRICE.c[name].in_(set(values)) for name, *values in zip(PRICE_GROUP, *groups, strict=True))
         some = and_(PRICE.c.size_key.in_(select(table_of(Size).c.key)), *parts, some)
     with temporary_tables(session, _ENDED_RUN, _CHANGE):
-        if session.execute(select(exists(select(LIST.c.day)))).scalar_one():  # without lists no run ends
+        ends = or_(exists(select(LIST.c.day)), exists(select(PRICE.c.ends_on).where(PRICE.c.ends_on.is_not(None))))
+        if session.execute(select(ends)).scalar_one():
             session.execute(insert(_ENDED_RUN).from_select(_ENDED_RUN.c.keys(), _ended_runs(some)))
         _count_begun(session, some)
         changes = union_all(select(*_CHANGE.c), *_gaps()).subquery()
@@ -166,19 +168,25 @@ def _to_change(price: str, begun: int, first: int) -> dict[str, Any]:
 def _ended_runs(some: ColumnElement[bool]) -> Select[Any]:
     """Select the runs of _ENDED_RUN among some."""
     run, lists, other = PRICE.c, LIST.alias("missing"), PRICE.alias("other")
-    columns = [run[name] for name in (*PRICE_KEY, "seen_until", "approximate_date")]
+    columns = [run[name] for name in (*PRICE_KEY, "seen_until", "approximate_date", "listed_until", "ends_on")]
     observed = last_observed(run, _EVER, _EVER).label("observed")
-    has_lists = run.source_id.in_(select(LIST.c.source_id))
-    listed = select(*columns, observed).where(some, has_lists).subquery("listed").c
+    may_end = or_(run.source_id.in_(select(LIST.c.source_id)), run.ends_on.is_not(None))
+    listed = select(*columns, observed).where(some, may_end).subquery("listed").c
     third = (
         select(lists.c.day)
-        .where(*(lists.c[name] == listed[name] for name in LIST_GROUP), lists.c.day > listed.observed)
+        .where(
+            *(lists.c[name] == listed[name] for name in LIST_GROUP),
+            lists.c.day > func.coalesce(listed.listed_until, listed.observed),
+        )
         .order_by(lists.c.day)
         .limit(1)
         .offset(MISSING_LISTS - 1)
         .scalar_subquery()
     )
-    ended = select(*listed, third.label("missed")).subquery("ended").c
+    third_missed = select(*listed, third.label("third")).subquery("third_missed").c
+    kept = [third_missed[name] for name in _ENDED_RUN.c.keys() if name != "missed"]  # noqa: SIM118
+    missed = case((third_missed.third <= func.coalesce(third_missed.ends_on, _EVER), third_missed.third))
+    ended = select(*kept, func.coalesce(missed, third_missed.ends_on).label("missed")).subquery("ended").c
     same = [other.c[name] == ended[name] for name in SERIES]
     begins = exists().where(*same, other.c.valid_from > ended.observed, other.c.valid_from <= ended.missed)
     return select(*ended).where(ended.missed.is_not(None), ~begins.correlate_except(other))

@@ -45,6 +45,7 @@ from app.catalog.models import (
     Offer,
     Price,
     PriceFile,
+    RefusedPrice,
     Region,
     Series,
     Size,
@@ -188,7 +189,7 @@ def _may_drop(file: FileRead, source: str) -> bool:
 _REFERENCES: Mapping[str, tuple[Column[Any], tuple[Column[Any], ...]]] = {
     "regions": (
         table_of(Region).c.code,
-        tuple(table_of(model).c.region for model in (Price, Availability, DiskPrice, Adjustment)),
+        tuple(table_of(model).c.region for model in (Price, RefusedPrice, Availability, DiskPrice, Adjustment)),
     ),
     "disks": (table_of(Disk).c.id, (table_of(DiskPrice).c.disk_id,)),
 }
@@ -212,11 +213,12 @@ def _keys_in_use(session: Session, kind: str, keys: Iterable[FileKey]) -> set[st
 
 
 def drop_orphan_sizes(session: Session) -> dict[str, TableChange]:
-    """Delete sizes without a fact, price or alias."""
+    """Delete sizes without a fact, price or alias; a refused price is one, too."""
     size, fact, price = table_of(Size), table_of(Fact).c, table_of(Price).c
     mentioned = or_(
         exists().where(fact.kind == "size", fact.subject == size.c.key),
         exists().where(price.size_key == size.c.key),
+        exists().where(table_of(RefusedPrice).c.size_key == size.c.key),
         exists().where(table_of(SizeAlias).c.size_key == size.c.key),
         exists().where(table_of(Availability).c.size_key == size.c.key),
     )

@@ -174,6 +174,7 @@ def to_reading(refresh: PriceRefresh) -> Reading:
         url=API_URL,
         published_on=refresh.day,
         sha256=_digest(refresh.lists),
+        retail=True,
     )
     lists = tuple(
         PriceList(

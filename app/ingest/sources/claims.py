@@ -15,7 +15,7 @@ from app.ingest.files import refuse_special_file
 Value = TypeVar("Value")
 
 COLUMNS = ("id", "title", "publisher", "kind", "url", "published_on")
-OPTIONAL = ("pinned",)
+OPTIONAL = ("pinned", "retail")
 GPU_NAME_COLUMNS = ("vendor", "model", "family", "aliases")
 
 MAY_BE_ZERO = frozenset({"temp_disk_gib", "temp_disk_count", "nvme_disk_gib", "nvme_disk_count", "gpu_memory_gib"})
@@ -49,6 +49,7 @@ def to_source(row: CsvRow, digest: str) -> SourceRow:
         published_on=row.optional_date("published_on"),
         sha256=digest,
         pinned=bool(row.cells.get("pinned")) and row.flag("pinned"),
+        retail=bool(row.cells.get("retail")) and row.flag("retail"),
     )
 
 

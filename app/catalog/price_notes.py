@@ -1,0 +1,17 @@
+"""The word that goes with a price that is out of line or disputed, the same wherever people read prices."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def price_note(item: Mapping[str, Any], prefix: str = "") -> str | None:
+    """Return `unusual: median 6.925`, `disputed`, both or None; `prefix` is that of the fields, `price_` in sizes.
+
+    The median is in US dollars an hour, over all regions of the size, system and purchase model.
+    """
+    notes = []
+    if item.get(f"{prefix}unusual"):
+        notes.append(f"unusual: median {item['median_usd_per_hour']:g}")
+    if item.get(f"{prefix}disputed"):
+        notes.append("disputed")
+    return "; ".join(notes) or None

@@ -1,0 +1,336 @@
+"""Applies the checks of prices at an ingest: keeps refused prices apart, and marks those that need a word.
+
+All that is here follows from the prices, whatever the order in which they came. Before prices are merged, the refused
+ones return to their table; afterwards all are checked again. So a price is refused as soon as there is evidence against
+it, and counts again when that is gone.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from statistics import median
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Date,
+    MetaData,
+    Select,
+    Table,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    null,
+    or_,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.orm import Session
+
+from app.catalog.column_types import table_of
+from app.catalog.in_force import EVER_KNOWN, PRICE, SERIES, earliest_spot_day, is_in_force
+from app.catalog.models import RefusedPrice, Series, Size, Source
+from app.catalog.price_checks import MIN_REGIONS, ListedPrice, Refusal, check_prices, find_unusual
+from app.catalog.store.bulk import bulk_load, execute_count, same_key
+from app.catalog.store.changes import PREVIOUS_SIZES
+from app.catalog.store.prices import PRICE_KEY, STAGED_PRICE
+from app.catalog.store.upsert import TableChange
+
+REFUSED = table_of(RefusedPrice)
+_SIZE, _SERIES, _SOURCE = table_of(Size), table_of(Series), table_of(Source)
+_MOVED = (*PRICE_KEY, "seen_until", "nano_usd_per_hour", "approximate_date", "file_id")
+
+DISPUTED_DAYS = 60
+"""Two lists that were seen within so many days of each other, and differ, dispute a price."""
+
+_FOUND = Table(
+    "found_price",
+    MetaData(),
+    *(Column(name, PRICE.c[name].type, primary_key=True) for name in PRICE_KEY),
+    *(Column(name, REFUSED.c[name].type) for name in ("rule", "evidence")),
+    prefixes=["temporary"],
+    sqlite_with_rowid=False,
+)
+"""The prices that fail a check."""
+
+_MARKED = Table(
+    "marked_price",
+    MetaData(),
+    *(Column(name, PRICE.c[name].type, primary_key=True) for name in PRICE_KEY),
+    Column("day", Date),
+    Column("nano", PRICE.c.nano_usd_per_hour.type),
+    prefixes=["temporary"],
+    sqlite_with_rowid=False,
+)
+"""Prices to mark, with the day or the amount that the mark is."""
+
+_BEFORE = Table(
+    "refused_before",
+    MetaData(),
+    *(Column(name, PRICE.c[name].type, primary_key=True) for name in PRICE_KEY),
+    *(Column(name, REFUSED.c[name].type) for name in ("seen_until", "nano_usd_per_hour", "rule", "evidence")),
+    prefixes=["temporary"],
+    sqlite_with_rowid=False,
+)
+"""The refused prices before this ingest."""
+
+CHECK_TABLES = (_FOUND, _MARKED, _BEFORE)
+"""The temporary tables that checks need."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOutcome:
+    """What checks of prices did: the changes of `refused_price`, and how many were refused anew, by source and rule."""
+
+    change: TableChange = field(default_factory=TableChange)
+    refused: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+
+def have_sizes_moved(session: Session) -> bool:
+    """Check whether an ingest gave a size another series or parent, by which prices are compared."""
+    old = PREVIOUS_SIZES.c
+    differs = or_(*(old[name].is_distinct_from(_SIZE.c[name]) for name in ("series_id", "parent_size")))
+    moved = select(_SIZE.c.key).join(PREVIOUS_SIZES, old.key == _SIZE.c.key, isouter=True).where(differs)
+    return bool(session.execute(select(moved.exists())).scalar_one())
+
+
+def restore_refused(session: Session) -> None:
+    """Put refused prices back among the others, until they are checked again. Marks go, too."""
+    before = [REFUSED.c[name] for name in _BEFORE.c.keys()]  # noqa: SIM118  # a collection of columns is no mapping
+    session.execute(insert(_BEFORE).from_select(_BEFORE.c.keys(), select(*before)))
+    session.execute(insert(PRICE).from_select(_MOVED, select(*(REFUSED.c[name] for name in _MOVED))))
+    session.execute(delete(REFUSED))
+    for name in ("median_nano_usd", "disputed", "listed_until", "ends_on"):
+        session.execute(update(PRICE).values({name: null()}).where(PRICE.c[name].is_not(None)))
+
+
+def save_checked_prices(session: Session, today: date) -> CheckOutcome:
+    """Check all retail prices: move refused ones to `refused_price`, mark others; `restore_refused` comes before."""
+    listed: list[tuple[Any, ...]] = []
+    ended: list[tuple[Any, ...]] = []
+    found_rows = [*_check_by_series(session, listed, ended)]
+    if found_rows:
+        bulk_load(session, _FOUND, [list(zip(*found_rows, strict=True))])
+    found = select(*(PRICE.c[name] for name in _MOVED), _FOUND.c.rule, _FOUND.c.evidence)
+    found = found.join_from(_FOUND, PRICE, same_key(_FOUND, PRICE, PRICE_KEY))
+    refused = execute_count(session, insert(REFUSED).from_select([*_MOVED, "rule", "evidence"], found))
+    if refused:
+        session.execute(delete(PRICE).where(exists().where(same_key(_FOUND, PRICE, PRICE_KEY))))
+    _mark(session, "listed_until", listed)
+    _mark(session, "ends_on", ended)
+    _mark(session, "median_nano_usd", _unusual_prices(session, today))
+    _mark(session, "disputed", _disputed_prices(session))
+    return _outcome(session, refused)
+
+
+def _outcome(session: Session, refused: int) -> CheckOutcome:
+    same = same_key(_BEFORE, REFUSED, _BEFORE.c.keys())
+    anew = select(REFUSED.c.source_id, REFUSED.c.rule, func.count()).where(~exists().where(same))
+    by_rule = {(source, rule): number for source, rule, number in session.execute(
+        anew.group_by(REFUSED.c.source_id, REFUSED.c.rule)
+    )}  # fmt: skip
+    before: int = session.execute(select(func.count()).select_from(_BEFORE)).scalar_one()
+    added = sum(by_rule.values())
+    unchanged = refused - added
+    return CheckOutcome(TableChange(added=added, unchanged=unchanged, removed=before - unchanged), by_rule)
+
+
+# Checks
+
+
+def _check_by_series(
+    session: Session, listed: list[tuple[Any, ...]], ended: list[tuple[Any, ...]]
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the key, rule and evidence of prices to refuse, series by series: no evidence is of another one.
+
+    Appends to `listed` the keys of prices after which a list had a price that is refused, each with the last such day,
+    and to `ended` those of reservations with the day on which they are sold no more.
+    """
+    parent = _SIZE.alias("parent")
+    ends = _SERIES.c.reserved_1y_until, _SERIES.c.reserved_3y_until
+    group = func.coalesce(parent.c.series_id, _SIZE.c.series_id, parent.c.key, _SIZE.c.key)
+    query = (
+        select(group, parent.c.key.label("parent"), _SERIES.c.cloud_services, *ends)
+        .add_columns(*(PRICE.c[name] for name in ListedPrice._fields[:-1]), PRICE.c.nano_usd_per_hour)
+        .join_from(PRICE, _SOURCE, _SOURCE.c.id == PRICE.c.source_id)
+        .join(_SIZE, _SIZE.c.key == PRICE.c.size_key)
+        .join(parent, parent.c.name == _SIZE.c.parent_size, isouter=True)
+        .join(_SERIES, _SERIES.c.id == func.coalesce(parent.c.series_id, _SIZE.c.series_id), isouter=True)
+        .where(_SOURCE.c.retail.is_(True), PRICE.c.purchase != "spot")
+        .order_by(group)
+    )
+    rows = session.execute(query, execution_options={"yield_per": 10_000})
+    for series, of_series in groupby(rows, key=itemgetter(0)):
+        prices: list[ListedPrice] = []
+        parents: dict[str, str] = {}
+        has_cloud_services = False
+        for _, of_parent, cloud_services, end_1y, end_3y, *values in of_series:
+            price = ListedPrice(*values)
+            prices.append(price)
+            has_cloud_services = bool(cloud_services)
+            if of_parent is not None:
+                parents[price.size_key] = of_parent
+            end = {"reserved_1y": end_1y, "reserved_3y": end_3y}.get(price.purchase)
+            if end is not None and price.seen_until <= end:
+                ended.append((*_key_of(price), end + timedelta(days=1), None))
+        sizes = {*(price.size_key for price in prices), *parents.values()} if has_cloud_services else ()
+        refusals = check_prices(prices, parents=parents, series=dict.fromkeys(sizes, series))
+        listed += _listed_until(prices, refusals)
+        for refusal in refusals:
+            yield (*_key_of(refusal.price), refusal.rule, refusal.evidence)
+
+
+def _key_of(price: ListedPrice) -> tuple[Any, ...]:
+    return tuple(getattr(price, name) for name in PRICE_KEY)
+
+
+def _listed_until(prices: Iterable[ListedPrice], refusals: Iterable[Refusal]) -> Iterator[tuple[Any, ...]]:
+    """Yield the keys of the last accepted prices before refused ones of the same list, with the last day of these."""
+    refused = {refusal.price for refusal in refusals}
+    offer_of = itemgetter(*(ListedPrice._fields.index(name) for name in (*SERIES, "source_id")))
+    offers = {offer_of(price) for price in refused}
+    of_offers: dict[tuple[str, ...], list[ListedPrice]] = defaultdict(list)
+    for price in prices:
+        if (offer := offer_of(price)) in offers:
+            of_offers[offer].append(price)
+    for of_offer in of_offers.values():
+        last: ListedPrice | None = None
+        until: date | None = None
+        for price in sorted(of_offer, key=attrgetter("valid_from", "seen_until")):
+            if price in refused:
+                until = max(until or price.seen_until, price.seen_until)
+                continue
+            if last is not None and until is not None:
+                yield (*_key_of(last), until, None)
+            last, until = price, None
+        if last is not None and until is not None:
+            yield (*_key_of(last), until, None)
+
+
+# Marks
+
+
+def _mark(session: Session, name: str, rows: Iterable[tuple[Any, ...]]) -> None:
+    """Set a column of prices: rows are PRICE_KEY, then a day and an amount, of which one is the mark."""
+    session.execute(delete(_MARKED))
+    values = {row[: len(PRICE_KEY)]: dict(zip(_MARKED.c.keys(), row, strict=True)) for row in rows}
+    if not values:
+        return
+    session.execute(insert(_MARKED), [*values.values()])
+    mark = {
+        "median_nano_usd": _MARKED.c.nano,
+        "disputed": literal(True),
+        "listed_until": _MARKED.c.day,
+        "ends_on": _MARKED.c.day,
+    }[name]
+    session.execute(update(PRICE).values({name: mark}).where(same_key(_MARKED, PRICE, PRICE_KEY)))
+
+
+def count_linux_at_windows_price(session: Session) -> int:
+    """Count the staged on-demand Linux prices of lists that are not checked which are the Windows price there."""
+    staged, windows = STAGED_PRICE.c, PRICE.alias("windows").c
+    of_windows = (windows.os == "windows", windows.purchase == "on_demand")
+    same = exists().where(
+        windows.size_key == staged.size_key,
+        windows.region == staged.region,
+        *of_windows,
+        windows.nano_usd_per_hour == staged.nano_usd_per_hour,
+    )
+    own = and_(staged.os == "linux", staged.purchase == "on_demand", ~_retail(staged))
+    return session.execute(select(func.count()).select_from(STAGED_PRICE).where(own, same)).scalar_one()
+
+
+def sizes_with_retail_prices() -> Select[Any]:
+    """Select the sizes whose prices are checked."""
+    return select(PRICE.c.size_key).where(_retail(PRICE.c))
+
+
+def _retail(run: Any) -> ColumnElement[bool]:
+    is_retail: ColumnElement[bool] = run.source_id.in_(select(_SOURCE.c.id).where(_SOURCE.c.retail.is_(True)))
+    return is_retail
+
+
+def _unusual_prices(session: Session, today: date) -> Iterator[tuple[Any, ...]]:
+    """Yield the keys of unusual prices, each with the median of its size over regions, nano-dollars an hour.
+
+    A price is compared with those in force today, or on the day on which it was last seen.
+    """
+    run, offer_of = PRICE.c, attrgetter("size_key", "os", "purchase")
+    columns = [run[name] for name in PRICE_KEY]
+    for day, offers in _days_of_outliers(session, today).items():
+        days = (literal(one, Date) for one in (day, EVER_KNOWN, earliest_spot_day(day)))
+        of_offers = tuple_(run.size_key, run.os, run.purchase).in_(offers)
+        query = select(*columns, run.seen_until, run.nano_usd_per_hour).where(of_offers, _retail(run))
+        rows = session.execute(query.where(is_in_force(run, *days))).all()
+        for _, of_offer in groupby(sorted(rows, key=offer_of), key=offer_of):
+            by_region = {row.region: row for row in of_offer}
+            for region, usual in find_unusual({name: row.nano_usd_per_hour for name, row in by_region.items()}).items():
+                row = by_region[region]
+                if day in (row.seen_until, today):
+                    yield (*row[: len(PRICE_KEY)], None, usual)
+
+
+def _days_of_outliers(session: Session, today: date) -> Mapping[date, list[tuple[str, str, str]]]:
+    """Return the offers that may have unusual prices, by the days on which to compare these over regions.
+
+    Exact medians take a while, so that those of a past day are asked for only where a price that is in force no more is
+    far from the middle of all that ever were listed for the size: a bound that is half as wide.
+    """
+    run = PRICE.c
+    offer = (run.size_key, run.os, run.purchase)
+    spread = 2 * func.max(run.nano_usd_per_hour) > 5 * func.min(run.nano_usd_per_hour)
+    several = func.count(run.region.distinct()) >= MIN_REGIONS
+    wide = select(*offer).where(_retail(run)).group_by(*offer).having(several, spread)
+    columns = (*offer, run.region, run.seen_until, run.nano_usd_per_hour)
+    query = select(*columns).where(tuple_(*offer).in_(wide), _retail(run))
+    days: dict[date, set[tuple[str, str, str]]] = defaultdict(set)
+    for key, of_offer in groupby(session.execute(query.order_by(*offer)), key=itemgetter(0, 1, 2)):
+        listed = [(row.region, row.seen_until, row.nano_usd_per_hour) for row in of_offer]
+        newest = dict(sorted((region, day) for region, day, _ in listed))
+        middle = median(nano for *_, nano in listed)
+        days[today].add(key)
+        for region, day, nano in listed:
+            if day < newest[region] and not 3 * middle <= 5 * nano <= 8 * middle:
+                days[day].add(key)
+    return {day: sorted(offers) for day, offers in sorted(days.items())}
+
+
+def _disputed_prices(session: Session) -> Iterator[tuple[Any, ...]]:
+    """Yield the keys of the newest prices of lists that differ on an offer within DISPUTED_DAYS.
+
+    The first of these lists by the rule of prices in force is compared with each of the others.
+    """
+    run, later = PRICE.c, PRICE.alias("later")
+    superseded = exists().where(
+        *(later.c[name] == run[name] for name in (*SERIES, "source_id")),
+        tuple_(later.c.seen_until, later.c.known_from) > tuple_(run.seen_until, run.known_from),
+    )
+    dated = and_(_retail(run), run.approximate_date.is_(False), ~superseded.correlate_except(later))
+    offer = [run[name] for name in SERIES]
+    differ = func.min(run.nano_usd_per_hour) < func.max(run.nano_usd_per_hour)
+    several = select(*offer).where(dated).group_by(*offer).having(differ).subquery()
+    rows = session.execute(
+        select(*(run[name] for name in PRICE_KEY), run.seen_until, run.nano_usd_per_hour)
+        .join_from(several, PRICE, same_key(several, PRICE, SERIES))
+        .where(dated)
+    ).all()
+    for _, of_offer in groupby(sorted(rows, key=attrgetter(*SERIES)), key=attrgetter(*SERIES)):
+        first, *others = sorted(
+            sorted(of_offer, key=attrgetter("source_id")), key=attrgetter("seen_until"), reverse=True
+        )
+        disputing = [
+            one
+            for one in others
+            if one.nano_usd_per_hour != first.nano_usd_per_hour
+            and (first.seen_until - one.seen_until).days <= DISPUTED_DAYS
+        ]
+        for row in [first, *disputing] if disputing else []:
+            yield (*row[: len(PRICE_KEY)], None, None)
