@@ -201,7 +201,7 @@ def _is_listed(key: PriceStatementKey) -> ColumnElement[bool]:
     if not key.history:
         return is_in_force(price, _DAY, known_day)
     known = known_on(price, _DAY, known_day)
-    return and_(known, price.seen_until >= bindparam("since", type_=Date)) if key.since else known
+    return and_(known, last_observed(price, _DAY, known_day) >= bindparam("since", type_=Date)) if key.since else known
 
 
 def _has_prices(key: PriceStatementKey) -> ColumnElement[bool]:
@@ -247,7 +247,9 @@ class PriceHistorySearch(PageParams):
     os: Os = Field(default="linux", description="Of this operating system.")
     purchase: Purchase = Field(default="on_demand", description="Of this purchase model.")
     since: Day | None = Field(
-        default=None, description="Last observed on this day or later; default: all.", examples=["2024-01-01"]
+        default=None,
+        description="Last observed on this day or later, by `until`; default: all.",
+        examples=["2024-01-01"],
     )
     until: Day | None = Field(
         default=None, description="First observed on this day or before; default: today.", examples=["2026-09-01"]
