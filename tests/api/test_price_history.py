@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
 from tests.catalog.test_price_runs import X1, on, one_list
+from tests.conftest import TODAY
 from tests.factories import NOW
 from tests.servers import open_client, server
 
@@ -55,7 +56,19 @@ def test_a_page_goes_on_where_the_last_one_ended(history: httpx.Client) -> None:
 
 @pytest.mark.parametrize(
     ("params", "detail"),
-    [({}, "region"), ({"region": "mars"}, "no such region"), ({"region": "eastus", "since": "2026"}, "since=2026")],
+    [
+        ({}, "region"),
+        ({"region": "mars"}, "no such region"),
+        ({"region": "eastus", "since": "2026"}, "since=2026"),
+        (
+            {"region": "eastus", "since": "2026-01-03", "until": "2026-01-02"},
+            "since=2026-01-03: must not be later than until=2026-01-02",
+        ),
+        (
+            {"region": "eastus", "since": "2030-01-01"},
+            f"since=2030-01-01: must not be later than until={TODAY}, which is today (UTC)",
+        ),
+    ],
 )
 def test_what_it_does_not_understand_is_refused(history: httpx.Client, params: dict[str, str], detail: str) -> None:
     answer = history.get(PATH, params=params)

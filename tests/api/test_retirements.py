@@ -80,6 +80,14 @@ def test_filters_choose_retirements(client: httpx.Client, asked: dict[str, str],
     assert {one["series"] for one in listed(client, **asked)} == expected
 
 
+@pytest.mark.parametrize("path", ["/retirements", "/retirements.ics"])
+@pytest.mark.parametrize("after", ["2026-07-01", "2026-07-02"])
+def test_days_between_which_there_is_none_are_refused(client: httpx.Client, path: str, after: str) -> None:
+    refused = client.get(path, params={"after": after, "before": "2026-07-01"})
+    assert refused.status_code == 422
+    assert refused.json()["detail"] == f"after={after}: must be earlier than before=2026-07-01"
+
+
 def test_a_region_leaves_the_sizes_that_have_a_price_there(client: httpx.Client) -> None:
     found = {one["size"] for one in listed(client, region="West Europe")}
     for name in {one["size"] for one in listed(client)}:

@@ -352,6 +352,9 @@ def test_history_gives_the_answer_of_the_api(run: Run, seeded_url: str, client: 
     assert f"{answer['total']} of {answer['total']} prices in westeurope, the oldest first." in printed
     assert all(one["source_id"] in printed for one in answer["items"])
     assert run(seeded_url, *asked, "--purchase", "savings_3y").returncode == 1
+    refused = run(seeded_url, *asked, "--since", "2026-07-02", "--until", "2026-07-01")
+    assert refused.returncode == 2
+    assert "since=2026-07-02: must not be later than until=2026-07-01" in refused.stderr
 
 
 def test_similar_and_compare_give_the_answers_of_the_api(run: Run, seeded_url: str, client: httpx.Client) -> None:

@@ -122,6 +122,10 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("compare_sizes", {"sizes": "d4s_v5, d8s_v5", "baseline": "d2s_v5"}, "baseline", "must be one of"),
     ("price_history", {"size": "d4s_v5", "region": "eastus9"}, "region", "no such region"),
     ("price_history", {"size": "d4s_v5", "region": "eastus", "since": "2026"}, "since", "must be a date"),
+    (
+        *("price_history", {"size": "d4s_v5", "region": "eastus", "since": "2026-07-02", "until": "2026-07-01"}),
+        *("since", "must not be later than until=2026-07-01"),
+    ),
 ]
 
 

@@ -300,6 +300,10 @@ def find_price_history(
 ) -> QueryPlan[PriceListing]:
     """Find one page of the prices of a size in a region over time; raises NotFound for the size, or BadQuery."""
     check_days(search, today)
+    last = search.until or today
+    if search.since is not None and search.since > last:
+        default = "" if search.until else ", which is today (UTC)"
+        raise BadQuery("since", search.since, f"must not be later than until={last}{default}")
     keys = yield from get_size_keys((name,), snapshot.series)
     check_regions(snapshot.regions, "region", (search.region,))
     given: dict[str, Any] = {

@@ -35,6 +35,7 @@ from app.catalog.queries.price_scope import (
 )
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import BoundStatement, QueryPlan, Statement, cached_statement, to_dicts
+from app.errors import BadQuery
 
 _FIELD = "retirement_date"
 _SOURCE_FIELDS = ("title", "kind", "url", "published_on")
@@ -168,7 +169,7 @@ FilterT = TypeVar("FilterT", bound=RetirementFilter)
 
 
 def find_retirements(search: RetirementSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Listing]:
-    """Find one page of retirements, the earliest first; raises BadQuery for a series, GPU or region that is unknown."""
+    """Find one page of retirements, the earliest first; raises BadQuery for a wrong filter."""
     search = _normalize(search, snapshot)
     key, values = _to_statement_key(search, today)
     identity = f"retirements {search.model_dump_json(exclude=search.page_param_names())} {today}"
@@ -221,6 +222,8 @@ def _usual_region_statement() -> Statement:
 
 
 def _normalize(filters: FilterT, snapshot: CatalogSnapshot) -> FilterT:
+    if filters.after is not None and filters.before is not None and filters.after >= filters.before:
+        raise BadQuery("after", filters.after, f"must be earlier than before={filters.before}")
     check_regions(snapshot.regions, "region", filters.region)
     series = resolve_series(snapshot.series, filters.series)
     return filters.model_copy(update={"series": series, "gpu": resolve_gpus(snapshot.gpus, filters.gpu)})
