@@ -4,14 +4,17 @@ from typing import Annotated, Any
 
 import typer
 
-from app.catalog.queries.prices import PriceHistorySearch, find_price_history
+from app.catalog.queries.price_lines import PriceLine, merge_runs
+from app.catalog.queries.prices import PriceHistorySearch, PriceSearch, find_price_history, find_prices
 from app.catalog.queries.snapshot import load_snapshot
 from app.cli import context, options
 from app.cli.options import Command, parse_params, query_options
+from app.cli.outcomes import plural
 from app.cli.output import (
     Column,
     Format,
     OutputOptions,
+    format_value,
     print_line,
     print_next_cursor,
     print_rows,
@@ -24,11 +27,10 @@ from app.db.statements import run_plan
 app = typer.Typer()
 
 COLUMNS = {
-    "valid_from": Column(heading="from"),
-    "seen_until": Column(heading="until"),
+    "since": Column(heading="since"),
+    "last_seen": Column(heading="last seen"),
     "usd_per_hour": Column(heading="USD/h"),
-    "source_id": Column(heading="source", rank=1),
-    "known_from": Column(heading="known from", rank=2),
+    "sources": Column(heading="lists", rank=1, wraps=True),
 }
 
 
@@ -38,16 +40,36 @@ COLUMNS = {
 def history(
     name: Annotated[str, options.SIZE_ARGUMENT], *, receipt: Receipt = None, output: OutputOptions, **values: Any
 ) -> None:
-    """List what a size cost in a region over time, with the days between which each source has a price."""
-    params = parse_params(PriceHistorySearch, values)
+    """List what a size cost in a region over time, each price with the days on which lists had it."""
+    params, today = parse_params(PriceHistorySearch, values), context.today()
+    day = min(params.until or today, today)
+    offer = params.model_dump(include={"os", "purchase", "known_at"})
     with context.session() as session:
-        found = run_plan(session, find_price_history(name, params, load_snapshot(session), context.today()))
+        snapshot = load_snapshot(session)
+        found = run_plan(session, find_price_history(name, params, snapshot, today))
+        of_day = PriceSearch(region=(params.region,), as_of=day, **offer)
+        in_force = run_plan(session, find_prices(name, of_day, snapshot, today)).items
         write_receipt(session, receipt, "GET /sizes/{name}/price-history", params, name)
-    print_rows(found.items, COLUMNS, output)
-    if output.format is Format.table:
+    if output.format is Format.table and not output.columns:
+        lines = merge_runs(found.items, next(iter(in_force), None))
+        print_rows([_to_row(line) for line in lines], COLUMNS, output)
         print_line()
-        print_text(f"{len(found.items)} of {found.total} prices in {params.region}, the oldest first.")
+        print_text(f"{plural(len(lines), 'price')} in {params.region}, the oldest first.")
+        if len(found.items) < found.total:
+            print_text(f"Merged from {len(found.items)} of {plural(found.total, 'price')} of lists.")
+        if lines and not in_force:
+            print_text(f"None is in force on {day}: newer lists lack it.")
+        elif lines and lines[-1].in_force:
+            last = lines[-1]
+            print_text(f"In force on {day}: {format_value(last.usd_per_hour)} USD/h, last seen {last.last_seen}.")
+    else:
+        print_rows(found.items, {}, output)
     if found.next_cursor:
         print_next_cursor(found.next_cursor)
     if not found.total:
         raise typer.Exit(context.EXIT_NOT_FOUND)
+
+
+def _to_row(line: PriceLine) -> dict[str, Any]:
+    shown = {name: getattr(line, name) for name in COLUMNS}
+    return shown | {"since": f"{'≈' if line.approximate_date else ''}{line.since}"}

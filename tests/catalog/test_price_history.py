@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import date, timedelta
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -10,7 +11,8 @@ from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
 from app.catalog.in_force import LIST, PRICE
-from app.catalog.queries.prices import PriceHistorySearch, find_price_history
+from app.catalog.queries.price_lines import merge_runs
+from app.catalog.queries.prices import PriceHistorySearch, PriceSearch, find_price_history, find_prices
 from app.catalog.queries.snapshot import load_snapshot
 from app.catalog.store.price_totals import save_price_totals
 from app.db.statements import run_plan
@@ -40,7 +42,7 @@ def some_lists(random: Random) -> Iterator[tuple[Observed, date]]:
     """Yield lists of any days, whole or not, of two sources, with the day on which each is ingested."""
     for number in range(12):
         regions = random.choice([None, REGIONS[:1], REGIONS])
-        prices = {ONE: random.choice([1, 1, 1, 2])} if regions is None or random.random() < 0.7 else {}
+        prices = {ONE: random.choice([1, 1, 2])} if regions is None or random.random() < 0.7 else {}
         prices |= {(SIZES[1], REGIONS[0]): 5}  # a list without any price would say nothing
         source, day, undated = random.choice(SOURCES), random.randint(1, LAST_DAY), random.random() < 0.2
         yield Observed(source, day, prices, regions, undated), ingested(number // 2)
@@ -102,3 +104,23 @@ def test_a_history_has_the_rows_of_the_days_that_are_asked_for(catalog: Engine, 
             assert asked(session, random.randint(1, 9), **asked_for) == expected, asked_for
             cut_off += len(filtered(session, None, until, known_at)) > len(expected) > 0
     assert cut_off > 5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_price_in_force_is_in_the_line_that_was_seen_last(catalog: Engine, seed: int) -> None:
+    in_force = 0
+    with write_session(catalog, commit=False) as session:
+        for observed, today in some_lists(Random(seed)):
+            take(session, observed, today)
+        save_price_totals(session)
+        snapshot = load_snapshot(session)
+        for until, known_at in product(map(on, range(LAST_DAY + 2)), map(ingested, range(6))):
+            search = PriceHistorySearch(region=REGIONS[0], until=until, known_at=known_at)
+            of_day = PriceSearch(region=(REGIONS[0],), os="linux", purchase="on_demand", as_of=until, known_at=known_at)
+            history = run_plan(session, find_price_history(ONE[0], search, snapshot, TODAY)).items
+            for price in run_plan(session, find_prices(ONE[0], of_day, snapshot, TODAY)).items:
+                *others, last = merge_runs(history, price)
+                assert last.in_force, (until, known_at)
+                assert not any(line.in_force for line in others)
+                in_force += bool(others)
+    assert in_force

@@ -13,10 +13,14 @@ from pathlib import Path
 import httpx
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # has no type information
 import pytest
+from sqlalchemy import Engine
 
 from app.catalog.queries.exports import EXPORTABLE_TABLES
 from app.cli import context
+from app.ingest.run import ingest
+from tests.catalog.test_price_runs import X1, X2, one_list
 from tests.cli.conftest import Run
+from tests.factories import NOW
 
 PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
 
@@ -349,7 +353,8 @@ def test_history_gives_the_answer_of_the_api(run: Run, seeded_url: str, client: 
     answer = client.get("/sizes/nc24ads_a100_v4/price-history", params={"region": "westeurope"}).json()
     assert json.loads(run(seeded_url, *asked, "--json").stdout) == answer["items"]
     printed = run(seeded_url, *asked, "--wide").stdout
-    assert f"{answer['total']} of {answer['total']} prices in westeurope, the oldest first." in printed
+    said = "1 price in westeurope, the oldest first.\nIn force on 2026-09-01: 4.775 USD/h, last seen 2026-08-22."
+    assert said in printed
     assert all(one["source_id"] in printed for one in answer["items"])
     assert run(seeded_url, *asked, "--purchase", "savings_3y").returncode == 1
     refused = run(seeded_url, *asked, "--since", "2026-07-02", "--until", "2026-07-01")
@@ -365,6 +370,30 @@ def test_similar_and_compare_give_the_answers_of_the_api(run: Run, seeded_url: s
     beside = run(seeded_url, "compare", *sizes, "--baseline", "ND40rs_v2", "--purchase", "spot", "--json")
     response = client.get("/compare", params={"size": sizes, "baseline": "nd40rs_v2", "purchase": "spot"})
     assert json.loads(beside.stdout) == response.json()
+
+
+@pytest.mark.one_database
+def test_history_says_which_price_is_in_force_on_its_last_day(run: Run, engine: Engine, database_url: str) -> None:
+    for day, prices in ((1, {X1: 2, X2: 2}), (2, {X1: 3, X2: 2}), *((day, {X2: 2}) for day in (3, 4, 5))):
+        ingest(engine, one_list(day, prices, file=f"{day}.csv"), now=NOW)
+    asked = ("history", "x1", "--region", "eastus")
+    lines = run(database_url, *asked).stdout.splitlines()
+    assert [line.split() for line in lines[1:3]] == [
+        ["2026-01-02", "2026-01-02", "2", "prices"],
+        ["2026-01-03", "2026-01-03", "3", "prices"],
+    ]
+    assert lines[4:] == [
+        "2 prices in eastus, the oldest first.",
+        "None is in force on 2026-09-01: newer lists lack it.",
+    ]
+    then = run(database_url, *asked, "--until", "2026-01-02").stdout
+    assert "1 price in eastus, the oldest first.\nIn force on 2026-01-02: 2 USD/h, last seen 2026-01-02." in then
+    part = run(database_url, *asked, "--limit", "1")
+    assert "1 price in eastus, the oldest first.\nMerged from 1 of 2 prices of lists.\n" in part.stdout
+    assert "--cursor" in part.stderr
+    ingest(engine, one_list(6, {X1: 3}, file="6.csv"), now=NOW)
+    assert "in force" not in run(database_url, *asked, "--limit", "1").stdout
+    assert "In force on 2026-09-01: 3 USD/h, last seen 2026-01-07." in run(database_url, *asked).stdout
 
 
 @pytest.mark.one_database

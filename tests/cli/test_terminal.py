@@ -59,6 +59,7 @@ NAMES = {
     "models": ("models",),
     "conflicts": ("conflicts",),
     "facts": ("show", "nd40rs_v2", "--facts"),
+    "history": ("history", "nc24ads_a100_v4", "--region", "eastus"),
     "every_price": ("show", "nc24ads_a100_v4", "--prices"),
 }
 
@@ -119,6 +120,17 @@ def test_changes_fit_80_columns(terminal: Terminal, engine: Engine, database_url
     assert max(map(len, lines)) <= 80
     assert heading.split()[:3] == ["kind", "size", "region"]
     assert line.split()[-3:] == ["3.5", "3.673", "+4.9"]
+
+
+def test_lists_that_agree_on_a_price_are_one_line_of_its_history(terminal: Terminal) -> None:
+    output = terminal("history", "nc24ads_a100_v4", "--region", "westeurope")
+    assert [line.split() for line in output[:4]] == [
+        ["since", "last", "seen", "USD/h", "lists"],
+        ["2023-10-27", "2026-08-22", "4.775", "azure-pricing-radar-westeurope-2026-08-22;"],
+        ["azure-sku-locator-prices-2026-08-01;"],
+        ["karpenter-azure-prices"],
+    ]
+    assert "1 price in westeurope, the oldest first. In force on" in " ".join(output)
 
 
 def test_a_pipe_gets_every_column_of_the_table(seeded_url: str) -> None:
