@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from app.catalog.queries.params import SizeSearch
+from app.catalog.queries.price_lines import PriceLine, merge_runs
 from app.catalog.queries.prices import PriceHistorySearch, PriceSearch
 from app.errors import BadQuery
 from app.mcp.arguments import Argument, read_size
@@ -33,21 +34,23 @@ def price_history(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
     period = given(values, "os", "purchase", "since", "until", "known_at")
     search = PriceHistorySearch.model_validate({"region": region, **period, "limit": _MOST})
     found = inquiry.ask("GET /sizes/{name}/price-history", search, name)
-    runs = _with_changes(found["items"])
+    in_force = _ask_in_force(inquiry, values, search, name)
+    day = values.get("as_of")
+    lines = merge_runs(found["items"], in_force)[::-1]
     content: dict[str, Any] = {
         "size": inquiry.ask_name(name),
         "region": search.region,
         "os": search.os,
         "purchase": search.purchase,
     }
-    if "as_of" in values:
-        content["in_force"] = _in_force(inquiry, values, search, name)
-    content["prices"] = runs[: values.get("limit", DEFAULT_LIMIT)]
+    if day is not None:
+        content["in_force"] = {"day": day, "usd_per_hour": None} | _to_price(in_force, lines)
+    content["prices"] = [_to_item(line) for line in lines[: values.get("limit", DEFAULT_LIMIT)]]
     return Reply(
-        text=_to_text(content, runs, values.get("as_of")),
+        text=_to_text(content, lines, in_force, day),
         content=content,
         lists=("prices",),
-        totals={"prices": found["total"]},
+        totals={"prices": len(lines)},
         narrow="since, until; limit shows up to 50",
     )
 
@@ -64,57 +67,59 @@ def _cheapest_region(inquiry: Inquiry, values: Mapping[str, Any]) -> str:
     return region
 
 
-def _with_changes(prices: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the prices, newest first, each with its change in percent from the one before of the same source."""
-    before: dict[str, Decimal] = {}
-    shown = []
-    for price in prices:
-        source, amount = price["source_id"], Decimal(str(price["usd_per_hour"]))
-        item = {
-            "from": price["valid_from"],
-            "until": price["seen_until"],
-            "usd_per_hour": price["usd_per_hour"],
-            "source": source,
-        }
-        if before.get(source):
-            item["change_percent"] = round(float(100 * (amount - before[source]) / before[source]), 2)
-        if price["approximate_date"]:
-            item["approximate_date"] = True
-        before[source] = amount
-        shown.append(item)
-    return sorted(shown, key=lambda one: (one["until"], one["from"]), reverse=True)
-
-
-def _in_force(inquiry: Inquiry, values: Mapping[str, Any], search: PriceHistorySearch, name: str) -> dict[str, Any]:
-    """Return the price in force on a day; its price is null where none is known."""
-    day = given(values, "as_of", "known_at")
+def _ask_in_force(
+    inquiry: Inquiry, values: Mapping[str, Any], search: PriceHistorySearch, name: str
+) -> Mapping[str, Any] | None:
+    """Return the price in force on the day that is asked for; default: the last one of the history."""
+    last = min(search.until or inquiry.catalog.today, inquiry.catalog.today)
+    days = {"as_of": last} | given(values, "as_of", "known_at")
     asked = PriceSearch.model_validate(
-        {"region": [search.region], "os": search.os, "purchase": search.purchase, **day, "limit": 1}
+        {"region": [search.region], "os": search.os, "purchase": search.purchase, **days, "limit": 1}
     )
-    items = inquiry.ask("GET /sizes/{name}/prices", asked, name)["items"]
-    if not items:
-        return {"day": values["as_of"], "usd_per_hour": None}
-    price = items[0]
+    return next(iter(inquiry.ask("GET /sizes/{name}/prices", asked, name)["items"]), None)
+
+
+def _to_item(line: PriceLine) -> dict[str, Any]:
+    """Return a line with its change in percent from the price before."""
+    item: dict[str, Any] = {
+        "since": line.since,
+        "last_seen": line.last_seen,
+        "usd_per_hour": line.usd_per_hour,
+        "sources": line.sources,
+    }
+    if line.previous is not None:
+        before, now = Decimal(str(line.previous)), Decimal(str(line.usd_per_hour))
+        item["change_percent"] = round(float(100 * (now - before) / before), 2)
+    if line.approximate_date:
+        item["approximate_date"] = True
+    return item
+
+
+def _to_price(price: Mapping[str, Any] | None, lines: Sequence[PriceLine]) -> dict[str, Any]:
+    if price is None:
+        return {}
     return {
-        "day": values["as_of"],
         "usd_per_hour": price["usd_per_hour"],
-        "from": price["valid_from"],
-        "until": price["seen_until"],
+        "since": next((line.since for line in lines if line.in_force), price["valid_from"]),
+        "last_seen": price["seen_until"],
         "source": price["source_id"],
     }
 
 
-def _to_text(content: Mapping[str, Any], prices: Sequence[Mapping[str, Any]], day: str | None) -> str:
+def _to_text(
+    content: Mapping[str, Any], lines: Sequence[PriceLine], in_force: Mapping[str, Any] | None, day: str | None
+) -> str:
     kind = f"{content['size']} in {content['region']}, {content['os']} {content['purchase']}"
-    if not prices:
+    if not lines:
         return f"No price of {kind} is known."
     if day is not None:
-        amount = content["in_force"]["usd_per_hour"]
-        return f"{kind} on {day}: {'unknown' if amount is None else f'{amount} USD/h'}."
-    newest = prices[0]
-    return (
-        f"{kind}: {plural(len(prices), 'price')}; the newest is {newest['usd_per_hour']} USD/h until {newest['until']}."
-    )
+        if in_force is None:
+            return f"{kind} on {day}: unknown."
+        return f"{kind} on {day}: {in_force['usd_per_hour']} USD/h, last seen {in_force['seen_until']}."
+    newest = lines[0]
+    ended = "" if in_force else "; not in force, as newer lists lack it"
+    others = f"; {plural(len(lines) - 1, 'other price')}" if len(lines) > 1 else ""
+    return f"{kind}: {newest.usd_per_hour} USD/h since {newest.since}, last seen {newest.last_seen}{ended}{others}."
 
 
 TOOL = Tool(

@@ -305,7 +305,7 @@ FAMILIES = (
         question="Since which day is an on-demand Linux price of {name} in {region_name} known?",
         tool="price_history",
         arguments=lambda row: {"size": row["name"], "region": row["region_name"], "limit": 50},
-        read=lambda content: min(price["from"] for price in content["prices"]),
+        read=lambda content: min(price["since"] for price in content["prices"]),
     ),
     Family(
         name="cheapest-region",

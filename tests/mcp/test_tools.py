@@ -4,8 +4,13 @@ from typing import Any
 
 import pytest
 from mcp import MCPError
+from sqlalchemy import Engine
 
+from app.ingest.run import ingest
 from app.mcp.catalog import CatalogReader
+from tests.catalog.test_price_runs import X1, X2, one_list
+from tests.conftest import TODAY
+from tests.factories import NOW
 from tests.mcp.asking import ask, call, refused, with_client
 
 FIVE = ["find_sizes", "explain_size", "fit_workload", "compare_sizes", "price_history"]
@@ -234,10 +239,51 @@ def test_compare_sizes_shows_differences_from_the_baseline(catalog: CatalogReade
 
 def test_price_history_tells_the_price_of_a_day_and_each_change(catalog: CatalogReader) -> None:
     said = ask(catalog, "price_history", size="nv36ads_a10_v5", region="Central US", as_of="2026-01-01")
-    assert said["in_force"]["usd_per_hour"] == 3.936
-    assert [price["usd_per_hour"] for price in said["prices"]] == [3.2, 3.936]
+    assert said["in_force"] | {"last_seen": ""} == {
+        "day": "2026-01-01",
+        "usd_per_hour": 3.936,
+        "since": "2023-10-27",
+        "last_seen": "",
+        "source": "karpenter-azure-prices",
+    }
+    assert said["in_force"]["last_seen"] < "2026-01-01"
+    new, old = said["prices"]
+    assert new == {
+        "since": "2026-08-01",
+        "last_seen": "2026-08-01",
+        "usd_per_hour": 3.2,
+        "change_percent": -18.7,
+        "sources": ["azure-sku-locator-prices-2026-08-01"],
+    }
+    assert (old["since"], old["last_seen"], old["usd_per_hour"]) == ("2023-10-27", "2026-06-18", 3.936)
     unknown = ask(catalog, "price_history", size="nv36ads_a10_v5", region="Central US", as_of="2020-01-01")
     assert unknown["in_force"]["usd_per_hour"] is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"size": "nc24ads_a100_v4", "region": "eastus"}, "3.673 USD/h since 2023-10-27, last seen 2026-08-01."),
+        (
+            {"size": "nv36ads_a10_v5", "region": "centralus"},
+            "3.2 USD/h since 2026-08-01, last seen 2026-08-01; 1 other price.",
+        ),
+    ],
+)
+def test_price_history_says_since_when_a_price_is_known_and_when_it_was_last_seen(
+    catalog: CatalogReader, asked: dict[str, str], said: str
+) -> None:
+    (text,) = call(catalog, "price_history", asked).content
+    assert text.text.partition(" on_demand: ")[2] == said  # type: ignore[union-attr]  # it is text
+
+
+def test_price_history_says_that_newer_lists_lack_a_price(engine: Engine) -> None:
+    for day, prices in ((1, {X1: 2, X2: 2}), *((day, {X2: 2}) for day in (2, 3, 4))):
+        ingest(engine, one_list(day, prices, file=f"{day}.csv"), now=NOW)
+    reader = CatalogReader(engine, lambda: TODAY)
+    (text,) = call(reader, "price_history", {"size": "x1", "region": "eastus"}).content
+    assert "last seen 2026-01-02; not in force, as newer lists lack it." in text.text  # type: ignore[union-attr]  # it is text
+    reader.close()
 
 
 def test_a_price_in_another_currency_is_beside_dollars(catalog: CatalogReader) -> None:
