@@ -118,7 +118,7 @@ PRICE_COLUMNS = {
     "os": Column(heading="OS", rank=2),
     "purchase": Column(heading="purchase", rank=1),
     "usd_per_hour": Column(heading="USD/h"),
-    "valid_from": Column(heading="as of", rank=3),
+    "seen_until": Column(heading="as of", rank=3),
     "source_id": Column(heading="source", rank=4),
 }
 _REGION_COLUMNS = {

@@ -140,7 +140,7 @@ def _ask_prices(
 
 def _to_price(price: Mapping[str, Any]) -> dict[str, Any]:
     shown = {name: price[name] for name in ("region", "purchase", "usd_per_hour")}
-    shown |= {"until": price["seen_until"], "source": price["source_id"]}
+    shown |= {"last_seen": price["seen_until"], "source": price["source_id"]}
     if note := price_note(price):
         shown["note"] = note
     return shown | ({"price_per_hour": price["converted"]["price_per_hour"]} if "converted" in price else {})

@@ -149,7 +149,9 @@ def _to_text(page: Mapping[str, Any], search: SizeSearch) -> str:
     first = page["items"][0]
     price = "price unknown"
     if first["usd_per_hour"] is not None:
-        price = f"{first['usd_per_hour']} USD/h {search.purchase} in {first['region']} since {first['price_as_of']}"
+        price = (
+            f"{first['usd_per_hour']} USD/h {search.purchase} in {first['region']}, last seen {first['price_as_of']}"
+        )
         if note := price_note(first, "price_"):
             price += f" ({note})"
     return f"{plural(page['total'], 'size')}; first by {', '.join(search.sort)}: {first['name']}, {price}."

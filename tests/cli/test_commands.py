@@ -373,6 +373,15 @@ def test_similar_and_compare_give_the_answers_of_the_api(run: Run, seeded_url: s
 
 
 @pytest.mark.one_database
+def test_a_price_is_as_of_the_day_on_which_it_was_last_seen(run: Run, engine: Engine, database_url: str) -> None:
+    for day in (1, 2):
+        ingest(engine, one_list(day, {X1: 2}, file=f"{day}.csv"), now=NOW)
+    assert "2026-01-03" in run(database_url, "show", "x1").stdout
+    (_, line, *_) = run(database_url, "show", "x1", "--prices").stdout.splitlines()
+    assert line.split() == ["eastus", "linux", "on_demand", "2", "2026-01-03", "prices"]
+
+
+@pytest.mark.one_database
 def test_history_says_which_price_is_in_force_on_its_last_day(run: Run, engine: Engine, database_url: str) -> None:
     for day, prices in ((1, {X1: 2, X2: 2}), (2, {X1: 3, X2: 2}), *((day, {X2: 2}) for day in (3, 4, 5))):
         ingest(engine, one_list(day, prices, file=f"{day}.csv"), now=NOW)

@@ -277,6 +277,14 @@ def test_price_history_says_since_when_a_price_is_known_and_when_it_was_last_see
     assert text.text.partition(" on_demand: ")[2] == said  # type: ignore[union-attr]  # it is text
 
 
+def test_a_price_is_told_with_the_day_on_which_it_was_last_seen(catalog: CatalogReader) -> None:
+    asked = {"name": "Standard_NC24ads_A100_v4", "region": "westeurope"}
+    (text,) = call(catalog, "find_sizes", asked).content
+    assert text.text.endswith("4.775 USD/h on_demand in westeurope, last seen 2026-08-22.")  # type: ignore[union-attr]
+    prices = ask(catalog, "explain_size", size="nc24ads_a100_v4", region="westeurope")["prices"]
+    assert {price["purchase"]: price["last_seen"] for price in prices}["on_demand"] == "2026-08-22"
+
+
 def test_price_history_says_that_newer_lists_lack_a_price(engine: Engine) -> None:
     for day, prices in ((1, {X1: 2, X2: 2}), *((day, {X2: 2}) for day in (2, 3, 4))):
         ingest(engine, one_list(day, prices, file=f"{day}.csv"), now=NOW)
