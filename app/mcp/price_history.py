@@ -1,7 +1,6 @@
 """The tool price_history: what a size cost in a region over time, the newest first."""
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 from app.catalog.queries.params import SizeSearch
@@ -87,9 +86,8 @@ def _to_item(line: PriceLine) -> dict[str, Any]:
         "usd_per_hour": line.usd_per_hour,
         "sources": line.sources,
     }
-    if line.previous is not None:
-        before, now = Decimal(str(line.previous)), Decimal(str(line.usd_per_hour))
-        item["change_percent"] = round(float(100 * (now - before) / before), 2)
+    if line.change_percent is not None:
+        item["change_percent"] = round(float(line.change_percent), 2)
     if line.approximate_date:
         item["approximate_date"] = True
     return item

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
+from app.catalog.queries.price_lines import PriceLine, merge_runs
 from app.web.sizes_view import PURCHASE_TITLES
 
 _DASHES = ("solid", "dashed", "dotted")
@@ -41,16 +41,15 @@ def _ends(run: Mapping[str, Any]) -> list[tuple[str, float]]:
     return [(run["valid_from"], price), (run["seen_until"], price)]
 
 
-def newest_first(runs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return runs by purchase model, of each the newest first, with the change from the run before it in percent."""
-    rows: list[Mapping[str, Any]] = []
-    for purchase in PURCHASE_TITLES:
-        ordered = sorted((run for run in runs if run["purchase"] == purchase), key=lambda run: run["valid_from"])
-        before: Decimal | None = None
-        changed = []
-        for run in ordered:
-            price = run["shown"]
-            changed.append({**run, "change": None if not before else 100 * (price / before - 1)})
-            before = price
-        rows += reversed(changed)
-    return rows
+def newest_first(
+    runs: Sequence[Mapping[str, Any]], in_force: Mapping[str, Mapping[str, Any]]
+) -> list[tuple[str, list[PriceLine]]]:
+    """Return the lines of each purchase model that has any, the last seen first.
+
+    `in_force` has the prices in force by purchase model.
+    """
+    by_purchase = {
+        purchase: merge_runs((run for run in runs if run["purchase"] == purchase), in_force.get(purchase))[::-1]
+        for purchase in PURCHASE_TITLES
+    }
+    return [(purchase, lines) for purchase, lines in by_purchase.items() if lines]

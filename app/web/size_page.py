@@ -92,6 +92,7 @@ async def render(request: PageRequest) -> str:
     )
     unit = f"{view.currency} {UNIT_TITLES[view.unit]}"
     runs = [{**one, "shown": shown(one["usd_per_hour"])} for one in history.items]
+    in_force = next((row.prices for row in regions if row.code == region), {})
     history_title = f"Prices of {item['name']} in {names.regions.get(region or '', region)}, {unit}"
     return render_page(
         request,
@@ -108,7 +109,8 @@ async def render(request: PageRequest) -> str:
         available=available,
         region=region,
         region_title=names.regions.get(region or "", region),
-        history=newest_first(runs),
+        history=newest_first(runs, in_force),
+        history_rows=len(history.items),
         history_total=history.total,
         history_title=history_title,
         chart=chart_option(runs, unit, history_title),

@@ -10,6 +10,7 @@ import pytest
 
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
+from tests.catalog.test_price_runs import X1, on, one_list
 from tests.databases import writable
 from tests.factories import NOW, price, reading, size
 from tests.servers import open_client, server
@@ -69,8 +70,35 @@ def test_the_chart_and_the_table_beside_it_have_the_same_prices(client: httpx.Cl
     series = {one["name"]: one["data"] for one in json.loads(unescape(option))["series"]}
     assert series["on demand"][0] == ["2023-10-27", 3.936]
     table = text_of(page[page.index('id="history-table"') :])
-    assert "on demand 2023-10-27 2026-06-18 3.936" in table
-    assert "↓ −18.7 %" in table
+    assert "on demand 3.936 2023-10-27 2026-06-18 first karpenter-azure-prices" in table
+    assert "on demand in force 3.20 2026-08-01 2026-08-01 ↓ −18.7 % azure-sku-locator-prices-2026-08-01" in table
+
+
+def test_lists_that_agree_on_a_price_are_one_row_of_its_history(client: httpx.Client) -> None:
+    page = get(client, "/ui/sizes/nc24ads_a100_v4?region=eastus&currency=EUR")
+    rows = re.findall(r"<tr>.*?</tr>", page[page.index('id="history-table"') : page.index('id="sources"')], re.DOTALL)
+    (row,) = [text_of(one) for one in rows if "on demand" in one]
+    rate = Decimal(re.findall(r"([\d.]+) EUR per USD", page)[0])
+    assert re.sub(r"[\d.]+ 2023", "2023", row) == (
+        "on demand in force 2023-10-27 2026-08-01 first "
+        "azure-sku-locator-prices-2026-08-01 karpenter-azure-prices skypilot-azure-2024"
+    )
+    assert abs(Decimal(row.split()[4]) - Decimal("3.673") * rate) < Decimal("0.01")
+
+
+def test_lists_that_disagree_have_rows_beside_one_another(service: CacheMiddleware) -> None:
+    for day in (1, 3):
+        ingest(writable(service), one_list(day, {X1: 2}, file=f"{day}.csv"), now=NOW)
+    other = [price("x1", "9", valid_from=on(2), source="page", file="page.csv")]
+    ingest(writable(service), reading(prices=other), now=NOW)
+    with server(service) as url, open_client(url) as client:
+        page = get(client, "/ui/sizes/x1?region=eastus")
+    table = text_of(page[page.index('id="history-table"') :])
+    rows = (
+        "on demand in force 2.00 2026-01-02 2026-01-04 first prices",
+        "on demand 9.00 2026-01-03 2026-01-03 lists differ page",
+    )
+    assert " ".join(rows) in table
 
 
 def test_a_size_that_retires_has_its_date_source_successors_and_what_they_lose(client: httpx.Client) -> None:

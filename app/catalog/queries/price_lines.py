@@ -6,6 +6,7 @@ it ended. Lists that agree are one line; lists that disagree at the same time ar
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
@@ -32,6 +33,13 @@ class PriceLine:
         """The price, USD an hour."""
         price: float = _PRICE(self.runs[0])
         return price
+
+    @property
+    def change_percent(self) -> Decimal | None:
+        """The change from the price before; None where there is none."""
+        if self.previous is None:
+            return None
+        return 100 * (Decimal(str(self.usd_per_hour)) / Decimal(str(self.previous)) - 1)
 
     @property
     def since(self) -> str:
