@@ -1,5 +1,7 @@
 """The page of a size and the comparison in a browser: what scripts add, and when they load it."""
 
+import re
+
 import pytest
 from playwright.sync_api import Browser, expect
 
@@ -21,6 +23,7 @@ def test_the_chart_library_is_loaded_when_the_chart_comes_into_view(watched: Rec
     expect(page.locator(".chart svg")).to_be_visible()
     assert requested(watched, "chart")
     page.locator(".chart").hover()
+    expect(page.locator(".chart")).to_contain_text(re.compile(r"\d USD an hour"))
     assert watched.errors == []
 
 

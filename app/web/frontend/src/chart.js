@@ -36,7 +36,10 @@ function themed(option) {
     { color: series, backgroundColor: "transparent", textStyle: { fontFamily: font, color: text }, categoryAxis: axis, valueAxis: axis, logAxis: axis, timeAxis: axis, legend: { textStyle: { color: text } } },
     {
       animation: false, aria: { enabled: true }, ...option,
-      tooltip: { backgroundColor: surface, borderColor: line, textStyle: { color: text }, confine: true, ...option.tooltip },
+      tooltip: {
+        backgroundColor: surface, borderColor: line, textStyle: { color: text }, confine: true,
+        valueFormatter: (value) => `${Number(value.toPrecision(5))} ${option.yAxis.name}`, ...option.tooltip,
+      },
     },
   ];
 }
