@@ -1,10 +1,14 @@
 """Loads what a source stated last, for the comparison with what it states next."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import closing
+from datetime import date
+from heapq import merge
 from itertools import groupby
-from operator import attrgetter
+from operator import attrgetter, itemgetter
+from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, func, select, true
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
@@ -19,11 +23,20 @@ def load_region_codes(session: Session) -> tuple[str, ...]:
     return tuple(session.execute(select(code).order_by(code)).scalars())
 
 
-def load_newest_lists(session: Session, source: str) -> Generator[tuple[str, dict[tuple[str, str, str], int]]]:
-    """Yield each region with its newest prices of a source: nano-USD an hour by size key, system and purchase model.
+RegionList = tuple[str, dict[tuple[str, str, str], int]]
+"""A region with the prices of a list: nano-USD an hour by size key, system and purchase model."""
 
-    The rows come from an open cursor, so that a caller who stops early must close the generator.
+
+def load_newest_lists(session: Session, source: str) -> Generator[RegionList]:
+    """Yield each region with its newest list of a source, or of other sources where that one has none; by code.
+
+    The rows come from open cursors, so that a caller who stops early must close the generator.
     """
+    with closing(_load_own_lists(session, source)) as own, closing(_load_retail_lists(session, source)) as others:
+        yield from merge(own, others, key=itemgetter(0))
+
+
+def _load_own_lists(session: Session, source: str) -> Generator[RegionList]:
     newest = (
         select(PRICE.region, func.max(PRICE.seen_until).label("day"))
         .where(PRICE.source_id == source)
@@ -40,6 +53,51 @@ def load_newest_lists(session: Session, source: str) -> Generator[tuple[str, dic
     with session.execute(query) as result:
         for region, rows in groupby(result, key=attrgetter("region")):
             yield region, {(row.size_key, row.os, row.purchase): row.nano_usd_per_hour for row in rows}
+
+
+def _load_retail_lists(session: Session, but: str) -> Generator[RegionList]:
+    """Yield the regions that a source has no price for, with retail prices of the others."""
+    columns = (PRICE.size_key, PRICE.os, PRICE.purchase, PRICE.source_id, PRICE.seen_until, PRICE.nano_usd_per_hour)
+    query = (
+        select(PRICE.region, *columns)
+        .where(
+            _is_retail(),
+            PRICE.approximate_date.is_(False),
+            PRICE.region.not_in(select(PRICE.region).where(PRICE.source_id == but)),
+        )
+        .order_by(PRICE.region, PRICE.known_from)
+        .execution_options(yield_per=10_000)
+    )
+    with session.execute(query) as result:
+        for region, rows in groupby(result, key=attrgetter("region")):
+            yield region, _choose_lists(rows)
+
+
+def _is_retail() -> ColumnElement[bool]:
+    """Return the condition that a price is of a source of the vendor's retail prices."""
+    return true()
+
+
+def _choose_lists(rows: Iterable[Any]) -> dict[tuple[str, str, str], int]:
+    """Return the prices of a region, those of each system and purchase model from one list of one source.
+
+    Lists of several sources are never mixed: what an older one has beside the newest may not be sold any more.
+    """
+    lists: dict[tuple[str, str], dict[tuple[date, str], dict[str, int]]] = {}
+    for row in rows:
+        of_kind = lists.setdefault((row.os, row.purchase), {})
+        of_kind.setdefault((row.seen_until, row.source_id), {})[row.size_key] = row.nano_usd_per_hour
+    return {(size, *kind): nano for kind, of_kind in lists.items() for size, nano in _newest_large(of_kind).items()}
+
+
+def _newest_large(lists: Mapping[tuple[date, str], dict[str, int]]) -> dict[str, int]:
+    """Return the newest list, of those that have at least half as many prices as the longest.
+
+    Some sources have prices of a few sizes only; what ended before a source's newest list is a short list, too.
+    """
+    most = max(map(len, lists.values()))
+    large = {key: prices for key, prices in lists.items() if 2 * len(prices) >= most}
+    return max(large.items(), key=lambda item: (item[0][0], len(item[1]), item[0][1]))[1]
 
 
 def load_stated_sizes(session: Session, source: str) -> frozenset[str]:

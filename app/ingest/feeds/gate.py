@@ -30,8 +30,9 @@ PriceMap = Mapping[PriceKey, int]
 class GateLimits:
     """How much a list may differ from the one before; shares are 0 to 1, factors count in both directions.
 
-    `lost_in_series` is asked of series with at least `series_prices` prices before, `moved` of all prices that both
-    lists have: the share that may change by more than `moved_factor`.
+    `lost_in_series` is asked of series with at least `series_prices` prices before, but not of promotions, which end
+    all at once. `moved` is asked of all prices that both lists have: the share that may change by more than
+    `moved_factor`.
     """
 
     lost_in_region: Fraction = Fraction(20, 100)
@@ -68,7 +69,8 @@ def _find_losses(previous: PriceMap, new: PriceMap, limits: GateLimits) -> Itera
         yield f"{_part(len(lost), len(previous))} are gone"
     before = Counter(series_of(key.size) for key in previous)
     for series, gone in sorted(Counter(series_of(key.size) for key in lost).items()):
-        if before[series] >= limits.series_prices and gone > limits.lost_in_series * before[series]:
+        lasting = before[series] >= limits.series_prices and not series.endswith("_promo")
+        if lasting and gone > limits.lost_in_series * before[series]:
             yield f"{gone} of {before[series]} prices of {series} are gone"
 
 

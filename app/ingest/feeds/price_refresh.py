@@ -122,10 +122,10 @@ def refresh_prices(
     accept: bool = False,
     limits: GateLimits = DEFAULT_LIMITS,
 ) -> PriceRefresh:
-    """Decide on each region's list, compared with its last accepted one; with `accept` it is not compared.
+    """Decide on each region's list, compared with the list before; with `accept` it is not compared.
 
     A region is decided on alone: one that failed or is refused keeps its prices, and the others are taken. Both lists
-    are in the order of the regions' codes, so that only one region of the last lists is in memory.
+    are in the order of the regions' codes, so that only one region of the lists before is in memory.
     """
     refresh, last_list = PriceRefresh(day=day), _in_step(previous)
     for each in found:

@@ -74,6 +74,11 @@ def test_a_series_of_few_prices_may_go() -> None:
     assert check_list(listing() | small, listing()) == ()
 
 
+def test_a_promotion_may_end() -> None:
+    promotion = {PriceKey(f"d{n}_v2_promo", "linux", "on_demand"): USD for n in range(8)}
+    assert check_list(listing() | promotion, listing()) == ()
+
+
 @pytest.mark.parametrize("purchase", ["on_demand", "reserved_1y", "reserved_3y", "savings_1y", "savings_3y"])
 @pytest.mark.parametrize("factor", [5, 0.2])
 def test_one_price_that_jumps_refuses_the_list(purchase: str, factor: float) -> None:

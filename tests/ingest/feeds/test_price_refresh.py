@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from app.catalog.readings import AliasRow, Reading
+from app.catalog.readings import AliasRow, PriceRow, Reading
 from app.db.engines import make_engine
 from app.errors import BadQuery
 from app.ingest.feeds.fetching import RetryPolicy
@@ -16,7 +16,7 @@ from app.ingest.feeds.price_refresh import PriceRefresh
 from app.ingest.feeds.run import PriceFeed, run_price_refresh
 from app.ingest.run import IngestOutcome, ingest
 from tests.databases import Databases
-from tests.factories import NOW, region, source
+from tests.factories import NOW, price, price_list, region, source
 from tests.ingest.feeds.fake_api import FakeApi, serving
 from tests.ingest.feeds.meters import Item, in_region, item
 
@@ -58,6 +58,18 @@ def refresh(
     feed = PriceFeed(url=api.url, cache=folder, policy=QUICK, **more)
     now = datetime.combine(day, NOW.timetz())
     return run_price_refresh(engine, feed, day=day, now=now, strict=strict, dry_run=dry_run)
+
+
+def listed(sizes: int, *, usd: str = "0.673", day: date = DAY - timedelta(days=21), **more: Any) -> list[PriceRow]:
+    """Return the on-demand Linux prices of so many sizes in westus, as another source has them."""
+    by = {"region": "westus", "source": "others", "file": "others.csv"} | more
+    return [price(f"Standard_B{n}als_v2", usd, valid_from=day, **by) for n in range(sizes)]
+
+
+def seed(engine: Engine, *rows: PriceRow) -> None:
+    """Write prices of other sources."""
+    sources = tuple(source(name, kind="third_party") for name in sorted({row.source for row in rows}))
+    ingest(engine, Reading(sources=sources, prices=price_list(*rows)), now=NOW)
 
 
 def stored(engine: Engine, where: str = "1 = 1") -> int:
@@ -127,6 +139,39 @@ def test_a_list_that_lost_most_of_its_rows_is_refused_and_the_other_regions_are_
     assert stored(engine, "seen_until = '2026-08-23' and region = 'westus'") == 0
     assert stored(engine, "seen_until = '2026-08-23'") == 320
     assert stored(engine, "seen_until = '2026-08-22' and region = 'westus'") == 160
+
+
+def test_the_first_list_of_a_region_is_compared_with_the_newest_of_another_source(
+    engine: Engine, tmp_path: Path
+) -> None:
+    """Sizes that only an older list has are not missed."""
+    seed(engine, *listed(20), *listed(40, day=date(2026, 6, 18)))
+    with serving(FakeApi(items=everywhere(), page_size=100)) as api:
+        api.items = everywhere(westus=meters("westus", 3))
+        found, outcome = refresh(engine, tmp_path, api)
+        assert refused(found) == {"westus": ("17 of 20 prices (85 %) are gone", "17 of 20 prices of bals_v2 are gone")}
+        assert outcome is not None
+        assert stored(engine) == 320
+        api.items = everywhere()
+        assert refused(refresh(engine, tmp_path, api)[0]) == {}
+
+
+@pytest.mark.parametrize(
+    ("aside", "why"),
+    [
+        ({"sizes": 3, "day": DAY}, "the newest list has less than half of the prices of another"),
+        ({"sizes": 20, "day": DAY, "approximate_date": True}, "the newest list has no date"),
+        ({"sizes": 20, "day": DAY, "region": "eastus"}, "the newest list is of another region"),
+    ],
+)
+@pytest.mark.one_database  # the test before reads lists of each kind
+def test_lists_that_no_first_list_is_compared_with(
+    engine: Engine, tmp_path: Path, aside: dict[str, Any], why: str
+) -> None:
+    seed(engine, *listed(20), *listed(**aside, usd="0.1", source="aside", file="aside.csv"))
+    with serving(FakeApi(items={"westus": meters("westus")})) as api:
+        found, _ = refresh(engine, tmp_path, api, regions=["westus"])
+    assert refused(found) == {}, why
 
 
 @pytest.mark.one_database  # the test before compares with prices of each kind
