@@ -63,6 +63,7 @@ class _Refresh:
             PROGRAM,
             "refresh",
             "azure-prices",
+            "--new-sizes",
             "--json",
             "--url",
             f"{api}/api/retail/prices",

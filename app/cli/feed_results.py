@@ -13,10 +13,11 @@ from app.ingest.run import IngestOutcome
 
 @dataclass(slots=True, kw_only=True)
 class FeedResult:
-    """What the refresh of one feed did: a line to print, details for JSON, and what was refused with what to do."""
+    """What the refresh of one feed did: lines to print, details for JSON, and what was refused with what to do."""
 
     feed: str
     headline: str
+    lines: list[str] = field(default_factory=list)
     details: dict[str, object] = field(default_factory=dict)
     outcome: IngestOutcome | None = None
     refused: dict[str, Sequence[str]] = field(default_factory=dict)
@@ -77,11 +78,8 @@ def deliver() -> list[str]:
 
 def _print_result(result: FeedResult) -> None:
     console = get_console("out")
-    console.print(result.headline, highlight=False, soft_wrap=True)
-    left_out = result.details.get("left_out")
-    if isinstance(left_out, dict) and left_out:
-        parts = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items())
-        console.print(f"left out: {parts}", highlight=False, markup=False, soft_wrap=True)
+    for line in (result.headline, *result.lines):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     if result.outcome:
         print_tables(result.outcome, console)
 

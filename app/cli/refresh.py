@@ -45,6 +45,9 @@ Every = Annotated[
         help="Go on refreshing at this interval (90s, 30m, 24h, 7d), with one line a run, until SIGTERM.",
     ),
 ]
+NewSizes = Annotated[
+    bool, typer.Option("--new-sizes", help="Add sizes that only prices name instead of leaving them out.")
+]
 Accept = Annotated[bool, typer.Option("--accept", help="Take lists although they differ too much from the last.")]
 
 
@@ -117,6 +120,7 @@ def azure_prices(
     cache: Cache = None,
     concurrency: Concurrency = 4,
     accept: Accept = False,
+    new_sizes: NewSizes = False,
     dry_run: DryRun = False,
     strict: Strict = False,
     wait: Wait = None,
@@ -139,6 +143,7 @@ def azure_prices(
         regions=tuple(region or ()),
         concurrency=concurrency,
         accept=accept,
+        new_sizes=new_sizes,
     )
     run, read_on = RunOptions(dry_run=dry_run, strict=strict), day.date() if day else context.today()
     finish([_run_feed("azure-prices", run, lambda: _refresh_prices(feed, read_on, run))], as_json=as_json)
@@ -176,6 +181,7 @@ def _to_result(refresh: "PriceRefresh", outcome: IngestOutcome | None) -> FeedRe
         feed="azure-prices",
         headline=f"azure-prices of {refresh.day}: {len(refresh.lists)} of {plural(regions, 'region')}, "
         f"{plural(refresh.prices, 'price')} from {plural(refresh.items, 'item')}",
+        lines=[*_to_lines(refresh)],
         details={
             "day": refresh.day,
             "regions": len(refresh.lists),
@@ -183,6 +189,7 @@ def _to_result(refresh: "PriceRefresh", outcome: IngestOutcome | None) -> FeedRe
             "prices": refresh.prices,
             "left_out": {str(reason): number for reason, number in sorted(refresh.left_out.items())},
             "not_read": refresh.reported,
+            "unmatched": {"prices": refresh.unmatched.total(), "sizes": sorted(refresh.unmatched)},
         },
         outcome=outcome,
         refused={refused.region: refused.reasons for refused in refresh.refused},
@@ -196,6 +203,23 @@ def _to_result(refresh: "PriceRefresh", outcome: IngestOutcome | None) -> FeedRe
             chosen = names if len(names) < regions or regions == 1 else []
             result.hints.append(" ".join([hint, *(f"--region {name}" for name in chosen)]))
     return result
+
+
+_NAMES = 20
+"""How many names of unmatched sizes are printed; --json has all."""
+
+
+def _to_lines(refresh: "PriceRefresh") -> Iterator[str]:
+    """Yield what was left out, and the names that are no sizes of the catalog."""
+    if refresh.left_out:
+        parts = (f"{number:,} {reason}" for reason, number in sorted(refresh.left_out.items()))
+        yield f"left out: {', '.join(parts)}"
+    if names := sorted(refresh.unmatched):
+        more = [f"{len(names) - _NAMES:,} more"] if len(names) > _NAMES else []
+        yield (
+            f"unmatched: {plural(refresh.unmatched.total(), 'price')} of {plural(len(names), 'size')} that the catalog "
+            f"does not have, to be taken with --new-sizes: {', '.join([*names[:_NAMES], *more])}"
+        )
 
 
 # Sizes

@@ -15,7 +15,7 @@ from tests.api.test_metrics import samples_of
 from tests.cli.conftest import Run
 from tests.conftest import TODAY
 from tests.ingest.feeds.fake_api import FakeApi, serving
-from tests.ingest.feeds.meters import in_region
+from tests.ingest.feeds.meters import Item, in_region, item
 from tests.ingest.feeds.skus import entry as sku_entry
 from tests.servers import open_client, server
 
@@ -63,8 +63,12 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path / "checkout"
 
 
+def prices_of_one_size() -> list[Item]:
+    return in_region("eastus", size="Standard_NC24ads_A100_v4")
+
+
 def eastus(**more: object) -> FakeApi:
-    return FakeApi(items={"eastus": in_region("eastus")}, **more)  # type: ignore[arg-type]  # knobs of the stand-in
+    return FakeApi(items={"eastus": prices_of_one_size()}, **more)  # type: ignore[arg-type]  # knobs of the stand-in
 
 
 def test_a_refresh_tells_what_was_fetched_left_out_and_written(run: Run, catalog: str) -> None:
@@ -103,7 +107,7 @@ def test_a_list_that_shrank_is_told_with_the_command_that_accepts_it(run: Run, c
     with serving(eastus()) as api:
         arguments = ("refresh", "azure-prices", "--url", api.url, "--region", "eastus")
         assert run(catalog, *arguments).returncode == 0
-        api.items = {"eastus": in_region("eastus")[:1]}
+        api.items = {"eastus": prices_of_one_size()[:1]}
         done = run(catalog, *arguments)
         assert done.returncode == 3
         assert "refused: eastus: 5 of 8 prices (62 %) are gone" in done.stderr
@@ -113,6 +117,26 @@ def test_a_list_that_shrank_is_told_with_the_command_that_accepts_it(run: Run, c
         )
         assert "azure-prices: nothing was written." in done.stderr
         assert run(catalog, *arguments, "--accept").returncode == 0
+
+
+def test_names_that_only_prices_have_are_told_until_they_are_taken(run: Run, catalog: str) -> None:
+    arguments = ("refresh", "azure-prices", "--region", "eastus", "--url")
+    names = [f"Standard_NQ{n}_v1" for n in range(10, 40)]
+    items = prices_of_one_size() + [item(armRegionName="eastus", armSkuName=name) for name in names]
+    with serving(FakeApi(items={"eastus": items}, page_size=100)) as api:
+        done = run(catalog, *arguments, api.url)
+        assert done.returncode == 0, done.stderr
+        assert (
+            "unmatched: 30 prices of 30 sizes that the catalog does not have, to be taken with --new-sizes: "
+            "Standard_NQ10_v1, Standard_NQ11_v1, "
+        ) in done.stdout
+        assert done.stdout.splitlines()[2].endswith(", Standard_NQ29_v1, 10 more")
+        (feed,) = json.loads(run(catalog, *arguments, api.url, "--dry-run", "--json").stdout)["feeds"]
+        assert feed["unmatched"] == {"prices": 30, "sizes": names}
+        assert run(catalog, "show", "nq10_v1").returncode == 1
+        done = run(catalog, *arguments, api.url, "--new-sizes")
+    assert "unmatched" not in done.stdout
+    assert run(catalog, "show", "nq10_v1").returncode == 0
 
 
 def test_a_dry_run_writes_nothing(run: Run, catalog: str) -> None:

@@ -65,7 +65,7 @@ class Refreshing:
 @pytest.fixture
 def small_catalog(engine: Engine, database_url: str) -> str:
     """A catalog of one size and one region."""
-    ingest(engine, reading(size("Standard_NX24_v1", vcpus=24), regions=["eastus"]), now=NOW)
+    ingest(engine, reading(size("Standard_B16als_v2", vcpus=16), regions=["eastus"]), now=NOW)
     engine.dispose()
     return database_url
 

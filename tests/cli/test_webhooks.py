@@ -135,7 +135,7 @@ def test_a_refresh_delivers_what_it_brought_and_succeeds_whatever_the_receiver_s
     run: Run, few_sizes_url: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("VMSIZES_FEEDS", str(tmp_path / "feeds"))
-    with serving(FakeApi(items={"eastus": in_region("eastus")})) as api:
+    with serving(FakeApi(items={"eastus": in_region("eastus", size="Standard_NC24ads_A100_v4")})) as api:
         refresh = ("refresh", "azure-prices", "--url", api.url, "--region", "eastus")
         assert run(few_sizes_url, "webhooks", "add", receiver.url).returncode == 0
         assert "webhooks" not in run(few_sizes_url, *refresh, "--dry-run").stderr

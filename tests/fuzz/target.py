@@ -74,7 +74,7 @@ def _read(engine: Engine, path: Path, kind: str) -> None:
     if kind == "documents":
         ingest(engine, read_pages([path], SEEDS), now=NOW, dry_run=True)
     elif kind == "azure-prices":
-        run_price_refresh(engine, PriceFeed(file=path, accept=True), day=DAY, now=NOW, dry_run=True)
+        run_price_refresh(engine, PriceFeed(file=path, accept=True, new_sizes=True), day=DAY, now=NOW, dry_run=True)
     elif kind == "azure-skus":
         run_sku_refresh(engine, path, cache=path.parent, day=DAY, now=NOW, accept=True, dry_run=True)
     elif kind == "exchange-rates-file":

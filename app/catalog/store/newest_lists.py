@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, func, select, true
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Availability, Fact, Price, Region
+from app.catalog.models import Availability, Fact, Price, Region, Size
 
 PRICE = table_of(Price).c
 
@@ -21,6 +21,11 @@ def load_region_codes(session: Session) -> tuple[str, ...]:
     """Return the codes of all regions, sorted."""
     code = table_of(Region).c.code
     return tuple(session.execute(select(code).order_by(code)).scalars())
+
+
+def load_size_keys(session: Session) -> frozenset[str]:
+    """Return the keys of all sizes."""
+    return frozenset(session.execute(select(table_of(Size).c.key)).scalars())
 
 
 RegionList = tuple[str, dict[tuple[str, str, str], int]]

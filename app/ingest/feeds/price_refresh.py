@@ -23,6 +23,18 @@ Identify = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KnownNames:
+    """The regions and sizes of the catalog: codes, and keys, which `identify` returns for any name of a size.
+
+    Prices of other sizes are not taken; None for `sizes` takes any.
+    """
+
+    regions: Collection[str]
+    sizes: Collection[str] | None
+    identify: Identify
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedRegion:
     """A region whose newest list is not taken: its prices stay as they are. `fetched`: there is a list to accept."""
 
@@ -33,7 +45,10 @@ class RefusedRegion:
 
 @dataclass(slots=True, kw_only=True)
 class PriceRefresh:
-    """What a refresh of prices found: the lists to take, the regions that are refused, and counts over all items."""
+    """What a refresh of prices found: the lists to take, the regions that are refused, and counts over all items.
+
+    `unmatched` counts the prices of each name that is no size of the catalog: they are not taken.
+    """
 
     day: date
     lists: list[RegionPrices] = field(default_factory=list)
@@ -41,6 +56,7 @@ class PriceRefresh:
     items: int = 0
     left_out: Counter[LeftOut] = field(default_factory=Counter)
     reported: int = 0
+    unmatched: Counter[str] = field(default_factory=Counter)
 
     @property
     def prices(self) -> int:
@@ -116,8 +132,7 @@ def refresh_prices(
     previous: Iterable[tuple[str, Mapping[tuple[str, str, str], int]]],
     *,
     day: date,
-    identify: Identify,
-    known_regions: Collection[str],
+    known: KnownNames,
     failures: Mapping[str, str],
     accept: bool = False,
     limits: GateLimits = DEFAULT_LIMITS,
@@ -128,15 +143,20 @@ def refresh_prices(
     are in the order of the regions' codes, so that only one region of the lists before is in memory.
     """
     refresh, last_list = PriceRefresh(day=day), _in_step(previous)
-    for each in found:
+    for every in found:
+        unmatched = _count_unmatched(every, known)
+        refresh.unmatched += unmatched
+        each = every.where(lambda price: price.size not in unmatched)  # noqa: B023  # called at once
         reasons: tuple[str, ...] = ()
-        if each.region not in known_regions:
+        if each.region not in known.regions:
             reasons = ("the catalog has no such region; ingest it first",)
         elif not len(each):
-            reasons = (f"none of {each.items} items is a price",)
+            reasons = (
+                f"none of {each.items} items is a price{' of a size that the catalog has' if unmatched else ''}",
+            )
         elif not accept:
             new = {
-                PriceKey(identify(price.size), price.os, price.purchase): price.nano_usd_per_hour
+                PriceKey(known.identify(price.size), price.os, price.purchase): price.nano_usd_per_hour
                 for price in each.prices
             }
             reasons = check_list(last_list(each.region), new, limits)
@@ -145,6 +165,13 @@ def refresh_prices(
         refresh.refused.append(RefusedRegion(region=region, reasons=(reason,), fetched=False))
     refresh.refused.sort(key=lambda refused: refused.region)
     return refresh
+
+
+def _count_unmatched(found: RegionPrices, known: KnownNames) -> Counter[str]:
+    """Count the prices of each name that is no known size."""
+    if known.sizes is None:
+        return Counter()
+    return Counter(price.size for price in found.prices if known.identify(price.size) not in known.sizes)
 
 
 def _in_step(lists: Iterable[tuple[str, Mapping[tuple[str, str, str], int]]]) -> Callable[[str], PriceMap]:

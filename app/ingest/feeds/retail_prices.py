@@ -9,7 +9,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
@@ -249,6 +249,20 @@ class RegionPrices:
         """Yield the prices."""
         return map(MeterPrice, self.size, self.os, self.purchase, self.nano_usd_per_hour, self.line)
 
+    def where(self, keep: Callable[[MeterPrice], bool]) -> "RegionPrices":
+        """Return the same with those prices only for which a condition holds."""
+        return replace(self, **_to_columns([*filter(keep, self.prices)]))
+
+
+def _to_columns(prices: Sequence[MeterPrice]) -> dict[str, Any]:
+    return {
+        "size": [price.size for price in prices],
+        "os": [price.os for price in prices],
+        "purchase": [price.purchase for price in prices],
+        "nano_usd_per_hour": array("q", (price.nano_usd_per_hour for price in prices)),
+        "line": array("l", (price.line for price in prices)),
+    }
+
 
 @dataclass(slots=True, kw_only=True)
 class RegionMapper:
@@ -288,11 +302,7 @@ class RegionMapper:
         prices.sort(key=lambda price: (size_key(price.size), price.os, price.purchase))
         return RegionPrices(
             region=self.region,
-            size=[price.size for price in prices],
-            os=[price.os for price in prices],
-            purchase=[price.purchase for price in prices],
-            nano_usd_per_hour=array("q", (price.nano_usd_per_hour for price in prices)),
-            line=array("l", (price.line for price in prices)),
+            **_to_columns(prices),
             items=self._items,
             left_out=dict(self._left_out),
             reports=tuple(self._reports),

@@ -13,7 +13,7 @@ from app.catalog.names import region_key
 from app.catalog.readings import Progress, Reading, no_progress
 from app.catalog.store.exchange_rates import load_rate_days
 from app.catalog.store.facts import load_subject_keys
-from app.catalog.store.newest_lists import load_newest_lists, load_region_codes
+from app.catalog.store.newest_lists import load_newest_lists, load_region_codes, load_size_keys
 from app.db.engines import read_session
 from app.errors import BadQuery
 from app.ingest.feeds.exchange_rates import read_reference_rates
@@ -22,7 +22,7 @@ from app.ingest.feeds.fetched_pages import FetchedPages
 from app.ingest.feeds.fetching import RetryPolicy
 from app.ingest.feeds.price_refresh import (
     SOURCE_ID,
-    Identify,
+    KnownNames,
     PriceRefresh,
     read_fetched,
     read_files,
@@ -39,7 +39,8 @@ class PriceFeed:
     """Where prices come from: the API at `url`, whose pages are kept in `cache`, or the saved pages in `file`.
 
     `regions` are codes or names of those wanted; none are all of the catalog. With `accept` lists are taken without a
-    comparison with the last ones, also those that were refused on this day.
+    comparison with the last ones, also those that were refused on this day. With `new_sizes` names that the catalog
+    does not have become sizes; otherwise their prices are not taken.
     """
 
     url: str = API_URL
@@ -49,6 +50,7 @@ class PriceFeed:
     concurrency: int = 4
     policy: RetryPolicy | None = None
     accept: bool = False
+    new_sizes: bool = False
 
 
 def run_price_refresh(
@@ -67,22 +69,23 @@ def run_price_refresh(
     was refused. Raises BadQuery for an unknown region, BadData for saved pages that cannot be read.
     """
     with read_session(engine) as session:
-        known, identify = load_region_codes(session), load_subject_keys(session, Reading()).size_key
-    regions = _find_regions(feed.regions, known)
+        codes, identify = load_region_codes(session), load_subject_keys(session, Reading()).size_key
+        sizes = None if feed.new_sizes else load_size_keys(session)
+    known, regions = KnownNames(regions=codes, sizes=sizes, identify=identify), _find_regions(feed.regions, codes)
     if feed.file:
         found = read_files(feed.file, day, regions, identify=identify, progress=progress)
-        refresh = _decide(engine, found, {}, day=day, known=known, identify=identify, accept=feed.accept)
+        refresh = _decide(engine, found, {}, day=day, known=known, accept=feed.accept)
         return refresh, _write(engine, refresh, now, strict=strict, dry_run=dry_run, progress=progress)
     store = FetchedPages(root=feed.cache / SOURCE_ID, day=day)
     store.open_day()
-    wanted = regions or known
+    wanted = regions or codes
     if feed.accept:
         store.restore_refused(wanted)
     failures = asyncio.run(
         fetch_regions(wanted, store, url=feed.url, concurrency=feed.concurrency, policy=feed.policy, progress=progress)
     )
     found = read_fetched(store, wanted, identify=identify, progress=progress)
-    refresh = _decide(engine, found, failures, day=day, known=known, identify=identify, accept=feed.accept)
+    refresh = _decide(engine, found, failures, day=day, known=known, accept=feed.accept)
     for refused in refresh.refused:
         store.refuse(refused.region)
     outcome = _write(engine, refresh, now, strict=strict, dry_run=dry_run, progress=progress)
@@ -105,20 +108,11 @@ def _decide(
     failures: Mapping[str, str],
     *,
     day: date,
-    known: Sequence[str],
-    identify: Identify,
+    known: KnownNames,
     accept: bool,
 ) -> PriceRefresh:
     with read_session(engine) as session, closing(load_newest_lists(session, SOURCE_ID)) as last_lists:
-        return refresh_prices(
-            found,
-            last_lists,
-            day=day,
-            identify=identify,
-            known_regions=known,
-            failures=failures,
-            accept=accept,
-        )
+        return refresh_prices(found, last_lists, day=day, known=known, failures=failures, accept=accept)
 
 
 def _write(

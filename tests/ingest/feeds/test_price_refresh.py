@@ -16,7 +16,7 @@ from app.ingest.feeds.price_refresh import PriceRefresh
 from app.ingest.feeds.run import PriceFeed, run_price_refresh
 from app.ingest.run import IngestOutcome, ingest
 from tests.databases import Databases
-from tests.factories import NOW, price, price_list, region, source
+from tests.factories import NOW, price, price_list, region, size, source
 from tests.ingest.feeds.fake_api import FakeApi, serving
 from tests.ingest.feeds.meters import Item, in_region, item
 
@@ -27,9 +27,17 @@ REGIONS = ("eastus", "westeurope", "westus")
 
 @pytest.fixture
 def engine(engine: Engine) -> Engine:
-    """A catalog with three regions and nothing else."""
-    ingest(engine, Reading(sources=(source("prices"),), regions=tuple(map(region, REGIONS))), now=NOW)
+    """A catalog with three regions and the sizes that have prices there."""
+    fill(engine)
     return engine
+
+
+def fill(engine: Engine) -> None:
+    names = [f"Standard_B{n}als_v2" for n in range(60)]
+    facts = (fact for name in names for fact in size(name, vcpus=1, by="prices"))
+    ingest(
+        engine, Reading(sources=(source("prices"),), regions=tuple(map(region, REGIONS)), facts=tuple(facts)), now=NOW
+    )
 
 
 def meters(name: str, sizes: int = 20, factor: float = 1.0) -> list[Item]:
@@ -87,7 +95,7 @@ def test_the_prices_of_every_region_are_fetched_and_written(engine: Engine, tmp_
         found, outcome = refresh(engine, tmp_path, api)
     assert (len(found.lists), found.refused, found.items, found.prices) == (3, [], 780, 480)
     assert outcome is not None
-    assert (outcome.summary.changes["price"].added, outcome.summary.changes["size"].added) == (480, 20)
+    assert outcome.summary.changes["price"].added == 480
     assert stored(engine) == 480
     assert not outcome.summary.reports
 
@@ -271,7 +279,7 @@ def test_a_refresh_that_was_stopped_goes_on_and_ends_with_the_same_digest(
 
         feed = PriceFeed(url=api.url, cache=tmp_path / "stopped", policy=QUICK, concurrency=1)
         other = make_engine(databases.copy(template_url))
-        ingest(other, Reading(sources=(source("prices"),), regions=tuple(map(region, REGIONS))), now=NOW)
+        fill(other)
         with pytest.raises(BaseExceptionGroup):
             run_price_refresh(other, feed, day=DAY, now=NOW, progress=progress)
         _, resumed = run_price_refresh(other, feed, day=DAY, now=NOW)
@@ -322,3 +330,28 @@ def test_two_names_of_one_size_are_one_price(engine: Engine, tmp_path: Path) -> 
         found, _ = refresh(engine, tmp_path, api, regions=["eastus"])
     assert (found.prices, found.reported) == (1, 0)
     assert stored(engine, "size_key = 'b1als_v2'") == 1
+
+
+def test_names_that_only_prices_have_are_unmatched_until_new_sizes_are_taken(engine: Engine, tmp_path: Path) -> None:
+    renamed = AliasRow(alias="B1als_old", size="Standard_B1als_v2", source="prices", reason="renamed", file="a", line=2)
+    ingest(engine, Reading(sources=(source("prices"),), aliases=(renamed,)), now=NOW)
+    names = ("Standard_B1als_old", "Standard_B2ALS_v2", "Standard_B9z_v9", "Standard_B8z_v9")
+    items = [one for name in names for one in in_region("eastus", size=name)]
+    with serving(FakeApi(items={"eastus": items}, page_size=100)) as api:
+        found, outcome = refresh(engine, tmp_path, api, regions=["eastus"])
+        assert (found.prices, found.unmatched) == (16, {"Standard_B8z_v9": 8, "Standard_B9z_v9": 8})
+        assert outcome is not None
+        assert not outcome.summary.changes["size"].added
+        found, outcome = refresh(engine, tmp_path, api, regions=["eastus"], new_sizes=True)
+        assert (found.prices, found.unmatched) == (32, {})
+        assert outcome is not None
+        assert outcome.summary.changes["size"].added == 2
+        found, _ = refresh(engine, tmp_path, api, day=DAY + timedelta(days=1), regions=["eastus"])
+        assert (found.prices, found.unmatched) == (32, {})
+
+
+@pytest.mark.one_database  # refused before anything is written
+def test_a_region_that_only_has_prices_of_unmatched_names_is_refused(engine: Engine, tmp_path: Path) -> None:
+    with serving(FakeApi(items={"eastus": in_region("eastus", size="Standard_B9z_v9")}, page_size=100)) as api:
+        found, _ = refresh(engine, tmp_path, api, regions=["eastus"])
+    assert refused(found) == {"eastus": ("none of 13 items is a price of a size that the catalog has",)}
