@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from app.catalog.column_types import USD_DECIMALS
 from app.catalog.readings import Progress, no_progress
 from app.catalog.store.feed_runs import save_feed_run
 from app.cli import context
@@ -24,6 +26,7 @@ from app.ingest.registry import read_pages, relative_to
 from app.ingest.run import IngestOutcome, ingest
 
 if TYPE_CHECKING:
+    from app.ingest.feeds.held_prices import HeldPrice
     from app.ingest.feeds.price_refresh import PriceRefresh
     from app.ingest.feeds.run import PriceFeed
 
@@ -180,7 +183,8 @@ def _to_result(refresh: "PriceRefresh", outcome: IngestOutcome | None) -> FeedRe
     result = FeedResult(
         feed="azure-prices",
         headline=f"azure-prices of {refresh.day}: {len(refresh.lists)} of {plural(regions, 'region')}, "
-        f"{plural(refresh.prices, 'price')} from {plural(refresh.items, 'item')}",
+        f"{plural(refresh.prices, 'price')} from {plural(refresh.items, 'item')}"
+        + (f", {len(refresh.held):,} held back" if refresh.held else ""),
         lines=[*_to_lines(refresh)],
         details={
             "day": refresh.day,
@@ -189,6 +193,7 @@ def _to_result(refresh: "PriceRefresh", outcome: IngestOutcome | None) -> FeedRe
             "prices": refresh.prices,
             "left_out": {str(reason): number for reason, number in sorted(refresh.left_out.items())},
             "not_read": refresh.reported,
+            "held_back": [_held_json(price) for price in refresh.held],
             "unmatched": {"prices": refresh.unmatched.total(), "sizes": sorted(refresh.unmatched)},
         },
         outcome=outcome,
@@ -203,6 +208,17 @@ def _to_result(refresh: "PriceRefresh", outcome: IngestOutcome | None) -> FeedRe
             chosen = names if len(names) < regions or regions == 1 else []
             result.hints.append(" ".join([hint, *(f"--region {name}" for name in chosen)]))
     return result
+
+
+def _held_json(price: "HeldPrice") -> dict[str, object]:
+    return {
+        "region": price.region,
+        "size": price.size,
+        "os": price.os,
+        "purchase": price.purchase,
+        "old_usd_per_hour": Decimal(price.old_nano).scaleb(-USD_DECIMALS),
+        "new_usd_per_hour": Decimal(price.new_nano).scaleb(-USD_DECIMALS),
+    }
 
 
 _NAMES = 20

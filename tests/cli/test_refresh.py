@@ -139,6 +139,31 @@ def test_names_that_only_prices_have_are_told_until_they_are_taken(run: Run, cat
     assert run(catalog, "show", "nq10_v1").returncode == 0
 
 
+def test_a_price_that_jumps_is_told_with_the_old_and_the_new_price(run: Run, catalog: str) -> None:
+    arguments = ("refresh", "azure-prices", "--region", "eastus", "--url")
+    names = ("Standard_NC24ads_A100_v4", "Standard_NC48ads_A100_v4", "Standard_NC96ads_A100_v4")
+    items = [one for name in names for one in in_region("eastus", size=name)]
+    with serving(FakeApi(items={"eastus": items}, page_size=100)) as api:
+        assert run(catalog, *arguments, api.url).returncode == 0
+        items[5] |= {"retailPrice": 9.0}
+        (feed,) = json.loads(run(catalog, *arguments, api.url, "--dry-run", "--json").stdout)["feeds"]
+        done = run(catalog, *arguments, api.url)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"azure-prices of {TODAY}: 1 of 1 region, 23 prices from 39 items, 1 held back\n")
+    text = "Standard_NC24ads_A100_v4 windows on_demand was 0.747; the new price is held back until a list"
+    assert f"{text} of another day has the same (cell '9')" in done.stderr
+    assert feed["held_back"] == [
+        {
+            "region": "eastus",
+            "size": "Standard_NC24ads_A100_v4",
+            "os": "windows",
+            "purchase": "on_demand",
+            "old_usd_per_hour": 0.747,
+            "new_usd_per_hour": 9.0,
+        }
+    ]
+
+
 def test_a_dry_run_writes_nothing(run: Run, catalog: str) -> None:
     with serving(eastus()) as api:
         done = run(catalog, "refresh", "azure-prices", "--url", api.url, "--region", "eastus", "--dry-run")

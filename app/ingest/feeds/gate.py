@@ -1,7 +1,8 @@
 """Decides whether the newest list of a region may replace the last accepted one.
 
 A vendor's API sometimes loses most of its rows for days, or sends figures of another kind; both look like news. A list
-that shrinks or jumps more than prices do is refused, with everything that is odd about it.
+that shrinks or moves more than lists do is refused, with everything that is odd about it; of another list the prices
+that jump are held back.
 """
 
 import re
@@ -30,9 +31,9 @@ PriceMap = Mapping[PriceKey, int]
 class GateLimits:
     """How much a list may differ from the one before; shares are 0 to 1, factors count in both directions.
 
-    `lost_in_series` is asked of series with at least `series_prices` prices before, but not of promotions, which end
-    all at once. `moved` is asked of all prices that both lists have: the share that may change by more than
-    `moved_factor`.
+    `factor` and `spot_factor` are asked of each price, and `moved` of all that both lists have: the share that may
+    change by more than `moved_factor`. `lost_in_series` is asked of series with at least `series_prices` prices before,
+    but not of promotions, which end all at once.
     """
 
     lost_in_region: Fraction = Fraction(20, 100)
@@ -55,12 +56,18 @@ def series_of(size: str) -> str:
 
 
 def check_list(previous: PriceMap, new: PriceMap, limits: GateLimits = DEFAULT_LIMITS) -> tuple[str, ...]:
-    """Return what is wrong with the new list of a region, compared with the last accepted one; empty: nothing."""
-    return (
-        *_find_losses(previous, new, limits),
-        *_find_jumps(previous, new, limits),
-        *_find_moves(previous, new, limits),
-    )
+    """Return what is wrong with the new list of a region as a whole, compared with the one before; empty: nothing."""
+    losses, moves = (*_find_losses(previous, new, limits),), (*_find_moves(previous, new, limits),)
+    return (*losses, *_describe_jumps(previous, new, limits), *moves) if losses or moves else ()
+
+
+def find_jumps(previous: PriceMap, new: PriceMap, limits: GateLimits = DEFAULT_LIMITS) -> list[PriceKey]:
+    """Return the prices that changed more than a single price does, sorted."""
+    return sorted(key for key, nano in new.items() if _exceeds(previous.get(key), nano, _factor(key, limits)))
+
+
+def _factor(key: PriceKey, limits: GateLimits) -> int:
+    return limits.spot_factor if key.purchase == "spot" else limits.factor
 
 
 def _find_losses(previous: PriceMap, new: PriceMap, limits: GateLimits) -> Iterable[str]:
@@ -74,17 +81,13 @@ def _find_losses(previous: PriceMap, new: PriceMap, limits: GateLimits) -> Itera
             yield f"{gone} of {before[series]} prices of {series} are gone"
 
 
-def _find_jumps(previous: PriceMap, new: PriceMap, limits: GateLimits) -> Iterable[str]:
+def _describe_jumps(previous: PriceMap, new: PriceMap, limits: GateLimits) -> Iterable[str]:
+    all_jumps = find_jumps(previous, new, limits)
     for spot, factor in ((False, limits.factor), (True, limits.spot_factor)):
-        jumps = [
-            key
-            for key, nano in new.items()
-            if (key.purchase == "spot") is spot and _exceeds(previous.get(key), nano, factor)
-        ]
-        if jumps:
+        if jumps := [key for key in all_jumps if (key.purchase == "spot") is spot]:
             examples = "; ".join(
                 f"{key.size} {key.os} {key.purchase} {format_usd(previous[key])} -> {format_usd(new[key])}"
-                for key in sorted(jumps)[:_EXAMPLES]
+                for key in jumps[:_EXAMPLES]
             )
             kind = "spot price" if spot else "price"
             yield f"{len(jumps)} {kind}{'' if len(jumps) == 1 else 's'} changed more than {factor} times: {examples}"

@@ -11,8 +11,9 @@ from pathlib import Path
 from app.catalog.names import region_key
 from app.catalog.readings import PriceBlock, PriceList, Prices, Progress, Reading, Report, SourceRow, no_progress
 from app.ingest.feeds.fetched_pages import FetchedPages
-from app.ingest.feeds.gate import DEFAULT_LIMITS, GateLimits, PriceKey, PriceMap, check_list
-from app.ingest.feeds.retail_prices import LeftOut, RegionMapper, RegionPrices
+from app.ingest.feeds.gate import DEFAULT_LIMITS, GateLimits, PriceKey, PriceMap, check_list, find_jumps
+from app.ingest.feeds.held_prices import HeldPrice
+from app.ingest.feeds.retail_prices import REPORT_LIMIT, LeftOut, MeterPrice, RegionMapper, RegionPrices, format_usd
 from app.ingest.feeds.retail_prices_client import API_URL, Page, read_saved_pages, to_page
 
 SOURCE_ID = "azure-retail-prices"
@@ -33,6 +34,10 @@ class KnownNames:
     sizes: Collection[str] | None
     identify: Identify
 
+    def price_key(self, price: MeterPrice | HeldPrice) -> PriceKey:
+        """Return what a price is of."""
+        return PriceKey(self.identify(price.size), price.os, price.purchase)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedRegion:
@@ -47,7 +52,8 @@ class RefusedRegion:
 class PriceRefresh:
     """What a refresh of prices found: the lists to take, the regions that are refused, and counts over all items.
 
-    `unmatched` counts the prices of each name that is no size of the catalog: they are not taken.
+    `unmatched` counts the prices of each name that is no size of the catalog: they are not taken. Nor are those in
+    `held`, which jumped.
     """
 
     day: date
@@ -57,6 +63,7 @@ class PriceRefresh:
     left_out: Counter[LeftOut] = field(default_factory=Counter)
     reported: int = 0
     unmatched: Counter[str] = field(default_factory=Counter)
+    held: list[HeldPrice] = field(default_factory=list)
 
     @property
     def prices(self) -> int:
@@ -134,15 +141,17 @@ def refresh_prices(
     day: date,
     known: KnownNames,
     failures: Mapping[str, str],
+    held: Sequence[HeldPrice] = (),
     accept: bool = False,
     limits: GateLimits = DEFAULT_LIMITS,
 ) -> PriceRefresh:
     """Decide on each region's list, compared with the list before; with `accept` it is not compared.
 
+    Of a list that is taken the prices that jump are held back, unless the same were `held` back on another day.
     A region is decided on alone: one that failed or is refused keeps its prices, and the others are taken. Both lists
     are in the order of the regions' codes, so that only one region of the lists before is in memory.
     """
-    refresh, last_list = PriceRefresh(day=day), _in_step(previous)
+    refresh, list_before = PriceRefresh(day=day), _in_step(previous)
     for every in found:
         unmatched = _count_unmatched(every, known)
         refresh.unmatched += unmatched
@@ -155,16 +164,43 @@ def refresh_prices(
                 f"none of {each.items} items is a price{' of a size that the catalog has' if unmatched else ''}",
             )
         elif not accept:
-            new = {
-                PriceKey(known.identify(price.size), price.os, price.purchase): price.nano_usd_per_hour
-                for price in each.prices
-            }
-            reasons = check_list(last_list(each.region), new, limits)
+            new = {known.price_key(price): price.nano_usd_per_hour for price in each.prices}
+            before = dict(list_before(each.region))
+            _add_held(before, new, {known.price_key(one): one for one in held if one.region == each.region}, day)
+            reasons = check_list(before, new, limits)
+            jumps = [] if reasons else find_jumps(before, new, limits)
+            if jumps:
+                refresh.held += _hold_back(each, {key: before[key] for key in jumps}, known, day)
+                each = each.where(lambda price: known.price_key(price) not in jumps)  # noqa: B023  # called at once
         refresh.add(each, reasons)
     for region, reason in failures.items():
         refresh.refused.append(RefusedRegion(region=region, reasons=(reason,), fetched=False))
     refresh.refused.sort(key=lambda refused: refused.region)
     return refresh
+
+
+def _add_held(before: dict[PriceKey, int], new: PriceMap, held: Mapping[PriceKey, HeldPrice], day: date) -> None:
+    """Add to the list before what it lacks since that was held back: the new price if confirmed, else the old one."""
+    for key in held.keys() & new.keys():
+        price = held[key]
+        if price.day != day and price.new_nano == new[key]:
+            before[key] = price.new_nano
+        else:
+            before.setdefault(key, price.old_nano)
+
+
+def _hold_back(found: RegionPrices, old: PriceMap, known: KnownNames, day: date) -> Iterator[HeldPrice]:
+    for price in found.prices:
+        if (key := known.price_key(price)) in old:
+            yield HeldPrice(
+                region=found.region,
+                size=price.size,
+                os=price.os,
+                purchase=price.purchase,
+                old_nano=old[key],
+                new_nano=price.nano_usd_per_hour,
+                day=day,
+            )
 
 
 def _count_unmatched(found: RegionPrices, known: KnownNames) -> Counter[str]:
@@ -213,7 +249,7 @@ def to_reading(refresh: PriceRefresh) -> Reading:
         )
         for number, each in enumerate(refresh.lists)
     )
-    reports = tuple(report for each in refresh.lists for report in _reports(each))
+    reports = (*(report for each in refresh.lists for report in _reports(each)), *_held_reports(refresh))
     return Reading(citable=(source,), prices=Prices(lists), reports=reports)
 
 
@@ -222,6 +258,18 @@ def _reports(found: RegionPrices) -> Iterator[Report]:
     if more := found.reported - len(found.reports):
         file = found.reports[0].file
         yield Report(file=file, line=None, column=None, cell=None, detail=f"{more} more items are not read")
+
+
+def _held_reports(refresh: PriceRefresh) -> Iterator[Report]:
+    for price in refresh.held[:REPORT_LIMIT]:
+        detail = (
+            f"{price.size} {price.os} {price.purchase} was {format_usd(price.old_nano)}; the new price is held back "
+            "until a list of another day has the same"
+        )
+        file, cell = list_name(price.day, price.region), format_usd(price.new_nano)
+        yield Report(file=file, line=None, column="retailPrice", cell=cell, detail=detail)
+    if (more := len(refresh.held) - REPORT_LIMIT) > 0:
+        yield Report(file=SOURCE_ID, line=None, column=None, cell=None, detail=f"{more} more prices are held back")
 
 
 def _blocks(found: RegionPrices, day: date, share: float) -> Iterator[PriceBlock]:

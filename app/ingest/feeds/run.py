@@ -20,6 +20,7 @@ from app.ingest.feeds.exchange_rates import read_reference_rates
 from app.ingest.feeds.exchange_rates_client import HISTORY_URL, fetch_history, read_saved_file
 from app.ingest.feeds.fetched_pages import FetchedPages
 from app.ingest.feeds.fetching import RetryPolicy
+from app.ingest.feeds.held_prices import load_held, save_held
 from app.ingest.feeds.price_refresh import (
     SOURCE_ID,
     KnownNames,
@@ -38,6 +39,7 @@ from app.ingest.run import IngestOutcome, ingest
 class PriceFeed:
     """Where prices come from: the API at `url`, whose pages are kept in `cache`, or the saved pages in `file`.
 
+    Of both, `cache` keeps the prices that are held back.
     `regions` are codes or names of those wanted; none are all of the catalog. With `accept` lists are taken without a
     comparison with the last ones, also those that were refused on this day. With `new_sizes` names that the catalog
     does not have become sizes; otherwise their prices are not taken.
@@ -51,6 +53,11 @@ class PriceFeed:
     policy: RetryPolicy | None = None
     accept: bool = False
     new_sizes: bool = False
+
+    @property
+    def held(self) -> Path:
+        """The file of the prices that are held back."""
+        return self.cache / f"{SOURCE_ID}-held.csv"
 
 
 def run_price_refresh(
@@ -74,8 +81,8 @@ def run_price_refresh(
     known, regions = KnownNames(regions=codes, sizes=sizes, identify=identify), _find_regions(feed.regions, codes)
     if feed.file:
         found = read_files(feed.file, day, regions, identify=identify, progress=progress)
-        refresh = _decide(engine, found, {}, day=day, known=known, accept=feed.accept)
-        return refresh, _write(engine, refresh, now, strict=strict, dry_run=dry_run, progress=progress)
+        refresh = _decide(engine, feed, found, {}, day=day, known=known)
+        return refresh, _write(engine, feed, refresh, now, strict=strict, dry_run=dry_run, progress=progress)
     store = FetchedPages(root=feed.cache / SOURCE_ID, day=day)
     store.open_day()
     wanted = regions or codes
@@ -85,10 +92,10 @@ def run_price_refresh(
         fetch_regions(wanted, store, url=feed.url, concurrency=feed.concurrency, policy=feed.policy, progress=progress)
     )
     found = read_fetched(store, wanted, identify=identify, progress=progress)
-    refresh = _decide(engine, found, failures, day=day, known=known, accept=feed.accept)
+    refresh = _decide(engine, feed, found, failures, day=day, known=known)
     for refused in refresh.refused:
         store.refuse(refused.region)
-    outcome = _write(engine, refresh, now, strict=strict, dry_run=dry_run, progress=progress)
+    outcome = _write(engine, feed, refresh, now, strict=strict, dry_run=dry_run, progress=progress)
     if outcome and outcome.written:
         store.accept(each.region for each in refresh.lists)
     return refresh, outcome
@@ -104,20 +111,38 @@ def _find_regions(names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]
 
 def _decide(
     engine: Engine,
+    feed: PriceFeed,
     found: Iterator[RegionPrices],
     failures: Mapping[str, str],
     *,
     day: date,
     known: KnownNames,
-    accept: bool,
 ) -> PriceRefresh:
     with read_session(engine) as session, closing(load_newest_lists(session, SOURCE_ID)) as last_lists:
-        return refresh_prices(found, last_lists, day=day, known=known, failures=failures, accept=accept)
+        return refresh_prices(
+            found,
+            last_lists,
+            day=day,
+            known=known,
+            failures=failures,
+            held=load_held(feed.held),
+            accept=feed.accept,
+        )
 
 
 def _write(
-    engine: Engine, refresh: PriceRefresh, now: datetime, *, strict: bool, dry_run: bool, progress: Progress
+    engine: Engine,
+    feed: PriceFeed,
+    refresh: PriceRefresh,
+    now: datetime,
+    *,
+    strict: bool,
+    dry_run: bool,
+    progress: Progress,
 ) -> IngestOutcome | None:
+    """Write the lists that are taken; what is held back is noted before, since it was seen whatever becomes of them."""
+    if not dry_run:
+        save_held(feed.held, {each.region for each in refresh.lists}, refresh.held)
     if not refresh.lists or (strict and refresh.refused):
         return None
     return ingest(engine, to_reading(refresh), now=now, strict=strict, dry_run=dry_run, progress=progress)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app.ingest.feeds.gate import GateLimits, PriceKey, check_list, series_of
+from app.ingest.feeds.gate import GateLimits, PriceKey, check_list, find_jumps, series_of
 
 USD = 10**9
 
@@ -81,26 +81,27 @@ def test_a_promotion_may_end() -> None:
 
 @pytest.mark.parametrize("purchase", ["on_demand", "reserved_1y", "reserved_3y", "savings_1y", "savings_3y"])
 @pytest.mark.parametrize("factor", [5, 0.2])
-def test_one_price_that_jumps_refuses_the_list(purchase: str, factor: float) -> None:
+def test_one_price_that_jumps_is_found_and_refuses_no_list(purchase: str, factor: float) -> None:
     key = PriceKey("nc6", "windows", purchase)
+    before = listing() | {key: USD}
 
-    def change(to: float) -> tuple[str, ...]:
-        return check_list(listing() | {key: USD}, listing() | {key: int(USD * to)})
+    def change(to: float) -> dict[PriceKey, int]:
+        return listing() | {key: int(USD * to)}
 
-    assert change(factor) == ()
     jump = 5.1 if factor > 1 else 0.19
-    assert change(jump) == (f"1 price changed more than 5 times: nc6 windows {purchase} 1 -> {jump}",)
+    assert find_jumps(before, change(factor)) == []
+    assert find_jumps(before, change(jump)) == [key]
+    assert check_list(before, change(jump)) == ()
 
 
 def test_a_spot_price_may_move_further() -> None:
-    assert check_list(listing(), repriced(10, sizes=1, purchase="spot")) == ()
-    (finding,) = check_list(listing(), repriced(10.5, sizes=1, purchase="spot"))
-    assert finding == "1 spot price changed more than 10 times: d0s_v5 linux spot 2 -> 21"
+    assert find_jumps(listing(), repriced(10, sizes=1, purchase="spot")) == []
+    assert find_jumps(listing(), repriced(10.5, sizes=1, purchase="spot")) == [PriceKey("d0s_v5", "linux", "spot")]
 
 
 def test_a_reservation_that_is_not_divided_by_its_hours_is_noticed() -> None:
     key = PriceKey("nc6", "linux", "reserved_1y")
-    assert check_list(listing() | {key: USD}, listing() | {key: 8760 * USD})
+    assert find_jumps(listing() | {key: USD}, listing() | {key: 8760 * USD}) == [key]
 
 
 def test_many_prices_may_not_change_at_once() -> None:
@@ -112,6 +113,12 @@ def test_all_prices_may_change_a_little() -> None:
     assert check_list(listing(), repriced(1.9, sizes=100)) == ()
 
 
+def test_a_list_that_is_refused_is_told_with_its_jumps() -> None:
+    findings = check_list(listing(), repriced(10.5, sizes=11, purchase="spot"))
+    assert findings[0].startswith("11 spot prices changed more than 10 times: d0s_v5 linux spot 2 -> 21; ")
+    assert findings[1] == "11 of 200 prices (6 %) changed more than 2 times"
+
+
 def test_only_a_few_of_many_jumps_are_quoted() -> None:
     findings = check_list(listing(), repriced(100, sizes=50))
     assert findings[0].startswith("50 prices changed more than 5 times: ")
@@ -119,7 +126,7 @@ def test_only_a_few_of_many_jumps_are_quoted() -> None:
 
 
 def test_limits_can_be_set() -> None:
-    assert check_list(listing(), repriced(4, sizes=1), GateLimits(factor=3))
+    assert find_jumps(listing(), repriced(4, sizes=1), GateLimits(factor=3))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 
 from app.catalog.readings import AliasRow, PriceRow, Reading
 from app.db.engines import make_engine
-from app.errors import BadQuery
+from app.errors import BadData, BadQuery
 from app.ingest.feeds.fetching import RetryPolicy
 from app.ingest.feeds.price_refresh import PriceRefresh
 from app.ingest.feeds.run import PriceFeed, run_price_refresh
@@ -183,13 +183,130 @@ def test_lists_that_no_first_list_is_compared_with(
 
 
 @pytest.mark.one_database  # the test before compares with prices of each kind
-def test_prices_that_jump_are_refused(engine: Engine, tmp_path: Path) -> None:
+def test_many_prices_that_jump_are_refused(engine: Engine, tmp_path: Path) -> None:
     with serving(FakeApi(items=everywhere(), page_size=100)) as api:
         refresh(engine, tmp_path, api)
         api.items = everywhere(eastus=meters("eastus", factor=7))
         found, _ = refresh(engine, tmp_path, api, day=DAY + timedelta(days=1))
     assert [*refused(found)] == ["eastus"]
     assert refused(found)["eastus"][0].startswith("80 prices changed more than 5 times: b0als_v2 linux on_demand 0.673")
+
+
+DAYS = [DAY + timedelta(days=n) for n in range(5)]
+
+
+def jumping(factor: float) -> Mapping[str, Sequence[Item]]:
+    """Return the items of westus with another price of one size: on demand for Linux, one of 161."""
+    other = item(armRegionName="westus", armSkuName="Standard_B50als_v2", retailPrice=0.5 * factor)
+    return {"westus": [*meters("westus"), other]}
+
+
+def jumped(engine: Engine) -> list[tuple[str, str, int]]:
+    """Return the stored prices of the size that jumps: from when, until when, and how many thousandths of a dollar."""
+    with engine.connect() as connection:
+        statement = "select valid_from, seen_until, nano_usd_per_hour from price where size_key = 'b50als_v2'"
+        rows = connection.execute(text(f"{statement} and source_id = 'azure-retail-prices' order by valid_from")).all()
+    return [(str(begins), str(ends), nano // 10**6) for begins, ends, nano in rows]
+
+
+def offered(engine: Engine) -> tuple[float, str] | None:
+    """Return the price in force of the size that jumps, USD an hour, and the day on which it was last observed."""
+    with engine.connect() as connection:
+        statement = "select on_demand_rank_usd, on_demand_as_of from offer where size_key = 'b50als_v2'"
+        row = connection.execute(text(f"{statement} and region = 'westus' and os = 'linux'")).one_or_none()
+    return (row[0], str(row[1])) if row else None
+
+
+def test_a_price_that_jumps_is_held_back_until_another_day_confirms_it(engine: Engine, tmp_path: Path) -> None:
+    api = FakeApi(items=jumping(1), page_size=100)
+    held: list[list[tuple[str, str, str, int, int]]] = []
+    in_force = []
+    with serving(api):
+        for day, factor in zip((*DAYS[:2], DAYS[1], DAYS[2]), (1, 0.05, 0.05, 0.05), strict=True):
+            api.items = jumping(factor)
+            found, outcome = refresh(engine, tmp_path, api, day=day, regions=["westus"])
+            held.append([(one.size, one.os, one.purchase, one.old_nano, one.new_nano) for one in found.held])
+            in_force.append(offered(engine))
+            assert refused(found) == {}
+            assert outcome is not None
+            assert found.prices == 161 - len(found.held)
+            assert len(outcome.summary.reports) == len(found.held)
+    jump = ("Standard_B50als_v2", "linux", "on_demand", 500_000_000, 25_000_000)
+    assert held == [[], [jump], [jump], []]
+    assert in_force == [(0.5, "2026-08-22")] * 3 + [(0.025, "2026-08-24")]
+    assert jumped(engine) == [("2026-08-22", "2026-08-22", 500), ("2026-08-24", "2026-08-24", 25)]
+    assert stored(engine, "seen_until = '2026-08-24'") == 161
+
+
+@pytest.mark.parametrize(
+    ("factors", "kept", "in_force"),
+    [
+        ((1, 7, 8, 8), [500, 4000], (4.0, "2026-08-25")),  # another jump is held back anew
+        ((1, 7, 1, 1), [500, 500], (0.5, "2026-08-25")),  # the old price is back
+        ((1, 7, 1.2, 1), [500, 600, 500], (0.5, "2026-08-25")),  # so is one that is near it
+        ((1, 7, 8, 7), [500], None),  # three lists without a price that could be taken: unknown
+    ],
+)
+@pytest.mark.one_database  # the test before writes to each kind
+def test_only_the_same_price_confirms_one_that_was_held_back(
+    engine: Engine, tmp_path: Path, factors: Sequence[float], kept: list[int], in_force: object
+) -> None:
+    api = FakeApi(items={}, page_size=100)
+    with serving(api):
+        for day, factor in zip(DAYS, factors, strict=False):
+            api.items = jumping(factor)
+            refresh(engine, tmp_path, api, day=day, regions=["westus"])
+    assert [thousandths for *_, thousandths in jumped(engine)] == kept
+    assert offered(engine) == in_force
+
+
+@pytest.mark.one_database  # the test before writes to each kind
+def test_a_jump_from_the_price_of_another_source_is_held_back_in_pages_and_files(
+    engine: Engine, tmp_path: Path
+) -> None:
+    dearer = [price("Standard_B50als_v2", "9", region="westus", source="others", file="others.csv", valid_from=DAY)]
+    seed(engine, *listed(20, day=DAY), *dearer)
+    with serving(FakeApi(items=jumping(1), page_size=100)) as api:
+        found, _ = refresh(engine, tmp_path, api, regions=["westus"], dry_run=True)
+        assert [one.old_nano for one in found.held] == [9 * 10**9]
+        refresh(engine, tmp_path, api, regions=["westus"])
+    files = PriceFeed(file=tmp_path / "azure-retail-prices", cache=tmp_path)
+    assert run_price_refresh(engine, files, day=DAY, now=NOW)[0].held
+    assert jumped(engine) == []
+    found, _ = run_price_refresh(engine, files, day=DAYS[1], now=NOW)
+    assert (found.held, jumped(engine)) == ([], [("2026-08-23", "2026-08-23", 500)])
+
+
+@pytest.mark.one_database  # about what is taken
+def test_accept_takes_a_price_that_jumps(engine: Engine, tmp_path: Path) -> None:
+    with serving(FakeApi(items=jumping(1), page_size=100)) as api:
+        refresh(engine, tmp_path, api, regions=["westus"])
+        api.items = jumping(0.05)
+        assert refresh(engine, tmp_path, api, day=DAYS[1], regions=["westus"])[0].held
+        assert not refresh(engine, tmp_path, api, day=DAYS[1], regions=["westus"], accept=True)[0].held
+        assert not refresh(engine, tmp_path, api, day=DAYS[2], regions=["westus"])[0].held
+    assert jumped(engine) == [("2026-08-22", "2026-08-22", 500), ("2026-08-23", "2026-08-24", 25)]
+
+
+@pytest.mark.one_database  # about what is taken
+def test_with_strict_a_price_that_jumps_stops_the_refresh_of_one_day(engine: Engine, tmp_path: Path) -> None:
+    with serving(FakeApi(items=jumping(1), page_size=100)) as api:
+        refresh(engine, tmp_path, api, regions=["westus"], strict=True)
+        api.items = jumping(0.05)
+        with pytest.raises(BadData, match=r"Standard_B50als_v2 linux on_demand was 0\.5; the new price is held back"):
+            refresh(engine, tmp_path, api, day=DAYS[1], regions=["westus"], strict=True)
+        refresh(engine, tmp_path, api, day=DAYS[2], regions=["westus"], strict=True)
+    assert jumped(engine) == [("2026-08-22", "2026-08-22", 500), ("2026-08-24", "2026-08-24", 25)]
+
+
+@pytest.mark.one_database  # refused before anything is written
+def test_a_damaged_file_of_held_prices_is_named(engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "azure-retail-prices-held.csv").write_text("region,size\nwestus,Standard_B1als_v2\n")
+    with (
+        serving(FakeApi(items=jumping(1), page_size=100)) as api,
+        pytest.raises(BadData, match=r"azure-retail-prices-held.csv: is no list of prices that were held back"),
+    ):
+        refresh(engine, tmp_path, api, regions=["westus"])
 
 
 @pytest.mark.one_database  # the test before compares with prices of each kind
