@@ -8,11 +8,11 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, select, true
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Availability, Fact, Price, Region, Size
+from app.catalog.models import Availability, Fact, Price, Region, Size, Source
 
 PRICE = table_of(Price).c
 
@@ -80,7 +80,9 @@ def _load_retail_lists(session: Session, but: str) -> Generator[RegionList]:
 
 def _is_retail() -> ColumnElement[bool]:
     """Return the condition that a price is of a source of the vendor's retail prices."""
-    return true()
+    source = table_of(Source).c
+    is_retail: ColumnElement[bool] = PRICE.source_id.in_(select(source.id).where(source.retail.is_(True)))
+    return is_retail
 
 
 def _choose_lists(rows: Iterable[Any]) -> dict[tuple[str, str, str], int]:

@@ -75,8 +75,9 @@ def listed(sizes: int, *, usd: str = "0.673", day: date = DAY - timedelta(days=2
 
 
 def seed(engine: Engine, *rows: PriceRow) -> None:
-    """Write prices of other sources."""
-    sources = tuple(source(name, kind="third_party") for name in sorted({row.source for row in rows}))
+    """Write prices of other sources: retail lists, but for one named `mine`."""
+    names = sorted({row.source for row in rows})
+    sources = tuple(source(name, kind="third_party", retail=name != "mine") for name in names)
     ingest(engine, Reading(sources=sources, prices=price_list(*rows)), now=NOW)
 
 
@@ -170,13 +171,14 @@ def test_the_first_list_of_a_region_is_compared_with_the_newest_of_another_sourc
         ({"sizes": 3, "day": DAY}, "the newest list has less than half of the prices of another"),
         ({"sizes": 20, "day": DAY, "approximate_date": True}, "the newest list has no date"),
         ({"sizes": 20, "day": DAY, "region": "eastus"}, "the newest list is of another region"),
+        ({"sizes": 20, "day": DAY, "source": "mine"}, "the newest list is a user's own"),
     ],
 )
 @pytest.mark.one_database  # the test before reads lists of each kind
 def test_lists_that_no_first_list_is_compared_with(
     engine: Engine, tmp_path: Path, aside: dict[str, Any], why: str
 ) -> None:
-    seed(engine, *listed(20), *listed(**aside, usd="0.1", source="aside", file="aside.csv"))
+    seed(engine, *listed(20), *listed(**{"source": "aside"} | aside, usd="0.1", file="aside.csv"))
     with serving(FakeApi(items={"westus": meters("westus")})) as api:
         found, _ = refresh(engine, tmp_path, api, regions=["westus"])
     assert refused(found) == {}, why
