@@ -6,6 +6,7 @@ import typer
 
 from app.catalog.queries.price_lines import PriceLine, merge_runs
 from app.catalog.queries.prices import PriceHistorySearch, PriceSearch, find_price_history, find_prices
+from app.catalog.queries.provenance import RefusedPriceSearch, find_refused_prices
 from app.catalog.queries.snapshot import load_snapshot
 from app.cli import context, options
 from app.cli.options import Command, parse_params, query_options
@@ -49,10 +50,13 @@ def history(
         found = run_plan(session, find_price_history(name, params, snapshot, today))
         of_day = PriceSearch(region=(params.region,), as_of=day, **offer)
         in_force = run_plan(session, find_prices(name, of_day, snapshot, today)).items
+        search = RefusedPriceSearch(size=name, region=params.region, limit=1)
+        refused = run_plan(session, find_refused_prices(search, snapshot)).total
         write_receipt(session, receipt, "GET /sizes/{name}/price-history", params, name)
     if output.format is Format.table and not output.columns:
         lines = merge_runs(found.items, next(iter(in_force), None))
-        print_rows([_to_row(line) for line in lines], COLUMNS, output)
+        noted = {"note": Column(heading="note", wraps=True)} if any(line.note for line in lines) else {}
+        print_rows([_to_row(line) for line in lines], {**COLUMNS, **noted}, output)
         print_line()
         print_text(f"{plural(len(lines), 'price')} in {params.region}, the oldest first.")
         if len(found.items) < found.total:
@@ -62,6 +66,9 @@ def history(
         elif lines and lines[-1].in_force:
             last = lines[-1]
             print_text(f"In force on {day}: {format_value(last.usd_per_hour)} USD/h, last seen {last.last_seen}.")
+        if refused:
+            listed = f"vmsizes refused-prices --size {name} --region {params.region}"
+            print_text(f"{plural(refused, 'price')} of lists there {'is' if refused == 1 else 'are'} refused: {listed}")
     else:
         print_rows(found.items, {}, output)
     if found.next_cursor:
@@ -72,4 +79,4 @@ def history(
 
 def _to_row(line: PriceLine) -> dict[str, Any]:
     shown = {name: getattr(line, name) for name in COLUMNS}
-    return shown | {"since": f"{'≈' if line.approximate_date else ''}{line.since}"}
+    return shown | {"note": line.note, "since": f"{'≈' if line.approximate_date else ''}{line.since}"}

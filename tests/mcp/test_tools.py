@@ -254,6 +254,7 @@ def test_price_history_tells_the_price_of_a_day_and_each_change(catalog: Catalog
         "usd_per_hour": 3.2,
         "change_percent": -18.7,
         "sources": ["azure-sku-locator-prices-2026-08-01"],
+        "note": "disputed",
     }
     assert (old["since"], old["last_seen"], old["usd_per_hour"]) == ("2023-10-27", "2026-06-18", 3.936)
     unknown = ask(catalog, "price_history", size="nv36ads_a10_v5", region="Central US", as_of="2020-01-01")
@@ -266,7 +267,7 @@ def test_price_history_tells_the_price_of_a_day_and_each_change(catalog: Catalog
         ({"size": "nc24ads_a100_v4", "region": "eastus"}, "3.673 USD/h since 2023-10-27, last seen 2026-08-01."),
         (
             {"size": "nv36ads_a10_v5", "region": "centralus"},
-            "3.2 USD/h since 2026-08-01, last seen 2026-08-01; 1 other price.",
+            "3.2 USD/h since 2026-08-01, last seen 2026-08-01; disputed; 1 other price.",
         ),
     ],
 )

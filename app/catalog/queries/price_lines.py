@@ -11,6 +11,8 @@ from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 
+from app.catalog.price_notes import price_note
+
 Run = Mapping[str, Any]
 """A row of `find_price_history`, or one of `find_prices`, of a single offer; its days are ISO texts."""
 
@@ -61,6 +63,11 @@ class PriceLine:
     def sources(self) -> list[str]:
         """The ids of the lists, the one that was last seen first."""
         return list(dict.fromkeys(run["source_id"] for run in reversed(self.runs)))
+
+    @property
+    def note(self) -> str | None:
+        """Whether it is unusual or disputed, in words; of the run that was last seen."""
+        return price_note(self.runs[-1])
 
 
 def merge_runs(runs: Iterable[Run], in_force: Run | None = None) -> list[PriceLine]:
