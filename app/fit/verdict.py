@@ -244,6 +244,8 @@ def warning_codes(vm: Vm, constraints: SizeConstraints) -> tuple[str, ...]:
     raised = {
         "NO_PRICE": vm.usd_per_hour.get(constraints.purchase) is None,
         "OLD_PRICE": as_of is not None and ((constraints.today - as_of).days > OLD_PRICE_DAYS or undated is True),
+        "UNUSUAL_PRICE": constraints.purchase in vm.unusual_price,
+        "DISPUTED_PRICE": constraints.purchase in vm.disputed_price,
         "PREVIEW": vm.status == "preview",
         "RETIRING": vm.status == "retiring",
         "WITHDRAWN": vm.status == "withdrawn",

@@ -42,6 +42,8 @@ class Vm:
     usd_per_hour: Mapping[str, Decimal | None] = field(default_factory=dict)
     as_of: Mapping[str, date | None] = field(default_factory=dict)
     approximate_date: Mapping[str, bool | None] = field(default_factory=dict)
+    unusual_price: frozenset[str] = frozenset()
+    disputed_price: frozenset[str] = frozenset()
     adjustment: Mapping[str, Adjustment | None] = field(default_factory=dict)
 
     @property

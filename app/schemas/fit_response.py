@@ -102,7 +102,7 @@ class OptionOut(Out):
     unused_gpu_memory_gib: float | None = Field(description="GPU memory that is paid for beyond what is required.")
     unused_gpu_memory_percent: float | None = Field(description="The same in percent of all GPU memory.")
     warnings: list[str] = Field(
-        description="NO_PRICE, OLD_PRICE, PREVIEW, RETIRING, WITHDRAWN, RETIRED, UNVERIFIED. Extensible."
+        description="NO_PRICE, OLD_PRICE, UNUSUAL_PRICE, PREVIEW, RETIRING, WITHDRAWN, RETIRED, UNVERIFIED. Extensible."
     )
     explanation: str = Field(description="Why it fits, in a sentence.")
 

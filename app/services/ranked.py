@@ -37,6 +37,8 @@ def to_vm(row: Mapping[str, Any], **amounts: Any) -> Vm:
         usd_per_hour={name: row[f"{name}_usd_per_hour"] for name in purchases},
         as_of={name: row[f"{name}_as_of"] for name in purchases},
         approximate_date={name: row[f"{name}_approximate_date"] for name in purchases},
+        unusual_price=frozenset(name for name in purchases if row[f"{name}_unusual"]),
+        disputed_price=frozenset(name for name in purchases if row[f"{name}_disputed"]),
         adjustment=_adjustments(row, purchases) if purchases and f"{purchases[0]}_adjustment" in row else {},
         **amounts,
     )

@@ -68,6 +68,8 @@ REASONS: Mapping[str, str] = {
 WARNINGS: Mapping[str, str] = {
     "NO_PRICE": "no known price",
     "OLD_PRICE": "old price",
+    "UNUSUAL_PRICE": "unusual price",
+    "DISPUTED_PRICE": "disputed price",
     "PREVIEW": "preview",
     "RETIRING": "retiring",
     "RETIRED": "retired",

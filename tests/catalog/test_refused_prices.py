@@ -12,7 +12,7 @@ from sqlalchemy import Engine, select
 from app.catalog.column_types import table_of
 from app.catalog.models import Change, RefusedPrice
 from app.catalog.queries.costs import CostSearch, find_cheapest_price
-from app.catalog.queries.params import SizeSearch
+from app.catalog.queries.params import FitSearch, SizeSearch
 from app.catalog.queries.prices import AllPricesSearch, PriceSearch, find_all_prices, find_prices
 from app.catalog.queries.provenance import ConflictSearch, RefusedPriceSearch, find_conflicts, find_refused_prices
 from app.catalog.queries.sizes import search_sizes
@@ -21,6 +21,8 @@ from app.catalog.readings import AliasRow, PriceBlock, PriceList, PriceRow, Pric
 from app.db.engines import read_session
 from app.db.statements import run_plan
 from app.ingest.run import forget, ingest
+from app.services.costs import compute_costs
+from app.services.resource_fit import fit_resources
 from tests.catalog.test_price_totals import check_totals
 from tests.conftest import TODAY
 from tests.factories import NOW, price, reading, size, source
@@ -314,3 +316,22 @@ def test_the_mark_of_a_price_is_in_every_list_of_prices(engine: Engine) -> None:
         plan = find_all_prices(AllPricesSearch(region=("eastus",)), load_snapshot(session), TODAY)
         (item,) = run_plan(session, plan).items
     assert (item["unusual"], item["median_usd_per_hour"], item["disputed"]) == (True, 6.1, False)
+
+
+def test_a_fit_and_a_cost_warn_of_a_price_that_is_unusual_or_disputed(engine: Engine) -> None:
+    start(engine)
+    ingest(engine, list_of("a", *by_region("a", ["0.719", "6", "6.2", "5.7", "7.2", "7"])), now=NOW)
+    ingest(engine, list_of("b", of("b", "6.3", region="westus", valid_from=date(2026, 8, 1))), now=NOW)
+    assert warnings_of(engine, "eastus") == ({"UNUSUAL_PRICE"}, {"UNUSUAL_PRICE"})
+    assert warnings_of(engine, "westus") == ({"DISPUTED_PRICE"}, {"DISPUTED_PRICE"})
+    assert warnings_of(engine, "uksouth") == (set(), set())
+
+
+def warnings_of(engine: Engine, region: str) -> tuple[set[str], set[str]]:
+    """Return the warnings about the price of the size in a region: of a fit, and of its cost."""
+    price_warnings = {"UNUSUAL_PRICE", "DISPUTED_PRICE"}
+    with read_session(engine) as session:
+        option = fit_resources(session, FitSearch(min_vcpus=4, region=(region,)), today=TODAY).page[0]
+        search = CostSearch(region=(region,))
+        cost = run_plan(session, compute_costs(NAME, search, load_snapshot(session), TODAY))
+    return price_warnings.intersection(option.warnings), price_warnings.intersection(cost.warnings)

@@ -71,7 +71,9 @@ def test_the_chart_and_the_table_beside_it_have_the_same_prices(client: httpx.Cl
     assert series["on demand"][0] == ["2023-10-27", 3.936]
     table = text_of(page[page.index('id="history-table"') :])
     assert "on demand disputed 3.936 2023-10-27 2026-06-18 first karpenter-azure-prices" in table
-    assert "on demand in force disputed 3.20 2026-08-01 2026-08-01 ↓ −18.7 % azure-sku-locator-prices-2026-08-01" in table
+    assert (
+        "on demand in force disputed 3.20 2026-08-01 2026-08-01 ↓ −18.7 % azure-sku-locator-prices-2026-08-01" in table
+    )
 
 
 def test_lists_that_agree_on_a_price_are_one_row_of_its_history(client: httpx.Client) -> None:

@@ -200,6 +200,8 @@ def _prices(offer: Any, purchase: str) -> list[ColumnElement[Any]]:
         cast(usd_by(offer, purchase), UsdColumn).label(f"{purchase}_usd_per_hour"),
         offer[f"{purchase}_as_of"],
         offer[f"{purchase}_approximate_date"],
+        offer[f"{purchase}_median_usd"].is_not(None).label(f"{purchase}_unusual"),
+        offer[f"{purchase}_disputed"],
     ]
 
 

@@ -88,6 +88,8 @@ class SizePrice:
     approximate_date: bool
     source_id: str
     adjustment: str | None
+    unusual: bool
+    disputed: bool
 
 
 def find_cheapest_price(key: str, search: CostSearch, today: date, rules: Rules) -> QueryPlan[SizePrice | None]:
@@ -102,7 +104,7 @@ def find_cheapest_price(key: str, search: CostSearch, today: date, rules: Rules)
     rows = yield BoundStatement(
         _cheapest_statement(len(search.region), rules, known=search.known_at is not None), values
     )
-    for region, nano_usd, as_of, approximate_date, source_id, adjustment in rows:
+    for region, nano_usd, as_of, approximate_date, source_id, adjustment, unusual, disputed in rows:
         return SizePrice(
             region=region,
             usd_per_hour=Decimal(nano_usd) / NANO,
@@ -110,6 +112,8 @@ def find_cheapest_price(key: str, search: CostSearch, today: date, rules: Rules)
             approximate_date=approximate_date,
             source_id=source_id,
             adjustment=adjustment,
+            unusual=bool(unusual),
+            disputed=bool(disputed),
         )
     return None
 
@@ -128,6 +132,8 @@ def _cheapest_statement(regions: int, rules: Rules, *, known: bool) -> Statement
             price.approximate_date,
             price.source_id,
             adjustment_json(price, day, rules).label("adjustment"),
+            price.median_nano_usd.is_not(None),
+            price.disputed,
         )
         .where(
             price.size_key == bindparam("key", type_=price.size_key.type),
