@@ -16,12 +16,17 @@ _COLUMNS = {
     "size": "size.name",
     "usd_per_hour": "cast(price.nano_usd_per_hour as double precision) / 1e9",
     "price_age_days": "price.seen_until",
+    "unusual": "price.median_nano_usd is not null",
+    "median_usd_per_hour": "cast(price.median_nano_usd as double precision) / 1e9",
+    "disputed": "coalesce(price.disputed, false)",
 }
 """Fields of a response that are not a column of `price` with the same name."""
 
 _CSV_COLUMNS = {
     "approximate_date": "case when price.approximate_date then 'true' else 'false' end",
     "price_age_days": "cast(julianday(:today) - julianday(price.seen_until) as integer)",
+    "unusual": "case when price.median_nano_usd is not null then 'true' else 'false' end",
+    "disputed": "case when price.disputed then 'true' else 'false' end",
 }
 """Cells of an export that SQLite writes as the service does."""
 
@@ -57,13 +62,15 @@ class PriceRows:
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names, self._today = names, datetime.now(UTC).date()
-        self._approximate, self._age = map(names.index, ("approximate_date", "price_age_days"))
+        self._flags = [names.index(name) for name in ("approximate_date", "unusual", "disputed")]
+        self._age = names.index("price_age_days")
         self._ages: dict[Any, int] = {}
 
     def row(self, values: Sequence[Any]) -> dict[str, Any]:
-        """Map one row: the boolean, which SQLite stores as an integer, and the days since it was observed."""
+        """Map one row: the booleans, which SQLite stores as integers, and the days since it was observed."""
         kept = list(values)
-        kept[self._approximate] = kept[self._approximate] != 0
+        for flag in self._flags:
+            kept[flag] = kept[flag] != 0
         seen = kept[self._age]
         if seen not in self._ages:
             self._ages[seen] = (self._today - date.fromisoformat(str(seen))).days

@@ -1,12 +1,12 @@
-"""The partial index of offers with a GPU.
+"""The partial indexes: of offers with a GPU, and of disputed prices.
 
-It is apart from the models because defining it loads the PostgreSQL dialect, which only those who create tables need.
+They are apart from the models because to define one loads the PostgreSQL dialect, which only who creates tables needs.
 """
 
 from sqlalchemy import Index, text
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Offer
+from app.catalog.models import Offer, Price
 from app.catalog.projections import MEMORY_INDEX
 
 _WITH_GPU = text("gpu_octave is not null")
@@ -18,3 +18,11 @@ OFFERS_BY_MEMORY_BUCKET = Index(
     postgresql_where=_WITH_GPU,
 )
 """Memory buckets by on-demand price."""
+
+DISPUTED_PRICES = Index(
+    "ix_price_disputed",
+    *(table_of(Price).c[name] for name in ("size_key", "region", "os", "purchase")),
+    sqlite_where=text("disputed is 1"),
+    postgresql_where=text("disputed is true"),
+)
+"""The few prices on which lists disagree, which lists of conflicts look for."""

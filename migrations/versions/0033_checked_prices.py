@@ -39,6 +39,13 @@ def upgrade() -> None:
     op.execute(sa.delete(sa.table("offer")))
     for table, column in _added():
         op.add_column(table, column)
+    op.create_index(
+        "ix_price_disputed",
+        "price",
+        ["size_key", "region", "os", "purchase"],
+        sqlite_where=sa.text("disputed is 1"),
+        postgresql_where=sa.text("disputed is true"),
+    )
     op.create_table(
         "refused_price",
         *(sa.Column(name, sa.Date() if name in _DAYS else BYTEWISE, nullable=False) for name in _KEY),
@@ -60,6 +67,7 @@ def downgrade() -> None:
     columns = ", ".join((*_KEY, "seen_until", "nano_usd_per_hour", "approximate_date", "file_id"))
     op.execute(f"insert into price ({columns}) select {columns} from refused_price")  # noqa: S608  # our own names
     op.drop_table("refused_price")
+    op.drop_index("ix_price_disputed", "price")
     op.execute(sa.delete(sa.table("offer")))
     for table, column in reversed(_added()):
         op.drop_column(table, column.name)

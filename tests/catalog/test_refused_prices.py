@@ -335,3 +335,24 @@ def warnings_of(engine: Engine, region: str) -> tuple[set[str], set[str]]:
         search = CostSearch(region=(region,))
         cost = run_plan(session, compute_costs(NAME, search, load_snapshot(session), TODAY))
     return price_warnings.intersection(option.warnings), price_warnings.intersection(cost.warnings)
+
+
+def test_conflicts_of_prices_follow_those_of_facts_from_page_to_page(engine: Engine) -> None:
+    start(engine)
+    facts = (*size(NAME, vcpus=4, max_nics=2), *size(NAME, by="prices", vcpus=8, max_nics=4))
+    ingest(engine, reading(facts), now=NOW)
+    for key, usd, day in (("a", "1", date(2026, 6, 18)), ("b", "2", date(2026, 8, 1))):
+        ingest(engine, list_of(key, *by_region(key, [usd] * 3, valid_from=day)), now=NOW)
+    whole = conflicts(engine)
+    assert [kind for kind, *_ in whole] == ["size", "size", "price", "price", "price"]
+    for limit in (1, 2, 3, 4, 5):
+        walked, cursor = [], None
+        while True:
+            with read_session(engine) as session:
+                page = run_plan(session, find_conflicts(ConflictSearch(limit=limit, cursor=cursor)))
+            assert page.total == len(whole)
+            walked += [(item["kind"], item["field"], item["region"]) for item in page.items]
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        assert walked == [(kind, field, region) for kind, field, region, *_ in whole], limit

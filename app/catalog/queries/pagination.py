@@ -67,6 +67,15 @@ def read_cursor(cursor: str, query: str, count: int) -> CursorPosition:
     return CursorPosition(revision, values)
 
 
+def is_cursor_of(cursor: str | None, query: str) -> bool:
+    """Return whether a cursor is of a query, as far as its hash tells."""
+    padded = (cursor or "") + "=" * (-len(cursor or "") % 4)
+    try:
+        return bool(json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))[0] == query_hash(query))
+    except (ValueError, TypeError, KeyError, IndexError, RecursionError):
+        return False
+
+
 def offset_of(position: CursorPosition | None, cursor: str | None) -> int:
     """Return the offset that a cursor holds for a list that is computed as a whole for each request."""
     if position is None:

@@ -1,5 +1,6 @@
 """Read what is known besides sizes and prices: facts of each source, conflicts between them, and the small tables."""
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, Any
@@ -13,7 +14,6 @@ from sqlalchemy import (
     Integer,
     Select,
     String,
-    Subquery,
     and_,
     bindparam,
     case,
@@ -21,6 +21,7 @@ from sqlalchemy import (
     exists,
     func,
     literal,
+    literal_column,
     null,
     or_,
     select,
@@ -36,7 +37,17 @@ from app.catalog.names import RegionCode
 from app.catalog.price_checks import Rule
 from app.catalog.queries.freshness import Freshness
 from app.catalog.queries.lookups import check_field, check_regions, get_series_ids, get_size_keys, get_subject_key
-from app.catalog.queries.pagination import Item, Listing, ListStatements, SortKey, read_list, split_lists
+from app.catalog.queries.pagination import (
+    Item,
+    Listing,
+    ListStatements,
+    SortKey,
+    current_revision,
+    is_cursor_of,
+    read_list,
+    split_lists,
+    write_cursor,
+)
 from app.catalog.queries.params import LowerTextSet, PageParams, PlainText
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.functions import usd_of, usd_text
@@ -170,7 +181,10 @@ _OF_PRICES = ("region", "os", "purchase")
 
 
 def find_conflicts(search: ConflictSearch, snapshot: CatalogSnapshot | None = None) -> QueryPlan[Listing]:
-    """Find one page of the values that dispute the accepted one; raises BadQuery for an unknown field or subject."""
+    """Find one page of the values that dispute the accepted one: those of facts, then those of prices.
+
+    Raises BadQuery for an unknown field or subject.
+    """
     values: dict[str, str] = {}
     if search.field is not None:
         check_field(search.field, {name: None for fields in FIELDS.values() for name in fields} | {PRICE_FIELD: None})
@@ -179,37 +193,84 @@ def find_conflicts(search: ConflictSearch, snapshot: CatalogSnapshot | None = No
         series = snapshot.series if snapshot is not None else None
         values["subject"] = yield from get_subject_key(search.subject, series)
     identity = search.model_dump_json(exclude=search.page_param_names())
-    found = yield from read_list(_conflicts(tuple(values)), values, search, identity=identity, snapshot=snapshot)
+    if search.field not in (None, PRICE_FIELD):
+        facts = _conflicts(_fact_conflicts, _FACT_ORDER, tuple(values))
+        found = yield from read_list(facts, values, search, identity=identity, snapshot=snapshot)
+    elif search.field == PRICE_FIELD or is_cursor_of(search.cursor, _of_prices(identity)):
+        found = yield from _find_price_conflicts(values, search, identity, snapshot)
+    else:
+        found = yield from _find_all_conflicts(values, search, identity, snapshot)
     return replace(found, items=[item | {name: item[name] or None for name in _OF_PRICES} for item in found.items])
 
 
-@lru_cache(maxsize=4)
-def _conflicts(filters: tuple[str, ...]) -> ListStatements:
-    conflict = _all_conflicts()
+def _find_all_conflicts(
+    values: Mapping[str, str], search: ConflictSearch, identity: str, snapshot: CatalogSnapshot | None
+) -> QueryPlan[Listing]:
+    """Find a page that begins among facts: where these end, prices follow."""
+    facts = _conflicts(_fact_conflicts, _FACT_ORDER, tuple(values))
+    found = yield from read_list(facts, values, search, identity=identity, snapshot=snapshot)
+    room = search.limit - len(found.items)
+    first = search.model_copy(update={"cursor": None, "limit": max(room, 1)})
+    prices = _conflicts(_price_conflicts, _PRICE_ORDER, tuple(values))
+    rest = yield from read_list(prices, values, first, identity=_of_prices(identity), snapshot=snapshot)
+    total = found.total + rest.total
+    if found.next_cursor is not None or (room == 0 and not rest.total):
+        return replace(found, total=total)
+    if room == 0:
+        before_all = write_cursor(_of_prices(identity), (yield from current_revision()), [""] * len(_PRICE_ORDER))
+        return replace(found, next_cursor=before_all, total=total)
+    return Listing(items=[*found.items, *rest.items], next_cursor=rest.next_cursor, total=total)
+
+
+def _find_price_conflicts(
+    values: Mapping[str, str], search: ConflictSearch, identity: str, snapshot: CatalogSnapshot | None
+) -> QueryPlan[Listing]:
+    """Find a page of prices, which come after all facts unless the field of prices is asked for."""
+    prices = _conflicts(_price_conflicts, _PRICE_ORDER, tuple(values))
+    found = yield from read_list(prices, values, search, identity=_of_prices(identity), snapshot=snapshot)
+    if search.field is not None:
+        return found
+    facts, first = _conflicts(_fact_conflicts, _FACT_ORDER, tuple(values)), search.model_copy(update={"cursor": None})
+    before = yield from read_list(facts, values, first, identity=identity, snapshot=snapshot)
+    return replace(found, total=found.total + before.total)
+
+
+def _of_prices(identity: str) -> str:
+    return f"prices {identity}"
+
+
+@lru_cache(maxsize=8)
+def _conflicts(query: Callable[[], Select[Any]], order: Sequence[str], filters: tuple[str, ...]) -> ListStatements:
+    columns = query().selected_columns
 
     def build() -> Select[Any]:
-        return select(*conflict.c).where(*(conflict.c[name] == _bind(name) for name in filters))
+        return query().where(*(columns[name] == _bind(name) for name in filters))
 
-    return ListStatements(build, [_sort_key(name, conflict.c[name]) for name in _CONFLICT_ORDER])
+    return ListStatements(build, [_sort_key(name, columns[name]) for name in order])
+
+
+_FACT_ORDER = ("kind", "subject", "field", "source_id")
+_PRICE_ORDER = ("subject", *_OF_PRICES, "source_id")
 
 
 def conflicts_query() -> Select[Any]:
     """Return the query of all values that dispute the accepted one, in the order of the list."""
-    conflict = _all_conflicts().c
+    conflict = union_all(_fact_conflicts(), _price_conflicts()).subquery("conflict").c
     columns = (func.nullif(one, "").label(one.name) if one.name in _OF_PRICES else one for one in conflict)
-    return select(*columns).order_by(*(conflict[name] for name in _CONFLICT_ORDER))
+    order = (*_FACT_ORDER[:3], *_OF_PRICES, "source_id")
+    return select(*columns).order_by(conflict.kind == "price", *(conflict[name] for name in order))
 
 
 @lru_cache(maxsize=1)
-def _all_conflicts() -> Subquery:
-    """Select the facts and prices that dispute accepted ones."""
+def _fact_conflicts() -> Select[Any]:
+    """Select the facts that dispute accepted ones."""
     source, size = table_of(Source), table_of(Size)
     accepted = FACT.alias("accepted")
     same = and_(*(FACT.c[name] == accepted.c[name] for name in ("kind", "subject", "field")))
-    facts = (
+    return (
         select(
             *(FACT.c[name] for name in ("kind", "subject", "field")),
-            *(literal("", String).label(name) for name in _OF_PRICES),
+            *(literal_column("''", String).label(name) for name in _OF_PRICES),
             FACT.c.unit,
             func.coalesce(size.c.name, FACT.c.subject).label("name"),
             func.coalesce(accepted.c.corrected_value, accepted.c.value).label("accepted_value"),
@@ -223,17 +284,24 @@ def _all_conflicts() -> Subquery:
         .join(size, and_(FACT.c.kind == "size", size.c.key == FACT.c.subject), isouter=True)
         .where(FACT.c.verdict == "disputed")
     )
-    return union_all(facts, _price_conflicts()).subquery("conflict")
 
 
+@lru_cache(maxsize=1)
 def _price_conflicts() -> Select[Any]:
     """Select the disputed prices that do not count, each with the one that does: that of the list seen last."""
     source, size, file, run = table_of(Source), table_of(Size), table_of(PriceFile), PRICE.c
-    accepted, better = PRICE.alias("accepted").c, PRICE.alias("better").c
+    of_accepted, better = PRICE.alias("accepted"), PRICE.alias("better").c
+    accepted = of_accepted.c
     of_offer = [accepted[name] == run[name] for name in SERIES]
     seen_later = better.seen_until > accepted.seen_until
     is_better = or_(seen_later, and_(better.seen_until == accepted.seen_until, better.source_id < accepted.source_id))
     beaten = exists().where(*(better[name] == accepted[name] for name in SERIES), better.disputed.is_(True), is_better)
+    joined = (
+        PRICE.join(of_accepted, and_(*of_offer, accepted.disputed.is_(True), ~beaten))
+        .join(source, source.c.id == run.source_id)
+        .join(size, size.c.key == run.size_key)
+        .join(file, file.c.id == run.file_id, isouter=True)
+    )
     usd, accepted_usd = (usd_text(usd_of(one.nano_usd_per_hour)) for one in (run, accepted))
     reason = case(
         (accepted.seen_until > run.seen_until, literal("the accepted price was seen later: ")),
@@ -241,27 +309,23 @@ def _price_conflicts() -> Select[Any]:
     )
     return (
         select(
-            literal("price", String),
-            run.size_key,
-            literal(PRICE_FIELD, String),
+            literal_column("'price'", String).label("kind"),
+            run.size_key.label("subject"),
+            literal_column(f"'{PRICE_FIELD}'", String).label("field"),
             *(run[name] for name in _OF_PRICES),
-            literal("USD/h", String),
+            literal_column("'USD/h'", String).label("unit"),
             size.c.name,
-            accepted_usd,
-            accepted.source_id,
-            usd,
-            usd,
-            reason + cast(accepted.seen_until, String) + literal(", this one ") + cast(run.seen_until, String),
-            func.coalesce(file.c.file, ""),
-            cast(null(), Integer),
+            accepted_usd.label("accepted_value"),
+            accepted.source_id.label("accepted_source_id"),
+            usd.label("value"),
+            usd.label("raw"),
+            (reason + cast(accepted.seen_until, String) + ", this one " + cast(run.seen_until, String)).label("reason"),
+            func.coalesce(file.c.file, "").label("file"),
+            cast(null(), Integer).label("line"),
             run.source_id,
             *_about(source),
         )
-        .select_from(PRICE)
-        .join(accepted.seen_until.table, and_(*of_offer, accepted.disputed.is_(True), ~beaten))
-        .join(source, source.c.id == run.source_id)
-        .join(size, size.c.key == run.size_key)
-        .join(file, file.c.id == run.file_id, isouter=True)
+        .select_from(joined)
         .where(run.disputed.is_(True), run.nano_usd_per_hour != accepted.nano_usd_per_hour)
     )
 
@@ -272,9 +336,6 @@ def _about(source: FromClause) -> list[ColumnElement[Any]]:
 
 def _sort_key(name: str, expression: ColumnElement[Any]) -> SortKey:
     return SortKey(name=name, expression=expression, nullable=False)
-
-
-_CONFLICT_ORDER = ("kind", "subject", "field", *_OF_PRICES, "source_id")
 
 
 # Refused prices
