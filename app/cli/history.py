@@ -55,7 +55,7 @@ def history(
         write_receipt(session, receipt, "GET /sizes/{name}/price-history", params, name)
     if output.format is Format.table and not output.columns:
         lines = merge_runs(found.items, next(iter(in_force), None))
-        noted = {"note": Column(heading="note", wraps=True)} if any(line.note for line in lines) else {}
+        noted = {"note": Column(heading="note", wraps=True)} if any(line.note() for line in lines) else {}
         print_rows([_to_row(line) for line in lines], {**COLUMNS, **noted}, output)
         print_line()
         print_text(f"{plural(len(lines), 'price')} in {params.region}, the oldest first.")
@@ -79,4 +79,4 @@ def history(
 
 def _to_row(line: PriceLine) -> dict[str, Any]:
     shown = {name: getattr(line, name) for name in COLUMNS}
-    return shown | {"note": line.note, "since": f"{'≈' if line.approximate_date else ''}{line.since}"}
+    return shown | {"note": line.note(), "since": f"{'≈' if line.approximate_date else ''}{line.since}"}

@@ -90,8 +90,8 @@ def _to_item(line: PriceLine) -> dict[str, Any]:
         item["change_percent"] = round(float(line.change_percent), 2)
     if line.approximate_date:
         item["approximate_date"] = True
-    if line.note:
-        item["note"] = line.note
+    if note := line.note():
+        item["note"] = note
     return item
 
 
@@ -118,7 +118,7 @@ def _to_text(
         return f"{kind} on {day}: {in_force['usd_per_hour']} USD/h, last seen {in_force['seen_until']}."
     newest = lines[0]
     ended = "" if in_force else "; not in force, as newer lists lack it"
-    ended += f"; {newest.note}" if newest.note else ""
+    ended += f"; {note}" if (note := newest.note()) else ""
     others = f"; {plural(len(lines) - 1, 'other price')}" if len(lines) > 1 else ""
     return f"{kind}: {newest.usd_per_hour} USD/h since {newest.since}, last seen {newest.last_seen}{ended}{others}."
 

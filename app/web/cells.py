@@ -43,11 +43,18 @@ def _cell(item: Mapping[str, Any], column: Column, price: Price) -> Cell:
     if value is None:
         return Cell(UNKNOWN_CELL, f"{kind} unknown")
     cell = _CELLS.get(column.kind, _text)(value, item)
-    adjustment = item.get("adjustment") if column.kind == "price" else None
-    if adjustment is None:
+    if column.kind != "price":
         return cell
-    listed = price({**item, "usd_per_hour": adjustment["list_usd_per_hour"]})
-    return Cell(paid_text(cell.text, format_amount(listed)), cell.kind, f"by {', '.join(adjustment['rules'])}")
+
+    def shown(usd: Any) -> str:
+        return format_amount(price({**item, "usd_per_hour": usd}))
+
+    if note := price_note(item, "price_", shown):
+        cell = cell._replace(text=Markup('{} <span class="badge warn">{}</span>').format(cell.text, note))
+    if adjustment := item.get("adjustment"):
+        text = paid_text(cell.text, shown(adjustment["list_usd_per_hour"]))
+        cell = Cell(text, cell.kind, f"by {', '.join(adjustment['rules'])}")
+    return cell
 
 
 def paid_text(paid: str, listed: str) -> Markup:
@@ -77,15 +84,6 @@ def _amount(value: Decimal, _item: Mapping[str, Any]) -> Cell:
     return Cell(format_amount(value), "number price")
 
 
-def _price(value: Decimal, item: Mapping[str, Any]) -> Cell:
-    note = price_note(item, "price_")
-    if note is None:
-        return _amount(value, item)
-    word = "unusual" if item["price_unusual"] else "disputed"
-    text = Markup('{}<span class="badge warn">{}</span>').format(f"{format_amount(value)} ", word)
-    return Cell(text, "number price", f"{note} USD/h" if item["price_unusual"] else note)
-
-
 def _age(value: int, item: Mapping[str, Any]) -> Cell:
     return Cell(format_age(value), "age old" if value >= _OLD_DAYS else "age", f"last seen on {item['price_as_of']}")
 
@@ -94,7 +92,7 @@ _CELLS: Mapping[str, Callable[[Any, Mapping[str, Any]], Cell]] = {
     "number": _number,
     "gpu_count": _gpu_count,
     "gbps": lambda value, item: _number(value / 1000, item),
-    "price": _price,
+    "price": _amount,
     "money": _amount,
     "age": _age,
     "flag": lambda value, _item: Cell("yes" if value else "no", "nowrap"),

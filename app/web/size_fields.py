@@ -32,6 +32,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 OTHERS = "Others"
 
 _TITLES: Mapping[str, str] = {
+    "usd_per_hour": "Price",
     "gpu_model": "GPU",
     "gpu_vendor": "GPU maker",
     "gpu_count": "GPUs",

@@ -84,6 +84,10 @@ def _disputes(facts: SizeFacts) -> str:
     return _table(("figure", "accepted", "not accepted", "source", "why not"), rows)
 
 
+def _price(price: Mapping[str, Any]) -> str:
+    return f"{price['usd_per_hour']} ({price['note']})" if price["note"] else str(price["usd_per_hour"])
+
+
 def _prices(regions: Sequence[RegionRow]) -> str:
     """Return a table of the prices in force with Linux, USD an hour, by region."""
     if not regions:
@@ -93,7 +97,7 @@ def _prices(regions: Sequence[RegionRow]) -> str:
     rows = [
         (
             row.code,
-            *(str(row.prices[one]["usd_per_hour"]) if one in row.prices else "unknown" for one in purchases),
+            *(_price(row.prices[one]) if one in row.prices else "unknown" for one in purchases),
             max(price["seen_until"] for price in row.prices.values()),
         )
         for row in regions

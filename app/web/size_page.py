@@ -22,7 +22,7 @@ from app.catalog.queries.prices import PriceListing, PriceSearch, find_prices
 from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import find_size
 from app.web.price_history import chart_option, newest_first
-from app.web.rendering import path_segment, render_page
+from app.web.rendering import format_amount, path_segment, render_page
 from app.web.serving import NoParams, PageContent, PageRequest
 from app.web.size_facts import group_facts
 from app.web.size_fields import field_title
@@ -118,6 +118,7 @@ async def render(request: PageRequest) -> str:
         planned=planned,
         ending=item["status"] in _ENDING,
         shown=shown,
+        shown_text=lambda usd: format_amount(shown(usd)),
         rate=rate,
         price_unit=unit,
         purchase_titles=PURCHASE_TITLES,

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from app.catalog.price_notes import price_note
+from app.web.rendering import format_amount
 from app.web.sizes_view import PURCHASE_TITLES
 
 
@@ -55,7 +56,7 @@ def region_rows(
             **price,
             "shown": shown(price["usd_per_hour"]),
             "adjustment": listed_price(price.get("adjustment"), shown),
-            "note": price_note(price),
+            "note": price_note(price, shown=lambda usd: format_amount(shown(usd))),
         }
     for one in available:
         row = row_of(one["region"])

@@ -127,6 +127,6 @@ def test_lines_of_one_price_are_apart_and_no_other_line_is_within_their_gaps(run
 def test_a_line_says_what_is_odd_about_the_price_that_was_last_seen() -> None:
     odd = {"unusual": True, "median_usd_per_hour": 6.925, "disputed": False}
     (line,) = merge_runs([run(0.719, 1, 5, "a"), {**run(0.719, 6, 7, "b"), **odd}])
-    assert line.note == "unusual: median 6.925"
+    assert line.note() == "unusual: median 6.925"
     (line,) = merge_runs([{**run(0.719, 1, 5, "a"), **odd}, run(0.719, 6, 7, "b")])
-    assert line.note is None
+    assert line.note() is None

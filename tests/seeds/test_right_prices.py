@@ -122,3 +122,14 @@ def test_no_raw_meter_is_refused_and_no_more_of_the_lists_than_was_looked_at(see
     by_rule = select(refused.source_id, refused.rule, func.count()).group_by(refused.source_id, refused.rule)
     with read_session(seeded_engine) as session:
         assert {(source, rule): number for source, rule, number in session.execute(by_rule)} == REFUSALS
+
+
+def test_the_cheapest_region_of_f64ams_v6_is_not_the_one_with_a_tenth_of_its_price(seeded_engine: Engine) -> None:
+    of_size = (OFFER.size_key == "f64ams_v6", OFFER.os == "linux")
+    columns = select(OFFER.region, OFFER.priced_in, OFFER.on_demand_rank_usd, OFFER.on_demand_median_usd)
+    with read_session(seeded_engine) as session:
+        offers = {row.region: row for row in session.execute(columns.where(*of_size))}
+    odd = offers["newzealandnorth"]
+    assert (odd.on_demand_rank_usd, odd.on_demand_median_usd) == (0.719, 6.925)
+    assert (offers["*"].priced_in, offers["*"].on_demand_rank_usd) == ("centralindia", 3.699)
+    assert [one.region for one in offers.values() if one.on_demand_median_usd is not None] == ["newzealandnorth"]

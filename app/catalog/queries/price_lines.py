@@ -4,7 +4,7 @@ A list has a price on some days, so a line tells since when a price is known and
 it ended. Lists that agree are one line; lists that disagree at the same time are lines beside one another.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain, groupby
@@ -64,10 +64,9 @@ class PriceLine:
         """The ids of the lists, the one that was last seen first."""
         return list(dict.fromkeys(run["source_id"] for run in reversed(self.runs)))
 
-    @property
-    def note(self) -> str | None:
-        """Whether it is unusual or disputed, in words; of the run that was last seen."""
-        return price_note(self.runs[-1])
+    def note(self, shown: Callable[[Any], str] = "{:g}".format) -> str | None:
+        """Return whether it is unusual or disputed, in words; of the run that was last seen."""
+        return price_note(self.runs[-1], shown=shown)
 
 
 def merge_runs(runs: Iterable[Run], in_force: Run | None = None) -> list[PriceLine]:
