@@ -1,9 +1,10 @@
 """Writers of one database take turns, and say what they wait for."""
 
 import threading
+from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from app.catalog.store.revisions import latest_revision
 from app.db import migrations
@@ -91,3 +92,20 @@ def test_a_schema_of_a_newer_version_is_refused_with_what_to_install(engine: Eng
     assert done.returncode == 4
     assert "The database has schema 9001; this version knows up to" in " ".join(done.stderr.split())
     assert "Install the version that migrated it or a later one" in " ".join(done.stderr.split())
+
+
+def only_on_postgresql(engine: Engine) -> None:
+    if engine.dialect.name != "postgresql":
+        pytest.skip("SQLite runs its statements in the process that is killed, and has no cursors to plan")
+
+
+def test_cursors_of_a_writer_are_planned_for_all_their_rows(engine: Engine) -> None:
+    only_on_postgresql(engine)
+
+    def fraction(session: Any) -> float:
+        return float(session.execute(text("show cursor_tuple_fraction")).scalar_one())
+
+    with write_session(engine) as session:
+        assert fraction(session) == 1
+    with read_session(engine) as session:
+        assert fraction(session) == 0.1
