@@ -1,11 +1,13 @@
 """Transactions that write: one at a time, so an ingest, a refresh and a migration may be started at once."""
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlmodel import Session
 
 WAIT_SECONDS = 300.0
@@ -24,6 +26,10 @@ _POLL_SECONDS = 0.25
 _BUSY_TIMEOUT = "pragma busy_timeout"
 _CACHE_KIB = 32 * 1024
 """Of SQLite's pages while it writes, instead of 2 MB: indexes are written at random places."""
+_CLIENT_CHECK_SECONDS = 2
+"""How often PostgreSQL looks, during a statement, whether the client that writes is still there."""
+
+_log = logging.getLogger(__name__)
 
 
 def waiting_text(seconds: float) -> str:
@@ -59,7 +65,8 @@ def begin_writing(connection: Connection, *, on_wait: OnWait | None = None) -> N
 
     Waits for another writer as long as `set_wait` says, and calls `on_wait` a few times a second; raises WriterBusy
     where it has not ended by then. On SQLite the transaction takes the write lock of the file at its start: one that
-    has read before it writes could not wait. On PostgreSQL it is an advisory lock, which ends with the transaction.
+    has read before it writes could not wait. On PostgreSQL it is an advisory lock, which ends with the transaction, and
+    the transaction ends with its client, even in the middle of a statement.
     """
     begin = _begin_sqlite if connection.dialect.name == "sqlite" else _lock_postgres
     wait_seconds = connection.get_execution_options().get(_OPTION, WAIT_SECONDS)
@@ -97,7 +104,18 @@ def _lock_postgres(connection: Connection) -> bool:
 
 
 def _set_up_postgres(connection: Connection) -> None:
-    """Set what holds until the end of the transaction: how cursors are planned."""
+    """Set what holds until the end of the transaction: how cursors are planned, and that it ends with its client."""
     # A writer reads each cursor to its end. PostgreSQL plans for the first tenth of the rows, and chooses a nested loop
     # over two whole tables because its first row comes soon.
     connection.exec_driver_sql("set local cursor_tuple_fraction = 1")
+    try:
+        with connection.begin_nested():
+            connection.exec_driver_sql(f"set local client_connection_check_interval = '{_CLIENT_CHECK_SECONDS}s'")
+    except DBAPIError as error:  # PostgreSQL before 14, or on a system that does not report closed connections
+        _log_unchecked(str(error.orig).partition("\n")[0])
+
+
+@cache
+def _log_unchecked(reason: str) -> None:
+    """Log, once, that PostgreSQL does not look for the client."""
+    _log.info("a statement of a killed command goes on in PostgreSQL until it is done: %s", reason)

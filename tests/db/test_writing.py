@@ -1,10 +1,15 @@
 """Writers of one database take turns, and say what they wait for."""
 
+import os
+import signal
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, event, text
 
 from app.catalog.store.revisions import latest_revision
 from app.db import migrations
@@ -109,3 +114,66 @@ def test_cursors_of_a_writer_are_planned_for_all_their_rows(engine: Engine) -> N
         assert fraction(session) == 1
     with read_session(engine) as session:
         assert fraction(session) == 0.1
+
+
+def test_a_killed_ingest_ends_its_statement_and_the_next_one_gets_the_lock(
+    engine: Engine, database_url: str, tmp_path: Path
+) -> None:
+    only_on_postgresql(engine)
+    ingest(engine, reading(size("Standard_X1", vcpus=8), regions=["eastus"]), now=NOW)
+    with engine.begin() as connection:
+        # As a statement over very many rows does, it neither reads from its client nor writes to it.
+        connection.exec_driver_sql(
+            "create function take_an_hour() returns trigger language plpgsql as "
+            "$$ begin perform pg_sleep(3600); return null; end $$"
+        )
+        connection.exec_driver_sql(
+            "create trigger slow before insert on price for each statement execute function take_an_hour()"
+        )
+    prices = tmp_path / "prices.csv"
+    prices.write_text(
+        "size,region,os,purchase,usd_per_hour,valid_from,approximate_date,source\n"
+        "X1,eastus,linux,on_demand,2,2026-08-01,false,prices\n"
+    )
+    (tmp_path / "sources.csv").write_text(
+        "id,title,publisher,kind,url,published_on\nprices,Prices,us,third_party,,2026-08-01\n"
+    )
+    command = [str(Path(sys.executable).with_name("vmsizes")), "ingest", "prices", str(prices)]
+    killed = subprocess.Popen(command, env={**os.environ, "VMSIZES_DATABASE_URL": database_url})
+
+    def sleeping() -> list[int]:
+        query = "select pid from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'"
+        with engine.connect() as connection:
+            return [*connection.execute(text(query)).scalars()]
+
+    wait_until(lambda: sleeping() or killed.poll() is not None)
+    assert sleeping()
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    wait_until(lambda: not sleeping(), "its statement has to end")
+    with engine.begin() as connection:
+        connection.exec_driver_sql("drop trigger slow on price")
+    done = run_command(database_url, "ingest", "prices", str(prices), "--wait", "0")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_server_that_does_not_look_for_its_clients_is_written_to_and_that_is_logged_once(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    only_on_postgresql(engine)
+
+    def rename(_connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: Any) -> Any:
+        """Ask for a setting that the server does not have, as PostgreSQL 13 does not have that one."""
+        return statement.replace("client_connection_check_interval", "client_connection_interval"), parameters
+
+    event.listen(engine, "before_cursor_execute", rename, retval=True)
+    with caplog.at_level("INFO", "app.db.writing"):
+        for number in (1, 2):
+            outcome = ingest(engine, reading(size(f"Standard_X{number}", vcpus=8)), now=NOW)
+            assert outcome.revision["number"] == number
+    event.remove(engine, "before_cursor_execute", rename)
+    (message,) = (record.message for record in caplog.records)
+    assert message == (
+        "a statement of a killed command goes on in PostgreSQL until it is done: "
+        'unrecognized configuration parameter "client_connection_interval"'
+    )
