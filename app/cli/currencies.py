@@ -11,12 +11,12 @@ USD = "USD"
 _DECIMALS = 4
 
 
-def in_currency(columns: Mapping[str, Column], currency: str, prefix: str = "price") -> dict[str, Column]:
+def in_currency(columns: Mapping[str, Column], currency: str | None, prefix: str = "price") -> dict[str, Column]:
     """Return columns with amounts in a currency: `price_per_hour`, headed EUR/h, for `usd_per_hour`, headed USD/h.
 
     `prefix` is what converted amounts are called: a price, or a cost.
     """
-    if currency == USD:
+    if currency in (None, USD):
         return dict(columns)
     return {
         name.replace("usd_per", f"{prefix}_per"): replace(
@@ -73,7 +73,7 @@ def with_price_notes(
 
 def print_exchange_rate(rate: Mapping[str, Any] | None) -> None:
     """Print the rate that the amounts of an answer are converted by, if they are."""
-    if rate is not None:
+    if rate is not None and rate["currency"] != USD:
         print_text(
             f"1 USD = {rate['units_per_usd']:.6g} {rate['currency']} by the rates of {rate['day']} "
             f"({rate['source_id']})."

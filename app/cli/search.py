@@ -348,7 +348,7 @@ def show_size(
 # A size as text
 
 
-def _print_size(size: Record, prices: Sequence[Record], currency: str) -> None:
+def _print_size(size: Record, prices: Sequence[Record], currency: str | None) -> None:
     """Print a size as labelled lines, then the Linux prices of its cheapest regions, in the currency."""
     print_line(f"{size['name']}: {_status(size)}")
     fields = [(label, text) for label, text in _labelled_texts(size) if text]

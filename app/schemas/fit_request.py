@@ -134,10 +134,10 @@ class PricingIn(In):
         default=None,
         description="Prices as the catalog knew them at the end of this day; default: as it knows them now.",
     )
-    currency: Currency = Field(
-        default="USD",
+    currency: Currency | None = Field(
+        default=None,
         description="Give costs in this currency, too (ISO 4217), by the European Central Bank's reference rate of the "
-        "day whose prices are used. Budgets and order stay in USD.",
+        "day whose prices are used; USD at the rate 1. Budgets and order stay in USD.",
     )
 
 

@@ -7,7 +7,7 @@ from math import isnan
 from typing import Any
 
 from app.catalog.queries.candidates import machines_query
-from app.catalog.queries.exchange_rates import USD, CurrencyRate, find_exchange_rate
+from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
 from app.catalog.queries.language_models import get_model_row
 from app.catalog.queries.lookups import get_gpu
 from app.catalog.queries.pagination import current_revision
@@ -45,7 +45,7 @@ class PlacementSearch(ModelSpec):
     hardware: Hardware | None = None
     constraints: Constraints
     pricing: Pricing
-    currency: str = USD
+    currency: str | None = None
     sort: str = "cost_per_hour"
 
 
@@ -83,7 +83,7 @@ def plan_placement(
     """
     check_days(search.scope, today)
     on = search.scope.as_of or today
-    rate = None if search.currency == USD else (yield from find_exchange_rate(search.currency, on))
+    rate = yield from find_exchange_rate(search.currency, on)
     assumptions = Assumptions()
     try:
         request = _to_request(search, known, assumptions)

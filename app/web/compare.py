@@ -14,7 +14,6 @@ from app.catalog.queries.exchange_rates import USD
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.params import (
     CompareSearch,
-    CurrencyParams,
     JsonBool,
     LowerText,
     OfferParams,
@@ -28,7 +27,7 @@ from app.web.rendering import render_page
 from app.web.serving import PageContent, PageRequest
 from app.web.size_fields import better_by, field_title, in_groups, shown_amount, shown_unit
 from app.web.size_page import shown_amount as shown_price_in
-from app.web.sizes_view import PER_TITLES, PURCHASE_TITLES, UNIT_TITLES, Unit
+from app.web.sizes_view import PER_TITLES, PURCHASE_TITLES, UNIT_TITLES, ShownCurrency, Unit
 
 if TYPE_CHECKING:
     from app.services.compare import ComparedField, Comparison
@@ -45,7 +44,7 @@ _HIDDEN = frozenset(
 """Fields that say nothing beside the others, or that others say in more detail."""
 
 
-class CompareView(PriceDayParams, OfferParams, CurrencyParams):
+class CompareView(PriceDayParams, OfferParams, ShownCurrency):
     """Which sizes are compared, and how."""
 
     name: Annotated[tuple[LowerText, ...], Field(max_length=MAX_SIZES)] = Field(
@@ -125,8 +124,9 @@ def _find_names(session: Session, sizes: Sequence[str]) -> _Names:
 
 
 def _search(view: CompareView) -> CompareSearch:
-    shared = view.model_fields_set & CompareSearch.model_fields.keys()
-    return CompareSearch(size=view.name, **{name: getattr(view, name) for name in shared})
+    shared = view.model_fields_set & CompareSearch.model_fields.keys() - {"currency"}
+    chosen = {name: getattr(view, name) for name in shared}
+    return CompareSearch(size=view.name, currency=view.converted_to, **chosen)
 
 
 async def _compare(request: PageRequest) -> "Comparison":

@@ -16,9 +16,9 @@ from sqlmodel import Session
 
 from app.catalog.names import size_key
 from app.catalog.queries.display_names import find_currencies, find_region_names
-from app.catalog.queries.exchange_rates import USD, CurrencyRate, find_exchange_rate
+from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
 from app.catalog.queries.lookups import find_gpus, get_size_keys
-from app.catalog.queries.params import CurrencyParams, LowerText, PriceDayParams, SizeFilter, SizeList, check_days
+from app.catalog.queries.params import LowerText, PriceDayParams, SizeFilter, SizeList, check_days
 from app.catalog.queries.prices import PriceSearch, find_prices
 from app.catalog.queries.size_statements import list_statement
 from app.catalog.queries.sizes import normalize, render_size, to_statement_key
@@ -31,7 +31,7 @@ from app.web.plot import LogAxis, log_axis, pareto_front
 from app.web.rendering import format_amount, format_number, path_segment, render_page
 from app.web.search import find_view_facets
 from app.web.serving import PageContent, PageRequest
-from app.web.sizes_view import HOURS, PURCHASE_TITLES, UNIT_TITLES, Unit
+from app.web.sizes_view import HOURS, PURCHASE_TITLES, UNIT_TITLES, ShownCurrency, Unit
 
 FigureName = Literal[
     "price",
@@ -51,7 +51,7 @@ _NEAR = 3.5
 """Points that are closer than this, in percent of both axes, share a label."""
 
 
-class ExploreView(PriceDayParams, SizeFilter, CurrencyParams):
+class ExploreView(PriceDayParams, SizeFilter, ShownCurrency):
     """Which sizes are drawn, as on the search page, and by which two figures; `name` marks a size."""
 
     name: Annotated[tuple[LowerText, ...], Field(max_length=1)] = Field(
@@ -268,7 +268,7 @@ def _list_of(view: ExploreView) -> SizeList:
 
 def _find(view: ExploreView, snapshot: CatalogSnapshot, today: date) -> QueryPlan[_Found]:
     check_days(view, today)
-    rate = None if view.currency == USD else (yield from find_exchange_rate(view.currency, view.as_of or today))
+    rate = yield from find_exchange_rate(view.converted_to, view.as_of or today)
     key, values = to_statement_key(normalize(_list_of(view), snapshot), today, snapshot.rules)
     rows = yield BoundStatement(list_statement(key), values)
     gpus = yield from find_gpus()

@@ -13,7 +13,6 @@ from pydantic_core import PydanticCustomError
 
 from app.catalog.purchases import PURCHASE_MODELS, Purchase
 from app.catalog.queries.params import (
-    CurrencyParams,
     JsonBool,
     LowerTextSet,
     Os,
@@ -28,6 +27,7 @@ from app.schemas.bodies import Count, Dtype, NonNegative, Positive, Sequences, T
 from app.schemas.estimate_request import Engine, InferenceIn, Offload, Precision, Recompute, TrainingIn, TrainingMethod
 from app.schemas.fit_request import ConstraintsIn, FitIn, Nodes, Sort
 from app.schemas.service import Rate, ServingIn
+from app.web.sizes_view import ShownCurrency
 
 By = Literal["model", "config", "resources"]
 Use = Literal["context", "service", "training"]
@@ -103,7 +103,7 @@ class TrainingParams(QueryParams):
     budget_usd_per_job: UsdAmount | None = Field(default=None, description="The most that the job may cost, USD.")
 
 
-class FitView(ServiceParams, TrainingParams, SizeRequirements, CurrencyParams):
+class FitView(ServiceParams, TrainingParams, SizeRequirements, ShownCurrency):
     """What has to fit, and how the options are shown."""
 
     by: By = Field(default="model", description="What has to fit: a model by name, by its config.json, or raw needs.")
@@ -230,9 +230,10 @@ def to_body(view: FitView, longest_context: int | None) -> dict[str, Any]:
         body |= _use_of(view, longest_context)
     constraints = view.given(ConstraintsIn) | ({"regions": view.region} if view.region else {})
     others = [name for name in PURCHASE_MODELS if name != view.purchase]
+    currency = {"currency": view.converted_to} if view.converted_to else {}
     return body | {
         "constraints": constraints,
-        "pricing": {"purchases": [view.purchase, *others], "os": view.os, "currency": view.currency},
+        "pricing": {"purchases": [view.purchase, *others], "os": view.os, **currency},
         "sort": view.order,
         "limit": view.limit,
     }

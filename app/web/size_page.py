@@ -17,7 +17,7 @@ from app.catalog.purchases import Purchase
 from app.catalog.queries.availability import AvailabilitySearch, find_availability
 from app.catalog.queries.display_names import find_currencies, find_region_names
 from app.catalog.queries.exchange_rates import CurrencyRate
-from app.catalog.queries.params import CurrencyParams, Day, Os, PlainText, SimilarSearch, SizeParams
+from app.catalog.queries.params import Day, Os, PlainText, SimilarSearch, SizeParams
 from app.catalog.queries.prices import PriceListing, PriceSearch, find_prices
 from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import find_size
@@ -27,7 +27,7 @@ from app.web.serving import NoParams, PageContent, PageRequest
 from app.web.size_facts import group_facts
 from app.web.size_fields import field_title
 from app.web.size_prices import listed_price, purchases_of, region_rows
-from app.web.sizes_view import HOURS, PURCHASE_TITLES, UNIT_TITLES, Unit
+from app.web.sizes_view import HOURS, PURCHASE_TITLES, UNIT_TITLES, ShownCurrency, Unit
 
 if TYPE_CHECKING:
     from app.services.retirement_plan import PlannedItem
@@ -37,7 +37,7 @@ _SIMILAR = 6
 _ENDING = frozenset({"retiring", "retired", "withdrawn"})
 
 
-class SizeView(CurrencyParams):
+class SizeView(ShownCurrency):
     """How a size is shown: the prices of a day, system and currency, and the region of history and successors."""
 
     region: Annotated[PlainText, AfterValidator(RegionCode)] | None = Field(
@@ -72,7 +72,7 @@ async def render(request: PageRequest) -> str:
     from app.services.similar import find_similar
 
     view, name, run = request.params, request.names["name"], request.executor
-    prices_of = PriceSearch(os=view.os, as_of=view.as_of, currency=view.currency, limit=_MOST)
+    prices_of = PriceSearch(os=view.os, as_of=view.as_of, currency=view.converted_to, limit=_MOST)
     similar_to = SimilarSearch(os=view.os, purchase=view.purchase, limit=_SIMILAR)
     size_json, facts, prices, available, names, similar = await asyncio.gather(
         run.run_in_thread(partial(find_size, name, SizeParams(as_of=view.as_of))),

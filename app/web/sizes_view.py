@@ -14,8 +14,8 @@ from pydantic import AfterValidator, Field
 
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.purchases import PURCHASE_MODELS
-from app.catalog.queries.exchange_rates import CurrencyRate
-from app.catalog.queries.params import SORT_KEYS, CurrencyParams, PlainText, SizeList, SizeSearch
+from app.catalog.queries.exchange_rates import USD, CurrencyRate
+from app.catalog.queries.params import SORT_KEYS, Currency, PlainText, QueryParams, SizeList, SizeSearch
 from app.nearest import did_you_mean, nearest
 
 Unit = Literal["hour", "day", "month", "year"]
@@ -124,7 +124,18 @@ def _in_order(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in COLUMNS if name in names)
 
 
-class SizesView(SizeList, CurrencyParams):
+class ShownCurrency(QueryParams):
+    """In which currency a page shows prices."""
+
+    currency: Currency = Field(default=USD, description="The currency of all prices (ISO 4217).")
+
+    @property
+    def converted_to(self) -> str | None:
+        """The `currency` of what a page asks for: none for US dollars, which it has anyway."""
+        return None if self.currency == USD else self.currency
+
+
+class SizesView(SizeList, ShownCurrency):
     """A view of the search page: filters, order, currency, and how the list is shown."""
 
     limit: int = Field(default=50, ge=1, le=500, description="How many sizes a page has.")
@@ -137,8 +148,8 @@ class SizesView(SizeList, CurrencyParams):
 
     def search(self) -> SizeSearch:
         """Return the search of `GET /sizes` with the same filters."""
-        given = self.model_fields_set & SizeSearch.model_fields.keys()
-        return SizeSearch(**{name: getattr(self, name) for name in given})
+        given = self.model_fields_set & SizeSearch.model_fields.keys() - {"currency"}
+        return SizeSearch(**{name: getattr(self, name) for name in given}, currency=self.converted_to)
 
     def shown_price(
         self, item: Mapping[str, Any], rate: CurrencyRate | None, field: str = "usd_per_hour"

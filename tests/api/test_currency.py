@@ -1,5 +1,6 @@
 """The parameter `currency`: the amounts of every answer in another currency, by one dated rate."""
 
+from collections.abc import Iterator
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from typing import Any
@@ -61,32 +62,6 @@ def test_the_schemas_have_every_converted_price_and_field_of_a_rate() -> None:
     prices = [converted_name(name) for name in OFFER_JSON_FIELDS if "usd_per" in name]
     assert list(ConvertedPricesOut.model_fields) == ["currency", *prices]
     assert tuple(ExchangeRateOut.model_fields) == EXCHANGE_RATE_FIELDS
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/sizes",
-        "/sizes/nd40rs_v2",
-        "/sizes/nd40rs_v2/prices",
-        "/prices",
-        "/fit",
-        "/compare",
-        "/sizes/nd40rs_v2/cost",
-        "/disks",
-    ],
-)
-def test_us_dollars_change_nothing(client: httpx.Client, path: str) -> None:
-    needed: dict[str, dict[str, Any]] = {
-        "/fit": {"min_gpus": 8},
-        "/compare": {"size": "nd40rs_v2,nc24ads_a100_v4"},
-    }
-    params = needed.get(path, {})
-    plain = client.get(path, params=params)
-    assert "converted" not in plain.text
-    assert "exchange_rate" not in plain.text
-    assert client.get(path, params=params | {"currency": "usd"}).content == plain.content
-    assert client.get(path, params=params | {"currency": ""}).content == plain.content
 
 
 def test_what_is_in_us_dollars_stays_beside_the_currency(client: httpx.Client) -> None:
@@ -291,3 +266,92 @@ def test_an_unknown_currency_in_a_body_is_named_with_its_path(client: httpx.Clie
     (error,) = client.post("/fit", json=body | {"pricing": {"currency": "ZZZ"}}).json()["errors"]
     assert error["pointer"] == "/body/pricing/currency"
     assert error["detail"].startswith("pricing.currency=ZZZ: allowed are AUD")
+
+
+def shape(value: Any) -> Any:
+    """Return the names of an answer's fields, at every level."""
+    if isinstance(value, dict):
+        return {name: shape(one) for name, one in value.items()}
+    return [shape(one) for one in value] if isinstance(value, list) else None
+
+
+REGION = {"region": "westeurope"}
+ASKED: dict[str, dict[str, str]] = {
+    "/sizes": {"gpu": "A100"},
+    "/sizes/{name}": {},
+    "/sizes/{name}/prices": REGION,
+    "/sizes/{name}/cost": {**REGION, "disk": "premium_ssd:1024"},
+    "/prices": REGION,
+    "/compare": {"size": "nc24ads_a100_v4,nc40ads_h100_v5"},
+    "/fit": {"min_gpus": "4", "hours": "24"},
+    "/disks": REGION,
+}
+"""Every endpoint that takes a currency, with what it is asked."""
+
+
+def test_all_endpoints_that_take_a_currency_are_tried(client: httpx.Client) -> None:
+    paths = client.get("/openapi.json").json()["paths"]
+    taking = {
+        path
+        for path, methods in paths.items()
+        for one in methods.get("get", {}).get("parameters", ())
+        if one["name"] == "currency"
+    }
+    assert taking == ASKED.keys()
+
+
+@pytest.mark.parametrize("path", ASKED)
+def test_us_dollars_are_answered_as_another_currency_is_at_the_rate_1(client: httpx.Client, path: str) -> None:
+    url = path.format(name="nc24ads_a100_v4")
+    dollars, euro = (get(client, url, currency=code, **ASKED[path]) for code in ("USD", "EUR"))
+    if path == "/compare":
+        assert [line["field"] for line in dollars["fields"]] == [line["field"] for line in euro["fields"]]
+    assert shape(dollars) == shape(euro)
+    assert_in_us_dollars(dollars)
+
+
+@pytest.mark.parametrize("path", ASKED)
+def test_without_a_currency_there_are_us_dollars_only(client: httpx.Client, path: str) -> None:
+    plain = client.get(path.format(name="nc24ads_a100_v4"), params=ASKED[path])
+    assert "converted" not in plain.text
+    assert "exchange_rate" not in plain.text
+    assert client.get(plain.url, params={**ASKED[path], "currency": ""}).content == plain.content
+
+
+@pytest.mark.parametrize("asked", [WORKLOAD, {"resources": {"min_gpus": 4}}], ids=["model", "resources"])
+def test_a_body_with_us_dollars_is_answered_as_one_with_euro(client: httpx.Client, asked: dict[str, Any]) -> None:
+    answers = [client.post("/fit", json=asked | {"pricing": {"currency": code}}).json() for code in ("USD", "EUR")]
+    assert shape(answers[0]) == shape(answers[1])
+    assert_in_us_dollars(answers[0])
+
+
+def assert_in_us_dollars(answer: Any) -> None:
+    rate = answer["exchange_rate"]
+    assert (rate["currency"], rate["units_per_usd"], rate["day"]) == ("USD", 1, "2026-09-01")
+    assert rate["units_per_euro"] == rate["usd_per_euro"] == float(USD_PER_EURO)
+    if "fields" in answer:  # a comparison
+        lines = {line["field"]: line for line in answer["fields"]}
+        assert lines["price_per_hour"]["unit"] == "USD/h"
+        assert lines["price_per_hour"]["values"] == lines["usd_per_hour"]["values"]
+        return
+    pairs = [pair for pair in walk(answer) if "converted" in pair]
+    assert pairs
+    for amounts in pairs:
+        assert amounts["converted"]["currency"] == "USD"
+        for name, amount in amounts["converted"].items():
+            in_dollars = name.replace("price_per", "usd_per").replace("cost_per", "usd_per")
+            if in_dollars in amounts and not isinstance(amount, dict):
+                assert amount == pytest.approx(amounts[in_dollars], abs=2e-9)
+
+
+def walk(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield every object of an answer."""
+    if isinstance(value, dict):
+        yield value
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from walk(one)
+
+
+def test_prices_in_us_dollars_need_no_rate(client: httpx.Client) -> None:
+    question = {"as_of": "2022-12-31", "limit": 1}  # before the first rate
+    assert get(client, "/sizes", currency="USD", **question) == get(client, "/sizes", **question)

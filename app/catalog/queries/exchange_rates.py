@@ -104,17 +104,19 @@ EXCHANGE_RATE_FIELDS = ("currency", "units_per_usd", "units_per_euro", "usd_per_
 """The fields of an exchange rate as answers show it, in this order."""
 
 
-def find_exchange_rate(currency: str, day: date) -> QueryPlan[CurrencyRate | None]:
-    """Find the newest rate at or before a day; None for US dollars, which need none.
+def find_exchange_rate(currency: str | None, day: date) -> QueryPlan[CurrencyRate | None]:
+    """Find the newest rate at or before a day; None without a currency, and for US dollars where no rate is known.
 
     A currency whose source had rates of other currencies on a later day has ended by then. Raises BadQuery for such a
     currency, for an unknown one, and for a day before the first rate.
     """
-    if currency == USD:
+    if currency is None:
         return None
     # The euro has no rows: it is what the others are counted in.
     listed = USD if currency == EUR else currency
     rows = yield BoundStatement(_rate_statement(), {"currency": listed, "day": day.isoformat()})
+    if not rows and currency == USD:
+        return None
     if not rows:
         known = yield BoundStatement(_currencies_statement(), {})
         raise _no_rate(currency, day, {name: (first, last) for name, first, last in known})

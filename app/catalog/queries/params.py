@@ -201,11 +201,12 @@ def _split(value: Any) -> Any:
 class CurrencyParams(QueryParams):
     """In which currency an answer gives prices beside US dollars."""
 
-    currency: Currency = Field(
-        default="USD",
+    currency: Currency | None = Field(
+        default=None,
         description="Give prices in this currency, too (ISO 4217), by the European Central Bank's reference rate of "
-        "the day whose prices they are. Bounds, budgets and order stay in USD.",
+        "the day whose prices they are; USD at the rate 1. Bounds, budgets and order stay in USD.",
         examples=["EUR"],
+        exclude_if=_is_none,
     )
 
 

@@ -20,7 +20,6 @@ from app.catalog.projections import MAX_MEMORY_BUCKET, NO_OFFER_JSON, OFFER_JSON
 from app.catalog.queries.chosen_sizes import chosen_parameter, chosen_statement
 from app.catalog.queries.column_needs import SORTED, ColumnNeeds
 from app.catalog.queries.exchange_rates import (
-    USD,
     CurrencyRate,
     convert_prices,
     exchange_rate_json,
@@ -134,7 +133,7 @@ def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date, *, of
     check_days(search, today)
     search = normalize(search, snapshot)
     priced_on = search.as_of or today
-    rate = None if search.currency == USD else (yield from find_exchange_rate(search.currency, priced_on))
+    rate = yield from find_exchange_rate(search.currency, priced_on)
     identity = search.model_dump_json(exclude=search.page_param_names())
     if search.names_a_day:
         identity = f"{identity} {today}"
