@@ -16,6 +16,7 @@ from app.cli.output import (
     OutputOptions,
     format_value,
     print_line,
+    print_no_price,
     print_rows,
     print_text,
     with_output_options,
@@ -62,6 +63,7 @@ def cost(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, 
         print_text(f"{answer['size']} {where}: {model}, {format_value(answer['hours_per_month'])} hours a month")
         print_line()
     print_rows(rows, columns, output, json_value=answer)
+    print_no_price(answer)
     if output.format is Format.table:
         print_line()
         adjustment = answer["vm"].get("adjustment")

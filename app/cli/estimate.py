@@ -32,7 +32,16 @@ from app.cli.options import (
     parse_params,
     query_options,
 )
-from app.cli.output import Column, Format, OutputOptions, print_line, print_rows, print_text, with_output_options
+from app.cli.output import (
+    Column,
+    Format,
+    OutputOptions,
+    print_line,
+    print_no_price,
+    print_rows,
+    print_text,
+    with_output_options,
+)
 from app.cli.receipts import Receipt, write_receipt
 from app.errors import BadQuery
 from app.validation import display_value
@@ -184,6 +193,7 @@ def _fit_requirements(values: Mapping[str, Any], output: OutputOptions, receipt:
     items = data["items"]
     rows = [item | _plain_cost(item["cost"][params.purchase]) for item in items]
     print_rows(rows, in_currency(FIT_COLUMNS, params.currency, "cost"), output, json_value=data, objects=items)
+    print_no_price(data)
     if output.format is Format.table:
         # Near misses only help where nothing fits; --include rejected lists all that do not fit.
         _print_summary(data, data["rejected"] or (data["nearest_misses"] if not items else []))
@@ -230,6 +240,7 @@ def _fit_model(
     rows = [_placement_row(item, purchase) for item in data["items"]]
     columns = in_currency(columns, parsed.pricing.currency, "cost")
     print_rows(rows, columns, output, json_value=data, objects=data["items"])
+    print_no_price(data)
     if output.format is Format.table:
         _print_summary(data, data["rejected"] or data["nearest_misses"])
     if not data["fits"]:

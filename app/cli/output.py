@@ -240,6 +240,12 @@ def print_note(text: str) -> None:
     _print_error_text(text)
 
 
+def print_no_price(answer: Mapping[str, Any]) -> None:
+    """Print where prices are known, if an answer has none, to standard error: no format of rows has a place for it."""
+    if "no_price" in answer:
+        print_note(f"{answer['no_price']['detail']}.")
+
+
 def print_next_cursor(cursor: str) -> None:
     """Print the option that gets the next page to standard error; never wrapped, so that it can be copied."""
     sys.stdout.flush()

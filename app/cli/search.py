@@ -186,6 +186,8 @@ def search(
     rows, columns = with_price_notes(rows, columns, "price_")
     print_rows(rows, columns, output, json_value=items, objects=items)
     rate = json.loads(exchange_rate_json(page.exchange_rate)) if page.exchange_rate is not None else None
+    if page.no_price is not None:
+        print_note(f"{page.no_price.detail}.")
     _print_footer(len(page.items), page.total, page.next_cursor, output, rate)
 
 

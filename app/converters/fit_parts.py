@@ -6,6 +6,7 @@ from math import isfinite
 from typing import Any
 
 from app.catalog.queries.exchange_rates import CurrencyRate
+from app.catalog.queries.known_prices import NoPrice
 from app.converters.adjustments import to_adjustment_out
 from app.fit.cost_figures import CostFigures
 from app.fit.formulas.interruptions import Interruptions
@@ -13,7 +14,7 @@ from app.fit.formulas.quantities import GIB, Figure
 from app.fit.verdict import Headroom, Rejection
 from app.schemas.estimate_response import FigureOut
 from app.schemas.fit_response import ConvertedCostOut, HeadroomOut, InterruptionsOut, OptionCostOut
-from app.schemas.sizes import ExchangeRateOut
+from app.schemas.sizes import ExchangeRateOut, NoPriceOut
 
 
 def nearest_of_each(rejections: Sequence[Rejection], most: int | None) -> Sequence[Rejection]:
@@ -32,6 +33,11 @@ def nearest_of_each(rejections: Sequence[Rejection], most: int | None) -> Sequen
 def to_exchange_rate_out(rate: CurrencyRate | None) -> ExchangeRateOut | None:
     """Convert the exchange rate of an answer; None stays None."""
     return ExchangeRateOut.model_validate(rate) if rate is not None else None
+
+
+def to_price_note_out(note: NoPrice | None) -> NoPriceOut | None:
+    """Convert what is said of an answer without prices; None stays None."""
+    return NoPriceOut.model_validate(note) if note is not None else None
 
 
 def to_headroom_out(one: Headroom) -> HeadroomOut:

@@ -5,7 +5,14 @@ from typing import Any
 
 from app.catalog.queries.exchange_rates import CurrencyRate
 from app.converters.body_paths import to_patch, with_paths
-from app.converters.fit_parts import nearest_of_each, to_cost_out, to_exchange_rate_out, to_figure_out, to_headroom_out
+from app.converters.fit_parts import (
+    nearest_of_each,
+    to_cost_out,
+    to_exchange_rate_out,
+    to_figure_out,
+    to_headroom_out,
+    to_price_note_out,
+)
 from app.fit.estimator.estimate import parameter_figures
 from app.fit.placement.fixes import Fix
 from app.fit.placement.option import (
@@ -67,6 +74,7 @@ def to_placement_answer_out(
         if "assumptions" in include
         else [],
         exchange_rate=to_exchange_rate_out(answer.exchange_rate),
+        no_price=to_price_note_out(answer.no_price),
         weights_type=WeightsTypeOut.model_validate(job.serving.weights.type)
         if isinstance(job, ServingJob) and job.serving.weights is not None
         else None,

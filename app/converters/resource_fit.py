@@ -4,7 +4,13 @@ from collections.abc import Collection
 
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.exchange_rates import CurrencyRate
-from app.converters.fit_parts import nearest_of_each, to_cost_out, to_exchange_rate_out, to_headroom_out
+from app.converters.fit_parts import (
+    nearest_of_each,
+    to_cost_out,
+    to_exchange_rate_out,
+    to_headroom_out,
+    to_price_note_out,
+)
 from app.fit.cost_figures import CostFigures
 from app.fit.formulas.quantities import exact
 from app.fit.resources import explain_option, unused_gpu_memory_gib
@@ -34,6 +40,7 @@ def to_fit_out(answer: ResourceFit) -> FitOut:
         rejection_summary=dict(answer.summary),
         nearest_misses=[_rejection(rejection) for rejection in answer.nearest_misses],
         exchange_rate=to_exchange_rate_out(answer.exchange_rate),
+        no_price=to_price_note_out(answer.no_price),
     )
 
 
@@ -90,6 +97,7 @@ def to_resource_answer_out(
         weights_type=None,
         workload=None,
         exchange_rate=to_exchange_rate_out(answer.exchange_rate),
+        no_price=to_price_note_out(answer.no_price),
     )
 
 

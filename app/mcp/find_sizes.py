@@ -30,6 +30,7 @@ from app.mcp.tool import (
     OS,
     PURCHASE,
     REGION,
+    TEXT,
     Inquiry,
     Reply,
     Tool,
@@ -98,6 +99,8 @@ def find_sizes(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
     content: dict[str, Any] = {"total": page["total"], "items": items}
     if "exchange_rate" in page:
         content["exchange_rate"] = {name: page["exchange_rate"][name] for name in ("currency", "units_per_usd", "day")}
+    if "no_price" in page:
+        content["no_price"] = page["no_price"]["detail"]
     return Reply(
         text=_to_text(page, search),
         content=content,
@@ -144,8 +147,11 @@ def _to_item(item: Mapping[str, Any], fields: list[str]) -> dict[str, Any]:
 
 
 def _to_text(page: Mapping[str, Any], search: SizeSearch) -> str:
+    known = f" {page['no_price']['detail']}." if "no_price" in page else ""
     if not page["items"]:
-        return "No size has all of this; drop a filter. status=any includes sizes that can no longer be ordered."
+        return (
+            f"No size has all of this; drop a filter. status=any includes sizes that can no longer be ordered.{known}"
+        )
     first = page["items"][0]
     price = "price unknown"
     if first["usd_per_hour"] is not None:
@@ -154,14 +160,14 @@ def _to_text(page: Mapping[str, Any], search: SizeSearch) -> str:
         )
         if note := price_note(first, "price_"):
             price += f" ({note})"
-    return f"{plural(page['total'], 'size')}; first by {', '.join(search.sort)}: {first['name']}, {price}."
+    return f"{plural(page['total'], 'size')}; first by {', '.join(search.sort)}: {first['name']}, {price}.{known}"
 
 
 TOOL = Tool(
     name="find_sizes",
     description="Find VM sizes by GPU, memory, vCPUs, region, price; cheapest first. total counts all that match.",
     arguments=ARGUMENTS,
-    output={"total": {"type": "integer"}, "items": LIST, "exchange_rate": OBJECT, **OMITTED},
+    output={"total": {"type": "integer"}, "items": LIST, "exchange_rate": OBJECT, "no_price": TEXT, **OMITTED},
     always=("total", "items"),
     run=find_sizes,
 )

@@ -26,6 +26,7 @@ from app.mcp.tool import (
     OS,
     REGION,
     SAME_PURCHASE,
+    TEXT,
     Inquiry,
     Reply,
     Tool,
@@ -107,6 +108,8 @@ def fit_workload(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
         "rejected": found["rejection_summary"],
         "nearest_misses": [_to_miss(miss) for miss in found["nearest_misses"]],
     }
+    if "no_price" in found:
+        content["no_price"] = found["no_price"]["detail"]
     return Reply(
         text=_to_text(found),
         content=content,
@@ -204,12 +207,13 @@ def _to_arguments(patch: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _to_text(found: Mapping[str, Any]) -> str:
+    note = f" {found['no_price']['detail']}." if "no_price" in found else ""
     if found["items"]:
         best = found["items"][0]
-        return f"{plural(found['total'], 'size')} can do it. {best['size']}: {best['explanation']}"
+        return f"{plural(found['total'], 'size')} can do it. {best['size']}: {best['explanation']}{note}"
     misses = found["nearest_misses"]
     nearest = f" The nearest, {misses[0]['size']}: {misses[0]['failures'][0]['detail']}." if misses else ""
-    return f"No size fits; {found['rejected_total']:,} were checked.{nearest}"
+    return f"No size fits; {found['rejected_total']:,} were checked.{nearest}{note}"
 
 
 TOOL = Tool(
@@ -223,6 +227,7 @@ TOOL = Tool(
         "options": LIST,
         "rejected": OBJECT,
         "nearest_misses": LIST,
+        "no_price": TEXT,
         **OMITTED,
     },
     always=("fits", "total", "options", "nearest_misses"),

@@ -4,7 +4,7 @@ from datetime import date
 
 from pydantic import Field
 
-from app.schemas.sizes import AdjustmentField, Amount, ExchangeRateField, Omittable, Out, PageOut, Usd
+from app.schemas.sizes import AdjustmentField, Amount, ExchangeRateField, NoPriceField, Omittable, Out, PageOut, Usd
 
 
 class ConvertedDiskPricesOut(Out):
@@ -153,3 +153,4 @@ class CostOut(Out):
     )
     not_included: list[str] = Field(description="What the figures leave out.")
     exchange_rate: ExchangeRateField = None
+    no_price: NoPriceField = None

@@ -13,7 +13,17 @@ from app.schemas.estimate_response import (
     ParametersOut,
     WeightsTypeOut,
 )
-from app.schemas.sizes import AdjustmentField, Amount, ExchangeRateField, Omittable, Out, PageOut, Total, Usd
+from app.schemas.sizes import (
+    AdjustmentField,
+    Amount,
+    ExchangeRateField,
+    NoPriceField,
+    Omittable,
+    Out,
+    PageOut,
+    Total,
+    Usd,
+)
 
 
 class ConvertedCostOut(Out):
@@ -138,6 +148,7 @@ class FitOut(PageOut):
     rejection_summary: dict[str, int] = Field(description="Number of sizes by the code of their largest shortfall.")
     nearest_misses: list[RejectionOut] = Field(description="The sizes that are nearest to fitting, at most three.")
     exchange_rate: ExchangeRateField = None
+    no_price: NoPriceField = None
 
 
 class ParallelismOut(Out):
@@ -265,3 +276,4 @@ class FitAnswerOut(Out):
     )
     workload: Omittable[WorkloadOut] = Field(description="With `workload` in include.")
     exchange_rate: ExchangeRateField = None
+    no_price: NoPriceField = None

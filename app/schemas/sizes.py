@@ -196,6 +196,21 @@ class SizeOut(Out):
     )
 
 
+class NoPriceOut(Out):
+    """Why no price is shown: no size has one in the requested regions, for the system and the purchase model."""
+
+    os: str = Field(description="The requested system. Extensible.")
+    purchase: str = Field(description="The requested purchase model. Extensible.")
+    known_in: list[str] = Field(description="The regions in which any size has such a price on the day.")
+    detail: str = Field(description="The same in words, and what brings more prices.")
+
+
+NoPriceField = Annotated[
+    Omittable[NoPriceOut],
+    Field(description="Where prices are known, if none is where they were asked for: unknown, which is not none."),
+]
+
+
 class SizeDetailOut(SizeOut):
     """One VM size, with the exchange rate of its converted prices."""
 
@@ -207,6 +222,7 @@ class SizePage(PageOut):
 
     items: list[SizeOut] = Field(description="The sizes of this page.")
     exchange_rate: ExchangeRateField = None
+    no_price: NoPriceField = None
 
 
 class SourcedOut(Out):

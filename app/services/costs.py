@@ -1,7 +1,7 @@
 """What VMs of a size cost in a region, with their disks: prices, each with its date and source."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -10,6 +10,7 @@ from typing import Any
 from app.catalog.queries.costs import CostSearch, SizePrice, find_cheapest_price, parse_disk
 from app.catalog.queries.disks import DiskCatalog, DiskRates, load_disks
 from app.catalog.queries.exchange_rates import CurrencyRate, convert_amounts, find_exchange_rate
+from app.catalog.queries.known_prices import NoPrice, explain_no_price
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.params import check_days
 from app.catalog.queries.size_details import SizeDetails, find_size_details
@@ -118,6 +119,7 @@ class CostOfSize:
     unknown_parts: tuple[str, ...]
     warnings: tuple[str, ...]
     exchange_rate: CurrencyRate | None
+    no_price: NoPrice | None = None
     not_included: tuple[str, ...] = NOT_INCLUDED
 
 
@@ -137,7 +139,8 @@ def compute_costs(name: str, search: CostSearch, known: CatalogSnapshot, today: 
     region = price.region if price else search.region[0] if len(search.region) == 1 else None
     catalog = yield from load_disks(day, (region,)) if region else _no_disk_prices(day)
     disks = tuple(_cost_disk(text, search, catalog, rate, region=region, today=today) for text in search.disk)
-    return _to_cost(size, search, price, disks, rate, region=region, day=day, today=today)
+    cost = _to_cost(size, search, price, disks, rate, region=region, day=day, today=today)
+    return cost if price else replace(cost, no_price=(yield from explain_no_price(search, known, today)))
 
 
 def _no_disk_prices(day: date) -> QueryPlan[DiskCatalog]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from app.catalog.queries.candidates import machines_query
 from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
+from app.catalog.queries.known_prices import NoPrice, explain_no_price
 from app.catalog.queries.language_models import get_model_row
 from app.catalog.queries.lookups import get_gpu
 from app.catalog.queries.pagination import current_revision
@@ -53,7 +54,8 @@ class PlacementSearch(ModelSpec):
 class PlacementResult:
     """The prepared request, the ranking, and a finder of fixes for rejected sizes.
 
-    `exchange_rate` is that of an answer that has its costs in another currency, too.
+    `exchange_rate` is that of an answer that has its costs in another currency, too; `no_price` is there where no
+    option has a price.
     """
 
     prepared: PreparedRequest
@@ -61,6 +63,7 @@ class PlacementResult:
     machines: Mapping[str, tuple[Vm, Machine]]
     fixer: FixFinder
     exchange_rate: CurrencyRate | None
+    no_price: NoPrice | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,14 +96,29 @@ def plan_placement(
             found = yield from _rank_on_columns(search, prepared, known, today, shown)
             if found is not None:
                 ranking, sizes = found
-                return _to_result(prepared, ranking, sizes, rate)
+                note = yield from _explain_no_price(search, ranking, known, today)
+                return _to_result(prepared, ranking, sizes, rate, note)
         sizes = yield from _find_sizes(search, known, today, assumptions)
     except MemoryUnknown:
         raise BadWorkload("hardware", "needs gpu, usable_gib or memory_gib") from None
     except InvalidWorkload as error:
         raise BadWorkload(error.field, error.detail) from None
     prepared = replace(prepared, assumptions=assumptions.recorded)  # reading the hardware has added to them
-    return _to_result(prepared, rank(sizes, prepared, search.sort), sizes, rate)
+    placed = rank(sizes, prepared, search.sort)
+    note = yield from _explain_no_price(search, placed, known, today)
+    return _to_result(prepared, placed, sizes, rate, note)
+
+
+def _explain_no_price(
+    search: PlacementSearch,
+    ranking: Ranking[PlacementOption] | RankingPart[PlacementOption],
+    known: CatalogSnapshot,
+    today: date,
+) -> QueryPlan[NoPrice | None]:
+    """Find where prices are known if no option has one; a described machine has none anyway."""
+    if search.hardware is not None or any(option.usd_per_hour is not None for option in ranking.options):
+        return None
+    return (yield from explain_no_price(search.scope, known, today))
 
 
 def _to_result(
@@ -108,6 +126,7 @@ def _to_result(
     ranking: Ranking[PlacementOption] | RankingPart[PlacementOption],
     sizes: Sizes,
     rate: CurrencyRate | None,
+    note: NoPrice | None,
 ) -> PlacementResult:
     return PlacementResult(
         prepared=prepared,
@@ -115,6 +134,7 @@ def _to_result(
         machines={vm.name: (vm, machine) for vm, machine in sizes},
         fixer=FixFinder(prepared),
         exchange_rate=rate,
+        no_price=note,
     )
 
 

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog.queries.candidates import candidates_query
 from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
+from app.catalog.queries.known_prices import NoPrice, explain_no_price
 from app.catalog.queries.pagination import current_revision
 from app.catalog.queries.params import ORDERABLE_STATUSES, FitSearch, SizeRequirements, check_days
 from app.catalog.queries.sizes import normalize
@@ -30,7 +31,7 @@ class ResourceFit:
 
     `total` and `rejected_total` count all sizes, `summary` the rejected ones by the code of their largest shortfall;
     `rejections` are all of them where they were asked for. `exchange_rate` is that of an answer that has its costs in
-    another currency, too.
+    another currency, too; `no_price` is there where no option has a price.
     """
 
     needs: ResourceNeeds
@@ -42,6 +43,7 @@ class ResourceFit:
     page: Sequence[Option]
     next_cursor: str | None
     exchange_rate: CurrencyRate | None
+    no_price: NoPrice | None = None
 
 
 def fit_resources(session: Session, search: FitSearch, *, today: date) -> ResourceFit:
@@ -79,11 +81,15 @@ def plan_resource_fit(
         request_key=f"{search.model_dump_json(exclude=search.page_param_names())} {today}",
         exchange_rate=rate,
     )
+    found = None
     if on_columns and not search.names_a_day:
         found = yield from _fit_on_columns(question, known, today, rejected=rejected, most_of_reason=most_of_reason)
-        if found is not None:
-            return found
-    return (yield from _fit_rows(question, known, today, rejected=rejected))
+    if found is None:
+        found = yield from _fit_rows(question, known, today, rejected=rejected)
+    costs = (option.costs.get(search.purchase) for option in found.page)
+    if any(cost is not None and cost.usd_per_hour is not None for cost in costs):
+        return found
+    return replace(found, no_price=(yield from explain_no_price(search, known, today)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,6 +82,7 @@ async def render(request: PageRequest) -> str:
         first=(view.page - 1) * view.limit + 1,
         pages=ceil(found.total / view.limit),
         rate=found.exchange_rate,
+        no_price=found.no_price,
         relaxations=await _relaxations(request, view) if nothing else [],
         exports=_exports(view, found.cursor),
         all_columns=COLUMNS.values(),

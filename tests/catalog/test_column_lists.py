@@ -27,7 +27,7 @@ from app.db.statements import run_plan
 from app.errors import BadQuery, CursorGone
 from app.http.canonical import parse_query
 from app.ingest.run import ingest
-from tests.factories import NOW, reading, size
+from tests.factories import NOW, price, reading, size
 
 TODAY = date(2026, 9, 1)
 FILTERS = (
@@ -195,7 +195,11 @@ def test_a_list_of_a_catalog_that_changed_since_its_columns_were_loaded_is_found
 
 
 def test_a_page_of_which_all_rows_were_read_before_is_of_their_revision_without_the_database(engine: Engine) -> None:
-    ingest(engine, reading([*size("Standard_X1", vcpus=8), *size("Standard_X2", vcpus=16)]), now=NOW)
+    sizes, prices = (
+        [*size("Standard_X1", vcpus=8), *size("Standard_X2", vcpus=16)],
+        [price("X1", "1"), price("X2", "2")],
+    )
+    ingest(engine, reading(sizes, regions=["eastus"], prices=prices), now=NOW)
     search, other = SizeSearch(sort=("-vcpus",), limit=1), SizeSearch(sort=("-vcpus",), min_vcpus=9)
     with Session(engine) as session:
         before = load_snapshot(session)

@@ -299,3 +299,17 @@ def test_a_price_in_another_currency_is_beside_dollars(catalog: CatalogReader) -
     said = ask(catalog, "find_sizes", gpu="H100", currency="eur", limit=1)
     assert said["exchange_rate"]["currency"] == "EUR"
     assert 0 < said["items"][0]["price_per_hour"] < said["items"][0]["usd_per_hour"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"), [("find_sizes", {"gpu": "A100"}), ("fit_workload", {"model": "llama-3.1-70b"})]
+)
+def test_a_reply_without_a_price_says_where_prices_are_known(
+    catalog: CatalogReader, tool: str, arguments: dict[str, Any]
+) -> None:
+    asked = {**arguments, "region": "westeurope", "purchase": "reserved_3y"}
+    note = "linux reserved_3y: no price is known in westeurope, only in polandcentral"
+    result = call(catalog, tool, asked)
+    assert result.structured_content["no_price"].startswith(note)
+    assert note in result.content[0].text  # type: ignore[union-attr]  # it is text
+    assert "no_price" not in ask(catalog, tool, **{**asked, "region": "polandcentral"})

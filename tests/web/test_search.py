@@ -155,3 +155,11 @@ def test_figures_are_written_for_people() -> None:
         "3\u00a0mo",
         "2.5\u00a0y",
     ]
+
+
+def test_a_page_without_a_price_says_where_prices_are_known(client: httpx.Client) -> None:
+    note = "linux reserved_3y: no price is known in westeurope, only in polandcentral"
+    assert f"{note}; vmsizes refresh azure-prices brings the others</p>" in get(
+        client, "/?gpu=A100&region=westeurope&purchase=reserved_3y"
+    )
+    assert "no price is known" not in get(client, "/?gpu=A100&region=westeurope")

@@ -31,6 +31,7 @@ from app.catalog.queries.filters import (
     check_sort,
     to_sort_keys,
 )
+from app.catalog.queries.known_prices import NoPrice, explain_no_price
 from app.catalog.queries.lookups import check_gpu_vendor, check_regions, get_size_keys, resolve_gpus, resolve_series
 from app.catalog.queries.pagination import (
     CursorPosition,
@@ -108,7 +109,7 @@ class JsonPage:
     """A page of sizes, each as JSON text; the cursor of the next page (None at the end); how many there are in all.
 
     `exchange_rate` is that of a page that has its prices in another currency, too; `cursor` is that of a page that was
-    found by its offset.
+    found by its offset. `no_price` is there where no size has a price.
     """
 
     items: list[str]
@@ -116,12 +117,15 @@ class JsonPage:
     total: int
     exchange_rate: CurrencyRate | None = None
     cursor: str | None = None
+    no_price: NoPrice | None = None
 
 
 def render_page(page: JsonPage) -> str:
     """Render a page of sizes."""
     cursor, rate = orjson.dumps(page.next_cursor).decode(), page.exchange_rate
     end = f',"exchange_rate":{exchange_rate_json(rate)}' if rate is not None else ""
+    if page.no_price is not None:
+        end += f',"no_price":{orjson.dumps(page.no_price).decode()}'
     return f'{{"items":[{",".join(page.items)}],"next_cursor":{cursor},"total":{page.total}{end}}}'
 
 
@@ -154,7 +158,21 @@ def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date, *, of
         items = [render_size(row, today) for row in page.rows]
     else:
         items = [render_converted_size(row, today, rate) for row in page.rows]
-    return JsonPage(items=items, next_cursor=page.next_cursor, total=page.total, exchange_rate=rate, cursor=page.cursor)
+    note = None if any(map(_has_price, page.rows)) else (yield from explain_no_price(search, snapshot, today))
+    return JsonPage(
+        items=items,
+        next_cursor=page.next_cursor,
+        total=page.total,
+        exchange_rate=rate,
+        cursor=page.cursor,
+        no_price=note,
+    )
+
+
+def _has_price(row: Row) -> bool:
+    """Return whether a row that a page is rendered from has a price under the purchase model of the search."""
+    offer = row[RENDERED_COLUMNS - 1]
+    return offer is not None and '"usd_per_hour":null' not in offer
 
 
 _SEARCHING = {"q", "name", "gpu"}

@@ -1,0 +1,81 @@
+"""Where prices of a system and a purchase model are known, for answers that have none of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+
+from sqlalchemy import Date, bindparam, or_, select
+
+from app.catalog.column_types import table_of
+from app.catalog.models import PriceTotal
+from app.catalog.queries.pagination import current_revision
+from app.catalog.queries.params import OfferParams
+from app.catalog.queries.snapshot import CatalogSnapshot
+from app.db.statements import BoundStatement, QueryPlan, Statement
+
+_MOST_NAMED = 6
+"""So many regions are named in a text; more are counted."""
+_REFRESH = "`vmsizes refresh azure-prices`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoPrice:
+    """Why an answer has no price: none is known where it was asked for. `known_in` are the regions that have some."""
+
+    os: str
+    purchase: str
+    known_in: tuple[str, ...]
+    detail: str
+
+
+def explain_no_price(asked: OfferParams, snapshot: CatalogSnapshot, today: date) -> QueryPlan[NoPrice | None]:
+    """Find where prices are known, if no size has one in the regions that are asked for; None if any has.
+
+    Also None where prices as they were known on a past day are asked for, as only the days of prices are counted, and
+    where the catalog has changed, as the answer is of the revision of the snapshot.
+    """
+    if getattr(asked, "known_at", None) is not None:
+        return None
+    day = getattr(asked, "as_of", None) or today
+    values = {"os": asked.os, "purchase": asked.purchase, "day": day.isoformat()}
+    rows = yield BoundStatement(_regions_statement(), values)
+    known_in = tuple(region for (region,) in rows)
+    if set(asked.region or known_in) & set(known_in) or (yield from current_revision()) != snapshot.revision:
+        return None
+    detail = _detail(asked, known_in, len(snapshot.regions), day if day != today else None)
+    return NoPrice(os=asked.os, purchase=asked.purchase, known_in=known_in, detail=detail)
+
+
+@lru_cache(maxsize=1)
+def _regions_statement() -> Statement:
+    """Build the statement of the regions with a price in force on a day."""
+    total, day = table_of(PriceTotal).c, bindparam("day", type_=Date)
+    asked = (total[name] == bindparam(name, type_=total[name].type) for name in ("os", "purchase"))
+    holds = (total.since <= day, or_(total.until.is_(None), total.until > day), total.in_force > 0)
+    return Statement(select(total.region).where(*asked, *holds).order_by(total.region), short=True)
+
+
+def _detail(asked: OfferParams, known_in: Sequence[str], regions: int, past: date | None) -> str:
+    """Return the note in words: `linux reserved_3y: no price is known in westeurope, only in polandcentral; …`."""
+    where = f"in {' or '.join(asked.region)}" if 0 < len(asked.region) <= _MOST_NAMED else "in any region"
+    if len(asked.region) > _MOST_NAMED:
+        where = f"in any of the {len(asked.region)} regions"
+    if not known_in:
+        elsewhere = ", nor in any other region" if asked.region else ""
+    elif len(known_in) <= _MOST_NAMED:
+        elsewhere = f", only in {', '.join(known_in)}"
+    else:
+        elsewhere = f", but in {len(known_in)} of {regions} regions"
+    on = f" on {past}" if past else ""
+    advice = _advice(asked, past, known=bool(known_in))
+    return f"{asked.os} {asked.purchase}: no price is known {where}{elsewhere}{on}{advice}"
+
+
+def _advice(asked: OfferParams, past: date | None, *, known: bool) -> str:
+    """Return what to do: a feed has the prices of today only, and commitments of the machine without a licence."""
+    if past is not None:
+        return ""
+    if asked.os == "windows" and asked.purchase.startswith(("reserved", "savings")):
+        return "; it covers the machine and not the licence of Windows: os=linux has its price"
+    return f"; {_REFRESH} brings {'the others' if known else 'them'}"

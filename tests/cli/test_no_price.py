@@ -1,0 +1,41 @@
+"""Commands without a price say where prices are known."""
+
+import json
+
+import pytest
+
+from tests.cli.conftest import Run
+
+pytestmark = pytest.mark.one_database  # what a command prints does not depend on the kind of database
+
+NOTE = "no price is known in westeurope, only in polandcentral; `vmsizes refresh azure-prices` brings the others.\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "purchase"),
+    [
+        (("search", "--gpu", "A100"), "reserved_3y"),
+        (("fit", "llama-3.3-70b"), "reserved_1y"),
+        (("fit", "--min-gpus", "4"), "reserved_1y"),
+        (("cost", "d4s_v5"), "savings_3y"),
+    ],
+)
+def test_a_command_without_a_price_says_where_prices_are_known(
+    run: Run, seeded_url: str, arguments: tuple[str, ...], purchase: str
+) -> None:
+    asked = (*arguments, "--purchase", purchase, "--region")
+    for output in ((), ("--csv",), ("--json",)):
+        done = run(seeded_url, *asked, "westeurope", *output)
+        assert done.returncode == 0
+        assert done.stderr == f"linux {purchase}: {NOTE}"
+    assert "no price" not in run(seeded_url, *asked, "polandcentral").stderr
+
+
+def test_json_of_a_cost_has_the_note_as_the_api_sends_it(run: Run, seeded_url: str) -> None:
+    done = run(seeded_url, "cost", "d4s_v5", "--purchase", "savings_3y", "--region", "westeurope", "--json")
+    assert json.loads(done.stdout)["no_price"]["known_in"] == ["polandcentral"]
+
+
+def test_nothing_found_says_that_it_is_for_want_of_prices(run: Run, seeded_url: str) -> None:
+    done = run(seeded_url, "search", "--max-usd-per-hour", "4", "--purchase", "reserved_3y", "--region", "westeurope")
+    assert (done.returncode, done.stderr) == (1, f"linux reserved_3y: {NOTE}Nothing matches.\n")
