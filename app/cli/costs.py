@@ -74,6 +74,8 @@ def cost(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, 
         for label, texts in (("Unknown", answer["unknown_parts"]), ("Warnings", answer["warnings"])):
             if texts:
                 print_text(f"{label}: {', '.join(texts)}.")
+        if "LICENCE_INCLUDED" in answer["warnings"]:
+            print_text("With Azure Hybrid Benefit Windows Server costs what Linux does: --os linux.")
         print_text(f"Not included: {'; '.join(answer['not_included'])}.")
 
 

@@ -74,7 +74,7 @@ ARGUMENTS: Mapping[str, Argument] = {
     "category": Argument(type="string", description="memory_optimized …", read=read_words),
     "status": Argument(type="string", description="current, preview, retiring, retired, any", read=read_words),
     "region": REGION,
-    "os": OS,
+    "os": replace(OS, description="linux: also Windows with Azure Hybrid Benefit"),
     "purchase": PURCHASE,
     "max_usd_per_hour": Argument(type="number", read=read_number),
     "as_of": DAY,

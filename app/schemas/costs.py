@@ -148,8 +148,8 @@ class CostOut(Out):
     total: CostInAllOut = Field(description="All VMs with their disks.")
     unknown_parts: list[str] = Field(description="What has no price, and leaves the total unknown: `vm`, `disks[0]`.")
     warnings: list[str] = Field(
-        description="NO_PRICE, OLD_PRICE, UNUSUAL_PRICE, NO_PREMIUM_STORAGE, NO_ULTRA_DISK, TOO_MANY_DISKS, RETIRING, "
-        "… Extensible."
+        description="NO_PRICE, OLD_PRICE, UNUSUAL_PRICE, LICENCE_INCLUDED, NO_PREMIUM_STORAGE, NO_ULTRA_DISK, "
+        "TOO_MANY_DISKS, RETIRING, … Extensible."
     )
     not_included: list[str] = Field(description="What the figures leave out.")
     exchange_rate: ExchangeRateField = None

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from app.catalog.purchases import PURCHASE_MODELS, Purchase
 from app.catalog.queries.params import (
+    PRICED_OS,
     Currency,
     Day,
     Hours,
@@ -104,7 +105,7 @@ class PricingIn(In):
         Field(min_length=1, max_length=len(PURCHASE_MODELS)),
         AfterValidator(_drop_duplicates),
     ] = Field(default=("on_demand", "spot"), description="Purchase models to price; options are ranked by the first.")
-    os: Os = Field(default="linux", description="The operating system.")
+    os: Os = Field(default="linux", description=PRICED_OS)
     hours: Hours | None = Field(default=None, description="How long the VMs run, for the cost of the job.")
     hours_per_month: Annotated[Hours, Field(le=744)] = Field(default=Decimal(730), description="Hours a month.")
     spot_overhead: Annotated[Decimal, Field(ge=0, le=10, allow_inf_nan=False)] | None = Field(

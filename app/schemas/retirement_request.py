@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from app.catalog.purchases import Purchase
-from app.catalog.queries.params import Day, Hours, Os, PlainText
+from app.catalog.queries.params import PRICED_OS, Day, Hours, Os, PlainText
 from app.fit.features import ESSENTIAL_FEATURES, FEATURE_NAMES
 from app.schemas.bodies import In, Keyword, OneOf
 
@@ -43,7 +43,7 @@ class SuccessorNeedsIn(In):
         default=ESSENTIAL_FEATURES,
         description="The features that a successor must keep, where the old size is known to have them.",
     )
-    os: Os = Field(default="linux", description="The operating system.")
+    os: Os = Field(default="linux", description=PRICED_OS)
     purchase: Purchase = Field(default="on_demand", description="How the VMs are paid for.")
     before: Day | None = Field(default=None, description="Only sizes that retire before this day need a successor.")
     max_successors: Annotated[int, Field(ge=1, le=20)] = Field(default=3, description="The most successors per item.")

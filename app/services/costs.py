@@ -176,7 +176,7 @@ def _to_cost(
         disks=disks,
         total=TotalCost(**_round(in_all), converted=_convert(in_all, rate)),
         unknown_parts=tuple(part for part, usd in parts.items() if usd is None),
-        warnings=_warnings(size.row, price, vm, disks),
+        warnings=_warnings(size.row, price, vm, disks, search.os),
         exchange_rate=rate,
     )
 
@@ -277,7 +277,7 @@ _PREMIUM_TYPES = ("premium_ssd", "premium_ssd_v2", "ultra_disk")
 
 
 def _warnings(
-    size: Mapping[str, Any], price: SizePrice | None, vm: VmCost, disks: Sequence[DiskCost]
+    size: Mapping[str, Any], price: SizePrice | None, vm: VmCost, disks: Sequence[DiskCost], os: str
 ) -> tuple[str, ...]:
     """Return the problems of the VM with these disks, and of their prices."""
     types, most = {disk.type for disk in disks}, size["max_data_disks"]
@@ -287,6 +287,7 @@ def _warnings(
         "OLD_PRICE": max(ages, default=0) > OLD_PRICE_DAYS or vm.approximate_date is True,
         "UNUSUAL_PRICE": price is not None and price.unusual,
         "DISPUTED_PRICE": price is not None and price.disputed,
+        "LICENCE_INCLUDED": os == "windows" and vm.usd_per_hour is not None,
         "NO_PREMIUM_STORAGE": size["premium_storage"] is False and not types.isdisjoint(_PREMIUM_TYPES),
         "NO_ULTRA_DISK": size["ultra_disk"] is False and "ultra_disk" in types,
         "TOO_MANY_DISKS": most is not None and len(disks) > most + 1,  # one may be the operating system's

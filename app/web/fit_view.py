@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from app.catalog.purchases import PURCHASE_MODELS, Purchase
 from app.catalog.queries.params import (
+    PRICED_OS,
     JsonBool,
     LowerTextSet,
     Os,
@@ -140,7 +141,7 @@ class FitView(ServiceParams, TrainingParams, SizeRequirements, ShownCurrency):
     allow_retiring: JsonBool | None = Field(default=None, description="Include sizes that retire.")
     verified_only: JsonBool | None = Field(default=None, description="The vendor's documents must name the size.")
     purchase: Purchase = Field(default="on_demand", description="The prices that rank options and count for budgets.")
-    os: Os = Field(default="linux", description="Whose prices are meant.")
+    os: Os = Field(default="linux", description=PRICED_OS)
     sort: Sort | None = Field(
         default=None,
         description="What the best option is; default: cost an hour, of a training whose tokens are known "

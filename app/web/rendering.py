@@ -38,6 +38,10 @@ _PRELOADED_FONTS = (
 UNKNOWN = "–"
 
 _SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹"}
+_SYSTEMS = {
+    "linux": "Linux",
+    "windows": "Windows with its licence (with Azure Hybrid Benefit it costs what Linux does)",
+}
 _DIGITS = 5
 """Prices have at least so many significant digits, and at least two decimal places."""
 
@@ -77,6 +81,7 @@ def environment() -> "Environment":
         "age": format_age,
         "segment": path_segment,
         "middle": middle,
+        "system": _SYSTEMS.__getitem__,
         "words": lambda name: str(name).replace("_", " "),
     }
     return env

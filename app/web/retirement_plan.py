@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, Field
 
 from app.catalog.purchases import Purchase
-from app.catalog.queries.params import Day, Os, QueryParams
+from app.catalog.queries.params import PRICED_OS, Day, Os, QueryParams
 from app.errors import BadData, BadQuery
 from app.formats.text import Csv
 from app.web.fit_answer import MAX_URL
@@ -40,7 +40,7 @@ class PlanView(QueryParams):
     inventory: Annotated[str, Field(max_length=_MAX_TEXT), AfterValidator(_plain_lines)] | None = Field(
         default=None, description="CSV with the columns size and region, and if you like count and id."
     )
-    os: Os = Field(default="linux", description="The operating system.")
+    os: Os = Field(default="linux", description=PRICED_OS)
     purchase: Purchase = Field(default="on_demand", description="How the VMs are paid for, now and then.")
     before: Day | None = Field(default=None, description="Only sizes that retire before this day need a successor.")
     max_successors: Annotated[int, Field(ge=1, le=20)] = Field(default=3, description="The most successors of an item.")

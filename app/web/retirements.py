@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field
 from app.catalog.names import RegionCode
 from app.catalog.purchases import Purchase
 from app.catalog.queries.display_names import find_region_names
-from app.catalog.queries.params import JsonBool, LowerTextSet, Os, PlainText, QueryParams
+from app.catalog.queries.params import PRICED_OS, JsonBool, LowerTextSet, Os, PlainText, QueryParams
 from app.catalog.queries.retirements import RetirementFilter, find_all_retirements, find_usual_region
 from app.http.canonical import clean_query
 from app.web.rendering import render_page
@@ -34,7 +34,7 @@ class RetirementsView(QueryParams):
     region: Annotated[PlainText, AfterValidator(RegionCode)] | None = Field(
         default=None, description="Of sizes that have a price in this region, which is that of successors, too."
     )
-    os: Os = Field(default="linux", description="Whose prices are meant.")
+    os: Os = Field(default="linux", description=PRICED_OS)
     purchase: Purchase = Field(default="on_demand", description="How the VMs are paid for.")
     past: JsonBool = Field(default=False, description="Sizes that have retired, in place of those that will.")
 

@@ -17,7 +17,7 @@ from app.catalog.purchases import Purchase
 from app.catalog.queries.availability import AvailabilitySearch, find_availability
 from app.catalog.queries.display_names import find_currencies, find_region_names
 from app.catalog.queries.exchange_rates import CurrencyRate
-from app.catalog.queries.params import Day, Os, PlainText, SimilarSearch, SizeParams
+from app.catalog.queries.params import PRICED_OS, Day, Os, PlainText, SimilarSearch, SizeParams
 from app.catalog.queries.prices import PriceListing, PriceSearch, find_prices
 from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import find_size
@@ -43,7 +43,7 @@ class SizeView(ShownCurrency):
     region: Annotated[PlainText, AfterValidator(RegionCode)] | None = Field(
         default=None, description="The region of the history and of successors; default: the cheapest on demand."
     )
-    os: Os = Field(default="linux", description="Whose prices are meant.")
+    os: Os = Field(default="linux", description=PRICED_OS)
     purchase: Purchase = Field(default="on_demand", description="How similar sizes and successors are paid for.")
     as_of: Day | None = Field(default=None, description="Prices in force on this day; default: today.")
     unit: Unit = Field(default="hour", description="The time that prices are for.")

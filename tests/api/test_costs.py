@@ -174,3 +174,27 @@ def test_pages_hold_every_disk_once(client: httpx.Client) -> None:
         ids += [one["id"] for one in page["items"]]
         cursor = page["next_cursor"]
     assert len(ids) == len(set(ids)) == 69
+
+
+def test_a_price_with_the_licence_of_windows_is_told_from_that_with_hybrid_benefit(client: httpx.Client) -> None:
+    windows, linux = (
+        client.get("/sizes/d2a_v4/cost", params={"region": "eastus", "os": os}).json() for os in ("windows", "linux")
+    )
+    assert windows["vm"]["usd_per_hour"] > linux["vm"]["usd_per_hour"]
+    assert (windows["warnings"], linux["warnings"]) == (["LICENCE_INCLUDED"], [])
+
+
+def test_every_description_of_a_system_says_what_hybrid_benefit_costs(client: httpx.Client) -> None:
+    document = client.get("/openapi.json").json()
+    described = [
+        one["description"]
+        for path, methods in document["paths"].items()
+        for one in methods.get("get", {}).get("parameters", ())
+        if one["name"] == "os" and path not in ("/changes", "/changes.csv")
+    ]
+    described += [
+        document["components"]["schemas"][name]["properties"]["os"]["description"]
+        for name in ("PricingIn", "RetirementPlanIn")
+    ]
+    assert len(described) > 10
+    assert all("Azure Hybrid Benefit" in text for text in described)

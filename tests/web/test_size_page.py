@@ -171,3 +171,10 @@ def test_models_fit_with_the_context_and_users_that_post_fit_confirms(client: ht
     assert fits(context_tokens=context, concurrency=1)
     assert fits(context_tokens=each, concurrency=users)
     assert not fits(context_tokens=each, concurrency=users + 1)
+
+
+def test_prices_for_windows_are_said_to_have_its_licence(client: httpx.Client) -> None:
+    hint = "Windows with its licence (with Azure Hybrid Benefit it costs what Linux does)"
+    assert hint in get(client, "/ui/sizes/d4s_v5?os=windows")
+    assert hint in get(client, "/?os=windows&limit=1")
+    assert hint not in get(client, "/ui/sizes/d4s_v5")

@@ -266,10 +266,13 @@ class PageParams(QueryParams):
         return {*PageParams.model_fields, *CurrencyParams.model_fields}
 
 
+PRICED_OS = "Whose prices are meant; those of `linux` are also what Windows Server costs with Azure Hybrid Benefit."
+
+
 class OfferParams(QueryParams):
     """Which prices a query uses: OS, purchase model and regions."""
 
-    os: Os = Field(default="linux", description="Whose prices are meant.")
+    os: Os = Field(default="linux", description=PRICED_OS)
     purchase: Purchase = Field(
         default="on_demand", description="Which price is `usd_per_hour`, is bounded and is sorted by."
     )

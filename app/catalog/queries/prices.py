@@ -38,6 +38,7 @@ from app.catalog.queries.pagination import (
 )
 from app.catalog.queries.params import (
     KNOWN_AT,
+    PRICED_OS,
     CurrencyParams,
     Day,
     JsonBool,
@@ -223,7 +224,7 @@ class PriceFilter(QueryParams):
     """Which prices, of whatever size."""
 
     region: RegionSet = Field(default=(), description="In this region; in any of several.", examples=[["eastus"]])
-    os: Os | None = Field(default=None, description="Of this operating system.")
+    os: Os | None = Field(default=None, description=PRICED_OS)
     purchase: Purchase | None = Field(default=None, description="Of this purchase model.")
     as_of: Day | None = Field(
         default=None, description="In force on this day; default: today.", examples=["2026-07-01"]
@@ -244,7 +245,7 @@ class PriceHistorySearch(PageParams):
     region: Annotated[PlainText, AfterValidator(region_key)] = Field(
         description="In this region.", examples=["westeurope"]
     )
-    os: Os = Field(default="linux", description="Of this operating system.")
+    os: Os = Field(default="linux", description=PRICED_OS)
     purchase: Purchase = Field(default="on_demand", description="Of this purchase model.")
     since: Day | None = Field(
         default=None,
