@@ -85,7 +85,7 @@ def check_prices(
     """
     check = _Check(parents, series)
     offers: dict[tuple[str, ...], list[ListedPrice]] = defaultdict(list)
-    for price in prices:
+    for price in sorted(prices):  # of several prices that are evidence it is the first, in whatever order they come
         if price.purchase == "on_demand":
             check.add(price)
         if price.purchase != "spot" and price.os == "linux":

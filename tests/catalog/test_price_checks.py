@@ -149,6 +149,17 @@ def test_evidence_names_the_price_and_the_list_that_it_was_compared_with() -> No
     assert refusal.evidence == "the Windows price by other, 2026-02-10"
 
 
+def test_evidence_does_not_depend_on_the_order_of_prices() -> None:
+    windows = [listed(1.56, os="windows", source=source, day=day) for day in (40, 20, 30) for source in ("b", "a")]
+    returning = [listed(usd, region="westus", day=day) for day, usd in enumerate((0.2, 0.384, 0.2, 0.384, 0.2))]
+    prices = [listed(1.56), *windows, *returning]
+    expected = check_prices(prices, parents={}, series=CLOUD_SERVICES)
+    assert expected[0].evidence == "the Windows price by a, 2026-01-21"
+    assert len(expected) > 1
+    for several in (prices[::-1], prices[5:] + prices[:5]):
+        assert check_prices(several, parents={}, series=CLOUD_SERVICES) == expected
+
+
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=9))
 def test_unusual_is_what_is_far_from_the_median_of_five_regions(amounts: list[int]) -> None:
     nano_usd = {f"region{number}": amount for number, amount in enumerate(amounts)}
