@@ -53,17 +53,19 @@ def statements_of(
     """
     search = search.model_copy(update={"limit": 3})
     question = find_sizes(search, known, today)
-    first = count = next(question)
-    compiled = first.statement.compiled_for(engine.dialect.name)
-    with engine.connect() as connection:
-        rows = connection.exec_driver_sql(compiled.sql, {**compiled.constants, **first.parameters}).all()
+    statements = [next(question)]
     try:
-        count = question.send([tuple(row) for row in rows])
-        question.send([(0,)])
+        with engine.connect() as connection:
+            while True:
+                compiled = statements[-1].statement.compiled_for(engine.dialect.name)
+                values = {**compiled.constants, **statements[-1].parameters}
+                rows = connection.exec_driver_sql(compiled.sql, values).all()
+                statements.append(question.send([tuple(row) for row in rows]))
     except StopIteration as end:
         cursor = end.value.next_cursor
     known.totals.clear()
-    return first, count, next(find_sizes(search.model_copy(update={"cursor": cursor}), known, today))
+    second = next(find_sizes(search.model_copy(update={"cursor": cursor}), known, today))
+    return statements[0], statements[min(1, len(statements) - 1)], second
 
 
 def plan_of(engine: Engine, bound: BoundStatement, *first: str) -> str:
