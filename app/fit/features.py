@@ -49,6 +49,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(name="gpu_count", code="GPU_COUNT", label="GPUs", unit="count", essential=True, of_gpu=True),
     Feature(name="gpu_vendor", code="GPU_VENDOR", label="GPU vendor", kind="same", essential=True, of_gpu=True),
+    Feature(name="gpu_model", code="GPU_MODEL", label="GPU model", kind="same", of_gpu=True),
     Feature(name="arch", code="ARCH", label="architecture", kind="same", essential=True),
     Feature.flag("infiniband", code="NO_INFINIBAND", essential=True),
     Feature.flag("nvlink", code="NO_NVLINK", essential=True, of_gpu=True),
@@ -81,7 +82,7 @@ ESSENTIAL_FEATURES = tuple(feature.name for feature in FEATURES if feature.essen
 
 FEATURES_BY_NAME = {feature.name: feature for feature in FEATURES}
 _INDEX = {name: index for index, name in enumerate(FEATURE_NAMES)}
-_GPU_COUNT = _INDEX["gpu_count"]
+_GPU_COUNT, _GPU_MODEL = _INDEX["gpu_count"], _INDEX["gpu_model"]
 
 
 def _shares(value: frozenset[str], wanted: frozenset[str]) -> bool:
@@ -115,35 +116,53 @@ class Machine:
 
 
 Requirement = tuple[int, Callable[[Any, Any], bool], Any]
+"""Index of a feature, check and wanted value."""
 
 
-def requirements(old: Machine, keep: Collection[str]) -> list[Requirement]:
-    """Return what a successor must have: index of the feature, check and wanted value.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirements:
+    """What a successor must have; GPUs are counted among those of one model, and of another its memory counts."""
 
-    What the old size lacks, or what no source states of it, constrains nothing.
-    """
-    return [
+    gpu_model: str | None
+    of_same_model: Sequence[Requirement]
+    of_other_model: Sequence[Requirement]
+
+    def of(self, machine: Machine) -> Sequence[Requirement]:
+        """Return what is asked of a size; GPUs of which a model is unknown are counted, too."""
+        model = machine.values[_GPU_MODEL]
+        differs = model is not None and self.gpu_model is not None and model != self.gpu_model
+        return self.of_other_model if differs else self.of_same_model
+
+
+def requirements(old: Machine, keep: Collection[str]) -> Requirements:
+    """Return what a successor must have; what the old size lacks, or no source states of it, constrains nothing."""
+    wanted = [
         (index, MEETS[feature.kind], old.values[index])
         for index, feature in enumerate(FEATURES)
         if feature.name in keep and old.values[index]
     ]
+    return Requirements(
+        gpu_model=old.values[_GPU_MODEL],
+        of_same_model=wanted,
+        of_other_model=[one for one in wanted if one[0] != _GPU_COUNT],
+    )
 
 
-def meets(machine: Machine, wanted: Sequence[Requirement]) -> bool:
+def meets(machine: Machine, wanted: Requirements) -> bool:
     """Return whether a size meets every requirement; an unknown value meets none."""
     values = machine.values
-    for index, check, least in wanted:
+    for index, check, least in wanted.of(machine):
         value = values[index]
         if value is None or not check(value, least):
             return False
     return True
 
 
-def unmet(machine: Machine, wanted: Sequence[Requirement]) -> tuple[str, ...]:
+def unmet(machine: Machine, wanted: Requirements) -> tuple[str, ...]:
     """Return the names of the features that a size does not keep."""
     values = machine.values
     missing = []
-    for index, check, least in wanted:
+    for index, check, least in wanted.of(machine):
         value = values[index]
         if value is None or not check(value, least):
             missing.append(FEATURE_NAMES[index])

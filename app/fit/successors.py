@@ -1,22 +1,24 @@
 """Successors of a size: which sizes keep the features it has, their order, and what each gains and loses."""
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import groupby
 from typing import Any
 
 from app.fit.features import (
-    ESSENTIAL_FEATURES,
+    FEATURE_NAMES,
     FEATURES,
     MEETS,
     Feature,
     Machine,
+    Requirements,
     meets,
     requirements,
     to_shown,
     to_words,
     unit_suffix,
+    unmet,
 )
 
 
@@ -53,45 +55,56 @@ RELATIONS = ("same_family", "same_category", "other")
 """How two sizes are related by what sources state of their series, the nearest first."""
 
 
+COMPARABLE_CATEGORIES = frozenset({"general_purpose", "compute_optimized", "memory_optimized"})
+"""Categories that differ in vCPUs and memory, which are compared; others have disks, GPUs or links of their own."""
+
+_BOOT = frozenset({"arch", "generation"})
+"""The features without which the image of a VM does not start."""
+
+
 class Market:
     """The candidates that are sold in one region, each with its price in USD an hour, the cheapest first."""
 
     def __init__(self, candidates: Iterable[Machine], usd_per_hour: Mapping[str, Decimal]) -> None:
         self.usd_per_hour = usd_per_hour
         priced = [machine for machine in candidates if machine.key in usd_per_hour]
-        self.machines = sorted(priced, key=lambda machine: (usd_per_hour[machine.key], machine.name.lower()))
-        self._by_family: defaultdict[str | None, list[Machine]] = defaultdict(list)
-        self._by_category: defaultdict[str | None, list[Machine]] = defaultdict(list)
-        for machine in self.machines:
-            self._by_family[machine.family].append(machine)
-            self._by_category[machine.category].append(machine)
-
-    def related(self, old: Machine, relation: str) -> Iterator[Machine]:
-        """Yield the candidates that are so related to a size, the cheapest first."""
-        if relation == "same_family":
-            listed: Iterable[Machine] = self._by_family.get(old.family, ()) if old.family is not None else ()
-        elif relation == "same_category":
-            listed = self._by_category.get(old.category, ()) if old.category is not None else ()
-        else:
-            listed = self.machines
-        return (machine for machine in listed if _relation(old, machine) == relation and machine.key != old.key)
+        self.machines = sorted(priced, key=lambda machine: usd_per_hour[machine.key])
 
 
 def find_successors(old: Machine, market: Market, keep: Collection[str], most: int) -> list[Match]:
-    """Return the best sizes that keep what they must: those that lose no essential feature first.
+    """Return the best sizes that keep what they must, ordered by cost.
 
-    Among them those of the same family, then of the same category, then others; each of these by price.
+    Two kinds of sizes come behind all others, whatever they cost: those of another kind of hardware (see
+    COMPARABLE_CATEGORIES), and last those on which the image of a VM does not start (its architecture, its generation).
+    At the same cost those come first that lose least, then those of the same family, of the same category, others.
     """
-    wanted, everything = requirements(old, keep), requirements(old, {*keep, *ESSENTIAL_FEATURES})
-    found: dict[str, Match] = {}
-    for required in (everything, wanted) if len(everything) > len(wanted) else (wanted,):
-        for relation in RELATIONS:
-            for machine in market.related(old, relation):
-                if machine.key not in found and meets(machine, required):
-                    found[machine.key] = Match(machine=machine, relation=relation)
-                    if len(found) == most:
-                        return list(found.values())
-    return list(found.values())
+    wanted, boot = requirements(old, keep), requirements(old, _BOOT - {*keep})
+    alike = COMPARABLE_CATEGORIES if old.category in COMPARABLE_CATEGORIES else {old.category}
+    everything = requirements(old, FEATURE_NAMES)
+    usd_per_hour = market.usd_per_hour
+    tiers: tuple[list[Machine], ...] = ([], [], [], [])
+    for machine in market.machines:
+        if len(tiers[0]) >= most and usd_per_hour[machine.key] > usd_per_hour[tiers[0][-1].key]:
+            break
+        if machine.key != old.key and meets(machine, wanted):
+            other = old.category is not None and machine.category not in alike
+            tiers[2 * (not meets(machine, boot)) + other].append(machine)
+    found: list[Match] = []
+    for tier in tiers:
+        for _, equals in groupby(tier, key=lambda machine: usd_per_hour[machine.key]):
+            if len(found) >= most:
+                break
+            matches = [Match(machine=machine, relation=_relation(old, machine)) for machine in equals]
+            if len(matches) > 1:
+                matches.sort(key=lambda match: _tie_break(match, everything))
+            found += matches
+    return found[:most]
+
+
+def _tie_break(match: Match, everything: Requirements) -> tuple[int, int, str]:
+    """Sort key of successors that cost the same: how much is lost or unknown, the relation, the name."""
+    machine = match.machine
+    return (len(unmet(machine, everything)), RELATIONS.index(match.relation), machine.name.lower())
 
 
 def _relation(old: Machine, machine: Machine) -> str:

@@ -154,7 +154,11 @@ def test_a_retiring_size_has_its_date_source_and_successors(client: httpx.Client
         name: same[name] for name in same if name.startswith("source_")
     }
     assert answer["source_url"].startswith("https://learn.microsoft.com/")
-    assert answer["successors"][0]["size"] == "Standard_NV36ads_A10_v5"
+    assert [one["size"] for one in answer["successors"]] == [
+        "Standard_NC36ds_xl_RTXPRO6000BSE_v6",
+        "Standard_NV18ads_A10_v5",
+        "Standard_NC72lds_xl_RTXPRO6000BSE_v6",
+    ]
     assert answer["rejection_summary"] == {}
     assert answer["nearest_misses"] == answer["fixes"] == answer["errors"] == []
 
@@ -188,12 +192,33 @@ def test_every_successor_keeps_what_it_must_and_can_be_had(client: httpx.Client)
             new = rows[successor["size"]]
             assert (new["status"] in ("current", "retiring"), new["verified"]) == (True, True)
             assert (new["retirement_date"] or "9999") > str(TODAY + timedelta(days=1095))
-            for name in ("vcpus", "memory_gib", "gpu_count", "gpu_memory_gib"):
+            amounts = ["vcpus", "memory_gib", "gpu_memory_gib"]
+            if None in (old["gpu_model"], new["gpu_model"]) or old["gpu_model"] == new["gpu_model"]:
+                amounts.append("gpu_count")
+            for name in amounts:
                 assert not old[name] or new[name] >= old[name], (old["name"], new["name"], name)
             for name in ("premium_storage", "infiniband", "nvlink", "accelerated_networking"):
                 assert not old[name] or new[name] is True
             assert old["gpu_vendor"] in (None, new["gpu_vendor"])
             assert not set(successor["kept"]) & {one["feature"] for one in successor["lost"] + successor["gained"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "keep", "most", "first"),
+    [
+        ("f8s_v2", None, "0.3811", "Standard_D8alds_v6"),  # and not the next of family F for 0.572
+        ("b2s", ["vcpus", "memory_gib"], "0.0416", "Standard_B2als_v2"),
+        ("e8s_v3", None, "0.504", "Standard_E8as_v4"),
+        ("l8s_v2", None, "0.624", "Standard_L8as_v3"),  # sizes without its disks are cheaper
+    ],
+)
+def test_the_best_successor_is_the_cheapest_that_keeps_what_it_must(
+    client: httpx.Client, name: str, keep: list[str] | None, most: str, first: str
+) -> None:
+    (answer,) = plan(client, item(name), **({"keep": keep} if keep else {}), max_successors=20)["items"]
+    costs = [one["usd_per_hour"] for one in answer["successors"] if one["relation"] != "other" or name == "f8s_v2"]
+    assert costs == sorted(costs)
+    assert (answer["successors"][0]["size"], Decimal(str(costs[0])) <= Decimal(most)) == (first, True)
 
 
 def test_a_size_that_does_not_retire_needs_no_successor(client: httpx.Client) -> None:

@@ -62,8 +62,8 @@ def test_a_table_says_what_retires_and_what_it_will_cost(run: Run, seeded_url: s
 def test_csv_has_a_row_for_each_item(run: Run, seeded_url: str, inventory: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(run(seeded_url, "retirements", str(inventory), "--csv").stdout)))
     assert [(row["id"], row["successor"]) for row in rows] == [
-        ("render", "Standard_NV36ads_A10_v5"),
-        ("train", "Standard_NC24ads_A100_v4"),
+        ("render", "Standard_NC36ds_xl_RTXPRO6000BSE_v6"),
+        ("train", "Standard_NC36ds_xl_RTXPRO6000BSE_v6"),
         ("new", ""),
     ]
     assert "generation 1: yes -> no" in rows[1]["lost"]
@@ -75,7 +75,7 @@ def test_an_unknown_name_is_reported_after_the_answers(run: Run, seeded_url: str
     done = run(seeded_url, "retirements", str(file))
     assert done.returncode == 3
     assert "item 1: There is no size named 'nc6s_v9'. Did you mean Standard_NC6s_v2 or Standard_NC6s_v3?" in done.stdout
-    assert "Standard_NC24ads_A100_v4" in done.stdout
+    assert "Standard_NC36ds_xl_RTXPRO6000BSE_v6" in done.stdout
 
 
 def test_what_no_size_can_replace_is_explained(run: Run, seeded_url: str, tmp_path: Path) -> None:

@@ -37,20 +37,66 @@ def successors(
     return [(match.machine.name, match.relation) for match in find_successors(old, market, keep, most)]
 
 
-def test_the_same_family_comes_first_then_the_category_then_the_price() -> None:
+def test_the_cheapest_comes_first_whatever_its_family_and_what_else_it_loses() -> None:
+    old = machine("Old", family="F", category="compute_optimized", generation_1=True)
     found = successors(
-        machine("Old"),
-        (machine("Cheap", family="NP", category="fpga"), "0.01"),
-        (machine("Near", family="B"), "0.02"),
-        (machine("Dear"), "0.30"),
-        (machine("Own"), "0.20"),
+        old,
+        (machine("Own", family="F", category="compute_optimized", generation_1=True), "0.30"),
+        (machine("Cheap", generation_1=False), "0.20"),
+        (machine("Other", family="E", category="memory_optimized", generation_1=True), "0.25"),
     )
-    assert found == [
-        ("Own", "same_family"),
-        ("Dear", "same_family"),
-        ("Near", "same_category"),
-        ("Cheap", "other"),
-    ]
+    assert found == [("Cheap", "other"), ("Other", "other"), ("Own", "same_family")]
+
+
+def test_at_the_same_price_what_loses_least_comes_first_then_the_family_then_the_category() -> None:
+    found = successors(
+        machine("Old", max_nics=4),
+        (machine("A", max_nics=2), "1"),
+        (machine("B", family="E", category="memory_optimized", max_nics=4), "1"),
+        (machine("C", family="B", max_nics=4), "1"),
+        (machine("D", max_nics=4), "1"),
+        most=4,
+    )
+    assert [name for name, _ in found] == ["D", "C", "B", "A"]
+    assert successors(machine("Old"), (machine("B"), "1"), (machine("A"), "1"), most=1) == [("A", "same_family")]
+
+
+@pytest.mark.parametrize("category", ["storage_optimized", "gpu_accelerated", "fpga_accelerated"])
+def test_sizes_with_hardware_of_their_own_are_replaced_by_such_and_replace_others_last(category: str) -> None:
+    special, plain = machine("Special", family="L", category=category), machine("Plain")
+    like, other = machine("Like", family="LX", category=category), machine("Other", family="E")
+    assert [name for name, _ in successors(special, (plain, "1"), (like, "9"))] == ["Like", "Plain"]
+    assert [name for name, _ in successors(plain, (special, "1"), (other, "9"))] == ["Other", "Special"]
+
+
+def test_sizes_on_which_the_image_does_not_start_come_last_even_if_they_may() -> None:
+    found = successors(
+        machine("Old", generation=frozenset("1")),
+        (machine("Arm", arch="arm64", generation=frozenset("1")), "1"),
+        (machine("Newer", generation=frozenset("2")), "2"),
+        (machine("Plain", generation=frozenset("12")), "3"),
+        keep=("vcpus", "memory_gib"),
+    )
+    assert [name for name, _ in found] == ["Plain", "Arm", "Newer"]
+
+
+def test_gpus_are_counted_among_those_of_one_model_and_of_another_the_memory_counts() -> None:
+    def gpus(name: str, model: str | None, count: float, memory: float) -> Machine:
+        each = memory / max(count, 1)
+        return machine(name, gpu_model=model, gpu_count=count, gpu_memory_gib=memory, gpu_memory_gib_per_gpu=each)
+
+    old = gpus("Old", "V100", 4, 64)
+    candidates = (
+        (gpus("Fewer", "V100", 2, 64), "1"),
+        (gpus("Newer", "A100", 1, 80), "2"),
+        (gpus("Small", "T4", 2, 32), "2"),
+        (gpus("Unknown", None, 1, 80), "3"),
+        (gpus("Own", "V100", 4, 64), "4"),
+    )
+    assert [name for name, _ in successors(old, *candidates)] == ["Newer", "Own"]
+    assert [name for name, _ in successors(old, *candidates, keep=(*ESSENTIAL_FEATURES, "gpu_model"))] == ["Own"]
+    lost = [one.detail for one in differences(old, candidates[1][0]).lost]
+    assert lost == ["GPUs: 4 -> 1", "GPU model: V100 -> A100"]
 
 
 def test_two_sizes_of_unknown_families_are_not_of_the_same_family() -> None:
@@ -102,15 +148,15 @@ def test_what_the_old_size_lacks_is_not_required(feature: str, value: Any) -> No
     assert successors(machine("Old", **{feature: value}), (machine("New"), "1"))
 
 
-def test_of_given_up_features_those_that_are_kept_all_the_same_come_first() -> None:
+def test_a_feature_that_is_given_up_does_not_put_a_dearer_size_first() -> None:
     old = machine("Old", infiniband=True)
     found = successors(
         old,
         (machine("Cheap", infiniband=False), "1"),
-        (machine("Whole", infiniband=True, family="H"), "9"),
+        (machine("Whole", infiniband=True), "9"),
         keep=("vcpus", "memory_gib"),
     )
-    assert [name for name, _ in found] == ["Whole", "Cheap"]
+    assert [name for name, _ in found] == ["Cheap", "Whole"]
 
 
 def test_differences_are_kept_gained_lost_and_unknown() -> None:

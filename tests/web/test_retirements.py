@@ -105,8 +105,8 @@ def test_the_csv_has_a_row_for_each_item_also_by_a_link(client: httpx.Client) ->
         assert answer.headers["content-disposition"] == 'attachment; filename="retirement-plan.csv"'
     rows = list(csv.DictReader(io.StringIO(sent.text)))
     assert [row["id"] for row in rows] == [item["id"] for item in ITEMS]
-    assert rows[0]["successor"] == "Standard_NV36ads_A10_v5"
-    assert rows[0]["change_usd_per_month"] == "7983.28"
+    assert rows[0]["successor"] == "Standard_NC36ds_xl_RTXPRO6000BSE_v6"
+    assert rows[0]["change_usd_per_month"] == "1860.04"
     assert rows[4]["outcome"] == "error"
 
 
