@@ -54,6 +54,8 @@ PLAN_COLUMNS = {
 }
 _BOTH_MODES = {"before"}
 """Options of the list and of a plan."""
+_DATED = {"past", "after", "before"}
+"""Options that say which retirements are listed; without any, those to come."""
 
 
 @app.command(cls=Command)
@@ -73,7 +75,7 @@ def retirements(
     output: OutputOptions,
     **values: Any,
 ) -> None:
-    """List announced retirements, or find out which VMs of an inventory retire and what can take their place."""
+    """List retirements to come, or find out which VMs of an inventory retire and what can take their place."""
     given = {name: value for name, value in values.items() if value not in (None, [])}
     if "keep" in given:
         given["keep"] = [name.strip() for names in given["keep"] for name in names.split(",") if name.strip()]
@@ -92,16 +94,22 @@ def _list(values: Mapping[str, Any], output: OutputOptions) -> None:
     from app.catalog.queries.snapshot import load_snapshot
     from app.db.statements import run_plan
 
-    search = parse_params(RetirementSearch, values)
+    coming_only = not values.keys() & _DATED
+    search = parse_params(RetirementSearch, {**values, "past": False} if coming_only else values)
     with context.session() as session:
-        page = run_plan(session, find_retirements(search, load_snapshot(session), context.today()))
+        known, today = load_snapshot(session), context.today()
+        page = run_plan(session, find_retirements(search, known, today))
+        others = search.model_copy(update={"past": True, "cursor": None, "limit": 1})
+        past = run_plan(session, find_retirements(others, known, today)).total if coming_only else 0
     print_rows(page.items, RETIREMENT_COLUMNS, output)
-    if not page.total:
-        print_note("Nothing matches.")
-        raise typer.Exit(context.EXIT_NOT_FOUND)
-    if output.format is Format.table:
+    if page.total and output.format is Format.table:
         print_line()
         print_line(f"{len(page.items)} of {page.total}.")
+    if past:
+        print_note(f"{past} {'has' if past == 1 else 'have'} passed: --past lists {'it' if past == 1 else 'them'}.")
+    if not page.total:
+        print_note("Nothing is to come." if past else "Nothing matches.")
+        raise typer.Exit(context.EXIT_NOT_FOUND)
     if page.next_cursor:
         print_next_cursor(page.next_cursor)
 

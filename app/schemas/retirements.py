@@ -35,7 +35,7 @@ class RetirementOut(SourcedOut, DatedOut):
 
 
 class RetirementPage(PageOut):
-    """Sizes that retire, the earliest first."""
+    """Sizes that retire, those to come before those that have, the earliest first."""
 
     items: list[RetirementOut] = Field(description="The retirements of this page.")
 

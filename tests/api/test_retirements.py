@@ -43,11 +43,13 @@ def listed(client: httpx.Client, **asked: Any) -> list[dict[str, Any]]:
     return every(client, "/retirements", **asked)
 
 
-def test_the_list_has_every_size_with_a_date_and_its_source_the_earliest_first(client: httpx.Client) -> None:
+def test_the_list_has_every_size_with_a_date_and_its_source_those_to_come_first(client: httpx.Client) -> None:
     items, sizes = listed(client), every(client, "/sizes", status="any")
     dated = {one["name"]: one["retirement_date"] for one in sizes if one["retirement_date"]}
     assert {one["size"]: one["retirement_date"] for one in items} == dated
-    assert [one["retirement_date"] for one in items] == sorted(dated.values())
+    assert [one["retirement_date"] for one in items] == sorted(dated.values(), key=lambda day: (day <= str(TODAY), day))
+    for past in (True, False):
+        assert listed(client, past=past) == [one for one in items if (one["status"] == "retired") is past]
     for one in items:
         day = date.fromisoformat(one["retirement_date"])
         assert one["status"] == ("retired" if day <= TODAY else "retiring")

@@ -13,6 +13,7 @@ from app.converters.inventory import read_inventory
 from app.errors import BadData
 from app.services.retirement_plan import InventoryItem
 from tests.cli.conftest import Run
+from tests.conftest import TODAY
 
 pytestmark = pytest.mark.one_database  # what a command prints does not depend on the kind of database
 
@@ -37,6 +38,24 @@ def test_the_list_is_that_of_the_api(run: Run, seeded_url: str, client: httpx.Cl
     assert "2026-09-30" in table.stdout
     assert "2 of 7." in table.stdout
     assert "More: --cursor" in table.stderr
+
+
+def test_past_retirements_are_listed_on_request_and_counted_otherwise(run: Run, seeded_url: str) -> None:
+    def days(*arguments: str) -> list[str]:
+        listed = json.loads(run(seeded_url, "retirements", "--limit", "500", "--json", *arguments).stdout)
+        return [one["retirement_date"] for one in listed]
+
+    coming, past = days(), days("--past")
+    today = str(TODAY)
+    assert coming == sorted(day for day in coming if day > today)
+    assert past == sorted(day for day in past if day <= today)
+    assert days("--before", "2999-01-01") == coming + past
+    done = run(seeded_url, "retirements", "--limit", "1")
+    assert f"1 of {len(coming)}." in done.stdout
+    assert f"{len(past)} have passed: --past lists them." in done.stderr
+    none = run(seeded_url, "retirements", "--series", "ncv2")
+    assert (none.returncode, none.stdout) == (1, "")
+    assert "Nothing is to come." in none.stderr
 
 
 def test_the_plan_is_that_of_the_api(run: Run, seeded_url: str, client: httpx.Client, inventory: Path) -> None:

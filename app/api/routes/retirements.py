@@ -26,7 +26,7 @@ class CalendarResponse(Response):
 
 @router.get("/retirements", response_model=_RETIREMENT_PAGE)
 async def list_retirements(search: Annotated[RetirementSearch, Query()], executor: Executor) -> Response:
-    """List the sizes that retire or have retired, by date, each with the source of the date."""
+    """List the sizes that retire, then those that have retired, by date, each with the source of the date."""
     return json_response(_RETIREMENT_PAGE.to_json(await executor.run_in_thread(partial(find_retirements, search))))
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from pydantic import Field
-from sqlalchemy import ColumnElement, Date, FromClause, Integer, Select, and_, bindparam, func, select
+from sqlalchemy import ColumnElement, Date, FromClause, Integer, Select, and_, bindparam, case, func, select
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Fact, Source
@@ -23,12 +23,13 @@ from app.catalog.queries.pagination import (
     read_page,
     read_position,
 )
-from app.catalog.queries.params import Day, LowerTextSet, OfferParams, Os, PageParams, QueryParams, RegionSet
+from app.catalog.queries.params import Day, JsonBool, LowerTextSet, OfferParams, Os, PageParams, QueryParams, RegionSet
 from app.catalog.queries.price_scope import (
     GPU,
     OFFER,
     SERIES,
     SIZE,
+    TODAY,
     PriceScope,
     size,
     status_of,
@@ -59,6 +60,9 @@ class RetirementFilter(QueryParams):
     )
     after: Day | None = Field(default=None, description="Later than this day.", examples=["2026-06-30"])
     before: Day | None = Field(default=None, description="Earlier than this day.", examples=["2027-01-01"])
+    past: JsonBool | None = Field(
+        default=None, description="Only those that have passed, or only those that are to come; default: both."
+    )
 
 
 class RetirementSearch(RetirementFilter, PageParams):
@@ -80,16 +84,25 @@ def _compare_date(name: str) -> Filter:
     return Filter(condition, lambda day: (day.isoformat(),))
 
 
+def _has_passed(_scope: PriceScope, past: bool) -> ColumnElement[bool]:
+    passed: ColumnElement[bool] = size.retirement_date <= TODAY
+    to_come: ColumnElement[bool] = size.retirement_date > TODAY
+    return passed if past else to_come
+
+
 RETIREMENT_FILTERS: Mapping[str, Filter] = {
     "series": FILTERS["series"],
     "gpu": FILTERS["gpu"],
     "region": Filter(_has_price, tuple),
     "after": _compare_date("after"),
     "before": _compare_date("before"),
+    "past": Filter(_has_passed),
 }
 """Every filter of retirements by its name."""
 
+_PAST: ColumnElement[int] = case((size.retirement_date > TODAY, 0), else_=1)
 _ORDER = [
+    SortKey(name="past", expression=_PAST, nullable=False),
     SortKey(name=_FIELD, expression=size.retirement_date, nullable=False),
     SortKey(name="key", expression=size.key, nullable=False),
 ]
@@ -126,7 +139,7 @@ def _ordered(key: RetirementStatementKey) -> Select[Any]:
     columns = [
         *(size.name.label("size"), size.key, size.series_id.label("series"), SERIES.c.name.label("series_name")),
         *(size.provider, size.vcpus, size.memory_gib, size.gpu_model),
-        *(size.gpu_count_numerator, size.gpu_count_denominator),
+        *(size.gpu_count_numerator, size.gpu_count_denominator, _PAST.label("past")),
     ]
     query = with_retirement(select(*columns)).join(GPU, GPU.c.id == size.gpu_id, isouter=True)
     query = query.join(SERIES, SERIES.c.id == size.series_id, isouter=True).where(*_conditions(key))
@@ -169,7 +182,7 @@ FilterT = TypeVar("FilterT", bound=RetirementFilter)
 
 
 def find_retirements(search: RetirementSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Listing]:
-    """Find one page of retirements, the earliest first; raises BadQuery for a wrong filter."""
+    """Find one page of retirements, those to come first, by date; raises BadQuery for a wrong filter."""
     search = _normalize(search, snapshot)
     key, values = _to_statement_key(search, today)
     identity = f"retirements {search.model_dump_json(exclude=search.page_param_names())} {today}"
@@ -178,7 +191,7 @@ def find_retirements(search: RetirementSearch, snapshot: CatalogSnapshot, today:
         _page_statement(RetirementStatementKey(filters=key.filters, after=position is not None)),
         values | {"limit": search.limit + 1} | (position.parameters if position is not None else {}),
     )
-    columns = [page.statement.names.index(name) for name in (_FIELD, "key")]
+    columns = [page.statement.names.index(name) for name in ("past", _FIELD, "key")]
     found = yield from read_page(
         ListQuery(
             identity=identity,
@@ -245,4 +258,4 @@ def _to_item(row: Mapping[str, Any], today: date) -> dict[str, Any]:
     }
 
 
-_NOT_SHOWN = ("key", "gpu_count_numerator", "gpu_count_denominator")
+_NOT_SHOWN = ("key", "past", "gpu_count_numerator", "gpu_count_denominator")
