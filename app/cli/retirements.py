@@ -47,9 +47,9 @@ PLAN_COLUMNS = {
     "retirement_date": Column(heading="retires", rank=1),
     "days_left": Column(heading="days left", rank=7),
     "successor": Column(heading="successor"),
-    "usd_per_hour": Column(heading="USD/h", rank=5),
-    "successor_usd_per_hour": Column(heading="then", rank=5),
-    "change_usd_per_month": Column(heading="+/- USD/month", rank=2),
+    "usd_per_hour": Column(heading="USD/h"),
+    "successor_usd_per_hour": Column(heading="then"),
+    "change_usd_per_month": Column(heading="+/- USD/month"),
     "lost": Column(heading="lost", rank=6, wraps=True),
 }
 _BOTH_MODES = {"before"}

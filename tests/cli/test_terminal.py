@@ -72,6 +72,20 @@ def test_nothing_is_wider_than_the_terminal_and_no_value_is_cut(terminal: Termin
     assert "..." not in "\n".join(lines)
 
 
+@pytest.mark.parametrize("names", [("f8s_v2", "b2s"), ("nv12s_v3", "m192idms_v2", "f8s_v2")])
+def test_a_plan_has_its_money_whatever_else_is_left_out(
+    terminal: Terminal, tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    inventory = tmp_path / "vms.csv"
+    rows = (f"{name}-of-the-web-frontend,{name},eastus,20\n" for name in names)
+    inventory.write_text("id,size,region,count\n" + "".join(rows), encoding="utf-8")
+    lines = terminal("retirements", str(inventory))
+    shown = "\n".join(lines)
+    assert [line for line in lines if len(line) > 80] == []
+    assert all(heading in shown for heading in ("USD/h", "then", "+/- USD/month"))
+    assert "627.8" in shown  # (0.381 - 0.338) USD x 20 VMs x 730 hours
+
+
 def test_a_price_and_a_name_are_whole_however_narrow_the_terminal_is(terminal: Terminal) -> None:
     wide = ask_columns(terminal("search", "H100", columns=200))
     assert wide
