@@ -18,6 +18,7 @@ from app.cli.output import (
     format_value,
     print_line,
     print_next_cursor,
+    print_no_price,
     print_note,
     print_rows,
     print_text,
@@ -130,6 +131,7 @@ def _plan(inventory: Path, values: Mapping[str, Any], output: OutputOptions) -> 
     print_rows(rows, columns, output, json_value=data, objects=data["items"])
     if output.format is Format.table:
         _print_remarks(data)
+    print_no_price(data)
     if data["summary"]["outcomes"]["error"]:
         raise typer.Exit(context.EXIT_BAD_DATA)
 

@@ -7,6 +7,7 @@ from typing import Any
 from app.catalog.names import RegionCode, as_written
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.converters.adjustments import to_adjustment_out
+from app.converters.fit_parts import to_price_note_out
 from app.db.statements import QueryPlan
 from app.fit.shortcomings import Refusal
 from app.schemas.fit_response import FailureOut, RejectionOut
@@ -65,6 +66,7 @@ def to_plan_out(plan: RetirementPlan) -> RetirementPlanOut:
         keep=list(plan.request.keep),
         summary=PlanSummaryOut.model_validate(summarize(plan)),
         items=[_item(item) for item in plan.items],
+        no_price=to_price_note_out(plan.no_price),
     )
 
 
@@ -90,6 +92,7 @@ def to_plan_row(item: Mapping[str, Any]) -> dict[str, Any]:
         "unknown": item["unknown"],
         "give_up": [" ".join(fix["give_up"]) for fix in item["fixes"]],
         "errors": [error["detail"] for error in item["errors"]],
+        "purchase": item["purchase"],
         **adjusted,
     }
 
@@ -109,6 +112,7 @@ def _item(planned: PlannedItem) -> PlannedItemOut:
         unknown=list(planned.unknown),
         usd_per_hour=planned.price.usd_per_hour if planned.price is not None else None,
         price_as_of=planned.price.as_of if planned.price is not None else None,
+        purchase=planned.purchase,
         adjustment=_adjustment(planned.price),
         cost=_cost(planned.cost),
         successors=[_successor(one) for one in planned.successors],

@@ -5,7 +5,7 @@ from datetime import date
 from pydantic import Field
 
 from app.schemas.fit_response import RejectionOut
-from app.schemas.sizes import AdjustmentField, Omittable, Out, PageOut, SourcedOut, Usd
+from app.schemas.sizes import AdjustmentField, NoPriceField, Omittable, Out, PageOut, SourcedOut, Usd
 
 
 class FiguresOut(Out):
@@ -120,6 +120,10 @@ class PlannedItemOut(Out):
     )
     usd_per_hour: Usd | None = Field(description="One VM of the old size, USD an hour; null is unknown.")
     price_as_of: date | None = Field(description="The day from which the price is known to hold.")
+    purchase: str = Field(
+        description="The purchase model of all its prices: the requested one, or on_demand where no price of that is "
+        "known in the region. Extensible."
+    )
     adjustment: AdjustmentField = None
     cost: Omittable[VmCostOut] = Field(description="What all VMs cost now; absent where the price is unknown.")
     successors: list[SuccessorOut] = Field(description="The successors, best first.")
@@ -170,3 +174,4 @@ class RetirementPlanOut(Out):
     keep: list[str] = Field(description="The features that successors keep.")
     summary: PlanSummaryOut = Field(description="The plan in numbers.")
     items: list[PlannedItemOut] = Field(description="One for each item, in the order of the inventory.")
+    no_price: NoPriceField = None

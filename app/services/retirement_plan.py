@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from app.catalog.purchases import Purchase
+from app.catalog.queries.known_prices import NoPrice
 from app.catalog.queries.params import Os
 from app.fit.shortcomings import Refusals
 from app.fit.successors import Differences, Match
@@ -91,11 +92,15 @@ class Fix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedItem:
-    """One item of the inventory with its answer; `facts` is the row of its size, empty where that is unknown."""
+    """One item of the inventory with its answer; `facts` is the row of its size, empty where that is unknown.
+
+    `purchase` is how its prices are paid: as requested, or on demand where no such price is known in its region.
+    """
 
     index: int
     item: InventoryItem
     outcome: str
+    purchase: Purchase
     facts: Mapping[str, Any]
     days_left: int | None = None
     unknown: tuple[str, ...] = ()
@@ -109,11 +114,15 @@ class PlannedItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetirementPlan:
-    """The answer to a request, item by item in the order of the inventory."""
+    """The answer to a request, item by item in the order of the inventory.
+
+    `no_price` is there where in a region of it no price of the system and purchase model is known.
+    """
 
     request: RetirementRequest
     today: date
     items: tuple[PlannedItem, ...]
+    no_price: NoPrice | None = None
 
 
 SUCCESSOR, NO_SUCCESSOR, NOT_NEEDED, UNKNOWN_NAME = "successor", "no_successor", "not_needed", "error"

@@ -1,7 +1,7 @@
 """Plan for retirements: the date for each line of an inventory, its source, and the sizes that can take its place.
 
 However long the inventory, four statements read what is needed, three where the sizes are kept; each size is judged
-once, each region priced once.
+once, each region priced once. Regions without any price of the requested purchase model take two or three more.
 """
 
 from bisect import bisect
@@ -12,6 +12,8 @@ from decimal import Decimal
 from typing import Any
 
 from app.catalog.names import as_written, size_key
+from app.catalog.purchases import Purchase
+from app.catalog.queries.known_prices import NoPrice, explain_no_price
 from app.catalog.queries.lookups import NEAREST_WINDOW
 from app.catalog.queries.pagination import current_revision
 from app.catalog.queries.params import OfferParams
@@ -57,11 +59,7 @@ def plan_retirements(request: RetirementRequest, known: CatalogSnapshot, today: 
     sizes = yield from known.keep_list(sizes_query, _with_machines)
     aliases: dict[str, str] = dict((yield aliases_query()))
     regions = tuple(sorted({item.region for item in request.items if item.region in known.regions}))
-    prices: dict[str, dict[str, Price]] = {region: {} for region in regions}
-    if regions:
-        params = OfferParams(os=request.os, purchase=request.purchase, region=regions)
-        for region, key, usd, as_of, adjustment in (yield prices_query(params)):
-            prices[region][key] = Price(usd_per_hour=usd, as_of=as_of, adjustment=adjustment)
+    prices, purchases, note = yield from _find_prices(request, regions, known, today)
     if (yield from current_revision()) != known.revision:  # the sizes that are kept are older than the prices
         sizes = _with_machines(to_dicts(sizes_query, (yield sizes_query)))
     planner = _Planner(
@@ -70,11 +68,45 @@ def plan_retirements(request: RetirementRequest, known: CatalogSnapshot, today: 
         machines={machine.key: machine for _, machine in sizes},
         aliases=aliases,
         prices=prices,
+        purchases=purchases,
         regions=known.regions,
         today=today,
     )
     items = tuple(planner.plan(index, item) for index, item in enumerate(request.items))
-    return RetirementPlan(request=request, today=today, items=items)
+    return RetirementPlan(request=request, today=today, items=items, no_price=note)
+
+
+RegionPrices = dict[str, dict[str, Price]]
+"""Prices by the code of the region and the key of the size."""
+
+
+def _find_prices(
+    request: RetirementRequest, regions: tuple[str, ...], known: CatalogSnapshot, today: date
+) -> QueryPlan[tuple[RegionPrices, Mapping[str, Purchase], NoPrice | None]]:
+    """Find the prices in some regions, the purchase model of each region, and why that is not the requested one.
+
+    A region in which no price of the requested model is known has those of on demand.
+    """
+    asked = OfferParams(os=request.os, purchase=request.purchase, region=regions)
+    prices = yield from _read_prices(asked)
+    unpriced = tuple(region for region in regions if not prices[region])
+    if not unpriced:
+        return prices, {}, None
+    unknown = asked.model_copy(update={"region": unpriced})
+    note = yield from explain_no_price(unknown, known, today)
+    on_demand = yield from _read_prices(unknown.model_copy(update={"purchase": "on_demand"}))
+    instead: dict[str, Purchase] = {region: "on_demand" for region in unpriced if on_demand[region]}
+    if note is not None and instead and request.purchase != "on_demand":
+        note = replace(note, detail=f"{note.detail}; costs there are those of on_demand")
+    return prices | on_demand, instead, note
+
+
+def _read_prices(params: OfferParams) -> QueryPlan[RegionPrices]:
+    prices: RegionPrices = {region: {} for region in params.region}
+    if params.region:
+        for region, key, usd, as_of, adjustment in (yield prices_query(params)):
+            prices[region][key] = Price(usd_per_hour=usd, as_of=as_of, adjustment=adjustment)
+    return prices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +130,12 @@ class _Planner:
         machines: Mapping[str, Machine],
         aliases: Mapping[str, str],
         prices: Mapping[str, Mapping[str, Price]],
+        purchases: Mapping[str, Purchase],
         regions: frozenset[str],
         today: date,
     ) -> None:
         self._request, self._facts, self._aliases = request, facts, aliases
-        self._prices, self._regions, self._today = prices, regions, today
+        self._prices, self._purchases, self._regions, self._today = prices, purchases, regions, today
         self._not_before = today + timedelta(days=request.successor_days)
         self._keys = sorted(facts)
         self._machines = machines
@@ -126,6 +159,7 @@ class _Planner:
             index=index,
             item=item,
             outcome=UNKNOWN_NAME if errors else NOT_NEEDED,
+            purchase=self._purchase(item.region),
             facts=facts,
             days_left=(retires - self._today).days if retires is not None else None,
             errors=tuple(errors),
@@ -193,8 +227,11 @@ class _Planner:
         return found
 
     def _unpriced(self, region: str) -> Failure:
-        bought = f"{self._request.purchase.replace('_', '-')} {self._request.os.capitalize()} price"
+        bought = f"{self._purchase(region).replace('_', '-')} {self._request.os.capitalize()} price"
         return plain_failure("region", "NOT_IN_REGION", f"has no {bought} in {region}")
+
+    def _purchase(self, region: str) -> Purchase:
+        return self._purchases.get(region, self._request.purchase)
 
     def _fixes(self, old: Machine, region: str) -> Iterable[Fix]:
         """Yield the features to give up; each is tried before it is said."""

@@ -223,6 +223,24 @@ def test_the_best_successor_is_the_cheapest_that_keeps_what_it_must(
     assert (answer["successors"][0]["size"], Decimal(str(costs[0])) <= Decimal(most)) == (first, True)
 
 
+def test_a_purchase_model_without_prices_falls_back_to_on_demand_and_says_so(client: httpx.Client) -> None:
+    items = (item("f8s_v2"), item("f8s_v2", "polandcentral"))
+    body, plain = plan(client, *items, purchase="reserved_1y"), plan(client, *items)
+    assert [one["purchase"] for one in body["items"]] == ["on_demand", "reserved_1y"]
+    assert body["no_price"] == {
+        "os": "linux",
+        "purchase": "reserved_1y",
+        "known_in": ["polandcentral"],
+        "detail": "linux reserved_1y: no price is known in eastus, only in polandcentral; "
+        "`vmsizes refresh azure-prices` brings the others; costs there are those of on_demand",
+    }
+    assert body["items"][0] == plain["items"][0]
+    assert body["items"][0]["outcome"] == "successor"
+    reserved, on_demand = (one["items"][1]["successors"][0]["usd_per_hour"] for one in (body, plain))
+    assert reserved < on_demand
+    assert "no_price" not in plain
+
+
 def test_a_size_that_does_not_retire_needs_no_successor(client: httpx.Client) -> None:
     (answer,) = plan(client, item("nc24ads_a100_v4"))["items"]
     assert (answer["outcome"], answer["status"], answer["successors"]) == ("not_needed", "current", [])

@@ -78,6 +78,18 @@ def test_a_table_says_what_retires_and_what_it_will_cost(run: Run, seeded_url: s
     assert "No successor needed: 1. Unknown size or region: 0." in done.stdout
 
 
+def test_a_plan_without_prices_of_a_purchase_model_has_those_on_demand(
+    run: Run, seeded_url: str, inventory: Path
+) -> None:
+    asked = ("retirements", str(inventory), "--purchase", "reserved_1y")
+    for output in ((), ("--csv",), ("--json",)):
+        done = run(seeded_url, *asked, *output)
+        assert done.returncode == 0
+        assert "no price is known in eastus or westeurope, only in polandcentral" in done.stderr
+        assert done.stderr.endswith("; costs there are those of on_demand.\n")
+        assert "no successor" not in done.stdout
+
+
 def test_csv_has_a_row_for_each_item(run: Run, seeded_url: str, inventory: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(run(seeded_url, "retirements", str(inventory), "--csv").stdout)))
     assert [(row["id"], row["successor"]) for row in rows] == [

@@ -49,6 +49,17 @@ def test_an_inventory_of_any_length_takes_four_statements(seeded_engine: Engine,
     assert len(statements) == 4  # sizes, their other names, prices, and the revision that these are of
 
 
+def test_regions_without_prices_of_a_purchase_model_take_three_more(seeded_engine: Engine) -> None:
+    statements: list[BoundStatement] = []
+    items = [InventoryItem(size="f8s_v2", region=region) for region in ("eastus", "westeurope", "polandcentral")]
+    asked = replace(request(*items), purchase="reserved_1y")
+    with Session(seeded_engine) as session:
+        plan = run_plan(session, counted(plan_retirements(asked, load_snapshot(session), TODAY), statements))
+    assert [item.purchase for item in plan.items] == ["on_demand", "on_demand", "reserved_1y"]
+    assert plan.no_price is not None
+    assert len(statements) == 4 + 3  # where prices are known, the revision that this is of, and prices on demand
+
+
 def test_items_of_unknown_regions_alone_read_no_prices(seeded_engine: Engine) -> None:
     statements: list[BoundStatement] = []
     with Session(seeded_engine) as session:

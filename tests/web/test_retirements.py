@@ -96,6 +96,16 @@ def test_a_plan_is_that_of_the_api(client: httpx.Client, send: str) -> None:
     assert f"{vms} VMs need another size" in page(client, PLAN + link)
 
 
+def test_pages_say_where_a_purchase_model_has_no_prices(client: httpx.Client) -> None:
+    said = plain(page(client, f"{PLAN}?inventory={quote(INVENTORY)}&purchase=reserved_1y"))
+    assert "costs there are those of on_demand" in said
+    for path in (
+        "/ui/retirements?region=eastus&purchase=reserved_1y",
+        "/ui/sizes/f8s_v2?region=eastus&purchase=reserved_1y",
+    ):
+        assert "on demand (no price reserved, 1 year is known there)" in plain(page(client, path))
+
+
 def test_the_csv_has_a_row_for_each_item_also_by_a_link(client: httpx.Client) -> None:
     sent = client.post(f"{PLAN}.csv", data={"inventory": INVENTORY})
     linked = client.get(f"{PLAN}.csv?inventory={quote(INVENTORY)}", follow_redirects=True)
