@@ -11,7 +11,7 @@ from app.catalog.fields import SIZE_FLAGS
 from app.catalog.price_notes import price_note
 from app.catalog.queries.language_models import ModelSearch
 from app.catalog.queries.lookups import GpuNames, load_gpu_names, resolve_gpus
-from app.catalog.queries.params import SizeParams, SizeSearch
+from app.catalog.queries.params import FacetSearch, SizeParams, SizeSearch
 from app.catalog.queries.provenance import ConflictSearch, RefusedPriceSearch
 from app.cli import context, options
 from app.cli.currencies import (
@@ -170,7 +170,10 @@ def search(
 ) -> None:
     """Find sizes, each with its price in the given region, else in the cheapest."""
     from app.catalog.queries.exchange_rates import exchange_rate_json
+    from app.catalog.queries.facet_counts import find_facets
     from app.catalog.queries.sizes import search_sizes
+    from app.catalog.queries.snapshot import load_snapshot
+    from app.db.statements import run_plan
 
     if gpus is not None:
         if values["min_gpus"] is not None or values["max_gpus"] is not None:
@@ -179,6 +182,7 @@ def search(
     with context.session() as session:
         params = parse_params(SizeSearch, _add_search_words(session, words or [], values))
         page = search_sizes(session, params, today=context.today())
+        facets = run_plan(session, find_facets(params.as_params(FacetSearch), load_snapshot(session), context.today()))
         write_receipt(session, receipt, "GET /sizes", params)
     items = [json.loads(item) for item in page.items]
     rows = [flatten_converted(item) for item in items]
@@ -188,7 +192,11 @@ def search(
     rate = json.loads(exchange_rate_json(page.exchange_rate)) if page.exchange_rate is not None else None
     if page.no_price is not None:
         print_note(f"{page.no_price.detail}.")
-    _print_footer(len(page.items), page.total, page.next_cursor, output, rate)
+    undecided = facets.undecided.detail
+    if undecided is not None and page.total:
+        print_note(f"{undecided}.")
+    nothing = "Nothing matches." if undecided is None else f"Nothing is known to match; {undecided}."
+    _print_footer(len(page.items), page.total, page.next_cursor, output, rate, nothing=nothing)
 
 
 def _size_columns(purchase: str) -> Mapping[str, Column]:
@@ -282,11 +290,17 @@ def models(*, output: OutputOptions, **values: Any) -> None:
 
 
 def _print_footer(
-    shown: int, total: int, cursor: str | None, output: OutputOptions, rate: Record | None = None
+    shown: int,
+    total: int,
+    cursor: str | None,
+    output: OutputOptions,
+    rate: Record | None = None,
+    *,
+    nothing: str = "Nothing matches.",
 ) -> None:
     """Print how many rows there are, their exchange rate, and how to get the next page; exits with 1 for no rows."""
     if total == 0:
-        print_note("Nothing matches.")
+        print_note(nothing)
         raise typer.Exit(context.EXIT_NOT_FOUND)
     if output.format is Format.table:
         print_line()

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 from pydantic import BaseModel
 
+from app.catalog.queries.facets import render_facets
 from app.catalog.queries.language_models import get_model
-from app.catalog.queries.params import CompareSearch, FitSearch, QueryParams, SizeParams, SizeSearch
+from app.catalog.queries.params import CompareSearch, FacetSearch, FitSearch, QueryParams, SizeParams, SizeSearch
 from app.catalog.queries.prices import PriceHistorySearch, PriceSearch, find_price_history, find_prices
 from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import find_sizes, get_size, render_page
@@ -97,6 +98,12 @@ def _render_price_history(catalog: Catalog, question: Question) -> str:
     return PriceHistoryPage.model_validate(run_plan(catalog.session, plan)).model_dump_json(by_alias=True)
 
 
+def _render_facets(catalog: Catalog, question: Question) -> str:
+    from app.catalog.queries.facet_counts import find_facets
+
+    return render_facets(run_plan(catalog.session, find_facets(_params(question, FacetSearch), *catalog[1:])))
+
+
 def _render_comparison(catalog: Catalog, question: Question) -> str:
     comparison = run_plan(catalog.session, compare(_params(question, CompareSearch), *catalog[1:]))
     return to_comparison_out(comparison).model_dump_json(by_alias=True)
@@ -132,6 +139,7 @@ ENDPOINTS: Mapping[str, _Endpoint] = {
     "GET /sizes/{name}/facts": _Endpoint(FactSearch, _render_facts),
     "GET /sizes/{name}/prices": _Endpoint(PriceSearch, _render_prices),
     "GET /sizes/{name}/price-history": _Endpoint(PriceHistorySearch, _render_price_history),
+    "GET /facets": _Endpoint(FacetSearch, _render_facets),
     "GET /compare": _Endpoint(CompareSearch, _render_comparison),
     "GET /fit": _Endpoint(FitSearch, _render_resource_fit),
     "POST /fit": _Endpoint(FitIn, _render_fit),

@@ -41,6 +41,7 @@ _FIRST = (
     *("gpu_interconnect", "max_data_disks", "uncached_disk_iops"),
 )
 """Fields in the order in which they matter; a short reply keeps the first ones."""
+_UNITS = {"vcpus": "vCPUs", "memory_gib": "GiB"}
 _DEFAULT_FACTS = 8
 _CHEAPEST_REGIONS = 3
 _MOST = 500
@@ -54,6 +55,9 @@ def explain_size(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
     facts = _ask_facts(inquiry, name, fields)
     accepted = [fact for fact in facts if fact["verdict"] == "accepted"]
     shown = sorted(accepted, key=lambda fact: _rank(fact["field"]))[: None if fields else _DEFAULT_FACTS]
+    unknown = sorted(
+        {*fields} - {fact["field"] for fact in accepted} - {name for name in size if size[name] is not None}
+    )
     disputes = _to_disputes(facts)
     offers = {"os": "linux", **day, **currency, **given(values, "os")}
     prices = _ask_prices(inquiry, name, offers, values.get("region"))
@@ -64,6 +68,7 @@ def explain_size(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
         "retirement_date": size["retirement_date"],
         "verified": size["verified"],
         "facts": [_to_fact(fact) for fact in shown],
+        **({"unknown": unknown} if unknown else {}),
         "disputes": disputes,
         **prices,
     }
@@ -149,15 +154,15 @@ def _to_price(price: Mapping[str, Any]) -> dict[str, Any]:
 def _to_text(content: Mapping[str, Any], size: Mapping[str, Any]) -> str:
     gpus = size["gpu_fraction"] or size["gpu_count"]
     what = f"{gpus:g}" if isinstance(gpus, float) else f"{gpus}"
-    hardware = f"{what} x {size['gpu_model']}, " if size["gpu_model"] and gpus else ""
+    hardware = [f"{what} x {size['gpu_model']}"] if size["gpu_model"] and gpus else []
+    hardware += [f"{size[name]:g} {unit}" for name, unit in _UNITS.items() if size[name] is not None]
+    described = ", ".join(hardware) or "nothing is known of its hardware"
     ends = f", retires {content['retirement_date']}" if content["retirement_date"] else ""
     disputed = plural(len(content["disputes"]), "dispute")
     price = content["regions"]["cheapest"][:1]
     cost = f"from {price[0]['usd_per_hour']} USD/h in {price[0]['region']}" if price else "price unknown"
-    return (
-        f"{content['size']} ({content['status']}{ends}): {hardware}{size['vcpus']} vCPUs, {size['memory_gib']:g} GiB; "
-        f"{cost}; {disputed}."
-    )
+    unknown = f" Unknown: {', '.join(content['unknown'])}." if "unknown" in content else ""
+    return f"{content['size']} ({content['status']}{ends}): {described}; {cost}; {disputed}.{unknown}"
 
 
 TOOL = Tool(
@@ -170,6 +175,7 @@ TOOL = Tool(
         "status": TEXT,
         "retirement_date": {"type": ["string", "null"]},
         "facts": LIST,
+        "unknown": LIST,
         "disputes": LIST,
         "regions": OBJECT,
         "prices": LIST,

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.price_notes import price_note
-from app.catalog.queries.params import Arch, SizeSearch
+from app.catalog.queries.params import Arch, FacetSearch, SizeSearch
 from app.errors import BadQuery
 from app.mcp.arguments import (
     Argument,
@@ -101,8 +101,10 @@ def find_sizes(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
         content["exchange_rate"] = {name: page["exchange_rate"][name] for name in ("currency", "units_per_usd", "day")}
     if "no_price" in page:
         content["no_price"] = page["no_price"]["detail"]
+    if undecided := inquiry.ask("GET /facets", search.as_params(FacetSearch))["undecided"]["detail"]:
+        content["undecided"] = undecided
     return Reply(
-        text=_to_text(page, search),
+        text=_to_text(page, search, undecided),
         content=content,
         lists=("items",),
         totals={"items": page["total"]},
@@ -146,11 +148,13 @@ def _to_item(item: Mapping[str, Any], fields: list[str]) -> dict[str, Any]:
     return shown
 
 
-def _to_text(page: Mapping[str, Any], search: SizeSearch) -> str:
+def _to_text(page: Mapping[str, Any], search: SizeSearch, undecided: str | None) -> str:
     known = f" {page['no_price']['detail']}." if "no_price" in page else ""
+    known += f" {undecided}." if undecided else ""
     if not page["items"]:
         return (
-            f"No size has all of this; drop a filter. status=any includes sizes that can no longer be ordered.{known}"
+            "No size is known to have all of this; drop a filter. "
+            f"status=any includes sizes that can no longer be ordered.{known}"
         )
     first = page["items"][0]
     price = "price unknown"
@@ -165,9 +169,16 @@ def _to_text(page: Mapping[str, Any], search: SizeSearch) -> str:
 
 TOOL = Tool(
     name="find_sizes",
-    description="Find VM sizes by GPU, memory, vCPUs, region, price; cheapest first. total counts all that match.",
+    description="Find VM sizes by GPU, memory, vCPUs, region, price; cheapest first. total counts all.",
     arguments=ARGUMENTS,
-    output={"total": {"type": "integer"}, "items": LIST, "exchange_rate": OBJECT, "no_price": TEXT, **OMITTED},
+    output={
+        "total": {"type": "integer"},
+        "items": LIST,
+        "exchange_rate": OBJECT,
+        "no_price": TEXT,
+        "undecided": TEXT,
+        **OMITTED,
+    },
     always=("total", "items"),
     run=find_sizes,
 )

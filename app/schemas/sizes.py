@@ -411,10 +411,23 @@ class FacetRangeOut(Out):
     unknown: int = Field(description="Number of sizes whose value is unknown; no bound finds these.")
 
 
+class UndecidedOut(Out):
+    """Sizes that a search may leave out for want of a figure: what is known of them meets every parameter."""
+
+    total: int = Field(description="Number of these sizes.")
+    fields: list[FacetCountOut] = Field(
+        description="Each field that is filtered by and unknown, with the number of these sizes of which it is unknown."
+    )
+    detail: str | None = Field(description="The same in words; null if there are none.")
+
+
 class FacetsOut(Out):
     """Facets of a search; each leaves its own parameters out, so that another value can be chosen."""
 
     total: int = Field(description="Number of sizes that all filters together find.")
+    undecided: UndecidedOut = Field(
+        description="Sizes that are not found because a figure of them is unknown, which meets no bound."
+    )
     gpu_model: list[FacetCountOut] = Field(description="GPU models, ignoring `gpu`.")
     gpu_vendor: list[FacetCountOut] = Field(description="GPU vendors, ignoring `gpu_vendor`.")
     series: list[FacetCountOut] = Field(description="Series by id, ignoring `series`.")

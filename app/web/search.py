@@ -167,15 +167,14 @@ def _url_with(request: PageRequest, instead: Mapping[str, Any]) -> str:
 
 def _list_of(view: SizesView) -> SizeList:
     """Return the list of the view, without its page."""
-    return SizeList(**{name: getattr(view, name) for name in view.model_fields_set & SizeList.model_fields.keys()})
+    return view.as_params(SizeList)
 
 
 async def find_view_facets(request: PageRequest, view: SizeFilter) -> Facets:
     """Find the facets of a view's filters; views that differ in order, columns, units or page share them."""
     from app.catalog.queries.facet_counts import find_facets
 
-    given = view.model_fields_set & SizeFilter.model_fields.keys()
-    filters = SizeFilter(**{name: getattr(view, name) for name in given})
+    filters = view.as_params(SizeFilter)
     return await request.executor.run_and_keep(filters, partial(find_facets, filters))
 
 

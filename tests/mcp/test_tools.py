@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from mcp import MCPError
 from sqlalchemy import Engine
+from sqlalchemy import text as sql
 
 from app.ingest.run import ingest
 from app.mcp.catalog import CatalogReader
@@ -175,6 +176,30 @@ def test_a_cpu_size_has_no_fields_of_gpus(catalog: CatalogReader) -> None:
     item = ask(catalog, "find_sizes", name="Standard_D4s_v5")["items"][0]
     assert item["gpu_count"] == 0
     assert "gpu_model" not in item
+
+
+def test_nothing_found_for_want_of_a_figure_is_not_told_as_none(catalog: CatalogReader) -> None:
+    said = call(catalog, "find_sizes", {"features": "infiniband", "name": "*HB*"})
+    text = said.content[0].text  # type: ignore[union-attr]  # it is text
+    assert text.startswith("No size is known to have all of this")
+    assert "more sizes may match: infiniband is unknown for" in text
+    assert said.structured_content["undecided"] in text
+
+
+def test_explain_size_names_the_fields_that_no_source_states(catalog: CatalogReader) -> None:
+    said = call(catalog, "explain_size", {"size": "d4s_v5", "fields": "network_mbps,vcpus"})
+    assert [fact["field"] for fact in said.structured_content["facts"]] == ["vcpus"]
+    assert said.structured_content["unknown"] == ["network_mbps"]
+    assert said.content[0].text.endswith(" Unknown: network_mbps.")  # type: ignore[union-attr]  # it is text
+
+
+def test_explain_size_answers_for_every_size(catalog: CatalogReader, seeded_engine: Engine) -> None:
+    with seeded_engine.connect() as connection:
+        least_known = "select name from size where vcpus is null or memory_gib is null or gpu_count is null"
+        names = list(connection.execute(sql(least_known)).scalars())
+    assert len(names) > 20
+    for name in names:
+        assert ask(catalog, "explain_size", size=name)["size"] == name
 
 
 def test_explain_size_has_facts_with_sources_and_disputes_with_reasons(catalog: CatalogReader) -> None:

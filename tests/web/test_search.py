@@ -123,7 +123,7 @@ def test_an_empty_result_links_to_the_nearest_search_that_finds_something(
     client: httpx.Client, query: str, words: str, count: int
 ) -> None:
     page = get(client, f"/?{query}")
-    assert "No size meets all of this" in page
+    assert "No size is known to meet all of this" in page
     found = re.search(rf'<a href="([^"]+)"[^>]*>{re.escape(words)}</a> <span class="muted">{count} size</span>', page)
     assert found is not None
     assert len(rows(get(client, f"/{found[1]}"))) == count

@@ -4,13 +4,13 @@ from datetime import date
 from functools import partial
 from typing import Annotated
 
-import orjson
 from fastapi import APIRouter, Path, Query, Response
 
 from app.api.deps import Executor, json_response
 from app.api.executor import QueryExecutor
 from app.catalog.queries.availability import AvailabilitySearch, find_availability
 from app.catalog.queries.costs import CostSearch
+from app.catalog.queries.facets import render_facets
 from app.catalog.queries.params import FacetSearch, PlainText, SimilarSearch, SizeParams, SizeSearch
 from app.catalog.queries.prices import (
     AllPricesSearch,
@@ -135,8 +135,7 @@ async def list_facets(search: Annotated[FacetSearch, Query()], executor: Executo
 def _render_facets(search: FacetSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[str]:
     from app.catalog.queries.facet_counts import find_facets
 
-    facets = yield from find_facets(search, snapshot, today)
-    return orjson.dumps({"total": facets.total, **facets.counts, **facets.ranges}).decode()
+    return render_facets((yield from find_facets(search, snapshot, today)))
 
 
 async def render_price_list(executor: QueryExecutor, search: AllPricesSearch) -> str:

@@ -1,9 +1,9 @@
 """Counts the facets of a search, on the columns of all sizes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import reduce
-from operator import and_
+from operator import and_, or_
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from app.catalog.queries.facets import (
     FacetCount,
     FacetRange,
     Facets,
+    Undecided,
 )
 from app.catalog.queries.filters import active_names
 from app.catalog.queries.offer_columns import load_offers
@@ -31,6 +32,9 @@ from app.db.statements import QueryPlan
 
 _COLUMNS = {"series": "series_id"}
 """The column of a counted facet that has another name."""
+_FIGURES = {*FLAG_FACETS, *RANGE_FACETS}
+_OF_GPUS = {"gpu_memory_gib", "gpu_memory_gib_per_gpu", "nvlink", "gpudirect_rdma"}
+"""What a size without a GPU lacks, though no source says so."""
 
 
 def find_facets(search: SizeFilter, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Facets]:
@@ -54,7 +58,46 @@ def find_facets(search: SizeFilter, snapshot: CatalogSnapshot, today: date) -> Q
     counts["region"] = _count_regions(scope, masks, {name: given[name] for name in PRICE_FILTERS if name in given})
     counts["flags"] = [FacetCount(value=name, count=found.count_flag(name)) for name in FLAG_FACETS]
     ranges = {name: found.range_of(name, _numbers(scope, name)) for name in RANGE_FACETS}
-    return Facets(total=found.total, counts=counts, ranges=ranges)
+    return Facets(total=found.total, undecided=_undecided(scope, masks), counts=counts, ranges=ranges)
+
+
+def _undecided(scope: ColumnScope, masks: Mapping[str, Mask]) -> Undecided:
+    """Count the sizes that a figure might add if it were known."""
+    unknown = {name: _unknown(scope, FACET_OF_PARAM[name]) for name in masks if FACET_OF_PARAM.get(name) in _FIGURES}
+    offered = ~np.isnan(scope.ranks)
+    possible = reduce(
+        and_, (mask | unknown[name] if name in unknown else mask for name, mask in masks.items()), offered
+    )
+    by_field = {FACET_OF_PARAM[name]: mask & possible for name, mask in unknown.items()}
+    counts = {name: int(np.count_nonzero(mask)) for name, mask in by_field.items()}
+    fields = [FacetCount(value=name, count=count) for name, count in counts.items() if count]
+    total = int(np.count_nonzero(reduce(or_, by_field.values(), np.zeros(len(offered), dtype=bool))))
+    return Undecided(total=total, fields=fields, detail=_in_words(total, fields))
+
+
+def _in_words(total: int, fields: Sequence[FacetCount]) -> str | None:
+    if not total:
+        return None
+    unknown = ", ".join(f"{one.value} for {one.count:,}" for one in fields)
+    unknown = unknown.replace(" for ", " is unknown for ", 1)
+    return f"{total:,} more {'size' if total == 1 else 'sizes'} may match: {unknown}"
+
+
+def _unknown(scope: ColumnScope, facet: str) -> Mask:
+    """Return of which sizes a figure is unknown; one of something that a size is known to lack is not."""
+    sizes = scope.sizes
+    if facet == "usd_per_hour":
+        unknown: Mask = np.isinf(scope.ranks)
+    elif facet in FLAG_FACETS:
+        unknown = sizes.flags[facet] == -1
+    else:
+        unknown = np.isnan(sizes.numbers[facet])
+    lacking: Mask = np.zeros(len(unknown), dtype=bool)
+    if facet in _OF_GPUS:
+        lacking = sizes.numbers["gpu_count"] == 0
+    elif facet == "infiniband_gbps":
+        lacking = sizes.is_flag("infiniband", value=False)
+    return np.logical_and(unknown, ~lacking)
 
 
 class _Found:

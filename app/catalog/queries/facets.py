@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 from sqlalchemy import ColumnElement
 
 from app.catalog.column_types import table_of
@@ -88,9 +89,30 @@ class FacetRange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facets:
-    """The number of sizes that all filters leave, and the counts and ranges of each facet."""
+class Undecided:
+    """The sizes of which a filter cannot be decided: what is known meets every filter, and something else is unknown.
+
+    `fields` are the facets that are unknown, each with the number of these sizes; `detail` is all of it in words, None
+    if there are none.
+    """
 
     total: int
+    fields: Sequence[FacetCount]
+    detail: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facets:
+    """The number of sizes that all filters leave, the undecided ones, and the counts and ranges of each facet."""
+
+    total: int
+    undecided: Undecided
     counts: Mapping[str, Sequence[FacetCount]]
     ranges: Mapping[str, FacetRange]
+
+
+def render_facets(facets: Facets) -> str:
+    """Render facets as the API does."""
+    return orjson.dumps(
+        {"total": facets.total, "undecided": facets.undecided, **facets.counts, **facets.ranges}
+    ).decode()

@@ -6,7 +6,7 @@ from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Literal, get_origin
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -167,6 +167,9 @@ def is_multi_valued(field: FieldInfo) -> bool:
     return get_origin(field.annotation) is tuple
 
 
+ParamsT = TypeVar("ParamsT", bound="QueryParams")
+
+
 class QueryParams(BaseModel):
     """Base of all parameter models: unknown names are errors, an empty value is absent, `a,b` is two values."""
 
@@ -183,6 +186,10 @@ class QueryParams(BaseModel):
         several = multi_valued_fields(cls)
         values = {name: _split(value) if several.get(name) else value for name, value in data.items()}
         return {name: value for name, value in values.items() if value not in ("", [], ())}
+
+    def as_params(self, model: type[ParamsT]) -> ParamsT:
+        """Return the parameters that were given, as another endpoint takes them; those that it lacks are left out."""
+        return model(**{name: getattr(self, name) for name in self.model_fields_set & model.model_fields.keys()})
 
 
 @lru_cache(maxsize=64)
