@@ -108,19 +108,11 @@ def count_weights(model: Model, workload: InferenceWorkload, assumptions: Assump
     return replace(_to_weights(kind, stored, size.within(model.counted_within)), replicated=share)
 
 
-_ON_EVERY_RANK = ("q_a_proj", "kv_a_proj_with_mqa", "kv_proj", "wk", "f_a_proj", "g_a_proj")
-"""Matrices of attention that engines do not split: the projections to the latents of MLA, and to an indexer's keys."""
-
-
 def _replicated(model: Model, width: float) -> float:
     """Return the share of the bytes that every tensor rank holds whole; `width` is bytes a weight over the average."""
     if model.count is None or missing_for_count(model.shape):
         return 0.0
-    whole = sum(
-        matrix.params * matrix.count
-        for matrix in weight_matrices(model.shape)
-        if matrix.part == "attention" and matrix.name.rpartition(".")[2] in _ON_EVERY_RANK
-    )
+    whole = sum(matrix.params * matrix.count for matrix in weight_matrices(model.shape) if matrix.on_every_rank)
     return min(1.0, whole * width / model.count.total)
 
 

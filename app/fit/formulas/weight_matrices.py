@@ -8,6 +8,14 @@ from app.fit.formulas.architecture import Architecture, ParameterCount, count_pa
 from app.fit.formulas.assumptions import InvalidWorkload
 from app.fit.formulas.quantization import FIELD, Quantization, WeightFormat, WeightPart, compile_patterns
 
+_ON_EVERY_RANK = frozenset(
+    {"q_a_proj", "kv_a_proj_with_mqa", "kv_proj", "f_a_proj", "g_a_proj", "indexer", "compressor"}
+)
+"""Matrices of attention that engines do not split: the projections to the latents of MLA, indexers and compressors.
+
+Source: vLLM, Indexer and DeepseekCompressor: ReplicatedLinear, and disable_tp.
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightMatrix:
@@ -33,6 +41,16 @@ class WeightMatrix:
     def count(self) -> int:
         """Number of copies in the whole model."""
         return self.copies * (len(self.layers) or 1)
+
+    @property
+    def on_every_rank(self) -> bool:
+        """Whether every tensor rank holds it whole."""
+        return self.part == "attention" and not _ON_EVERY_RANK.isdisjoint(self.name.split("."))
+
+    @property
+    def suffix(self) -> str:
+        """The last part of the name."""
+        return self.name.rpartition(".")[2]
 
 
 @lru_cache(maxsize=64)

@@ -56,8 +56,6 @@ class PartitionLimits:
 
 _ROW_PARALLEL = ("down_proj", "o_proj")
 """Matrices whose input columns are split over the ranks; of the others the output rows are."""
-_UNALIGNED = ("q_a_proj", "kv_a_proj_with_mqa", "lm_head")
-"""Matrices that every rank holds whole, and the output layer, which is padded."""
 
 
 def checkpoint_quantization(shape: Architecture, dtype: str | None) -> Quantization | None:
@@ -74,18 +72,19 @@ def checkpoint_quantization(shape: Architecture, dtype: str | None) -> Quantizat
 def blocked_widths(shape: Architecture, quantization: Quantization | None) -> tuple[BlockedWidth, ...]:
     """Return the widths that must be split into whole blocks; none where there are no blocks or fields are missing.
 
+    Matrices that every rank holds whole are not split, and the output layer is padded.
     Source: vLLM, validate_fp8_block_shape and Fp8MoEMethod.create_weights.
     """
     if quantization is None or quantization.block is None or missing_for_count(shape):
         return ()
     formats, found = MatrixFormats(quantization), set()
     for matrix in weight_matrices(shape):
-        suffix = matrix.name.rpartition(".")[2]
-        for coding, _ in () if suffix in _UNALIGNED else formats.formats(matrix):
+        unaligned = matrix.on_every_rank or matrix.part == "lm_head"
+        for coding, _ in () if unaligned else formats.formats(matrix):
             if coding is None or min(coding.block) <= 1:
                 continue
-            least = shape.head_dim or 0 if suffix in {"k_proj", "v_proj"} else 0
-            inward = suffix in _ROW_PARALLEL
+            least = shape.head_dim or 0 if matrix.suffix in {"k_proj", "v_proj"} else 0
+            inward = matrix.suffix in _ROW_PARALLEL
             width, block = matrix.columns if inward else matrix.rows, coding.block[1 if inward else 0]
             found.add(BlockedWidth(width, block, least, matrix.part == "experts"))
     return tuple(sorted(found))

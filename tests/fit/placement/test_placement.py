@@ -14,6 +14,7 @@ from app.fit.placement.layouts import lay_out
 from app.fit.placement.option import PlacementOption
 from app.fit.placement.partition import PartitionLimits, partition_error
 from app.fit.verdict import Rejection
+from tests.fit.formulas.test_hf_hybrids import shape as released
 from tests.fit.placement.factories import (
     LLAMA_8B,
     LLAMA_70B,
@@ -70,6 +71,14 @@ def test_quantized_weights_are_split_into_whole_blocks(dtype: str, block: int | 
         "tensor_parallel=4", "expert_parallel=8", "tensor_parallel=null"
     ]  # fmt: skip
     assert expect_option(prepare_request(load, shape), on).attempt.parallelism.tensor == 4
+
+
+@pytest.mark.parametrize("name", ["DeepSeek-V3.2", "GLM-5", "GLM-5.2", "DeepSeek-V4-Flash"])
+def test_fp8_models_with_an_indexer_are_split_over_eight_ranks(name: str) -> None:
+    # An indexer's keys are 128 wide, one block: every rank holds their projection whole.
+    blocks = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    prepared = prepare_request(serving(dtype="fp8", tensor_parallel=8), released(name, quantization_config=blocks))
+    assert expect_option(prepared, machine(usable_bytes=250 * GIB)).attempt.parallelism == Parallelism(tensor=8)
 
 
 def test_the_loading_of_weights_is_an_assumption() -> None:
