@@ -81,7 +81,11 @@ class ConstraintsIn(In):
     )
     tp_in_nvlink: bool = Field(default=False, description="Layers are cut over GPUs that share NVLink only.")
     require_infiniband: bool | None = Field(
-        default=None, description="VMs that work together have InfiniBand; default: for training."
+        default=None,
+        description=(
+            "VMs that train together, or hold one replica together, have InfiniBand; "
+            "default: for training and with serving. With false they may use Ethernet."
+        ),
     )
     allow_preview: bool = Field(default=True, description="Include sizes in preview.")
     allow_retiring: bool = Field(default=True, description="Include sizes with an announced retirement.")

@@ -77,7 +77,7 @@ WARNINGS: Mapping[str, str] = {
     "UNVERIFIED": "unverified",
     "TP_OVER_PCIE": "GPUs talk over PCIe",
     "TP_KV_REPLICATED": "KV heads kept several times",
-    "NODES_WITHOUT_INFINIBAND": "VMs talk over Ethernet",
+    "NODES_WITHOUT_INFINIBAND": "VMs talk over Ethernet: no known InfiniBand",
     "WEIGHT_ONLY": "weights unpacked to 16 bits",
     "MODEL_ASSUMED": "unknown type of model",
     "NO_KV_CACHE": "no KV cache counted",

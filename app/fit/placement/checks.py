@@ -175,12 +175,15 @@ def _check_nvlink_domain(context: CheckContext) -> CheckFailure | None:
 
 
 def _check_infiniband(context: CheckContext) -> CheckFailure | None:
-    """Check for InfiniBand where it is required and one VM is not enough."""
+    """Check for InfiniBand where it is required and one VM is not enough, of serving for a replica."""
     relaxed = _relaxed_attempt(context, "NO_INFINIBAND")
     if relaxed is None:
         return None
     known = "has no InfiniBand" if context.machine.infiniband is False else "no source says that it has InfiniBand"
-    return CheckFailure(constraint="require_infiniband", detail=f"needs {relaxed.nodes} VMs, and {known}")
+    needs = f"needs {relaxed.nodes} VMs"
+    if not context.prepared.limits.replicas_exchange_data:
+        needs = f"one replica needs {lay_out(relaxed.parallelism, context.machine.ranks).nodes} VMs"
+    return CheckFailure(constraint="require_infiniband", detail=f"{needs}, and {known}")
 
 
 def _relaxed_attempt(context: CheckContext, code: str) -> Attempt | None:

@@ -18,27 +18,35 @@ PIPELINE_STAGES = (*range(1, 17), 20, 24, 28, 32, 40, 48, 56, 64)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchLimits:
-    """How many VMs may be used, whether a layer must stay in one NVLink domain, and whether VMs need InfiniBand."""
+    """How many VMs may be used, whether a layer must stay in one NVLink domain, and whether VMs need InfiniBand.
+
+    Replicas that train exchange gradients; those that serve do not, so only the VMs of one replica need InfiniBand.
+    """
 
     min_nodes: int = 1
     max_nodes: int = 1
     tp_in_nvlink: bool = False
     require_infiniband: bool = False
+    replicas_exchange_data: bool = False
+
+    def replica_nodes(self, machine: Machine) -> int:
+        """Return over how many VMs of this size a replica may be: those of a rack, where InfiniBand is not known."""
+        alone = machine.infiniband is not True and self.require_infiniband
+        return min(machine.domain_vms, self.max_nodes) if alone else self.max_nodes
 
     def usable_nodes(self, machine: Machine) -> int:
-        """Return how many VMs of this size can work together: one, where InfiniBand is required and not known."""
-        alone = machine.infiniband is not True and self.require_infiniband
-        return 1 if alone else self.max_nodes
+        """Return how many VMs of this size can be used for all replicas."""
+        return self.replica_nodes(machine) if self.replicas_exchange_data else self.max_nodes
 
     def max_tensor_ranks(self, machine: Machine) -> int:
         """Return over how many GPUs one layer can be split."""
-        return machine.max_tensor_ranks(self.usable_nodes(machine), tp_in_nvlink=self.tp_in_nvlink)
+        return machine.max_tensor_ranks(self.replica_nodes(machine), tp_in_nvlink=self.tp_in_nvlink)
 
     def relaxed(self, machine: Machine) -> Iterator[tuple[str, "SearchLimits"]]:
         """Yield these limits with one lifted that restricts this machine, each with the failure code it would cause."""
         if self.tp_in_nvlink and machine.domain_gpus < machine.ranks:
             yield "NVLINK_DOMAIN", replace(self, tp_in_nvlink=False)
-        if self.usable_nodes(machine) < self.max_nodes:
+        if self.replica_nodes(machine) < self.max_nodes:
             yield "NO_INFINIBAND", replace(self, require_infiniband=False)
 
 
@@ -52,7 +60,7 @@ class Layout(NamedTuple):
 
 def find_layouts(partition: PartitionLimits, machine: Machine, limits: SearchLimits) -> tuple[Layout, ...]:
     """Return the layouts that VMs of this size allow. A replica on a fraction of a GPU has just that one."""
-    nodes = 1 if machine.fractional else limits.usable_nodes(machine)
+    nodes = 1 if machine.fractional else limits.replica_nodes(machine)
     return enumerate_layouts(partition, machine.ranks, limits.max_tensor_ranks(machine), nodes)
 
 
@@ -111,7 +119,7 @@ def find_group_layouts(partition: PartitionLimits, machine: Machine, limits: Sea
     """
     if machine.fractional or partition.experts is None or (partition.data or 2) < 2:  # noqa: PLR2004  # no groups
         return ()
-    nodes, reach = limits.usable_nodes(machine), limits.max_tensor_ranks(machine)
+    nodes, reach = limits.replica_nodes(machine), limits.max_tensor_ranks(machine)
     joined = machine.infiniband is True and machine.domain_gpus >= machine.ranks
     near = reach if partition.data is not None else min(reach, machine.domain_gpus)
     return enumerate_group_layouts(partition, machine.ranks, near, nodes, joined or partition.data is not None)

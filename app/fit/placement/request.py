@@ -116,14 +116,18 @@ class PlacementRequest:
 
     @property
     def limits(self) -> SearchLimits:
-        """The bounds of the search. Training over several VMs requires InfiniBand unless that is waived."""
-        constraints = self.constraints
+        """The bounds of the search.
+
+        Training over several VMs, and a replica of a service on several, require InfiniBand unless that is waived.
+        """
+        constraints, trains = self.constraints, isinstance(self.workload, TrainingWorkload)
         required = constraints.require_infiniband
         return SearchLimits(
             min_nodes=constraints.min_nodes,
             max_nodes=constraints.max_nodes,
             tp_in_nvlink=constraints.tp_in_nvlink,
-            require_infiniband=isinstance(self.workload, TrainingWorkload) if required is None else required,
+            require_infiniband=trains or self.serving is not None if required is None else required,
+            replicas_exchange_data=trains,
         )
 
     @property

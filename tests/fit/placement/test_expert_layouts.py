@@ -117,7 +117,7 @@ def test_groups_are_joined_by_nvlink_or_are_whole_vms_that_infiniband_joins(
 
 def test_a_split_that_no_vm_allows_is_a_reason_to_fail() -> None:
     asked = InferenceWorkload(dtype="fp8", expert_parallel=8)
-    prepared = prepare_service(service(), DEEPSEEK_V3, asked, max_nodes=10)
+    prepared = prepare_service(service(), DEEPSEEK_V3, asked, max_nodes=10, require_infiniband=False)
     on = machine(gpus=Fraction(4), domain_gpus=4, infiniband=False)
     rejection = expect_rejection(prepared, on)
     assert codes(rejection) == {"EP_GROUPS"}

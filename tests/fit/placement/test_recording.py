@@ -68,6 +68,7 @@ FACTS: dict[str, list[Any]] = {
 def random_machines(count: int) -> list[Machine]:
     """Return machines that differ in some facts at most from one with eight H100."""
     rng, machines = Random(1), [machine(gpus=Fraction(4), domain_gpus=72, domain_vms=vms) for vms in (18, 1)]
+    machines.append(machine(gpus=Fraction(1), infiniband=False))
     for _ in range(count - len(machines)):
         names = rng.sample(list(FACTS), rng.randint(0, 4))
         machines.append(machine(**{name: rng.choice(FACTS[name]) for name in names}))

@@ -241,3 +241,37 @@ def test_no_fix_asks_for_more_vms_than_a_request_may() -> None:
     fixes = FixFinder(prepared).find_fixes(vm(), machine(), rejection)
     assert fixes
     assert not any("node" in fix.text for fix in fixes)
+
+
+@pytest.mark.parametrize(
+    ("infiniband", "why"), [(False, "has no InfiniBand"), (None, "no source says that it has InfiniBand")]
+)
+def test_a_replica_of_a_service_spans_vms_over_infiniband_unless_ethernet_is_asked_for(
+    infiniband: bool | None, why: str
+) -> None:
+    single = machine(gpus=Fraction(1), domain_gpus=1, infiniband=infiniband)
+    level = service(tpot_ms=200.0, ttft_ms=4000.0)
+    rejection = expect_rejection(prepare_service(level), single)
+    assert {"NO_INFINIBAND", "GPU_MEMORY_PER_GPU"} == codes(rejection)
+    (failure,) = (one for one in rejection.failures if one.code == "NO_INFINIBAND")
+    assert failure.detail == f"one replica needs 3 VMs, and {why}"
+    fixes = FixFinder(prepare_service(level)).find_fixes(vm(), single, rejection)
+    assert "require_infiniband=false" in {fix.text for fix in fixes}
+    over_ethernet = expect_option(prepare_service(level, require_infiniband=False), single)
+    assert over_ethernet.attempt.parallelism.pipeline > 1
+    assert "NODES_WITHOUT_INFINIBAND" in over_ethernet.warnings
+    joined = replace(single, infiniband=True)
+    assert expect_option(prepare_service(level), joined).attempt.parallelism.pipeline > 1
+
+
+def test_replicas_of_a_service_on_vms_of_their_own_need_no_infiniband() -> None:
+    single = machine(gpus=Fraction(1), domain_gpus=1, infiniband=False)
+    attempt = expect_option(prepare_service(service(users=5000), LLAMA_8B), single).attempt
+    assert attempt.nodes == attempt.replicas > 1
+
+
+def test_a_replica_of_a_service_spans_the_vms_of_a_rack_over_nvlink() -> None:
+    rack = machine(gpus=Fraction(1), domain_gpus=18, domain_vms=18, infiniband=None)
+    option = expect_option(prepare_service(service()), rack)
+    assert option.attempt.parallelism.gpus > 1
+    assert "NODES_WITHOUT_INFINIBAND" not in option.warnings
