@@ -10,6 +10,11 @@ ORDERABLE = frozenset({"preview", "current", "retiring"})
 """Statuses of sizes that can be ordered."""
 
 
+def is_part_of_gpu(gpus: Fraction | None) -> bool:
+    """Return whether a number of GPUs is known, more than none and less than one."""
+    return gpus is not None and 0 < gpus < 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adjustment:
     """How a price differs from the list price: that of one VM, USD an hour, and the names of the rules that apply."""
@@ -49,7 +54,7 @@ class Vm:
     @property
     def fractional(self) -> bool:
         """Whether the VM has only a part of a GPU, which cannot be pooled with other parts."""
-        return self.gpus is not None and self.gpus < 1
+        return is_part_of_gpu(self.gpus)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,7 @@ from app.fit.resources import (
     requested_quantities,
 )
 from app.fit.verdict import Failure, check_eligibility
-from app.fit.vm import Vm
+from app.fit.vm import Vm, is_part_of_gpu
 from app.services.misses import Misses, most_nano_usd, share_over, usd_of
 from app.services.orders import Codes, Order, RejectionOrder
 
@@ -168,7 +168,7 @@ class _Ranked:
         column = self._columns[quantity.figure]
         if not quantity.on_gpus:
             return [replace(_ANY, **{quantity.figure: value}) for value in column.values], column.codes.astype(np.int64)
-        parts = np.array([gpus is not None and gpus < 1 for gpus in self._gpus.values], dtype=np.int64)
+        parts = np.array([is_part_of_gpu(gpus) for gpus in self._gpus.values], dtype=np.int64)
         vms = [
             replace(_ANY, gpus=gpus, **{quantity.figure: value})
             for value in column.values

@@ -76,6 +76,13 @@ def test_parts_of_a_gpu_never_pool() -> None:
     assert fits(sixth, needs(min_vcpus=96, max_nodes=6)).nodes == 2
 
 
+def test_a_size_without_a_gpu_has_no_part_of_one() -> None:
+    none = vm(gpus=Fraction(0), gpu_memory_gib=0.0, gpu_memory_gib_on_one_gpu=None)
+    assert codes(fails(none, needs(min_gpu_mem=24, max_nodes=6))) == {"GPU_MEMORY_TOTAL"}
+    (failure,) = fails(none, needs(min_gpus=8, max_nodes=6)).failures
+    assert (failure.code, failure.detail) == ("GPU_COUNT", "needs 8 GPUs, 6 nodes have 0")
+
+
 def test_exactly_enough_is_enough_even_for_thirds() -> None:
     third = vm(gpus=Fraction(1, 3), gpu_memory_gib=8.0)
     assert fits(third, needs(min_gpus=1 / 3)).nodes == 1

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Engine
-from sqlmodel import Session
+from sqlmodel import Session, col, func, select
 
+from app.catalog.models.sizes import Size
 from app.catalog.queries.candidates import candidates_query
 from app.catalog.queries.params import FitSearch
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
@@ -67,6 +68,21 @@ def test_an_answer_on_columns_is_the_one_of_each_size(seeded_engine: Engine, num
             if one.next_cursor is None:
                 return
             search = search.model_copy(update={"cursor": one.next_cursor})
+
+
+@pytest.mark.parametrize("needs", [{"min_gpus": "8", "max_nodes": 8}, {"min_gpu_mem": 320, "max_nodes": 4}])
+def test_only_sizes_with_a_part_of_a_gpu_are_told_so(seeded_engine: Engine, needs: dict[str, Any]) -> None:
+    search = FitSearch(**needs, include=["rejected"], limit=500)
+    with Session(seeded_engine) as session:
+        known = kept_snapshot(session)
+        answers = [
+            run_plan(session, plan_resource_fit(search, known, TODAY, on_columns=on_columns))
+            for on_columns in (True, False)
+        ]
+        parts = session.exec(select(func.count()).where(col(Size.gpu_count) > 0, col(Size.gpu_count) < 1)).one()
+    columns, each = (to_fit_out(answer).model_dump_json() for answer in answers)
+    assert columns == each
+    assert 0 < to_fit_out(answers[0]).rejection_summary["FRACTIONAL_GPU"] <= parts
 
 
 _SNAPSHOTS: dict[str, CatalogSnapshot] = {}

@@ -6,6 +6,7 @@ from fractions import Fraction
 from math import inf
 
 from app.fit.formulas.links import Network
+from app.fit.vm import is_part_of_gpu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,7 @@ class Machine:
 
     def __post_init__(self) -> None:
         """Compute once what every check reads."""
-        object.__setattr__(self, "fractional", self.gpus is not None and 0 < self.gpus < 1)
+        object.__setattr__(self, "fractional", is_part_of_gpu(self.gpus))
         object.__setattr__(self, "ranks", max(1, int(self.gpus)) if self.gpus else 0)
 
     def holds(self, needed_bytes: float, compared: list[float] | None = None) -> bool:
