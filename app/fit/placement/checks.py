@@ -67,9 +67,11 @@ def _check_gpu_count(context: CheckContext) -> CheckFailure | None:
 
 
 def _check_known_facts(context: CheckContext) -> CheckFailure | None:
-    machine, job = context.machine, context.job
+    machine = context.machine
+    # Of a type that a GPU does not compute in there is no peak to know.
+    lacks_speed = _lacks_speed(context) and _check_dtypes(context) is None
     if machine.described:
-        if isinstance(job, ServingJob) and job.level is not None and not job.has_known_speed(machine):
+        if lacks_speed:
             return CheckFailure(constraint="gpu", detail="no source says its memory bandwidth or its peak")
         return None
     facts: dict[str, Any] = {
@@ -78,12 +80,15 @@ def _check_known_facts(context: CheckContext) -> CheckFailure | None:
         "memory bandwidth": machine.bandwidth if context.job.workload_kind == "inference" else 0,
         "compute capability": machine.capability,
     }
-    if isinstance(job, ServingJob) and job.level is not None:
-        facts["peak"] = job.has_known_speed(machine) or None
-    unknown = [name for name, value in facts.items() if value is None]
+    unknown = [name for name, value in facts.items() if value is None] + ["peak"] * lacks_speed
     if not unknown:
         return None
     return CheckFailure(constraint="gpu", detail=f"no source says its {', '.join(unknown)}")
+
+
+def _lacks_speed(context: CheckContext) -> bool:
+    """Whether a service level was not searched for, as figures of the GPU are missing."""
+    return isinstance(context.job, ServingJob) and context.job.lacks_speed(context.machine)
 
 
 def _check_dtypes(context: CheckContext) -> CheckFailure | None:
@@ -122,7 +127,7 @@ def _expert_parts(context: CheckContext) -> int:
 def _check_groups(context: CheckContext) -> CheckFailure | None:
     """Check that experts can be dealt out, and groups be formed, as requested."""
     partition, limits = context.job.partition, context.prepared.limits
-    if context.attempt is not None or (partition.expert is None and partition.data is None):
+    if context.attempt is not None or (partition.expert is None and partition.data is None) or _lacks_speed(context):
         return None
     name = "expert_parallel" if partition.data is None else "data_parallel_attention"
     wanted = f"experts over {partition.expert} GPUs" if partition.data is None else f"{partition.data} groups"

@@ -141,7 +141,7 @@ class ServingJob:
         """
         if machine.usable_bytes is None:
             return None
-        if self.level is not None and not self.has_known_speed(machine):
+        if self.lacks_speed(machine):
             return None
         budget, most = self.budget_bytes(machine), limits.usable_nodes(machine)
         runtime = SERVING_RUNTIME_SHARE.mid * self._usable_bytes(budget)
@@ -393,9 +393,9 @@ class ServingJob:
     def _peak_flops(self, machine: Machine) -> float | None:
         return peak_flops(machine, compute_dtype_on(machine, self.dtype))
 
-    def has_known_speed(self, machine: Machine) -> bool:
-        """Whether the figures of the GPU are known that a service level is computed from."""
-        return machine.bandwidth is not None and self._peak_flops(machine) is not None
+    def lacks_speed(self, machine: Machine) -> bool:
+        """Whether figures of the GPU are missing that a service level is computed from."""
+        return self.level is not None and (machine.bandwidth is None or self._peak_flops(machine) is None)
 
 
 def linked_gpus(machine: Machine, parallelism: Parallelism) -> int:

@@ -32,6 +32,7 @@ from tests.fit.placement.factories import (
     service,
     vm,
 )
+from tests.fit.test_expert_ranks import DEEPSEEK_V3
 
 ONE_H100 = machine(gpus=Fraction(1), domain_gpus=1)
 
@@ -241,6 +242,18 @@ def test_no_fix_asks_for_more_vms_than_a_request_may() -> None:
     fixes = FixFinder(prepared).find_fixes(vm(), machine(), rejection)
     assert fixes
     assert not any("node" in fix.text for fix in fixes)
+
+
+@pytest.mark.parametrize("described", [False, True])
+@pytest.mark.parametrize(("chip", "why"), [("7.5", "does not compute in fp8"), ("gfx1101", "for graphics")])
+def test_the_peak_of_a_type_that_a_gpu_does_not_compute_in_is_not_called_unknown(
+    chip: str, why: str, described: bool
+) -> None:
+    on = machine(capability=chip, peaks={"fp32": 8e12, "fp16": 65e12}, described=described)
+    split = InferenceWorkload(dtype="fp8", expert_parallel=8)
+    rejection = expect_rejection(prepare_service(service(), DEEPSEEK_V3, split), on)
+    assert codes(rejection) == {"DTYPE_UNSUPPORTED"}
+    assert why in rejection.failures[0].detail
 
 
 @pytest.mark.parametrize(
