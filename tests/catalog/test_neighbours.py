@@ -26,12 +26,13 @@ NAMES = [f"g{number:03}" for number in range(CROWD)]
 
 @pytest.fixture
 def crowd(engine: Engine) -> Engine:
-    """Many sizes of the same GPU memory, each a cent dearer; one of twice as much; some without any GPU."""
+    """Many sizes of the same GPU memory, each a cent dearer; one of twice as much; some without a GPU; one unknown."""
     statements = [
         *(one for name in (*NAMES, "unpriced", "gone") for one in gpu_size(name, 80)),
         *gpu_size("twice", 160),
         *size("gone", retirement_date=date(2020, 1, 1)),
-        *(one for number in range(5) for one in size(f"c{number}", vcpus=8)),
+        *(one for number in range(5) for one in size(f"c{number}", vcpus=8, gpu_count=0)),
+        *size("unstated", vcpus=8),
     ]
     prices = [price(name, Decimal(100 + number) / 100) for number, name in enumerate(NAMES)]
     prices += [price(name, usd) for name, usd in (("twice", "3.2"), ("gone", "1.5"), ("c0", "0.5"), ("c1", "0.6"))]
@@ -73,6 +74,11 @@ def test_a_size_without_a_price_has_neighbours_the_cheapest_first(crowd: Engine)
 def test_a_size_without_a_gpu_has_neighbours_without_one(crowd: Engine) -> None:
     assert names(similar(crowd, "c0")) == {"c1", "c2", "c3", "c4"}
     assert names(similar(crowd, "c0", region=("eastus",))) == {"c1"}
+
+
+def test_a_size_of_unknown_gpu_memory_has_neighbours_that_may_have_gpus(crowd: Engine) -> None:
+    assert names(similar(crowd, "unstated")) <= {*NAMES, "twice", "unpriced"}
+    assert "g000" in names(similar(crowd, "unstated", region=("eastus", "westus")))
 
 
 def test_a_region_without_offers_has_no_neighbours(crowd: Engine) -> None:

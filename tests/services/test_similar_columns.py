@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import Engine, select
 from sqlmodel import Session
 
+from app.catalog.purchases import Purchase
 from app.catalog.queries.params import SimilarSearch
 from app.catalog.queries.price_scope import SIZE
 from app.converters.compare import to_similar_page
@@ -45,3 +46,25 @@ def test_a_small_gpu_has_no_neighbours_without_one(seeded_engine: Engine, name: 
         found = run_plan(session, find_similar(name, SimilarSearch(limit=500), known, TODAY, on_columns=True))
     assert found.page
     assert {one.size.gpu_id is None for one in found.page} == {found.size.gpu_id is None}
+
+
+@pytest.mark.parametrize(("region", "purchase"), [([], "on_demand"), (["eastus"], "on_demand"), ([], "spot")])
+def test_a_size_of_unknown_gpu_memory_is_like_none_without_gpus(
+    seeded_engine: Engine, region: list[str], purchase: Purchase
+) -> None:
+    search = SimilarSearch(region=region, purchase=purchase, limit=500)
+    with Session(seeded_engine) as session:
+        known = kept_snapshot(session)
+        unknown = session.execute(
+            select(SIZE.c.key).where(SIZE.c.gpu_memory_gib.is_(None), SIZE.c.gpu_model.is_not(None)).order_by("key")
+        ).scalars()
+        for name in [*unknown][:6]:
+            one, other = (
+                run_plan(session, find_similar(name, search, known, TODAY, on_columns=on_columns))
+                for on_columns in (True, False)
+            )
+            assert to_similar_page(one).model_dump_json() == to_similar_page(other).model_dump_json()
+            assert one.page
+            assert all(neighbour.size.gpu_memory_gib != 0 for neighbour in one.page)
+        none = run_plan(session, find_similar("d4s_v5", search, known, TODAY, on_columns=True))
+    assert {neighbour.size.gpu_memory_gib for neighbour in none.page} == {0}

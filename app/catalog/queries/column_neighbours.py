@@ -21,8 +21,8 @@ from app.catalog.queries.ranking_columns import Distinct, load_gpus
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan
 
-_NO_BUCKET = -100
-"""The bucket of sizes without a GPU: no step from a bucket leads there."""
+_NO_BUCKET, _UNKNOWN_BUCKET = -100, -200
+"""The buckets of sizes without GPU memory, and of unknown: no step from a bucket leads there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,22 +80,33 @@ def find_neighbours(
     may: Mask = ~np.isnan(usd) & ~retired & ~sizes.is_flag("withdrawn", True)
     may[sizes.positions[reference.key]] = False
     buckets = sizes.remember("memory buckets", lambda: _buckets(sizes.numbers["gpu_memory_gib"]))
-    at = [_nearest(sizes, usd, np.flatnonzero(may & (buckets == bucket)), price) for bucket, price in _steps(reference)]
+    at = [
+        _nearest(sizes, usd, np.flatnonzero(may & _is_alike(buckets, bucket)), price)
+        for bucket, price in _steps(reference)
+    ]
     return NeighbourColumns(at=distinct(np.concatenate(at)), sizes=sizes, usd=usd, gpus=gpus, names=names)
 
 
 def _buckets(memory: Numbers) -> NDArray[np.int64]:
-    """Return the bucket of each GPU memory, as `memory_bucket_sql` does; _NO_BUCKET without a GPU."""
+    """Return the bucket of each GPU memory, as `memory_bucket_sql` does; where that is null, which of the others."""
     known = np.nan_to_num(memory)
     buckets = np.clip(np.frexp(known)[1] - 1, 0, MAX_MEMORY_BUCKET)
-    return np.where(known > 0, buckets, _NO_BUCKET).astype(np.int64)
+    others = np.where(np.isnan(memory), _UNKNOWN_BUCKET, _NO_BUCKET)
+    return np.where(known > 0, buckets, others).astype(np.int64)
+
+
+def _is_alike(buckets: NDArray[np.int64], bucket: int) -> Mask:
+    """Return which sizes are of a bucket; a size of unknown GPU memory is compared with all that may have some."""
+    alike: Mask = buckets != _NO_BUCKET if bucket == _UNKNOWN_BUCKET else buckets == bucket
+    return alike
 
 
 def _steps(reference: ReferenceSize) -> Iterator[tuple[int, float]]:
-    """Yield each bucket to search and the price to begin at; sizes without a GPU are in none."""
+    """Yield each bucket to search and the price to begin at."""
     memory = reference.gpu_memory_gib
+    other = _UNKNOWN_BUCKET if memory is None else _NO_BUCKET
     for step in MEMORY_STEPS:
-        yield memory_bucket(memory) + step if memory else _NO_BUCKET, reference.usd_per_hour * 2.0**step
+        yield memory_bucket(memory) + step if memory else other, reference.usd_per_hour * 2.0**step
 
 
 def _nearest(sizes: SizeColumns, usd: Numbers, at: Positions, price: float) -> Positions:

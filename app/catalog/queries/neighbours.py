@@ -7,9 +7,10 @@ all sizes with about that memory.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import (
+    ColumnElement,
     Double,
     FromClause,
     Integer,
@@ -17,6 +18,7 @@ from sqlalchemy import (
     bindparam,
     cast,
     literal_column,
+    or_,
     select,
     true,
     union_all,
@@ -64,11 +66,15 @@ def to_neighbour(row: Row) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceSize:
-    """The size whose neighbours are searched: its GPU memory, GiB (None without a GPU), and a price, USD an hour."""
+    """The size whose neighbours are searched: its GPU memory, GiB (None: unknown), and a price, USD an hour."""
 
     key: str
     gpu_memory_gib: float | None
     usd_per_hour: float
+
+
+GpuMemory = Literal["some", "none", "unknown"]
+"""What is known of the GPU memory of a reference size, which decides the sizes that it is compared with."""
 
 
 def reference_query(key: str, params: SimilarSearch, today: date, rules: Rules) -> BoundStatement:
@@ -95,7 +101,8 @@ def neighbours_query(reference: ReferenceSize, params: SimilarSearch, today: dat
     if memory:
         values |= {f"bucket_{index}": memory_bucket(memory) + step for index, step in enumerate(MEMORY_STEPS)}
     statement = _indexed_statement if indexed else _computed_statement
-    return BoundStatement(statement(PriceScopeKey.of(params, rules), with_gpu=bool(memory)), values)
+    known: GpuMemory = "unknown" if memory is None else "some" if memory else "none"
+    return BoundStatement(statement(PriceScopeKey.of(params, rules), known), values)
 
 
 @cached_statement(32)
@@ -112,29 +119,31 @@ def _shown_statement(scope_key: PriceScopeKey, count: int) -> Statement:
 
 
 @cached_statement(32)
-def _indexed_statement(scope_key: PriceScopeKey, *, with_gpu: bool) -> Statement:
+def _indexed_statement(scope_key: PriceScopeKey, memory: GpuMemory) -> Statement:
     """Build the statement: an index scan up and one down the prices of each memory bucket.
 
-    Sizes without a GPU are in no bucket; for them the scans begin at each of the prices all the same.
+    A size without GPU memory, or of unknown GPU memory, is in no bucket; the scans begin at each of the prices all the
+    same.
     """
     scans = [
-        select(_scan(scope_key, index, upwards=upwards, with_gpu=with_gpu).subquery())
+        select(_scan(scope_key, index, memory, upwards=upwards).subquery())
         for index in range(len(MEMORY_STEPS))
         for upwards in (True, False)
     ]
     found = union_all(*scans).cte("found")
     these = select(found.c.size_key).distinct().cte("these")
     scope = PriceScope.for_sizes(scope_key, select(these.c.size_key))
-    return Statement(_with_columns(these, scope), short=with_gpu)
+    return Statement(_with_columns(these, scope), short=memory == "some")
 
 
 @cached_statement(32)
-def _computed_statement(scope_key: PriceScopeKey, *, with_gpu: bool) -> Statement:
+def _computed_statement(scope_key: PriceScopeKey, memory: GpuMemory) -> Statement:
     """Build the statement where no index has the prices: the same scans of a table of them."""
-    bucket = memory_bucket_sql(size.gpu_memory_gib)
     buckets = [bindparam(f"bucket_{index}", type_=Integer) for index in range(len(MEMORY_STEPS))]
     candidates = select(size.key).where(
-        bucket.in_(buckets) if with_gpu else bucket.is_(None),
+        memory_bucket_sql(size.gpu_memory_gib).in_(buckets)
+        if memory == "some"
+        else _is_alike(size.gpu_memory_gib, memory),
         size.key != bindparam("key", type_=size.key.type),
         is_orderable(size.retirement_date, size.withdrawn),
     )
@@ -145,7 +154,7 @@ def _computed_statement(scope_key: PriceScopeKey, *, with_gpu: bool) -> Statemen
     offers = select(*columns).select_from(priced.source).where(*of_candidates).cte("priced")
     scope = replace(priced, offers=offers, has_offer=true(), cheapest=None)
     scans = [
-        select(_computed_scan(scope, index, upwards=upwards, with_gpu=with_gpu).subquery())
+        select(_computed_scan(scope, index, memory, upwards=upwards).subquery())
         for index in range(len(MEMORY_STEPS))
         for upwards in (True, False)
     ]
@@ -153,18 +162,25 @@ def _computed_statement(scope_key: PriceScopeKey, *, with_gpu: bool) -> Statemen
     return Statement(_with_columns(select(found.c.size_key).distinct().cte("these"), scope))
 
 
-def _computed_scan(scope: PriceScope, index: int, *, upwards: bool, with_gpu: bool) -> Select[Any]:
+def _is_alike(gpu_memory_gib: ColumnElement[float], memory: GpuMemory) -> ColumnElement[bool]:
+    """Return whether a size is compared with one without GPU memory, or of unknown: one that may have some, too."""
+    if memory == "none":
+        return gpu_memory_gib == 0
+    return or_(gpu_memory_gib.is_(None), gpu_memory_gib > 0)
+
+
+def _computed_scan(scope: PriceScope, index: int, memory: GpuMemory, *, upwards: bool) -> Select[Any]:
     """Select the sizes of one memory bucket from a price on, as `_scan` does."""
     usd = bindparam(f"usd_{index}", type_=Double)
     scan = select(scope.key).where(scope.rank >= usd if upwards else scope.rank < usd)
-    if with_gpu:
+    if memory == "some":
         bucket = memory_bucket_sql(scope.offer.gpu_memory_gib)
         scan = scan.where(bucket == bindparam(f"bucket_{index}", type_=Integer))
     order = [key if upwards else key.desc() for key in (scope.rank, scope.key)]
     return scan.order_by(*order).limit(literal_column(str(SIZES_PER_SCAN), Integer))
 
 
-def _scan(scope_key: PriceScopeKey, index: int, *, upwards: bool, with_gpu: bool) -> Select[Any]:
+def _scan(scope_key: PriceScopeKey, index: int, memory: GpuMemory, *, upwards: bool) -> Select[Any]:
     """Select the offers of one memory bucket from a price on."""
     offer, usd = OFFER.c, bindparam(f"usd_{index}", type_=Double)
     rank = offer[f"{scope_key.purchase}_rank_usd"]
@@ -172,13 +188,13 @@ def _scan(scope_key: PriceScopeKey, index: int, *, upwards: bool, with_gpu: bool
     scan = select(offer.size_key).where(
         offer.region == bindparam("scanned_region", type_=offer.region.type),
         matches_offer(offer, scope_key),
-        offer.gpu_octave == bucket if with_gpu else offer.gpu_octave.is_(None),
+        offer.gpu_octave == bucket if memory == "some" else _is_alike(offer.gpu_memory_gib, memory),
         rank >= usd if upwards else rank < usd,
         offer.size_key != bindparam("key", type_=offer.size_key.type),
         is_orderable(offer.retirement_date, offer.withdrawn),
     )
     order = [key if upwards else key.desc() for key in (rank, offer.size_key)]
-    hinted = use_memory_index(scan, OFFER) if with_gpu else scan
+    hinted = use_memory_index(scan, OFFER) if memory == "some" else scan
     return hinted.order_by(*order).limit(literal_column(str(SIZES_PER_SCAN), Integer))
 
 
