@@ -299,7 +299,8 @@ def _workload_body(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _placement_row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
     """Return a placement as a row of the table, with the cost for one purchase model."""
-    parallelism, memory, speed = item["parallelism"], item["per_gpu"], item["speed"]
+    parallelism, memory = item["parallelism"], item["per_gpu"]
+    speed = item.get("speed", {})  # of some kinds of models none is known
     cost = item["cost"][purchase]
     degrees = {
         "TP": parallelism["tensor"],
@@ -328,7 +329,7 @@ def _placement_row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
 
 def _service_cells(item: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a row says of a service; nothing where none is asked for."""
-    service, speed = item.get("serving"), item["speed"]
+    service, speed = item.get("serving"), item.get("speed", {})
     if service is None:
         return {}
     return {

@@ -290,6 +290,13 @@ def test_fit_of_a_service_prints_what_the_service_answers(run: Run, seeded_url: 
     assert "serving" in refused.stderr
 
 
+@pytest.mark.parametrize("model", ["whisper-large-v3", "flux.1-dev"])
+def test_a_model_whose_speed_is_not_known_has_a_table(run: Run, seeded_url: str, model: str) -> None:
+    printed = run(seeded_url, "fit", model, "--region", "eastus", "--concurrency", "1", "--limit", "1")
+    assert printed.returncode == 0, printed.stderr
+    assert "tokens/s" in printed.stdout
+
+
 @pytest.mark.one_database
 def test_fit_of_a_training_has_hours_and_the_cost_of_the_job(run: Run, seeded_url: str) -> None:
     arguments = ("--model", "llama-3.1-8b", "--train", "--sequence", "4096", "--tokens", "1e9", "--gpu", "H100")
