@@ -86,6 +86,7 @@ SIZE_FIELDS: dict[str, FieldSpec] = {
     **SIZE_FLAGS,
     "gpu_fraction": FieldSpec(kind="text", column=False),
     "cpu_count": FieldSpec(kind="integer", unit="count", column=False),
+    "physical_cores": FieldSpec(kind="integer", unit="count", column=False),
     **{
         f"{disk}_{suffix}": FieldSpec(kind="number", unit=unit, column=False)
         for disk in (

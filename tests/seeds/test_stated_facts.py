@@ -1,0 +1,58 @@
+"""Facts that the documents of the catalog and the vendor's lists state, as the API gives them."""
+
+import httpx
+import pytest
+
+
+def test_a_size_that_its_page_says_is_superseded_is_withdrawn_with_its_figures(client: httpx.Client) -> None:
+    size = client.get("/sizes/nd40s_v2").json()
+    assert (size["status"], size["series"], size["gpu_model"], size["gpu_memory_gib_per_gpu"]) == (
+        "withdrawn",
+        "ndv2",
+        "Tesla V100 16GB",
+        16,
+    )
+    facts = client.get("/sizes/nd40s_v2/facts").json()["items"]
+    sources = {fact["source_id"] for fact in facts if fact["field"] in ("withdrawn", "gpu_memory_gib_per_gpu")}
+    listed = client.get("/sources?limit=500").json()["items"]
+    (title,) = [source["title"] for source in listed if source["id"] in sources]
+    assert "superseded by ND40rs_v2" in title
+
+
+def test_sizes_of_the_notes_are_found_by_the_category_that_the_notes_give(client: httpx.Client) -> None:
+    names = {
+        size["name"] for size in client.get("/sizes?category=gpu_accelerated&verified=false&limit=500").json()["items"]
+    }
+    assert names >= {"NG8", "NG16", "NG32", "ND6", "ND12", "ND24"}
+
+
+@pytest.mark.parametrize(
+    ("size", "field", "value"),
+    [
+        ("nd96asr_v4", "physical_cores", "96"),
+        ("nd96asr_v4", "infiniband_gbps_per_gpu", "200"),
+        ("nd40rs_v2", "physical_cores", "40"),
+    ],
+)
+def test_figures_in_the_text_of_a_document_are_facts(client: httpx.Client, size: str, field: str, value: str) -> None:
+    facts = client.get(f"/sizes/{size}/facts?limit=500").json()["items"]
+    assert [fact["value"] for fact in facts if fact["field"] == field] == [value]
+
+
+@pytest.mark.parametrize(
+    ("series", "integration"),
+    [
+        ("nd_gb300_v6", "Slurm"),
+        ("ndv2", "NVIDIA GPU Driver Extension"),
+        ("ng_third_party", "visualization frameworks"),
+    ],
+)
+def test_what_the_text_of_a_document_names_beside_its_list_is_an_integration(
+    client: httpx.Client, series: str, integration: str
+) -> None:
+    assert integration in client.get(f"/series/{series}").json()["integrations"]
+
+
+def test_a_result_that_two_documents_publish_is_shown_once(client: httpx.Client) -> None:
+    results = client.get("/series/nd_gb300_v6").json()["benchmarks"]
+    assert len({(one["scope"], one["metric"], one["value"], one["unit"]) for one in results}) == len(results) > 0
