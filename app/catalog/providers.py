@@ -17,6 +17,10 @@ class Provider:
     """The publishers whose sources describe sizes of this provider wherever they name no other."""
     size_prefix: str = ""
     """What the names of all sizes begin with, as it is written; a key is without it."""
+    size_name: re.Pattern[str] = re.compile(r".+")
+    """How all names of sizes are written; a page whose names are not describes other sizes."""
+    doubtful_size_name: re.Pattern[str] = re.compile(r"\s")
+    """What is found in names that are a size's only if a list of sizes has them: blanks, or a footnote's mark."""
     region_separators: re.Pattern[str]
     """What does not count in the name of a region; what tells two codes apart is not among it."""
     region_code: re.Pattern[str]
@@ -34,6 +38,8 @@ AZURE = Provider(
     name="Azure",
     publishers=frozenset({"Microsoft"}),
     size_prefix="Standard_",
+    size_name=re.compile(r"[A-Za-z0-9][\w +-]*"),
+    doubtful_size_name=re.compile(r"\s|_v\d{2,}$", re.IGNORECASE),
     region_separators=re.compile(r"[\s_-]"),
     region_code=re.compile(r"[a-z0-9]+"),
     region_code_hint="letters and digits, written like westeurope",
@@ -44,6 +50,9 @@ AZURE = Provider(
 PROVIDERS: Mapping[str, Provider] = {provider.id: provider for provider in (AZURE,)}
 """Every provider by its id."""
 
+UNKNOWN_PUBLISHER = "unknown"
+"""The publisher of a source that names none."""
+
 DEFAULT_PROVIDER = AZURE
 """The provider that is meant where neither a source nor a request says which; there is no other yet."""
 
@@ -51,3 +60,8 @@ DEFAULT_PROVIDER = AZURE
 def provider_of(publisher: str) -> Provider:
     """Return the provider whose sizes a publisher's sources describe; a publisher of no provider has the default."""
     return next((one for one in PROVIDERS.values() if publisher in one.publishers), DEFAULT_PROVIDER)
+
+
+def is_other_vendor(publisher: str) -> bool:
+    """Return whether a publisher that is named is no provider, so that sizes of its own are of no provider."""
+    return publisher != UNKNOWN_PUBLISHER and not any(publisher in one.publishers for one in PROVIDERS.values())

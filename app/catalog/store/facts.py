@@ -1,8 +1,9 @@
 """Maps readings to rows, and reconciles stored facts with new ones into the tables of sizes, series and GPUs."""
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Table, func, select, true
@@ -165,6 +166,44 @@ def save_listed(session: Session, kind: str, reading: Reading, subjects: Subject
 
 
 # Facts
+
+
+def name_doubtful_sizes(session: Session, reading: Reading, subjects: SubjectKeys) -> Reading:
+    """Return a reading whose pages name sizes in doubtful ways only where a list of sizes or an alias has the name.
+
+    `NX4 v1` is then NX4_v1. The facts of other such names are left out, with one report of each name and file. What
+    the pages themselves said earlier does not count.
+    """
+    pages = {file.file for file in reading.files if file.kind == "documents"}
+    doubtful = {
+        fact.subject
+        for fact in reading.facts
+        if fact.kind == "size" and fact.file in pages and DEFAULT_PROVIDER.doubtful_size_name.search(fact.subject)
+        if size_key(fact.subject) not in subjects.aliases
+    }
+    if not doubtful:
+        return reading
+    keys = {name: re.sub(r"\s+", "_", size_key(name)) for name in doubtful}
+    listed = {
+        size_key(fact.subject): fact.subject for fact in reading.facts if fact.kind == "size" and fact.file not in pages
+    }
+    fact = table_of(Fact).c
+    elsewhere = fact.source_id.not_in([source.id for source in reading.sources])
+    for some in among(fact.subject, sorted(keys.values())):
+        names = select(fact.subject, fact.written_as).where(fact.kind == "size", some, elsewhere)
+        listed |= {row.subject: row.written_as for row in session.execute(names.order_by(fact.source_id))}
+    kept: list[StatedFact] = []
+    reports: dict[tuple[str, str], Report] = {}
+    for stated in reading.facts:
+        if stated.kind != "size" or stated.file not in pages or stated.subject not in keys:
+            kept.append(stated)
+        elif name := listed.get(keys[stated.subject]):
+            kept.append(replace(stated, subject=name))
+        else:
+            detail = "is the name of no size that a list of sizes has, with blanks or a footnote's mark; it is left out"
+            report = Report(file=stated.file, line=stated.line, column="name", cell=stated.subject, detail=detail)
+            reports.setdefault((stated.file, stated.subject), report)
+    return replace(reading, facts=tuple(kept), reports=(*reading.reports, *reports.values()))
 
 
 def to_fact_row(fact: StatedFact, subjects: SubjectKeys) -> NewRow:

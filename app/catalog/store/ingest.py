@@ -23,6 +23,7 @@ from app.catalog.store.facts import (
     add_priced_sizes,
     load_sources,
     load_subject_keys,
+    name_doubtful_sizes,
     reconcile_facts,
     save_listed,
     to_authority,
@@ -117,7 +118,7 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
 
     Raises BadData for an unknown size, region, source or series, and for a name that two language models have.
     """
-    summary, derived_on = IngestSummary(reports=list(reading.reports)), _last_derived_on(session)
+    summary, derived_on = IngestSummary(), _last_derived_on(session)
     with temporary_tables(session, *_TEMPORARY_TABLES):
         before, stored = start_tracking(session), _stored_checksums(session)
         # Aliases go first: prices and facts are keyed by what a name means after this reading, not before.
@@ -125,6 +126,8 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
         summary.changes = {"source": TableChange(), "region": TableChange(), "size_alias": unnamed}
         subjects = load_subject_keys(session, reading)
         _check_aliases(reading, subjects)
+        reading = name_doubtful_sizes(session, reading, subjects)
+        summary.reports += reading.reports
         retail_before = _retail_sources(session)
         is_restored = bool(reading.aliases) or _has_retail_prices(reading, retail_before)
         if is_restored:

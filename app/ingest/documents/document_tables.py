@@ -21,6 +21,7 @@ from app.ingest.documents.size_tables import (
     find_name_column,
     find_names,
     is_benchmark_table,
+    is_host_table,
     read_size_table,
 )
 from app.ingest.documents.specs import HostSpecs, is_specs_table, read_specs
@@ -93,8 +94,10 @@ def _read_page(page: SourcePage, tables: DocumentTables) -> None:
     for table in page.blocks.tables:
         if is_specs_table(table):
             read_specs(page, table, tables.specs)
-        elif is_benchmark_table(table):
+        elif is_benchmark_table(table) or is_host_table(table):
             detail = "holds results of a benchmark, which are not specifications"
+            if is_host_table(table):
+                detail = "is about dedicated hosts, whose figures are not those of their sizes; it is not read"
             tables.findings.append(
                 page.report(detail, table.line, None, " | ".join(cell.text for cell in table.header))
             )

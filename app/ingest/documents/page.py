@@ -10,6 +10,7 @@ from pathlib import PurePath
 import yaml
 
 from app.catalog.fields import FactValue
+from app.catalog.providers import UNKNOWN_PUBLISHER
 from app.catalog.readings import AUTHORITY, Report, SourceKind, SourceRow, StatedFact
 from app.ingest.documents.blocks import LINE_END, Blocks, Passage
 from app.ingest.documents.markdown import to_blocks
@@ -227,7 +228,7 @@ def _publisher(front: FrontMatter, inherited: SourceRow | None) -> str:
         return stated
     if front.is_microsoft:
         return "Microsoft"
-    return inherited.publisher if inherited else front.first("feed_name") or "unknown"
+    return inherited.publisher if inherited else front.first("feed_name") or UNKNOWN_PUBLISHER
 
 
 def _published_on(front: FrontMatter) -> date | None:

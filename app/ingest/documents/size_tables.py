@@ -105,6 +105,14 @@ def is_benchmark_table(table: MarkdownTable) -> bool:
     return any(_BENCHMARK_HEADER.search(cell.text) for cell in table.header)
 
 
+_HOST_HEADER = re.compile(r"^(?:#|no\.?|number of|max(?:imum|\.)?(?: number of)?) ?(?:of )?VMs\b", re.IGNORECASE)
+
+
+def is_host_table(table: MarkdownTable) -> bool:
+    """Return whether a table says how many VMs a dedicated host has: its cores and memory are those of the host."""
+    return any(_HOST_HEADER.search(cell.text.strip()) for cell in table.header)
+
+
 def read_size_table(page: SourcePage, table: MarkdownTable) -> Iterator[SizeRow | Finding]:
     """Yield the rows of a table of sizes, and reports of what is not read; nothing for another kind of table."""
     columns = to_columns(table.header)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from app.catalog.fields import FIELDS, too_large
+from app.catalog.providers import PROVIDERS, is_other_vendor, provider_of
 from app.catalog.readings import FileRead, Reading, Report, SourceKind, StatedFact
 from app.errors import BadData
 from app.ingest.documents.document import read_batch
@@ -18,6 +19,8 @@ from app.ingest.files import refuse_special_file
 
 _IRRELEVANT = re.compile(r"footer|-defs\b|preview-tag", re.IGNORECASE)
 """Includes without facts of sizes; a missing one is not reported."""
+
+_VENDORS = ", ".join(publisher for provider in PROVIDERS.values() for publisher in provider.publishers)
 
 _NO_FACTS = "no figure of a size or series can be read in it"
 
@@ -65,6 +68,7 @@ def read_documents(
     )
     reading = Reading(sources=tuple(sources.values()), reports=tuple(cache.reports), files=files)
     reading += _without_too_large(read_batch([*documents.values()], gpu_memories))
+    reading = _without_other_vendors(reading)
     return _without_factless_pages(paths, documents, reading) if require_facts else reading
 
 
@@ -82,6 +86,33 @@ def _without_too_large(reading: Reading) -> Reading:
             cell = fact.raw[:100]
             reports.append(Report(file=fact.file, line=fact.line, column=fact.field, cell=cell, detail=problem))
     return replace(reading, facts=tuple(kept), reports=(*reading.reports, *reports)) if reports else reading
+
+
+def _without_other_vendors(reading: Reading) -> Reading:
+    """Leave out facts of sizes of clouds that the catalog does not have, with a report of each page, or of each size.
+
+    They are of a vendor's page whose publisher is no provider, or their names are not written as the provider writes.
+    """
+    sources = {source.id: source for source in reading.sources}
+    kept: list[StatedFact] = []
+    reports: dict[tuple[str, str], Report] = {}
+    for fact in reading.facts:
+        source = sources[fact.source]
+        provider = provider_of(source.publisher)
+        if fact.kind == "gpu":
+            kept.append(fact)
+        elif source.kind != "third_party" and is_other_vendor(source.publisher):
+            detail = (
+                f"is a page of {source.publisher}, whose sizes the catalog does not have: it has those of {_VENDORS}"
+            )
+            reports[fact.file, ""] = Report(file=fact.file, line=1, column=None, cell=None, detail=detail)
+        elif fact.kind == "size" and not provider.size_name.fullmatch(fact.subject):
+            detail = f"is not how {provider.name} names sizes: with letters, digits, `_`, `-` and `+`; it is left out"
+            report = Report(file=fact.file, line=fact.line, column="name", cell=fact.subject, detail=detail)
+            reports.setdefault((fact.file, fact.subject), report)
+        else:
+            kept.append(fact)
+    return replace(reading, facts=tuple(kept), reports=(*reports.values(), *reading.reports)) if reports else reading
 
 
 def _without_factless_pages(
