@@ -61,6 +61,9 @@ UNCLEAR_FAMILY = re.compile(r"standard( ?N|L|H|FX).*", re.IGNORECASE)
 CONSTRAINED_NAME = re.compile(r"(?P<begin>Standard_[A-Z]+\d+)-(?P<active>\d+)(?P<end>[a-z]*(?:_\w+)?)")
 """The vendor documents that the number after the dash is that of the active vCPUs, and the rest names the base size."""
 
+KEPT_OF_PARENT = ("memory_gib", "temp_disk_gib", "nvme_disk_gib", "max_data_disks")
+"""The figures that a constrained size keeps: its memory and its storage, as the vendor's page of these sizes says."""
+
 
 def read_table(path: Path) -> list[Row]:
     """Read a CSV file."""
@@ -119,10 +122,18 @@ def skus(sizes: Sequence[Row]) -> Iterator[Row]:
 
 
 def constrained(names: Iterable[str]) -> Iterator[Row]:
-    """Yield the active vCPUs of constrained sizes, and the sizes that they are made of."""
+    """Yield the active vCPUs of constrained sizes, the sizes that they are made of, and the memory and disks of these.
+
+    Figures of the sizes that they are made of are those of the other tables, which have to be written before.
+    """
+    figures: dict[str, Row] = {}
+    for source in (CALCULATOR, AKS, SKUS, CAPABILITIES):  # what counts last
+        for row in read_table(SEEDS / "sizes" / f"{source}.csv"):
+            kept = {name: row[name] for name in KEPT_OF_PARENT if row.get(name)}
+            figures[row["id"]] = figures.get(row["id"], {}) | kept
     for name in names:
         if found := active_vcpus(name):
-            yield {"id": name, "vcpus": found[0], "parent_size": found[1]}
+            yield {"id": name, "vcpus": found[0], "parent_size": found[1], **figures.get(found[1], {})}
 
 
 def capabilities(rows: Sequence[Row]) -> Iterator[Row]:
@@ -213,7 +224,6 @@ def main() -> None:
 
     write_availability(AVAILABILITY, folders.sku_locator / "availability.csv.gz")
     write_table(SKUS, skus(listed))
-    write_table(CONSTRAINED, constrained(families))
     write_table(
         WITHOUT_GPUS,
         ({"id": name, "gpu_count": "0"} for name, one in families.items() if types[series[one]] in NOT_GPUS),
@@ -243,6 +253,7 @@ def main() -> None:
             for size in aks
         ),
     )
+    write_table(CONSTRAINED, constrained(families))
     architectures = {"amd64": "x64", "arm64": "arm64"}
     write_table(
         AUTOSCALER,

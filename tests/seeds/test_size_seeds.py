@@ -84,7 +84,7 @@ def test_retirement_dates_are_those_of_the_vendors_list(client: httpx.Client) ->
         ("Standard_D128ds_v6", {"temp_disk_gib": 0, "nvme_disk_gib": 7040, "nvme_disk_count": 4}),
         ("Standard_D2ds_v6", {"nvme_disk_gib": 110}),
         ("Standard_D2s_v6", {"temp_disk_gib": 0}),
-        ("Standard_E96-24s_v5", {"temp_disk_gib": None}),
+        ("Standard_E96-24s_v5", {"temp_disk_gib": 0}),
         ("Standard_B1s", {"uncached_disk_iops": 320, "temp_disk_gib": 4}),
         ("Standard_HB368rs_v5", {"memory_gib": 448, "disputed_fields": ["memory_gib"]}),
         ("Standard_DC2as_v5", {"confidential_computing": "SNP"}),

@@ -1,5 +1,7 @@
 """Facts that the documents of the catalog and the vendor's lists state, as the API gives them."""
 
+import csv
+
 import httpx
 import pytest
 
@@ -56,3 +58,41 @@ def test_what_the_text_of_a_document_names_beside_its_list_is_an_integration(
 def test_a_result_that_two_documents_publish_is_shown_once(client: httpx.Client) -> None:
     results = client.get("/series/nd_gb300_v6").json()["benchmarks"]
     assert len({(one["scope"], one["metric"], one["value"], one["unit"]) for one in results}) == len(results) > 0
+
+
+KEPT = ("memory_gib", "temp_disk_gib", "nvme_disk_gib", "max_data_disks")
+
+
+def test_a_constrained_size_has_the_memory_and_disks_of_its_parent_or_a_dispute(client: httpx.Client) -> None:
+    rows = csv.DictReader(client.get("/sizes.csv?status=any").text.splitlines())
+    sizes = {row["name"]: row for row in rows}
+    pairs = [(size, sizes[size["parent_size"]]) for size in sizes.values() if size["parent_size"]]
+    differ = {
+        (size["name"], field)
+        for size, parent in pairs
+        for field in KEPT
+        if parent[field] and size[field] != parent[field] and field not in size["disputed_fields"]
+    }
+    assert len(pairs) == 246
+    assert differ == set()
+
+
+@pytest.mark.parametrize(
+    ("size", "gib", "source"),
+    [
+        ("e96-24ds_v5", 3600, "azure-constrained-vcpus-2025-10-16"),
+        ("e96-48ds_v5", 3600, "azure-constrained-vcpus-2025-10-16"),
+        ("m16-4ms", 512, "azure-constrained-vcpus-2025-10-16"),
+        ("m16-8ms", 512, "azure-constrained-vcpus-2025-10-16"),
+        ("ec96ads_v5", 3600, "azure-ecasv5-ecadsv5-series-2021-11-15"),
+        ("e80is_v4", 0, "azure-esv4-series-2026-03-10"),
+    ],
+)
+def test_a_local_disk_is_that_of_the_page_where_the_calculator_differs(
+    client: httpx.Client, size: str, gib: int, source: str
+) -> None:
+    answer = client.get(f"/sizes/{size}").json()
+    assert (answer["temp_disk_gib"], answer["disputed_fields"]) == (gib, ["temp_disk_gib"])
+    facts = client.get(f"/sizes/{size}/facts?limit=500").json()["items"]
+    verdicts = {fact["source_id"]: fact["verdict"] for fact in facts if fact["field"] == "temp_disk_gib"}
+    assert verdicts == {source: "accepted", "azure-calculator-local-disks-2026-01-26": "disputed"}
