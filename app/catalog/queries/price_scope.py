@@ -423,9 +423,13 @@ def literal_text(text: str) -> ColumnElement[str]:
 
 
 def local_disk_gib() -> ColumnElement[float]:
-    """Return the size of temporary and NVMe disks together, GiB; unknown only where both are."""
+    """Return the size of temporary and NVMe disks together, GiB; unknown only where both are.
+
+    Where both have the same size they are one: pages call local NVMe disks temporary, and other sources NVMe.
+    """
     some = func.coalesce(size.temp_disk_gib, 0.0) + func.coalesce(size.nvme_disk_gib, 0.0)
-    return case((or_(size.temp_disk_gib.is_not(None), size.nvme_disk_gib.is_not(None)), some))
+    known = or_(size.temp_disk_gib.is_not(None), size.nvme_disk_gib.is_not(None))
+    return case((size.temp_disk_gib == size.nvme_disk_gib, size.nvme_disk_gib), (known, some))
 
 
 def gpu_slice_gib() -> ColumnElement[float]:

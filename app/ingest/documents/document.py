@@ -25,6 +25,7 @@ from app.ingest.documents.features import (
 from app.ingest.documents.gpu_memory import GpuMemoryIndex
 from app.ingest.documents.gpu_rows import PageGpus, read_gpus
 from app.ingest.documents.gpu_text import find_mentions, find_only_model
+from app.ingest.documents.local_disks import call_nvme_by_its_name, find_nvme_statement
 from app.ingest.documents.page import Finding, Sentence, SourceDocument
 from app.ingest.documents.page_facts import (
     OTHER_ACCELERATORS,
@@ -127,6 +128,7 @@ def read_document(document: SourceDocument, memories: GpuMemoryIndex) -> Documen
     findings += find_absence_facts(tables.specs, own_sentences, without_gpus, subjects)
     if not subjects and not findings:
         findings += _report_nothing_read(document)
+    findings = [*call_nvme_by_its_name(findings, find_nvme_statement(document, tables))]
     facts, reports = merge_findings(add_infiniband_totals(findings))
     return DocumentFacts(
         document=document, series=series, subjects=tuple(subjects), facts=tuple(facts), reports=tuple(reports)

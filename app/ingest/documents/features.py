@@ -180,6 +180,12 @@ def _is_support_status(status: str) -> bool:
     return bool(re.match(r"(?:not\s+)?supported\b", status, re.IGNORECASE))
 
 
+def is_supported(flag: FeatureFlag) -> bool:
+    """Return whether a flag says that its feature is supported."""
+    found = _STATUS.match(flag.status)
+    return found is not None and found["yes"] is not None
+
+
 def flag_key(name: str) -> str:
     """Return the name of a flag as words in lower case, the form of the keys of `FLAGS`."""
     return re.sub(r"[^a-z0-9]+", " ", name.lower()).strip()

@@ -65,6 +65,8 @@ class HostSpecs:
     other_accelerators: HostFact | None = None
     gpu: GpuText = field(default_factory=GpuText)
     nvme_gib: Decimal | None = None
+    nvme_line: int | None = None
+    """The line that says that local disks are NVMe, and names no others."""
 
 
 def is_specs_table(table: MarkdownTable) -> bool:
@@ -93,6 +95,9 @@ def read_specs(page: SourcePage, table: MarkdownTable, specs: HostSpecs) -> None
         if name == "local":
             sizes = _drive_sizes(row.cells[2].text)
             specs.nvme_gib = next((gib for gib, text in sizes if "nvme" in text.lower()), None)
+            words = " ".join(cell.text for cell in row.cells[1:]).lower()
+            if "nvme" in words and not re.search(r"\btemp|scsi", words):
+                specs.nvme_line = row.line
 
 
 FieldsWithRaw = Iterator[tuple[str, FactValue, str]]
