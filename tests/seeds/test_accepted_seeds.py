@@ -118,7 +118,7 @@ SPOT_CHECKS: dict[str, dict[str, Any]] = {
     "NC8as_T4_v3": {"max_nics": 8},
     "NC6s_v3": {"accelerated_networking": True},
     "NV8as_v4": {"max_data_disks": 16},
-    "NV12s_v2": {"vcpus": 12, "memory_gib": 224, "series": "nvv2", "verified": True, "gpu_count": None},
+    "NV12s_v2": {"vcpus": 12, "memory_gib": 224, "series": "nvv2", "verified": True, "gpu_count": 2},
     "ND96is_MI300X_v5": {
         "vcpus": 96,
         "memory_gib": 1850,

@@ -96,3 +96,27 @@ def test_a_local_disk_is_that_of_the_page_where_the_calculator_differs(
     facts = client.get(f"/sizes/{size}/facts?limit=500").json()["items"]
     verdicts = {fact["source_id"]: fact["verdict"] for fact in facts if fact["field"] == "temp_disk_gib"}
     assert verdicts == {source: "accepted", "azure-calculator-local-disks-2026-01-26": "disputed"}
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "source"),
+    [
+        ("nd96is_h100_v5", 8, "azure-ml-endpoint-sizes-2025-10-18"),
+        ("nc32ads_a10_v4", 2, "azure-resource-skus-gpu-counts-2026-06-23"),
+        ("nv12s_v2", 2, "azure-resource-skus-gpu-counts-2026-06-23"),
+        ("nv24s_v2", 4, "azure-resource-skus-gpu-counts-2026-06-23"),
+    ],
+)
+def test_a_gpu_count_is_known_where_a_source_states_it(
+    client: httpx.Client, size: str, count: int, source: str
+) -> None:
+    assert client.get(f"/sizes/{size}").json()["gpu_count"] == count
+    facts = client.get(f"/sizes/{size}/facts?limit=500").json()["items"]
+    assert [fact["source_id"] for fact in facts if fact["field"] == "gpu_count"] == [source]
+
+
+def test_a_search_for_eight_gpus_finds_the_sizes_whose_count_is_stated(client: httpx.Client) -> None:
+    found = client.get("/sizes?gpu=H100&min_gpus=8").json()["items"]
+    assert {"Standard_ND96is_H100_v5", "Standard_ND96isr_H100_v5"} <= {size["name"] for size in found}
+    unknown = client.get("/sizes/nd96is_flex_h100_v5").json()["gpu_count"]
+    assert unknown is None  # no source with a licence counts its GPUs, so it is not found
