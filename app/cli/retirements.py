@@ -66,9 +66,9 @@ def retirements(
     inventory: Annotated[
         Path | None,
         typer.Argument(
-            metavar="INVENTORY.csv",
-            help="A CSV file with the columns size and region, and if you like count and id. Without one all announced "
-            "retirements are listed.",
+            metavar="INVENTORY",
+            help="A CSV file with the columns size and region, and if you like count and id, whatever else it has; or "
+            "what `az vm list` prints. Without one all announced retirements are listed.",
             show_default=False,
         ),
     ] = None,
@@ -137,10 +137,10 @@ def _plan(inventory: Path, values: Mapping[str, Any], output: OutputOptions) -> 
 
 
 def _print_remarks(data: Record) -> None:
-    """Print what the table has no room for: items without an answer, and the plan in numbers."""
+    """Print what the table has no room for: items without an answer, equal ones once, and the plan in numbers."""
     print_line()
-    for item in data["items"]:
-        for remark in _remarks(item):
+    for remarks in dict.fromkeys(tuple(_remarks(item)) for item in data["items"]):
+        for remark in remarks:
             print_text(remark, indent="    ")
     summary = data["summary"]
     for due in summary["by_date"]:

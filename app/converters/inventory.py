@@ -1,27 +1,38 @@
-"""Reads inventories of VMs: which sizes, where, how many; from CSV files, or as it is copied from a spreadsheet."""
+"""Reads inventories of VMs: which sizes, where, how many; from the CSV and JSON that consoles and scripts write.
+
+What lists VMs also has columns about disks, addresses and states: those that an inventory has no use for are ignored.
+"""
 
 import csv
 import io
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from app.catalog.names import RegionCode
 from app.errors import BadData
-from app.ingest.csv_files import CsvRow, open_csv, wrong_width
+from app.ingest.csv_files import CsvRow, open_csv, separator_of, wrong_width
+from app.nearest import closest_spellings, did_you_mean
 from app.services.retirement_plan import InventoryItem
 
 HEADERS: Mapping[str, tuple[str, ...]] = {
-    "size": ("size", "vm_size", "vmsize", "sku", "instance_type"),
-    "region": ("region", "location"),
-    "count": ("count", "quantity", "vms", "instances"),
-    "id": ("id", "name", "vm", "vm_name", "resource_id"),
+    "size": ("vm size", "virtual machine size", "hardware profile vm size", "size", "instance type", "vm sku", "sku"),
+    "region": ("region", "location", "vm region", "vm location", "resource location"),
+    "count": ("count", "quantity", "vms", "vm count", "instances"),
+    "id": ("id", "vm name", "virtual machine name", "name", "vm", "virtual machine", "resource name", "resource id"),
 }
-"""What each column may be called, in any case and with spaces or hyphens: cloud consoles and bills differ."""
+"""What each column may be called, in any case, with or without blanks, `_` and `-`, and after `Az` or `Azure`.
+
+Of several in one file the first of these counts: `Size` beside `VMSize` is that of something else.
+"""
 REQUIRED = ("size", "region")
-SEPARATORS = ",;\t"
-"""What separates cells, whichever the header has most of: spreadsheets copy tabs, and some save semicolons."""
+_PREAMBLE = re.compile(r"#type\b|sep=", re.IGNORECASE)
+"""Lines before the header: the type that PowerShell's Export-Csv writes, and the separator for Excel."""
+_LISTS = ("value", "data")
+"""Where the answers of Azure's API and of Resource Graph have their list."""
 
 
 def read_inventory(path: Path) -> list[InventoryItem]:
@@ -40,38 +51,89 @@ def parse_inventory(text: str, name: str) -> list[InventoryItem]:
 
 def _rows(lines: Iterable[str], name: str) -> Iterator[CsvRow]:
     remaining = iter(lines)
-    first = next(remaining, "")
-    reader = csv.reader(chain([first], remaining), strict=True, delimiter=max(SEPARATORS, key=first.count))
-    header = _read_header(next(reader, []), name)
+    first, skipped = next(remaining, ""), 0
+    if first.lstrip()[:1] in ("[", "{"):
+        yield from _json_rows("".join(chain([first], remaining)), name)
+        return
+    while _PREAMBLE.match(first.lstrip('"')):
+        first, skipped = next(remaining, ""), skipped + 1
+    reader = csv.reader(chain([first], remaining), strict=True, delimiter=separator_of(first))
+    header = next(reader, [])
+    columns = _find_columns(header, name, skipped + 1)
     for cells in reader:
         if not any(cell.strip() for cell in cells):
             continue
+        line = skipped + reader.line_num
         if len(cells) != len(header):
-            raise wrong_width(name, reader.line_num, len(cells), len(header))
-        yield CsvRow(name, reader.line_num, dict(zip(header, map(str.strip, cells), strict=True)))
+            raise wrong_width(name, line, len(cells), len(header))
+        yield CsvRow(name, line, {column: cells[at].strip() for column, at in columns.items()})
 
 
-def _read_header(cells: list[str], file: str) -> list[str]:
-    """Return the columns of a header by their own names; raises BadData for one that is unknown, twice or missing."""
-    columns: dict[str, str] = {}
-    for cell in cells:
-        key = re.sub(r"[^a-z0-9]+", "_", cell.lower()).strip("_")
-        column = next((name for name, others in HEADERS.items() if key in others), None)
-        if column is None:
-            known = "; ".join(f"{name} ({', '.join(others[1:])})" for name, others in HEADERS.items())
-            raise BadData(f"is unknown; the columns are {known}", file=file, line=1, column=cell)
-        if column in columns:
-            raise BadData(f"is the {column}, as {columns[column]!r} is", file=file, line=1, column=cell)
-        columns[column] = cell
-    for name in REQUIRED:
-        if name not in columns:
+def _find_columns(header: list[str], file: str, line: int) -> Mapping[str, int]:
+    """Return where each column of an inventory is in a header; raises BadData for one that is twice or missing."""
+    keys = [re.sub(r"[^a-z0-9]", "", cell.lower()) for cell in header]
+    keys = [re.sub(r"^(azure|az)(?=.)", "", key) for key in keys]
+    columns: dict[str, int] = {}
+    for column, names in HEADERS.items():
+        key = next((key for key in (name.replace(" ", "") for name in names) if key in keys), None)
+        if key is not None:
+            columns[column] = at = keys.index(key)
+            if key in keys[at + 1 :]:
+                again = header[keys.index(key, at + 1)]
+                raise BadData(f"is the {column}, as {header[at]!r} is", file=file, line=line, column=again)
+        elif column in REQUIRED:
             raise BadData(
-                f"is missing from the header; it may be called {', '.join(HEADERS[name])}",
+                f"is missing from the header; it may be called {', '.join(names)}",
                 file=file,
-                line=1,
-                column=name,
+                line=line,
+                column=column,
             )
-    return list(columns)
+    if "count" not in columns:
+        _refuse_misspelled_count(header, file, line)
+    return columns
+
+
+def _refuse_misspelled_count(header: Iterable[str], file: str, line: int) -> None:
+    """Raise BadData for a header that is a typo away from a count, since without one each line is a single VM."""
+    for cell in header:
+        if near := closest_spellings(cell, HEADERS["count"]):
+            raise BadData(f"is unknown; {did_you_mean(near)}", file=file, line=line, column=cell)
+
+
+def _json_rows(text: str, name: str) -> Iterator[CsvRow]:
+    """Yield a row for each VM in what `az vm list`, Get-AzVM, the API or Resource Graph print as JSON."""
+    try:
+        listed = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadData(f"is not JSON: {error}", file=name) from error
+    if isinstance(listed, dict):
+        listed = next((listed[key] for key in _LISTS if key in listed), [listed])
+    if not isinstance(listed, list):
+        raise BadData("is JSON without a list of VMs", file=name)
+    for number, vm in enumerate(listed, start=1):
+        cells = _vm_cells(vm) if isinstance(vm, dict) else {}
+        for column in REQUIRED:
+            if not cells.get(column):
+                where = "hardwareProfile.vmSize" if column == "size" else "location"
+                raise BadData(f"VM {number} has no {column}, which is {where} in `az vm list`", file=name)
+        yield CsvRow(name, number, cells)
+
+
+def _vm_cells(vm: Mapping[str, Any]) -> Mapping[str, str]:
+    fields = _lower_keys(vm)
+    fields |= _lower_keys(fields.get("properties"))
+    fields |= {f"hardwareprofile{key}": value for key, value in _lower_keys(fields.get("hardwareprofile")).items()}
+    if "name" in fields:
+        fields.pop("id", None)  # a path of 150 characters, where people know their VMs by name
+    found = {
+        column: next((fields[key] for key in (name.replace(" ", "") for name in names) if key in fields), None)
+        for column, names in HEADERS.items()
+    }
+    return {column: str(value).strip() for column, value in found.items() if isinstance(value, str | int)}
+
+
+def _lower_keys(value: object) -> dict[str, Any]:
+    return {key.lower(): each for key, each in value.items()} if isinstance(value, dict) else {}
 
 
 def _to_item(row: CsvRow) -> InventoryItem:

@@ -60,12 +60,19 @@ def plan_inventory(
 
 
 def to_plan_out(plan: RetirementPlan) -> RetirementPlanOut:
-    """Convert a plan with its summary."""
+    """Convert a plan with its summary; equal lines of the inventory share one answer."""
+    answers: dict[tuple[str, str, int], PlannedItemOut] = {}
+    for planned in plan.items:
+        if (line := _line(planned)) not in answers:
+            answers[line] = _item(planned)
     return RetirementPlanOut(
         today=plan.today,
         keep=list(plan.request.keep),
         summary=PlanSummaryOut.model_validate(summarize(plan)),
-        items=[_item(item) for item in plan.items],
+        items=[
+            answers[_line(planned)].model_copy(update={"index": planned.index, "id": planned.item.id})
+            for planned in plan.items
+        ],
         no_price=to_price_note_out(plan.no_price),
     )
 
@@ -95,6 +102,11 @@ def to_plan_row(item: Mapping[str, Any]) -> dict[str, Any]:
         "purchase": item["purchase"],
         **adjusted,
     }
+
+
+def _line(planned: PlannedItem) -> tuple[str, str, int]:
+    item = planned.item
+    return item.size, as_written(item.region), item.count
 
 
 def _item(planned: PlannedItem) -> PlannedItemOut:

@@ -1,5 +1,6 @@
 """Reads CSV files row by row or in blocks; every error names the file, line and column."""
 
+import codecs
 import csv
 import gzip
 import io
@@ -36,6 +37,9 @@ _CONTROL = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\u202a-\u202e
 _NUMBER = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?")
 _INTEGER = re.compile(r"[0-9]{1,18}")
 _QUOTED_CHARACTERS = 100
+_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+SEPARATORS = ",;\t"
+"""What separates cells, whichever the header has most of: spreadsheets copy tabs, and some save semicolons."""
 _SIZE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 _FIRST_YEAR, _LAST_YEAR = 2006, 2099
 """Virtual machines are sold since 2006; a date outside of these years is a typing error."""
@@ -144,17 +148,21 @@ def read_rows(path: Path, columns: Collection[str], *, optional: Collection[str]
 
 @contextmanager
 def open_csv(path: Path) -> Iterator[TextIO]:
-    """Open a file, by gzip if it ends in `.gz`; raises BadData, also while it is read, for what is no CSV in UTF-8."""
+    """Open a file in UTF-8, or in UTF-16 with its mark, as Windows PowerShell writes it; by gzip if it ends in `.gz`.
+
+    Raises BadData, also while it is read, for what is no CSV.
+    """
     try:
         with path.open("rb") as packed, _unpacked(path, packed) as raw:
             bounded = io.BufferedReader(_BoundedLines(raw, packed, str(path)), _BUFFER_BYTES)
-            with io.TextIOWrapper(bounded, encoding="utf-8-sig", newline="") as file:
+            encoding = "utf-16" if bounded.peek(2)[:2] in _UTF_16_MARKS else "utf-8-sig"
+            with io.TextIOWrapper(bounded, encoding=encoding, newline="") as file:
                 yield file
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise BadData(f"is not a whole gzip file: {error}", file=str(path)) from error
     except OSError as error:
         raise BadData(f"cannot be read: {error.strerror}; give the path of a CSV file", file=str(path)) from error
-    except (UnicodeDecodeError, csv.Error) as error:
+    except (UnicodeError, csv.Error) as error:
         raise BadData(f"is not a CSV file in UTF-8: {error}", file=str(path)) from error
 
 
@@ -217,6 +225,11 @@ def read_header(
 def wrong_width(name: str, line: int, cells: int, columns: int) -> BadData:
     """Return the error for a row with more or fewer cells than the header."""
     return BadData(f"has {cells} cells where the header names {columns} columns", file=name, line=line)
+
+
+def separator_of(header: str) -> str:
+    """Return what separates the cells of a file, by the line of its header."""
+    return max(SEPARATORS, key=header.count)
 
 
 def sha256_of(path: Path) -> str:

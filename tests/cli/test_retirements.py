@@ -150,12 +150,68 @@ def test_a_header_may_have_the_names_of_other_tools(tmp_path: Path, header: str)
     ]
 
 
+VM = InventoryItem(size="Standard_NV6", region="eastus", id="vm01")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "VMName,ResourceGroupName,Location,VMSize,OSDiskType,Size,DataDiskCount\nvm01,rg,eastus,Standard_NV6,,128,0\n",
+        '#TYPE Selected.PSVirtualMachineList\n"Name","Location","VmSize"\n"vm01","eastus","Standard_NV6"\n',
+        "AzVMName,AzVMResourceGroup,AzVMLocation,AzVMSize\nvm01,rg,East US,Standard_NV6\n",
+        "NAME\tTYPE\tLOCATION\tSIZE\nvm01\tVirtual machine\tEast US\tStandard_NV6\n",
+        "sep=;\nName;Location;Size\nvm01;eastus;Standard_NV6\n",
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_what_other_tools_export_is_read_as_it_is(tmp_path: Path, text: str, encoding: str) -> None:
+    file = tmp_path / "vms.csv"
+    file.write_text(text, encoding=encoding)
+    assert read_inventory(file) == [VM]
+
+
+_CLI_VM = {"name": "vm01", "id": "/x/y", "location": "eastus", "hardwareProfile": {"vmSize": "Standard_NV6"}}
+_REST_VM = {"name": "vm01", "location": "eastus", "properties": {"hardwareProfile": {"vmSize": "Standard_NV6"}}}
+_POWERSHELL_VM = {"Name": "vm01", "Location": "eastus", "HardwareProfile": {"VmSize": "Standard_NV6"}, "Zones": None}
+
+
+@pytest.mark.parametrize(
+    "listed", [[_CLI_VM], {"value": [_REST_VM]}, {"data": [_REST_VM], "count": 1}, [_POWERSHELL_VM], _CLI_VM]
+)
+def test_the_json_of_other_tools_is_read(tmp_path: Path, listed: object) -> None:
+    assert read(tmp_path, json.dumps(listed, indent=1)) == [VM]
+
+
+@pytest.mark.parametrize(
+    ("text", "detail"),
+    [
+        ('[{"location": "eastus"}]', "VM 1 has no size, which is hardwareProfile.vmSize in `az vm list`"),
+        ('[{"size": "nv6", "location": "eastus"}, 3]', "VM 2 has no size"),
+        ('[{"name": ', "is not JSON"),
+        ('{"value": 3}', "is JSON without a list of VMs"),
+    ],
+)
+def test_other_json_is_refused_with_the_reason(tmp_path: Path, text: str, detail: str) -> None:
+    with pytest.raises(BadData) as refused:
+        read(tmp_path, text)
+    assert detail in refused.value.detail
+
+
+def test_equal_lines_are_explained_once(run: Run, seeded_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "vms.csv"
+    file.write_text("name,size,region\na,nc24rs_v3,centralindia\nb,nc24rs_v3,centralindia\n", encoding="utf-8")
+    done = run(seeded_url, "retirements", str(file))
+    assert done.stdout.count("in centralindia: no successor") == 1
+    assert [line.split()[0] for line in done.stdout.splitlines()[1:3]] == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     ("text", "line", "column", "detail"),
     [
-        ("size,region,colour\n", 1, "colour", "is unknown; the columns are size (vm_size"),
+        ("size,region,cuont\n", 1, "cuont", "is unknown; did you mean count?"),
+        ("#TYPE x\nsize,region\nnv6\n", 3, None, "has 1 cells where the header names 2 columns"),
         ("size,count\n", 1, "region", "is missing from the header; it may be called region, location"),
-        ("size,region,Location\n", 1, "Location", "is the region, as 'region' is"),
+        ("size,Region,region\n", 1, "region", "is the region, as 'Region' is"),
         ("size,region\nnv6,eastus\n,eastus\n", 3, "size", "must not be blank"),
         ("size,region,count\nnv6,eastus,-1\n", 2, "count", "must be a whole number"),
         ("size,region,count\nnv6,eastus,0\n", 2, "count", "must be at least 1"),
