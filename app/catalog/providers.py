@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from app.catalog.fields import RESOURCE_SKUS_FIELDS
 
@@ -23,6 +23,8 @@ class Provider:
     """What is found in names that are a size's only if a list of sizes has them: blanks, or a footnote's mark."""
     region_separators: re.Pattern[str]
     """What does not count in the name of a region; what tells two codes apart is not among it."""
+    region_abbreviations: Mapping[str, str] = field(default_factory=dict)
+    """What bills abbreviate in the names of regions, and what codes have instead: both only suggest a region."""
     region_code: re.Pattern[str]
     """The whole of a region's code, after `region_separators` are dropped."""
     region_code_hint: str
@@ -41,6 +43,33 @@ AZURE = Provider(
     size_name=re.compile(r"[A-Za-z0-9][\w +-]*"),
     doubtful_size_name=re.compile(r"\s|_v\d{2,}$", re.IGNORECASE),
     region_separators=re.compile(r"[\s_-]"),
+    region_abbreviations={
+        "ae": "uae",
+        "ap": "asia",
+        "au": "australia",
+        "br": "brazil",
+        "ca": "canada",
+        "ch": "switzerland",
+        "de": "germany",
+        "es": "spain",
+        "eu": "europe",
+        "fr": "france",
+        "gb": "uk",
+        "il": "israel",
+        "in": "india",
+        "it": "italy",
+        "ja": "japan",
+        "jp": "japan",
+        "kr": "korea",
+        "mx": "mexico",
+        "no": "norway",
+        "nz": "newzealand",
+        "pl": "poland",
+        "qa": "qatar",
+        "se": "sweden",
+        "usa": "us",
+        "za": "southafrica",
+    },
     region_code=re.compile(r"[a-z0-9]+"),
     region_code_hint="letters and digits, written like westeurope",
     api_fields=RESOURCE_SKUS_FIELDS,

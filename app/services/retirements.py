@@ -14,7 +14,7 @@ from typing import Any
 from app.catalog.names import as_written, size_key
 from app.catalog.purchases import Purchase
 from app.catalog.queries.known_prices import NoPrice, explain_no_price
-from app.catalog.queries.lookups import NEAREST_WINDOW
+from app.catalog.queries.lookups import NEAREST_WINDOW, closest_regions
 from app.catalog.queries.pagination import current_revision
 from app.catalog.queries.params import OfferParams
 from app.catalog.queries.snapshot import CatalogSnapshot
@@ -32,7 +32,7 @@ from app.fit.shortcomings import (
 from app.fit.successors import Differences, Market, Match, differences, find_successors
 from app.fit.verdict import Failure, plain_failure
 from app.fit.vm import ORDERABLE
-from app.nearest import closest_spellings, did_you_mean, starting_with
+from app.nearest import did_you_mean, starting_with
 from app.services.retirement_plan import (
     NO_SUCCESSOR,
     NOT_NEEDED,
@@ -268,7 +268,7 @@ class _Planner:
     def _suggest(self, field: str, name: str) -> tuple[str, ...]:
         """Return the nearest names; of sizes only those near it in the alphabet are compared, as in every lookup."""
         if field == "region":
-            return closest_spellings(name, self._regions)
+            return tuple(closest_regions(name, self._regions))
         key = size_key(name)
         at = bisect(self._keys, key)
         around = self._keys[max(0, at - NEAREST_WINDOW) : at + NEAREST_WINDOW]

@@ -24,7 +24,7 @@ RESOURCES: Body = {"resources": {"min_gpus": 1}}
 def test_an_unknown_region_of_a_query_is_quoted_as_it_was_sent(client: httpx.Client, path: str) -> None:
     for sent in ("us-east-1", "US East 1", "useast1"):
         problem = client.get(path, params=dict(httpx.URL(path).params) | {"region": sent}).json()
-        assert problem["detail"] == f"region={sent}: no such region; GET /regions lists them"
+        assert problem["detail"] == f"region={sent}: no such region; did you mean eastus? GET /regions lists them"
         assert problem["errors"] == [{"pointer": "/query/region", "detail": problem["detail"]}]
 
 
@@ -34,12 +34,49 @@ def test_of_several_regions_the_unknown_one_is_quoted(client: httpx.Client) -> N
     assert "region=West-Europ: no such region; did you mean westeurope?" in client.get("/sizes?region=West-Europ").text
 
 
+@pytest.mark.parametrize(
+    ("sent", "near"),
+    [
+        ("us-west", "westus"),
+        ("us-west-2", "westus2"),
+        ("us_east", "eastus"),
+        ("US East 2", "eastus2"),
+        ("EU West", "westeurope"),
+        ("AP Southeast", "southeastasia"),
+        ("ZA North", "southafricanorth"),
+        ("westeuorpe", "westeurope"),
+        ("wset europe", "westeurope"),
+        ("estus", "eastus"),
+        ("westus4", "westus"),
+        ("uk", "ukwest or uksouth"),
+        ("korea east", "koreasouth or koreacentral"),
+    ],
+)
+def test_an_unknown_region_is_taken_for_one_of_its_place_and_directions(
+    client: httpx.Client, sent: str, near: str
+) -> None:
+    detail = client.get("/sizes", params={"region": sent}).json()["detail"]
+    assert detail == f"region={sent}: no such region; did you mean {near}? GET /regions lists them"
+
+
+@pytest.mark.parametrize("sent", ["china central", "us", "global", "us gov virginia", "chinanorth3"])
+def test_a_region_of_no_place_of_the_catalog_has_no_suggestion_elsewhere(client: httpx.Client, sent: str) -> None:
+    assert (
+        client.get("/sizes", params={"region": sent})
+        .json()["detail"]
+        .endswith("no such region; GET /regions lists them")
+    )
+
+
 @pytest.mark.parametrize("body", [LLAMA, RESOURCES])
 @pytest.mark.parametrize("field", ["regions", "available_in"])
 def test_an_unknown_region_of_a_body_is_quoted_as_it_was_sent(client: httpx.Client, body: Body, field: str) -> None:
     for sent in ("us-east-1", "US East 1", "useast1"):
         problem = post_rejected(client, body | {"constraints": {field: ["West Europe", sent]}})
-        assert problem["detail"] == f"constraints.{field}={sent}: no such region; GET /regions lists them"
+        assert (
+            problem["detail"]
+            == f"constraints.{field}={sent}: no such region; did you mean eastus? GET /regions lists them"
+        )
         assert problem["errors"] == [{"pointer": f"/body/constraints/{field}", "detail": problem["detail"]}]
 
 

@@ -16,6 +16,7 @@ from app.catalog.column_types import table_of
 from app.catalog.models import Gpu, Region, Series, SizeAlias
 from app.catalog.names import as_written, series_key, size_key
 from app.catalog.presets import split_names
+from app.catalog.providers import DEFAULT_PROVIDER
 from app.catalog.queries.price_scope import GPU, SIZE, size
 from app.db.statements import BoundStatement, QueryPlan, Statement, to_dicts
 from app.errors import BadQuery, NotFound
@@ -142,8 +143,44 @@ def check_regions(known: Collection[str], field: str, codes: Iterable[str]) -> N
     """Check that the catalog has these regions; raises BadQuery with the spelling of the client, naming the nearest."""
     for code in codes:
         if code not in known:
-            hint = did_you_mean(closest_spellings(code, known), " ")
+            hint = did_you_mean(closest_regions(code, known), " ")
             raise BadQuery(field, as_written(code), f"no such region; {hint}GET /regions lists them")
+
+
+_DIRECTION = re.compile("north|south|east|west|central")
+MOST_REGIONS = 3
+"""A place with more regions than these has none that is meant."""
+
+
+def closest_regions(code: str, known: Collection[str]) -> Sequence[str]:
+    """Return the regions that an unknown one may mean: those of its place and directions, in any order.
+
+    `us-east` is `eastus`, never `ukeast`: with the place misspelled a code counts that is a few typos away as a whole
+    and in its place. Where a place has no region of the directions, a few others of it are meant.
+    """
+    place, directions, number = _parse_region(code)
+    there = sorted((one for one in known if _parse_region(one)[0] == place), key=lambda one: (len(one), one))
+    if not there:
+        near = closest_spellings(code, known, MOST_REGIONS)
+        return [one for one in near if _is_place_of(_parse_region(one)[0], code, place)][:1]
+    same = [one for one in there if _parse_region(one)[1] == directions]
+    exact = [one for one in same if _parse_region(one)[2] == number]
+    more = [one for one in there if set(directions) <= set(_parse_region(one)[1])]
+    meant = exact or (same[:1] if number else ()) or more or there
+    return meant if len(meant) <= MOST_REGIONS else ()
+
+
+def _parse_region(code: str) -> tuple[str, Sequence[str], str]:
+    """Take a code apart into its place, its directions in the order of the alphabet, and its number."""
+    letters = code.rstrip("0123456789")
+    place = _DIRECTION.sub("", letters)
+    full = DEFAULT_PROVIDER.region_abbreviations.get(place, place)
+    directions = sorted([*_DIRECTION.findall(letters), *(_DIRECTION.findall(full) if full != place else ())])
+    return _DIRECTION.sub("", full), directions, code[len(letters) :]
+
+
+def _is_place_of(place: str, code: str, written: str) -> bool:
+    return place in code or bool(closest_spellings(written, [place]))
 
 
 def get_subject_key(name: str, series: Mapping[str, str] | None = None) -> QueryPlan[str]:
