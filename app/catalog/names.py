@@ -15,6 +15,25 @@ def size_key(name: str, provider: Provider = DEFAULT_PROVIDER) -> str:
     return name.strip().lower().removeprefix(provider.size_prefix.lower())
 
 
+MAX_BLANKS = 4
+"""In a display name; one with more is that of no size."""
+
+
+def display_keys(name: str) -> tuple[str, ...]:
+    """Return the keys that a name may have: in those of portals and bills blanks stand for `_`, or for nothing.
+
+    `D8s v5`, `D8 s v5` and `Standard D8s v5` are `Standard_D8s_v5`. The last key is that of the name as it is, which
+    an alias may have; a name without blanks has no other.
+    """
+    words = name.split()
+    if not 1 < len(words) <= MAX_BLANKS + 1:
+        return (size_key(name),)
+    forms = words[:1]
+    for word in words[1:]:
+        forms = [f"{form}{separator}{word}" for form in forms for separator in ("_", "")]
+    return (*map(size_key, forms), size_key(name))
+
+
 def series_key(name: str) -> str:
     """Return the key of a series' name, its letters and digits: `ND A100 v4-series` and `ND_A100_v4` are one."""
     bare = re.sub(r"\b(sizes?|vm|virtual machines?)?[\s-]*series\b", " ", name, flags=re.IGNORECASE)

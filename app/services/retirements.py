@@ -11,7 +11,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
-from app.catalog.names import as_written, size_key
+from app.catalog.names import as_written, display_keys
 from app.catalog.purchases import Purchase
 from app.catalog.queries.known_prices import NoPrice, explain_no_price
 from app.catalog.queries.lookups import NEAREST_WINDOW, closest_regions
@@ -251,8 +251,9 @@ class _Planner:
 
     def _find_key(self, name: str) -> str | None:
         """Return the key of a size by its name or an alias; a size's own name wins over the alias of another."""
-        key = size_key(name)
-        return key if key in self._facts else self._aliases.get(key)
+        *others, itself = (key if key in self._facts else self._aliases.get(key) for key in display_keys(name))
+        keys = {itself} if itself is not None else {key for key in others if key is not None}
+        return keys.pop() if len(keys) == 1 else None
 
     def _unknown(self, field: str, name: str) -> ItemError:
         error = self._errors.get((field, name))
@@ -269,7 +270,7 @@ class _Planner:
         """Return the nearest names; of sizes only those near it in the alphabet are compared, as in every lookup."""
         if field == "region":
             return tuple(closest_regions(name, self._regions))
-        key = size_key(name)
+        key = display_keys(name)[0]
         at = bisect(self._keys, key)
         around = self._keys[max(0, at - NEAREST_WINDOW) : at + NEAREST_WINDOW]
         return tuple(self._facts[near]["name"] for near in starting_with(key, around, 2))

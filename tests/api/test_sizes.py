@@ -3,6 +3,7 @@ from dataclasses import replace
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -279,3 +280,13 @@ def test_a_unit_price_is_the_exact_quotient_rounded_once(
             exactly = Decimal(str(row["usd_per_hour"])) / Decimal(str(row[unit]))
             assert row[name] == float(exactly.quantize(Decimal("1e-9"), ROUND_HALF_UP))
     assert all(known.values())
+
+
+@pytest.mark.parametrize("name", ["NV6 Promo", "Standard NV6 Promo", "NC24ads A100 v4", "ND40 rs v2"])
+def test_a_size_is_found_by_its_display_name(client: httpx.Client, name: str) -> None:
+    found = client.get(f"/sizes/{quote(name)}").json()["name"]
+    assert found.replace("_", "") == f"Standard{name.removeprefix('Standard ').replace(' ', '')}"
+    (planned,) = client.post("/retirements", json={"items": [{"size": name, "region": "eastus"}]}).json()["items"]
+    assert planned["size"] == found
+    if name != "ND40 rs v2":  # of a filter blanks are `_`
+        assert client.get("/sizes", params={"name": name, "status": "any", "fields": "name"}).json()["total"] == 1

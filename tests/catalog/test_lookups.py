@@ -88,3 +88,11 @@ def test_lists_of_one_shape_share_their_statements(engine: Engine) -> None:
         assert statements(engine, first) == statements(engine, other)
     conflicts = [find_conflicts(ConflictSearch(field=field)) for field in ("vcpus", "memory_gib")]
     assert statements(engine, conflicts[0]) == statements(engine, conflicts[1])
+
+
+def test_a_display_name_is_that_of_a_size_unless_it_may_be_of_two(engine: Engine) -> None:
+    ingest(engine, reading([*size("Standard_NX_24s", vcpus=24), *size("Standard_NX24s", vcpus=24)]), now=NOW)
+    with Session(engine) as session:
+        assert run_plan(session, get_size_keys(("Standard NX24s",))) == ("nx24s",)
+        with pytest.raises(NotFound, match="Did you mean Standard_NX24s or Standard_NX_24s"):
+            run_plan(session, get_size_keys(("NX 24s",)))

@@ -1,12 +1,23 @@
 import pytest
 
-from app.catalog.names import region_key, series_key, size_key
+from app.catalog.names import display_keys, region_key, series_key, size_key
 from app.catalog.resolution.subjects import GpuName, find_gpu, gpu_text_key
 
 
 @pytest.mark.parametrize("name", ["ND40rs_v2", "standard_nd40rs_v2", "Standard_ND40rs_v2", " STANDARD_ND40RS_V2 "])
 def test_a_size_is_the_same_in_any_case_with_or_without_standard(name: str) -> None:
     assert size_key(name) == "nd40rs_v2"
+
+
+@pytest.mark.parametrize("name", ["D8s v5", "D8 s v5", "Standard D8s v5", "standard_D8s_v5", " D8s_v5 "])
+def test_a_display_name_may_be_that_of_a_size(name: str) -> None:
+    assert "d8s_v5" in display_keys(name)
+
+
+def test_a_name_without_blanks_or_with_many_has_one_key() -> None:
+    assert display_keys("D8s_v5") == ("d8s_v5",)
+    assert len(display_keys("a b c d e f")) == 1
+    assert display_keys(" ") == ("",)
 
 
 @pytest.mark.parametrize("name", ["ND A100 v4-series", "ND_A100_v4", "ND A100 v4 size series", "nd-a100-v4"])

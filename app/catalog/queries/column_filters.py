@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from app.catalog.fields import SIZE_FLAGS
-from app.catalog.names import size_key
+from app.catalog.names import display_keys
 from app.catalog.queries.codes import Codes, Mask
 from app.catalog.queries.columns import Numbers, SizeColumns
 from app.catalog.queries.offer_columns import OfferColumns
@@ -57,7 +57,7 @@ def _any_name(scope: ColumnScope, globs: Iterable[str]) -> Mask:
 
 
 def _has_name(sizes: SizeColumns, glob: str) -> Mask:
-    return sizes.names.match(glob_pattern(size_key(glob)), glob_pattern(glob))
+    return sizes.names.match(glob_pattern(display_keys(glob)[0]), glob_pattern(glob))
 
 
 def has_any_gpu(sizes: SizeColumns, patterns: Iterable[str]) -> Mask:

@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 
 from app.catalog.fields import SIZE_FLAGS
-from app.catalog.names import escape_like, glob_to_like, size_key
+from app.catalog.names import display_keys, escape_like, glob_to_like
 from app.catalog.projections import UNIT_PRICE_FIELDS, is_priced, unit_price, usd_by
 from app.catalog.queries.pagination import SortKey
 from app.catalog.queries.params import ORDERABLE_STATUSES, PRICE_SORT_KEYS, SIZE_COLUMNS, SORT_KEYS, QueryParams
@@ -111,7 +111,7 @@ def _matches(column: ColumnElement[Any], pattern: BindParameter[Any]) -> Conditi
 
 def name_patterns(patterns: Iterable[str]) -> list[str]:
     """Return two patterns for each glob, for the key and for the name: it may begin with the prefix of names or not."""
-    return [glob_to_like(form) for pattern in patterns for form in (size_key(pattern), pattern)]
+    return [glob_to_like(form) for pattern in patterns for form in (display_keys(pattern)[0], pattern)]
 
 
 def matches_name(key: ColumnElement[str], name: ColumnElement[str], patterns: Binds) -> Condition:

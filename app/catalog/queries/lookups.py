@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Gpu, Region, Series, SizeAlias
-from app.catalog.names import as_written, series_key, size_key
+from app.catalog.names import as_written, display_keys, series_key
 from app.catalog.presets import split_names
 from app.catalog.providers import DEFAULT_PROVIDER
 from app.catalog.queries.price_scope import GPU, SIZE, size
@@ -36,14 +36,17 @@ def get_size_keys(names: Sequence[str], series: Mapping[str, str] | None = None)
     `series` are the ids of all series by the keys of their names, as a snapshot has them. Without them they are read
     for an unknown name, which may be that of a series.
     """
-    keys = [size_key(name) for name in names]
-    rows = yield _with_names(_keys_statement, keys)
+    forms = [display_keys(name) for name in names]
+    rows = yield _with_names(_keys_statement, [form for keys in forms for form in keys])
     # A size's own name wins over the alias of another.
     known = {named: key for named, key in rows if named != key} | {key: key for named, key in rows if named == key}
-    for name, key in zip(names, keys, strict=True):
-        if key not in known:
-            raise (yield from _no_size(name, key, series))
-    return tuple(known[key] for key in keys)
+    found: list[str] = []
+    for name, keys in zip(names, forms, strict=True):
+        meant = dict.fromkeys(known[form] for form in (keys[-1:] if keys[-1] in known else keys) if form in known)
+        if len(meant) != 1:
+            raise (yield from _no_size(name, keys[0], series))
+        found += meant
+    return tuple(found)
 
 
 def _no_size(name: str, key: str, series: Mapping[str, str] | None) -> QueryPlan[NotFound]:
