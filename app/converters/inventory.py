@@ -15,6 +15,7 @@ from typing import Any
 from app.catalog.names import RegionCode
 from app.errors import BadData
 from app.ingest.csv_files import CsvRow, open_csv, separator_of, wrong_width
+from app.ingest.files import describe_json
 from app.nearest import closest_spellings, did_you_mean
 from app.services.retirement_plan import InventoryItem
 
@@ -112,6 +113,9 @@ def _json_rows(text: str, name: str) -> Iterator[CsvRow]:
         raise BadData("is JSON without a list of VMs", file=name)
     for number, vm in enumerate(listed, start=1):
         cells = _vm_cells(vm) if isinstance(vm, dict) else {}
+        incomplete = not all(map(cells.get, REQUIRED)) and isinstance(vm, dict)
+        if incomplete and (other := describe_json(vm.keys() - {"hardwareProfile"})):
+            raise BadData(other, file=name)
         for column in REQUIRED:
             if not cells.get(column):
                 where = "hardwareProfile.vmSize" if column == "size" else "location"

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, TextIO, TypeVar, cast
 from app.catalog.column_types import SIGNIFICANT_DIGITS, USD_DECIMALS, is_exact
 from app.catalog.names import size_key
 from app.errors import BadData
+from app.ingest.files import refuse_json
 
 ChoiceText = TypeVar("ChoiceText", bound=str)
 NumberedCells = tuple[int, list[str]]
@@ -132,6 +133,7 @@ class CsvRow:
 def read_rows(path: Path, columns: Collection[str], *, optional: Collection[str] = ()) -> Iterator[CsvRow]:
     """Yield the rows of a file; its header must have every column, in any order, and no unknown one."""
     with open_csv(path) as file:
+        refuse_json(_peek(file), str(path))
         reader = csv.reader(file, strict=True)
         header = read_header(reader, str(path), columns, optional)
         for cells in reader:
@@ -256,6 +258,7 @@ class CsvBlock:
 def read_blocks(path: Path, columns: Collection[str]) -> Iterator[CsvBlock]:
     """Yield the rows of a file in blocks, with the errors of `read_rows`; for files of millions of rows."""
     with open_csv(path) as file:
+        refuse_json(_peek(file), str(path))
         reader = csv.reader(file, strict=True)
         header = read_header(reader, str(path), columns)
         size = path.stat().st_size
@@ -267,6 +270,11 @@ def read_blocks(path: Path, columns: Collection[str]) -> Iterator[CsvBlock]:
             if odd:
                 line, cells = odd
                 raise wrong_width(str(path), line, len(cells), len(header))
+
+
+def _peek(file: TextIO) -> bytes:
+    """Return the first bytes of a file from which nothing has been read."""
+    return cast("io.BufferedReader", file.buffer).peek()
 
 
 def _bytes_read(file: TextIO) -> int:

@@ -71,6 +71,34 @@ def eastus(**more: object) -> FakeApi:
     return FakeApi(items={"eastus": prices_of_one_size()}, **more)  # type: ignore[arg-type]  # knobs of the stand-in
 
 
+LIST_SIZES = [{"maxDataDiskCount": 12, "memoryInMb": 114688, "name": "Standard_ND6s", "numberOfCores": 6}]
+
+
+@pytest.mark.parametrize(
+    ("command", "listed", "says"),
+    [
+        (("refresh", "azure-skus", "--accept", "--file"), LIST_SIZES, "is the JSON of `az vm list-sizes`"),
+        (("refresh", "azure-skus", "--file"), [{"name": "a"}], "no entry is a size; give the JSON of"),
+        (("refresh", "azure-skus", "--file"), [{"hardwareProfile": {}}], "is the JSON of `az vm list`"),
+        (("ingest", "regions"), LIST_SIZES, "is the JSON of `az vm list-sizes`"),
+        (("ingest", "sizes"), [{"resourceType": "x", "capabilities": []}], "is the JSON of `az vm list-skus`"),
+        (("retirements",), LIST_SIZES, "is the JSON of `az vm list-sizes`"),
+        (("ingest", "prices"), {"Items": [{"retailPrice": 1}]}, "is the JSON of the Retail Prices API"),
+        (("ingest", "aliases"), {"a": 1}, "is JSON, where a CSV file is expected"),
+    ],
+)
+def test_json_of_other_commands_is_named_for_what_it_is(  # noqa: PLR0917  # two fixtures, and a column of the table each
+    run: Run, catalog: str, tmp_path: Path, command: tuple[str, ...], listed: object, says: str
+) -> None:
+    file = tmp_path / "some.json"
+    file.write_text(json.dumps(listed, indent=1), encoding="utf-8")
+    (tmp_path / "sources.csv").write_text("id,title,publisher,kind,url,published_on\n", encoding="utf-8")
+    done = run(catalog, *command, str(file))
+    assert done.returncode == 3
+    assert f"some.json: {says}" in done.stderr
+    assert "--accept" not in done.stderr
+
+
 def test_a_refresh_tells_what_was_fetched_left_out_and_written(run: Run, catalog: str) -> None:
     with serving(eastus()) as api:
         done = run(catalog, "refresh", "azure-prices", "--url", api.url, "--region", "eastus")

@@ -96,7 +96,7 @@ def test_a_row_of_another_width_is_refused_after_the_rows_before_it(tmp_path: Pa
 
 
 def test_the_share_of_the_file_that_is_read_grows_to_the_whole(tmp_path: Path) -> None:
-    path = write(tmp_path, *(line(n) for n in range(2_000)))
+    path = write(tmp_path, *(line(n) for n in range(4_000)))
     shares = [block.share for block in read_blocks(path, COLUMNS)]
     assert shares == sorted(shares)
     assert 0 < shares[0] < 0.5

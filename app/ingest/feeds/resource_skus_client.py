@@ -71,7 +71,8 @@ def _next_query(file: Path) -> bytes | None:
 def read_entries(path: Path, *, progress: Progress = no_progress) -> Iterator[Entry]:
     """Yield the entries in a file, or in the JSON files of a folder; raises BadData for what is no such answer.
 
-    A file is an answer of the API (`{"value": [...]}`) or the output of `az vm list-skus` (`[...]`).
+    A file is an answer of the API (`{"value": [...]}`), or the output of `az vm list-skus` or of PowerShell's
+    Get-AzComputeResourceSku (`[...]`), whose keys begin with capitals.
     """
     entries = 0
     for file in sku_files(path):
@@ -84,9 +85,15 @@ def read_entries(path: Path, *, progress: Progress = no_progress) -> Iterator[En
                 found, entries = True, entries + 1
                 if entries % 1_000 == 0:
                     progress("reading entries", None, entries)
-                yield entry
+                yield _camel_case(entry) if "ResourceType" in entry else entry
             if not found:
                 raise BadData("has no entries; give an answer of the Resource SKUs API or of az", file=str(file))
+
+
+def _camel_case(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {f"{key[:1].lower()}{key[1:]}": _camel_case(each) for key, each in value.items()}
+    return [*map(_camel_case, value)] if isinstance(value, list) else value
 
 
 def sku_files(path: Path) -> list[Path]:

@@ -11,9 +11,11 @@ from app.catalog.readings import Progress, Reading, no_progress
 from app.catalog.store.facts import load_subject_keys
 from app.catalog.store.newest_lists import load_places, load_region_codes, load_stated_sizes
 from app.db.engines import read_session
+from app.errors import BadData
 from app.ingest.feeds.gate import DEFAULT_LIMITS, GateLimits
-from app.ingest.feeds.resource_skus import SOURCE_ID, SkuMapper
+from app.ingest.feeds.resource_skus import SOURCE_ID, Entry, SkuMapper
 from app.ingest.feeds.resource_skus_client import SkuApi, digest_of, fetch_answers, read_entries
+from app.ingest.files import describe_json
 from app.ingest.run import IngestOutcome, ingest
 
 
@@ -53,12 +55,14 @@ def run_sku_refresh(
         regions, identify = load_region_codes(session), load_subject_keys(session, Reading()).size_key
         sizes, places = load_stated_sizes(session, SOURCE_ID), load_places(session, SOURCE_ID)
     mapper = SkuMapper(regions=frozenset(regions), identify=identify)
+    entry: Entry = {}
     for entry in read_entries(path, progress=progress):
         mapper.add(entry)
-    reading = mapper.finish(day=day, sha256=digest_of(path))
-    refused = None if mapper.sizes else "no entry is a size"
+    if not mapper.sizes:
+        raise BadData(describe_json(entry) or "no entry is a size; give the JSON of `az vm list-skus`", file=str(path))
+    reading, refused = mapper.finish(day=day, sha256=digest_of(path)), None
     if not accept:
-        refused = refused or _find_loss("sizes", sizes, mapper.sizes, limits)
+        refused = _find_loss("sizes", sizes, mapper.sizes, limits)
         refused = refused or _find_loss("regions of sizes", places, mapper.places, limits)
     refresh = SkuRefresh(entries=mapper.entries, sizes=len(mapper.sizes), facts=len(reading.facts), refused=refused)
     if refused:

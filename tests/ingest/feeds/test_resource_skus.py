@@ -212,6 +212,17 @@ def test_an_answer_of_the_api_and_the_output_of_az_are_read_alike(tmp_path: Path
     assert [*read_entries(write(tmp_path / "skus.json", wrap(entries)))] == entries
 
 
+def _capitalized(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {f"{key[0].upper()}{key[1:]}": _capitalized(each) for key, each in value.items()}
+    return [*map(_capitalized, value)] if isinstance(value, list) else value
+
+
+def test_the_output_of_powershell_is_read_as_that_of_az(tmp_path: Path) -> None:
+    entries = [entry(), DISK]
+    assert [*read_entries(write(tmp_path / "skus.json", _capitalized(entries)))] == entries
+
+
 def test_the_answers_of_a_folder_are_read_one_after_another(tmp_path: Path) -> None:
     first, second = entry("Standard_A"), entry("Standard_B")
     write(tmp_path / "1.json", {"value": [first]})
