@@ -14,12 +14,14 @@ from decimal import Decimal
 from hashlib import file_digest
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO, TextIO, TypeVar, cast
 
 from app.catalog.column_types import SIGNIFICANT_DIGITS, USD_DECIMALS, is_exact
 from app.catalog.names import size_key
 from app.errors import BadData
 from app.ingest.files import refuse_json
+from app.nearest import did_you_mean, nearest
 
 ChoiceText = TypeVar("ChoiceText", bound=str)
 NumberedCells = tuple[int, list[str]]
@@ -133,8 +135,7 @@ class CsvRow:
 def read_rows(path: Path, columns: Collection[str], *, optional: Collection[str] = ()) -> Iterator[CsvRow]:
     """Yield the rows of a file; its header must have every column, in any order, and no unknown one."""
     with open_csv(path) as file:
-        refuse_json(_peek(file), str(path))
-        reader = csv.reader(file, strict=True)
+        reader = _open_reader(file, str(path))
         header = read_header(reader, str(path), columns, optional)
         for cells in reader:
             if not cells:
@@ -213,9 +214,12 @@ def read_header(
     """Return the columns of the header; raises BadData for one that is missing, unknown or repeated."""
     header = [column.strip() for column in next(lines, [])]
     known = [*columns, *optional]
+    unknown = [column for column in header if column not in known]
+    hint = did_you_mean(nearest(unknown[0], known), " ") if unknown else ""
     problems: tuple[tuple[list[str], str], ...] = (
+        (unknown[:1] if hint else [], f"is unknown; {hint.strip()}"),
         ([column for column in columns if column not in header], "is missing from the header"),
-        ([column for column in header if column not in known], f"is unknown; the columns are {', '.join(known)}"),
+        (unknown, f"is unknown; the columns are {', '.join(known)}"),
         ([column for column in header if header.count(column) > 1], "is in the header twice"),
     )
     for wrong, detail in problems:
@@ -255,26 +259,41 @@ class CsvBlock:
             yield CsvRow(self.file, line, dict(zip(self.cells, map(str.strip, cells), strict=True)))
 
 
-def read_blocks(path: Path, columns: Collection[str]) -> Iterator[CsvBlock]:
-    """Yield the rows of a file in blocks, with the errors of `read_rows`; for files of millions of rows."""
+def columns_of(path: Path) -> list[str]:
+    """Return the columns that the header of a file names, whatever they are."""
     with open_csv(path) as file:
-        refuse_json(_peek(file), str(path))
-        reader = csv.reader(file, strict=True)
-        header = read_header(reader, str(path), columns)
+        return [column.strip() for column in next(_open_reader(file, str(path)), [])]
+
+
+def read_blocks(
+    path: Path, columns: Collection[str], defaults: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[CsvBlock]:
+    """Yield the rows of a file in blocks, with the errors of `read_rows`; for files of millions of rows.
+
+    A column of `defaults` may be missing from the header: each of its cells is the default then.
+    """
+    with open_csv(path) as file:
+        reader = _open_reader(file, str(path))
+        needed = [column for column in columns if column not in defaults]
+        header = read_header(reader, str(path), needed, [*defaults])
+        missing = {column: cell for column, cell in defaults.items() if column not in header}
         size = path.stat().st_size
         while numbered := _read_numbered(reader):
             lines, rows, odd = _split_at_wrong_width(*numbered, len(header))
             if rows:
                 by_column = dict(zip(header, zip(*rows, strict=True), strict=True))
+                by_column |= {column: (cell,) * len(rows) for column, cell in missing.items()}
                 yield CsvBlock(str(path), lines, by_column, _bytes_read(file) / size)
             if odd:
                 line, cells = odd
                 raise wrong_width(str(path), line, len(cells), len(header))
 
 
-def _peek(file: TextIO) -> bytes:
-    """Return the first bytes of a file from which nothing has been read."""
-    return cast("io.BufferedReader", file.buffer).peek()
+def _open_reader(file: TextIO, name: str) -> Any:  # the class of readers has no public name
+    """Return the reader of a file from which nothing has been read; raises BadData for JSON."""
+    start = cast("io.BufferedReader", file.buffer).peek()
+    refuse_json(start, name)
+    return csv.reader(file, strict=True, delimiter=separator_of(start.partition(b"\n")[0].decode("latin-1")))
 
 
 def _bytes_read(file: TextIO) -> int:

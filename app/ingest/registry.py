@@ -20,7 +20,7 @@ from app.ingest.sources.documents import find_pages, read_documents
 from app.ingest.sources.exchange_rates import read_exchange_rates
 from app.ingest.sources.models import read_models
 from app.ingest.sources.price_tables import MANIFEST, read_price_tables
-from app.ingest.sources.prices import read_prices
+from app.ingest.sources.prices import find_own_source, read_prices
 from app.ingest.sources.reference import read_aliases, read_benchmarks, read_corrections, read_regions
 
 
@@ -36,6 +36,8 @@ class CsvSource:
     read: Callable[[Path, Mapping[str, SourceRow]], Reading]
     states_facts: bool = False
     cites_sources: bool = True
+    own_source: Callable[[Path], SourceRow | None] = lambda _path: None
+    """Returns the file as a source where it is one itself, and so needs no list of them, either."""
 
 
 def _fact_source(kind: SubjectKind, help_text: str) -> CsvSource:
@@ -64,7 +66,11 @@ CSV_SOURCES: dict[str, CsvSource] = {
         read=read_adjustments,
         cites_sources=False,
     ),
-    "prices": CsvSource(help="Prices an hour by size, region, system and purchase model.", read=read_prices),
+    "prices": CsvSource(
+        help="Prices an hour by size, region, system and purchase model.",
+        read=read_prices,
+        own_source=find_own_source,
+    ),
 }
 """Every kind of CSV file by the name of its command, in the order in which the files of a seed folder are read."""
 
@@ -78,7 +84,10 @@ def read_csv_source(name: str, path: Path, sources: Path | None = None, *, new_s
     if not path.is_file():
         raise BadData("there is no such file", file=str(path))
     source = CSV_SOURCES[name]
-    listed = read_sources(sources or path.with_name("sources.csv")) if source.cites_sources else {}
+    if own := source.own_source(path):
+        listed = {own.id: own}
+    else:
+        listed = read_sources(sources or path.with_name("sources.csv")) if source.cites_sources else {}
     reading = source.read(path, listed)
     # A file that cites no list of sources may be one itself.
     sources_of_file = frozenset(listed) if source.cites_sources else frozenset(each.id for each in reading.sources)

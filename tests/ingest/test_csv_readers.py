@@ -1,5 +1,6 @@
 """The readers of CSV files, each on a file of a few lines."""
 
+import os
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
@@ -11,6 +12,7 @@ import pytest
 
 from app.catalog.readings import PriceRow, SourceRow
 from app.errors import BadData
+from app.ingest.registry import read_csv_source
 from app.ingest.sources.claims import load_gpu_rows, read_facts, read_sources
 from app.ingest.sources.prices import read_prices
 from app.ingest.sources.reference import read_aliases, read_benchmarks, read_corrections, read_regions
@@ -69,6 +71,44 @@ def test_a_price_is_read_with_its_place_and_its_exact_digits(tmp_path: Path, sou
             line=2,
         ),
     )
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_list_of_sizes_regions_and_prices_is_a_source_of_its_own(
+    tmp_path: Path, separator: str, encoding: str
+) -> None:
+    path = tmp_path / "Acme.csv"
+    text = "size,region,usd_per_hour\nStandard_NC6s_v3,West Europe,3.50\n".replace(",", separator)
+    path.write_text(text, encoding=encoding)
+    os.utime(path, (1_780_000_000, 1_780_000_000))  # 2026-05-28
+    reading = read_csv_source("prices", path)
+    assert [(note.id, note.publisher, note.published_on) for note in reading.citable] == [("prices-acme", "own", None)]
+    (price,) = reading.prices
+    assert price == PriceRow(
+        size="Standard_NC6s_v3",
+        region="westeurope",
+        os="linux",
+        purchase="on_demand",
+        usd_per_hour=Decimal("3.50"),
+        valid_from=date(2026, 5, 28),
+        approximate_date=True,
+        source="prices-acme",
+        file=str(path),
+        line=2,
+    )
+
+
+def test_a_day_of_a_list_is_not_a_guess_unless_it_says_so(tmp_path: Path) -> None:
+    text = "size,region,usd_per_hour,valid_from\nnc6s_v3,eastus,3.5,2026-06-01\n"
+    (price,) = read_csv_source("prices", write(tmp_path, text)).prices
+    assert (price.valid_from, price.approximate_date) == (date(2026, 6, 1), False)
+
+
+def test_a_column_whose_unit_is_unknown_is_refused_with_the_name_that_has_it(tmp_path: Path) -> None:
+    path = write(tmp_path, "size,region,price\nnc6s_v3,eastus,3.5\n")
+    with pytest.raises(BadData, match="column 'price': is unknown; did you mean usd_per_hour"):
+        list(read_csv_source("prices", path).prices)
 
 
 def test_only_cited_sources_are_handed_on_with_the_digest_of_the_citing_file(

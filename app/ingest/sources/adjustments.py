@@ -12,8 +12,8 @@ from app.catalog.names import region_key, size_key
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.readings import AdjustmentRow, Reading, SourceRow
 from app.catalog.store.prices import OPERATING_SYSTEMS
-from app.errors import BadData
-from app.ingest.csv_files import CsvRow, read_rows, sha256_of
+from app.ingest.csv_files import CsvRow, read_rows
+from app.ingest.sources.claims import own_source
 
 COLUMNS = ("name",)
 OPTIONAL = ("size", "region", "os", "purchase", "discount_percent", "usd_per_hour", "valid_from", "valid_until")
@@ -23,7 +23,6 @@ MAX_MARKUP = 10
 """All markups of a file together make a price at most so many times what it was."""
 
 _PERCENT = re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,2})?")
-_STEM = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
 def read_adjustments(path: Path, _sources: Mapping[str, SourceRow]) -> Reading:
@@ -31,7 +30,7 @@ def read_adjustments(path: Path, _sources: Mapping[str, SourceRow]) -> Reading:
 
     Raises BadData for a rule that is not valid, and for a name that is used twice.
     """
-    source = to_source(path)
+    source = own_source(path, "adjustments", "Adjustments of prices")
     rows: list[AdjustmentRow] = []
     markup = Decimal(1)
     for row in read_rows(path, COLUMNS, optional=OPTIONAL):
@@ -43,22 +42,6 @@ def read_adjustments(path: Path, _sources: Mapping[str, SourceRow]) -> Reading:
             raise row.error("discount_percent", f"with it all markups make a price more than {MAX_MARKUP} times higher")
         rows.append(AdjustmentRow(rule=rule, position=len(rows) + 1, source=source.id, file=row.file, line=row.line))
     return Reading(sources=(source,), adjustments=tuple(rows))
-
-
-def to_source(path: Path) -> SourceRow:
-    """Return a file as a source; raises BadData where its name makes no id."""
-    stem = path.name.lower().partition(".csv")[0]
-    if not _STEM.fullmatch(stem):
-        raise BadData("the name of the file becomes an id: letters, digits, `.`, `_` and `-` only", file=str(path))
-    return SourceRow(
-        id=stem if stem.startswith("adjustments") else f"adjustments-{stem}",
-        title=f"Adjustments of prices: {path.name}",
-        publisher="own",
-        kind="third_party",
-        url=None,
-        published_on=None,
-        sha256=sha256_of(path),
-    )
 
 
 def to_rule(row: CsvRow) -> AdjustmentRule:

@@ -1,5 +1,6 @@
 """Reads the list of sources, CSV files whose rows cite them, and those that state facts of sizes, series or GPUs."""
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from decimal import Decimal
@@ -9,6 +10,7 @@ from typing import TypeVar
 
 from app.catalog.fields import FIELDS, GPU_FIELDS, FactValue, FieldSpec, SubjectKind, parse_text, too_large
 from app.catalog.readings import AUTHORITY, Reading, SourceRow, StatedFact
+from app.errors import BadData
 from app.ingest.csv_files import CsvRow, read_rows, sha256_of
 from app.ingest.files import refuse_special_file
 
@@ -16,6 +18,7 @@ Value = TypeVar("Value")
 
 COLUMNS = ("id", "title", "publisher", "kind", "url", "published_on")
 OPTIONAL = ("pinned", "retail")
+_STEM = re.compile(r"[a-z0-9][a-z0-9._-]*")
 GPU_NAME_COLUMNS = ("vendor", "model", "family", "aliases")
 
 MAY_BE_ZERO = frozenset({"temp_disk_gib", "temp_disk_count", "nvme_disk_gib", "nvme_disk_count", "gpu_memory_gib"})
@@ -50,6 +53,25 @@ def to_source(row: CsvRow, digest: str) -> SourceRow:
         sha256=digest,
         pinned=bool(row.cells.get("pinned")) and row.flag("pinned"),
         retail=bool(row.cells.get("retail")) and row.flag("retail"),
+    )
+
+
+def own_source(path: Path, kind: str, title: str) -> SourceRow:
+    """Return a file of the reader's own, which cites no sources, as a source: `prices-contoso` for `contoso.csv`.
+
+    Raises BadData where its name makes no id.
+    """
+    stem = path.name.lower().partition(".csv")[0]
+    if not _STEM.fullmatch(stem):
+        raise BadData("the name of the file becomes an id: letters, digits, `.`, `_` and `-` only", file=str(path))
+    return SourceRow(
+        id=stem if stem.startswith(kind) else f"{kind}-{stem}",
+        title=f"{title}: {path.name}",
+        publisher="own",
+        kind="third_party",
+        url=None,
+        published_on=None,
+        sha256=sha256_of(path),
     )
 
 

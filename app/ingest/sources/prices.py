@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,8 @@ from app.catalog.readings import PriceBlock, PriceList, PriceRow, Prices, Readin
 from app.catalog.store.prices import OPERATING_SYSTEMS
 from app.errors import BadData
 from app.ingest.aside import CAN_READ_ASIDE, read_aside
-from app.ingest.csv_files import CsvBlock, CsvRow, read_blocks, sha256_of
+from app.ingest.csv_files import CsvBlock, CsvRow, columns_of, read_blocks, sha256_of
+from app.ingest.sources.claims import own_source
 
 _COLUMN_READERS: dict[str, Callable[[CsvRow], Any]] = {
     "size": lambda row: row.size_name("size"),
@@ -29,6 +31,8 @@ _COLUMN_READERS: dict[str, Callable[[CsvRow], Any]] = {
 }
 """What reads the cell of each column; a size is kept as written, its alias is resolved when prices are saved."""
 COLUMNS = tuple(_COLUMN_READERS)
+_DEFAULTS = {"os": "linux", "purchase": "on_demand", "approximate_date": "true"}
+"""Cells of columns that a list may lack; without a day it is dated by its file, which is only a guess."""
 
 _USD = r"[0-9]{1,9}(?:\.[0-9]{1,9})?"
 _PLAIN_USD = re.compile(rf"{_USD}(?:\n{_USD})*")
@@ -60,6 +64,23 @@ def read_prices(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
     )
 
 
+def find_own_source(path: Path) -> SourceRow | None:
+    """Return a list without a column `source` as a source itself; None for others."""
+    return None if "source" in columns_of(path) else own_source(path, "prices", "Prices")
+
+
+def _defaults(path: Path, sources: Collection[str]) -> Mapping[str, str]:
+    columns = columns_of(path)
+    defaults = dict(_DEFAULTS)
+    if "valid_from" not in columns:
+        defaults["valid_from"] = datetime.fromtimestamp(path.stat().st_mtime, UTC).date().isoformat()
+    elif "approximate_date" not in columns:
+        defaults["approximate_date"] = "false"
+    if "source" not in columns and len(sources) == 1:
+        (defaults["source"],) = sources
+    return defaults
+
+
 def _blocks(path: Path, sources: Collection[str], *, aside: bool) -> Iterator[PriceBlock]:
     read = partial(_read_price_blocks, path, sources)
     return read_aside(read) if aside else read()
@@ -68,7 +89,7 @@ def _blocks(path: Path, sources: Collection[str], *, aside: bool) -> Iterator[Pr
 def _read_price_blocks(path: Path, sources: Collection[str]) -> Iterator[PriceBlock]:
     cells = _COLUMN_READERS | {"source": lambda row: _listed_source(row, sources)}
     caches = {name: _CellCache(name, read) for name, read in cells.items() if name != "usd_per_hour"}
-    for block in read_blocks(path, COLUMNS):
+    for block in read_blocks(path, COLUMNS, _defaults(path, sources)):
         yield _to_block(block, caches) or PriceBlock.of([_to_price(row, cells) for row in block.rows()], block.share)
 
 
