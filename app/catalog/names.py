@@ -64,9 +64,22 @@ class RegionCode(str):
         return code
 
 
-def as_written(code: str) -> str:
-    """Return a region's code as the client wrote it, where that is known."""
-    return code.written if isinstance(code, RegionCode) else code
+class LowerName(str):
+    """A name in lower case that remembers how it was written, as a `RegionCode` does."""
+
+    __slots__ = ("written",)
+    written: str
+
+    def __new__(cls, written: str) -> Self:
+        """Normalize a name that is compared in lower case."""
+        name = super().__new__(cls, written.lower())
+        name.written = written
+        return name
+
+
+def as_written(name: str) -> str:
+    """Return the code of a region, or a name, as the client wrote it, where that is known."""
+    return name.written if isinstance(name, RegionCode | LowerName) else name
 
 
 def model_key(name: str) -> str:

@@ -237,7 +237,7 @@ def _add_search_words(session: Session, words: Sequence[str], values: Mapping[st
 def _is_gpu(names: GpuNames, word: str, *, required: bool = False) -> bool:
     """Check whether the GPU filter accepts a word; raises its BadQuery where a GPU is required."""
     try:
-        resolve_gpus(names, [word.lower()], "GPU")
+        resolve_gpus(names, [word], "GPU")
     except BadQuery:
         if required:
             raise

@@ -10,6 +10,7 @@ from app.catalog.queries.params import (
     PRICED_OS,
     Currency,
     Day,
+    GpuSet,
     Hours,
     LowerTextSet,
     Os,
@@ -68,7 +69,7 @@ class ConstraintsIn(In):
 
     series: LowerTextSet = Field(default=(), description="Only these series, by id or name.")
     name: LowerTextSet = Field(default=(), description="Only names that match a glob: `Standard_NC*_v5`.")
-    gpu: LowerTextSet = Field(
+    gpu: GpuSet = Field(
         default=(), description="Only these GPUs, by names or globs as GET /sizes takes them: `A100`, `*80GB*`."
     )
     gpu_vendor: PlainText | None = Field(default=None, description="Only GPUs of this maker.")

@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 from app.catalog.purchases import PURCHASE_MODELS, Purchase
 from app.catalog.queries.params import (
     PRICED_OS,
+    GpuSet,
     JsonBool,
     LowerTextSet,
     Os,
@@ -128,7 +129,7 @@ class FitView(ServiceParams, TrainingParams, SizeRequirements, ShownCurrency):
     expert_parallel: Count | None = Field(default=None, description="GPUs that experts are dealt out over.")
     data_parallel_attention: Count | None = Field(default=None, description="Groups with sequences of their own.")
     region: RegionSet = Field(default=(), description="Priced in one of these.")
-    gpu: LowerTextSet = Field(default=(), description="Only these GPUs, by any name or a glob.")
+    gpu: GpuSet = Field(default=(), description="Only these GPUs, by any name or a glob.")
     series: LowerTextSet = Field(default=(), description="Only these series.")
     name: LowerTextSet = Field(default=(), description="Only names that match a glob.")
     max_nodes: Nodes | None = Field(default=None, description="The most VMs; default 1, for a service level 100.")

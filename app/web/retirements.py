@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field
 from app.catalog.names import RegionCode
 from app.catalog.purchases import Purchase
 from app.catalog.queries.display_names import find_region_names
-from app.catalog.queries.params import PRICED_OS, JsonBool, LowerTextSet, Os, PlainText, QueryParams
+from app.catalog.queries.params import PRICED_OS, GpuSet, JsonBool, LowerTextSet, Os, PlainText, QueryParams
 from app.catalog.queries.retirements import RetirementFilter, find_all_retirements, find_usual_region
 from app.http.canonical import clean_query
 from app.web.rendering import render_page
@@ -30,7 +30,7 @@ class RetirementsView(QueryParams):
     """Which retirements, and whose prices say what successors cost."""
 
     series: LowerTextSet = Field(default=(), description="Of the sizes of a series, by its id or name.")
-    gpu: LowerTextSet = Field(default=(), description="Of sizes with this GPU: a name or a glob.")
+    gpu: GpuSet = Field(default=(), description="Of sizes with this GPU: a name or a glob.")
     region: Annotated[PlainText, AfterValidator(RegionCode)] | None = Field(
         default=None, description="Of sizes that have a price in this region, which is that of successors, too."
     )

@@ -41,6 +41,7 @@ from app.catalog.queries.lookups import check_regions, get_size_keys, resolve_gp
 from app.catalog.queries.pagination import ListQuery, SortKey, read_page, read_position
 from app.catalog.queries.params import (
     Count,
+    GpuSet,
     LowerTextSet,
     OfferParams,
     Os,
@@ -110,7 +111,7 @@ class ChangeFilter(QueryParams):
         description="Of the sizes of a series that are in the catalog; of any of several.",
         examples=[["ndv2"]],
     )
-    gpu: LowerTextSet = Field(
+    gpu: GpuSet = Field(
         default=(),
         description="Of sizes in the catalog with this GPU: a name or a glob, as GET /sizes takes it.",
         examples=[["A100"]],

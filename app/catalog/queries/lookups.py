@@ -219,6 +219,8 @@ def check_field(name: str, known: Collection[str]) -> None:
 
 GpuRow = Mapping[str, Any]
 
+MODEL_CHARACTERS = 3
+"""So many has the name of a GPU model at least that may be part of a longer one."""
 _FILLER_WORDS = frozenset(
     ("nvidia", "amd", "intel", "tesla", "instinct", "radeon", "geforce", "gpu", "tensor", "core", "accelerator")
 ) | {"hbm2", "hbm2e", "hbm3", "hbm3e", "gddr6", "gddr7", "lpddr5x"}
@@ -308,6 +310,7 @@ class GpuNames:
     names: frozenset[str]
     words: Mapping[str, frozenset[str]]
     vendors: tuple[str, ...]
+    families: tuple[str, ...]
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
@@ -325,6 +328,7 @@ def load_gpu_names(session: Session) -> GpuNames:
         names=frozenset(name.lower() for name in names if name),
         words={row["id"]: gpu_words(row) for row in rows},
         vendors=tuple(sorted(vendors)),
+        families=tuple(sorted({row["family"] for row in rows if row["family"]})),
     )
 
 
@@ -334,7 +338,7 @@ def resolve_gpus(known: GpuNames, names: Iterable[str], field: str = "gpu") -> t
     Another spelling becomes the ids of all GPUs that have its words: `NVIDIA A100 80GB` those of any A100 with 80 GB.
     Raises BadQuery, naming the nearest, for what no GPU of the catalog is called.
     """
-    found = dict.fromkeys(glob for name in names for glob in _to_globs(known, name.strip().lower(), field))
+    found = dict.fromkeys(glob for name in names for glob in _to_globs(known, name, field))
     return tuple(sorted(found))
 
 
@@ -345,29 +349,42 @@ def check_gpu_vendor(known: GpuNames, vendor: str) -> None:
         raise BadQuery("gpu_vendor", vendor, f"{hint}allowed are {', '.join(known.vendors) or 'none'}")
 
 
-def _to_globs(known: GpuNames, name: str, field: str) -> Sequence[str]:
+def _to_globs(known: GpuNames, written: str, field: str) -> Sequence[str]:
+    name, written = written.strip().lower(), as_written(written).strip()
     if name in known.names or (_is_glob(name) and any(_glob_pattern(name).fullmatch(one) for one in known.names)):
         return (name,)
     words = [] if _is_glob(name) else _meaningful_words(name, known.vocabulary)
     ids = _ids_with_words(known.words, words)
     if not ids:
         hint = did_you_mean(_nearest_gpus(known, name, words), " ")
-        raise BadQuery(field, name, f"no GPU of the catalog is called {name}; {hint}GET /gpus lists them")
+        detail = f"no GPU of the catalog is called {written}; {hint}GET /gpus lists them: {', '.join(known.families)}"
+        raise BadQuery(field, written, detail)
     return ids
 
 
 def _nearest_gpus(known: GpuNames, name: str, words: Sequence[str]) -> Sequence[str]:
-    """Return GPUs that share a word of letters and digits (`h100`), else names a typo away with the same digits.
+    """Return GPUs that share a word of letters and digits (`h100`), else have a part of it, else names a typo away.
 
+    `gb200` is near `b200`, and `h100` near `h1000`; names that are a typo away have the same digits.
     Short names are not taken for typos of each other: B100 and A100 are different GPUs.
     """
     if name in (vendor.lower() for vendor in known.vendors):
         return (f"gpu_vendor={name}",)
     models = [word for word in words if re.search(r"[a-z]\d|\d[a-z]", word)]
-    alike = [id_ for id_, has in known.words.items() if any(word in has for word in models)]
+    parts = {part for part in known.vocabulary if any(_is_part(part, word) or _is_part(word, part) for word in models)}
+    closest = max(map(len, parts), default=0)
+    alike = [id_ for id_, has in known.words.items() if any(word in has for word in models)] or [
+        id_ for id_, has in known.words.items() if any(len(part) == closest for part in parts & has)
+    ]
     digits = re.sub(r"\D", "", name)
     near = closest_spellings(name, known.names, 2) if len(name) >= TWO_TYPOS_LENGTH else ()
     return alike[:3] or [one for one in near if re.sub(r"\D", "", one) == digits]
+
+
+def _is_part(part: str, word: str) -> bool:
+    """Return whether a word of letters and digits begins or ends with another."""
+    is_model = re.search(r"[a-z]\d", part) and len(part) >= MODEL_CHARACTERS
+    return bool(is_model) and (word.startswith(part) or word.endswith(part))
 
 
 def _is_glob(name: str) -> bool:

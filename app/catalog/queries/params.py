@@ -22,7 +22,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from app.catalog.fields import SIZE_FIELDS
-from app.catalog.names import RegionCode
+from app.catalog.names import LowerName, RegionCode
 from app.catalog.projections import UNIT_PRICE_FIELDS
 from app.catalog.purchases import PURCHASE_MODELS, Purchase
 from app.errors import BadQuery
@@ -147,6 +147,11 @@ def _upper(text: str) -> str:
 
 
 LowerText = Annotated[PlainText, AfterValidator(_lower)]
+GpuSet = Annotated[
+    tuple[Annotated[PlainText, AfterValidator(LowerName)], ...],
+    Field(max_length=60),
+    AfterValidator(as_set),
+]
 LowerTextSet = Annotated[tuple[LowerText, ...], Field(max_length=60), AfterValidator(as_set)]
 SortOrder = Annotated[tuple[PlainText, ...], Field(max_length=60)]
 RegionSet = Annotated[
@@ -307,7 +312,7 @@ class SizeSelection(OfferParams):
     category: Annotated[tuple[Category, ...], AfterValidator(as_set)] = Field(
         default=(), description="The type of size; any of several.", examples=[["gpu_accelerated"]]
     )
-    gpu: LowerTextSet = Field(
+    gpu: GpuSet = Field(
         default=(),
         description="A GPU by model, family, id or another name (`A100`, `NVIDIA H100 80GB`), or a glob on the first "
         "three; any of several.",

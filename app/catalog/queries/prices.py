@@ -41,6 +41,7 @@ from app.catalog.queries.params import (
     PRICED_OS,
     CurrencyParams,
     Day,
+    GpuSet,
     JsonBool,
     LowerTextSet,
     OfferParams,
@@ -267,7 +268,7 @@ class AllPricesFilter(PriceFilter):
     series: LowerTextSet = Field(
         default=(), description="Of the sizes of a series, by its id or name; of any of several.", examples=[["ndv2"]]
     )
-    gpu: LowerTextSet = Field(
+    gpu: GpuSet = Field(
         default=(), description="Of sizes with this GPU: a name or a glob, as GET /sizes takes it.", examples=[["A100"]]
     )
 

@@ -23,7 +23,17 @@ from app.catalog.queries.pagination import (
     read_page,
     read_position,
 )
-from app.catalog.queries.params import Day, JsonBool, LowerTextSet, OfferParams, Os, PageParams, QueryParams, RegionSet
+from app.catalog.queries.params import (
+    Day,
+    GpuSet,
+    JsonBool,
+    LowerTextSet,
+    OfferParams,
+    Os,
+    PageParams,
+    QueryParams,
+    RegionSet,
+)
 from app.catalog.queries.price_scope import (
     GPU,
     OFFER,
@@ -50,7 +60,7 @@ class RetirementFilter(QueryParams):
         description="Of the sizes of a series, by its id or name; of any of several.",
         examples=[["nvv3"]],
     )
-    gpu: LowerTextSet = Field(
+    gpu: GpuSet = Field(
         default=(),
         description="Of sizes with this GPU: a name or a glob, as GET /sizes takes it.",
         examples=[["M60"]],
