@@ -11,17 +11,22 @@ FRONTEND := app/web/frontend
 ASSETS   := app/web/static/dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run test faults soak check contract sdk clients fix openapi bench migrate lock clean assets screenshots snapshots audit fuzz
+.PHONY: help run .port-is-free test faults soak check contract sdk clients fix openapi bench migrate lock clean assets screenshots snapshots audit fuzz
 
 help: ## print this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/; s/\$$\(PORT\)/$(PORT)/' | expand -t 12
 
-run: .venv/runtime ## set up, migrate, seed and serve on http://127.0.0.1:$(PORT) with SQLite
+run: .port-is-free .venv/runtime ## set up, migrate, seed and serve on http://127.0.0.1:$(PORT) with SQLite
 	@$(MAKE) --no-print-directory --silent $(ASSETS)/licences.txt 2> /dev/null || \
 	  echo "npm is missing or reaches no registry: the pages work, without scripts and in the fonts of the system"
 	$(BIN)/vmsizes migrate
 	$(BIN)/vmsizes ingest seeds
 	VMSIZES_PORT=$(PORT) $(BIN)/vmsizes serve
+
+.port-is-free:
+	@$(PYTHON) -c "import socket; s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); \
+	s.bind(('127.0.0.1', $(PORT)))" 2> /dev/null || \
+	  { echo "port $(PORT) is taken; choose another: make run PORT=$$(($(PORT) + 1))" >&2; exit 1; }
 
 test: .venv/dev .venv/sdk/ready ## run all tests on SQLite and on PostgreSQL (6 minutes on two cores; make test DATABASES=sqlite for one)
 	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory $(NPM)/.quick || \

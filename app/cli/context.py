@@ -29,6 +29,7 @@ from app.cli.options import OPTION_OF_FIELD, option_name
 from app.cli.output import print_error
 from app.db.engines import driver_message, has_no_tables, make_engine, outage_cause, read_session
 from app.db.migrations import NewerSchema
+from app.db.sqlite_files import MISSING, DatabaseFile
 from app.db.writing import WriterBusy, set_wait
 from app.errors import BadData, BadQuery, BadWorkload, FetchError, NotFound, NotReady, VmsizesError
 from app.settings import BadEnvFile, Settings
@@ -97,9 +98,22 @@ def engine() -> Engine:
         hint = f"; write {kind.partition('+')[0]}://…" if "+" in kind and rest else ""
         allowed = f"allowed are sqlite:///FILE and postgresql://USER:PASSWORD@HOST/NAME, without a driver{hint}"
         raise BadQuery("VMSIZES_DATABASE_URL", f"{kind}://…" if rest else url, allowed) from None
+    if file := _database_file(made):
+        file.refuse_missing(made)
     # Closing its last connection removes the write-ahead log of SQLite, which an ingest makes as large as the database.
     atexit.register(made.dispose)
     return made
+
+
+def _database_file(of: Engine) -> DatabaseFile | None:
+    return DatabaseFile.of(of.url) if of.dialect.name == "sqlite" else None
+
+
+def create_file() -> None:
+    """Create the file of an SQLite database where it is missing; without this a mistyped path would become one."""
+    if file := _database_file(engine()):
+        with suppress(OSError):  # which opening it says better
+            file.path.touch()
 
 
 def use_wait(seconds: float | None) -> None:
@@ -158,6 +172,11 @@ def _database_message(error: DBAPIError) -> str:
     message = driver_message(error)
     if has_no_tables(error):
         return "The database has no catalog tables; run `vmsizes migrate`, then `vmsizes ingest seeds`."
+    if MISSING in message and (file := _database_file(engine())):
+        return (
+            f"There is no database file {file.path}; correct VMSIZES_DATABASE_URL, or run `vmsizes migrate`, then "
+            "`vmsizes ingest seeds`."
+        )
     if _NO_COLUMN.search(message):
         return f"The database has an older schema ({message}); run `vmsizes migrate`."
     cause = outage_cause(error)

@@ -131,6 +131,7 @@ def migrate(*, wait: Wait = None) -> None:
             rebuilt.append(save_derived(session, context.today()).added)
             analyze(session)
 
+    context.create_file()
     context.use_wait(wait)
     rebuilt: list[int] = []
     with progress() as step:

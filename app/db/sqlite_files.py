@@ -73,6 +73,13 @@ class DatabaseFile:
             raise sqlite3.OperationalError(IS_NO_FILE)
         return FileVersion(found.st_dev, found.st_ino, found.st_size)
 
+    def refuse_missing(self, engine: Engine) -> None:
+        """Let an engine create no file: a connection to a missing one fails instead."""
+
+        @event.listens_for(engine, "do_connect")
+        def check(*_: object) -> None:
+            self.check()
+
     def watch(self, engine: Engine) -> None:
         """Let the pool of an engine open a connection again where the file is no longer the one it was opened on."""
 

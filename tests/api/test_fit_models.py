@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import httpx
@@ -202,3 +203,9 @@ def test_prices_of_today_are_the_same_by_their_history(client: httpx.Client) -> 
         now = fit(client, LLAMA, constraints=constraints, limit=500)
         then = fit(client, LLAMA, constraints=constraints, limit=500, pricing={"as_of": "2026-09-01"})
         assert now == then
+
+
+def test_many_hours_of_training_are_written_without_an_exponent(client: httpx.Client) -> None:
+    training = {"method": "full", "tokens": 1_000_000_000_000, "sequence_tokens": 4096}
+    (long, *_) = fit(client, {"model": "llama-3.1-8b", "training": training}, limit=1)["items"]
+    assert re.search(r"takes \d{1,3}(,\d{3})+ to \d{1,3}(,\d{3})+ hours", long["explanation"]), long["explanation"]

@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 
 from app.cli import main
 from app.cli.commands import COMMAND_MODULES, SYNONYMS, unknown_command_message
+from app.settings import PROJECT
 from tests.cli.conftest import Run
 from tests.command_line import CommandResult, run_on_terminal
 from tests.price_changes import ingest_a_price_that_rises
@@ -283,6 +284,29 @@ def test_a_port_in_use_is_an_error_before_anything_is_served(run: Run, seeded_ur
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = run(seeded_url, "serve", "--port", str(taken.getsockname()[1]))
     assert (done.returncode, "Serving" in done.stdout, "choose another" in done.stderr) == (2, False, True)
+
+
+def test_make_run_says_that_its_port_is_taken_before_it_sets_anything_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = ("make", ".port-is-free", f"PORT={port}", f"PYTHON={sys.executable}")
+        done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert (done.returncode, f"port {port} is taken; choose another: make run PORT={port + 1}" in done.stderr) == (
+        2,
+        True,
+    )
+    assert subprocess.run(command, cwd=PROJECT, capture_output=True, check=False).returncode == 0
+    steps = subprocess.run(("make", "-n", "run"), cwd=PROJECT, capture_output=True, text=True, check=True).stdout
+    assert steps.index("is taken") < steps.index("vmsizes migrate")
+
+
+@pytest.mark.parametrize("arguments", [("search", "A100"), ("ingest", "seeds"), ("sources",)])
+def test_a_mistyped_path_of_a_database_leaves_no_file(run: Run, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    missing = tmp_path / "mistyped.db"
+    done = run(f"sqlite:///{missing}", *arguments)
+    assert done.returncode == 4
+    assert f"There is no database file {missing}; correct VMSIZES_DATABASE_URL, or run `vmsizes migrate`" in done.stderr
+    assert not missing.exists()
 
 
 def test_errors_name_options_and_commands(run: Run, seeded_url: str) -> None:

@@ -243,12 +243,17 @@ def _weights_text(option: PlacementOption) -> str:
     return "; ".join(parts)
 
 
+def _hours(hours: float) -> str:
+    """Return hours with three significant digits, and never as 3.35e+03."""
+    return f"{float(f'{hours:.3g}'):,.10g}"
+
+
 def _speed_text(option: PlacementOption) -> str:
     speed = option.speed
     if speed is None:
         return ""
     if speed.hours is not None:
-        return f"takes {speed.hours.low:.3g} to {speed.hours.high:.3g} hours"
+        return f"takes {_hours(speed.hours.low)} to {_hours(speed.hours.high)} hours"
     if option.attempt.load is not None:
         return service_text(option.attempt.load, speed)
     least, most = speed.tokens_per_s.low, speed.tokens_per_s.high
