@@ -24,7 +24,7 @@ PAGE = """\
 id: made-up-{number:05}-2026-01-01
 title: "Made-up {number} series"
 series: Made-up {number}
-publisher: benchmarks
+publisher: Microsoft
 kind: vendor_page
 url: https://example.org/made-up-{number}
 published_on: 2026-01-01

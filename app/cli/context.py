@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime
 from functools import cache
+from pathlib import Path
 from typing import NoReturn
 
 from pydantic import SecretStr, ValidationError
@@ -173,6 +174,8 @@ def _database_message(error: DBAPIError) -> str:
     if has_no_tables(error):
         return "The database has no catalog tables; run `vmsizes migrate`, then `vmsizes ingest seeds`."
     if MISSING in message and (file := _database_file(engine())):
+        if not Path(file.path).parent.is_dir():
+            return f"There is no folder {Path(file.path).parent} for a database file; correct VMSIZES_DATABASE_URL."
         return (
             f"There is no database file {file.path}; correct VMSIZES_DATABASE_URL, or run `vmsizes migrate`, then "
             "`vmsizes ingest seeds`."

@@ -41,13 +41,17 @@ def test_a_page_with_control_characters_is_reported_without_them(database_url: s
     assert RAW.findall(shown) == []
 
 
+ROW_OF = {"benchmarks": "llama,nd_gb300_v6,rack,Llama 2 70B,throughput,1,tokens/s,,azure-docs"}
+"""A row for a table that has none in the seeds."""
+
+
 @pytest.mark.parametrize(
     "kind", ["regions", "series", "gpus", "aliases", "models", "benchmarks", "corrections", "disks"]
 )
 def test_a_cell_with_a_control_character_is_refused_and_shown_escaped(
     database_url: str, tmp_path: Path, kind: str
 ) -> None:
-    header, row = (PROJECT / "seeds" / f"{kind}.csv").read_text().splitlines()[:2]
+    header, row = [*(PROJECT / "seeds" / f"{kind}.csv").read_text().splitlines(), ROW_OF.get(kind, "")][:2]
     (tmp_path / "sources.csv").symlink_to(PROJECT / "seeds/sources.csv")
     first, rest = row.split(",", 1)
     (tmp_path / f"{kind}.csv").write_text(f"{header}\n{first}{ESCAPES},{rest}\n")

@@ -138,7 +138,7 @@ def test_a_database_that_cannot_be_reached_fails_a_run_and_not_the_process(tmp_p
         for _ in range(2):
             line = running.next_line()
             assert RUN.fullmatch(line)
-            assert "failed: The database cannot be reached: its file cannot be opened" in line
+            assert "failed: There is no folder" in line
         assert running.stop() == 0
 
 

@@ -183,7 +183,7 @@ def _parse_region(code: str) -> tuple[str, Sequence[str], str]:
 
 
 def _is_place_of(place: str, code: str, written: str) -> bool:
-    return place in code or bool(closest_spellings(written, [place]))
+    return place in code or sorted(place) == sorted(written) or bool(closest_spellings(written, [place]))
 
 
 def get_subject_key(name: str, series: Mapping[str, str] | None = None) -> QueryPlan[str]:

@@ -192,12 +192,15 @@ def _check_infiniband(context: CheckContext) -> CheckFailure | None:
 
 
 def _relaxed_attempt(context: CheckContext, code: str) -> Attempt | None:
-    """Return the attempt that fits once the limit of a failure code is lifted; None where one fits within it, too."""
+    """Return the attempt that is possible only once the limit of a failure code is lifted, which is thus a reason.
+
+    It fits, or nothing at all can be laid out within the limit. None where an attempt within the limit fits, too.
+    """
     if context.attempt is not None and context.attempt.fits:
         return None
     relaxed = dict(context.prepared.limits.relaxed(context.machine)).get(code)
     attempt = context.job.find_attempt(context.machine, relaxed, context.compared) if relaxed is not None else None
-    return attempt if attempt is not None and attempt.fits else None
+    return attempt if attempt is not None and (attempt.fits or context.attempt is None) else None
 
 
 def _check_max_nodes(context: CheckContext) -> CheckFailure | None:
