@@ -69,7 +69,7 @@ class Settings(BaseSettings):
     shutdown_seconds: float = Field(
         default=7, ge=0, le=3_600, description="How long a shutdown waits for requests in progress, seconds."
     )
-    cache_mib: int = Field(default=22, ge=0, description="How much memory a worker may use to cache responses, MiB.")
+    cache_mib: int = Field(default=24, ge=0, description="How much memory a worker may use to cache responses, MiB.")
     max_age_seconds: int = Field(
         default=0,
         ge=0,
