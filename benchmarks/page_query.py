@@ -54,6 +54,9 @@ COLUMNS = {
         name: f"offer.{name}"
         for name in ("on_demand_as_of", "spot_as_of", "on_demand_approximate_date", "spot_approximate_date")
     },
+    "price_unusual": "offer.on_demand_median_usd is not null",
+    "median_usd_per_hour": "offer.on_demand_median_usd",
+    "price_disputed": "offer.on_demand_disputed is true",
     "price_as_of": "offer.on_demand_as_of",
     "price_age_days": "offer.on_demand_as_of",
 }
@@ -75,7 +78,7 @@ STORED = f"""select size_doc.doc, {COLUMNS["status"]}, offer_doc.doc
 
 _TRUTHS = {
     column.name for model in (Size, Offer) for column in table_of(model).columns if isinstance(column.type, Boolean)
-}
+} | {"price_unusual", "price_disputed"}
 
 
 def page_sql(names: Sequence[str]) -> str:
