@@ -6,6 +6,8 @@ BIN    := .venv/bin
 DATABASES ?= sqlite,postgresql
 # Clients are generated in an environment of their own, those for TypeScript where npm is.
 NPM := tests/sdk/npm/node_modules
+# npm tries for minutes by default, without a word, where there is no registry to reach.
+NPM_GIVES_UP := --fetch-retries=1 --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=2000 --fetch-timeout=15000
 # What pages load in a browser, bundled where npm is.
 FRONTEND := app/web/frontend
 ASSETS   := app/web/static/dist
@@ -17,6 +19,7 @@ help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/; s/\$$\(PORT\)/$(PORT)/' | expand -t 12
 
 run: .port-is-free .venv/runtime ## set up, migrate, seed and serve on http://127.0.0.1:$(PORT) with SQLite
+	@test -e $(ASSETS)/licences.txt || echo "bundling the scripts and fonts of the pages with npm ..."
 	@$(MAKE) --no-print-directory --silent $(ASSETS)/licences.txt 2> /dev/null || \
 	  echo "npm is missing or reaches no registry: the pages work, without scripts and in the fonts of the system"
 	$(BIN)/vmsizes migrate
@@ -141,7 +144,7 @@ $(NPM)/.quick: tests/sdk/npm/package-lock.json
 	@touch $@
 
 $(FRONTEND)/node_modules/.ready: $(FRONTEND)/package-lock.json
-	npm ci --prefix $(FRONTEND) --ignore-scripts --silent
+	npm ci --prefix $(FRONTEND) --ignore-scripts --silent $(NPM_GIVES_UP)
 	@touch $@
 
 $(ASSETS)/licences.txt: $(FRONTEND)/node_modules/.ready $(FRONTEND)/build.mjs $(wildcard $(FRONTEND)/src/*.js)
