@@ -11,12 +11,14 @@ from itertools import chain, islice
 from typing import Any, cast
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     CursorResult,
     Dialect,
     Executable,
     FromClause,
     Integer,
+    MetaData,
     Select,
     Table,
     and_,
@@ -30,6 +32,17 @@ from sqlalchemy.schema import CreateTable
 
 Columns = Sequence[Sequence[Any]]
 Converters = Mapping[type, Callable[[Any], Any]]
+
+
+def temporary_table(name: str, *columns: Column[Any]) -> Table:
+    """Return a temporary table; on SQLite one with a primary key is stored in the order of that key."""
+    has_key = any(column.primary_key for column in columns)
+    return Table(name, MetaData(), *columns, prefixes=["temporary"], sqlite_with_rowid=not has_key)
+
+
+def columns_like(table: Table, names: Iterable[str], *, primary_key: bool = False) -> Iterator[Column[Any]]:
+    """Yield new columns with the names and types of columns of another table."""
+    return (Column(name, table.c[name].type, primary_key=primary_key) for name in names)
 
 
 def bulk_load(session: Session, table: Table, blocks: Iterable[Columns]) -> None:

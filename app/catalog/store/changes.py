@@ -20,7 +20,6 @@ from sqlalchemy import (
     FromClause,
     Insert,
     Integer,
-    MetaData,
     RowMapping,
     Select,
     String,
@@ -47,7 +46,7 @@ from app.catalog.in_force import EVER_KNOWN, SERIES, earliest_spot_day, is_in_fo
 from app.catalog.models import Change, Fact, Offer, Price, PriceTotal, PriceTracking, Revision, Size
 from app.catalog.projections import RANK_COLUMNS, UNRANKED, is_priced
 from app.catalog.purchases import PURCHASE_MODELS
-from app.catalog.store.bulk import count_rows, execute_count, same_key
+from app.catalog.store.bulk import count_rows, execute_count, same_key, temporary_table
 from app.db.functions import exact_ratio, usd_text
 from app.db.statements import ALL_ROWS
 
@@ -56,22 +55,16 @@ TOTAL = table_of(PriceTotal)
 _KEY = ("size_key", "region", "os")
 _BATCH_SIZE = 500
 
-CHANGED_OFFERS = Table(
+CHANGED_OFFERS = temporary_table(
     "changed_offer",
-    MetaData(),
     *(Column(name, BYTEWISE, primary_key=True) for name in _KEY),
     *(Column(f"{state}_{rank}", Double, nullable=False) for state in ("old", "new") for rank in RANK_COLUMNS),
-    prefixes=["temporary"],
-    sqlite_with_rowid=False,
 )
 """The offers of regions whose prices this ingest changes, with the ranks before and after it."""
 
-PREVIOUS_SIZES = Table(
+PREVIOUS_SIZES = temporary_table(
     "previous_size",
-    MetaData(),
     *(Column(column.name, column.type, primary_key=column.primary_key) for column in SIZE.columns),
-    prefixes=["temporary"],
-    sqlite_with_rowid=False,
 )
 """The sizes as they were before this ingest."""
 

@@ -86,8 +86,8 @@ class IngestSummary:
 
     `sources` are the ids that the reading cites, `moved_sources` those whose URL changed. `checksums` are of the tables
     that need not be read again for the digest, by signature; `checksum_changes` are what resolving some of the facts
-    changed in those of whole tables, by name. `refused` counts the prices that were refused anew, by source and rule.
-    `linux_at_windows_price` counts new Linux prices of lists that are not checked which are the Windows price there.
+    changed in those of whole tables, by name. `refused` counts newly refused prices by source and rule.
+    `linux_at_windows_price` counts new Linux prices of unchecked lists that equal the Windows price.
     `events` is the number of change events; None where there was nothing to compare with: the catalog was empty, or its
     offers not derived.
     """

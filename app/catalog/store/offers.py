@@ -18,9 +18,7 @@ from sqlalchemy import (
     Delete,
     FromClause,
     Insert,
-    MetaData,
     Select,
-    Table,
     and_,
     bindparam,
     case,
@@ -52,7 +50,14 @@ from app.catalog.projections import (
     stored_rank,
 )
 from app.catalog.purchases import ANY_REGION, PURCHASE_MODELS
-from app.catalog.store.bulk import execute_count, same_key, temporary_tables, without_indexes
+from app.catalog.store.bulk import (
+    columns_like,
+    execute_count,
+    same_key,
+    temporary_table,
+    temporary_tables,
+    without_indexes,
+)
 from app.catalog.store.changes import collect_changed_offers, collect_lost_offers
 from app.catalog.store.price_days import save_price_days
 from app.catalog.store.price_totals import Group, save_price_totals
@@ -61,12 +66,10 @@ from app.catalog.store.upsert import TableChange, save_rows
 
 _BATCH_SIZE = 1_000
 
-DIRTY_SIZES = Table(
+DIRTY_SIZES = temporary_table(
     "dirty_size",
-    MetaData(),
     Column("size_key", BYTEWISE, primary_key=True),
     Column("row_changed", Boolean, nullable=False),
-    prefixes=["temporary"],
 )
 """The sizes to derive offers of; where `row_changed`, the size document, too."""
 
@@ -75,26 +78,20 @@ _KEY = ("region", "os", "size_key")
 
 
 _OFFER, _SIZE = table_of(Offer), table_of(Size)
-_STAGED = Table(
+_STAGED = temporary_table(
     "staged_offer",
-    MetaData(),
-    *(Column(name, _OFFER.c[name].type, primary_key=True) for name in _GROUP),
-    *(Column(name, _OFFER.c[name].type) for name in ("priced_in", *PRICE_COLUMNS)),
-    prefixes=["temporary"],
-    sqlite_with_rowid=False,
+    *columns_like(_OFFER, _GROUP, primary_key=True),
+    *columns_like(_OFFER, ("priced_in", *PRICE_COLUMNS)),
 )
 """The offers that were derived, without what they repeat of the row of the size.
 
 They are in an order in which the regions of each size and system are side by side.
 """
 
-_LEAST = Table(
+_LEAST = temporary_table(
     "least_price",
-    MetaData(),
-    *(Column(name, _OFFER.c[name].type, primary_key=True) for name in ("size_key", "os")),
-    *(Column(name, _OFFER.c[name].type) for name in RANK_COLUMNS),
-    prefixes=["temporary"],
-    sqlite_with_rowid=False,
+    *columns_like(_OFFER, ("size_key", "os"), primary_key=True),
+    *columns_like(_OFFER, RANK_COLUMNS),
 )
 """The least price of each size and system in any region, by purchase model."""
 

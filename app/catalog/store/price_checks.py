@@ -1,8 +1,8 @@
-"""Applies the checks of prices at an ingest: keeps refused prices apart, and marks those that need a word.
+"""Applies the price checks during an ingest: moves refused prices to their own table, and marks the others.
 
-All that is here follows from the prices, whatever the order in which they came. Before prices are merged, the refused
-ones return to their table; afterwards all are checked again. So a price is refused as soon as there is evidence against
-it, and counts again when that is gone.
+The result depends only on the prices, not on the order of ingests: refused prices return to `price` before a merge, and
+all prices are checked again afterwards. So a price is refused once there is evidence against it, and counts again once
+the evidence is gone.
 """
 
 from collections import defaultdict
@@ -18,9 +18,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Date,
-    MetaData,
     Select,
-    Table,
     and_,
     delete,
     exists,
@@ -39,7 +37,7 @@ from app.catalog.column_types import table_of
 from app.catalog.in_force import EVER_KNOWN, PRICE, SERIES, earliest_spot_day, is_in_force
 from app.catalog.models import RefusedPrice, Series, Size, Source
 from app.catalog.price_checks import MIN_REGIONS, ListedPrice, Refusal, check_prices, find_unusual
-from app.catalog.store.bulk import bulk_load, execute_count, same_key
+from app.catalog.store.bulk import bulk_load, columns_like, execute_count, same_key, temporary_table
 from app.catalog.store.changes import PREVIOUS_SIZES
 from app.catalog.store.prices import PRICE_KEY, STAGED_PRICE
 from app.catalog.store.upsert import TableChange
@@ -49,53 +47,44 @@ _SIZE, _SERIES, _SOURCE = table_of(Size), table_of(Series), table_of(Source)
 _MOVED = (*PRICE_KEY, "seen_until", "nano_usd_per_hour", "approximate_date", "file_id")
 
 DISPUTED_DAYS = 60
-"""Two lists that were seen within so many days of each other, and differ, dispute a price."""
+"""Two lists dispute a price if they differ and were last seen within this many days of each other."""
 
-_FOUND = Table(
+_FOUND = temporary_table(
     "found_price",
-    MetaData(),
-    *(Column(name, PRICE.c[name].type, primary_key=True) for name in PRICE_KEY),
-    *(Column(name, REFUSED.c[name].type) for name in ("rule", "evidence")),
-    prefixes=["temporary"],
-    sqlite_with_rowid=False,
+    *columns_like(PRICE, PRICE_KEY, primary_key=True),
+    *columns_like(REFUSED, ("rule", "evidence")),
 )
 """The prices that fail a check."""
 
-_MARKED = Table(
+_MARKED = temporary_table(
     "marked_price",
-    MetaData(),
-    *(Column(name, PRICE.c[name].type, primary_key=True) for name in PRICE_KEY),
+    *columns_like(PRICE, PRICE_KEY, primary_key=True),
     Column("day", Date),
     Column("nano", PRICE.c.nano_usd_per_hour.type),
-    prefixes=["temporary"],
-    sqlite_with_rowid=False,
 )
-"""Prices to mark, with the day or the amount that the mark is."""
+"""Prices to mark, with the day or the amount to store."""
 
-_BEFORE = Table(
+_BEFORE = temporary_table(
     "refused_before",
-    MetaData(),
-    *(Column(name, PRICE.c[name].type, primary_key=True) for name in PRICE_KEY),
-    *(Column(name, REFUSED.c[name].type) for name in ("seen_until", "nano_usd_per_hour", "rule", "evidence")),
-    prefixes=["temporary"],
-    sqlite_with_rowid=False,
+    *columns_like(PRICE, PRICE_KEY, primary_key=True),
+    *columns_like(REFUSED, ("seen_until", "nano_usd_per_hour", "rule", "evidence")),
 )
 """The refused prices before this ingest."""
 
 CHECK_TABLES = (_FOUND, _MARKED, _BEFORE)
-"""The temporary tables that checks need."""
+"""The temporary tables of the checks."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
-    """What checks of prices did: the changes of `refused_price`, and how many were refused anew, by source and rule."""
+    """Outcome of the checks: changes of `refused_price`, and newly refused prices by source and rule."""
 
     change: TableChange = field(default_factory=TableChange)
     refused: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 def have_sizes_moved(session: Session) -> bool:
-    """Check whether an ingest gave a size another series or parent, by which prices are compared."""
+    """Return whether an ingest changed the series or parent of a size, which decide what prices are compared."""
     old = PREVIOUS_SIZES.c
     differs = or_(*(old[name].is_distinct_from(_SIZE.c[name]) for name in ("series_id", "parent_size")))
     moved = select(_SIZE.c.key).join(PREVIOUS_SIZES, old.key == _SIZE.c.key, isouter=True).where(differs)
@@ -103,7 +92,7 @@ def have_sizes_moved(session: Session) -> bool:
 
 
 def restore_refused(session: Session) -> None:
-    """Put refused prices back among the others, until they are checked again. Marks go, too."""
+    """Return refused prices to `price` until the next check, and clear all marks."""
     before = [REFUSED.c[name] for name in _BEFORE.c.keys()]  # noqa: SIM118  # a collection of columns is no mapping
     session.execute(insert(_BEFORE).from_select(_BEFORE.c.keys(), select(*before)))
     session.execute(insert(PRICE).from_select(_MOVED, select(*(REFUSED.c[name] for name in _MOVED))))
@@ -113,7 +102,7 @@ def restore_refused(session: Session) -> None:
 
 
 def save_checked_prices(session: Session, today: date) -> CheckOutcome:
-    """Check all retail prices: move refused ones to `refused_price`, mark others; `restore_refused` comes before."""
+    """Check all retail prices after `restore_refused`: move refused ones to `refused_price`, and mark others."""
     listed: list[tuple[Any, ...]] = []
     ended: list[tuple[Any, ...]] = []
     found_rows = [*_check_by_series(session, listed, ended)]
@@ -133,9 +122,9 @@ def save_checked_prices(session: Session, today: date) -> CheckOutcome:
 
 def _outcome(session: Session, refused: int) -> CheckOutcome:
     same = same_key(_BEFORE, REFUSED, _BEFORE.c.keys())
-    anew = select(REFUSED.c.source_id, REFUSED.c.rule, func.count()).where(~exists().where(same))
+    newly_refused = select(REFUSED.c.source_id, REFUSED.c.rule, func.count()).where(~exists().where(same))
     by_rule = {(source, rule): number for source, rule, number in session.execute(
-        anew.group_by(REFUSED.c.source_id, REFUSED.c.rule)
+        newly_refused.group_by(REFUSED.c.source_id, REFUSED.c.rule)
     )}  # fmt: skip
     before: int = session.execute(select(func.count()).select_from(_BEFORE)).scalar_one()
     added = sum(by_rule.values())
@@ -149,10 +138,10 @@ def _outcome(session: Session, refused: int) -> CheckOutcome:
 def _check_by_series(
     session: Session, listed: list[tuple[Any, ...]], ended: list[tuple[Any, ...]]
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield the key, rule and evidence of prices to refuse, series by series: no evidence is of another one.
+    """Yield the key, rule and evidence of prices to refuse, one series at a time.
 
-    Appends to `listed` the keys of prices after which a list had a price that is refused, each with the last such day,
-    and to `ended` those of reservations with the day on which they are sold no more.
+    Appends to `listed` the keys of prices that a refused price of the same list follows, with the last day of that, and
+    to `ended` the keys of reservations with the first day on which they are no longer sold.
     """
     parent = _SIZE.alias("parent")
     ends = _SERIES.c.reserved_1y_until, _SERIES.c.reserved_3y_until
@@ -193,7 +182,7 @@ def _key_of(price: ListedPrice) -> tuple[Any, ...]:
 
 
 def _listed_until(prices: Iterable[ListedPrice], refusals: Iterable[Refusal]) -> Iterator[tuple[Any, ...]]:
-    """Yield the keys of the last accepted prices before refused ones of the same list, with the last day of these."""
+    """Yield the keys of accepted prices that refused ones of the same list follow, with the last day of those."""
     refused = {refusal.price for refusal in refusals}
     offer_of = itemgetter(*(ListedPrice._fields.index(name) for name in (*SERIES, "source_id")))
     offers = {offer_of(price) for price in refused}
@@ -219,7 +208,7 @@ def _listed_until(prices: Iterable[ListedPrice], refusals: Iterable[Refusal]) ->
 
 
 def _mark(session: Session, name: str, rows: Iterable[tuple[Any, ...]]) -> None:
-    """Set a column of prices: rows are PRICE_KEY, then a day and an amount, of which one is the mark."""
+    """Set a column of prices from rows of PRICE_KEY, a day and an amount; the column takes one of the two."""
     session.execute(delete(_MARKED))
     values = {row[: len(PRICE_KEY)]: dict(zip(_MARKED.c.keys(), row, strict=True)) for row in rows}
     if not values:
@@ -235,7 +224,7 @@ def _mark(session: Session, name: str, rows: Iterable[tuple[Any, ...]]) -> None:
 
 
 def count_linux_at_windows_price(session: Session) -> int:
-    """Count the staged on-demand Linux prices of lists that are not checked which are the Windows price there."""
+    """Count the staged on-demand Linux prices of unchecked lists that equal the Windows price."""
     staged, windows = STAGED_PRICE.c, PRICE.alias("windows").c
     of_windows = (windows.os == "windows", windows.purchase == "on_demand")
     same = exists().where(
@@ -259,9 +248,9 @@ def _retail(run: Any) -> ColumnElement[bool]:
 
 
 def _unusual_prices(session: Session, today: date) -> Iterator[tuple[Any, ...]]:
-    """Yield the keys of unusual prices, each with the median of its size over regions, nano-dollars an hour.
+    """Yield the keys of unusual prices with the median over regions, nano-dollars an hour.
 
-    A price is compared with those in force today, or on the day on which it was last seen.
+    A price is compared with those in force today, or, if it has ended, on the day it was last seen.
     """
     run, offer_of = PRICE.c, attrgetter("size_key", "os", "purchase")
     columns = [run[name] for name in PRICE_KEY]
@@ -279,10 +268,10 @@ def _unusual_prices(session: Session, today: date) -> Iterator[tuple[Any, ...]]:
 
 
 def _days_of_outliers(session: Session, today: date) -> Mapping[date, list[tuple[str, str, str]]]:
-    """Return the offers that may have unusual prices, by the days on which to compare these over regions.
+    """Return the offers that may have unusual prices, by the day on which to compare regions.
 
-    Exact medians take a while, so that those of a past day are asked for only where a price that is in force no more is
-    far from the middle of all that ever were listed for the size: a bound that is half as wide.
+    Exact medians are slow, so a past day is included only for an ended price that is far from the median of all prices
+    ever listed for the size, by a bound half as wide.
     """
     run = PRICE.c
     offer = (run.size_key, run.os, run.purchase)
@@ -306,7 +295,7 @@ def _days_of_outliers(session: Session, today: date) -> Mapping[date, list[tuple
 def _disputed_prices(session: Session) -> Iterator[tuple[Any, ...]]:
     """Yield the keys of the newest prices of lists that differ on an offer within DISPUTED_DAYS.
 
-    The first of these lists by the rule of prices in force is compared with each of the others.
+    The list that counts by the rule of prices in force is compared with each of the others.
     """
     run, later = PRICE.c, PRICE.alias("later")
     superseded = exists().where(

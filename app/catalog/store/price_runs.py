@@ -24,9 +24,7 @@ from sqlalchemy import (
     ColumnElement,
     Date,
     Integer,
-    MetaData,
     Select,
-    Table,
     and_,
     between,
     case,
@@ -47,7 +45,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog.in_force import LIST, LIST_GROUP, PRICE
 from app.catalog.readings import PriceList
-from app.catalog.store.bulk import execute_count, same_key
+from app.catalog.store.bulk import columns_like, execute_count, same_key, temporary_table
 from app.catalog.store.prices import OBSERVATION_KEY, PRICE_KEY, STAGED_PRICE, PriceStaging
 from app.catalog.store.upsert import TableChange
 
@@ -55,63 +53,48 @@ _SERIES = ("size_key", *("region", "os", "purchase", "source_id"))
 _VALUES = ("nano_usd_per_hour", "approximate_date")
 _STORED = (*PRICE_KEY, "seen_until", *_VALUES, "file_id")
 
-STAGED_LIST = Table(
+STAGED_LIST = temporary_table(
     "staged_list",
-    MetaData(),
-    *(Column(name, LIST.c[name].type, primary_key=True) for name in (*LIST_GROUP, "day")),
+    *columns_like(LIST, (*LIST_GROUP, "day"), primary_key=True),
     Column("complete", Boolean, nullable=False),
     Column("withdrawn", Boolean, nullable=False),
     Column("rows", Integer, nullable=False),
     Column("file", LIST.c.file.type),
-    prefixes=["temporary"],
-    sqlite_with_rowid=False,
 )
 """The lists of a reading. Withdrawn are those that their file had when it was read before and has no more."""
 
-OBSERVED = Table(
+OBSERVED = temporary_table(
     "observed_price",
-    MetaData(),
     # By day first, since each day is merged by itself.
     Column("valid_from", Date, primary_key=True),
-    *(Column(name, PRICE.c[name].type, primary_key=True) for name in _SERIES),
+    *columns_like(PRICE, _SERIES, primary_key=True),
     *(Column(name, PRICE.c[name].type, nullable=False) for name in _VALUES),
     Column("file_id", PRICE.c.file_id.type),
-    prefixes=["temporary"],
-    sqlite_with_rowid=False,
 )
 """The prices of a reading that are of sources with complete lists."""
 
-_DAY_LIST = Table(
+_DAY_LIST = temporary_table(
     "day_list",
-    MetaData(),
-    *(Column(name, LIST.c[name].type, primary_key=True) for name in LIST_GROUP),
+    *columns_like(LIST, LIST_GROUP, primary_key=True),
     Column("complete", Boolean, nullable=False),
     Column("withdrawn", Boolean, nullable=False),
     Column("known_from", Date),
     Column("previous", Date),
-    prefixes=["temporary"],
-    sqlite_with_rowid=False,
 )
 """The lists of the day that is merged: since when the list is known, if it is, and the day of the list before."""
 
-CUT_RUN = Table(
+CUT_RUN = temporary_table(
     "cut_run",
-    MetaData(),
     Column("cut_on", Date, primary_key=True),
-    *(Column(name, PRICE.c[name].type, primary_key=True) for name in PRICE_KEY),
-    *(Column(name, PRICE.c[name].type) for name in ("seen_until", *_VALUES, "file_id")),
+    *columns_like(PRICE, PRICE_KEY, primary_key=True),
+    *columns_like(PRICE, ("seen_until", *_VALUES, "file_id")),
     Column("ended", Date),
-    prefixes=["temporary"],
-    sqlite_with_rowid=False,
 )
 """The runs that were cut: as they were, and the last day of what is left of them before the cut."""
 
-_EXTENDED = Table(
+_EXTENDED = temporary_table(
     "extended_run",
-    MetaData(),
-    *(Column(name, PRICE.c[name].type, primary_key=True) for name in PRICE_KEY),
-    prefixes=["temporary"],
-    sqlite_with_rowid=False,
+    *columns_like(PRICE, PRICE_KEY, primary_key=True),
 )
 
 RUN_TABLES = (STAGED_LIST, OBSERVED, _DAY_LIST, CUT_RUN, _EXTENDED)

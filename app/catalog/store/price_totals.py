@@ -1,7 +1,7 @@
 """Counts the prices of each region, system and purchase model on every day, at ingest: the totals of lists of prices.
 
 An offer has a price in force from the day of its first one on, except in gaps: from the list that is the third to lack
-its price, or from the day on which nobody can buy by it any more, until the next day on which any price of it was
+its price, or from the day on which it is no longer sold, until the next day on which any price of it was
 observed. So the numbers change only where a price begins, and where a gap begins or ends. Only the groups that an
 ingest may have changed are counted again.
 """
@@ -19,7 +19,6 @@ from sqlalchemy import (
     CompoundSelect,
     Date,
     Integer,
-    MetaData,
     Select,
     String,
     Table,
@@ -43,7 +42,7 @@ from sqlalchemy.orm import Session
 from app.catalog.column_types import table_of
 from app.catalog.in_force import EVER_KNOWN, LIST, LIST_GROUP, MISSING_LISTS, PRICE, SERIES, is_in_force, last_observed
 from app.catalog.models import PriceTotal, Size
-from app.catalog.store.bulk import same_key, temporary_tables
+from app.catalog.store.bulk import columns_like, same_key, temporary_table, temporary_tables
 from app.catalog.store.price_runs import STAGED_LIST
 from app.catalog.store.prices import PRICE_KEY, STAGED_PRICE
 from app.catalog.store.retract import DROPPED_PRICES
@@ -57,26 +56,20 @@ Group = tuple[str, str, str]
 _FEW_GROUPS = 8
 """The prices of so many are looked up size by size, since their key begins with the size; else all are read."""
 
-_ENDED_RUN = Table(
+_ENDED_RUN = temporary_table(
     "ended_run",
-    MetaData(),
-    *(Column(name, PRICE.c[name].type, primary_key=True) for name in PRICE_KEY),
-    *(Column(name, PRICE.c[name].type) for name in ("seen_until", "approximate_date", "listed_until", "ends_on")),
+    *columns_like(PRICE, PRICE_KEY, primary_key=True),
+    *columns_like(PRICE, ("seen_until", "approximate_date", "listed_until", "ends_on")),
     Column("observed", Date),
     Column("missed", Date),
-    prefixes=["temporary"],
-    sqlite_with_rowid=False,
 )
 """The runs that end before another one begins: the last day of each, and the day from which it is missed."""
 
-_CHANGE = Table(
+_CHANGE = temporary_table(
     "price_change",
-    MetaData(),
-    *(Column(name, PRICE.c[name].type, primary_key=True) for name in PRICE_GROUP),
+    *columns_like(PRICE, PRICE_GROUP, primary_key=True),
     Column("day", Date, primary_key=True),
     *(Column(name, Integer, nullable=False, server_default="0") for name in ("in_force", "begun")),
-    prefixes=["temporary"],
-    sqlite_with_rowid=False,
 )
 """How many prices of each group begin on a day, and how many of these are the first of their offer."""
 

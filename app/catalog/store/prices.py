@@ -17,9 +17,7 @@ from sqlalchemy import (
     BigInteger,
     Column,
     Date,
-    MetaData,
     RowMapping,
-    Table,
     and_,
     delete,
     exists,
@@ -37,7 +35,7 @@ from app.catalog.names import size_key
 from app.catalog.readings import PriceBlock, PriceList, Prices, Progress, Report
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.availability import move_availability
-from app.catalog.store.bulk import Columns, bulk_load, execute_count, same_key, upsert
+from app.catalog.store.bulk import Columns, bulk_load, execute_count, same_key, temporary_table, upsert
 from app.catalog.store.changes import collect_lost_offers
 from app.catalog.store.revisions import (
     TableChecksum,
@@ -55,13 +53,11 @@ OBSERVATION_KEY = ("size_key", "region", "os", "purchase", "valid_from", "source
 PRICE_KEY = (*OBSERVATION_KEY, "known_from")
 _VALUES = ("nano_usd_per_hour", "approximate_date")
 _STAGED_COLUMNS = (*OBSERVATION_KEY, *_VALUES, "file_id")
-STAGED_PRICE = Table(
+STAGED_PRICE = temporary_table(
     "staged_price",
-    MetaData(),
     *(Column(name, PRICE.c[name].type, nullable=False) for name in _STAGED_COLUMNS),
     Column("line", BigInteger, nullable=False),
     Column("position", BigInteger, nullable=False),
-    prefixes=["temporary"],
 )
 """The observations of a reading; `position` counts them over all its lists. After the merge: those new or different."""
 _CONTENT_COLUMNS = tuple(column.name for column in content_columns(PRICE))

@@ -12,9 +12,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Date,
-    MetaData,
     ScalarSelect,
-    Table,
     and_,
     delete,
     exists,
@@ -55,7 +53,7 @@ from app.catalog.models import (
 )
 from app.catalog.readings import FileRead, Prices, Reading, Report
 from app.catalog.resolution.subjects import SubjectKeys
-from app.catalog.store.bulk import execute_count, same_key
+from app.catalog.store.bulk import columns_like, execute_count, same_key, temporary_table
 from app.catalog.store.changes import collect_lost_offers
 from app.catalog.store.facts import LISTED_TABLES, listed_rows
 from app.catalog.store.prices import OBSERVATION_KEY, PRICE, PRICE_KEY, STAGED_PRICE
@@ -63,12 +61,9 @@ from app.catalog.store.revisions import TableChecksum, compute_checksum, select_
 from app.catalog.store.upsert import TableChange, save_rows
 from app.errors import BadQuery
 
-DROPPED_PRICES = Table(
+DROPPED_PRICES = temporary_table(
     "dropped_price",
-    MetaData(),
-    *(Column(name, PRICE.c[name].type, primary_key=True) for name in PRICE_KEY),
-    prefixes=["temporary"],
-    sqlite_with_rowid=False,
+    *columns_like(PRICE, PRICE_KEY, primary_key=True),
 )
 """The keys of the prices that this ingest deletes."""
 
