@@ -2,8 +2,8 @@
 
 Of all runs that began by the day and were known, the one that was last observed is in force; of several that were last
 observed on the same day one with an exact date, then the source that is first by id, then what was known last. A price
-that is missing in the next three complete lists of its source is in force no more, unless these have the offer at a
-price that was refused; nor is one by which nobody can buy any more.
+ends when the next three complete lists of its source lack the offer (a refused price does not count as lacking it), or
+when the vendor stops selling it.
 """
 
 from datetime import date

@@ -16,11 +16,11 @@ def size_key(name: str, provider: Provider = DEFAULT_PROVIDER) -> str:
 
 
 MAX_BLANKS = 4
-"""In a display name; one with more is that of no size."""
+"""The most words of a display name."""
 
 
 def display_keys(name: str) -> tuple[str, ...]:
-    """Return the keys that a name may have: in those of portals and bills blanks stand for `_`, or for nothing.
+    """Return the keys that a display name may mean: its blanks stand for `_` or for nothing.
 
     `D8s v5`, `D8 s v5` and `Standard D8s v5` are `Standard_D8s_v5`. The last key is that of the name as it is, which
     an alias may have; a name without blanks has no other.
@@ -78,7 +78,7 @@ class LowerName(str):
 
 
 def as_written(name: str) -> str:
-    """Return the code of a region, or a name, as the client wrote it, where that is known."""
+    """Return a region code or name in the client's spelling, if known."""
     return name.written if isinstance(name, RegionCode | LowerName) else name
 
 

@@ -1,12 +1,12 @@
-"""Checks the prices of a vendor's retail lists against each other: which of them are the price of something else.
+"""Checks a vendor's retail prices against each other, and finds those that belong to another meter.
 
-Price lists are drawn from meters that differ in a text only, so that a list of Linux prices may have the meter of
-Windows, or that of Cloud Services, which includes Windows. Such a price is refused, with the rule and the evidence; the
-offer keeps the newest price of another day, or has none that is known. All prices of an offer are judged together,
-whatever the order in which they were ingested.
+The meters of Linux, Windows and Cloud Services (which includes Windows) differ only in their descriptions, and lists
+that are generated from them mix them up. A mismatched price is refused with the rule and the evidence; the offer falls
+back to its newest price of another day, or to unknown. All prices of an offer are judged together, so the order of
+ingests does not matter.
 
-Only what a vendor publishes for everybody is checked. A price list of one's own may well have Linux equal to Windows:
-with the Azure Hybrid Benefit it is.
+Only retail lists are checked. In a customer's own price list Linux may well cost the same as Windows, because of the
+Azure Hybrid Benefit.
 """
 
 from collections import defaultdict
@@ -24,27 +24,28 @@ from app.catalog.column_types import to_usd_text
 Rule = Literal["equals_windows", "cloud_services", "flapping", "unlike_parent"]
 
 REFUSAL_REASONS: Mapping[str, str] = {
-    "equals_windows": "which are the Windows price",
-    "cloud_services": "which are the price of Cloud Services",
-    "flapping": "which go back and forth, unlike another list",
-    "unlike_parent": "which are not the price of the size that a constrained one is of",
+    "equals_windows": "that equal the Windows price",
+    "cloud_services": "that are the Cloud Services price",
+    "flapping": "that change back and forth where another list does not",
+    "unlike_parent": "that differ from the price of the parent size",
 }
 """What each rule refuses, in words."""
 
 FLAPPING_SHARE = Fraction(1, 4)
-"""A list whose price of an offer goes up by this share, or more, and back again is doubtful."""
+"""A list is doubtful if its price of an offer rises by at least this share and then falls back."""
 PREMIUM_SHARE = Fraction(1, 50)
-"""Lists round prices to three digits or so: a difference within this share of a Windows premium is one."""
+"""Tolerance when matching a price difference to a premium, because lists round to about three digits."""
 SIBLING_SHARE = Fraction(1, 100)
-"""Sizes of a series cost the same in proportion in every region, up to this share."""
+"""Tolerance of the price ratios between sizes of a series, which are the same in every region."""
 MIN_SIBLINGS = 3
+"""How many other sizes of the series it takes to predict a price."""
 COMMITMENT_SHARE = Fraction(1, 100)
-"""Reservations and savings plans of one machine differ by up to 0.02 % in the vendor's own meters."""
+"""Tolerance for reservations and savings plans: the vendor's own meters differ by up to 0.02 % within a machine."""
 
 UNUSUAL_BELOW, UNUSUAL_ABOVE = Fraction(2, 5), Fraction(5, 2)
-"""A price below or above so many medians of its size over regions is unusual."""
+"""A price is unusual if it is below or above these multiples of the median over regions."""
 MIN_REGIONS = 5
-"""Of fewer regions no median says what is usual."""
+"""The median of fewer regions is not meaningful."""
 
 
 class ListedPrice(NamedTuple):
@@ -63,7 +64,7 @@ class ListedPrice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A price that is refused: the rule, and what it was compared with."""
+    """A refused price, with the rule and the price it was compared with."""
 
     price: ListedPrice
     rule: Rule
@@ -71,7 +72,7 @@ class Refusal:
 
 
 Machine = tuple[str, str]
-"""The size that constrained sizes are of, or the size itself, and a region: all of these cost the same there."""
+"""The parent of a constrained size, else the size itself, and a region: these all cost the same there."""
 
 
 def check_prices(
@@ -79,13 +80,13 @@ def check_prices(
 ) -> list[Refusal]:
     """Return the prices that are refused, in the order of the rules.
 
-    `parents` are the sizes that constrained sizes are of, `series` those of the sizes whose meters of Cloud Services
-    stand among those of Linux. Spot prices are not checked: they may be anything. Reservations cost the same with
-    Windows, so that only constrained sizes are compared with their parents.
+    `parents` maps constrained sizes to their parents; `series` maps sizes that also have Cloud Services meters to their
+    series. Spot prices are not checked, because they may be anything. Reservations do not include Windows, so they are
+    only compared with those of the parent.
     """
     check = _Check(parents, series)
     offers: dict[tuple[str, ...], list[ListedPrice]] = defaultdict(list)
-    for price in sorted(prices):  # of several prices that are evidence it is the first, in whatever order they come
+    for price in sorted(prices):  # so that the evidence does not depend on the order of ingests
         if price.purchase == "on_demand":
             check.add(price)
         if price.purchase != "spot" and price.os == "linux":
@@ -102,7 +103,7 @@ def check_prices(
 
 
 class _Check:
-    """The on-demand prices of machines by operating system, and what is refused of them so far."""
+    """On-demand prices by machine and operating system, and the refusals so far."""
 
     def __init__(self, parents: Mapping[str, str], series: Mapping[str, str]) -> None:
         self._parents, self._series = parents, series
@@ -118,17 +119,17 @@ class _Check:
             self._windows[machine].setdefault(price.nano_usd, price)
 
     def refuse_windows_prices(self) -> None:
-        """Refuse Linux prices that are the Windows price of the machine, by any list and on any day."""
+        """Refuse Linux prices that equal a Windows price of the machine in any list on any day."""
         for machine, windows in self._windows.items():
             for price in self._linux.get(machine, ()):
                 if same := windows.get(price.nano_usd):
-                    self._refuse(price, "equals_windows", f"the Windows price by {_place(same)}")
+                    self._refuse(price, "equals_windows", f"equals the Windows price in {_place(same)}")
 
     def refuse_cloud_services_prices(self) -> None:
-        """Refuse prices that are above the Linux price by what Windows costs, in series with meters of Cloud Services.
+        """Refuse prices that exceed the Linux price by a premium of Cloud Services, in series that have its meters.
 
-        What Windows costs is the same in all regions. It is known where a list has both prices, and from lists that go
-        back and forth between the two meters.
+        Premiums are the same in all regions. They are learned where lists have both prices, and from lists that change
+        back and forth between two meters.
         """
         mixed = {machine: prices for machine, prices in self._linux.items() if machine[0] in self._series}
         premiums = self._find_premiums(mixed)
@@ -139,11 +140,13 @@ class _Check:
                 if base is None:
                     lower.append(price)
                 else:
-                    self._refuse_premium(price, f"the Linux price {to_usd_text(base.nano_usd)} by {_place(base)}", base)
+                    self._refuse_premium(
+                        price, f"the Linux price of {to_usd_text(base.nano_usd)} in {_place(base)}", base
+                    )
         self._refuse_above_siblings(mixed, premiums)
 
     def _find_premiums(self, mixed: Mapping[Machine, Sequence[ListedPrice]]) -> Mapping[str, set[int]]:
-        """Return what Windows costs more than Linux, nano-dollars an hour, by the size of a machine."""
+        """Return the premiums of the other meters over that of Linux, nano-dollars an hour, by size."""
         premiums: dict[str, set[int]] = defaultdict(set)
         for machine, prices in mixed.items():
             linux = {price.nano_usd for price in self._accepted(prices)}
@@ -156,9 +159,9 @@ class _Check:
     def _refuse_above_siblings(
         self, mixed: Mapping[Machine, Sequence[ListedPrice]], premiums: Mapping[str, set[int]]
     ) -> None:
-        """Refuse prices that are above those of the other sizes of the series, in proportion, by what Windows costs.
+        """Refuse prices that exceed what the other sizes of the series predict by a premium.
 
-        It is for machines that a list never has at the Linux price.
+        This finds machines whose Linux price is missing from a list altogether.
         """
         usual: dict[str, list[int]] = defaultdict(list)
         of_series: dict[tuple[str, str, str], list[ListedPrice]] = defaultdict(list)
@@ -181,15 +184,15 @@ class _Check:
                     continue
                 noise = SIBLING_SHARE * expected
                 if any(abs(price.nano_usd - expected - one) <= noise for one in premiums[price.size_key]):
-                    what = f"{to_usd_text(expected)}, which the other sizes of {series} in {region} let expect"
+                    what = f"the {to_usd_text(expected)} predicted by the other sizes of {series} in {region}"
                     self._refuse_premium(price, what, None, expected)
 
     def _refuse_premium(self, price: ListedPrice, what: str, base: ListedPrice | None, expected: int = 0) -> None:
         premium = to_usd_text(price.nano_usd - (base.nano_usd if base else expected))
-        self._refuse(price, "cloud_services", f"{premium} above {what}: what Cloud Services cost more, with Windows")
+        self._refuse(price, "cloud_services", f"exceeds {what} by {premium}, which separates these meters")
 
     def refuse_flapping(self, prices: Sequence[ListedPrice]) -> None:
-        """Refuse what a list has for an offer if it goes back and forth, and another list has another price."""
+        """Refuse prices of a list that change back and forth where another list has another price."""
         accepted = [*self._accepted(prices)]
         lists = [*_by_list(accepted)]
         if len(lists) == 1:
@@ -208,11 +211,11 @@ class _Check:
             other = max(others, key=attrgetter("seen_until", "source_id"))
             for price in of_list:
                 if price.nano_usd in {nano for pair in back_and_forth for nano in pair} - by_others.keys():
-                    evidence = f"the list goes from {here} to {there} and back; {to_usd_text(other.nano_usd)} by"
+                    evidence = f"the list goes from {here} to {there} and back; {to_usd_text(other.nano_usd)} in"
                     self._refuse(price, "flapping", f"{evidence} {_place(other)}")
 
     def refuse_unlike_parent(self, prices: Iterable[ListedPrice], of_parent: Iterable[ListedPrice]) -> None:
-        """Refuse prices of a constrained size that are not its parent's in the same list, or on demand in any."""
+        """Refuse prices of a constrained size that differ from the parent's in its list, or on demand in any list."""
         parent = [*self._accepted(of_parent)]
         for price in self._accepted(prices):
             same_list = [one for one in parent if one.source_id == price.source_id and _overlap(one, price)]
@@ -223,7 +226,7 @@ class _Check:
                 is_known = any(_is_same(one, price) for one in others)
                 other = None if is_known else max(others, key=attrgetter("seen_until", "source_id"), default=None)
             if other:
-                evidence = f"{other.size_key}, of which it is, costs {to_usd_text(other.nano_usd)} by {_place(other)}"
+                evidence = f"its parent {other.size_key} costs {to_usd_text(other.nano_usd)} in {_place(other)}"
                 self._refuse(price, "unlike_parent", evidence)
 
     def _accepted(self, prices: Iterable[ListedPrice]) -> Iterator[ListedPrice]:
@@ -234,7 +237,7 @@ class _Check:
 
 
 def _by_list(prices: Iterable[ListedPrice]) -> Iterator[list[ListedPrice]]:
-    """Yield the prices of each size and list, in the order of days."""
+    """Yield the prices of each size and list in chronological order."""
     lists: dict[tuple[str, str], list[ListedPrice]] = defaultdict(list)
     for price in prices:
         lists[price.size_key, price.source_id].append(price)
@@ -243,7 +246,7 @@ def _by_list(prices: Iterable[ListedPrice]) -> Iterator[list[ListedPrice]]:
 
 
 def _returns(of_list: Sequence[ListedPrice]) -> Iterator[tuple[int, int]]:
-    """Yield the prices A and B of each A, B, A, nano-dollars an hour."""
+    """Yield A and B, nano-dollars an hour, for each sequence of prices A, B, A."""
     steps = [(before.nano_usd, after.nano_usd) for before, after in pairwise(of_list)]
     steps = [(before, after) for before, after in steps if before != after]
     for (first, second), (_, third) in pairwise(steps):
@@ -256,7 +259,7 @@ def _is_premium(difference: int, premiums: Collection[int]) -> bool:
 
 
 def _is_same(one: ListedPrice, other: ListedPrice) -> bool:
-    """Return whether two prices are the same: on demand to the last digit, with a commitment as it is rounded."""
+    """Return whether prices are equal: exactly on demand, within the rounding of commitments otherwise."""
     tolerance = 0 if one.purchase == "on_demand" else COMMITMENT_SHARE * one.nano_usd
     return abs(one.nano_usd - other.nano_usd) <= tolerance
 

@@ -1,4 +1,4 @@
-"""The word that goes with a price that is out of line or disputed, the same wherever people read prices."""
+"""Formats the note on an unusual or disputed price, the same in the CLI, pages and tools."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

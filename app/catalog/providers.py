@@ -18,13 +18,13 @@ class Provider:
     size_prefix: str = ""
     """What the names of all sizes begin with, as it is written; a key is without it."""
     size_name: re.Pattern[str] = re.compile(r".+")
-    """How all names of sizes are written; a page whose names are not describes other sizes."""
+    """Pattern of all size names; a page with other names describes something else."""
     doubtful_size_name: re.Pattern[str] = re.compile(r"\s")
-    """What is found in names that are a size's only if a list of sizes has them: blanks, or a footnote's mark."""
+    """Blanks or a footnote mark: such a name is only accepted if a list of sizes has it."""
     region_separators: re.Pattern[str]
     """What does not count in the name of a region; what tells two codes apart is not among it."""
     region_abbreviations: Mapping[str, str] = field(default_factory=dict)
-    """What bills abbreviate in the names of regions, and what codes have instead: both only suggest a region."""
+    """Abbreviations of places in billing names and their form in region codes; used for suggestions only."""
     region_code: re.Pattern[str]
     """The whole of a region's code, after `region_separators` are dropped."""
     region_code_hint: str
@@ -80,7 +80,7 @@ PROVIDERS: Mapping[str, Provider] = {provider.id: provider for provider in (AZUR
 """Every provider by its id."""
 
 UNKNOWN_PUBLISHER = "unknown"
-"""The publisher of a source that names none."""
+"""The publisher of sources that name none."""
 
 DEFAULT_PROVIDER = AZURE
 """The provider that is meant where neither a source nor a request says which; there is no other yet."""
@@ -92,5 +92,5 @@ def provider_of(publisher: str) -> Provider:
 
 
 def is_other_vendor(publisher: str) -> bool:
-    """Return whether a publisher that is named is no provider, so that sizes of its own are of no provider."""
+    """Return whether a named publisher is not a provider of the catalog."""
     return publisher != UNKNOWN_PUBLISHER and not any(publisher in one.publishers for one in PROVIDERS.values())

@@ -263,7 +263,7 @@ def conflicts(*, output: OutputOptions, **values: Any) -> None:
 @query_options(RefusedPriceSearch)
 @with_output_options
 def refused_prices(*, output: OutputOptions, **values: Any) -> None:
-    """List the prices of retail lists that are those of something else: the rule, and what they were compared with."""
+    """List the retail prices that were refused because they belong to another meter, with rule and evidence."""
     from app.catalog.queries.provenance import find_refused_prices
     from app.catalog.queries.snapshot import load_snapshot
     from app.db.statements import run_plan

@@ -412,13 +412,11 @@ class FacetRangeOut(Out):
 
 
 class UndecidedOut(Out):
-    """Sizes that a search may leave out for want of a figure: what is known of them meets every parameter."""
+    """Sizes that may match: they meet every parameter on known figures, and have an unknown one that is filtered by."""
 
     total: int = Field(description="Number of these sizes.")
-    fields: list[FacetCountOut] = Field(
-        description="Each field that is filtered by and unknown, with the number of these sizes of which it is unknown."
-    )
-    detail: str | None = Field(description="The same in words; null if there are none.")
+    fields: list[FacetCountOut] = Field(description="Number of these sizes by the field that is unknown.")
+    detail: str | None = Field(description="A sentence that says so; null if there are none.")
 
 
 class FacetsOut(Out):
@@ -426,7 +424,7 @@ class FacetsOut(Out):
 
     total: int = Field(description="Number of sizes that all filters together find.")
     undecided: UndecidedOut = Field(
-        description="Sizes that are not found because a figure of them is unknown, which meets no bound."
+        description="Sizes that are left out because a figure is unknown; unknown meets no bound."
     )
     gpu_model: list[FacetCountOut] = Field(description="GPU models, ignoring `gpu`.")
     gpu_vendor: list[FacetCountOut] = Field(description="GPU vendors, ignoring `gpu_vendor`.")

@@ -146,7 +146,7 @@ def test_reservations_of_a_constrained_size_are_compared_within_their_list() -> 
 def test_evidence_names_the_price_and_the_list_that_it_was_compared_with() -> None:
     windows = listed(1.56, os="windows", source="other", day=40)
     (refusal,) = check_prices([listed(1.56), windows], parents={}, series={})
-    assert refusal.evidence == "the Windows price by other, 2026-02-10"
+    assert refusal.evidence == "equals the Windows price in other, 2026-02-10"
 
 
 def test_evidence_does_not_depend_on_the_order_of_prices() -> None:
@@ -154,7 +154,7 @@ def test_evidence_does_not_depend_on_the_order_of_prices() -> None:
     returning = [listed(usd, region="westus", day=day) for day, usd in enumerate((0.2, 0.384, 0.2, 0.384, 0.2))]
     prices = [listed(1.56), *windows, *returning]
     expected = check_prices(prices, parents={}, series=CLOUD_SERVICES)
-    assert expected[0].evidence == "the Windows price by a, 2026-01-21"
+    assert expected[0].evidence == "equals the Windows price in a, 2026-01-21"
     assert len(expected) > 1
     for several in (prices[::-1], prices[5:] + prices[:5]):
         assert check_prices(several, parents={}, series=CLOUD_SERVICES) == expected

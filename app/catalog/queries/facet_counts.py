@@ -34,7 +34,7 @@ _COLUMNS = {"series": "series_id"}
 """The column of a counted facet that has another name."""
 _FIGURES = {*FLAG_FACETS, *RANGE_FACETS}
 _OF_GPUS = {"gpu_memory_gib", "gpu_memory_gib_per_gpu", "nvlink", "gpudirect_rdma"}
-"""What a size without a GPU lacks, though no source says so."""
+"""Fields that do not apply to sizes without a GPU, so null does not mean unknown."""
 
 
 def find_facets(search: SizeFilter, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Facets]:
@@ -62,7 +62,7 @@ def find_facets(search: SizeFilter, snapshot: CatalogSnapshot, today: date) -> Q
 
 
 def _undecided(scope: ColumnScope, masks: Mapping[str, Mask]) -> Undecided:
-    """Count the sizes that a figure might add if it were known."""
+    """Count the sizes that might match if their unknown figures were known."""
     unknown = {name: _unknown(scope, FACET_OF_PARAM[name]) for name in masks if FACET_OF_PARAM.get(name) in _FIGURES}
     offered = ~np.isnan(scope.ranks)
     possible = reduce(
@@ -84,7 +84,7 @@ def _in_words(total: int, fields: Sequence[FacetCount]) -> str | None:
 
 
 def _unknown(scope: ColumnScope, facet: str) -> Mask:
-    """Return of which sizes a figure is unknown; one of something that a size is known to lack is not."""
+    """Return which sizes have an unknown value for a facet; a value that does not apply to a size is not unknown."""
     sizes = scope.sizes
     if facet == "usd_per_hour":
         unknown: Mask = np.isinf(scope.ranks)

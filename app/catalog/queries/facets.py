@@ -90,10 +90,9 @@ class FacetRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undecided:
-    """The sizes of which a filter cannot be decided: what is known meets every filter, and something else is unknown.
+    """The sizes that may match: they meet every filter on known figures, and have an unknown one that is filtered by.
 
-    `fields` are the facets that are unknown, each with the number of these sizes; `detail` is all of it in words, None
-    if there are none.
+    `fields` counts these sizes by unknown field; `detail` is a sentence, None if there are no such sizes.
     """
 
     total: int

@@ -1,4 +1,4 @@
-"""Where prices of a system and a purchase model are known, for answers that have none of them."""
+"""Finds the regions that have prices of an operating system and purchase model, for answers without any."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import BoundStatement, QueryPlan, Statement
 
 _MOST_NAMED = 6
-"""So many regions are named in a text; more are counted."""
+"""The most regions a text names; more are only counted."""
 _REFRESH = "`vmsizes refresh azure-prices`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoPrice:
-    """Why an answer has no price: none is known where it was asked for. `known_in` are the regions that have some."""
+    """Explains an answer without prices; `known_in` are the regions that have some."""
 
     os: str
     purchase: str
@@ -30,10 +30,9 @@ class NoPrice:
 
 
 def explain_no_price(asked: OfferParams, snapshot: CatalogSnapshot, today: date) -> QueryPlan[NoPrice | None]:
-    """Find where prices are known, if no size has one in the regions that are asked for; None if any has.
+    """Find where prices are known if no size has one in the requested regions; None if any has.
 
-    Also None where prices as they were known on a past day are asked for, as only the days of prices are counted, and
-    where the catalog has changed, as the answer is of the revision of the snapshot.
+    Also None with `known_at`, for which there are no totals, and if the catalog has changed since the snapshot.
     """
     if getattr(asked, "known_at", None) is not None:
         return None
@@ -73,7 +72,7 @@ def _detail(asked: OfferParams, known_in: Sequence[str], regions: int, past: dat
 
 
 def _advice(asked: OfferParams, past: date | None, *, known: bool) -> str:
-    """Return what to do: a feed has the prices of today only, and commitments of the machine without a licence."""
+    """Return what to do next: feeds have only today's prices, and commitments never include a Windows licence."""
     if past is not None:
         return ""
     if asked.os == "windows" and asked.purchase.startswith(("reserved", "savings")):

@@ -152,11 +152,11 @@ def check_regions(known: Collection[str], field: str, codes: Iterable[str]) -> N
 
 _DIRECTION = re.compile("north|south|east|west|central")
 MOST_REGIONS = 3
-"""A place with more regions than these has none that is meant."""
+"""The most regions to suggest; if a place has more, none is suggested."""
 
 
 def closest_regions(code: str, known: Collection[str]) -> Sequence[str]:
-    """Return the regions that an unknown one may mean: those of its place and directions, in any order.
+    """Return the regions an unknown code may mean: the same place and directions, in any order.
 
     `us-east` is `eastus`, never `ukeast`: with the place misspelled a code counts that is a few typos away as a whole
     and in its place. Where a place has no region of the directions, a few others of it are meant.
@@ -174,7 +174,7 @@ def closest_regions(code: str, known: Collection[str]) -> Sequence[str]:
 
 
 def _parse_region(code: str) -> tuple[str, Sequence[str], str]:
-    """Take a code apart into its place, its directions in the order of the alphabet, and its number."""
+    """Split a code into its place, its directions in alphabetical order, and its number."""
     letters = code.rstrip("0123456789")
     place = _DIRECTION.sub("", letters)
     full = DEFAULT_PROVIDER.region_abbreviations.get(place, place)
@@ -220,7 +220,7 @@ def check_field(name: str, known: Collection[str]) -> None:
 GpuRow = Mapping[str, Any]
 
 MODEL_CHARACTERS = 3
-"""So many has the name of a GPU model at least that may be part of a longer one."""
+"""The shortest GPU name that is matched as part of a longer one, in characters."""
 _FILLER_WORDS = frozenset(
     ("nvidia", "amd", "intel", "tesla", "instinct", "radeon", "geforce", "gpu", "tensor", "core", "accelerator")
 ) | {"hbm2", "hbm2e", "hbm3", "hbm3e", "gddr6", "gddr7", "lpddr5x"}

@@ -193,7 +193,7 @@ class QueryParams(BaseModel):
         return {name: value for name, value in values.items() if value not in ("", [], ())}
 
     def as_params(self, model: type[ParamsT]) -> ParamsT:
-        """Return the parameters that were given, as another endpoint takes them; those that it lacks are left out."""
+        """Return the given parameters as the model of another endpoint, leaving out those it lacks."""
         return model(**{name: getattr(self, name) for name in self.model_fields_set & model.model_fields.keys()})
 
 

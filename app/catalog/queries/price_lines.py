@@ -1,4 +1,4 @@
-"""Merges the prices that lists have of one offer into lines for people: one for each change of the price.
+"""Merges the price runs of an offer across lists into one line per price change, for people.
 
 A list has a price on some days, so a line tells since when a price is known and when it was last seen, and never that
 it ended. Lists that agree are one line; lists that disagree at the same time are lines beside one another.
@@ -21,7 +21,7 @@ _PRICE, _KEY = itemgetter("usd_per_hour"), itemgetter("valid_from", "source_id",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceLine:
-    """A price, and the runs of lists that have it, the one that was last seen last.
+    """A price with the runs of the lists that have it, the most recently seen last.
 
     `previous` is the price before: that of the line that was last seen before this one, of those that began earlier.
     """
@@ -61,11 +61,11 @@ class PriceLine:
 
     @property
     def sources(self) -> list[str]:
-        """The ids of the lists, the one that was last seen first."""
+        """The ids of the lists, the most recently seen first."""
         return list(dict.fromkeys(run["source_id"] for run in reversed(self.runs)))
 
     def note(self, shown: Callable[[Any], str] = "{:g}".format) -> str | None:
-        """Return whether it is unusual or disputed, in words; of the run that was last seen."""
+        """Return the note on the most recently seen run: unusual, disputed, or None."""
         return price_note(self.runs[-1], shown=shown)
 
 
@@ -99,7 +99,7 @@ def _first_day(runs: Sequence[Run]) -> str:
 
 
 def _find_agreeing(runs: Sequence[Run]) -> Iterator[list[int]]:
-    """Yield the places of runs with one price that overlap, or between which no run has another price."""
+    """Yield the indexes of runs with the same price that overlap or have no other price in between."""
     by_price = sorted(range(len(runs)), key=lambda place: (_PRICE(runs[place]), runs[place]["valid_from"]))
     for price, places in groupby(by_price, key=lambda place: _PRICE(runs[place])):
         others = [(run["valid_from"], run["seen_until"]) for run in runs if _PRICE(run) != price]

@@ -68,7 +68,7 @@ def _check_gpu_count(context: CheckContext) -> CheckFailure | None:
 
 def _check_known_facts(context: CheckContext) -> CheckFailure | None:
     machine = context.machine
-    # Of a type that a GPU does not compute in there is no peak to know.
+    # A data type the GPU does not support has no peak rate.
     lacks_speed = _lacks_speed(context) and _check_dtypes(context) is None
     if machine.described:
         if lacks_speed:
@@ -87,7 +87,7 @@ def _check_known_facts(context: CheckContext) -> CheckFailure | None:
 
 
 def _lacks_speed(context: CheckContext) -> bool:
-    """Whether a service level was not searched for, as figures of the GPU are missing."""
+    """Return whether a service level could not be searched for lack of figures of the GPU."""
     return isinstance(context.job, ServingJob) and context.job.lacks_speed(context.machine)
 
 
@@ -180,7 +180,7 @@ def _check_nvlink_domain(context: CheckContext) -> CheckFailure | None:
 
 
 def _check_infiniband(context: CheckContext) -> CheckFailure | None:
-    """Check for InfiniBand where it is required and one VM is not enough, of serving for a replica."""
+    """Check for required InfiniBand where a job, or a serving replica, needs several VMs."""
     relaxed = _relaxed_attempt(context, "NO_INFINIBAND")
     if relaxed is None:
         return None
@@ -192,9 +192,9 @@ def _check_infiniband(context: CheckContext) -> CheckFailure | None:
 
 
 def _relaxed_attempt(context: CheckContext, code: str) -> Attempt | None:
-    """Return the attempt that is possible only once the limit of a failure code is lifted, which is thus a reason.
+    """Return the attempt that is only possible without the limit behind a failure code; None if the limit is no reason.
 
-    It fits, or nothing at all can be laid out within the limit. None where an attempt within the limit fits, too.
+    The attempt fits, or nothing can be laid out within the limit at all.
     """
     if context.attempt is not None and context.attempt.fits:
         return None

@@ -394,7 +394,7 @@ class ServingJob:
         return peak_flops(machine, compute_dtype_on(machine, self.dtype))
 
     def lacks_speed(self, machine: Machine) -> bool:
-        """Whether figures of the GPU are missing that a service level is computed from."""
+        """Return whether the GPU figures needed to compute a service level are missing."""
         return self.level is not None and (machine.bandwidth is None or self._peak_flops(machine) is None)
 
 
