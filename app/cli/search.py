@@ -170,10 +170,7 @@ def search(
 ) -> None:
     """Find sizes, each with its price in the given region, else in the cheapest."""
     from app.catalog.queries.exchange_rates import exchange_rate_json
-    from app.catalog.queries.facet_counts import find_facets
     from app.catalog.queries.sizes import search_sizes
-    from app.catalog.queries.snapshot import load_snapshot
-    from app.db.statements import run_plan
 
     if gpus is not None:
         if values["min_gpus"] is not None or values["max_gpus"] is not None:
@@ -182,7 +179,7 @@ def search(
     with context.session() as session:
         params = parse_params(SizeSearch, _add_search_words(session, words or [], values))
         page = search_sizes(session, params, today=context.today())
-        facets = run_plan(session, find_facets(params.as_params(FacetSearch), load_snapshot(session), context.today()))
+        undecided = _undecided(session, params)
         write_receipt(session, receipt, "GET /sizes", params)
     items = [json.loads(item) for item in page.items]
     rows = [flatten_converted(item) for item in items]
@@ -192,11 +189,24 @@ def search(
     rate = json.loads(exchange_rate_json(page.exchange_rate)) if page.exchange_rate is not None else None
     if page.no_price is not None:
         print_note(f"{page.no_price.detail}.")
-    undecided = facets.undecided.detail
     if undecided is not None and page.total:
         print_note(f"{undecided}.")
     nothing = "Nothing matches." if undecided is None else f"Nothing is known to match; {undecided}."
     _print_footer(len(page.items), page.total, page.next_cursor, output, rate, nothing=nothing)
+
+
+def _undecided(session: Session, params: SizeSearch) -> str | None:
+    """Say how many more sizes may match; NumPy, which counts them, is not loaded for a search without such filters."""
+    from app.catalog.queries.facets import may_be_undecided
+
+    if not may_be_undecided(params):
+        return None
+    from app.catalog.queries.facet_counts import find_facets
+    from app.catalog.queries.snapshot import load_snapshot
+    from app.db.statements import run_plan
+
+    plan = find_facets(params.as_params(FacetSearch), load_snapshot(session), context.today())
+    return run_plan(session, plan).undecided.detail
 
 
 def _size_columns(purchase: str) -> Mapping[str, Column]:

@@ -42,7 +42,7 @@ NOT_TO_SEARCH = (
 @pytest.mark.parametrize(
     ("arguments", "not_loaded"),
     [
-        (("search", "H100"), NOT_TO_SEARCH),
+        (("search", "H100"), (*NOT_TO_SEARCH, "numpy")),
         (("-h",), (*NOT_TO_SEARCH, "sqlalchemy", "pydantic")),
         (("--version",), (*NOT_TO_SEARCH, "sqlalchemy", "pydantic")),
     ],

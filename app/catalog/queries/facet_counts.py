@@ -14,6 +14,7 @@ from app.catalog.queries.columns import Numbers, load_sizes
 from app.catalog.queries.facets import (
     COUNTED_FACETS,
     FACET_OF_PARAM,
+    FIGURES,
     FLAG_FACETS,
     RANGE_FACETS,
     FacetCount,
@@ -32,7 +33,6 @@ from app.db.statements import QueryPlan
 
 _COLUMNS = {"series": "series_id"}
 """The column of a counted facet that has another name."""
-_FIGURES = {*FLAG_FACETS, *RANGE_FACETS}
 _OF_GPUS = {"gpu_memory_gib", "gpu_memory_gib_per_gpu", "nvlink", "gpudirect_rdma"}
 """Fields that do not apply to sizes without a GPU, so null does not mean unknown."""
 
@@ -63,7 +63,7 @@ def find_facets(search: SizeFilter, snapshot: CatalogSnapshot, today: date) -> Q
 
 def _undecided(scope: ColumnScope, masks: Mapping[str, Mask]) -> Undecided:
     """Count the sizes that might match if their unknown figures were known."""
-    unknown = {name: _unknown(scope, FACET_OF_PARAM[name]) for name in masks if FACET_OF_PARAM.get(name) in _FIGURES}
+    unknown = {name: _unknown(scope, FACET_OF_PARAM[name]) for name in masks if FACET_OF_PARAM.get(name) in FIGURES}
     offered = ~np.isnan(scope.ranks)
     possible = reduce(
         and_, (mask | unknown[name] if name in unknown else mask for name, mask in masks.items()), offered

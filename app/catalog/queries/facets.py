@@ -14,6 +14,8 @@ from sqlalchemy import ColumnElement
 from app.catalog.column_types import table_of
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Region
+from app.catalog.queries.filters import active_names
+from app.catalog.queries.params import SizeFilter
 from app.catalog.queries.price_scope import (
     PriceScope,
     local_disk_gib,
@@ -69,6 +71,13 @@ FACET_OF_PARAM: Mapping[str, str] = {
     **{name: name for name in FLAG_FACETS},
 }
 """The facet that ignores each parameter; a parameter that is not here narrows all facets."""
+FIGURES = {*FLAG_FACETS, *RANGE_FACETS}
+"""Facets of figures; a size whose figure is unknown may match a filter on it."""
+
+
+def may_be_undecided(search: SizeFilter) -> bool:
+    """Return whether a search filters by figures, so that sizes may match whose figures are unknown."""
+    return any(FACET_OF_PARAM.get(name) in FIGURES for name in active_names(search, FACET_OF_PARAM))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
