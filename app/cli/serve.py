@@ -35,6 +35,7 @@ def serve(
 
     settings = context.settings()
     limits = _limits(settings)
+    context.engine()  # refuses a URL of no database, which each worker would die of
     chosen_host, chosen_port = host or settings.host, port or settings.port
     sockets = _listen(chosen_host, chosen_port)
     where = f"http://{chosen_host}:{chosen_port}"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
-from sqlalchemy import Engine, event
+from sqlalchemy import URL, Engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection, ExceptionContext
-from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
 from sqlalchemy.orm import Session as AnySession
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 from sqlmodel import Session, create_engine
@@ -41,18 +41,14 @@ with SQLite's own 2,000 KiB no question takes less CPU, of 1,000 sizes or of 100
 
 
 def make_engine(url: str, *, pooled: bool = True, serving: bool = False, pool_size: int = POOL_SIZE) -> Engine:
-    """Return the engine for an SQLite or PostgreSQL URL (`postgresql://` means psycopg 3).
+    """Return the engine for an SQLite or PostgreSQL URL (`postgresql://` is psycopg 3); raises ArgumentError.
 
     Without a pool each connection is opened on demand and closed afterwards: for work that holds one for long. An
     engine for `serving` reads only: it opens SQLite read-only, reconnects where the file was replaced, and gives up
     soon on a database that does not answer. Pooled, it asks PostgreSQL without transactions, so that a statement is one
     round trip, and not the ping, BEGIN and ROLLBACK around it: what a broken connection fails is run again anyway.
     """
-    parsed = parse_url(url)
-    if parsed.drivername in {"postgres", "postgresql"}:
-        parsed = parsed.set(drivername="postgresql+psycopg")
-    if parsed.get_backend_name() not in {"sqlite", "postgresql"}:
-        raise ArgumentError(f"{parsed.get_backend_name()} is not a supported database; use sqlite or postgresql")
+    parsed = _supported(url)
     pool: dict[str, Any] = {"pool_size": pool_size} if pooled else {"poolclass": NullPool}
     if parsed.get_backend_name() == "postgresql":
         timeouts = {name: value for name, value in SERVING_TIMEOUTS.items() if name not in parsed.query}
@@ -72,6 +68,31 @@ def make_engine(url: str, *, pooled: bool = True, serving: bool = False, pool_si
     if file is not None:
         file.watch(engine)
     return engine
+
+
+def _supported(url: str) -> URL:
+    """Return a URL of SQLite or PostgreSQL; raises ArgumentError, whose text tells no more of the URL than its scheme.
+
+    Where a URL is malformed, its password may be anywhere in it.
+    """
+    kind, _, rest = url.partition("://")
+    problem = f"{kind}://… is not supported; " if rest and re.fullmatch(r"[A-Za-z][\w+.-]*", kind) else ""
+    try:
+        parsed = parse_url(url)
+        if parsed.drivername in {"postgres", "postgresql"}:
+            parsed = parsed.set(drivername="postgresql+psycopg")
+        if "@" in (parsed.host or ""):
+            problem = "an @ in the user or the password is written %40; "
+        elif parsed.get_backend_name() in {"sqlite", "postgresql"}:
+            parsed.get_dialect().import_dbapi()
+            return parsed
+    except ValueError:
+        problem = "its port is not a number; "
+    except (ArgumentError, NoSuchModuleError, ImportError):
+        pass
+    hint = f"; write {kind.partition('+')[0]}://…" if problem and "+" in kind else ""
+    allowed = "allowed are sqlite:///FILE and postgresql://USER:PASSWORD@HOST:PORT/NAME, without a driver"
+    raise ArgumentError(f"{problem}{allowed}{hint}")
 
 
 def _prepare_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:

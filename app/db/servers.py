@@ -22,7 +22,10 @@ _SERVER = "vmsizes.server"
 
 
 def parse_url(url: str) -> URL:
-    """Return a URL that may name several servers, which SQLAlchemy has as `host` and `port` of the query."""
+    """Return a URL that may name several servers, which SQLAlchemy has as `host` and `port` of the query.
+
+    Raises ValueError for a port that is not a number.
+    """
     match = _SEVERAL.fullmatch(url)
     if match is None:
         return make_url(url)
@@ -37,7 +40,7 @@ def _split(server: str) -> Server:
     """Split `host:port`; an IPv6 address has brackets, which libpq wants without."""
     match = re.fullmatch(r"(?:\[(?P<v6>[^]]*)\]|(?P<host>[^:]*))(?::(?P<port>\d*))?", server)
     if match is None:
-        return server, ""
+        raise ValueError("a port is not a number")
     return match["v6"] or match["host"] or "", match["port"] or ""
 
 

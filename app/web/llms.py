@@ -13,28 +13,30 @@ _TEXT = """# vmsizes
 
 ## For agents
 
-- [MCP]({root}/mcp): five tools (find_sizes, explain_size, fit_workload, compare_sizes, price_history), streamable HTTP
-- [A size as Markdown]({root}/ui/sizes/nd40rs_v2.md): figures with sources, disputes and prices; any size by its name
-- [The OpenAPI document]({root}/openapi.json): all endpoints, parameters and fields
+- [MCP]({root}mcp): five tools (find_sizes, explain_size, fit_workload, compare_sizes, price_history), streamable HTTP
+- [A size as Markdown]({root}ui/sizes/nd40rs_v2.md): figures with sources, disputes and prices; any size by its name
+- [The OpenAPI document]({root}openapi.json): all endpoints, parameters and fields
 
 ## Lists
 
-- [Sizes]({root}/sizes?sort=usd_per_hour&limit=20): filters such as gpu, min_gpu_mem, region, max_usd_per_hour
-- [All sizes as CSV]({root}/sizes.csv)
-- [Models]({root}/models): the language models that POST /fit knows
-- [Regions]({root}/regions), [GPUs]({root}/gpus), [series]({root}/series)
-- [Conflicts]({root}/conflicts): where sources disagree, and which one counts
-- [Changes]({root}/changes): prices and sizes that changed
+- [Sizes]({root}sizes?sort=usd_per_hour&limit=20): filters such as gpu, min_gpu_mem, region, max_usd_per_hour
+- [All sizes as CSV]({root}sizes.csv)
+- [Models]({root}models): the language models that POST /fit knows
+- [Regions]({root}regions), [GPUs]({root}gpus), [series]({root}series)
+- [Conflicts]({root}conflicts): where sources disagree, and which one counts
+- [Changes]({root}changes): prices and sizes that changed
 
 ## Optional
 
-- [What errors mean]({root}/problems)
-- [How old the catalog is]({root}/readyz)
+- [What errors mean]({root}problems)
+- [How old the catalog is]({root}readyz)
 """
 
 
 async def _send(request: Request) -> Response:
-    root = request.scope.get(PUBLIC_URL) or str(request.base_url).rstrip("/")
+    # Relative links where the public URL is not known: caches keep the answer, for whatever Host it was asked.
+    public_url = request.scope.get(PUBLIC_URL)
+    root = f"{public_url}/" if public_url else ""
     return PlainTextResponse(_TEXT.format(root=root), headers={"cache-control": "public, max-age=300"})
 
 

@@ -23,6 +23,9 @@ MAX_ADDRESSES = 4
 ALLOWED_SETTING = "VMSIZES_WEBHOOK_ALLOWED_NETWORKS"
 _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\.?")
 _NAT64 = ip_network("64:ff9b::/96")
+_OF_CLOUD_HOSTS = (ip_network("168.63.129.16/32"), ip_network("192.0.0.0/24"))
+"""Azure's host agent has an address of the public Internet, Oracle's metadata (192.0.0.192) one that older Pythons
+take for one; both are reached from inside a VM only."""
 
 
 class RefusedAddress(VmsizesError):
@@ -72,6 +75,8 @@ def is_public(address: Address) -> bool:
             return is_public(IPv4Address(address.packed[-4:]))
         if address.sixtofour or address.teredo or address.is_site_local:  # tunnels to IPv4, and what was private once
             return False
+    if any(address in network for network in _OF_CLOUD_HOSTS):
+        return False
     return address.is_global and not (address.is_multicast or address.is_reserved)
 
 

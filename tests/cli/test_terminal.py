@@ -259,6 +259,28 @@ def test_the_shell_completes_words_and_names(complete: Callable[[str], set[str]]
     assert "similar" in complete("vmsizes si")
 
 
+MALFORMED = [
+    *("postgresql:/u:secret@h/x", "u:secret@h/x", "secret", "u:secret://h/x", "postgresql://u:secret@h:port/x"),
+    *("postgresql://u:p@secret@h/x", "postgresql://u:secret@h:1,h2:z/x", "postgresql://u:sec,ret/secret@h/x"),
+]
+"""URLs that hold the password `secret` in places where only a person sees it."""
+
+
+@pytest.mark.parametrize("url", MALFORMED)
+@pytest.mark.parametrize(
+    "arguments", [("search",), ("migrate",), ("ingest", "seeds"), ("webhooks", "list"), ("serve",)]
+)
+def test_a_malformed_url_of_a_database_is_told_without_its_password(
+    run: Run, url: str, arguments: tuple[str, ...]
+) -> None:
+    done = run(url, *arguments)
+    assert done.returncode == 2, done.stderr
+    assert "VMSIZES_DATABASE_URL" in done.stderr
+    assert "postgresql://USER:PASSWORD@HOST:PORT/NAME" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "secret" not in done.stderr + done.stdout
+
+
 @pytest.mark.parametrize(("url", "code", "message"), [
     ("postgresql+asyncpg://u:secret@localhost/x", 2, "write postgresql://"),
     ("mysql://u:secret@localhost/x", 2, "allowed are sqlite:///FILE"),

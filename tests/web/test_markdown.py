@@ -48,5 +48,11 @@ def test_every_link_of_llms_txt_works(client: httpx.Client) -> None:
     links = re.findall(r"\]\(([^)]+)\)", answer.text)
     assert len(links) > 10
     for link in links:
-        expected = 405 if link.endswith("/mcp") else 200
+        expected = 405 if link.endswith("mcp") else 200
         assert client.get(link).status_code == expected, link
+
+
+def test_llms_txt_repeats_no_host_that_a_client_sends(client: httpx.Client) -> None:
+    answer = client.get("/llms.txt", headers={"host": "other.example"})
+    assert "other.example" not in answer.text
+    assert answer.text == client.get("/llms.txt").text
