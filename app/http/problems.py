@@ -45,7 +45,9 @@ STATUS_PROBLEMS = {
     429: ("too-many-requests", "Too many requests"),
     431: ("headers-too-long", "Request headers too long"),
     500: ("internal-error", "Internal server error"),
+    501: ("not-implemented", "Not implemented"),
     503: ("not-ready", "Catalog not ready"),
+    505: ("http-version", "HTTP version not supported"),
 }
 """The type of problem for a status that no domain error explains."""
 
@@ -270,8 +272,8 @@ class Explanation(NamedTuple):
 
 EXPLANATIONS: Mapping[str, Explanation] = {
     "bad-request": Explanation(
-        "The request cannot be read: its body is not valid JSON, its Range is malformed, or a CORS preflight asks for "
-        "a method that the path does not allow.",
+        "The request cannot be read: its body is not valid JSON, its Range is malformed, its Host is missing or there "
+        "twice, or a CORS preflight asks for a method that the path does not allow.",
         "Correct the request; `detail` names the character where JSON becomes invalid. Repeating it does not help.",
         'POST /fit {"model":',
         "the body is not valid JSON: Expecting value at character 9",
@@ -380,6 +382,18 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "Report the `request_id` to whoever runs the service: the log has the cause beside it.",
         "GET /sizes",
         "This is a fault of the service; it has been logged.",
+    ),
+    "not-implemented": Explanation(
+        "The body comes in a Transfer-Encoding that the service does not read.",
+        "Send the body as it is, with Content-Length, or as chunked.",
+        "POST /fit, transfer-encoding: gzip, chunked",
+        "The only Transfer-Encoding that is read is chunked.",
+    ),
+    "http-version": Explanation(
+        "The request line names a version of HTTP that the service does not speak.",
+        "Send HTTP/1.1; a proxy in front of the service may speak others.",
+        "GET /sizes HTTP/2.0",
+        "HTTP/1.1 and HTTP/1.0 are supported.",
     ),
     "request-timeout": Explanation(
         "The rest of a request did not arrive in time: a client has 10 seconds for headers and 30 for a body, unless "

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from app.server.balance import ConnectionCounts
 from app.server.limits import REFUSING
-from app.server.protocol import problem_body, problem_headers
+from app.server.protocol import FIRST_BYTE, BoundedProtocol, is_reset, problem_body, problem_headers
 
 BATCH = 64
 """Connections that are accepted in one iteration under load; others wait for the next, or for another worker."""
@@ -28,18 +28,33 @@ PAUSE_SECONDS = 0.1
 LEAVING_SECONDS = 0.005
 """So long a connection is left to workers that have fewer: an idle one accepts it sooner, and one that hangs never."""
 
-_ENDED = {7, 8}
-"""States of TCP on Linux: CLOSE (the client has reset the connection) and CLOSE_WAIT (it has ended its side)."""
+PROBE_SECONDS = 0.05
+"""How long the first byte of a response, sent to a client that has ended its side, may take to be answered."""
+
+_CLOSE_WAIT = 8
+"""The state of TCP on Linux of a connection whose client has ended its side."""
 
 
-def _is_abandoned(connection: socket.socket) -> bool:
-    """Check whether the client has left before its connection was accepted, as many do that waited under overload.
-
-    What it has asked would be computed in vain: asyncio closes a connection whose client has ended its side, too.
-    """
+def _has_ended(connection: socket.socket) -> bool:
+    """Check whether the client has ended its side before its connection was accepted, as far as the system tells."""
     if sys.platform != "linux" or connection.family not in {socket.AF_INET, socket.AF_INET6}:
         return False
-    return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in _ENDED
+    return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _CLOSE_WAIT
+
+
+async def _is_waiting(connection: socket.socket) -> bool:
+    """Check whether a client that has ended its side has sent a request and waits for the response.
+
+    Many have left that waited under overload; what they have asked would be computed in vain.
+    """
+    try:
+        if not connection.recv(1, socket.MSG_PEEK):
+            return False
+        connection.send(FIRST_BYTE)
+    except OSError:
+        return False
+    await asyncio.sleep(PROBE_SECONDS)
+    return not is_reset(connection)
 
 
 def _refusal() -> bytes:
@@ -57,7 +72,7 @@ class Acceptor:
     def __init__(
         self,
         listener: socket.socket,
-        make_protocol: Callable[[], asyncio.Protocol],
+        make_protocol: Callable[[], BoundedProtocol],
         count: Callable[[], int],
         max_connections: int,
         on_refusal: Callable[[], None],
@@ -92,18 +107,28 @@ class Acceptor:
             except OSError:  # no file descriptor, or no memory
                 self._pause(PAUSE_SECONDS)
                 return
-            if _is_abandoned(connection):
-                connection.close()
-                continue
             connection.setblocking(False)
             if self._count() + len(self._opening) >= self._most:
                 self._refuse(connection)
                 continue
-            opening = self._loop.create_task(self._loop.connect_accepted_socket(self._make_protocol, connection))
+            opening = self._loop.create_task(self._open(connection))
             self._opening.add(opening)
             opening.add_done_callback(self._opening.discard)
             if self._counts is not None:
                 self._counts.note(self._count() + len(self._opening))
+
+    async def _open(self, connection: socket.socket) -> None:
+        """Serve a connection, unless its client has left."""
+        protocol = self._make_protocol()
+        if is_reset(connection):
+            connection.close()
+            return
+        if _has_ended(connection):
+            if not await _is_waiting(connection):
+                connection.close()
+                return
+            protocol.has_begun = True
+        await self._loop.connect_accepted_socket(lambda: protocol, connection)
 
     def _leaves_the_next(self) -> bool:
         """Check whether another worker has fewer connections, unless it did not accept one in LEAVING_SECONDS."""

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
@@ -47,6 +47,12 @@ PROBES = {"/healthz", "/readyz", "/metrics"}
 NOTHING, HEAD, BODY = range(3)
 """What a connection is in the middle of receiving."""
 
+HTTP_VERSIONS = {"1.0", "1.1"}
+
+FIRST_BYTE = b"H"
+"""What every response begins with. Sent ahead to a client that has ended its side, it tells whether that is there:
+TCP shows no difference between one that only sends no more and one that is gone, until something is sent to it."""
+
 _NO_LINGERING = struct.pack("ii", 1, 0)
 
 PROBLEMS = {
@@ -54,7 +60,9 @@ PROBLEMS = {
     408: ("request-timeout", "Request not sent in time", "The rest of the request did not arrive in time."),
     413: ("too-long", "Request body too long", "The body of the request is too long."),
     431: ("headers-too-long", "Request headers too long", "The request line and the headers are too long."),
+    501: ("not-implemented", "Not implemented", "The only Transfer-Encoding that is read is chunked."),
     503: ("busy", "Too busy", "The service has as many connections as it takes. Retry in some seconds."),
+    505: ("http-version", "HTTP version not supported", "HTTP/1.1 and HTTP/1.0 are supported."),
 }
 """The slug, title and detail of the problems that a connection is closed with; `app.http.problems` explains them."""
 
@@ -84,6 +92,11 @@ def problem_headers(status: int, body: bytes) -> list[tuple[bytes, bytes]]:
     return headers
 
 
+def is_reset(connection: socket.socket) -> bool:
+    """Check whether the client is gone: its system has answered what was sent to it by a reset."""
+    return connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
+
+
 def count_refusal(state: Mapping[str, Any], status: int, seconds: float = 0.0) -> None:
     """Tell the application of a request that it never sees, where it wants to know."""
     count: CountRefusal | None = state.get(COUNT_REFUSAL)
@@ -102,6 +115,25 @@ async def refuse(
     body = problem_body(503)
     await send({"type": "http.response.start", "status": 503, "headers": problem_headers(503, body)})
     await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+class _BegunTransport:
+    """The transport of a connection whose next response begins with FIRST_BYTE, which has been sent already."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Write the rest of the first part of the response, and everything after it."""
+        self.write = self._transport.write  # type: ignore[method-assign]
+        self.write(data[len(FIRST_BYTE) :])
+
+    def writelines(self, parts: list[bytes]) -> None:
+        """Write parts together."""
+        self.write(b"".join(parts))
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -132,10 +164,12 @@ class BoundedProtocol(HttpToolsProtocol):
         self.defers = False
         self.deferred: tuple[RequestResponseCycle, ASGI3Application] | None = None
         self.is_last = False  # the next response that begins says that it is the last, and ends the connection
+        self.has_begun = False  # FIRST_BYTE was sent before the connection was accepted
+        self.is_half_closed = False  # the client sends no more, and waits for its responses
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept a connection, or refuse it where there are too many."""
-        super().connection_made(transport)
+        super().connection_made(_BegunTransport(transport) if self.has_begun else transport)  # type: ignore[arg-type]
         self.begun = self.loop.time()
         self.due = self.begun + self.limits.header_seconds
         over = len(self.connections) - self.limits.max_connections
@@ -165,6 +199,44 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
         if self.counts is not None:
             self.counts.note(len(self.connections))
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Keep the connection of a client that sends no more until it has its responses, unless it is gone.
+
+        `enforce` finds out what has become of the first byte of the response.
+        """
+        cycle: RequestResponseCycle | None = self.cycle  # None before the first request
+        if cycle is None or cycle.response_complete or cycle.more_body:
+            return False
+        self.is_half_closed, self.receiving, cycle.keep_alive = True, NOTHING, False
+        if not self.pipeline and not cycle.response_started and not isinstance(self.transport, _BegunTransport):
+            self.transport.write(FIRST_BYTE)
+            self.transport = cycle.transport = _BegunTransport(self.transport)  # type: ignore[assignment]
+        return True
+
+    def on_headers_complete(self) -> None:
+        """Begin with a request, or refuse one whose host, length or version two readers may understand differently.
+
+        RFC 9112, sections 2.3, 3.2 and 6.1.
+        """
+        version, hosts, codings = self.parser.get_http_version(), 0, []
+        for name, value in self.headers:
+            if name == b"host":
+                hosts += 1
+            elif name == b"transfer-encoding":
+                codings.append(value.strip().lower())
+        if version not in HTTP_VERSIONS:
+            self._refuse(505)
+        if hosts > 1 or (not hosts and version == "1.1") or (codings and version == "1.0"):
+            self._refuse(400)
+        if codings and codings != [b"chunked"]:
+            self._refuse(501)
+        super().on_headers_complete()
+
+    def _refuse(self, status: int) -> NoReturn:
+        """Close the connection with a problem, and have the parser stop."""
+        self.close_with(status)
+        raise ValueError(status)
 
     def data_received(self, data: bytes) -> None:
         """Parse what arrived, note whether a request is still incomplete, and send the stored response to one."""
@@ -253,6 +325,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.pipeline:
             cycle, app = self.pipeline.pop()
             self._start_asgi_task(cycle, app)
+        elif self.is_half_closed:
+            self.transport.close()
         elif self.receiving == NOTHING:
             self.due = self.loop.time() + (IDLE_SHUTDOWN_SECONDS if self.is_last else self.limits.keep_alive_seconds)
             self.idle[self] = None
@@ -279,7 +353,10 @@ class BoundedProtocol(HttpToolsProtocol):
             self.due = min(self.due, self.loop.time() + IDLE_SHUTDOWN_SECONDS)
 
     def enforce(self, now: float) -> None:
-        """Close the connection if its client has taken too long; `now` is the time of the event loop."""
+        """Close the connection if its client has taken too long, or is gone; `now` is the time of the event loop."""
+        if self.is_half_closed and is_reset(self.transport.get_extra_info("socket")):
+            self.abort()
+            return
         unsent = self.transport.get_write_buffer_size()
         if unsent:
             if self.has_sent or not self.unsent_bytes or unsent < self.unsent_bytes:

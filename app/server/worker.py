@@ -57,7 +57,7 @@ class BoundedServer(uvicorn.Server):
         state = self.server_state
         idle: dict[BoundedProtocol, None] = {}
 
-        def make_protocol() -> asyncio.Protocol:
+        def make_protocol() -> BoundedProtocol:
             return BoundedProtocol(self.config, state, self.lifespan.state, idle=idle, counts=self._counts)
 
         def on_refusal() -> None:

@@ -1,0 +1,102 @@
+"""Clients that end their side of a connection after the request get their answer; those that are gone cost nothing."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from app.server.protocol import FIRST_BYTE
+from tests.faults.connections import connect, read_to_end, status_of
+from tests.processes import ServiceProcess, run_service
+from tests.waiting import until
+
+pytestmark = pytest.mark.one_database  # connections do not depend on the database
+
+BODY = b'{"model": "llama-3.1-8b", "inference": {}, "limit": %d}'
+REQUESTS = {
+    "a kept page": b"GET /regions HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a new list": b"GET /sizes?min_vcpus=%d HTTP/1.1\r\nHost: x\r\n\r\n",
+    "HTTP/1.0": b"GET /sizes?min_memory=%d HTTP/1.0\r\n\r\n",
+    "an export": b"GET /sizes.csv?min_vcpus=%d HTTP/1.1\r\nHost: x\r\nAccept-Encoding: identity\r\n\r\n",
+    "POST /fit": b"POST /fit HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: "
+    + str(len(BODY % 1)).encode() + b"\r\n\r\n" + BODY,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def running(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    """A service."""
+    log = tmp_path_factory.mktemp("serve") / "log"
+    with run_service(seeded_url, log) as running:
+        yield running
+        assert "Traceback" not in log.read_text()
+
+
+async def ask_half_closed(port: int, request: bytes) -> bytes:
+    connection = await connect(port, request)
+    connection.shutdown(socket.SHUT_WR)
+    return await read_to_end(connection)
+
+
+@pytest.mark.parametrize("kind", REQUESTS)
+def test_a_client_that_sends_no_more_gets_its_answer(running: ServiceProcess, kind: str) -> None:
+    async def run() -> None:
+        for number in range(1, 10):
+            request = REQUESTS[kind].replace(b"%d", b"%d" % number)
+            response = await ask_half_closed(running.port, request)
+            head, _, body = response.partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200 OK\r\n"), response[:200]
+            assert body.endswith((b"}", b"0\r\n\r\n")) or b"HTTP/1.0" in request
+
+    asyncio.run(run())
+
+
+def test_every_request_of_a_pipeline_is_answered_before_the_connection_ends(running: ServiceProcess) -> None:
+    request = b"".join(
+        b"GET /sizes?limit=1&min_vcpus=%d HTTP/1.1\r\nHost: x\r\n\r\n" % number for number in (91, 92, 93)
+    )
+    response = asyncio.run(ask_half_closed(running.port, request))
+    assert response.count(b"HTTP/1.1 200 OK\r\n") == 3
+    assert response.startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"GET /regions HTTP/1.1\r\nHo", b"POST /fit HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"],
+    ids=["nothing", "half headers", "no body"],
+)
+def test_a_client_that_ends_in_the_middle_of_a_request_is_not_waited_for(running: ServiceProcess, sent: bytes) -> None:
+    received = asyncio.run(ask_half_closed(running.port, sent))
+    assert received in (b"", FIRST_BYTE)  # which is sent before the connection is accepted, where its end came first
+
+
+def test_a_client_that_waited_for_a_busy_service_gets_its_answer_although_it_sends_no_more(
+    running: ServiceProcess,
+) -> None:
+    async def run() -> None:
+        served = psutil.Process(running.process.pid)
+        served.suspend()
+        connection = await connect(running.port, b"GET /sizes?min_vcpus=77 HTTP/1.1\r\nHost: x\r\n\r\n")
+        connection.shutdown(socket.SHUT_WR)
+        served.resume()
+        assert status_of(await read_to_end(connection)) == 200
+
+    asyncio.run(run())
+
+
+def test_the_connection_of_a_client_that_is_gone_ends_while_its_answer_is_computed(running: ServiceProcess) -> None:
+    async def run() -> None:
+        before = running.open_files
+        opened = [
+            await connect(
+                running.port, b"GET /fit?min_gpus=8&max_nodes=8&min_vcpus=%d HTTP/1.1\r\nHost: x\r\n\r\n" % number
+            )
+            for number in range(1, 20)
+        ]
+        for connection in opened:
+            connection.close()
+        await until(lambda: running.open_files <= before)
+
+    asyncio.run(run())

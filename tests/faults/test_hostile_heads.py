@@ -1,0 +1,47 @@
+"""Requests that two readers of HTTP may understand differently are refused, and their connection is closed."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from tests.faults.connections import connect, read_to_end, status_of
+from tests.processes import ServiceProcess, run_service
+
+pytestmark = pytest.mark.one_database  # connections do not depend on the database
+
+CHUNKED = b"Content-Type: application/json\r\nTransfer-Encoding: "
+
+
+@pytest.fixture(scope="module")
+def running(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    """A service."""
+    with run_service(seeded_url, tmp_path_factory.mktemp("serve") / "log") as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET /regions HTTP/1.1\r\n", 400),
+        (b"GET /regions HTTP/1.1\r\nHost: a\r\nHost: b\r\n", 400),
+        (b"GET /regions HTTP/1.0\r\nHost: a\r\nHost: b\r\n", 400),
+        (b"GET /regions HTTP/1.0\r\n", 200),
+        (b"GET /regions HTTP/2.0\r\nHost: x\r\n", 505),
+        (b"GET /regions HTTP/1.1\r\nHost: x\r\n", 200),
+        (b"POST /fit HTTP/1.1\r\nHost: x\r\n" + CHUNKED + b"gzip, chunked\r\n", 501),
+        (b"POST /fit HTTP/1.1\r\nHost: x\r\n" + CHUNKED + b"gzip\r\nTransfer-Encoding: chunked\r\n", 501),
+        (b"POST /fit HTTP/1.0\r\nHost: x\r\n" + CHUNKED + b"chunked\r\n", 400),
+        (b"POST /fit HTTP/1.1\r\nHost: x\r\n" + CHUNKED + b"Chunked\r\n", 400),
+    ],
+)
+def test_a_head_that_is_no_http_1_1_is_refused(running: ServiceProcess, head: bytes, status: int) -> None:
+    async def run() -> bytes:
+        body = b"1\r\n{\r\n0\r\n\r\n" if b"chunked" in head.lower() else b""
+        return await read_to_end(await connect(running.port, head + b"Connection: close\r\n\r\n" + body))
+
+    response = asyncio.run(run())
+    assert status_of(response) == status
+    assert response.count(b"\r\ndate: ") == 1, "nothing else is answered"
+    if b"{\r\n" in response:
+        assert b"application/problem+json" in response
