@@ -14,11 +14,23 @@ HISTORY_URL = "https://www.ecb.europa.eu/stats/eurofxref/eurofxref-hist.zip"
 
 
 def fetch_history(url: str = HISTORY_URL, policy: RetryPolicy | None = None) -> bytes:
-    """Return the file at a URL; raises BadData when it cannot be fetched as often as the policy allows."""
+    """Return the file at a URL; raises BadData when it cannot be fetched as often as the policy allows.
+
+    A redirect is followed within its host, by https.
+    """
+
+    async def refuse_elsewhere(request: httpx.Request) -> None:
+        first = httpx.URL(url)
+        if request.url != first and (request.url.scheme, request.url.host) != ("https", first.host):
+            raise FetchError(f"redirects to {request.url}; only https at {first.host} is followed")
 
     async def fetch() -> bytes:
-        headers = {"User-Agent": USER_AGENT}
-        async with httpx.AsyncClient(timeout=TIMEOUT, headers=headers, follow_redirects=True) as client:
+        async with httpx.AsyncClient(
+            timeout=TIMEOUT,
+            headers={"User-Agent": USER_AGENT},
+            follow_redirects=True,
+            event_hooks={"request": [refuse_elsewhere]},
+        ) as client:
             return await get(client, httpx.URL(url), policy or RetryPolicy())
 
     try:

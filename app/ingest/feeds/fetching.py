@@ -1,5 +1,6 @@
 """GET with retries: waits as long as the server asks for, and raises one error with its URL and reason."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -33,13 +34,15 @@ class RetryPolicy:
     """How often a request is tried, and how long to wait before it is tried again, in seconds.
 
     Waits double from `first_wait` to `longest_wait`, with jitter, unless the server says how long. A server that asks
-    for more than `longest_retry_after` is not waited for.
+    for more than `longest_retry_after` is not waited for, nor one that sends a response for longer than
+    `longest_transfer`, however often a byte of it comes.
     """
 
     attempts: int = 6
     first_wait: float = 1.0
     longest_wait: float = 60.0
     longest_retry_after: float = 600.0
+    longest_transfer: float = 900.0
 
 
 async def get(
@@ -108,10 +111,15 @@ async def _request(
         async for attempt in retries:
             with attempt:
                 tries = attempt.num
-                async with client.stream("GET", url, headers=headers) as response:
+                async with (
+                    asyncio.timeout(policy.longest_transfer),
+                    client.stream("GET", url, headers=headers) as response,
+                ):
                     if response.status_code != HTTPStatus.OK:
                         raise httpx.HTTPStatusError("", request=response.request, response=response)
                     return await consume(response)
+    except TimeoutError:
+        raise FetchError(f"{url.host} did not send all of it in {policy.longest_transfer:g} s") from None
     except httpx.HTTPError as error:
         raise FetchError(f"{_reason(error)}, at attempt {tries} of {policy.attempts}") from error
     raise AssertionError("unreachable: the last attempt returns or raises")

@@ -1,8 +1,10 @@
 """The European Central Bank's files: their two forms, what is wrong with them, and fetching them over a connection."""
 
+import asyncio
 import gzip
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date
 from io import BytesIO
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 from sqlalchemy import Engine
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from app.errors import BadData
@@ -148,6 +150,35 @@ def test_a_response_that_unpacks_without_end_is_given_up_at_once(catalog: Engine
     ):
         run_rate_refresh(catalog, url=url, now=NOW, policy=QUICK)
     assert asked == [0]
+
+
+def test_a_server_that_sends_a_byte_now_and_then_is_given_up(catalog: Engine) -> None:
+    async def drip() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x"
+            await asyncio.sleep(0.05)
+
+    asked: list[int] = []
+
+    def answer(before: int) -> Response:
+        asked.append(before)
+        return StreamingResponse(drip())
+
+    with (
+        serving(answer) as url,
+        pytest.raises(BadData, match=r"eurofxref-hist\.zip: 127\.0\.0\.1 did not send all of it in 0\.5 s"),
+    ):
+        run_rate_refresh(catalog, url=url, now=NOW, policy=replace(QUICK, longest_transfer=0.5))
+    assert asked == [0]
+
+
+@pytest.mark.parametrize("target", ["http://127.0.0.1:9/rates", "/other", "https://elsewhere.example/rates"])
+def test_a_redirect_to_another_host_or_without_tls_is_not_followed(catalog: Engine, target: str) -> None:
+    with (
+        serving(lambda before: RedirectResponse(target) if not before else Response(zipped(HISTORY))) as url,
+        pytest.raises(BadData, match=r"redirects to .*; only https at 127\.0\.0\.1 is followed"),
+    ):
+        run_rate_refresh(catalog, url=url, now=NOW, policy=QUICK)
 
 
 def test_a_saved_file_that_is_longer_than_any_is_not_read_whole(catalog: Engine, tmp_path: Path) -> None:
