@@ -9,7 +9,7 @@ from uvicorn.config import STARTUP_FAILURE
 
 from app.server.limits import Limits
 from app.server.supervisor import Supervisor
-from app.server.worker import BoundedServer, ServerConfig
+from app.server.worker import BoundedServer, ServerConfig, handle_other_signals
 
 APPLICATION = "app.asgi:service"
 
@@ -20,6 +20,7 @@ def serve(sockets: list[socket.socket], limits: Limits, *, workers: int, **optio
     Exits with 3 if the service cannot be started.
     """
     config = ServerConfig(APPLICATION, factory=True, limits=limits, workers=workers, log_level="info", **options)
+    handle_other_signals()
     if workers > 1:
         sys.exit(Supervisor(config, sockets).run())
     config.load_app()

@@ -21,7 +21,7 @@ from types import FrameType
 from uvicorn.config import STARTUP_FAILURE
 
 from app.server.balance import ConnectionCounts
-from app.server.worker import CLOSE_SECONDS, BoundedServer, ServerConfig
+from app.server.worker import CLOSE_SECONDS, BoundedServer, ServerConfig, handle_other_signals
 
 _log = logging.getLogger("uvicorn.error")
 
@@ -179,6 +179,7 @@ def run_worker(
 ) -> None:
     """Serve in this process until it is told to end, or its parent has died."""
     config.configure_logging()
+    handle_other_signals()
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
     with suppress(KeyboardInterrupt):
         BoundedServer(config, on_ready=lambda: ready.send(True), counts=counts).run(sockets)

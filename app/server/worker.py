@@ -5,8 +5,10 @@ import logging
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable
 from threading import Timer
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -130,6 +132,22 @@ class BoundedServer(uvicorn.Server):
         """Whether nothing is waited for: after a second Ctrl-C, and after one while no request is being answered."""
         interrupted = signal.SIGINT in self._captured_signals
         return self.force_exit or (interrupted and not self.server_state.tasks)
+
+
+def handle_other_signals() -> None:
+    """Ignore SIGHUP, SIGUSR1 and SIGUSR2 with a line in the log, and end at SIGQUIT as at SIGTERM.
+
+    Each of them would end the process at once, in the middle of responses.
+    """
+
+    def ignore(number: int, _frame: FrameType | None) -> None:
+        text = "%s is ignored. SIGTERM ends the service; SIGHUP of the parent of several workers restarts them"
+        _log.warning(text, signal.Signals(number).name)
+
+    if sys.platform != "win32":
+        for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+            signal.signal(number, ignore)
+        signal.signal(signal.SIGQUIT, lambda *_: signal.raise_signal(signal.SIGTERM))
 
 
 def end_process_after(seconds: float) -> None:

@@ -173,6 +173,24 @@ def test_workers_are_restarted_one_after_the_other_without_a_failed_request(work
     assert counted.keys() == {"200"}
 
 
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2], ids=lambda number: number.name)
+def test_signals_of_no_meaning_end_no_single_worker(
+    patient: ServiceProcess, tmp_path: Path, number: signal.Signals
+) -> None:
+    async def run() -> None:
+        patient.process.send_signal(number)
+        await until(lambda: f"{number.name} is ignored" in (tmp_path / "log").read_text())
+        assert status_of(await ask(patient.port, "/sizes?limit=1")) == 200
+
+    asyncio.run(run())
+
+
+def test_sigquit_ends_the_service_as_sigterm_does(patient: ServiceProcess, tmp_path: Path) -> None:
+    end(patient, signal.SIGQUIT)
+    assert patient.process.returncode == -signal.SIGTERM
+    assert "Application shutdown complete" in (tmp_path / "log").read_text()
+
+
 def test_a_worker_that_dies_is_replaced(workers: ServiceProcess) -> None:
     async def run() -> None:
         await until(lambda: len(workers.workers) == WORKERS)
