@@ -4,11 +4,11 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
 import typer
 
@@ -105,11 +105,12 @@ def _check_output_path(output: Path) -> None:
 
 def _write_text(export: Export, file_format: FileFormat, output: Path | None) -> int:
     text, count = _TEXT_FORMATS[file_format](export.columns), 0
-    with _open_output(output) as file:
+    with _whole_file(output) as path, path.open("wb") if path else nullcontext(sys.stdout.buffer) as file:
         file.write(text.head)
         for rows in _open_stream(export).blocks():
             file.writelines(map(text.write, export.blocks(rows)))
             count += export.count(rows)
+        file.flush()
     return count
 
 
@@ -120,8 +121,8 @@ def _open_stream(export: Export) -> Stream:
 def _write_parquet(export: Export, _form: FileFormat, output: Path | None) -> int:
     from app.formats.parquet import write_parquet  # pyarrow takes long to load, and only Parquet needs it
 
-    with TemporaryDirectory() as folder:
-        file = output or Path(folder) / "export.parquet"
+    with TemporaryDirectory() as folder, _whole_file(output) as path:
+        file = path or Path(folder) / "export.parquet"
         count = write_parquet(file, export, _open_stream(export).blocks())
         if output is None:
             with file.open("rb") as finished:
@@ -130,10 +131,29 @@ def _write_parquet(export: Export, _form: FileFormat, output: Path | None) -> in
 
 
 @contextmanager
-def _open_output(output: Path | None) -> Iterator[BinaryIO]:
-    if output is None:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-    else:
-        with output.open("wb") as file:
-            yield file
+def _whole_file(output: Path | None) -> Iterator[Path | None]:
+    """Yield a path beside `output` that gets its name when all is written, so that no truncated export has it.
+
+    Where a name is no place for a file (a pipe, /dev/stdout) or no other file may be in its folder, yield itself.
+    """
+    if output is None or not _can_be_replaced(output):
+        yield output
+        return
+    target = output.resolve()
+    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        yield partial
+        if target.exists():
+            shutil.copymode(target, partial)
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _can_be_replaced(output: Path) -> bool:
+    """Check whether a path names a file, or none yet, in a folder where others may be made."""
+    folder = output.parent.resolve()
+    is_descriptor = folder == Path("/dev") or folder.is_relative_to("/proc")
+    if is_descriptor or (output.exists() and not output.is_file()):
+        return False
+    return os.access(output.resolve().parent, os.W_OK)

@@ -30,3 +30,32 @@ def test_a_settings_file_that_is_no_text_is_named(tmp_path: Path) -> None:
         [PROGRAM, "sources"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (3, "error: .env: is not UTF-8 text (byte 13)\n")
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("form", ["csv", "ndjson", "parquet"])
+def test_an_export_that_fails_leaves_the_file_that_was_there(seeded_url: str, tmp_path: Path, form: str) -> None:
+    export = ["export", "sizes", "--format", form, "-o", "sizes"]
+    environment = {**os.environ, "VMSIZES_DATABASE_URL": seeded_url}
+    limited = ["sh", "-c", 'ulimit -f 100 && exec "$@"', "sh", PROGRAM, *export]
+    (tmp_path / "sizes").write_text("as it was")
+    failed = subprocess.run(limited, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (failed.returncode, "File too large" in failed.stderr) == (2, True), failed.stderr
+    assert [file.name for file in tmp_path.iterdir()] == ["sizes"]
+    assert (tmp_path / "sizes").read_text() == "as it was"
+    (tmp_path / "sizes").chmod(0o600)
+    (tmp_path / "link").symlink_to("sizes")
+    subprocess.run([PROGRAM, *export[:-1], "link"], cwd=tmp_path, env=environment, check=True)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "sizes").stat().st_size > 50 * 1024
+    assert (tmp_path / "sizes").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.one_database
+def test_an_export_to_what_is_no_file_is_written_there(seeded_url: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "VMSIZES_DATABASE_URL": seeded_url}
+    for place in ("/dev/stdout", "/dev/fd/1"):
+        with (tmp_path / "out.csv").open("wb") as output:
+            command = [PROGRAM, "export", "gpus", "-o", place]
+            subprocess.run(command, stdout=output, stderr=subprocess.DEVNULL, env=environment, check=True)
+        assert (tmp_path / "out.csv").read_text().startswith("id,")
