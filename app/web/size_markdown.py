@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
@@ -33,7 +34,7 @@ async def render(request: PageRequest) -> str:
     regions = region_rows(prices.items, [], {}, lambda usd: Decimal(str(usd)))
     api = f"{request.public_url or request.root.rstrip('/')}/sizes/{path_segment(item['name'].lower())}"
     parts = [
-        f"# {item['name']}",
+        f"# {_cell(item['name'])}",
         _summary(item),
         "## Figures",
         _figures(grouped),
@@ -59,7 +60,7 @@ def _summary(item: Mapping[str, Any]) -> str:
     ends = {"retiring": f", retires on {item['retirement_date']}", "retired": f" on {item['retirement_date']}"}
     status = f"{item['status']}{ends.get(item['status'], '')}"
     verified = "" if item["verified"] else " The vendor's own documents do not name it."
-    return f"Azure VM size of the series {item['series'] or 'unknown'}; status: {status}.{verified}"
+    return f"Azure VM size of the series {_cell(item['series'] or 'unknown')}; status: {status}.{verified}"
 
 
 def _figures(facts: SizeFacts) -> str:
@@ -110,9 +111,12 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines)
 
 
-def _cell(text: str) -> str:
-    """Return text that stays within its cell."""
-    return str(text).replace("\n", " ").replace("|", "\\|")
+def _cell(text: object) -> str:
+    """Return text of a source that stays text, within its cell: no mark-up, no link, no line of its own."""
+    return _MARKS.sub(r"\\\g<0>", " ".join(str(text).split()))
+
+
+_MARKS = re.compile(r"[\\|<>`\[\]]")
 
 
 PAGE = PageContent(params=NoParams, render=render, media_type="text/markdown; charset=utf-8")

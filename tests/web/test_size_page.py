@@ -4,6 +4,7 @@ import json
 import re
 from decimal import Decimal
 from html import unescape
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -149,6 +150,15 @@ def test_a_name_from_a_feed_is_text_in_every_part_of_the_page(service: CacheMidd
         both = get(client, "/ui/compare?name=standard_good,some&baseline=", status=422)
     assert "&lt;img src=x" in good
     assert "<img src=x" not in good + both
+
+
+def test_a_name_from_a_feed_is_text_in_markdown(service: CacheMiddleware) -> None:
+    hostile = "Standard_<img src=x>|`a`[b](javascript:c)"
+    rows = [*size(hostile, vcpus=8), *size("Standard_Good", vcpus=8)]
+    ingest(writable(service), reading(rows, regions=["eastus"], prices=[price(hostile, "3.5")]), now=NOW)
+    with server(service) as url, open_client(url) as client:
+        text = client.get(f"/ui/sizes/{quote(hostile)}.md").text
+    assert text.startswith("# Standard_\\<img src=x\\>\\|\\`a\\`\\[b\\](javascript:c)\n"), text
 
 
 @pytest.mark.parametrize("name", ["nd96isr_h100_v5", "nv6ads_a10_v5"])
