@@ -137,7 +137,7 @@ def _to_operation(method: str, generated: dict[str, Any], document: Document) ->
     operation = {**generated, "summary": to_summary(generated["summary"])}
     operation["responses"] = to_responses(method, generated)
     if "parameters" in generated:
-        parameters = sort_parameters([to_parameter(one) for one in generated["parameters"]])
+        parameters = sort_parameters([to_parameter(one) for one in generated["parameters"]], operation["operationId"])
         items = _item_fields(generated, document["components"]["schemas"])
         operation["parameters"] = [with_fields_example(one, items) for one in parameters]
     return with_example({name: operation[name] for name in _OPERATION_KEYS if name in operation})

@@ -213,6 +213,10 @@ def _format_value(value: Any) -> str:
 Parameter = dict[str, Any]
 _PARAMETER_ORDER = {"sort": 1, "limit": 2, "cursor": 3}
 
+_APPENDED = {"listRetirements": ("past",)}
+"""Parameters of an operation that came after docs/released/openapi.json, the oldest first. They are its last ones: some
+generated clients pass parameters by their place, and would give another one the value."""
+
 
 def to_parameter(parameter: Parameter) -> Parameter:
     """Return the plain form of a parameter; its value cannot be null, since it is part of a URL."""
@@ -238,11 +242,16 @@ def with_fields_example(parameter: Parameter, items: list[str]) -> Parameter:
     return {**parameter, "example": items[:2]} if parameter["name"] == "fields" and items else parameter
 
 
-def sort_parameters(parameters: list[Parameter]) -> list[Parameter]:
-    """Sort parameters: path, required, optional, last sort, limit and cursor. Some clients take arguments so."""
-    return sorted(
-        parameters, key=lambda one: (one["in"] != "path", not one["required"], _PARAMETER_ORDER.get(one["name"], 0))
-    )
+def sort_parameters(parameters: list[Parameter], operation: str) -> list[Parameter]:
+    """Sort parameters: path, required, optional, then sort, limit and cursor, last those that came later."""
+    appended = ("", *_APPENDED.get(operation, ()))
+
+    def place(parameter: Parameter) -> tuple[bool, bool, int, int]:
+        name = parameter["name"]
+        later = appended.index(name) if name in appended else 0
+        return parameter["in"] != "path", not parameter["required"], later, _PARAMETER_ORDER.get(name, 0)
+
+    return sorted(parameters, key=place)
 
 
 def _without_commas(item: Schema) -> Schema:

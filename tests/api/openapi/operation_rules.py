@@ -113,9 +113,9 @@ def without_examples(document: Part) -> Iterator[str]:
 
 
 def misordered_parameters(document: Part) -> Iterator[str]:
-    """Yield operations whose required parameters are not first, or whose sort, limit and cursor are not last.
+    """Yield operations whose required parameters are not first, or whose sort, limit and cursor are not together.
 
-    Some clients take parameters as positional arguments in this order.
+    Some clients take parameters as positional arguments in this order; those that came later follow the cursor.
     """
     for location, operation in operations(document):
         listed = operation.get("parameters", [])
@@ -123,5 +123,5 @@ def misordered_parameters(document: Part) -> Iterator[str]:
         if [one["required"] for one in listed] != sorted((one["required"] for one in listed), reverse=True):
             yield location
         last = [name for name in ("sort", "limit", "cursor") if name in names]
-        if names[len(names) - len(last) :] != last:
+        if last and names[names.index(last[0]) :][: len(last)] != last:
             yield location

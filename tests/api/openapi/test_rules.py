@@ -1,3 +1,4 @@
+import json
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
@@ -6,6 +7,7 @@ import pytest
 from openapi_spec_validator import validate
 
 from app.api.openapi.openapi30 import to_openapi30
+from app.settings import PROJECT
 from tests.api.openapi.generated_files import document
 from tests.api.openapi.rules import RULES
 
@@ -21,6 +23,16 @@ def doc(request: pytest.FixtureRequest) -> dict[str, Any]:
 @pytest.mark.parametrize("rule", RULES)
 def test_the_document_keeps_the_rules(doc: dict[str, Any], rule: str) -> None:
     assert list(RULES[rule](doc)) == []
+
+
+def test_parameters_keep_their_places_since_the_last_release(doc: dict[str, Any]) -> None:
+    released = json.loads((PROJECT / "docs/released/openapi.json").read_text(encoding="utf-8"))
+    for path, operations in released["paths"].items():
+        for method, operation in operations.items():
+            before, now = (
+                [one["name"] for one in each.get("parameters", ())] for each in (operation, doc["paths"][path][method])
+            )
+            assert now[: len(before)] == before, f"{method} {path}: put new ones into _APPENDED of openapi/schemas.py"
 
 
 def test_the_document_is_openapi(doc: dict[str, Any]) -> None:
