@@ -135,8 +135,15 @@ async def read_body(receive: Receive) -> tuple[bytes | None, Receive]:
 
 
 def limit_body(receive: Receive, headers: Iterable[tuple[bytes, bytes]]) -> Receive:
-    """Wrap `receive` to raise 413 for a body over MAX_BODY_BYTES: at once by Content-Length, else when it is read."""
-    content_length = next((value for name, value in headers if name == b"content-length"), b"0")
+    """Wrap `receive` to raise 413 for a body over MAX_BODY_BYTES: at once by Content-Length, else when it is read.
+
+    A compressed body is refused by 415 (RFC 9110, section 15.5.16).
+    """
+    sent = dict(headers)
+    content_length, coding = (
+        sent.get(b"content-length", b"0"),
+        sent.get(b"content-encoding", b"identity").decode("latin-1"),
+    )
     received_bytes = 0
 
     async def limited() -> Message:
@@ -145,6 +152,9 @@ def limit_body(receive: Receive, headers: Iterable[tuple[bytes, bytes]]) -> Rece
             raise _body_too_long(f"{int(content_length):,}")
         message = await receive()
         received_bytes += len(message.get("body", b""))
+        if received_bytes and coding.lower() != "identity":
+            detail = f"Content-Encoding says {coding}; send the body without compression."
+            raise HTTPException(415, detail, {"Accept-Encoding": "identity"})
         if received_bytes > MAX_BODY_BYTES:
             raise _body_too_long("more")
         return message

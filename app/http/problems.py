@@ -347,8 +347,8 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "The headers have too many bytes; at most 16,384 are allowed.",
     ),
     "not-json": Explanation(
-        "The body is not JSON by its media type.",
-        "Send `content-type: application/json`, as the header `accept-post` says.",
+        "The body is not JSON by its media type, or it is compressed.",
+        "Send `content-type: application/json`, as the header `accept-post` says, and no `content-encoding`.",
         "POST /fit, content-type: text/plain",
         "Content-Type says text/plain; send application/json.",
     ),

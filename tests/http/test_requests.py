@@ -1,5 +1,6 @@
 """HTTP semantics of every endpoint: headers, methods, CORS, bodies, problems."""
 
+import gzip
 import json
 from collections.abc import Callable, Iterator
 from datetime import date
@@ -232,6 +233,16 @@ def test_an_oversized_body_is_rejected(client: httpx.Client, make: Callable[[], 
 def test_a_body_at_the_limit_is_accepted(client: httpx.Client) -> None:
     body = json.dumps(LLAMA) + " " * (MIB - 1000)
     assert client.post("/fit", content=body, headers=JSON).status_code == 200
+
+
+def test_a_compressed_body_is_refused_with_the_coding_that_is_read(client: httpx.Client) -> None:
+    headers = {"content-type": "application/json", "content-encoding": "gzip"}
+    for path in ("/fit", "/estimate", "/retirements"):
+        answer = client.post(path, content=gzip.compress(b"{}"), headers=headers)
+        assert (answer.status_code, answer.headers["accept-encoding"]) == (415, "identity")
+        assert answer.json()["detail"] == "Content-Encoding says gzip; send the body without compression."
+    plain = client.post("/fit", content=b"{", headers={**headers, "content-encoding": "identity"})
+    assert plain.status_code == 400
 
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/xml", "multipart/form-data"])

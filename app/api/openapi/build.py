@@ -46,12 +46,9 @@ _SPELLINGS = {"gpus": "GPUs", "csv": "as CSV", "parquet": "as Parquet", "ics": "
 
 
 def to_info(info: dict[str, Any], url: str) -> dict[str, Any]:
-    """Return the info object with contact and license.
-
-    The contact has the URL of the service if it is known. `/` is left out: generators reject it as a URL.
-    """
-    contact = {"name": info["title"], **({"url": url} if url != "/" else {})}
-    return {**info, "contact": contact, "license": LICENSE}
+    """Return the info object with its license, and with whoever runs the service as contact if its URL is known."""
+    contact = {} if url == "/" else {"contact": {"name": info["title"], "url": url}}
+    return {**info, **contact, "license": LICENSE}
 
 
 def to_summary(text: str) -> str:

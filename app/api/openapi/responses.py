@@ -1,7 +1,7 @@
 """The responses of an operation: each status by its number, the problems, the headers and the links."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.api.openapi.examples import find_problem_example, with_example_value
@@ -152,7 +152,17 @@ _POST_RESPONSES: Mapping[int, ResponseComponent] = {
 _FILE_RESPONSES: Mapping[int, ResponseComponent] = {
     400: ResponseComponent(name="UnreadableRange", description="Range cannot be read.")
 }
+
+
+def _of_path(prefix: str) -> dict[int, ResponseComponent]:
+    """Return the responses that a POST shares with POST /fit but for their examples, which show its own path."""
+    shared = {413: COMMON_RESPONSES[413], 415: COMMON_RESPONSES[415], **_POST_RESPONSES}
+    return {status: replace(one, name=f"{prefix}{one.name}") for status, one in shared.items()}
+
+
 _OPERATION_RESPONSES: Mapping[str, Mapping[int, ResponseComponent]] = {
+    "estimateWorkload": _of_path("Estimate"),
+    "planRetirements": _of_path("Retirements"),
     "showSeries": {404: ResponseComponent(name="SeriesNotFound", description=COMMON_RESPONSES[404].description)},
     "showModel": {404: ResponseComponent(name="ModelNotFound", description=COMMON_RESPONSES[404].description)},
     "exportSizesParquet": _FILE_RESPONSES,

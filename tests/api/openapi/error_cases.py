@@ -4,7 +4,7 @@ import base64
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 import httpx
@@ -30,7 +30,7 @@ class ErrorCase:
     state: str = "seeded"
 
 
-ERROR_CASES: Mapping[str, ErrorCase] = {
+ERROR_CASES: dict[str, ErrorCase] = {
     "BadRequest": ErrorCase(path="/sizes?cursor=of-another-list"),
     "UnreadableBody": ErrorCase(method="POST", path="/fit", body=b'{"model":', headers=_JSON),
     "UnreadableRange": ErrorCase(path="/sizes.parquet", headers={"range": "bytes=9-3"}),
@@ -54,6 +54,18 @@ ERROR_CASES: Mapping[str, ErrorCase] = {
     "InternalServerError": ErrorCase(path="/sizes", state="broken"),
     "ServiceUnavailable": ErrorCase(path="/sizes", state="empty"),
 }
+for _prefix in ("Estimate", "Retirements"):
+    for _name in (
+        "UnreadableBody",
+        "PostMethodNotAllowed",
+        "ContentTooLarge",
+        "UnsupportedMediaType",
+        "UnprocessableBody",
+    ):
+        ERROR_CASES[_prefix + _name] = replace(ERROR_CASES[_name], path=f"/{_prefix.lower()}")
+ERROR_CASES["RetirementsUnprocessableBody"] = replace(
+    ERROR_CASES["RetirementsUnprocessableBody"], body=b'{"items": [{"size": "nc6s_v3", "number": 2}]}'
+)
 
 
 @contextmanager

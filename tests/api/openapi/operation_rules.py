@@ -98,8 +98,10 @@ def missing_headers(document: Part) -> Iterator[str]:
 
 def incomplete_info(document: Part) -> Iterator[str]:
     info, newer = document["info"], not document["openapi"].startswith("3.0")
-    wanted = {"title", "version", "description", "contact", "license"} | ({"summary"} if newer else set())
+    wanted = {"title", "version", "description", "license"} | ({"summary"} if newer else set())
     yield from sorted(wanted - info.keys())
+    if "contact" in info and "url" not in info["contact"]:
+        yield "contact"
     if info["license"].keys() != {"name", "identifier" if newer else "url"}:
         yield "license"
     if document.get("security") != [] or not document["servers"]:

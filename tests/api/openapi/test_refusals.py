@@ -42,7 +42,7 @@ def test_the_example_of_a_problem_is_one_that_the_operation_can_return() -> None
             pointers = {error["pointer"].split("/")[1] for error in problem["errors"]}
             assert pointers <= {"body" if method == "POST" else "query"}, (place, status)
             if method == "POST" and status in {"400", "405", "413", "415", "422"}:
-                assert problem["instance"] == "/fit"
+                assert problem["instance"] == path
             if status == "404" and "{" in path:
                 assert problem["instance"].split("/")[1] == path.split("/")[1]
             if "parquet" in path and status in {"400", "412", "416"}:
