@@ -32,10 +32,13 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("max_cpus", "max_cores"), ("max_vcpus",)),
     "vcpus": ("min_vcpus",),
     **dict.fromkeys(
-        ("memory", "memory_gib", "ram", "min_ram", "mem", "min_mem", "min_memory_gib"), ("min_memory", "memory_gib")
+        ("memory", "memory_gib", "ram", "min_ram", "mem", "min_mem", "min_memory_gib"),
+        ("min_memory", "memory_gib", "memory_optimized"),
     ),
     **dict.fromkeys(("max_ram", "max_mem", "max_memory_gib"), ("max_memory",)),
-    **dict.fromkeys(("disk", "local_disk", "min_disk", "local_disk_gib", "storage"), ("min_local_disk",)),
+    **dict.fromkeys(
+        ("disk", "local_disk", "min_disk", "local_disk_gib", "storage"), ("min_local_disk", "storage_optimized")
+    ),
     **dict.fromkeys(("network", "network_gbps", "network_mbps", "bandwidth"), ("min_network_gbps", "network_mbps")),
     "infiniband_gbps": ("min_infiniband_gbps",),
     **dict.fromkeys(
@@ -48,7 +51,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     ),
     **dict.fromkeys(
         ("max_usd_per_hour", "budget", "max_budget", "max_usd_per_month", "budget_usd_per_month"),
-        ("budget_usd_per_month", "max_usd_per_month"),
+        ("budget_usd_per_month", "max_usd_per_month", "max_usd_per_hour"),
     ),
     "min_price": ("min_usd_per_hour",),
     "price_per_gpu": ("usd_per_gpu_hour",),
@@ -64,6 +67,16 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("size", "sizes", "vm", "sku", "vm_size", "instance", "instance_type", "machine_type"), ("name", "size")
     ),
+    **dict.fromkeys(("family", "vm_family", "size_family"), ("series",)),
+    **dict.fromkeys(("arm", "aarch64"), ("arm64",)),
+    **dict.fromkeys(("x86", "x86_64", "amd64", "intel64"), ("x64",)),
+    "gpu": ("gpu_accelerated",),
+    "fpga": ("fpga_accelerated",),
+    "hpc": ("high_performance_compute",),
+    "compute": ("compute_optimized",),
+    "general": ("general_purpose",),
+    **dict.fromkeys(("active", "available", "live", "ga"), ("current",)),
+    **dict.fromkeys(("deprecated", "ending"), ("retiring",)),
     **dict.fromkeys(("location", "locations", "zone", "regions", "region"), ("region", "regions")),
     **dict.fromkeys(("page", "offset", "skip", "page_token", "start"), ("cursor",)),
     **dict.fromkeys(("per_page", "page_size", "top", "max_results", "pagesize"), ("limit",)),
@@ -96,14 +109,20 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
 }
 """Names that other tools use, and what they are called here, response fields among them; the first known one is used.
 
-In `name=value`, `value` is what to send for that name.
+In `name=value`, `value` is what to send for that name. Each name stands for its bounds, too: `min_` or `max_`
+before it means the bound of what it means alone.
 """
+
+_BOUNDS = ("min_", "max_")
 
 
 def nearest(name: str, known: Iterable[str], limit: int = 1) -> tuple[str, ...]:
     """Return the known names that a wrong one may mean: its synonym, else names within a few typos, nearest first."""
-    names = list(known)
-    meant = [one for one in SYNONYMS.get(name.strip().lower().replace("-", "_"), ()) if one.partition("=")[0] in names]
+    names, written = list(known), name.strip().lower().replace("-", "_")
+    bound = next((one for one in _BOUNDS if written.startswith(one)), "")
+    of_field = SYNONYMS.get(written.removeprefix(bound), ()) if bound else ()
+    bounds = (bound + one.removeprefix("min_").removeprefix("max_") for one in of_field)
+    meant = [one for one in (*SYNONYMS.get(written, ()), *bounds) if one.partition("=")[0] in names]
     return tuple(meant[:1]) or closest_spellings(name, names, limit)
 
 

@@ -1,10 +1,12 @@
 """Suggestions for unknown names: the right one, or none."""
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.catalog.queries.params import SORT_KEYS, SizeSearch
+from app.catalog.queries.params import SORT_KEYS, Arch, Category, SizeSearch, Status
 from app.catalog.queries.prices import AllPricesSearch
 from app.nearest import SYNONYMS, closest_spellings, nearest, starting_with
 from app.schemas.fit_request import ConstraintsIn
@@ -34,6 +36,7 @@ def test_every_synonym_suggests_a_known_name() -> None:
     from app.fit.formulas.data_types import BITS  # noqa: PLC0415  # only here
 
     there = {*FILTERS, *PRICES, *CONSTRAINTS, *SORT_KEYS, *BITS, "cost_per_hour"}
+    there |= {*get_args(Arch), *get_args(Category), *get_args(Status)}
     there |= {"context_tokens", "sequence_tokens", "dtype", "concurrency", "fields"}
     for word, meant in SYNONYMS.items():
         assert [one for one in meant if one.partition("=")[0] in there], word

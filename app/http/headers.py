@@ -178,6 +178,11 @@ def allowed_methods(routes: Iterable[BaseRoute], scope: Scope) -> str:
     return ", ".join(method for method in ("GET", "HEAD", "POST", "OPTIONS") if method in {*with_head, "OPTIONS"})
 
 
+def has_route(routes: Iterable[BaseRoute], scope: Scope) -> bool:
+    """Check whether there is an operation at a path."""
+    return any(route.matches(scope)[0] is Match.FULL for route in routes)
+
+
 EXPOSED_HEADERS = (
     *("ETag", "Link", "X-Request-ID", "Cache-Status", "Retry-After", "Allow", "Accept-Post", "Deprecation", "Sunset"),
     *("Accept-Ranges", "Content-Range", "Content-Disposition", "RateLimit", "RateLimit-Policy"),

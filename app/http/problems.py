@@ -20,6 +20,7 @@ from app.http.headers import (
     REQUEST_ID,
     HeadResponseComplete,
     allowed_methods,
+    has_route,
     is_preflight,
     preflight_headers,
 )
@@ -230,7 +231,10 @@ def _instance(request: Request) -> str:
 
 def _http_detail(request: Request, status: int, detail: str, allowed: str) -> str:
     if status == 404:  # noqa: PLR2004
-        return f"There is no path {_instance(request)}; GET /docs lists all paths."
+        bare = request.url.path.rstrip("/")
+        is_path = bare != request.url.path and has_route(request.app.state.routes, {**request.scope, "path": bare})
+        hint = f"did you mean {_instance(request).rstrip('/')}? " if is_path else ""
+        return f"There is no path {_instance(request)}; {hint}GET /docs lists all paths."
     if status == 405:  # noqa: PLR2004
         return f"{request.method} is not allowed for {_instance(request)}; allowed are {allowed}."
     return detail

@@ -168,3 +168,41 @@ def test_a_model_as_a_parameter_of_fit_is_sent_to_post(client: httpx.Client) -> 
     assert [error["detail"].partition("; ")[2] for error in refused.json()["errors"]] == [
         "sizes for a model are found by POST /fit"
     ] * 2
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    ("guess", "hint"),
+    [
+        ("min_gpu_memory_gib=80", "did you mean min_gpu_mem?"),
+        ("max_gpu_memory_gib=80", "did you mean max_gpu_mem?"),
+        ("min_gpu_memory_gib_per_gpu=80", "did you mean min_gpu_mem_per_gpu?"),
+        ("min_gpu_count=2", "did you mean min_gpus?"),
+        ("max_memory_gib=2", "did you mean max_memory?"),
+        ("max_usd_per_month=99", "did you mean max_usd_per_hour?"),
+        ("max_price_per_hour=3", "did you mean max_usd_per_hour?"),
+        ("format=csv", "whole lists are at /sizes.csv"),
+        ("provider=azure", "the `provider` of an item names it"),
+        ("family=nd", "did you mean series?"),
+        ("sort=usd_per_hour desc", "did you mean -usd_per_hour?"),
+        ("sort=vcpus:asc", "did you mean vcpus?"),
+        ("gpu=H10", "did you mean h100"),
+        ("region=us-east", "did you mean eastus?"),
+        ("arch=arm", "did you mean arm64?"),
+        ("arch=x86_64", "did you mean x64?"),
+        ("category=gpu", "did you mean gpu_accelerated?"),
+        ("category=Memory", "did you mean memory_optimized?"),
+        ("status=active", "did you mean current?"),
+    ],
+)
+def test_a_natural_guess_gets_a_suggestion(client: httpx.Client, guess: str, hint: str) -> None:
+    name, _, value = guess.partition("=")
+    answer = client.get("/sizes", params={name: value})
+    assert answer.status_code == 422
+    assert hint in answer.json()["detail"] or hint in answer.json()["errors"][0]["detail"], answer.text
+
+
+@pytest.mark.one_database
+def test_a_path_with_a_slash_at_its_end_names_the_path(client: httpx.Client) -> None:
+    assert "did you mean /sizes? " in client.get("/sizes/").json()["detail"]
+    assert "did you mean" not in client.get("/nothing/").json()["detail"]

@@ -259,7 +259,9 @@ def check_sort(keys: Iterable[str], allowed: Collection[str] = SORT_KEYS) -> Non
     for key in keys:
         name = key.removeprefix("-")
         if name not in allowed:
-            hint = did_you_mean(nearest(name, allowed), " ")
+            column, _, direction = name.replace(":", " ").partition(" ")
+            meant = [f"{'-' * (direction.lower() == 'desc')}{column}"] if column in allowed else nearest(name, allowed)
+            hint = did_you_mean(meant, " ")
             raise BadQuery("sort", key, f"{hint}allowed are {', '.join(allowed)}, each also with -")
 
 

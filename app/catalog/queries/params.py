@@ -180,7 +180,10 @@ class QueryParams(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    elsewhere: ClassVar[Mapping[str, str]] = {}
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "format": "JSON is the only format here; whole lists are at /sizes.csv and /prices.csv, .ndjson and .parquet",
+        "provider": "sizes are not filtered by provider; the `provider` of an item names it",
+    }
     """Names that are no parameters here, and the hint that says what takes them."""
 
     @model_validator(mode="before")
@@ -453,10 +456,23 @@ class DatedSelection(PriceDayParams, SizeSelection):
 class FitSearch(DatedSelection, SizeRequirements, CurrencyParams, PageParams):
     """What a job needs of its VMs, and what it may cost."""
 
-    elsewhere: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("model", "config", "inference", "training", "serving", "concurrency", "users", "context", "context_tokens"),
-        "sizes for a model are found by POST /fit",
-    )
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        **QueryParams.elsewhere,
+        **dict.fromkeys(
+            (
+                "model",
+                "config",
+                "inference",
+                "training",
+                "serving",
+                "concurrency",
+                "users",
+                "context",
+                "context_tokens",
+            ),
+            "sizes for a model are found by POST /fit",
+        ),
+    }
 
     max_nodes: int = Field(
         default=1, ge=1, le=10_000, description="Pooled amounts may be met by up to so many VMs.", examples=[2]
