@@ -214,7 +214,7 @@ def parse_query(query: bytes, model: type[Model]) -> Model:
             values.setdefault(name, []).append(value)
         else:
             values[name] = value
-    if len(values) < len(pairs) or not values.keys() <= multi_valued.keys():
+    if len(values) < len(pairs) or not values.keys() <= multi_valued.keys() or _find_undecodable(pairs):
         reject_unknown_params(pairs, model)
     try:
         return model.model_validate(values)
@@ -223,8 +223,9 @@ def parse_query(query: bytes, model: type[Model]) -> Model:
 
 
 def reject_unknown_params(pairs: Collection[tuple[str, str]], model: type[BaseModel] | None) -> None:
-    """Raise RequestValidationError for unknown parameters, suggesting the nearest, and for repeated single values.
+    """Raise RequestValidationError for unknown parameters, repeated single values, and values that are not UTF-8.
 
+    The nearest parameter is suggested for an unknown one.
     `model` has the parameters; None where there are none.
     """
     multi_valued = multi_valued_fields(model) if model is not None else {}
@@ -238,6 +239,10 @@ def reject_unknown_params(pairs: Collection[tuple[str, str]], model: type[BaseMo
         for name, times in counts.items()
         if times > 1 and not multi_valued.get(name, True)
     ]
+    wrong = dict.fromkeys(name for name in _find_undecodable(pairs) if name in multi_valued)
+    errors += [
+        {"type": "not_utf8", "loc": ("query", name), "msg": "its percent-escapes are not UTF-8"} for name in wrong
+    ]
     if errors:
         raise RequestValidationError(errors)
 
@@ -249,6 +254,11 @@ def _unknown_param_error(
     hint = hint or f"allowed are {', '.join(allowed) or 'none'}"
     message = f"there is no such parameter; {hint}"
     return {"type": "unknown_parameter", "loc": ("query", name), "input": value, "msg": message}
+
+
+def _find_undecodable(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the names of values in which the replacement character stands for bytes that are not UTF-8."""
+    return [name for name, value in pairs if "\N{REPLACEMENT CHARACTER}" in value]
 
 
 def _repeated_param_error(name: str, times: int) -> dict[str, Any]:

@@ -206,3 +206,13 @@ def test_a_natural_guess_gets_a_suggestion(client: httpx.Client, guess: str, hin
 def test_a_path_with_a_slash_at_its_end_names_the_path(client: httpx.Client) -> None:
     assert "did you mean /sizes? " in client.get("/sizes/").json()["detail"]
     assert "did you mean" not in client.get("/nothing/").json()["detail"]
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("path", ["/sizes", "/sizes.csv", "/facets", "/fit"])
+def test_a_value_that_is_not_utf8_is_refused(client: httpx.Client, path: str) -> None:
+    for name in ("name", "gpu", *(["q"] if path == "/sizes" else [])):
+        answer = client.get(f"{path}?{name}=%ff")
+        assert answer.status_code == 422, answer.text
+        assert f"{name}: its percent-escapes are not UTF-8" in answer.json()["detail"]
+    assert client.get(f"{path}?name=%C3%A9").status_code == 200
