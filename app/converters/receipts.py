@@ -19,6 +19,7 @@ from sqlalchemy import func, select
 import app.fit
 from app.catalog.column_types import table_of
 from app.catalog.models import Fact, Size
+from app.catalog.queries.params import as_set
 from app.catalog.queries.prices import PriceSearch, find_prices
 from app.catalog.queries.sizes import get_size
 from app.catalog.queries.snapshot import Catalog
@@ -146,7 +147,8 @@ def _prices(catalog: Catalog, question: Question, found: Any) -> Iterable[dict[s
     for name, region in _all_places(catalog, question, found):
         regions.setdefault(name, set()).add(region)
     for name in sorted(regions):
-        search = PriceSearch(region=tuple(regions[name]), os=getattr(pricing, "os", None), limit=_MOST, **day)
+        search = PriceSearch(os=getattr(pricing, "os", None), limit=_MOST, **day)
+        search = search.model_copy(update={"region": as_set(tuple(regions[name]))})  # any number: no client asks this
         listing = run_plan(catalog.session, find_prices(name, search, catalog.snapshot, catalog.today))
         for item in listing.items:
             yield {"size": name} | {column: item[column] for column in _PRICE_COLUMNS}

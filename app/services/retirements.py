@@ -87,7 +87,7 @@ def _find_prices(
 
     A region in which no price of the requested model is known has those of on demand.
     """
-    asked = OfferParams(os=request.os, purchase=request.purchase, region=regions)
+    asked = OfferParams(os=request.os, purchase=request.purchase).model_copy(update={"region": regions})  # any number
     prices = yield from _read_prices(asked)
     unpriced = tuple(region for region in regions if not prices[region])
     if not unpriced:

@@ -6,14 +6,19 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from sqlalchemy import Engine
 
+from app.catalog.queries.prices import PriceSearch
 from app.catalog.queries.snapshot import Catalog, load_snapshot
-from app.converters.receipts import check_receipt
+from app.converters.questions import Question, answer
+from app.converters.receipts import check_receipt, make_receipt
 from app.db.engines import make_engine, read_session
+from app.ingest.run import ingest
 from app.main import create_asgi_app
 from app.settings import Settings
 from tests.conftest import TODAY
 from tests.databases import Databases
+from tests.factories import NOW, price, reading, size
 from tests.servers import open_client, server
 
 QUESTIONS = [
@@ -77,3 +82,15 @@ def test_a_question_that_cannot_be_asked_gets_no_receipt(
     answer = client.post("/receipts", json=question)
     assert answer.status_code == 422
     assert detail in answer.json()["detail"]
+
+
+def test_an_answer_names_more_regions_than_a_parameter_takes(engine: Engine) -> None:
+    regions = [f"region{number}" for number in range(70)]
+    prices = [price("Standard_X1", "1.5", region=region) for region in regions]
+    ingest(engine, reading(size("Standard_X1", vcpus=8), regions=regions, prices=prices), now=NOW)
+    question = Question(endpoint="GET /sizes/{name}/prices", name="x1", params=PriceSearch(limit=500))
+    with read_session(engine) as session:
+        catalog = Catalog(session, load_snapshot(session), TODAY)
+        receipt = make_receipt(catalog, [(question, answer(catalog, question))])
+        assert receipt["rests_on"]["price_count"] == len(regions)
+        assert check_receipt(catalog, receipt) == []

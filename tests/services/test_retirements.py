@@ -5,6 +5,7 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
+from app.catalog.purchases import Purchase
 from app.catalog.queries.snapshot import load_snapshot
 from app.db.statements import BoundStatement, QueryPlan, run_plan
 from app.fit.features import ESSENTIAL_FEATURES
@@ -58,6 +59,19 @@ def test_regions_without_prices_of_a_purchase_model_take_three_more(seeded_engin
     assert [item.purchase for item in plan.items] == ["on_demand", "on_demand", "reserved_1y"]
     assert plan.no_price is not None
     assert len(statements) == 4 + 3  # where prices are known, the revision that this is of, and prices on demand
+
+
+@pytest.mark.parametrize("purchase", ["on_demand", "reserved_1y"])
+def test_an_inventory_names_more_regions_than_a_parameter_takes(seeded_engine: Engine, purchase: Purchase) -> None:
+    with Session(seeded_engine) as session:
+        known = load_snapshot(session)
+        assert len(known.regions) > 60
+        items = [InventoryItem(size="nv12s_v3", region=region) for region in sorted(known.regions)]
+        asked = replace(request(*items), purchase=purchase)
+        plan = run_plan(session, plan_retirements(asked, known, TODAY))
+        for planned in plan.items:
+            alone = run_plan(session, plan_retirements(replace(asked, items=[planned.item]), known, TODAY))
+            assert replace(alone.items[0], index=planned.index) == planned
 
 
 def test_items_of_unknown_regions_alone_read_no_prices(seeded_engine: Engine) -> None:
