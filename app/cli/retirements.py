@@ -119,14 +119,14 @@ def _plan(inventory: Path, values: Mapping[str, Any], output: OutputOptions) -> 
     """Print a plan; exits with the code of bad data where an item names something that the catalog does not have."""
     from app.catalog.queries.snapshot import load_snapshot
     from app.converters.inventory import read_inventory
-    from app.converters.retirements import plan_inventory, to_plan_row
+    from app.converters.retirements import plan_inventory, to_plan_rows
     from app.db.statements import run_plan
 
     needs, items = parse_body(SuccessorNeedsIn, values), read_inventory(inventory)
     with context.session() as session:
         plan = run_plan(session, plan_inventory(items, needs, load_snapshot(session), context.today()))
     data = plan.model_dump(mode="json")
-    rows, columns = with_list_prices([to_plan_row(item) for item in data["items"]], PLAN_COLUMNS)
+    rows, columns = with_list_prices(to_plan_rows(data["items"]), PLAN_COLUMNS)
     rows, columns = with_list_prices(rows, columns, "successor_")
     print_rows(rows, columns, output, json_value=data, objects=data["items"])
     if output.format is Format.table:

@@ -60,26 +60,32 @@ def plan_inventory(
 
 
 def to_plan_out(plan: RetirementPlan) -> RetirementPlanOut:
-    """Convert a plan with its summary; equal lines of the inventory share one answer."""
-    answers: dict[tuple[str, str, int], PlannedItemOut] = {}
+    """Convert a plan with its summary; of equal lines the first lists all successors, the others the best."""
+    first: dict[tuple[str, str, int], PlannedItemOut] = {}
+    items = []
     for planned in plan.items:
-        if (line := _line(planned)) not in answers:
-            answers[line] = _item(planned)
+        same = first.get(line := _line(planned))
+        if same is None:
+            items.append(first.setdefault(line, _item(planned)))
+        else:
+            own = {"index": planned.index, "id": planned.item.id, "same_as": same.index}
+            items.append(same.model_copy(update=own | {"successors": same.successors[:1]}))
     return RetirementPlanOut(
         today=plan.today,
         keep=list(plan.request.keep),
         summary=PlanSummaryOut.model_validate(summarize(plan)),
-        items=[
-            answers[_line(planned)].model_copy(update={"index": planned.index, "id": planned.item.id})
-            for planned in plan.items
-        ],
+        items=items,
         no_price=to_price_note_out(plan.no_price),
     )
 
 
-def to_plan_row(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert an item of a plan's JSON to one flat row, with its best successor."""
-    best = next(iter(item["successors"]), None)
+def to_plan_rows(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Convert the items of a plan's JSON to flat rows, each with its best successor and the names of the others."""
+    return [_to_row(item, items[item.get("same_as", item["index"])]["successors"]) for item in items]
+
+
+def _to_row(item: Mapping[str, Any], successors: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    best = next(iter(successors), None)
     change = best.get("change") if best else None
     plain = ("id", "size", "region", "count", "status", "retirement_date", "days_left", "source_url", "outcome")
     adjusted = {
@@ -95,7 +101,7 @@ def to_plan_row(item: Mapping[str, Any]) -> dict[str, Any]:
         "change_usd_per_month": change["usd_per_month"] if change else None,
         "gained": [one["detail"] for one in best["gained"]] if best else [],
         "lost": [one["detail"] for one in best["lost"]] if best else [],
-        "other_successors": [one["size"] for one in item["successors"][1:]],
+        "other_successors": [one["size"] for one in successors[1:]],
         "unknown": item["unknown"],
         "give_up": [" ".join(fix["give_up"]) for fix in item["fixes"]],
         "errors": [error["detail"] for error in item["errors"]],
@@ -114,6 +120,7 @@ def _item(planned: PlannedItem) -> PlannedItemOut:
     region_known = all(error.field != "region" for error in planned.errors)
     return PlannedItemOut(
         index=planned.index,
+        same_as=None,
         id=item.id,
         size=facts.get("name", item.size),
         region=str(item.region) if region_known else as_written(item.region),

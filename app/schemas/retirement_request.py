@@ -1,16 +1,18 @@
 """The body of POST /retirements: an inventory, and what a successor has to be."""
 
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from app.catalog.purchases import Purchase
 from app.catalog.queries.params import PRICED_OS, Day, Hours, Os, PlainText
 from app.fit.features import ESSENTIAL_FEATURES, FEATURE_NAMES
-from app.schemas.bodies import In, Keyword, OneOf
+from app.schemas.bodies import In, Keyword, OneOf, contradiction
 
 MAX_ITEMS = 1000
+MAX_SUCCESSORS = 5000
+"""The most successors that an answer may list: 4 MB of JSON."""
 
 FeatureName = Annotated[Keyword, OneOf(FEATURE_NAMES)]
 
@@ -55,3 +57,20 @@ class SuccessorNeedsIn(In):
 
 class RetirementPlanIn(SuccessorNeedsIn, InventoryIn):
     """An inventory, and what a successor has to be."""
+
+    @model_validator(mode="after")
+    def _bound_successors(self) -> Self:
+        lines = len({(item.size, item.region, item.count) for item in self.items})
+        if detail := explain_too_many(lines, self.max_successors):
+            raise contradiction(f"items {detail}")
+        return self
+
+
+def explain_too_many(lines: int, max_successors: int) -> str | None:
+    """Return why so many different lines may have too many successors to list; None if they do not."""
+    if lines * max_successors <= MAX_SUCCESSORS:
+        return None
+    return (
+        f"has {lines:,} different lines, which may have {lines * max_successors:,} successors with max_successors="
+        f"{max_successors}; at most {MAX_SUCCESSORS:,}: give max_successors={MAX_SUCCESSORS // lines}, or fewer lines"
+    )

@@ -100,6 +100,10 @@ class PlannedItemOut(Out):
     """The answer to one item of the inventory."""
 
     index: int = Field(description="Place of the item in the inventory, from 0.")
+    same_as: Omittable[int] = Field(
+        description="Index of the first item with the same size, region and count, which lists all successors; absent "
+        "where that is this item."
+    )
     id: str | None = Field(description="The id of the item.")
     size: str = Field(description="Name of the size; as it was sent where the catalog does not have it.")
     region: str = Field(description="Code of the region; as it was sent where the catalog does not have it.")
@@ -126,7 +130,7 @@ class PlannedItemOut(Out):
     )
     adjustment: AdjustmentField = None
     cost: Omittable[VmCostOut] = Field(description="What all VMs cost now; absent where the price is unknown.")
-    successors: list[SuccessorOut] = Field(description="The successors, best first.")
+    successors: list[SuccessorOut] = Field(description="The successors, best first; with `same_as` only the best.")
     rejection_summary: dict[str, int] = Field(
         description="Without a successor: number of sizes by each reason why they are none."
     )

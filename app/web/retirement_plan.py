@@ -67,12 +67,12 @@ async def render(request: PageRequest) -> str:
 async def render_csv(request: PageRequest) -> str:
     """Render the plan as CSV: a row for each item, with its best successor; raises BadQuery without an inventory."""
     from app.converters.adjustments import flatten_adjustments
-    from app.converters.retirements import to_plan_row
+    from app.converters.retirements import to_plan_rows
 
     plan = await _plan(request)
     if plan is None:
         raise BadQuery("inventory", None, "an inventory is needed: CSV with the columns size and region")
-    rows = flatten_adjustments([to_plan_row(item) for item in plan.model_dump(mode="json")["items"]])
+    rows = flatten_adjustments(to_plan_rows(plan.model_dump(mode="json")["items"]))
     rows = flatten_adjustments(rows, "successor_")
     kinds = {name: "list" if isinstance(value, list) else "text" for name, value in rows[0].items()}
     csv = Csv({name: kind if name not in _NUMBERS else "number" for name, kind in kinds.items()})  # type: ignore[misc]
@@ -92,7 +92,7 @@ async def _plan(request: PageRequest) -> "RetirementPlanOut | None":
         return None
     from app.converters.inventory import parse_inventory
     from app.converters.retirements import plan_inventory
-    from app.schemas.retirement_request import MAX_ITEMS, SuccessorNeedsIn
+    from app.schemas.retirement_request import MAX_ITEMS, SuccessorNeedsIn, explain_too_many
 
     try:
         items = parse_inventory(view.inventory, "inventory")
@@ -106,6 +106,9 @@ async def _plan(request: PageRequest) -> "RetirementPlanOut | None":
             None,
             f"has {len(items):,} items; at most {MAX_ITEMS:,} here, and any number in vmsizes retirements",
         )
+    lines = len({(item.size, item.region, item.count) for item in items})
+    if detail := explain_too_many(lines, view.max_successors):
+        raise BadQuery("inventory", None, detail)
     needs = SuccessorNeedsIn(**_given(view))
     return await request.executor.run_cpu_bound(lambda snapshot, today: plan_inventory(items, needs, snapshot, today))
 

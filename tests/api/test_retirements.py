@@ -165,6 +165,36 @@ def test_a_retiring_size_has_its_date_source_and_successors(client: httpx.Client
     assert answer["nearest_misses"] == answer["fixes"] == answer["errors"] == []
 
 
+def test_equal_lines_list_their_successors_once(client: httpx.Client) -> None:
+    lines = [item("nv12s_v3", "westeurope", id="a"), item("nv12s_v3", "westeurope", count=2), item("f8s_v2")]
+    again = [item("nv12s_v3", "westeurope", id="b"), item("f8s_v2")]
+    answer = plan(client, *lines, *again)
+    items = answer["items"]
+    assert [one.get("same_as") for one in items] == [None, None, None, 0, 2]
+    assert items[3] == items[0] | {"index": 3, "id": "b", "same_as": 0, "successors": items[0]["successors"][:1]}
+    assert all(len(one["successors"]) == 3 for one in items[:3])
+    assert answer["summary"]["priced"] == len(items)
+
+
+def test_an_answer_does_not_grow_with_items_times_successors(client: httpx.Client) -> None:
+    few, many = (
+        client.post("/retirements", json={"items": [item("f8s_v2")] * 1000, "max_successors": most, "keep": ["vcpus"]})
+        for most in (1, 20)
+    )
+    assert len(many.content) < 1.02 * len(few.content)
+
+
+def test_more_successors_than_an_answer_may_list_are_refused(client: httpx.Client) -> None:
+    lines = [item("f8s_v2", count=1 + at) for at in range(1000)]
+    refused = client.post("/retirements", json={"items": lines, "max_successors": 6})
+    assert refused.status_code == 422
+    assert refused.json()["detail"] == (
+        "items has 1,000 different lines, which may have 6,000 successors with max_successors=6; "
+        "at most 5,000: give max_successors=5, or fewer lines"
+    )
+    assert client.post("/retirements", json={"items": lines[:833], "max_successors": 6}).status_code == 200
+
+
 def test_prices_and_changes_are_those_of_the_region_times_the_count(client: httpx.Client) -> None:
     (answer,) = plan(client, item("nc6s_v3", count=3), hours_per_month=100)["items"]
     rows = {one["name"]: one for one in every(client, "/sizes", region="eastus", status="any")}

@@ -165,3 +165,21 @@ def test_names_of_an_inventory_are_escaped(client: httpx.Client) -> None:
         csv.DictReader(io.StringIO(client.post(f"{PLAN}.csv", data={"inventory": "id,size,region\n=1+1,x,y\n"}).text))
     )
     assert rows[0]["id"] == "'=1+1"
+
+
+def test_equal_lines_of_an_inventory_list_their_successors_once(client: httpx.Client) -> None:
+    inventory = "size,region\n" + "f8s_v2,eastus\n" * 3
+    text = client.post(PLAN, data={"inventory": inventory}, headers=HTML).text
+    assert text.count("The others are those of item 1.") == 2
+    assert text.count('<ol class="successor-list">') == 3
+    answer = client.post(f"{PLAN}.csv", data={"inventory": inventory})
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert rows[0] == rows[1] == rows[2]
+    assert rows[0]["other_successors"].count("Standard_") == 2
+
+
+def test_an_inventory_of_too_many_different_lines_says_what_is_allowed(client: httpx.Client) -> None:
+    inventory = "size,region,count\n" + "".join(f"f8s_v2,eastus,{count}\n" for count in range(1, 1001))
+    answer = client.post(PLAN, data={"inventory": inventory, "max_successors": "20"}, headers=HTML)
+    assert answer.status_code == 422
+    assert "at most 5,000: give max_successors=5, or fewer lines" in answer.text
