@@ -71,8 +71,18 @@ class Market:
         self.machines = sorted(priced, key=lambda machine: usd_per_hour[machine.key])
 
 
-def find_successors(old: Machine, market: Market, keep: Collection[str], most: int) -> list[Match]:
+LOCAL_DISK_FEATURES = frozenset({"local_disk", "ephemeral_os_disk"})
+"""The features that a local disk gives, however small it is."""
+
+
+def find_successors(
+    old: Machine, market: Market, keep: Collection[str], most: int, waivable: Collection[str] = ()
+) -> list[Match]:
     """Return the best sizes that keep what they must, ordered by cost.
+
+    The features that are `waivable` do not outrank a doubled price: sizes that lack only these come first if the
+    cheapest that keeps them costs more than twice as much, and more than twice as much as the old size. They leave the
+    last place to that one.
 
     Two kinds of sizes come behind all others, whatever they cost: those of another kind of hardware (see
     COMPARABLE_CATEGORIES), and last those on which the image of a VM does not start (its architecture, its generation).
@@ -82,23 +92,39 @@ def find_successors(old: Machine, market: Market, keep: Collection[str], most: i
     alike = COMPARABLE_CATEGORIES if old.category in COMPARABLE_CATEGORIES else {old.category}
     everything = requirements(old, FEATURE_NAMES)
     usd_per_hour = market.usd_per_hour
+    now = usd_per_hour.get(old.key)
+    waived = requirements(old, {*keep} - {*waivable}) if waivable and now is not None else None
+    lacking: list[Machine] = []
     tiers: tuple[list[Machine], ...] = ([], [], [], [])
     for machine in market.machines:
         if len(tiers[0]) >= most and usd_per_hour[machine.key] > usd_per_hour[tiers[0][-1].key]:
             break
-        if machine.key != old.key and meets(machine, wanted):
+        if machine.key == old.key:
+            continue
+        is_kept = meets(machine, wanted)
+        if is_kept or (waived is not None and not tiers[0] and meets(machine, waived)):
             other = old.category is not None and machine.category not in alike
-            tiers[2 * (not meets(machine, boot)) + other].append(machine)
+            tier = 2 * (not meets(machine, boot)) + other
+            if is_kept:
+                tiers[tier].append(machine)
+            elif tier == 0:
+                lacking.append(machine)
+    if tiers[0] and now is not None:
+        half = usd_per_hour[tiers[0][0].key] / 2
+        lacking = [machine for machine in lacking if max(now, usd_per_hour[machine.key]) < half]
+    else:
+        lacking = []
     found: list[Match] = []
-    for tier in tiers:
-        for _, equals in groupby(tier, key=lambda machine: usd_per_hour[machine.key]):
-            if len(found) >= most:
+    for machines, places in ((lacking, max(1, most - 1)), *((machines, most) for machines in tiers)):
+        for _, equals in groupby(machines, key=lambda machine: usd_per_hour[machine.key]):
+            if len(found) >= places:
                 break
             matches = [Match(machine=machine, relation=_relation(old, machine)) for machine in equals]
             if len(matches) > 1:
                 matches.sort(key=lambda match: _tie_break(match, everything))
             found += matches
-    return found[:most]
+        del found[places:]
+    return found
 
 
 def _tie_break(match: Match, everything: Requirements) -> tuple[int, int, str]:

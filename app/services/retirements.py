@@ -20,7 +20,7 @@ from app.catalog.queries.params import OfferParams
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.catalog.queries.successors import aliases_query, planned_sizes_query, prices_query
 from app.db.statements import QueryPlan, to_dicts
-from app.fit.features import FEATURE_NAMES, Machine, unknown_features
+from app.fit.features import ESSENTIAL_FEATURES, FEATURE_NAMES, Machine, unknown_features
 from app.fit.shortcomings import (
     Refusals,
     Shortcomings,
@@ -29,7 +29,7 @@ from app.fit.shortcomings import (
     find_shortcomings,
     refuse_all,
 )
-from app.fit.successors import Differences, Market, Match, differences, find_successors
+from app.fit.successors import LOCAL_DISK_FEATURES, Differences, Market, Match, differences, find_successors
 from app.fit.verdict import Failure, plain_failure
 from app.fit.vm import ORDERABLE
 from app.nearest import did_you_mean, starting_with
@@ -204,7 +204,8 @@ class _Planner:
 
     def _answer(self, old: Machine, region: str) -> _Answer:
         keep, prices = self._request.keep, self._prices[region]
-        best = find_successors(old, self._market(region), keep, self._request.max_successors)
+        waivable = LOCAL_DISK_FEATURES if keep == ESSENTIAL_FEATURES else ()  # who names others wants just these
+        best = find_successors(old, self._market(region), keep, self._request.max_successors, waivable)
         return _Answer(
             unknown=unknown_features(old, keep),
             successors=tuple((match, differences(old, match.machine), prices[match.machine.key]) for match in best),

@@ -11,6 +11,7 @@ import pytest
 from icalendar import Calendar
 from sqlalchemy import Engine
 
+from app.fit.features import ESSENTIAL_FEATURES
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
 from tests.conftest import TODAY
@@ -193,6 +194,16 @@ def test_more_successors_than_an_answer_may_list_are_refused(client: httpx.Clien
         "at most 5,000: give max_successors=5, or fewer lines"
     )
     assert client.post("/retirements", json={"items": lines[:833], "max_successors": 6}).status_code == 200
+
+
+def test_a_small_size_is_not_replaced_by_one_at_twice_its_price_for_its_local_disk(client: httpx.Client) -> None:
+    (answer,) = plan(client, item("b2s"))["items"]
+    first, second, third = answer["successors"]
+    assert second["size"] == "Standard_B2ls_v2"
+    assert max(first["usd_per_hour"], second["usd_per_hour"]) <= answer["usd_per_hour"] < third["usd_per_hour"] / 2
+    assert "ephemeral_os_disk" in {one["feature"] for one in first["lost"]}
+    (strict,) = plan(client, item("b2s"), keep=[*ESSENTIAL_FEATURES, "local_disk_gib"])["items"]
+    assert strict["successors"][0] == third
 
 
 def test_prices_and_changes_are_those_of_the_region_times_the_count(client: httpx.Client) -> None:

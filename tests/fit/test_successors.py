@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.fit.features import ESSENTIAL_FEATURES, FEATURE_NAMES, FEATURES, Machine, unknown_features
 from app.fit.shortcomings import candidate_failures, features_to_give_up, find_shortcomings, refuse_all
-from app.fit.successors import Market, differences, find_successors
+from app.fit.successors import LOCAL_DISK_FEATURES, Market, differences, find_successors
 from app.fit.verdict import plain_failure
 
 UNPRICED = plain_failure("region", "NOT_IN_REGION", "has no price in mars")
@@ -59,6 +59,36 @@ def test_at_the_same_price_what_loses_least_comes_first_then_the_family_then_the
     )
     assert [name for name, _ in found] == ["D", "C", "B", "A"]
     assert successors(machine("Old"), (machine("B"), "1"), (machine("A"), "1"), most=1) == [("A", "same_family")]
+
+
+@pytest.mark.parametrize(
+    ("now", "keeping", "lacking", "most", "expected"),
+    [
+        ("1", "2.1", "1", 2, ["Lacks", "Keeps"]),
+        ("1", "2.1", "1", 1, ["Lacks"]),
+        ("1", "2", "0.9", 2, ["Keeps"]),  # no more than twice the old price
+        ("1", "2.1", "1.05", 2, ["Keeps"]),  # nor twice that of the other
+    ],
+)
+def test_what_a_local_disk_gives_does_not_outrank_a_doubled_price(
+    now: str, keeping: str, lacking: str, most: int, expected: list[str]
+) -> None:
+    old = machine("Old", local_disk=True, ephemeral_os_disk=True, premium_storage=True)
+    candidates = {
+        old: now,
+        machine("Keeps", local_disk=True, ephemeral_os_disk=True, premium_storage=True): keeping,
+        machine("Lacks", local_disk=False, premium_storage=True): lacking,
+        machine("Lacks2", local_disk=False, premium_storage=False): "0.1",
+        machine("Lacks3", local_disk=False, premium_storage=True, category="gpu_accelerated"): "0.2",
+    }
+    market = Market(candidates, {one.key: Decimal(usd) for one, usd in candidates.items()})
+    found = find_successors(old, market, ESSENTIAL_FEATURES, most, LOCAL_DISK_FEATURES)
+    assert [match.machine.name for match in found] == expected
+    strict = find_successors(old, market, ESSENTIAL_FEATURES, most)
+    assert [match.machine.name for match in strict] == ["Keeps"]
+    unpriced = Market(candidates, {key: usd for key, usd in market.usd_per_hour.items() if key != old.key})
+    found = find_successors(old, unpriced, ESSENTIAL_FEATURES, most, LOCAL_DISK_FEATURES)
+    assert [match.machine.name for match in found] == ["Keeps"]
 
 
 @pytest.mark.parametrize("category", ["storage_optimized", "gpu_accelerated", "fpga_accelerated"])
