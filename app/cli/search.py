@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.price_notes import price_note
 from app.catalog.queries.language_models import ModelSearch
-from app.catalog.queries.lookups import GpuNames, load_gpu_names, resolve_gpus
+from app.catalog.queries.lookups import GpuNames, closest_gpus, load_gpu_names, resolve_gpus
 from app.catalog.queries.params import FacetSearch, SizeParams, SizeSearch
 from app.catalog.queries.provenance import ConflictSearch, RefusedPriceSearch
 from app.cli import context, options
@@ -43,6 +43,7 @@ from app.cli.output import (
 from app.cli.receipts import Receipt, write_receipt
 from app.cli.values import parse_gpu_and_count
 from app.errors import BadQuery
+from app.nearest import did_you_mean
 
 app = typer.Typer()
 
@@ -181,6 +182,7 @@ def search(
         page = search_sizes(session, params, today=context.today())
         undecided = _undecided(session, params)
         write_receipt(session, receipt, "GET /sizes", params)
+        meant = [] if page.total else _gpus_meant(session, words or [])
     items = [json.loads(item) for item in page.items]
     rows = [flatten_converted(item) for item in items]
     rows, columns = with_list_prices(rows, in_currency(_size_columns(params.purchase), params.currency))
@@ -192,6 +194,7 @@ def search(
     if undecided is not None and page.total:
         print_note(f"{undecided}.")
     nothing = "Nothing matches." if undecided is None else f"Nothing is known to match; {undecided}."
+    nothing = " ".join([nothing, *meant])
     _print_footer(len(page.items), page.total, page.next_cursor, output, rate, nothing=nothing)
 
 
@@ -242,6 +245,14 @@ def _add_search_words(session: Session, words: Sequence[str], values: Mapping[st
                 raise BadQuery("GPU", f"{word}:{count}", conflict)
             added[bound] = count
     return added
+
+
+def _gpus_meant(session: Session, words: Sequence[str]) -> list[str]:
+    """Return a sentence for each word of a search that is no GPU, but near one."""
+    names = load_gpu_names(session)
+    unknown = [word for word in words if not _is_gpu(names, word)]
+    near = {word: closest_gpus(names, word.lower()) for word in unknown}
+    return [f"No GPU is called {word}; {did_you_mean(gpus)}" for word, gpus in near.items() if gpus]
 
 
 def _is_gpu(names: GpuNames, word: str, *, required: bool = False) -> bool:

@@ -14,11 +14,12 @@ from typing import Any
 from app.catalog.names import as_written, display_keys
 from app.catalog.purchases import Purchase
 from app.catalog.queries.known_prices import NoPrice, explain_no_price
-from app.catalog.queries.lookups import NEAREST_WINDOW, closest_regions
+from app.catalog.queries.lookups import NEAREST_WINDOW
 from app.catalog.queries.pagination import current_revision
 from app.catalog.queries.params import OfferParams
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.catalog.queries.successors import aliases_query, planned_sizes_query, prices_query
+from app.catalog.regions import closest_regions
 from app.db.statements import QueryPlan, to_dicts
 from app.fit.features import ESSENTIAL_FEATURES, FEATURE_NAMES, Machine, unknown_features
 from app.fit.shortcomings import (

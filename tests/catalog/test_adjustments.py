@@ -149,8 +149,8 @@ def test_an_underscore_of_a_glob_is_no_wildcard(priced: Engine, tmp_path: Path) 
 
 
 def test_a_rule_in_an_unknown_region_is_refused(priced: Engine, tmp_path: Path) -> None:
-    with pytest.raises(BadData, match=r"contoso\.csv:3: column 'region': unknown region 'nowhere'"):
-        save(priced, tmp_path, "All,,,,,50,,,", "No,,nowhere,,,50,,,")
+    with pytest.raises(BadData, match=r"contoso\.csv:3: column 'region': unknown region 'useast'; did you mean eastus"):
+        save(priced, tmp_path, "All,,,,,50,,,", "No,,useast,,,50,,,")
 
 
 def test_a_catalog_keeps_and_applies_as_many_rules_as_it_may(priced: Engine, tmp_path: Path) -> None:

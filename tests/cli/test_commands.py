@@ -72,6 +72,7 @@ def test_commands_take_the_prices_of_a_day(
     ("arguments", "code", "message"),
     [
         (("search", "--name", "nothing"), 1, "Nothing matches."),
+        (("search", "H1000"), 1, "No GPU is called H1000; did you mean h100-nvl-94 or h100-sxm-80?"),
         (("search", "--gpu", "nothing"), 2, "no GPU of the catalog is called nothing"),
         (("search", "--region", "westeurop"), 2, "did you mean westeurope?"),
         (("search", "--min-gpu-mem", "lots"), 2, "--min-gpu-mem=lots"),

@@ -268,7 +268,7 @@ def test_a_refresh_that_fails_is_in_the_metrics_until_one_succeeds(run: Run, cat
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("azure-prices", "--region", "westeurop"), 2, "--region=westeurop: the catalog has no such region"),
+        (("azure-prices", "--region", "westeurop"), 2, "--region=westeurop: no such region; did you mean westeurope?"),
         (("azure-prices", "--day", "2026-08-30"), 2, "--day is of saved pages: it needs --file"),
         (("azure-prices", "--file", "x", "--url", "http://127.0.0.1"), 2, "--file fetches nothing"),
         (("azure-prices", "--file", "no-such-folder"), 3, "no-such-folder: has no saved pages"),

@@ -69,7 +69,7 @@ def test_a_row_that_is_listed_twice_is_refused(tmp_path: Path, kind: str, row: s
     ("row", "column", "detail"),
     [
         (PRICE.replace("p30", "p31"), "disk", "unknown disk 'p31-lrs'"),
-        (PRICE.replace("eastus", "mars"), "region", "unknown region 'mars'"),
+        (PRICE.replace("eastus", "us-east"), "region", "unknown region 'useast'; did you mean eastus"),
         (PRICE.replace("month", "gib_hour"), "per", "p30-lrs is of one size, and priced per month"),
         (PRICE.replace("p30-lrs", "ultra"), "per", "ultra is of any size, and priced by GiB"),
     ],

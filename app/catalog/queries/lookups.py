@@ -16,8 +16,8 @@ from app.catalog.column_types import table_of
 from app.catalog.models import Gpu, Region, Series, SizeAlias
 from app.catalog.names import as_written, display_keys, series_key
 from app.catalog.presets import split_names
-from app.catalog.providers import DEFAULT_PROVIDER
 from app.catalog.queries.price_scope import GPU, SIZE, size
+from app.catalog.regions import closest_regions
 from app.db.statements import BoundStatement, QueryPlan, Statement, to_dicts
 from app.errors import BadQuery, NotFound
 from app.nearest import TWO_TYPOS_LENGTH, closest_spellings, did_you_mean, nearest, starting_with
@@ -148,42 +148,6 @@ def check_regions(known: Collection[str], field: str, codes: Iterable[str]) -> N
         if code not in known:
             hint = did_you_mean(closest_regions(code, known), " ")
             raise BadQuery(field, as_written(code), f"no such region; {hint}GET /regions lists them")
-
-
-_DIRECTION = re.compile("north|south|east|west|central")
-MOST_REGIONS = 3
-"""The most regions to suggest; if a place has more, none is suggested."""
-
-
-def closest_regions(code: str, known: Collection[str]) -> Sequence[str]:
-    """Return the regions an unknown code may mean: the same place and directions, in any order.
-
-    `us-east` is `eastus`, never `ukeast`: with the place misspelled a code counts that is a few typos away as a whole
-    and in its place. Where a place has no region of the directions, a few others of it are meant.
-    """
-    place, directions, number = _parse_region(code)
-    there = sorted((one for one in known if _parse_region(one)[0] == place), key=lambda one: (len(one), one))
-    if not there:
-        near = closest_spellings(code, known, MOST_REGIONS)
-        return [one for one in near if _is_place_of(_parse_region(one)[0], code, place)][:1]
-    same = [one for one in there if _parse_region(one)[1] == directions]
-    exact = [one for one in same if _parse_region(one)[2] == number]
-    more = [one for one in there if set(directions) <= set(_parse_region(one)[1])]
-    meant = exact or (same[:1] if number else ()) or more or there
-    return meant if len(meant) <= MOST_REGIONS else ()
-
-
-def _parse_region(code: str) -> tuple[str, Sequence[str], str]:
-    """Split a code into its place, its directions in alphabetical order, and its number."""
-    letters = code.rstrip("0123456789")
-    place = _DIRECTION.sub("", letters)
-    full = DEFAULT_PROVIDER.region_abbreviations.get(place, place)
-    directions = sorted([*_DIRECTION.findall(letters), *(_DIRECTION.findall(full) if full != place else ())])
-    return _DIRECTION.sub("", full), directions, code[len(letters) :]
-
-
-def _is_place_of(place: str, code: str, written: str) -> bool:
-    return place in code or sorted(place) == sorted(written) or bool(closest_spellings(written, [place]))
 
 
 def get_subject_key(name: str, series: Mapping[str, str] | None = None) -> QueryPlan[str]:
@@ -356,13 +320,13 @@ def _to_globs(known: GpuNames, written: str, field: str) -> Sequence[str]:
     words = [] if _is_glob(name) else _meaningful_words(name, known.vocabulary)
     ids = _ids_with_words(known.words, words)
     if not ids:
-        hint = did_you_mean(_nearest_gpus(known, name, words), " ")
+        hint = did_you_mean(closest_gpus(known, name), " ")
         detail = f"no GPU of the catalog is called {written}; {hint}GET /gpus lists them: {', '.join(known.families)}"
         raise BadQuery(field, written, detail)
     return ids
 
 
-def _nearest_gpus(known: GpuNames, name: str, words: Sequence[str]) -> Sequence[str]:
+def closest_gpus(known: GpuNames, name: str) -> Sequence[str]:
     """Return GPUs that share a word of letters and digits (`h100`), else have a part of it, else names a typo away.
 
     `gb200` is near `b200`, and `h100` near `h1000`; names that are a typo away have the same digits.
@@ -370,6 +334,7 @@ def _nearest_gpus(known: GpuNames, name: str, words: Sequence[str]) -> Sequence[
     """
     if name in (vendor.lower() for vendor in known.vendors):
         return (f"gpu_vendor={name}",)
+    words = [] if _is_glob(name) else _meaningful_words(name, known.vocabulary)
     models = [word for word in words if re.search(r"[a-z]\d|\d[a-z]", word)]
     parts = {part for part in known.vocabulary if any(_is_part(part, word) or _is_part(word, part) for word in models)}
     closest = max(map(len, parts), default=0)

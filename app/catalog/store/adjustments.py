@@ -11,6 +11,7 @@ from app.catalog.column_types import table_of
 from app.catalog.models import Adjustment, Region, Size
 from app.catalog.names import glob_to_like
 from app.catalog.readings import AdjustmentRow, Reading, Report
+from app.catalog.regions import explain_unknown_region
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.upsert import DbRow, TableChange, save_rows
 from app.errors import BadData
@@ -32,7 +33,7 @@ def save_adjustments(session: Session, reading: Reading, subjects: SubjectKeys) 
     for entry in reading.adjustments:
         rule = entry.rule
         if rule.region is not None and rule.region not in regions:
-            detail = f"unknown region {rule.region!r}; GET /regions lists them"
+            detail = explain_unknown_region(rule.region, regions)
             raise BadData(detail, file=entry.file, line=entry.line, column="region")
         if rule.size is not None:
             rule = replace(rule, size=_to_key(rule.size, subjects))

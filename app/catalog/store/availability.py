@@ -6,6 +6,7 @@ from sqlalchemy.orm import Session
 from app.catalog.column_types import table_of
 from app.catalog.models import Availability, Region, Size
 from app.catalog.readings import Reading
+from app.catalog.regions import explain_unknown_region
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.upsert import TableChange, save_rows
 from app.errors import BadData
@@ -23,13 +24,12 @@ def save_availability(session: Session, reading: Reading, subjects: SubjectKeys)
     rows = []
     for entry in reading.availability:
         key = subjects.size_key(entry.size)
-        for what, name, known in (
-            ("size", entry.size, key in sizes),
-            ("region", entry.region, entry.region in regions),
-        ):
-            if not known:
-                detail = f"unknown {what} {name!r}; ingest it first"
-                raise BadData(detail, file=entry.file, line=entry.line, column=what)
+        if key not in sizes:
+            detail = f"unknown size {entry.size!r}; ingest it first"
+            raise BadData(detail, file=entry.file, line=entry.line, column="size")
+        if entry.region not in regions:
+            detail = explain_unknown_region(entry.region, regions)
+            raise BadData(detail, file=entry.file, line=entry.line, column="region")
         row = {"size_key": key, "region": entry.region, "zones": entry.zones, "source_id": entry.source}
         rows.append(row | {"file": entry.file})
     table = AVAILABILITY.c

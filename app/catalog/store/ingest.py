@@ -14,6 +14,7 @@ from app.catalog.models import Disk, Fact, LanguageModel, Region, Series, Size, 
 from app.catalog.names import model_keys, size_key
 from app.catalog.presets import split_names
 from app.catalog.readings import ModelRow, Progress, Reading, Report, no_progress
+from app.catalog.regions import explain_unknown_region
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.adjustments import is_rule_edge_between, save_adjustments
 from app.catalog.store.availability import save_availability
@@ -261,7 +262,8 @@ def _check_disk_prices(session: Session, reading: Reading) -> None:
     sizes = {row.id: row.size for row in session.execute(select(disk.id, disk.size))}
     for price in reading.disk_prices:
         if price.region not in regions:
-            raise _unknown_reference("region", price.region, price.file, price.line)
+            detail = explain_unknown_region(price.region, regions)
+            raise BadData(detail, file=price.file, line=price.line, column="region")
         if price.disk not in sizes:
             raise _unknown_reference("disk", price.disk, price.file, price.line)
         if (price.per == "month") != (sizes[price.disk] is not None):

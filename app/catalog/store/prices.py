@@ -33,6 +33,7 @@ from app.catalog.column_types import table_of, to_usd_text
 from app.catalog.models import Offer, Price, PriceFile, Size, SizeJson
 from app.catalog.names import size_key
 from app.catalog.readings import PriceBlock, PriceList, Prices, Progress, Report
+from app.catalog.regions import explain_unknown_region
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.availability import move_availability
 from app.catalog.store.bulk import Columns, bulk_load, execute_count, same_key, temporary_table, upsert
@@ -131,7 +132,8 @@ class PriceStaging:
     def _check_regions(self, each: PriceList, block: PriceBlock) -> None:
         if unknown := set(block.region) - self.regions:
             line, region = next((n, code) for n, code in zip(block.line, block.region, strict=True) if code in unknown)
-            raise BadData(f"unknown region {region!r}; ingest it first", file=each.file, line=line, column="region")
+            detail = explain_unknown_region(region, self.regions)
+            raise BadData(detail, file=each.file, line=line, column="region")
 
     def _resolve_sizes(self, each: PriceList, block: PriceBlock) -> None:
         """Find the key of each name that is new in this ingest; raises BadData for a size that must be known."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from app.catalog.names import region_key
 from app.catalog.readings import PriceBlock, PriceList, Prices, Progress, Reading, Report, SourceRow, no_progress
+from app.catalog.regions import explain_unknown_region
 from app.ingest.feeds.fetched_pages import FetchedPages
 from app.ingest.feeds.gate import DEFAULT_LIMITS, GateLimits, PriceKey, PriceMap, check_list, find_jumps
 from app.ingest.feeds.held_prices import HeldPrice
@@ -158,7 +159,7 @@ def refresh_prices(
         each = every.where(lambda price: price.size not in unmatched)  # noqa: B023  # called at once
         reasons: tuple[str, ...] = ()
         if each.region not in known.regions:
-            reasons = ("the catalog has no such region; ingest it first",)
+            reasons = (explain_unknown_region(each.region, known.regions),)
         elif not len(each):
             reasons = (
                 f"none of {each.items} items is a price{' of a size that the catalog has' if unmatched else ''}",

@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 
 from app.catalog.names import region_key
 from app.catalog.readings import Progress, Reading, no_progress
+from app.catalog.regions import closest_regions
 from app.catalog.store.exchange_rates import load_rate_days
 from app.catalog.store.facts import load_subject_keys
 from app.catalog.store.newest_lists import load_newest_lists, load_region_codes, load_size_keys
@@ -33,6 +34,7 @@ from app.ingest.feeds.price_refresh import (
 from app.ingest.feeds.retail_prices import RegionPrices
 from app.ingest.feeds.retail_prices_client import API_URL, fetch_regions
 from app.ingest.run import IngestOutcome, ingest
+from app.nearest import did_you_mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +107,8 @@ def _find_regions(names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]
     codes = tuple(map(region_key, names))
     for name, code in zip(names, codes, strict=True):
         if code not in known:
-            raise BadQuery("region", name, "the catalog has no such region; `vmsizes export regions` lists them")
+            hint = did_you_mean(closest_regions(code, known), " ")
+            raise BadQuery("region", name, f"no such region; {hint}GET /regions lists them")
     return codes
 
 

@@ -1,0 +1,48 @@
+"""Finds the regions that an unknown code may mean."""
+
+import re
+from collections.abc import Collection, Sequence
+
+from app.catalog.providers import DEFAULT_PROVIDER
+from app.nearest import closest_spellings, did_you_mean
+
+_DIRECTION = re.compile("north|south|east|west|central")
+MOST_REGIONS = 3
+"""The most regions to suggest; if a place has more, none is suggested."""
+
+
+def closest_regions(code: str, known: Collection[str]) -> Sequence[str]:
+    """Return the regions an unknown code may mean: the same place and directions, in any order.
+
+    `us-east` is `eastus`, never `ukeast`: with the place misspelled a code counts that is a few typos away as a whole
+    and in its place. Where a place has no region of the directions, a few others of it are meant.
+    """
+    place, directions, number = _parse_region(code)
+    there = sorted((one for one in known if _parse_region(one)[0] == place), key=lambda one: (len(one), one))
+    if not there:
+        near = closest_spellings(code, known, MOST_REGIONS)
+        return [one for one in near if _is_place_of(_parse_region(one)[0], code, place)][:1]
+    same = [one for one in there if _parse_region(one)[1] == directions]
+    exact = [one for one in same if _parse_region(one)[2] == number]
+    more = [one for one in there if set(directions) <= set(_parse_region(one)[1])]
+    meant = exact or (same[:1] if number else ()) or more or there
+    return meant if len(meant) <= MOST_REGIONS else ()
+
+
+def _parse_region(code: str) -> tuple[str, Sequence[str], str]:
+    """Split a code into its place, its directions in alphabetical order, and its number."""
+    letters = code.rstrip("0123456789")
+    place = _DIRECTION.sub("", letters)
+    full = DEFAULT_PROVIDER.region_abbreviations.get(place, place)
+    directions = sorted([*_DIRECTION.findall(letters), *(_DIRECTION.findall(full) if full != place else ())])
+    return _DIRECTION.sub("", full), directions, code[len(letters) :]
+
+
+def _is_place_of(place: str, code: str, written: str) -> bool:
+    return place in code or sorted(place) == sorted(written) or bool(closest_spellings(written, [place]))
+
+
+def explain_unknown_region(code: str, known: Collection[str]) -> str:
+    """Return what is wrong with the region of an ingested row: the nearest codes, or that it is ingested first."""
+    hint = did_you_mean(closest_regions(code, known), " Else ")
+    return f"unknown region {code!r}; {hint}ingest it first"
