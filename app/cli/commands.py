@@ -35,7 +35,7 @@ COMMAND_MODULES: Mapping[str, tuple[str, str]] = {
     "refresh": ("refresh", "Fetch the newest prices, sizes and pages from the vendor."),
     "webhooks": ("webhooks", "Send changes to receivers of yours: add, list, test, deliver …"),
     "sources": ("ingest", "List the sources of the catalog."),
-    "forget": ("ingest", "Remove a source and what only it states."),
+    "forget": ("ingest", "Remove a source, or all of an ingest, and what only they state."),
     "revisions": ("ingest", "List the ingests that changed the catalog."),
     "export": ("export", "Write whole lists and tables to a file: sizes, prices, GPUs, regions, series, models …"),
 }

@@ -5,7 +5,7 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -14,15 +14,15 @@ import typer
 from app.catalog.fields import FIELDS, to_text
 from app.catalog.queries.freshness import load_freshness
 from app.catalog.readings import Reading, SourceKind
-from app.catalog.store.revisions import list_revisions, list_sources
+from app.catalog.store.revisions import find_sources_taken_in, list_revisions, list_sources
 from app.cli import context
 from app.cli.options import Group, Wait
 from app.cli.outcomes import plural, print_outcome, print_reports, print_tables
-from app.cli.output import Column, Format, Json, OutputOptions, get_console, print_rows, with_output_options
+from app.cli.output import Column, Format, Json, OutputOptions, get_console, print_note, print_rows, with_output_options
 from app.cli.progress import progress
-from app.errors import BadData
+from app.errors import BadData, BadQuery
 from app.ingest.registry import CSV_SOURCES, read_csv_source, read_pages, read_seeds, relative_to
-from app.ingest.run import forget as forget_source
+from app.ingest.run import forget as forget_sources
 from app.ingest.run import has_catalog, ingest, to_json_line
 
 app = typer.Typer()
@@ -188,17 +188,37 @@ def sources(*, output: OutputOptions) -> None:
 
 @app.command()
 def forget(
-    source: Annotated[str, typer.Argument(help="The id of the source, as `vmsizes sources` lists it.")],
+    source: Annotated[
+        str | None, typer.Argument(help="The id of the source, as `vmsizes sources` lists it.", show_default=False)
+    ] = None,
     *,
+    revision: Annotated[
+        int | None,
+        typer.Option(help="All sources that this ingest was the first to read, by its number in `vmsizes revisions`."),
+    ] = None,
     dry_run: DryRun = False,
     wait: Wait = None,
     as_json: Json = False,
 ) -> None:
-    """Remove a source in a new revision: facts that only it states go, others are decided again without it."""
+    """Remove a source, or those of an ingest, in a new revision: facts that no other states go."""
+    if (source is None) == (revision is None):
+        raise BadQuery("SOURCE", source, "give either the id of a source or --revision")
     context.use_wait(wait)
-    with context.session(), progress() as step:
-        outcome = forget_source(context.engine(), source, now=context.now(), dry_run=dry_run, progress=step)
+    with context.session() as session:
+        sources, earlier = ([source], {}) if source else find_sources_taken_in(session, revision or 0)
+    if not sources:
+        raise BadQuery("revision", revision, f"was the first to read no source that is left. {_stay(earlier)}".rstrip())
+    with progress() as step:
+        outcome = forget_sources(context.engine(), *sources, now=context.now(), dry_run=dry_run, progress=step)
     print_outcome(outcome, as_json=as_json)
+    if earlier:
+        print_note(_stay(earlier))
+
+
+def _stay(earlier: Mapping[str, int]) -> str:
+    """Return a sentence about sources that an earlier revision had read; empty if there are none."""
+    stay = ", ".join(f"{source} (revision {number})" for source, number in earlier.items())
+    return stay and f"Sources of earlier revisions stay as they are: {stay}; read their earlier files again."
 
 
 @app.command()

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from app.catalog.fields import FIELDS
 from app.catalog.models import IngestedFile
 from app.catalog.readings import Progress, Reading, StatedFact, no_progress
-from app.catalog.store.ingest import IngestSummary, forget_source, save_reading
+from app.catalog.store.ingest import IngestSummary, forget_sources, save_reading
 from app.catalog.store.revisions import latest_revision, save_revision
 from app.db.engines import analyze
 from app.db.writing import waiting_text, write_session
@@ -86,11 +86,11 @@ def ingest(
 
 
 def forget(
-    engine: Engine, source: str, *, now: datetime, dry_run: bool = False, progress: Progress = no_progress
+    engine: Engine, *sources: str, now: datetime, dry_run: bool = False, progress: Progress = no_progress
 ) -> IngestOutcome:
-    """Delete a source and what only it states, in one transaction; raises NotFound for an unknown source."""
+    """Delete sources and what only they state, in one transaction; raises NotFound for an unknown one."""
     with _writing(engine, dry_run=dry_run, progress=progress) as session:
-        summary = forget_source(session, source, today=now.date(), progress=progress)
+        summary = forget_sources(session, sources, today=now.date(), progress=progress)
         return _to_outcome(session, summary, now, dry_run=dry_run, progress=progress)
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, select
 from app.catalog.column_types import table_of
 from app.catalog.models import DiskPrice, Offer, Price, Size, SizeAlias, Source
 from app.catalog.purchases import ANY_REGION
-from app.catalog.store.revisions import compute_digest, latest_revision
+from app.catalog.store.revisions import compute_digest, find_sources_taken_in, latest_revision
 from app.db.engines import read_session as reads
 from app.errors import BadData, BadQuery, NotFound
 from app.ingest.registry import read_csv_source
@@ -163,6 +163,30 @@ def test_forgetting_a_source_leaves_the_catalog_as_if_it_had_never_been_read(eng
     ingest_file(engine, "prices", folder / "prices.csv")
     assert digest(engine) == before
     assert keys(engine, Offer) == shown
+
+
+def test_a_whole_ingest_is_taken_back(engine: Engine, folder: Path) -> None:
+    start(engine, folder)
+    before = digest(engine)
+    notes = [*size("Standard_X1", by="a", vcpus=99), *size("X9", by="b", series="X9")]
+    news = reading(notes, sources=[source("a"), source("b")], prices=[price("X9", "1", source="b")])
+    taken = ingest(engine, news, now=NOW).revision["number"]
+    later = ingest(engine, reading(size("X7", by="c", vcpus=7), sources=[source("a"), source("c")]), now=NOW).revision
+    with reads(engine) as session:
+        sources, earlier = find_sources_taken_in(session, taken)
+        assert (sources, earlier) == (["a", "b"], {"page": 1, "prices": 1})
+        assert find_sources_taken_in(session, later["number"]) == (["c"], {"a": taken, "page": 1, "prices": 1})
+        with pytest.raises(NotFound, match="There is no revision named '99'"):
+            find_sources_taken_in(session, 99)
+    forget(engine, "c", now=NOW)
+    outcome = forget(engine, *sources, now=NOW)
+    assert outcome.revision["source_ids"] == sources
+    assert digest(engine) == before
+    with reads(engine) as session:
+        assert find_sources_taken_in(session, taken) == ([], {"page": 1, "prices": 1})
+    again = ingest(engine, news, now=NOW).revision["number"]  # what was forgotten is new again
+    with reads(engine) as session:
+        assert find_sources_taken_in(session, again)[0] == sources
 
 
 def test_an_unknown_source_and_one_whose_regions_are_in_use_cannot_be_forgotten(engine: Engine, folder: Path) -> None:

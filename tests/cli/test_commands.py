@@ -508,7 +508,13 @@ def test_a_slip_in_a_price_list_is_refused_tried_and_taken_back(run: Run, few_si
     unknown = run(few_sizes_url, "forget", "my-lost")
     assert (unknown.returncode, "Did you mean my-list" in unknown.stderr) == (1, True)
     assert "2 removed" in run(few_sizes_url, "forget", "my-list", "--dry-run").stdout
+    nothing = run(few_sizes_url, "forget")
+    assert (nothing.returncode, "give either the id of a source or --revision" in nothing.stderr) == (2, True)
+    tried = json.loads(run(few_sizes_url, "forget", "--revision", "2", "--dry-run", "--json").stdout)
     gone = json.loads(run(few_sizes_url, "forget", "my-list", "--json").stdout)
+    assert tried["tables"] == gone["tables"]
+    left = run(few_sizes_url, "forget", "--revision", "2")
+    assert (left.returncode, "was the first to read no source that is left" in left.stderr) == (2, True)
     assert (gone["tables"]["price"]["removed"], gone["tables"]["size"]["removed"]) == (2, 1)
     revisions = json.loads(run(few_sizes_url, "revisions", "--json").stdout)
     assert [row["number"] for row in revisions] == [3, 2, 1]

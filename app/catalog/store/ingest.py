@@ -1,6 +1,6 @@
-"""Saves a reading, or forgets a source: rows, resolution, prices, derived offers and checksums, in one transaction."""
+"""Saves a reading, or forgets sources: rows, resolution, prices, derived offers and checksums, in one transaction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date, datetime
 from difflib import get_close_matches
@@ -66,8 +66,8 @@ from app.catalog.store.retract import (
     drop_prices,
     drop_prices_of_files,
     drop_rows_of_files,
-    drop_rows_of_source,
-    drop_source,
+    drop_rows_of_sources,
+    drop_sources,
 )
 from app.catalog.store.revisions import (
     TableChecksum,
@@ -168,25 +168,28 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
     return summary
 
 
-def forget_source(session: Session, source: str, *, today: date, progress: Progress = no_progress) -> IngestSummary:
-    """Delete a source and every row that only it states, then resolve and derive again. Does not commit.
+def forget_sources(
+    session: Session, sources: Collection[str], *, today: date, progress: Progress = no_progress
+) -> IngestSummary:
+    """Delete sources and every row that only they state, then resolve and derive again. Does not commit.
 
     Raises NotFound with the nearest ids for an unknown source, BadQuery where prices of other sources are for one
-    of its regions or disks.
+    of their regions or disks.
     """
     known = load_sources(session)
-    if source not in known:
-        raise NotFound("source", source, suggestions=tuple(get_close_matches(source, known, 2)))
-    check_nothing_is_in_use(session, source)
-    summary, derived_on = IngestSummary(sources={source}), _last_derived_on(session)
+    for source in sources:
+        if source not in known:
+            raise NotFound("source", source, suggestions=tuple(get_close_matches(source, known, 2)))
+    check_nothing_is_in_use(session, sources)
+    summary, derived_on = IngestSummary(sources={*sources}), _last_derived_on(session)
     with temporary_tables(session, *_TEMPORARY_TABLES):
         before, stored = start_tracking(session), _stored_checksums(session)
         progress("prices", None)
         retail_before = _retail_sources(session)
-        if is_retail := source in retail_before:
+        if is_retail := not retail_before.isdisjoint(sources):
             restore_refused(session)
-        dropped, dropped_checksum = drop_prices(session, PRICE.c.source_id == source)
-        summary.changes = drop_rows_of_source(session, source)
+        dropped, dropped_checksum = drop_prices(session, PRICE.c.source_id.in_(sources))
+        summary.changes = drop_rows_of_sources(session, sources)
         progress("facts", None)
         reconciled = reconcile_facts(session, Reading(), load_subject_keys(session, Reading()), {})
         summary.add(reconciled.changes | {"price": TableChange(removed=dropped)})
@@ -195,7 +198,7 @@ def forget_source(session: Session, source: str, *, today: date, progress: Progr
                 restore_refused(session)
             _check_prices(session, summary, today, progress)
         _derive(session, summary, derived_on, today, progress)
-        summary.add(drop_source(session, source))
+        summary.add(drop_sources(session, sources))
         _save_events(session, summary, before if derived_on else None, today)
         progress("digest", None)
         added_checksum = None if "refused_price" in summary.changes else TableChecksum()

@@ -4,7 +4,7 @@ A file that is read again is compared with what it stated before of the sources 
 a column with their file; the keys of other rows are stored in `ingested_file`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date
 from typing import Any
 
@@ -252,13 +252,14 @@ _TABLES_BY_SOURCE: tuple[type[SQLModel], ...] = (
 )
 
 
-def check_nothing_is_in_use(session: Session, source: str) -> None:
-    """Check that no prices or availability of other sources are for a region or disk of this one; raises BadQuery."""
+def check_nothing_is_in_use(session: Session, sources: Collection[str]) -> None:
+    """Check that no prices or availability of other sources are for a region or disk of these; raises BadQuery."""
     for key, columns in _REFERENCES.values():
-        others = or_(*(exists().where(column == key, column.table.c.source_id != source) for column in columns))
-        of_source = key.table.c.source_id == source
-        used = session.execute(select(key).where(of_source, others).order_by(key)).scalars().all()
-        if used:
+        others = or_(*(exists().where(column == key, column.table.c.source_id.not_in(sources)) for column in columns))
+        source_id = key.table.c.source_id
+        rows = session.execute(select(key, source_id).where(source_id.in_(sources), others).order_by(key)).all()
+        if rows:
+            used, source = [row[0] for row in rows], rows[0][1]
             more = f" and {len(used) - 1} more" if len(used) > 1 else ""
             which = f"{key.table.name} {used[0]}{more}"
             of_others = "prices or availability of other sources are for"
@@ -266,26 +267,26 @@ def check_nothing_is_in_use(session: Session, source: str) -> None:
             raise BadQuery("source", source, detail)
 
 
-def drop_rows_of_source(session: Session, source: str) -> dict[str, TableChange]:
-    """Delete all rows of a source but prices of sizes, disks and regions.
+def drop_rows_of_sources(session: Session, sources: Collection[str]) -> dict[str, TableChange]:
+    """Delete all rows of sources but prices of sizes, disks and regions.
 
-    Sizes that cite it cite a source of their prices instead.
+    Sizes that cite one cite a source of their prices instead.
     """
     size, price = table_of(Size), table_of(Price).c
     another = select(func.min(price.source_id)).where(price.size_key == size.c.key).scalar_subquery()
-    session.execute(update(size).where(size.c.source_id == source).values(source_id=another))
+    session.execute(update(size).where(size.c.source_id.in_(sources)).values(source_id=another))
     changes = {}
     for table in map(table_of, _TABLES_BY_SOURCE):
-        removed = execute_count(session, delete(table).where(table.c.source_id == source))
+        removed = execute_count(session, delete(table).where(table.c.source_id.in_(sources)))
         changes[table.name] = TableChange(removed=removed)
     return changes
 
 
-def drop_source(session: Session, source: str) -> dict[str, TableChange]:
-    """Delete a source, its regions and disks; nothing may refer to them any more."""
+def drop_sources(session: Session, sources: Collection[str]) -> dict[str, TableChange]:
+    """Delete sources, their regions and disks; nothing may refer to them any more."""
     region, disk, row = table_of(Region), table_of(Disk), table_of(Source)
     return {
-        "disk": TableChange(removed=execute_count(session, delete(disk).where(disk.c.source_id == source))),
-        "region": TableChange(removed=execute_count(session, delete(region).where(region.c.source_id == source))),
-        "source": TableChange(removed=execute_count(session, delete(row).where(row.c.id == source))),
+        "disk": TableChange(removed=execute_count(session, delete(disk).where(disk.c.source_id.in_(sources)))),
+        "region": TableChange(removed=execute_count(session, delete(region).where(region.c.source_id.in_(sources)))),
+        "source": TableChange(removed=execute_count(session, delete(row).where(row.c.id.in_(sources)))),
     }

@@ -56,6 +56,7 @@ from app.catalog.models import (
     TableSum,
 )
 from app.catalog.store.upsert import save_rows
+from app.errors import NotFound
 
 _MODULUS = 2**256
 _BATCH_SIZE = 5_000
@@ -238,6 +239,28 @@ def list_revisions(session: Session) -> list[dict[str, Any]]:
     table = table_of(Revision)
     rows = session.execute(select(table).order_by(desc(table.c.number))).mappings()
     return [dict(row) | {"created_at": row["created_at"].isoformat()} for row in rows]
+
+
+def find_sources_taken_in(session: Session, number: int) -> tuple[list[str], dict[str, int]]:
+    """Return the sources that a revision was the first to take in, and the first revision of each other that it read.
+
+    Those that were forgotten since are in neither. Raises NotFound for an unknown revision.
+    """
+    table = table_of(Revision).c
+    first: dict[str, int] = {}
+    read, sources = None, 0
+    for row in session.execute(select(table.number, table.source_ids, table.counts).order_by(table.number)):
+        before, sources = sources, row.counts.get("source", 0)
+        if sources < before:  # only forgetting removes sources
+            first = {source: since for source, since in first.items() if source not in row.source_ids}
+        else:
+            first = dict.fromkeys(row.source_ids, row.number) | first
+        if row.number == number:
+            read = row.source_ids
+    if read is None:
+        raise NotFound("revision", str(number))
+    taken_in = [source for source, since in first.items() if since == number]
+    return sorted(taken_in), {source: first[source] for source in read if first.get(source, number) < number}
 
 
 def _count_by_source(session: Session, model: type[SQLModel]) -> dict[str, int]:
