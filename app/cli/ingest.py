@@ -38,6 +38,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be don
 NewSizes = Annotated[
     bool, typer.Option("--new-sizes", help="Add sizes that are not in the catalog yet instead of refusing them.")
 ]
+Limit = Annotated[int | None, typer.Option(min=1, help="How many rows to list at most. (default: all)")]
 SOURCE_COLUMNS = {
     "id": Column(heading="source"),
     "kind": Column(heading="kind", rank=3),
@@ -178,11 +179,11 @@ def _print_facts(reading: Reading, *, as_json: bool) -> None:
 
 @app.command()
 @with_output_options
-def sources(*, output: OutputOptions) -> None:
+def sources(*, limit: Limit = None, output: OutputOptions) -> None:
     """List the sources of the catalog, how many facts and prices each gave, and the newest day of its prices."""
     with context.session() as session:
         freshness = load_freshness(session, context.today())
-        rows = [row | {"newest_day": freshness.newest_day_of(row["id"])} for row in list_sources(session)]
+        rows = [row | {"newest_day": freshness.newest_day_of(row["id"])} for row in list_sources(session)[:limit]]
     print_rows(rows, SOURCE_COLUMNS, output)
 
 
@@ -223,10 +224,10 @@ def _stay(earlier: Mapping[str, int]) -> str:
 
 @app.command()
 @with_output_options
-def revisions(*, output: OutputOptions) -> None:
+def revisions(*, limit: Limit = None, output: OutputOptions) -> None:
     """List the ingests that changed the catalog, the newest first."""
     with context.session() as session:
-        rows = list_revisions(session)
+        rows = list_revisions(session)[:limit]
     if output.format is Format.table and not output.columns:
         rows = [_short_revision(row) for row in rows]
     print_rows(rows, REVISION_COLUMNS, output)

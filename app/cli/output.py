@@ -294,7 +294,9 @@ def format_value(value: object) -> str:
         return f"{value:.10g}"
     if isinstance(value, Decimal):
         return f"{value.normalize():f}"
-    text = LIST_SEPARATOR.join(map(str, value)) or "-" if isinstance(value, list) else str(value)
+    values = value if isinstance(value, list) else [value]
+    written = (json.dumps(each) if isinstance(each, dict) else str(each) for each in values)
+    text = LIST_SEPARATOR.join(written) or "-"
     return text.translate(_CONTROL)
 
 

@@ -11,11 +11,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from app.catalog.fields import SIZE_FLAGS
 from app.catalog.names import as_written
 from app.catalog.purchases import PURCHASE_MODELS
 from app.errors import BadQuery, BadWorkload, NotFound
 from app.nearest import did_you_mean, nearest
 from app.validation import MAX_ERRORS, display_value, explain
+
+FEATURES = ("nvlink", "infiniband", *SIZE_FLAGS)
+"""The fields of a size that are true or false, as the argument `features` takes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +104,8 @@ def read_arguments(
 
 def _unknown(name: str, value: Any, arguments: Mapping[str, Argument]) -> ArgumentError:
     near = nearest(name, arguments)
-    hint = did_you_mean(near) or f"there are {', '.join(arguments)}"
+    flag = f"write features={name}" if name in FEATURES and "features" in arguments else ""
+    hint = flag or did_you_mean(near) or f"there are {', '.join(arguments)}"
     return ArgumentError(
         field=name, value=display_value(value), allowed=f"there is no such argument; {hint}", suggestions=near
     )
@@ -118,10 +123,16 @@ def to_bad_arguments(error: Exception, arguments: Mapping[str, Argument], given:
         allowed = error.allowed if isinstance(error, BadQuery) else error.detail
         name = _argument_of(error.field, arguments)
         value = display_value(given.get(name)) if error.value is None else as_written(str(error.value))
-        return BadArguments([ArgumentError(field=name, value=value, allowed=allowed)])
+        return BadArguments([ArgumentError(field=name, value=value, allowed=_without_endpoints(allowed))])
     if isinstance(error, ValidationError):
         return BadArguments([_of_validation(one, arguments, given) for one in error.errors()])
     raise error
+
+
+def _without_endpoints(text: str) -> str:
+    """Return a text about a parameter with what an agent can do instead of the endpoint that lists its values."""
+    text = re.sub(r"GET /\w+ lists them(?=: )", "there are", text)
+    return re.sub(r"GET /\w+ lists them", "find_sizes without it names some in its items", text)
 
 
 def _of_validation(error: Any, arguments: Mapping[str, Argument], given: Mapping[str, Any]) -> ArgumentError:

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, get_args
 
-from app.catalog.fields import SIZE_FLAGS
 from app.catalog.price_notes import price_note
 from app.catalog.queries.params import Arch, FacetSearch, SizeSearch
 from app.errors import BadQuery
 from app.mcp.arguments import (
+    FEATURES,
     Argument,
     read_count,
     read_gbps,
@@ -42,8 +42,6 @@ from app.nearest import did_you_mean, nearest
 from app.schemas.sizes import SizeOut
 
 DEFAULT_LIMIT = 6
-FEATURES = ("nvlink", "infiniband", *SIZE_FLAGS)
-"""The fields of a size that are true or false, as the argument `features` takes them."""
 
 _BASIC = ("region", "usd_per_hour", "price_as_of", "vcpus", "memory_gib", "gpu_count")
 _OF_GPUS = ("gpu_model", "gpu_memory_gib", "gpu_memory_gib_per_gpu")
@@ -159,9 +157,9 @@ def _to_text(page: Mapping[str, Any], search: SizeSearch, undecided: str | None)
     first = page["items"][0]
     price = "price unknown"
     if first["usd_per_hour"] is not None:
-        price = (
-            f"{first['usd_per_hour']} USD/h {search.purchase} in {first['region']}, last seen {first['price_as_of']}"
-        )
+        converted = first.get("converted", {"price_per_hour": first["usd_per_hour"], "currency": "USD"})
+        amount = f"{converted['price_per_hour']} {converted['currency']}/h"
+        price = f"{amount} {search.purchase} in {first['region']}, last seen {first['price_as_of']}"
         if note := price_note(first, "price_"):
             price += f" ({note})"
     return f"{plural(page['total'], 'size')}; first by {', '.join(search.sort)}: {first['name']}, {price}.{known}"

@@ -68,6 +68,14 @@ def test_commands_take_the_prices_of_a_day(
 
 
 @pytest.mark.one_database
+@pytest.mark.parametrize("command", ["sources", "revisions"])
+def test_all_lists_have_a_limit(run: Run, seeded_url: str, command: str) -> None:
+    rows = json.loads(run(seeded_url, command, "--json").stdout)
+    assert json.loads(run(seeded_url, command, "--json", "--limit", "1").stdout) == rows[:1]
+    assert run(seeded_url, command, "--limit", "0").returncode == 2
+
+
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

@@ -243,6 +243,8 @@ def test_list_prices_stand_beside_what_is_paid(run: Run, few_sizes_url: str, tmp
             there[f"{prefix}usd_per_hour"],
             "",
         )
+    shown = run(few_sizes_url, "search", "H100", "--region", "eastus", "--columns", "adjustment", "--limit", "1").stdout
+    assert '"list_usd_per_hour": ' in shown
     table = run(few_sizes_url, "similar", "nc24ads_a100_v4", "--region", "eastus", "--wide").stdout
     assert "list USD/h" in table.splitlines()[0]
     assert "EA discount" in table

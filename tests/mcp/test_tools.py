@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from mcp import MCPError
+from mcp_types import TextContent
 from sqlalchemy import Engine
 from sqlalchemy import text as sql
 
@@ -99,6 +100,18 @@ def test_an_unknown_argument_is_refused_with_the_nearest(
     error = next(one for one in errors if one["field"] == given)
     assert error["value"] == "80"
     assert error["suggestions"] == [meant], error
+
+
+@pytest.mark.parametrize("flag", ["infiniband", "premium_storage"])
+def test_a_feature_as_an_argument_is_told_how_to_write_it(catalog: CatalogReader, flag: str) -> None:
+    (error,) = refused(catalog, "find_sizes", **{flag: True})
+    assert error["allowed"] == f"there is no such argument; write features={flag}"
+
+
+@pytest.mark.parametrize("arguments", [{"region": "atlantis"}, {"gpu": "A1000"}, {"series": "nothing"}])
+def test_an_error_names_no_endpoint(catalog: CatalogReader, arguments: dict[str, str]) -> None:
+    (error,) = refused(catalog, "find_sizes", **arguments)
+    assert "GET /" not in error["allowed"]
 
 
 WRONG: list[tuple[str, dict[str, Any], str, str]] = [
@@ -324,6 +337,9 @@ def test_a_price_in_another_currency_is_beside_dollars(catalog: CatalogReader) -
     said = ask(catalog, "find_sizes", gpu="H100", currency="eur", limit=1)
     assert said["exchange_rate"]["currency"] == "EUR"
     assert 0 < said["items"][0]["price_per_hour"] < said["items"][0]["usd_per_hour"]
+    (content,) = call(catalog, "find_sizes", {"gpu": "H100", "currency": "eur", "limit": 1}).content
+    assert isinstance(content, TextContent)
+    assert f"{said['items'][0]['price_per_hour']} EUR/h on_demand in " in content.text
 
 
 @pytest.mark.parametrize(
