@@ -290,3 +290,14 @@ def test_a_size_is_found_by_its_display_name(client: httpx.Client, name: str) ->
     assert planned["size"] == found
     if name != "ND40 rs v2":  # of a filter blanks are `_`
         assert client.get("/sizes", params={"name": name, "status": "any", "fields": "name"}).json()["total"] == 1
+
+
+def test_a_list_of_names_may_be_as_long_as_that_of_a_policy(client: httpx.Client) -> None:
+    known = [one["name"] for one in client.get("/sizes", params={"limit": 150, "fields": "name"}).json()["items"]]
+    names = [*known, *(f"Standard_Nope{number}" for number in range(50))]
+    for day in ({}, {"as_of": "2026-08-15"}):
+        found = client.get("/sizes", params={"name": ",".join(names), "limit": 500, "fields": "name", **day}).json()
+        assert [one["name"] for one in found["items"]] == known
+    refused = client.get("/sizes", params={"name": ",".join([*names, "Standard_One_More"])})
+    assert refused.status_code == 422
+    assert "at most 200 values are allowed" in refused.json()["detail"]

@@ -153,6 +153,8 @@ GpuSet = Annotated[
     AfterValidator(as_set),
 ]
 LowerTextSet = Annotated[tuple[LowerText, ...], Field(max_length=60), AfterValidator(as_set)]
+NameSet = Annotated[tuple[LowerText, ...], Field(max_length=200), AfterValidator(as_set)]
+"""Names of sizes: a list of those that a policy allows has some 150."""
 SortOrder = Annotated[tuple[PlainText, ...], Field(max_length=60)]
 RegionSet = Annotated[
     tuple[Annotated[PlainText, AfterValidator(RegionCode)], ...],
@@ -304,7 +306,7 @@ class SizeSelection(OfferParams):
     q: LowerText | None = Field(
         default=None, description="Words to find in name, series and GPU; all must be there.", examples=["h100"]
     )
-    name: LowerTextSet = Field(
+    name: NameSet = Field(
         default=(),
         description="Glob on the name, `*` and `?`: `Standard_NC*_v5`; any of several. No match is an empty list.",
         examples=[["Standard_ND96*"]],
