@@ -1,6 +1,6 @@
 """Commands that compare sizes: `vmsizes similar`, `vmsizes compare`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -10,12 +10,14 @@ from app.cli import context, options
 from app.cli.currencies import print_exchange_rate, with_list_prices
 from app.cli.options import Command, parse_params, query_options
 from app.cli.output import (
+    UNVERIFIED_NOTE,
     Column,
     Format,
     OutputOptions,
     check_column,
     format_table,
     format_value,
+    mark_unverified,
     min_table_width,
     print_line,
     print_next_cursor,
@@ -106,13 +108,14 @@ def compare(
         result = to_comparison_out(run_plan(session, compare_sizes(params, load_snapshot(session), context.today())))
         write_receipt(session, receipt, "GET /compare", params)
     comparison = result.model_dump(mode="json")
+    verified = next(field["values"] for field in comparison["fields"] if field["field"] == "verified")
     if output.columns:
         fields = {field["field"]: field for field in comparison["fields"]}
         for name in output.columns:
             check_column(name, fields)
         comparison["fields"] = [fields[name] for name in output.columns]
     if output.format is Format.table:
-        _print_comparison(comparison, output)
+        _print_comparison(comparison, output, {cell["size"] for cell in verified if cell["value"] is False})
     else:
         rows = [_comparison_row(field, comparison["baseline"]) for field in comparison["fields"]]
         print_rows(rows, {}, OutputOptions(format=output.format), json_value=comparison)
@@ -128,7 +131,7 @@ def _comparison_row(field: Mapping[str, Any], baseline: str) -> dict[str, Any]:
     return row
 
 
-def _print_comparison(comparison: Mapping[str, Any], output: OutputOptions) -> None:
+def _print_comparison(comparison: Mapping[str, Any], output: OutputOptions, unverified: Collection[str]) -> None:
     """Print a table with a row per field and a column per size.
 
     Where the sizes do not fit beside each other their names become numbers, and then several tables follow each other,
@@ -146,16 +149,19 @@ def _print_comparison(comparison: Mapping[str, Any], output: OutputOptions) -> N
         max_word = max(MIN_WORD_WIDTH, (max_width - FIELD_NAME_WIDTH) // len(sizes) - 2)
         left_out = [row["field"] for row in rows if _longest_word(row) > max_word]
         rows = [row for row in rows if row["field"] not in left_out]
-    headings = {size: size for size in sizes}
-    print_line(f"Compared with {baseline}")
+    names = {size: mark_unverified(size) if size in unverified else size for size in sizes}
+    headings = dict(names)
+    print_line(f"Compared with {names[baseline]}")
     if max_width is not None and min_table_width(rows, _columns(headings)) > max_width:
         headings = {size: str(number) for number, size in enumerate(sizes, 1)}
         for size, heading in headings.items():
-            print_line(f"  {heading:>2}  {size}")
+            print_line(f"  {heading:>2}  {names[size]}")
     for part in _split_sizes(headings, baseline, rows, max_width):
         print_line()
         for line in format_table(rows, _columns(part), max_width)[0]:
             print_line(line)
+    if unverified:
+        print_text(UNVERIFIED_NOTE)
     if comparison.get("exchange_rate") is not None:
         print_line()
         print_exchange_rate(comparison["exchange_rate"])

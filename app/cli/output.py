@@ -130,19 +130,35 @@ def print_rows(
 ) -> None:
     """Print rows in the chosen format.
 
-    The table has the columns that fit, JSON and CSV every field, and each of them exactly the fields of `--columns`
-    where given. `json_value` replaces the rows in JSON without `--columns`; `objects` are the full objects, row by row,
-    in which `--columns` looks up paths that the rows do not have.
+    The table has the columns that fit and a mark after sizes that are not verified, JSON and CSV every field, and each
+    of them exactly the fields of `--columns` where given. `json_value` replaces the rows in JSON without `--columns`;
+    `objects` are the full objects, row by row, in which `--columns` looks up paths that the rows do not have.
     """
+    originals = objects or rows
     if output.columns:
-        rows = _select_columns(rows, objects or rows, output.columns)
+        rows = _select_columns(rows, originals, output.columns)
         columns = {name: Column(heading=name) for name in output.columns}
     if output.format is Format.json:
         print_json(json_value if json_value is not None and not output.columns else rows)
     elif output.format is Format.csv:
         print_csv(rows)
     elif rows:
-        _print_table(rows, columns, output)
+        marked = [_mark_name(row, full) for row, full in zip(rows, originals, strict=True)]
+        _print_table(marked, columns, output, UNVERIFIED_NOTE if marked != list(rows) else "")
+
+
+UNVERIFIED_NOTE = "* Not verified: no vendor page names the size, or it is withdrawn."
+
+
+def mark_unverified(size: str) -> str:
+    """Return the name of a size that is not verified as tables have it; UNVERIFIED_NOTE stands below them."""
+    return f"{size}*"
+
+
+def _mark_name(row: Record, full: Record) -> Record:
+    name = "name" if "name" in row else "size"
+    unverified = full.get("verified") is False or "UNVERIFIED" in full.get("warnings", ())
+    return {**row, name: mark_unverified(row[name])} if unverified and name in row else row
 
 
 def _select_columns(rows: Sequence[Record], objects: Sequence[Record], names: Sequence[str]) -> list[dict[str, Any]]:
@@ -179,12 +195,14 @@ def check_column(name: str, known: Collection[str]) -> None:
         raise BadQuery("--columns", name, f"there is no such field; {hint}")
 
 
-def _print_table(rows: Sequence[Record], columns: Mapping[str, Column], output: OutputOptions) -> None:
+def _print_table(rows: Sequence[Record], columns: Mapping[str, Column], output: OutputOptions, note: str) -> None:
     max_width = None if output.wide or output.columns else terminal_width()
     lines, left_out = format_table(rows, columns, max_width)
     emphasize = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     for index, line in enumerate(lines):
         print_line(f"\033[1m{line}\033[0m" if index == 0 and emphasize else line)
+    if note:
+        print_text(note)
     if left_out:
         print_note(f"Left out at {max_width} columns: {', '.join(left_out)}. --wide shows all, --columns chooses.")
 

@@ -410,7 +410,9 @@ def _print_size(size: Record, prices: Sequence[Record], currency: str | None) ->
 
 
 def _status(size: Record) -> str:
-    parts = [size["status"], "named by the vendor" if size["verified"] else "not verified: no vendor page names it"]
+    parts = [size["status"]]
+    if size["status"] != "withdrawn":  # one that is has been named by somebody, and is never verified
+        parts.append("named by the vendor" if size["verified"] else "not verified: no vendor page names it")
     if size["retirement_date"]:
         parts.append(f"retires {size['retirement_date']}")
     return ", ".join(parts)

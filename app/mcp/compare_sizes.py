@@ -20,6 +20,7 @@ from app.mcp.tool import (
     Reply,
     Tool,
     given,
+    mark_unverified,
     plural,
 )
 from app.nearest import did_you_mean, nearest
@@ -57,9 +58,11 @@ def compare_sizes(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
             hint = did_you_mean(nearest(name, lines))
             raise BadQuery("fields", name, f"no such field{hint and f'; {hint}'}")
     shown = [_to_line(lines[name]) for name in chosen]
-    prices = lines["usd_per_hour"]["values"]
+    names = {
+        cell["size"]: mark_unverified(cell["size"], verified=cell["value"]) for cell in lines["verified"]["values"]
+    }
     return Reply(
-        text=_to_text(found, prices),
+        text=_to_text(found, lines["usd_per_hour"]["values"], names),
         content={
             "baseline": found["baseline"],
             "sizes": found["sizes"],
@@ -90,14 +93,14 @@ def _to_line(line: Mapping[str, Any]) -> dict[str, Any]:
     return shown
 
 
-def _to_text(found: Mapping[str, Any], prices: list[Mapping[str, Any]]) -> str:
+def _to_text(found: Mapping[str, Any], prices: list[Mapping[str, Any]], names: Mapping[str, str]) -> str:
     others = [
-        f"{cell['size']} {cell['difference_percent']:+.1f}%"
+        f"{names[cell['size']]} {cell['difference_percent']:+.1f}%"
         for cell in prices
         if cell["size"] != found["baseline"] and cell["difference_percent"] is not None
     ]
     told = f"; price an hour: {', '.join(others)}" if others else ""
-    return f"{plural(len(found['sizes']), 'size')} compared with {found['baseline']}{told}."
+    return f"{plural(len(found['sizes']), 'size')} compared with {names[found['baseline']]}{told}."
 
 
 TOOL = Tool(

@@ -35,6 +35,7 @@ from app.mcp.tool import (
     Reply,
     Tool,
     given,
+    mark_unverified,
     plural,
     read_limit,
 )
@@ -137,6 +138,8 @@ def _to_item(item: Mapping[str, Any], fields: list[str]) -> dict[str, Any]:
         shown["gpu_fraction"] = item["gpu_fraction"]
     if item["status"] != "current":
         shown |= {"status": item["status"], "retirement_date": item["retirement_date"]}
+    if not item["verified"]:
+        shown["verified"] = False
     if item["disputed"]:
         shown["disputed_fields"] = item["disputed_fields"]
     if note := price_note(item, "price_"):
@@ -162,7 +165,8 @@ def _to_text(page: Mapping[str, Any], search: SizeSearch, undecided: str | None)
         price = f"{amount} {search.purchase} in {first['region']}, last seen {first['price_as_of']}"
         if note := price_note(first, "price_"):
             price += f" ({note})"
-    return f"{plural(page['total'], 'size')}; first by {', '.join(search.sort)}: {first['name']}, {price}.{known}"
+    name = mark_unverified(first["name"], verified=first["verified"])
+    return f"{plural(page['total'], 'size')}; first by {', '.join(search.sort)}: {name}, {price}.{known}"
 
 
 TOOL = Tool(

@@ -30,6 +30,7 @@ from app.mcp.tool import (
     Inquiry,
     Reply,
     Tool,
+    mark_unverified,
     plural,
     read_limit,
 )
@@ -210,7 +211,8 @@ def _to_text(found: Mapping[str, Any]) -> str:
     note = f" {found['no_price']['detail']}." if "no_price" in found else ""
     if found["items"]:
         best = found["items"][0]
-        return f"{plural(found['total'], 'size')} can do it. {best['size']}: {best['explanation']}{note}"
+        name = mark_unverified(best["size"], verified="UNVERIFIED" not in best["warnings"])
+        return f"{plural(found['total'], 'size')} can do it. {name}: {best['explanation']}{note}"
     misses = found["nearest_misses"]
     nearest = f" The nearest, {misses[0]['size']}: {misses[0]['failures'][0]['detail']}." if misses else ""
     return f"No size fits; {found['rejected_total']:,} were checked.{nearest}{note}"

@@ -124,6 +124,11 @@ def without_nulls(item: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in item.items() if value is not None}
 
 
+def mark_unverified(size: str, *, verified: bool) -> str:
+    """Return the name of a size for a line of text, with a remark if it is not verified."""
+    return size if verified else f"{size} (not verified: no vendor page names it, or it is withdrawn)"
+
+
 def plural(number: int, noun: str) -> str:
     """Return `1 size`, `2 sizes`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

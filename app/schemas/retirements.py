@@ -26,6 +26,7 @@ class DatedOut(FiguresOut):
     provider: str = Field(description="Who sells it.")
     series_name: str | None = Field(description="Name of its series.")
     status: str = Field(description="retiring or retired, today. Extensible.")
+    verified: bool = Field(description="Whether the vendor's own documents name this size.")
     retirement_date: date = Field(description="The day on which the size retires.")
     days_left: int = Field(description="Days from today to retirement_date; negative once it has passed.")
 

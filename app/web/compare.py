@@ -172,6 +172,7 @@ def _columns(request: PageRequest, comparison: "Comparison | None") -> list[dict
     if comparison is None:
         return []
     given = request.params.name
+    verified = next(field.values for field in comparison.fields if field.field == "verified")
     columns = []
     for index, size in enumerate(comparison.sizes):
         left = (*given[:index], *given[index + 1 :])
@@ -180,6 +181,7 @@ def _columns(request: PageRequest, comparison: "Comparison | None") -> list[dict
         columns.append(
             {
                 "name": size,
+                "verified": verified[index].value,
                 "baseline": is_base,
                 "remove": request.url(name=left, baseline=kept),
                 "choose": request.url(baseline=given[index] if index else None),

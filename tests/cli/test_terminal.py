@@ -109,6 +109,31 @@ def test_columns_left_out_are_named_and_wide_shows_them(terminal: Terminal) -> N
     assert "spot USD/h" in terminal("search", "H100", "--wide")[0]
 
 
+@pytest.mark.parametrize(
+    ("size", "arguments"),
+    [
+        ("NG8", ("search", "A100")),
+        ("NG8", ("search", "A100", "--columns", "vcpus,name")),
+        ("ND24", ("fit", "--min-gpus", "4", "--gpu", "V100", "--min-gpu-mem", "64")),
+        ("NG8", ("similar", "nc24ads_a100_v4")),
+        ("NG8", ("compare", "ng8", "nc24ads_a100_v4", "--columns", "vcpus")),
+        ("Standard_NV6_Promo", ("retirements", "--past", "--limit", "500")),
+    ],
+)
+def test_sizes_that_are_not_verified_are_marked_at_80_columns(
+    terminal: Terminal, size: str, arguments: tuple[str, ...]
+) -> None:
+    lines = terminal(*arguments)
+    marked = re.compile(rf"(^|\s){size}\*(\s|$)")
+    assert any(marked.search(line) for line in lines), lines
+    assert sum(line.startswith("* Not verified: ") for line in lines) == 1
+    assert "* Not verified: " not in "\n".join(terminal(*arguments, "--csv"))
+
+
+def test_a_table_of_verified_sizes_has_no_mark(terminal: Terminal) -> None:
+    assert "*" not in "\n".join(terminal("search", "H200"))
+
+
 def test_chosen_columns_are_shown_in_their_order_whole(terminal: Terminal, run: Run, seeded_url: str) -> None:
     names = "spot_usd_per_hour,name,gpu_interconnect,cpu_model,source_url,series"
     assert terminal("search", "H100", "--columns", names)[0].split() == names.split(",")

@@ -1,5 +1,6 @@
 """The tools as an agent uses them: what they understand, what they answer, and what they refuse."""
 
+import re
 from typing import Any
 
 import pytest
@@ -170,6 +171,27 @@ def test_find_sizes_counts_all_that_match(catalog: CatalogReader) -> None:
     assert "limit" in found["narrow"]
     prices = [item["usd_per_hour"] for item in found["items"]]
     assert prices == sorted(prices)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("find_sizes", {"name": "NG8"}),
+        ("compare_sizes", {"sizes": "nc24ads_a100_v4, ng8", "baseline": "ng8"}),
+        ("fit_workload", {"gpu": "Tesla V100 16GB", "min_gpus": 4}),
+    ],
+)
+def test_a_size_that_is_not_verified_is_told_apart(
+    catalog: CatalogReader, tool: str, arguments: dict[str, Any]
+) -> None:
+    text = call(catalog, tool, arguments).content[0].text  # type: ignore[union-attr]  # it is text
+    assert re.search(r"\bN[DG]\d+ \(not verified: no vendor page names it", text), text
+
+
+def test_sizes_that_are_not_verified_say_so_in_the_list(catalog: CatalogReader) -> None:
+    items = ask(catalog, "find_sizes", gpu="A100", limit=50)["items"]
+    assert {item["name"] for item in items if item.get("verified") is False} >= {"NG8", "NG16", "NG32"}
+    assert all("verified" not in item for item in items if item["name"] == "Standard_NC24ads_A100_v4")
 
 
 def test_fields_and_features_choose_what_is_shown_and_found(catalog: CatalogReader) -> None:

@@ -127,6 +127,22 @@ def test_unknown_is_unknown_and_zero_is_zero(service: CacheMiddleware) -> None:
     assert "No price is known" in page
 
 
+@pytest.mark.parametrize(
+    ("path", "size"),
+    [
+        ("/ui/sizes/nc24ads_a100_v4", "NG8"),
+        ("/ui/sizes/ng8", "NG8"),
+        ("/ui/compare?name=ng8,nc24ads_a100_v4", "NG8"),
+        ("/?q=ng8", "NG8"),
+        ("/ui/retirements?past=true&gpu=M60", "NV6_Promo"),
+    ],
+)
+def test_a_size_that_is_not_verified_is_marked_wherever_it_is_listed(
+    client: httpx.Client, path: str, size: str
+) -> None:
+    assert re.search(rf"\b{size}\b\W+(current |withdrawn |retired )?\W*unverified", text_of(get(client, path)))
+
+
 def test_a_name_that_no_size_has_is_a_404_with_links_to_the_nearest(client: httpx.Client) -> None:
     page = get(client, "/ui/sizes/nd40rs_v9", status=404)
     assert 'href="../../ui/sizes/standard_nd40rs_v2"' in page

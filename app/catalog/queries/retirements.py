@@ -148,7 +148,7 @@ def _count_statement(key: RetirementStatementKey) -> Statement:
 def _ordered(key: RetirementStatementKey) -> Select[Any]:
     columns = [
         *(size.name.label("size"), size.key, size.series_id.label("series"), SERIES.c.name.label("series_name")),
-        *(size.provider, size.vcpus, size.memory_gib, size.gpu_model),
+        *(size.provider, size.verified, size.vcpus, size.memory_gib, size.gpu_model),
         *(size.gpu_count_numerator, size.gpu_count_denominator, _PAST.label("past")),
     ]
     query = with_retirement(select(*columns)).join(GPU, GPU.c.id == size.gpu_id, isouter=True)
