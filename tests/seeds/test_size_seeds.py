@@ -11,8 +11,7 @@ from tests.seeds.conftest import SEEDS, ByFile
 from tests.walks import walk
 
 GPUS_UNKNOWN = {
-    *("NC8ads_A10_v4", "NC16ads_A10_v4", "ND96is_MI300X_v5", "NV6s_v2"),
-    "PB6s",
+    *("NC8ads_A10_v4", "NC16ads_A10_v4", "ND96is_MI300X_v5", "PB6s"),
 }
 """The sizes of which no source says how many GPUs they have, though the API lists them."""
 

@@ -103,8 +103,9 @@ def test_a_local_disk_is_that_of_the_page_where_the_calculator_differs(
     [
         ("nd96is_h100_v5", 8, "azure-ml-endpoint-sizes-2025-10-18"),
         ("nc32ads_a10_v4", 2, "azure-resource-skus-gpu-counts-2026-06-23"),
-        ("nv12s_v2", 2, "azure-resource-skus-gpu-counts-2026-06-23"),
-        ("nv24s_v2", 4, "azure-resource-skus-gpu-counts-2026-06-23"),
+        ("nv6s_v2", 1, "azure-nvv2-series-2019-05-16"),
+        ("nv12s_v2", 2, "azure-nvv2-series-2019-05-16"),
+        ("nv24s_v2", 4, "azure-nvv2-series-2019-05-16"),
     ],
 )
 def test_a_gpu_count_is_known_where_a_source_states_it(
@@ -112,7 +113,15 @@ def test_a_gpu_count_is_known_where_a_source_states_it(
 ) -> None:
     assert client.get(f"/sizes/{size}").json()["gpu_count"] == count
     facts = client.get(f"/sizes/{size}/facts?limit=500").json()["items"]
-    assert [fact["source_id"] for fact in facts if fact["field"] == "gpu_count"] == [source]
+    counts = {fact["source_id"]: fact["verdict"] for fact in facts if fact["field"] == "gpu_count"}
+    assert counts[source] == "accepted"
+    assert "disputed" not in counts.values()
+
+
+def test_half_boards_of_the_m60_are_counted_alike_in_nvv2_and_nvv3(client: httpx.Client) -> None:
+    figures = ("gpu_count", "gpu_id", "gpu_memory_gib", "gpu_memory_gib_per_gpu")
+    small, big = (client.get(f"/sizes/{name}").json() for name in ("nv6s_v2", "nv12s_v3"))
+    assert [small[name] for name in figures] == [big[name] for name in figures] == [1, "m60-half", 8, 8]
 
 
 def test_a_search_for_eight_gpus_finds_the_sizes_whose_count_is_stated(client: httpx.Client) -> None:
