@@ -15,17 +15,17 @@ from app.catalog.readings import PriceRow, Reading, SourceRow
 ByFile = dict[str, Reading]
 
 PRICES = {
-    ("linux", "on_demand"): 373_890,
-    ("linux", "spot"): 47_886,
+    ("linux", "on_demand"): 375_648,
+    ("linux", "spot"): 48_050,
     ("linux", "reserved_1y"): 848,
     ("linux", "reserved_3y"): 844,
-    ("linux", "savings_1y"): 6_591,
+    ("linux", "savings_1y"): 6_755,
     ("linux", "savings_3y"): 833,
-    ("windows", "on_demand"): 44_985,
-    ("windows", "spot"): 5_574,
+    ("windows", "on_demand"): 45_149,
+    ("windows", "spot"): 5_738,
     ("windows", "savings_1y"): 46,
 }
-SIZES_WITH_A_PRICE = 1_551
+SIZES_WITH_A_PRICE = 1_604
 DAYS_OF_LISTS = [
     *("2023-10-27", "2023-12-18", "2024-04-23", "2024-12-13", "2025-05-16", "2025-06-03", "2026-01-26", "2026-04-02"),
     *("2026-06-18", "2026-08-01", "2026-08-22"),

@@ -90,11 +90,36 @@ def test_retirement_dates_are_those_of_the_vendors_list(client: httpx.Client) ->
         ("Standard_EC2es_v6", {"confidential_computing": "TDX"}),
         ("Standard_D2s_v5", {"confidential_computing": None, "encryption_at_host": True}),
         ("Standard_A0", {"status": "retired", "memory_gib": 0.75}),
+        (
+            "Standard_L32as_v5",
+            {"series": "lasv5", "category": "storage_optimized", "nvme_disk_gib": 7152.558, "nvme_disk_count": 2},
+        ),
+        ("Standard_L160iaos_v5", {"vcpus": 160, "memory_gib": 1040, "temp_disk_gib": None, "network_mbps": 200_000}),
+        ("Standard_E192ibs_v6", {"status": "preview", "memory_gib": 1832, "temp_disk_gib": 0, "gpu_count": 0}),
+        ("Standard_E2bds_v6", {"series": "ebdsv6", "temp_disk_gib": None, "nvme_disk_gib": None}),
+        ("Standard_D372ds_v7", {"series": "ddsv7", "memory_gib": 1488, "temp_disk_gib": 21120, "temp_disk_count": 6}),
+        ("Standard_E372is_v7", {"series": "esv7", "vcpus": 372, "temp_disk_gib": 0}),
     ],
 )
 def test_a_size_has_the_figures_of_its_sources(client: httpx.Client, name: str, figures: dict[str, Any]) -> None:
     size = client.get(f"/sizes/{name}").json()
     assert {field: size[field] for field in figures} == figures
+
+
+@pytest.mark.parametrize(
+    ("name", "region", "usd"),
+    [
+        ("Standard_D248ds_v7", "eastus", 20.232),
+        ("Standard_E372is_v7", "eastus", 35.531),
+        ("Standard_E128bds_v6", "eastus", 12.506),
+        ("Standard_L2as_v5", "northeurope", 0.291),
+    ],
+)
+def test_a_size_that_a_page_adds_has_the_prices_of_lists(
+    client: httpx.Client, name: str, region: str, usd: float
+) -> None:
+    (size,) = client.get(f"/sizes?name={name}&region={region}").json()["items"]
+    assert (size["on_demand_usd_per_hour"], size["verified"]) == (usd, True)
 
 
 def test_no_source_states_a_field_of_a_size_in_two_files(by_file: ByFile) -> None:
