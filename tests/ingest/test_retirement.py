@@ -45,6 +45,27 @@ def test_a_list_of_retired_series_is_read_with_two_formats_of_dates(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
+    "header", ["VM Series", "VM size series", "Virtual machine series", "Size series name", "VM size"]
+)
+def test_a_table_of_series_with_other_dates_has_their_retirement(tmp_path: Path, header: str) -> None:
+    table = (
+        f"# Migration\n\n| {header} | 1 YR RI expiration date | Retirement Date|\n|---|---|---|\n"
+        "| NXv1 | 04/02/2026 | 05/01/2028 |\n| NY-series | 04/02/2026 | 05/31/2027 |\n"
+        "| NZv3 | 07/01/2026 | Product active |\n"
+    )
+    reading = read_files(tmp_path, {"migration.md": table})
+    dates = {fact.subject: fact.value for fact in reading.facts if fact.field == "retirement_date"}
+    assert dates == {"NXv1": date(2028, 5, 1), "NY": date(2027, 5, 31)}
+    assert [report.cell for report in reading.reports] == ["Product active"]
+
+
+@pytest.mark.parametrize("header", ["VM-Serie", "Region"])
+def test_a_table_that_names_no_series_has_no_retirement(tmp_path: Path, header: str) -> None:
+    table = f"# Ablauf\n\n| {header} | Retirement Date |\n|---|---|\n| NXv1 | 05/31/2027 |\n"
+    assert read_files(tmp_path, {"ablauf.md": table}).facts == ()
+
+
+@pytest.mark.parametrize(
     ("other", "day"), [("30/09/26", date(2025, 6, 5)), ("09/30/26", date(2025, 5, 6)), ("01/02/26", None)]
 )
 def test_an_ambiguous_date_follows_the_order_of_its_column(tmp_path: Path, other: str, day: date | None) -> None:

@@ -30,7 +30,7 @@ _SERIES_SEPARATOR = re.compile(r"/(?=[A-Z])|\s*,\s*(?:and\s+)?(?=[A-Z])")
 _LIST = re.compile(r"\s*(?:,|\band\b|&|/)\s*", re.IGNORECASE)
 
 
-_NAME_HEADERS = frozenset({"series name", "series", "size series", "size"})
+_NAME_HEADER = re.compile(r"(?:vms? |virtual machines? )?(?:(?:size )?series(?: name)?|sizes?)")
 
 
 def is_retiring(text: str) -> bool:
@@ -70,7 +70,7 @@ def _names_series(subject: str, series: str | None) -> bool:
 def is_retirement_table(table: MarkdownTable) -> bool:
     """Return whether a table lists series or sizes with their retirement dates."""
     keys = [header_key(cell.text) for cell in table.header]
-    return bool(_NAME_HEADERS & set(keys)) and any(_is_date_header(key) for key in keys)
+    return any(map(_NAME_HEADER.fullmatch, keys)) and any(_is_date_header(key) for key in keys)
 
 
 def read_retirement_table(page: SourcePage, table: MarkdownTable) -> Iterator[Finding]:
@@ -79,7 +79,7 @@ def read_retirement_table(page: SourcePage, table: MarkdownTable) -> Iterator[Fi
     A date such as 05/06/2021 is read in the order that the other dates of its column show.
     """
     keys = [header_key(cell.text) for cell in table.header]
-    names = next(at for at, key in enumerate(keys) if key in _NAME_HEADERS)
+    names = next(at for at, key in enumerate(keys) if _NAME_HEADER.fullmatch(key))
     dates = next(at for at, key in enumerate(keys) if _is_date_header(key))
     month_first = _is_month_first(row.cells[dates].text for row in table.rows)
     for row in table.rows:
