@@ -289,10 +289,12 @@ class ModelOptions(BaseModel):
     train: bool | None = Field(default=None, description="Train the model instead of serving it.")
     method: Literal["full", "lora", "qlora"] | None = Field(default=None, description="For training. (default: full)")
     recipe: str | None = Field(default=None, description="For training: bytes per parameter, by name.")
-    sequence: ContextTokens | None = Field(default=None, description="For training: tokens per sequence; 4k is 4,096.")
+    sequence: ContextTokens | None = Field(
+        default=None, description="For training: tokens per sequence; 4k is 4,096. (default: 2,048)"
+    )
     micro_batch: int | None = Field(default=None, description="For training: sequences at a time. (default: 1)")
     recompute: Literal["none", "selective", "full"] | None = Field(
-        default=None, description="For training: activations to recompute. (default: none)"
+        default=None, description="For training: activations to recompute. (default: none, with adapters full)"
     )
     zero_stage: int | None = Field(default=None, description="For training: ZeRO stage, 0 to 3.")
     tokens: TokenCount | None = Field(

@@ -268,11 +268,14 @@ class TrainingIn(In):
     lora_matrices: tuple[MatrixIn, ...] | None = Field(
         default=None, max_length=100, description="The matrices that get adapters, in place of modules."
     )
-    sequence_tokens: Tokens | None = Field(default=None, description="Tokens of a sequence.")
+    sequence_tokens: Tokens | None = Field(
+        default=None, description="Tokens of a sequence; default 2,048, or the longest of the model."
+    )
     micro_batch: Count | None = Field(default=None, description="Sequences that pass at a time on a GPU; default 1.")
     global_batch: Sequences | None = Field(default=None, description="Sequences of one step on all GPUs.")
     recompute: Recompute | None = Field(
-        default=None, description="Activations that are recomputed; FlashAttention is selective. Default none."
+        default=None,
+        description="Activations that are recomputed; FlashAttention is selective. Default none, with adapters full.",
     )
     cross_entropy: CrossEntropy | None = Field(
         default=None, description="How logits are held for the loss; default full, with adapters chunked."

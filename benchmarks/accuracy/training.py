@@ -21,7 +21,10 @@ FITTED_SOURCE = "Megatron-Bridge"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingRate:
-    """One published rate; `params` describe a model that is no preset. Without a sequence no attention is counted."""
+    """One published rate; `params` describe a model that is no preset.
+
+    Without a sequence one of the default length is estimated. The constants are fitted as if nothing were recomputed.
+    """
 
     model: str
     params: int | None
@@ -43,6 +46,8 @@ class TrainingRate:
         training: dict[str, Any] = {"precision": self.precision, "method": "lora" if self.task == "lora" else "full"}
         if self.sequence_tokens is not None:
             training["sequence_tokens"] = self.sequence_tokens
+        if self.fitted:
+            training["recompute"] = "none"
         gpu = GPUS[self.gpu]
         return {
             **({"model": self.model} if self.params is None else {"architecture": {"params": self.params}}),

@@ -209,3 +209,18 @@ def test_many_hours_of_training_are_written_without_an_exponent(client: httpx.Cl
     training = {"method": "full", "tokens": 1_000_000_000_000, "sequence_tokens": 4096}
     (long, *_) = fit(client, {"model": "llama-3.1-8b", "training": training}, limit=1)["items"]
     assert re.search(r"takes \d{1,3}(,\d{3})+ to \d{1,3}(,\d{3})+ hours", long["explanation"]), long["explanation"]
+
+
+def test_a_training_says_what_it_assumes_of_its_activations(client: httpx.Client) -> None:
+    body = {"model": "llama-3.1-70b", "training": {"method": "qlora"}, "include": ["assumptions"]}
+    one_a100 = {"constraints": {"name": ["Standard_NC24ads_A100_v4"]}}
+    said = fit(client, body | one_a100)
+    assert "assuming sequences of 2,048 tokens and recompute=full" in said["items"][0]["explanation"]
+    assumed = {one["field"]: one["value"] for one in said["assumptions"]}
+    assert (assumed["training.sequence_tokens"], assumed["training.recompute"]) == (2048, "full")
+    kept = fit(
+        client, {**body, **one_a100, "training": {"method": "qlora", "sequence_tokens": 2048, "recompute": "none"}}
+    )
+    assert kept["items"] == []
+    (fix, *_) = kept["nearest_misses"][0]["fixes"]
+    assert fix["patch"] == {"training": {"recompute": "selective"}}

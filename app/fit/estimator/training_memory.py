@@ -15,6 +15,7 @@ from app.fit.formulas.activations import (
     Formula,
     LayerWidths,
     MicroBatch,
+    Recompute,
     activation_bytes,
     checkpoint_bytes,
     hidden_state_bytes,
@@ -22,7 +23,7 @@ from app.fit.formulas.activations import (
     logits_bytes,
     selective_saving,
 )
-from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
+from app.fit.formulas.assumptions import DEFAULTS, Assumptions, InvalidWorkload
 from app.fit.formulas.data_types import FULL_BITS
 from app.fit.formulas.optimizer import (
     RECIPES,
@@ -66,6 +67,32 @@ class TrainingSetup:
     def method(self) -> str:
         """One of full, lora and qlora."""
         return self.assumptions.get(self.workload.method, "training.method")
+
+    @property
+    def sequence_tokens(self) -> int:
+        """Tokens of a sequence: as given, else 2,048, or the model's maximum where that is less.
+
+        2,048 is the default of LLaMA-Factory (cutoff_len, data_args.py) and of Unsloth (max_seq_length, loader.py), and
+        what torchtune measures its recipes with, which cut nothing by default (README.md). TRL's default is 1,024
+        (max_length, sft_config.py), Axolotl's 512 (sequence_len, schemas/config.py), with 2,048 to 8,192 in examples.
+        """
+        field, most = "training.sequence_tokens", self.model.shape.max_positions
+        if self.workload.sequence_tokens is None and most is not None and most < DEFAULTS[field][0]:
+            return self.assumptions.record(field, most, "the longest sequence of the model")
+        return self.assumptions.get(self.workload.sequence_tokens, field)
+
+    @property
+    def recompute(self) -> Recompute:
+        """Which activations are recomputed: as given, else all of adapters and none of a full training.
+
+        Adapters are trained with checkpointing by default in TRL (gradient_checkpointing, sft_config.py), PEFT
+        (prepare_model_for_kbit_training), Unsloth (get_peft_model), LLaMA-Factory (disable_gradient_checkpointing is
+        false), and in the recipes of torchtune and Axolotl.
+        """
+        if self.workload.recompute is None and self.method in BASE_DTYPES:
+            why = "the default of TRL, PEFT, Unsloth and LLaMA-Factory for adapters: they checkpoint every layer"
+            return self.assumptions.record("training.recompute", "full", why)
+        return self.assumptions.get(self.workload.recompute, "training.recompute")
 
 
 def trainable_params(setup: TrainingSetup) -> int | None:
@@ -206,12 +233,10 @@ def training_memory(setup: TrainingSetup, model: TrainedModel, need: TrainingNee
     )
 
 
-def micro_batch_of(setup: TrainingSetup) -> MicroBatch | None:
-    """Return the micro-batch; None where no sequence length is given."""
-    if setup.workload.sequence_tokens is None:
-        return None
+def micro_batch_of(setup: TrainingSetup) -> MicroBatch:
+    """Return the micro-batch."""
     micro = setup.assumptions.get(setup.workload.micro_batch, "training.micro_batch")
-    return MicroBatch(sequence_tokens=setup.workload.sequence_tokens, micro_batch=micro)
+    return MicroBatch(sequence_tokens=setup.sequence_tokens, micro_batch=micro)
 
 
 def activation_policy(setup: TrainingSetup) -> ActivationPolicy:
@@ -219,7 +244,7 @@ def activation_policy(setup: TrainingSetup) -> ActivationPolicy:
     workload, parallelism = setup.workload, setup.deployment.parallelism
     return ActivationPolicy(
         formula=_formula(setup),
-        recompute=setup.assumptions.get(workload.recompute, "training.recompute"),
+        recompute=setup.recompute,
         tensor=parallelism.tensor,
         sequence_parallel=workload.sequence_parallel,
         pipeline=parallelism.pipeline,
@@ -274,16 +299,13 @@ def layer_widths(setup: TrainingSetup) -> LayerWidths | None:
 
 def forward_pass_of(setup: TrainingSetup) -> ForwardPass | None:
     """Return the forward pass that all candidates of a placement share; None where too little is known."""
-    batch, layers = micro_batch_of(setup), setup.model.shape.layers
-    if batch is None:
-        return None
-    layer = layer_widths(setup)
+    layer, layers = layer_widths(setup), setup.model.shape.layers
     if layer is None or layers is None:
         return None
     return ForwardPass(
         layer=layer,
         layers=layers,
-        batch=batch,
+        batch=micro_batch_of(setup),
         policy=activation_policy(setup),
         vocab=setup.model.shape.vocab,
         cross_entropy=cross_entropy_of(setup) if setup.model.shape.vocab else "full",
@@ -292,11 +314,11 @@ def forward_pass_of(setup: TrainingSetup) -> ForwardPass | None:
 
 
 def activation_figures(setup: TrainingSetup) -> ActivationFigures | None:
-    """Return the figures of activations that architecture and batch allow; None without a sequence length."""
-    batch, hidden = micro_batch_of(setup), setup.model.shape.hidden
-    if batch is None or hidden is None:
+    """Return the figures of activations that the architecture allows; None where its width is unknown."""
+    hidden = setup.model.shape.hidden
+    if hidden is None:
         return None
-    policy, layer = activation_policy(setup), layer_widths(setup)
+    batch, policy, layer = micro_batch_of(setup), activation_policy(setup), layer_widths(setup)
     return ActivationFigures(
         formula=policy.formula,
         hidden_states=exact_gib(hidden_state_bytes(hidden, batch, policy.value_bytes)),

@@ -59,9 +59,9 @@ def work_per_token(setup: TrainingSetup) -> TokenWork | None:
     return token_work(
         shape,
         count,
-        sequence_tokens=workload.sequence_tokens or 0,
+        sequence_tokens=setup.sequence_tokens,
         flops_per_param=FLOPS_PER_PARAM[setup.method] if given is None else given,
-        recomputed=workload.recompute == "full",
+        recomputed=setup.recompute == "full",
     )
 
 
@@ -85,11 +85,10 @@ class Domain:
 
 def domain(setup: TrainingSetup, accelerator: Accelerator, gpus: int) -> Domain:
     """Return in what the model, its sequences or the GPUs depart from the published rates."""
-    count, sequence = setup.model.count, setup.workload.sequence_tokens
-    params = count.total if count is not None else 0
+    params = setup.model.count.total if setup.model.count is not None else 0
     checks = {
         "model": _within(params, CALIBRATED_PARAMS),
-        "sequence": sequence is None or _within(sequence, CALIBRATED_SEQUENCE),
+        "sequence": _within(setup.sequence_tokens, CALIBRATED_SEQUENCE),
         "gpus": _within(gpus, CALIBRATED_GPUS),
         "gpu": accelerator.known and CALIBRATED_CAPABILITIES.issuperset(accelerator.capabilities),
         "link": accelerator.slowdown <= 1,

@@ -61,13 +61,12 @@ def flops_per_token(setup: TrainingSetup) -> float | None:
 
 
 def _attention_flops(setup: TrainingSetup) -> float:
-    shape, sequence = setup.model.shape, setup.workload.sequence_tokens
+    shape = setup.model.shape
     missing = architecture_paths(shape.missing_fields("layers", "hidden"))
-    missing += () if sequence else ("training.sequence_tokens",)
-    if setup.assumptions.mark_missing("training.compute.attention_flops", missing) or sequence is None:
+    if setup.assumptions.mark_missing("training.compute.attention_flops", missing):
         return 0.0
     layers, hidden = shape.require("layers", "hidden")
-    return attention_flops_per_token(layers, hidden, sequence)
+    return attention_flops_per_token(layers, hidden, setup.sequence_tokens)
 
 
 def stated_flops_per_gpu_second(setup: TrainingSetup) -> float | None:
@@ -130,33 +129,33 @@ def with_overhead(steps: Range, overhead: Range) -> Range:
 
 def gpt_shape(setup: TrainingSetup) -> GptShape | None:
     """Return the dimensions for the exact count of a GPT; None where the model is not a GPT or a field is missing."""
-    shape, sequence = setup.model.shape, setup.workload.sequence_tokens
+    shape = setup.model.shape
     gated = setup.model.count is not None and shape.has_gated_mlp
-    if sequence is None or gated or shape.missing_fields("layers", "hidden", "vocab"):
+    if gated or shape.missing_fields("layers", "hidden", "vocab"):
         return None
     layers, hidden, vocab = shape.require("layers", "hidden", "vocab")
-    return GptShape(layers=layers, hidden=hidden, vocab=vocab, sequence_tokens=sequence)
+    return GptShape(layers=layers, hidden=hidden, vocab=vocab, sequence_tokens=setup.sequence_tokens)
 
 
 def iteration_flops(setup: TrainingSetup) -> float | None:
     """Return the FLOPs of one iteration of the global batch: counted for a GPT, else by parameters and attention."""
     gpt, workload, per_token = gpt_shape(setup), setup.workload, flops_per_token(setup)
-    if workload.global_batch is None or workload.sequence_tokens is None:
+    if workload.global_batch is None:
         return None
     if gpt:
         return gpt_iteration_flops(gpt, workload.global_batch)
     if per_token is None:
         return None
     attention = 0.0 if workload.attention_flops else _attention_flops(setup)
-    return (per_token + attention) * workload.sequence_tokens * workload.global_batch
+    return (per_token + attention) * setup.sequence_tokens * workload.global_batch
 
 
 def _flops_figure(setup: TrainingSetup, total: float | None, extra: float = 0.0) -> Figure | None:
-    """Return FLOPs by parameters; the high end adds attention, where architecture and sequence are known."""
+    """Return FLOPs by parameters; the high end adds attention, where the architecture is known."""
     workload, shape = setup.workload, setup.model.shape
     if total is None or workload.tokens is None:
         return None
-    known = workload.sequence_tokens is not None and not shape.missing_fields("layers", "hidden")
+    known = not shape.missing_fields("layers", "hidden")
     attention = _attention_flops(setup) * workload.tokens if known and not workload.attention_flops else 0.0
     return estimate(Range(low=total + extra, mid=total + extra, high=total + extra + attention), "FLOP")
 
@@ -164,7 +163,7 @@ def _flops_figure(setup: TrainingSetup, total: float | None, extra: float = 0.0)
 def _recomputed_flops(setup: TrainingSetup) -> float:
     """Return the FLOPs of full recomputation: one more forward pass."""
     count, workload = setup.model.count, setup.workload
-    if count is None or workload.tokens is None or workload.recompute != "full":
+    if count is None or workload.tokens is None or setup.recompute != "full":
         return 0.0
     return RECOMPUTE_FLOPS_PER_PARAM * count.active * workload.tokens
 
@@ -175,9 +174,9 @@ def _iteration_figure(setup: TrainingSetup, flops: float | None) -> Figure | Non
     if stated is not None:
         return estimate(single_value(flops / (stated * gpus)), "s") if flops is not None else None
     rate = tokens_per_gpu_second(setup)
-    if rate is None or workload.global_batch is None or workload.sequence_tokens is None:
+    if rate is None or workload.global_batch is None:
         return None
-    return estimate(rate.times(gpus).divide(float(workload.global_batch * workload.sequence_tokens)), "s")
+    return estimate(rate.times(gpus).divide(float(workload.global_batch * setup.sequence_tokens)), "s")
 
 
 def _tokens_per_s(setup: TrainingSetup, rate: Range | None, rests_on: Evidence | None) -> Figure | None:

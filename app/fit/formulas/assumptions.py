@@ -68,6 +68,7 @@ DEFAULTS: dict[str, tuple[Any, str]] = {
     "training.tensor_parallel": (1, "data parallelism alone"),
     "training.pipeline_parallel": (1, "data parallelism alone"),
     "training.micro_batch": (1, "one sequence at a time"),
+    "training.sequence_tokens": (2048, "the default of LLaMA-Factory and Unsloth; TRL's is 1,024"),
     "training.recompute": ("none", "every activation is kept"),
     "training.activation_bytes": (2, "activations in 16 bits"),
     "training.lora_rank": (16, "a usual rank"),

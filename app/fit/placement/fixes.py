@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from math import ceil
-from typing import Any
+from typing import Any, get_args
 
 from app.fit.estimator.parallelism import PARALLEL_FIELDS
 from app.fit.estimator.workload import ServiceLevel
+from app.fit.formulas.activations import Recompute
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.data_types import BITS
 from app.fit.placement.evaluate import find_rejection
@@ -158,12 +159,11 @@ def _training_memory(job: TrainingJob) -> Iterator[Alternatives]:
     workload = job.training.workload
     if workload.zero_stage is not None and len(job.states_by_stage) == 1 and next(iter(job.states_by_stage)) < 3:  # noqa: PLR2004  # ZeRO-3
         yield [set_field("training", "zero_stage", 3)]
-    if workload.sequence_tokens is not None:
-        batch = workload.micro_batch or 1
-        loss_kind = workload.cross_entropy
-        yield [set_field("training", "recompute", mode) for mode in ("selective", "full") if mode != workload.recompute]
-        yield [set_field("training", "micro_batch", size) for size in _halves(batch)]
-        yield [set_field("training", "cross_entropy", kind) for kind in ("chunked", "fused") if kind != loss_kind]
+    kept, loss_kind = job.training.recompute, workload.cross_entropy
+    modes = get_args(Recompute)
+    yield [set_field("training", "recompute", mode) for mode in modes[modes.index(kept) + 1 :]]
+    yield [set_field("training", "micro_batch", size) for size in _halves(workload.micro_batch or 1)]
+    yield [set_field("training", "cross_entropy", kind) for kind in ("chunked", "fused") if kind != loss_kind]
     if workload.offload in {None, "none"}:
         yield [set_field("training", "offload", what) for what in ("optimizer", "all")]
     if workload.method in {None, "full"} and workload.data_parallel is None:

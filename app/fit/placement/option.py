@@ -45,6 +45,7 @@ class PlacementOption:
     warnings: tuple[str, ...] = ()
     interruptions: Interruptions | None = None
     weights: WeightsType | None = None
+    assumed: str = ""
     pareto_optimal: bool | None = None
 
     @property
@@ -177,13 +178,14 @@ def _spans_nodes(job: Job, machine: Machine, attempt: Attempt) -> bool:
 
 
 def explain(option: PlacementOption) -> str:
-    """Return one sentence: VMs and parallelism, memory of each GPU, speed and price."""
+    """Return one sentence: VMs and parallelism, memory of each GPU, what is assumed, speed and price."""
     attempt = option.attempt
     nodes = f"{attempt.nodes} VMs" if attempt.nodes > 1 else "1 VM"
     parts = [
         f"Fits on {nodes}{_parallelism_text(option)}: {_memory_text(option)}",
         _experts_text(option),
         _weights_text(option),
+        option.assumed,
         _speed_text(option),
         _price_text(option),
     ]

@@ -224,7 +224,7 @@ def _partition_limits(model: Model, tensor: int | None, pipeline: int | None) ->
 
 def _training_job(request: PlacementRequest, workload: TrainingWorkload, assumptions: Assumptions) -> TrainingJob:
     refuse_other_kinds(request.architecture, "training")
-    model = resolve_model(_with_typical_shape(request.architecture, workload, assumptions), assumptions)
+    model = resolve_model(_with_typical_shape(request.architecture, assumptions), assumptions)
     # Where no stage is requested, `_zero_stages` copies this model to every stage to try.
     sharded = replace(workload, zero_stage=workload.zero_stage or 0)
     training = TrainingSetup(model=model, workload=sharded, gpus=Gpus(), assumptions=assumptions)
@@ -232,8 +232,6 @@ def _training_job(request: PlacementRequest, workload: TrainingWorkload, assumpt
     base = trained_model(training, params, forward_pass_of(training)) if params is not None else None
     if base is None or params is None or model.count is None:
         raise_missing("training", "training", assumptions)
-    if workload.sequence_tokens is None:
-        assumptions.record("training.sequence_tokens", None, "no sequence is given: no activations are counted")
     utilization = request.constraints.utilization
     if utilization is None:
         utilization = assumptions.record("constraints.utilization", TRAINING_UTILIZATION, "room for fragmentation")
@@ -278,10 +276,9 @@ def _spot_terms(pricing: Pricing, assumptions: Assumptions) -> SpotTerms | None:
     )
 
 
-def _with_typical_shape(shape: Architecture, workload: TrainingWorkload, assumptions: Assumptions) -> Architecture:
-    """Fill in typical layers and width where only parameters are known but activations or adapters are counted."""
-    needed = workload.sequence_tokens is not None or (workload.method in BASE_DTYPES and workload.lora_matrices is None)
-    if not needed or shape.params is None or not shape.missing_fields("layers", "hidden"):
+def _with_typical_shape(shape: Architecture, assumptions: Assumptions) -> Architecture:
+    """Fill in typical layers and width for activations and adapters, where only parameters are known."""
+    if shape.params is None or not shape.missing_fields("layers", "hidden"):
         return shape
     filled = typical_shape(shape)
     for name in ("layers", "hidden"):

@@ -80,6 +80,17 @@ class TrainingJob:
         field = "recipe" if self.training.workload.precision is None else "precision"
         return ((field, self.compute_dtype),)
 
+    @property
+    def assumed(self) -> str:
+        """What is assumed about the activations, in words; empty where everything is given."""
+        training, workload = self.training, self.training.workload
+        parts = {
+            f"sequences of {training.sequence_tokens:,} tokens": workload.sequence_tokens is None,
+            f"recompute={training.recompute}": workload.recompute is None,
+        }
+        shown = [part for part, is_assumed in parts.items() if is_assumed]
+        return f"assuming {' and '.join(shown)}" if shown else ""
+
     def required_bytes(self, sharding: _Sharding) -> Range:
         """Return what the fullest GPU needs, bytes. It is the same for every size, so it is computed once."""
         known = self._needs.get(sharding)
