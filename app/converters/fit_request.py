@@ -8,13 +8,13 @@ from types import MappingProxyType
 from typing import Any
 
 from app.catalog.queries.language_models import ModelsByKey, get_model_row
-from app.catalog.queries.params import DatedSelection, FitSearch, SizeSelection
+from app.catalog.queries.params import DatedSelection, FitSearch, PageParams, SizeSelection
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.converters.body_paths import search_params, to_body_error, with_missing_paths, with_paths
 from app.converters.fit_response import to_placement_answer_out
 from app.converters.resource_fit import to_resource_answer_out
 from app.db.statements import QueryPlan
-from app.errors import BadQuery, BadWorkload
+from app.errors import BadCursor, BadQuery, BadWorkload
 from app.fit.estimator.workload import Engine, Gpus, InferenceWorkload, ServiceLevel, Speculation, TrainingWorkload
 from app.fit.formulas.optimizer import AdaptedMatrix
 from app.fit.placement.request import Constraints, Pricing
@@ -30,6 +30,9 @@ from app.services.resource_fit import plan_resource_fit
 
 MAX_NODES_OF_A_SERVICE = 100
 """The most VMs of a service where the request does not say: its load decides how many there are."""
+
+_OF_A_PAGE: Mapping[str, Any] = {"limit": True, "cursor": True, "pricing": {"currency"}}
+"""The fields of a body that choose a page of the answer, or how it is shown; all others identify the list."""
 
 
 def estimate_body(body: EstimateIn, models: ModelsByKey) -> EstimateOut:
@@ -107,14 +110,13 @@ def plan_fit(
     try:
         if isinstance(search, PlacementSearch):
             shown = Shown(
-                options=body.limit,
+                page=PageParams(limit=body.limit, cursor=body.cursor),
+                request_key=f"{body.model_dump_json(exclude=_OF_A_PAGE)} {today}",
                 rejections=MAX_REJECTED if "rejected" in body.include else NEAREST_MISSES,
                 most_of_reason=most_of_reason,
             )
-            placements = yield from plan_placement(search, snapshot, today, shown=shown if on_columns else None)
-            return to_placement_answer_out(
-                placements, limit=body.limit, include=body.include, most_of_reason=most_of_reason
-            )
+            placements = yield from plan_placement(search, snapshot, today, shown, on_columns=on_columns)
+            return to_placement_answer_out(placements, include=body.include, most_of_reason=most_of_reason)
         recommendation = yield from plan_resource_fit(
             search,
             snapshot,
@@ -125,6 +127,8 @@ def plan_fit(
             most_of_reason=most_of_reason,
             on_columns=on_columns,
         )
+    except BadCursor:
+        raise
     except (BadQuery, BadWorkload) as error:
         raise to_body_error(error) from None
     return to_resource_answer_out(recommendation, include=body.include, most_of_reason=most_of_reason)
@@ -150,8 +154,9 @@ def _fit_search(body: FitIn) -> FitSearch:
         hours=pricing.hours,
         hours_per_month=pricing.hours_per_month,
         budget_usd_per_month=constraints.budget_usd_per_month,
-        sort=body.sort,
+        sort=body.order,
         limit=body.limit,
+        cursor=body.cursor,
     )
 
 
@@ -177,5 +182,5 @@ def _placement_search(body: FitIn, today: date) -> PlacementSearch:
         constraints=Constraints(**binding),
         pricing=Pricing(**pricing.model_dump(exclude={"os", "as_of", "known_at", "currency"}), today=today),
         currency=pricing.currency,
-        sort=body.sort,
+        sort=body.order,
     )

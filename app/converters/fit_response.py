@@ -47,7 +47,7 @@ from app.services.placement import PlacementResult
 
 
 def to_placement_answer_out(
-    answer: PlacementResult, *, limit: int, include: Collection[str], most_of_reason: int | None = None
+    answer: PlacementResult, *, include: Collection[str], most_of_reason: int | None = None
 ) -> FitAnswerOut:
     """Convert placements: the best options, and the nearest misses or all rejected sizes.
 
@@ -64,7 +64,8 @@ def to_placement_answer_out(
     parameters = parameter_figures(model)
     return FitAnswerOut(
         fits=bool(ranking.total),
-        items=[_option(answer, option) for option in ranking.options[:limit]],
+        items=[_option(answer, option) for option in ranking.options],
+        next_cursor=answer.next_cursor,
         total=ranking.total,
         rejected=[misses[one.vm.name] for one in rejected],
         rejected_total=ranking.rejected_total,

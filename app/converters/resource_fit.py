@@ -86,6 +86,7 @@ def to_resource_answer_out(
     return FitAnswerOut(
         fits=bool(answer.total),
         items=[_pooled_option(option, answer) for option in answer.page],
+        next_cursor=answer.next_cursor,
         total=answer.total,
         rejected=[_pooled_miss(one) for one in nearest_of_each(answer.rejections, most_of_reason)[:MAX_REJECTED]]
         if "rejected" in include

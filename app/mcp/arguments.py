@@ -166,9 +166,10 @@ def read_sizes(value: Any) -> list[str]:
     return [read_size(name) for name in read_texts(value)]
 
 
-_AMOUNT = re.compile(r"\$?\s*([\d,_]*\.?\d+)\s*([a-z]*)\.?", re.IGNORECASE)
+_AMOUNT = re.compile(r"\$?\s*([\d,_]*\.?\d+(?:e\+?\d+)?)\s*([a-z]*)\.?", re.IGNORECASE)
 _GIB = {"": 1, "g": 1, "gb": 1, "gib": 1, "t": 1024, "tb": 1024, "tib": 1024}
 _TOKENS = {"": 1, "tokens": 1, "k": 1024, "ki": 1024, "m": 1024**2}
+_JOB_TOKENS = {"": 1, "tokens": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12}
 
 
 def read_number(value: Any) -> Any:
@@ -197,6 +198,11 @@ def read_tokens(value: Any) -> Any:
     """Return a number of tokens: `8192`, `32k` (32,768, as contexts are named), `1M`."""
     number = _scaled(value, _TOKENS, "expected tokens, such as 8192 or 32k")
     return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+def read_job_tokens(value: Any) -> Any:
+    """Return the tokens of a training: `1e9`, `100M`, `1B`, in powers of 1,000."""
+    return _scaled(value, _JOB_TOKENS, "expected tokens, such as 1e9, 100M or 1B")
 
 
 def _scaled(value: Any, units: Mapping[str, int], expected: str) -> Any:

@@ -11,6 +11,7 @@ from app.mcp.arguments import (
     BadArguments,
     read_count,
     read_gib,
+    read_job_tokens,
     read_number,
     read_purchase,
     read_tokens,
@@ -34,7 +35,7 @@ from app.mcp.tool import (
     plural,
     read_limit,
 )
-from app.schemas.estimate_request import TrainingMethod
+from app.schemas.estimate_request import Recompute, TrainingMethod
 from app.schemas.fit_request import FitIn
 
 DEFAULT_LIMIT = 3
@@ -49,21 +50,21 @@ def _tokens(sets: str, description: str = "") -> Argument:
 
 
 ARGUMENTS: Mapping[str, Argument] = {
-    "model": Argument(type="string", description="'Llama 3.1 70B', llama-3.1-70b, a Hugging Face repository"),
+    "model": Argument(type="string", description="'Llama 3.1 70B', a Hugging Face id"),
     "users": Argument(
         type="integer",
         description="sequences at a time",
         sets="inference.concurrency",
         read=read_count,
     ),
-    "context": _tokens("inference.context_tokens", "tokens a user keeps: 32k"),
+    "context": _tokens("inference.context_tokens", "tokens of a user or sequence: 32k"),
     "dtype": Argument(type="string", description="of weights: bf16, fp8, int4", sets="inference.dtype", read=read_word),
     "kv_dtype": Argument(type="string", sets="inference.kv_dtype", read=read_word),
-    "input_tokens": _tokens("serving.input_tokens", "of a request; with output_tokens: a service with a load"),
+    "input_tokens": _tokens("serving.input_tokens", "of a request to a service"),
     "output_tokens": _tokens("serving.output_tokens"),
     "requests_per_second": _number("serving.requests_per_second", "load; or users"),
-    "ttft_ms": _number("serving.ttft_ms", "most time to first token"),
-    "tpot_ms": _number("serving.tpot_ms", "most time per token"),
+    "ttft_ms": _number("serving.ttft_ms", "targets: most ms"),
+    "tpot_ms": _number("serving.tpot_ms"),
     "train": Argument(
         type="string",
         description="instead of serving",
@@ -71,9 +72,9 @@ ARGUMENTS: Mapping[str, Argument] = {
         allowed=get_args(TrainingMethod),
         read=read_word,
     ),
-    "min_gpu_mem": Argument(
-        type="number", description="raw needs, without model: GiB", sets="resources.min_gpu_mem", read=read_gib
-    ),
+    "tokens": Argument(type="string", description="trained on: 1B", sets="training.tokens", read=read_job_tokens),
+    "recompute": Argument(type="string", sets="training.recompute", allowed=get_args(Recompute), read=read_word),
+    "min_gpu_mem": Argument(type="number", description="raw needs: GiB", sets="resources.min_gpu_mem", read=read_gib),
     "min_gpus": Argument(type="string", sets="resources.min_gpus", read=parse_gpu_count),
     "min_vcpus": Argument(type="number", sets="resources.min_vcpus", read=read_count),
     "min_memory": Argument(type="number", sets="resources.min_memory", read=read_gib),
@@ -85,12 +86,13 @@ ARGUMENTS: Mapping[str, Argument] = {
     "os": replace(OS, sets="pricing.os"),
     "as_of": replace(DAY, sets="pricing.as_of"),
     "currency": replace(CURRENCY, sets="pricing.currency"),
-    "limit": Argument(type="integer", description=f"default {DEFAULT_LIMIT}", read=read_limit),
+    "limit": Argument(type="integer", read=read_limit),
 }
 
 
 _SERVICE = ("input_tokens", "output_tokens", "requests_per_second", "ttft_ms", "tpot_ms")
-_OF_MODELS = ("users", "context", "dtype", "kv_dtype", *_SERVICE, "train")
+_TRAINING = ("tokens", "recompute")
+_OF_MODELS = ("users", "context", "dtype", "kv_dtype", *_SERVICE, "train", *_TRAINING)
 _NEEDS = tuple(name for name, argument in ARGUMENTS.items() if argument.sets.startswith("resources."))
 
 
@@ -112,7 +114,7 @@ def fit_workload(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
     if "no_price" in found:
         content["no_price"] = found["no_price"]["detail"]
     return Reply(
-        text=_to_text(found),
+        text=_to_text(found, currency),
         content=content,
         lists=("nearest_misses", "options"),
         totals={"options": found["total"]},
@@ -131,6 +133,10 @@ def _check_use(values: Mapping[str, Any]) -> None:
         allowed = "is for raw needs; a model's needs are computed, leave it out"
         raise BadArguments([ArgumentError(field=name, value=str(values[name]), allowed=allowed) for name in needs])
     serving = [name for name in _SERVICE if name in values]
+    training = [name for name in _TRAINING if name in values]
+    if training and "train" not in values:
+        allowed = "is for a model that is trained; give train, too"
+        raise BadArguments([ArgumentError(field=training[0], value=str(values[training[0]]), allowed=allowed)])
     if "train" in values and (serving or "users" in values):
         allowed = "is for a model that is served; leave it or train out"
         name = [*serving, "users"][0]
@@ -163,6 +169,8 @@ def _to_option(option: Mapping[str, Any], currency: str) -> dict[str, Any]:
         shown["layout"] = " ".join(f"{short}={layout[name]}" for name, short in names if layout[name] > 1) or "1 GPU"
     for purchase, cost in costs.items():
         shown[purchase] = {"usd_per_hour": cost["usd_per_hour"], "usd_per_month": cost["usd_per_month"]}
+        if (of_job := cost.get("usd_per_job")) is not None:
+            shown[purchase]["usd_per_job"] = _range(of_job)
         if currency and "converted" in cost:
             shown[purchase][f"{currency.lower()}_per_hour"] = cost["converted"]["cost_per_hour"]
     first = next(iter(costs.values()), None)
@@ -207,12 +215,15 @@ def _to_arguments(patch: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {names[path]: value for path, value in changes.items()} if changes.keys() <= names.keys() else {}
 
 
-def _to_text(found: Mapping[str, Any]) -> str:
+def _to_text(found: Mapping[str, Any], currency: str) -> str:
     note = f" {found['no_price']['detail']}." if "no_price" in found else ""
     if found["items"]:
         best = found["items"][0]
         name = mark_unverified(best["size"], verified="UNVERIFIED" not in best["warnings"])
-        return f"{plural(found['total'], 'size')} can do it. {name}: {best['explanation']}{note}"
+        costs: Mapping[str, Any] = next((cost for cost in best["cost"].values() if cost is not None), {})
+        hourly = costs.get("converted", {}).get("cost_per_hour")
+        converted = f" That is {hourly} {currency} an hour." if hourly is not None else ""
+        return f"{plural(found['total'], 'size')} can do it. {name}: {best['explanation']}{converted}{note}"
     misses = found["nearest_misses"]
     nearest = f" The nearest, {misses[0]['size']}: {misses[0]['failures'][0]['detail']}." if misses else ""
     return f"No size fits; {found['rejected_total']:,} were checked.{nearest}{note}"
@@ -220,8 +231,8 @@ def _to_text(found: Mapping[str, Any]) -> str:
 
 TOOL = Tool(
     name="fit_workload",
-    description="Which VMs hold a language model (served or trained) or meet raw needs, at what cost and speed; why "
-    "the nearest others do not, and arguments that would make them fit. Ranges are [low, high].",
+    description="Which VMs serve or train a language model or meet raw needs, at what cost and speed; why the nearest "
+    "do not, and arguments that would make them fit. Ranges are [low, high].",
     arguments=ARGUMENTS,
     output={
         "fits": {"type": "boolean"},

@@ -9,6 +9,7 @@ from app.catalog.purchases import PURCHASE_MODELS, Purchase
 from app.catalog.queries.params import (
     PRICED_OS,
     Currency,
+    Cursor,
     Day,
     GpuSet,
     Hours,
@@ -167,12 +168,25 @@ class FitIn(ModelIn):
     hardware: HardwareIn | None = Field(default=None, description="One machine, instead of the catalog.")
     constraints: ConstraintsIn = Field(default=_NO_CONSTRAINTS, description="What an option must meet.")
     pricing: PricingIn = Field(default=_USUAL_PRICING, description="Which prices are used, and for how many hours.")
-    sort: Sort = Field(default="cost_per_hour", description="The order of options; unknown prices come last.")
+    sort: Sort | None = Field(
+        default=None,
+        description="The order of options; unknown prices come last. Default: cost_per_job where training.tokens or "
+        "training.gpu_hours is given, else cost_per_hour.",
+    )
     limit: Annotated[int, Field(ge=1, le=500)] = Field(default=10, description="The most options to return.")
+    cursor: Cursor | None = Field(
+        default=None, description="`next_cursor` of the page before; belongs to the same question."
+    )
     include: Annotated[tuple[Include, ...], AfterValidator(lambda names: tuple(sorted(set(names))))] = Field(
         default=(),
         description="`rejected`: sizes that do not fit, at most 2,000; `assumptions`; `workload`: the architecture.",
     )
+
+    @property
+    def order(self) -> Sort:
+        """Return the order of options: as given, else by the cost of a job of known length, or of an hour."""
+        timed = self.training is not None and (self.training.tokens, self.training.gpu_hours) != (None, None)
+        return self.sort or ("cost_per_job" if timed else "cost_per_hour")
 
     @model_validator(mode="after")
     def _one_use(self) -> Self:

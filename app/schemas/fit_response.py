@@ -17,6 +17,7 @@ from app.schemas.sizes import (
     AdjustmentField,
     Amount,
     ExchangeRateField,
+    NextCursor,
     NoPriceField,
     Omittable,
     Out,
@@ -260,7 +261,8 @@ class FitAnswerOut(Out):
     """The sizes that fit, best first, and why the others do not."""
 
     fits: bool = Field(description="Whether any size fits.")
-    items: list[PlacedOut] = Field(description="The options, at most `limit`.")
+    items: list[PlacedOut] = Field(description="A page of the options, at most `limit`.")
+    next_cursor: NextCursor
     total: Total
     rejected: list[MissOut] = Field(
         description="With `rejected` in include: the sizes that do not fit, the 2,000 nearest misses at most."

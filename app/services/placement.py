@@ -12,7 +12,7 @@ from app.catalog.queries.known_prices import NoPrice, explain_no_price
 from app.catalog.queries.language_models import get_model_row
 from app.catalog.queries.lookups import get_gpu
 from app.catalog.queries.pagination import current_revision
-from app.catalog.queries.params import DatedSelection, check_days
+from app.catalog.queries.params import DatedSelection, PageParams, check_days
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import BoundStatement, QueryPlan, Rows, to_dicts
@@ -26,12 +26,12 @@ from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption
 from app.fit.placement.prepare import MemoryUnknown, PreparedRequest, prepare
 from app.fit.placement.request import Constraints, PlacementRequest, Pricing, Workload
-from app.fit.verdict import NEAREST_MISSES, Ranking, RankingPart, Rejection
+from app.fit.verdict import NEAREST_MISSES, RankingPart, Rejection
 from app.fit.vm import Vm
 from app.services.hardware import Hardware, to_vm_and_machine
 from app.services.machines import to_machine
 from app.services.model_spec import ModelSpec, resolve_architecture
-from app.services.ranked import to_vm
+from app.services.ranked import paginate, to_vm
 
 Sizes = list[tuple[Vm, Machine]]
 
@@ -52,37 +52,43 @@ class PlacementSearch(ModelSpec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementResult:
-    """The prepared request, the ranking, and a finder of fixes for rejected sizes.
+    """The prepared request, a page of the ranking, and a finder of fixes for rejected sizes.
 
     `exchange_rate` is that of an answer that has its costs in another currency, too; `no_price` is there where no
     option has a price.
     """
 
     prepared: PreparedRequest
-    ranking: Ranking[PlacementOption] | RankingPart[PlacementOption]
+    ranking: RankingPart[PlacementOption]
     machines: Mapping[str, tuple[Vm, Machine]]
     fixer: FixFinder
     exchange_rate: CurrencyRate | None
     no_price: NoPrice | None
+    next_cursor: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """How many options and rejected sizes an answer shows, and how many of the latter of each reason."""
+    """The page of options that an answer shows, how many rejected sizes, and how many of these of each reason.
 
-    options: int
+    `request_key` ties the cursor of a page to the request.
+    """
+
+    page: PageParams
+    request_key: str
     rejections: int = NEAREST_MISSES
     most_of_reason: int | None = None
 
 
 def plan_placement(
-    search: PlacementSearch, known: CatalogSnapshot, today: date, *, shown: Shown | None = None
+    search: PlacementSearch, known: CatalogSnapshot, today: date, shown: Shown, *, on_columns: bool = False
 ) -> QueryPlan[PlacementResult]:
     """Evaluate and rank the selected sizes; raises BadWorkload naming the field that is wrong or missing.
 
-    With `shown` only so many are read and evaluated one by one: it is for a process that answers many searches of one
-    revision, as it ranks on columns that are kept.
-    Raises BadQuery for a region, series, GPU or currency that the catalog does not have, and for a day to come.
+    `on_columns` is for a process that answers many searches of one revision: it ranks on columns that are kept, and
+    reads and evaluates one by one only the sizes that are shown.
+    Raises BadQuery for a region, series, GPU or currency that the catalog does not have, for a day to come, and for a
+    cursor of another request; CursorGone for a page of another revision.
     """
     check_days(search.scope, today)
     on = search.scope.as_of or today
@@ -92,55 +98,69 @@ def plan_placement(
         request = _to_request(search, known, assumptions)
         prepared = prepare(request, assumptions)
         _check_job_length(search)
-        if shown is not None and search.hardware is None and not search.scope.names_a_day:
+        found = None
+        if on_columns and search.hardware is None and not search.scope.names_a_day:
             found = yield from _rank_on_columns(search, prepared, known, today, shown)
-            if found is not None:
-                ranking, sizes = found
-                note = yield from _explain_no_price(search, ranking, known, today)
-                return _to_result(prepared, ranking, sizes, rate, note)
-        sizes = yield from _find_sizes(search, known, today, assumptions)
+        sizes = [] if found else (yield from _find_sizes(search, known, today, assumptions))
     except MemoryUnknown:
         raise BadWorkload("hardware", "needs gpu, usable_gib or memory_gib") from None
     except InvalidWorkload as error:
         raise BadWorkload(error.field, error.detail) from None
-    prepared = replace(prepared, assumptions=assumptions.recorded)  # reading the hardware has added to them
-    placed = rank(sizes, prepared, search.sort)
-    note = yield from _explain_no_price(search, placed, known, today)
-    return _to_result(prepared, placed, sizes, rate, note)
-
-
-def _explain_no_price(
-    search: PlacementSearch,
-    ranking: Ranking[PlacementOption] | RankingPart[PlacementOption],
-    known: CatalogSnapshot,
-    today: date,
-) -> QueryPlan[NoPrice | None]:
-    """Find where prices are known if no option has one; a described machine has none anyway."""
-    if search.hardware is not None or any(option.usd_per_hour is not None for option in ranking.options):
-        return None
-    return (yield from explain_no_price(search.scope, known, today))
-
-
-def _to_result(
-    prepared: PreparedRequest,
-    ranking: Ranking[PlacementOption] | RankingPart[PlacementOption],
-    sizes: Sizes,
-    rate: CurrencyRate | None,
-    note: NoPrice | None,
-) -> PlacementResult:
+    if found is None:
+        prepared = replace(prepared, assumptions=assumptions.recorded)  # reading the hardware has added to them
+        found = yield from _rank_rows(search, prepared, sizes, known, shown)
+    ranking, sizes, next_cursor = found
     return PlacementResult(
         prepared=prepared,
         ranking=ranking,
         machines={vm.name: (vm, machine) for vm, machine in sizes},
         fixer=FixFinder(prepared),
         exchange_rate=rate,
-        no_price=note,
+        no_price=(yield from _explain_no_price(search, ranking, known, today, shown)),
+        next_cursor=next_cursor,
     )
+
+
+def _explain_no_price(
+    search: PlacementSearch,
+    ranking: RankingPart[PlacementOption],
+    known: CatalogSnapshot,
+    today: date,
+    shown: Shown,
+) -> QueryPlan[NoPrice | None]:
+    """Find where prices are known if no option has one, for the first page; a described machine has none anyway."""
+    if (
+        search.hardware is not None
+        or shown.page.cursor
+        or any(option.usd_per_hour is not None for option in ranking.options)
+    ):
+        return None
+    return (yield from explain_no_price(search.scope, known, today))
+
+
+_Ranked = tuple[RankingPart[PlacementOption], Sizes, str | None]
+"""A page of a ranking with its rejected sizes, the sizes that they are of, and the cursor of the next page."""
+
+
+def _rank_rows(
+    search: PlacementSearch, prepared: PreparedRequest, sizes: Sizes, known: CatalogSnapshot, shown: Shown
+) -> QueryPlan[_Ranked]:
+    """Evaluate every size."""
+    placed = rank(sizes, prepared, search.sort)
+    page = yield from paginate(placed.options, shown.page, shown.request_key, known)
+    ranking = RankingPart(
+        options=page.items,
+        total=placed.total,
+        rejections=placed.rejections,
+        rejected_total=placed.rejected_total,
+        summary=placed.summary,
+    )
+    return ranking, sizes, page.next_cursor
 
 
 def _rank_on_columns(
     search: PlacementSearch, prepared: PreparedRequest, known: CatalogSnapshot, today: date, shown: Shown
-) -> QueryPlan[tuple[RankingPart[PlacementOption], Sizes] | None]:
+) -> QueryPlan[_Ranked | None]:
     """Rank on columns, and read and evaluate only what is shown; None where the catalog has changed since."""
     from app.services.placement_columns import rank_on_columns  # loads NumPy
 
@@ -148,7 +168,8 @@ def _rank_on_columns(
     ranked = yield from rank_on_columns(scope, prepared, search.sort, known, today)
     if ranked is None:
         return None
-    options = ranked.options[: shown.options]
+    page = yield from paginate(ranked.options, shown.page, shown.request_key, known)
+    options = list(page.items)
     rejections = ranked.rejections.nearest(shown.rejections, most_of_reason=shown.most_of_reason)
     keys = [ranked.keys[position] for position in (*options, *rejections)]
     sizes: Sizes = []
@@ -168,7 +189,7 @@ def _rank_on_columns(
         rejected_total=len(ranked.rejections),
         summary=ranked.summary,
     )
-    return ranking, sizes
+    return ranking, sizes, page.next_cursor
 
 
 def _to_request(search: PlacementSearch, known: CatalogSnapshot, assumptions: Assumptions) -> PlacementRequest:

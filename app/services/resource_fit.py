@@ -78,7 +78,7 @@ def plan_resource_fit(
         search=search,
         needs=needs,
         purchases=tuple(("on_demand", "spot", search.purchase) if purchases is None else purchases),
-        request_key=f"{search.model_dump_json(exclude=search.page_param_names())} {today}",
+        request_key=f"{search.model_dump_json(exclude=search.page_param_names())} {today} {purchases} {verified_only}",
         exchange_rate=rate,
     )
     found = None
@@ -87,7 +87,7 @@ def plan_resource_fit(
     if found is None:
         found = yield from _fit_rows(question, known, today, rejected=rejected)
     costs = (option.costs.get(search.purchase) for option in found.page)
-    if any(cost is not None and cost.usd_per_hour is not None for cost in costs):
+    if search.cursor or any(cost is not None and cost.usd_per_hour is not None for cost in costs):
         return found
     return replace(found, no_price=(yield from explain_no_price(search, known, today)))
 

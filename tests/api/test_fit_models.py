@@ -224,3 +224,58 @@ def test_a_training_says_what_it_assumes_of_its_activations(client: httpx.Client
     assert kept["items"] == []
     (fix, *_) = kept["nearest_misses"][0]["fixes"]
     assert fix["patch"] == {"training": {"recompute": "selective"}}
+
+
+def test_options_of_a_training_of_known_length_are_in_the_order_of_its_cost(client: httpx.Client) -> None:
+    body = {"model": "llama-3.1-8b", "training": {"tokens": 1e9}, "limit": 500}
+
+    def costs(answer: Body, name: str) -> list[float]:
+        known = [item["cost"]["on_demand"].get(name) for item in answer["items"]]
+        return [one["mid"] if isinstance(one, dict) else one for one in known if one is not None]
+
+    by_job, by_hour = fit(client, body), fit(client, body, sort="cost_per_hour")
+    assert costs(by_job, "usd_per_job") == sorted(costs(by_job, "usd_per_job"))
+    assert costs(by_hour, "usd_per_hour") == sorted(costs(by_hour, "usd_per_hour"))
+    assert by_job["items"] != by_hour["items"]
+    assert fit(client, body, sort="cost_per_job")["items"] == by_job["items"]
+    assert "USD for the job" in by_job["items"][0]["explanation"]
+    untimed = body | {"training": {}}
+    assert fit(client, untimed)["items"] == fit(client, untimed, sort="cost_per_hour")["items"]
+
+
+PAGED: list[Body] = [
+    {"resources": {"min_vcpus": 1}},
+    {"model": "llama-3.1-8b", "inference": {"context_tokens": 8192}},
+    {"model": "llama-3.1-8b", "training": {"method": "lora", "tokens": 1e9}, "pricing": {"as_of": "2026-08-15"}},
+]
+
+
+@pytest.mark.parametrize("body", PAGED, ids=["resources", "serving", "training of a day"])
+def test_a_body_is_read_to_its_end_by_cursors(client: httpx.Client, body: Body) -> None:
+    whole = fit(client, body, limit=500)
+    assert whole["next_cursor"] is None or whole["total"] > 500
+    size = max(2, len(whole["items"]) // 3)
+    page, items = fit(client, body, limit=size), []
+    while True:
+        items += page["items"]
+        if page["next_cursor"] is None or len(items) >= len(whole["items"]):
+            break
+        page = fit(client, body, limit=size, cursor=page["next_cursor"])
+        assert page["total"] == whole["total"]
+    assert items[: len(whole["items"])] == [*whole["items"]]
+    assert len({item["size"] for item in items}) == len(items)
+
+
+def test_a_cursor_belongs_to_its_body(client: httpx.Client) -> None:
+    body = {"resources": {"min_vcpus": 1}, "limit": 2}
+    cursor = fit(client, body)["next_cursor"]
+    others: list[Body] = [{"resources": {"min_vcpus": 2}}, {"constraints": {"verified_only": True}}, {"sort": "waste"}]
+    others += [{"pricing": {"purchases": ["spot"]}}, LLAMA | {"resources": None}]
+    for other in others:
+        response = client.post("/fit", json={**body, **other, "cursor": cursor})
+        assert response.status_code == 400, other
+        assert response.json()["type"].endswith("bad-cursor")
+    euro = fit(client, body, cursor=cursor, pricing={"currency": "EUR"})
+    assert euro["exchange_rate"]["currency"] == "EUR"
+    assert fit(client, body, cursor=cursor)["items"][0]["size"] == euro["items"][0]["size"]
+    assert client.post("/fit", json={**body, "cursor": "abc"}).status_code == 400

@@ -136,6 +136,8 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("fit_workload", {"model": "llama-3.1-70b", "context": "1M"}, "context", "131072"),
     ("fit_workload", {"model": "llama-3.1-70b", "dtype": "fp9"}, "dtype", "allowed are"),
     ("fit_workload", {"model": "llama-3.1-70b", "train": "lora", "users": 4}, "users", "train"),
+    ("fit_workload", {"model": "llama-3.1-70b", "tokens": "1B"}, "tokens", "give train"),
+    ("fit_workload", {"model": "llama-3.1-70b", "train": "lora", "tokens": "much"}, "tokens", "such as 1e9"),
     ("fit_workload", {"model": "llama-3.1-70b", "input_tokens": 100}, "output_tokens", "is required"),
     ("compare_sizes", {"sizes": "d4s_v5"}, "sizes", "at least 2"),
     ("compare_sizes", {"sizes": "d4s_v5, d4s_v9"}, "sizes", "Did you mean"),
@@ -376,3 +378,24 @@ def test_a_reply_without_a_price_says_where_prices_are_known(
     assert result.structured_content["no_price"].startswith(note)
     assert note in result.content[0].text  # type: ignore[union-attr]  # it is text
     assert "no_price" not in ask(catalog, tool, **{**asked, "region": "polandcentral"})
+
+
+def test_fit_workload_tells_the_time_and_the_cost_of_a_training(catalog: CatalogReader) -> None:
+    result = call(
+        catalog, "fit_workload", {"model": "Llama 3.1 8B", "train": "qlora", "tokens": "1B", "currency": "EUR"}
+    )
+    text, said = result.content[0].text, result.structured_content  # type: ignore[union-attr]  # it is text
+    assert said is not None
+    best = said["options"][0]
+    low, high = best["on_demand"]["usd_per_job"]
+    assert 0 < low < high
+    assert best["hours"][0] == pytest.approx(low / best["on_demand"]["usd_per_hour"], rel=0.01)
+    costs = [option["on_demand"]["usd_per_job"][0] for option in said["options"]]
+    assert costs == sorted(costs)
+    assert best["why"] in text
+    assert f"{best['on_demand']['eur_per_hour']} EUR an hour" in text
+    assert f"{low:,.10g} to {high:,.10g} USD for the job" in best["why"]
+    assert "assuming sequences of 2,048 tokens and recompute=full" in best["why"]
+    kept = ask(catalog, "fit_workload", model="Llama 3.1 8B", train="qlora", tokens=1e9, recompute="none", context="4k")
+    assert "assuming" not in kept["options"][0]["why"]
+    assert kept["options"][0]["hours"] != best["hours"]

@@ -257,16 +257,16 @@ def check_days(params: QueryParams, today: date) -> None:
             raise BadQuery(name, day, f"must not be later than {today}, which is today (UTC)")
 
 
+Cursor = Annotated[
+    str, Field(max_length=2000, json_schema_extra={"pattern": PLAIN_TEXT_PATTERN}), AfterValidator(_plain_text)
+]
+
+
 class PageParams(QueryParams):
     """Which part of a list to return."""
 
     limit: int = Field(default=50, ge=1, le=500, description="How many items a page holds at most.", examples=[2])
-    cursor: (
-        Annotated[
-            str, Field(max_length=2000, json_schema_extra={"pattern": PLAIN_TEXT_PATTERN}), AfterValidator(_plain_text)
-        ]
-        | None
-    ) = Field(
+    cursor: Cursor | None = Field(
         default=None,
         description="`next_cursor` of the page before; belongs to the same question.",
         examples=[""],

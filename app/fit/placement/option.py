@@ -245,9 +245,9 @@ def _weights_text(option: PlacementOption) -> str:
     return "; ".join(parts)
 
 
-def _hours(hours: float) -> str:
-    """Return hours with three significant digits, and never as 3.35e+03."""
-    return f"{float(f'{hours:.3g}'):,.10g}"
+def _rounded(amount: float | Decimal) -> str:
+    """Return an amount with three significant digits, and never as 3.35e+03."""
+    return f"{float(f'{amount:.3g}'):,.10g}"
 
 
 def _speed_text(option: PlacementOption) -> str:
@@ -255,7 +255,7 @@ def _speed_text(option: PlacementOption) -> str:
     if speed is None:
         return ""
     if speed.hours is not None:
-        return f"takes {_hours(speed.hours.low)} to {_hours(speed.hours.high)} hours"
+        return f"takes {_rounded(speed.hours.low)} to {_rounded(speed.hours.high)} hours"
     if option.attempt.load is not None:
         return service_text(option.attempt.load, speed)
     least, most = speed.tokens_per_s.low, speed.tokens_per_s.high
@@ -268,7 +268,17 @@ def _price_text(option: PlacementOption) -> str:
     if usd is None:
         return f"its {purchase} price is unknown"
     where = f" in {option.vm.region}" if option.vm.region else ""
-    return f"{usd.normalize():f} USD an hour {purchase}{where}"
+    return f"{usd.normalize():f} USD an hour {purchase}{where}{_job_text(option)}"
+
+
+def _job_text(option: PlacementOption) -> str:
+    """Return what the job costs by the ranking purchase model; empty where its length is unknown."""
+    job = cost_figures(option, option.pricing.purchase).per_job
+    if job is None:
+        return ""
+    if job.low is None or job.high is None:
+        return f", {job.value:,.2f} USD for the job"
+    return f", {_rounded(job.low)} to {_rounded(job.high)} USD for the job"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
