@@ -37,12 +37,6 @@ def amount_parser(base: int) -> Callable[[Any], Any]:
     return parse
 
 
-_DTYPE_ALIASES = {
-    "float32": "fp32", "float": "fp32", "single": "fp32", "32bit": "fp32", "float16": "fp16", "half": "fp16",
-    "bfloat16": "bf16", "float8": "fp8", "e4m3": "fp8", "e5m2": "fp8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8",
-    "float8_e4m3fn": "fp8", "float8_e4m3": "fp8", "float8_e5m2": "fp8", "awq": "awq_int4", "gptq": "gptq_int4",
-    "float4": "fp4", "mx4": "mxfp4", "nvfp": "nvfp4",
-}  # fmt: skip
 _AMBIGUOUS_DTYPES = {
     "4bit": ("int4", "awq_int4", "gptq_int4", "nf4", "fp4", "mxfp4", "nvfp4"),
     "8bit": ("int8", "fp8"),
@@ -56,13 +50,11 @@ _AMBIGUOUS_DTYPES = {
 
 def parse_dtype(text: Any) -> Any:
     """Return the number type of a name in any case and common spelling; raises BadParameter naming the nearest."""
-    from app.fit.formulas.data_types import BITS
+    from app.fit.formulas.data_types import BITS, to_dtype
 
-    name = str(text).strip().lower().replace("-", "_")
-    name = re.sub(r"^(\d+)_bits?$", r"\1bit", name)
-    for known in (name, _DTYPE_ALIASES.get(name), f"gguf_{name}"):
-        if known in BITS:
-            return known
+    name = to_dtype(str(text))
+    if name in BITS:
+        return name
     near = _AMBIGUOUS_DTYPES.get(name) or get_close_matches(name, BITS, 4, 0.5)
     hint = f"it could be {', '.join(near)}" if near else "common ones are bf16, fp16, fp8, int8, int4, mxfp4"
     raise typer.BadParameter(f"{text!r} is not a number type; {hint}; --help lists all")

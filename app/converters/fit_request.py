@@ -7,7 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from app.catalog.queries.language_models import ModelsByKey, get_model_row
+from app.catalog.queries.language_models import ModelsByKey, get_release_row
 from app.catalog.queries.params import DatedSelection, FitSearch, PageParams, SizeSelection
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.converters.body_paths import search_params, to_body_error, with_missing_paths, with_paths
@@ -41,7 +41,7 @@ def estimate_body(body: EstimateIn, models: ModelsByKey) -> EstimateOut:
     A model is looked up in `models` where the body names one.
     """
     try:
-        answer = estimate(to_workload(body), partial(get_model_row, models))
+        answer = estimate(to_workload(body), partial(get_release_row, models))
     except BadWorkload as error:
         raise to_body_error(error) from None
     return EstimateOut.model_validate(

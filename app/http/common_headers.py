@@ -96,7 +96,7 @@ class CommonHeadersMiddleware:
             await send(message)
 
         try:
-            await self._app(scope, limit_body(receive, scope["headers"]), send_with_headers)
+            await self._app(scope, limit_body(receive, scope), send_with_headers)
         except Exception as error:
             if started and not ended:
                 raise  # the server closes the connection, so a client cannot take a partial response for a whole one

@@ -134,36 +134,44 @@ async def read_body(receive: Receive) -> tuple[bytes | None, Receive]:
     return first["body"] if len(messages) == 1 else b"".join(message["body"] for message in messages), replay
 
 
-def limit_body(receive: Receive, headers: Iterable[tuple[bytes, bytes]]) -> Receive:
+def limit_body(receive: Receive, scope: Scope) -> Receive:
     """Wrap `receive` to raise 413 for a body over MAX_BODY_BYTES: at once by Content-Length, else when it is read.
 
     A compressed body is refused by 415 (RFC 9110, section 15.5.16).
     """
-    sent = dict(headers)
-    content_length, coding = (
-        sent.get(b"content-length", b"0"),
-        sent.get(b"content-encoding", b"identity").decode("latin-1"),
-    )
+    sent = dict(scope["headers"])
+    content_length = sent.get(b"content-length", b"0")
+    coding = sent.get(b"content-encoding", b"identity").decode("latin-1")
     received_bytes = 0
 
     async def limited() -> Message:
         nonlocal received_bytes
         if content_length.isdigit() and int(content_length) > MAX_BODY_BYTES:
-            raise _body_too_long(f"{int(content_length):,}")
+            raise _body_too_long(f"{int(content_length):,}", scope)
         message = await receive()
         received_bytes += len(message.get("body", b""))
         if received_bytes and coding.lower() != "identity":
             detail = f"Content-Encoding says {coding}; send the body without compression."
             raise HTTPException(415, detail, {"Accept-Encoding": "identity"})
         if received_bytes > MAX_BODY_BYTES:
-            raise _body_too_long("more")
+            raise _body_too_long("more", scope)
         return message
 
     return limited
 
 
-def _body_too_long(size: str) -> HTTPException:
-    return HTTPException(413, f"The body has {size} bytes; at most {MAX_BODY_BYTES:,} are allowed.")
+_WITH_CONFIG = ("/fit", "/estimate")
+"""The ends of the paths whose body may have a config.json."""
+
+
+def _body_too_long(size: str, scope: Scope) -> HTTPException:
+    detail = f"The body has {size} bytes; at most {MAX_BODY_BYTES:,} are allowed."
+    if scope["path"].endswith(_WITH_CONFIG):
+        detail += (
+            " Of a config, the list of modules that are not quantized may be cut to those of the language model's "
+            "layers; vmsizes estimate --config and vmsizes fit --config read a file of any size."
+        )
+    return HTTPException(413, detail)
 
 
 class HeadResponseComplete(OSError):

@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
-from app.fit.formulas.data_types import BITS
+from app.fit.formulas.data_types import BITS, to_dtype
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
 from app.nearest import did_you_mean, nearest
 from app.validation import MAX_ERRORS
@@ -165,7 +165,7 @@ class OneOf:
 
 
 Keyword = Annotated[str, Field(max_length=60)]
-Dtype = Annotated[Keyword, OneOf(tuple(BITS))]
+Dtype = Annotated[Keyword, AfterValidator(to_dtype), OneOf(tuple(BITS))]
 RecipeName = Annotated[Keyword, OneOf(tuple(RECIPES))]
 Module = Annotated[Keyword, OneOf(LORA_MODULES)]
 Modules = Annotated[tuple[Module, ...], Field(max_length=7), AfterValidator(lambda names: tuple(sorted(set(names))))]

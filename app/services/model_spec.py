@@ -76,7 +76,8 @@ def _preset(name: str, find: Callable[[str], Mapping[str, Any]]) -> Mapping[str,
 def to_architecture(row: Mapping[str, Any]) -> Architecture:
     """Map a preset's row to an Architecture; missing columns are unknown."""
     if row.get("config"):
-        return _read_preset_config(row)
+        shape = _read_preset_config(row)
+        return replace(shape, released=_released(row)) if row.get("released_as") else shape
     names = {field.name for field in fields(Architecture)}
     known = {name: value for name, value in row.items() if name in names and value is not None}
     if not known.get("experts"):
@@ -104,6 +105,8 @@ def _released(row: Mapping[str, Any]) -> ReleasedWeights | None:
     dtype, block = row.get("dtype"), row.get("fp8_block")
     if dtype is None:
         return None
+    if (suffix := row.get("released_as")) is not None:
+        return ReleasedWeights(dtype=dtype, source="preset", why=f"the name ends in {suffix}")
     quantized = {"mxfp4": mxfp4_experts(), "fp8": fp8_blocks(block) if block else fp8_tensors()}
     stored = quantized.get(dtype)
     why = "the type it is released in"

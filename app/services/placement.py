@@ -9,7 +9,7 @@ from typing import Any
 from app.catalog.queries.candidates import machines_query
 from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
 from app.catalog.queries.known_prices import NoPrice, explain_no_price
-from app.catalog.queries.language_models import get_model_row
+from app.catalog.queries.language_models import get_release_row
 from app.catalog.queries.lookups import get_gpu
 from app.catalog.queries.pagination import current_revision
 from app.catalog.queries.params import DatedSelection, PageParams, check_days
@@ -194,7 +194,7 @@ def _rank_on_columns(
 
 def _to_request(search: PlacementSearch, known: CatalogSnapshot, assumptions: Assumptions) -> PlacementRequest:
     def find(name: str) -> Mapping[str, Any]:
-        return get_model_row(known.models, name)
+        return get_release_row(known.models, name)
 
     return PlacementRequest(
         architecture=resolve_architecture(search, find, assumptions),

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from app.catalog.queries.display_names import find_currencies, find_region_names
-from app.catalog.queries.language_models import ModelsByKey, get_model_row
+from app.catalog.queries.language_models import ModelsByKey, get_release_row
 from app.catalog.queries.params import SizeRequirements
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan
@@ -138,7 +138,7 @@ def _model_row(view: FitView, models: ModelsByKey) -> Mapping[str, Any] | None:
     if view.by != "model" or view.model is None:
         return None
     try:
-        return get_model_row(models, view.model)
+        return get_release_row(models, view.model)
     except NotFound:
         return None
 

@@ -144,3 +144,65 @@ def test_every_option_warns_if_no_context_is_given(client: httpx.Client) -> None
     kept = fit(client, {"model": "llama-3.3-70b", "inference": {"context_tokens": 8192}})
     given = fit(client, {"model": "llama-3.3-70b", "inference": {"kv_bytes_per_sequence": 10**9}})
     assert not any("NO_KV_CACHE" in item["warnings"] for item in kept["items"] + given["items"])
+
+
+RELEASES = [
+    ("Qwen/Qwen3-235B-A22B-Instruct-2507-FP8", "qwen3-235b-a22b", "fp8"),
+    ("nvidia/Llama-3.1-70B-Instruct-FP8", "llama-3.1-70b", "fp8"),
+    ("Qwen/Qwen2.5-72B-Instruct-GPTQ-Int4", "qwen2.5-72b", "gptq_int4"),
+    ("llama-3.1-8b-awq", "llama-3.1-8b", "awq_int4"),
+    ("nvidia/DeepSeek-R1-NVFP4", "deepseek-r1", "nvfp4"),
+]
+
+
+@pytest.mark.parametrize(("name", "preset", "dtype"), RELEASES)
+def test_a_release_of_a_preset_is_known_by_the_ending_of_its_name(
+    client: httpx.Client, name: str, preset: str, dtype: str
+) -> None:
+    served = {"inference": {"context_tokens": 8192}}
+    said = client.post("/estimate", json={"model": name, **served})
+    assert said.status_code == 200, said.text
+    given = client.post("/estimate", json={"model": preset, "inference": {"context_tokens": 8192, "dtype": dtype}})
+    kind = said.json()["weights_type"]
+    assert (kind["dtype"], kind["source"]) == (dtype, "preset")
+    assert kind["detail"].startswith("the name ends in -")
+    assert said.json()["inference"]["weights"]["class"] == "estimate"
+    if preset != "deepseek-r1":  # its own release is in FP8 blocks
+        assert said.json()["inference"]["weights"] == given.json()["inference"]["weights"]
+
+
+def test_the_context_of_a_dated_release_is_not_that_of_the_model(client: httpx.Client) -> None:
+    longer = {"inference": {"context_tokens": 131_072}}
+    assert client.post("/estimate", json={"model": "Qwen3-235B-A22B", **longer}).status_code == 422
+    assert client.post("/estimate", json={"model": "Qwen3-235B-A22B-Thinking-2507", **longer}).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["QwQ-32B", "Mistral-Small-Instruct-2409", "acme/llama-3.1-70b", "-fp8", "llama-fp8"])
+def test_a_name_whose_model_is_not_told_by_it_stays_unknown(client: httpx.Client, name: str) -> None:
+    assert client.post("/estimate", json={"model": name, "inference": {}}).status_code == 422
+
+
+@pytest.mark.parametrize(("spelling", "dtype"), [("q4_k_m", "gguf_q4_k_m"), ("Q8_0", "gguf_q8_0"), ("float16", "fp16")])
+def test_a_type_is_taken_in_its_usual_spellings(client: httpx.Client, spelling: str, dtype: str) -> None:
+    body = {"model": "llama-3.1-8b", "inference": {"context_tokens": 8192, "dtype": spelling}}
+    said = client.post("/estimate", json=body)
+    assert said.status_code == 200, said.text
+    assert said.json()["weights_type"]["dtype"] == dtype
+
+
+def test_modelopts_own_file_is_read_under_either_key(client: httpx.Client) -> None:
+    own_file = {
+        "producer": {"name": "modelopt", "version": "0.23.0"},
+        "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]},
+    }
+    config = {
+        "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "torch_dtype": "bfloat16",
+    }  # fmt: skip
+    merged, nested, alone = (
+        client.post("/estimate", json={"config": config | more, "inference": {"context_tokens": 8192}}).json()
+        for more in (own_file, {"quantization_config": own_file}, {})
+    )
+    assert merged["weights_type"]["dtype"] == "fp8"
+    assert nested["inference"] == merged["inference"]
+    assert alone["weights_type"]["detail"] == "config.torch_dtype: bfloat16, as config states no quantization"

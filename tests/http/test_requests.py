@@ -228,6 +228,10 @@ def test_an_oversized_body_is_rejected(client: httpx.Client, make: Callable[[], 
     answer = client.post("/fit", content=make(), headers=JSON)
     assert (answer.status_code, answer.json()["type"]) == (413, "/problems/too-long")
     assert "at most 1,048,576 are allowed" in answer.json()["detail"]
+    assert "the list of modules that are not quantized may be cut" in answer.json()["detail"]
+    plan = client.post("/retirements", content=make(), headers=JSON)
+    assert plan.status_code == 413
+    assert "quantized" not in plan.json()["detail"]
 
 
 def test_a_body_at_the_limit_is_accepted(client: httpx.Client) -> None:

@@ -1,5 +1,7 @@
 """Bits of a weight by the name of its data type or quantization."""
 
+import re
+
 FULL_BITS: dict[str, float] = {
     "fp32": 32, "tf32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4, "fp4": 4,
 }  # fmt: skip
@@ -34,3 +36,17 @@ Source: llama.cpp, tools/quantize/README.md. Another model mixes its tensors in 
 
 BITS = FULL_BITS | QUANTIZED_BITS | FILE_BITS
 """Bits per weight of every named type of weights."""
+
+ALIASES = {
+    "float32": "fp32", "float": "fp32", "single": "fp32", "32bit": "fp32", "float16": "fp16", "half": "fp16",
+    "bfloat16": "bf16", "float8": "fp8", "e4m3": "fp8", "e5m2": "fp8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8",
+    "float8_e4m3fn": "fp8", "float8_e4m3": "fp8", "float8_e5m2": "fp8", "awq": "awq_int4", "gptq": "gptq_int4",
+    "float4": "fp4", "mx4": "mxfp4", "nvfp": "nvfp4",
+}  # fmt: skip
+"""Types by other common names."""
+
+
+def to_dtype(text: str) -> str:
+    """Return the type of a name in any case and common spelling: `Q4_K_M`, `float16`; other names in lower case."""
+    name = re.sub(r"^(\d+)_bits?$", r"\1bit", text.strip().lower().replace("-", "_"))
+    return next((known for known in (name, ALIASES.get(name), f"gguf_{name}") if known in BITS), name)

@@ -110,7 +110,9 @@ def read_released_weights(
     known = TORCH_TYPES.get(str(dtype).removeprefix("torch."))
     if known is None:
         _reject("torch_dtype", dtype, sorted(TORCH_TYPES), of="config")
-    return ReleasedWeights(dtype=known, source="torch_dtype", why=f"config.torch_dtype: {dtype}")
+    return ReleasedWeights(
+        dtype=known, source="torch_dtype", why=f"config.torch_dtype: {dtype}, as config states no quantization"
+    )
 
 
 _SECTIONS = ("quantization_config", "compression_config", "quantization")
@@ -122,6 +124,9 @@ def _read_quantization(
 ) -> ReleasedWeights:
     if not isinstance(raw, Mapping):
         raise InvalidWorkload(FIELD, "is no object")
+    inner = raw.get("quantization")
+    if isinstance(inner, Mapping) and not {"quant_method", "quant_algo"} & raw.keys():
+        raw = inner  # the whole of ModelOpt's hf_quant_config.json, which has its producer beside it
     fields = QuantizationFields(raw)
     method = _method_name(raw)
     read = READERS.get(method)
