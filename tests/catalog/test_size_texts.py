@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from app.catalog.queries.size_texts import SizeTexts, glob_pattern
+from app.catalog.queries.globs import glob_pattern
+from app.catalog.queries.size_texts import SizeTexts
 
 KEYS = ("basic_a0", "d4s_v5", "d4s_v6", "nd40rs_v2", "x1")
 NAMES = ("basic_a0", "standard_d4s_v5", "standard_d4s_v6", "standard_nd40rs_v2", "renamed")

@@ -1,6 +1,5 @@
 """The filters of a search on columns: the same as `app.catalog.queries.filters` has in SQL."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -14,9 +13,9 @@ from app.catalog.fields import SIZE_FLAGS
 from app.catalog.names import display_keys
 from app.catalog.queries.codes import Codes, Mask
 from app.catalog.queries.columns import Numbers, SizeColumns
+from app.catalog.queries.globs import compile_glob, glob_pattern
 from app.catalog.queries.offer_columns import OfferColumns
 from app.catalog.queries.params import ORDERABLE_STATUSES
-from app.catalog.queries.size_texts import glob_pattern, to_expression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,20 +59,19 @@ def _has_name(sizes: SizeColumns, glob: str) -> Mask:
     return sizes.names.match(glob_pattern(display_keys(glob)[0]), glob_pattern(glob))
 
 
-def has_any_gpu(sizes: SizeColumns, patterns: Iterable[str]) -> Mask:
+def any_gpu(sizes: SizeColumns, globs: Iterable[str]) -> Mask:
     """Return which sizes have a GPU whose model, family or id is like any of some globs."""
-    wanted = re.compile("|".join(f"(?:{to_expression(glob_pattern(pattern))})" for pattern in patterns))
-    columns = (sizes.texts[name] for name in ("gpu_model", "gpu_family", "gpu_id"))
-    found = (
-        column.among([value is not None and wanted.fullmatch(value.lower()) is not None for value in column.values])
-        for column in columns
-    )
+    found = (sizes.remember(("gpu", glob), partial(_has_gpu, sizes, glob)) for glob in globs)
     return reduce(or_, found)
 
 
-def any_gpu(sizes: SizeColumns, patterns: Iterable[str]) -> Mask:
-    """Return the same for globs that may be asked for again."""
-    found = (sizes.remember(("gpu", pattern), partial(has_any_gpu, sizes, (pattern,))) for pattern in patterns)
+def _has_gpu(sizes: SizeColumns, glob: str) -> Mask:
+    matches = compile_glob(glob).fullmatch
+    columns = (sizes.texts[name] for name in ("gpu_model", "gpu_family", "gpu_id"))
+    found = (
+        column.among([value is not None and matches(value.lower()) is not None for value in column.values])
+        for column in columns
+    )
     return reduce(or_, found)
 
 

@@ -16,6 +16,7 @@ from app.catalog.column_types import table_of
 from app.catalog.models import Gpu, Region, Series, SizeAlias
 from app.catalog.names import as_written, display_keys, series_key
 from app.catalog.presets import split_names
+from app.catalog.queries.globs import compile_glob
 from app.catalog.queries.price_scope import GPU, SIZE, size
 from app.catalog.regions import closest_regions
 from app.db.statements import BoundStatement, QueryPlan, Statement, to_dicts
@@ -315,7 +316,7 @@ def check_gpu_vendor(known: GpuNames, vendor: str) -> None:
 
 def _to_globs(known: GpuNames, written: str, field: str) -> Sequence[str]:
     name, written = written.strip().lower(), as_written(written).strip()
-    if name in known.names or (_is_glob(name) and any(_glob_pattern(name).fullmatch(one) for one in known.names)):
+    if name in known.names or (_is_glob(name) and any(map(compile_glob(name).fullmatch, known.names))):
         return (name,)
     words = [] if _is_glob(name) else _meaningful_words(name, known.vocabulary)
     ids = _ids_with_words(known.words, words)
@@ -354,8 +355,3 @@ def _is_part(part: str, word: str) -> bool:
 
 def _is_glob(name: str) -> bool:
     return "*" in name or "?" in name
-
-
-def _glob_pattern(glob: str) -> re.Pattern[str]:
-    """Compile a glob to what LIKE matches: only `*` and `?` are special."""
-    return re.compile("".join({"*": ".*", "?": "."}.get(letter, re.escape(letter)) for letter in glob), re.DOTALL)

@@ -7,62 +7,17 @@ the keys are sorted, so that only what may be anywhere in a key is looked for in
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from enum import Enum, auto
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.catalog.queries.codes import Mask, encode_texts
+from app.catalog.queries.globs import Pattern, Wildcard, join_parts, patterns_after, split_pattern, word_pattern
 
 _LINES_A_BLOCK = 2_000
 _LINE_BREAK = "\n"
 _LAST_LETTER = chr(0x10FFFF)
-
-
-class Wildcard(Enum):
-    """What stands for other letters in a pattern."""
-
-    TEXT = auto()
-    LETTER = auto()
-
-
-Pattern = tuple[str | Wildcard, ...]
-"""What a text is compared with as a whole, letter by letter."""
-
-_WILDCARDS = {"*": Wildcard.TEXT, "?": Wildcard.LETTER}
-_EXPRESSIONS = {Wildcard.TEXT: "[^\n]*", Wildcard.LETTER: "[^\n]"}
 _ANYTHING: Pattern = (Wildcard.TEXT,)
-
-
-def glob_pattern(glob: str) -> Pattern:
-    """Return the pattern of a glob: only `*` and `?` are special."""
-    return tuple(_WILDCARDS.get(letter, letter) for letter in re.sub(r"\*+", "*", glob))
-
-
-def word_pattern(word: str) -> Pattern:
-    """Return the pattern of the texts that have a word."""
-    return (Wildcard.TEXT, *word, Wildcard.TEXT)
-
-
-def to_expression(pattern: Pattern) -> str:
-    """Return a pattern as a regular expression."""
-    return "".join(re.escape(one) if isinstance(one, str) else _EXPRESSIONS[one] for one in pattern)
-
-
-def patterns_after(pattern: Pattern, beginning: str) -> set[Pattern]:
-    """Return the patterns of what can follow a beginning in a text that a pattern matches."""
-    found = {pattern}
-    for letter in beginning:
-        found = {rest for one in found for rest in _after_letter(one, letter)}
-    return found
-
-
-def _after_letter(pattern: Pattern, letter: str) -> Iterator[Pattern]:
-    if pattern and pattern[0] is Wildcard.TEXT:
-        yield pattern
-        yield from _after_letter(pattern[1:], letter)
-    elif pattern and pattern[0] in (Wildcard.LETTER, letter):
-        yield pattern[1:]
 
 
 class Lines:
@@ -80,16 +35,18 @@ class Lines:
 
     def match(self, pattern: Pattern) -> Mask:
         """Return which lines are like a pattern."""
-        # What comes before the first letter is not searched, so that each search begins with a known one.
         begins, ends = pattern[:1] != _ANYTHING, pattern[-1:] != _ANYTHING
-        middle = pattern[not begins : len(pattern) - (not ends)]
-        if not (middle or begins or ends):
+        first, *others = split_pattern(pattern[not begins : len(pattern) - (not ends)])
+        if not (first or begins or ends):
             return np.ones(self._count, dtype=bool)
+        # What comes before the first letter is not searched, so that each search begins with a known one. A line that
+        # does not go on as the pattern does behind the first place of its first part is passed: no later place can.
         before, behind = _LINE_BREAK if begins else "", f"(?={_LINE_BREAK})" if ends else ""
-        compiled = re.compile(f"{before}{to_expression(middle)}{behind}")
+        expression = f"(?:{join_parts(['', *others])}{behind}()|[^\n]*)" if others else f"{behind}()"
+        compiled = re.compile(f"{before}{first}{expression}")
         mask = np.zeros(self._count, dtype=bool)
         for number, (text, starts) in enumerate(self._blocks):
-            found = [one.start() for one in compiled.finditer(text)]
+            found = [one.start() for one in compiled.finditer(text) if one.lastindex]
             if found:
                 mask[number * _LINES_A_BLOCK + np.searchsorted(starts, found, side="right") - 1] = True
         return mask
