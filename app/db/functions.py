@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnClause, Double, Float, Numeric, String
+from sqlalchemy import BigInteger, Boolean, ColumnClause, Double, Float, Numeric, String
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import GenericFunction
@@ -242,6 +242,31 @@ def _compile_after_last(element: after_last, compiler: SQLCompiler, **how: Any) 
     """Compile for PostgreSQL."""
     text, separator = (compiler.process(part, **how) for part in element.clauses)
     return f"reverse(split_part(reverse({text}), {separator}, 1))"
+
+
+class is_among(GenericFunction[bool]):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
+    """Whether a value is among the rows of a subquery of one column, which is read first, once.
+
+    PostgreSQL estimates that thousands of sizes match a pattern, of which few do: it then reads all prices in their
+    order to look for one of these, where an array has it search the index for each.
+    """
+
+    type = Boolean()
+    inherit_cache = True
+
+
+@compiles(is_among, "postgresql")
+def _compile_is_among(element: is_among, compiler: SQLCompiler, **how: Any) -> str:
+    """Compile for PostgreSQL."""
+    value, rows = (compiler.process(part, **how) for part in element.clauses)
+    return f"{value} = any(array{rows})"
+
+
+@compiles(is_among, "sqlite")
+def _compile_is_among_for_sqlite(element: is_among, compiler: SQLCompiler, **how: Any) -> str:
+    """Compile for SQLite."""
+    value, rows = (compiler.process(part, **how) for part in element.clauses)
+    return f"{value} in {rows}"
 
 
 def register(connection: sqlite3.Connection) -> None:

@@ -55,7 +55,7 @@ from app.catalog.queries.params import (
 from app.catalog.queries.price_scope import GPU, PRICE_KEY, SIZE, PriceScope
 from app.catalog.queries.sizes import age_days
 from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.functions import usd_of
+from app.db.functions import is_among, usd_of
 from app.db.statements import BoundStatement, QueryPlan, Row, Rows, Statement, cached_statement
 from app.errors import BadQuery, NotFound
 
@@ -93,7 +93,7 @@ def _of_sizes(which: Filter) -> Filter:
 
     def is_of_size(scope: PriceScope, value: Any) -> ColumnElement[bool]:
         found = select(SIZE.c.key).join_from(SIZE, GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
-        return price.size_key.in_(found.where(which.sql(scope, value)))
+        return is_among(price.size_key, found.where(which.sql(scope, value)).correlate(None).scalar_subquery())
 
     return Filter(is_of_size, which.values)
 
