@@ -205,8 +205,12 @@ def _parse_request(request: RawRequest, model: type[Model]) -> Model:
 
 
 def parse_query(query: bytes, model: type[Model]) -> Model:
-    """Parse a query string to a model; raises RequestValidationError listing every error."""
-    pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
+    """Parse a query string to a model; raises RequestValidationError."""
+    return parse_pairs(parse_qsl(query.decode("latin-1"), keep_blank_values=True), model)
+
+
+def parse_pairs(pairs: Collection[tuple[str, str]], model: type[Model]) -> Model:
+    """Parse the parameters of a query to a model; raises RequestValidationError listing the first errors."""
     multi_valued = multi_valued_fields(model)
     values: dict[str, Any] = {}
     for name, value in pairs:
@@ -233,7 +237,12 @@ def reject_unknown_params(pairs: Collection[tuple[str, str]], model: type[BaseMo
     values = dict(pairs)
     unknown = [name for name in counts if name not in multi_valued]
     errors = [_unknown_param_error(name, values[name], model, multi_valued) for name in unknown[:MAX_ERRORS]]
-    errors += [{"type": "unknown_parameter", "loc": ("query", name), "msg": ""} for name in unknown[MAX_ERRORS:]]
+    without_hint = [error for error in errors if error["msg"].startswith(_LISTED)]
+    for error in without_hint[1:]:
+        error["msg"] = _NO_SUCH  # the first one lists what is allowed
+    if len(unknown) > MAX_ERRORS:
+        times = {"times": len(unknown) - MAX_ERRORS}
+        errors.append({"type": "unknown_parameter", "loc": ("query", unknown[MAX_ERRORS]), "msg": "", "ctx": times})
     errors += [
         _repeated_param_error(name, times)
         for name, times in counts.items()
@@ -251,14 +260,17 @@ def _unknown_param_error(
     name: str, value: str, model: type[BaseModel] | None, allowed: Collection[str]
 ) -> dict[str, Any]:
     hint = getattr(model, "elsewhere", {}).get(name) or did_you_mean(nearest(name, allowed))
-    hint = hint or f"allowed are {', '.join(allowed) or 'none'}"
-    message = f"there is no such parameter; {hint}"
+    message = f"{_NO_SUCH}; {hint}" if hint else f"{_LISTED} {', '.join(allowed) or 'none'}"
     return {"type": "unknown_parameter", "loc": ("query", name), "input": value, "msg": message}
 
 
 def _find_undecodable(pairs: Iterable[tuple[str, str]]) -> list[str]:
     """Return the names of values in which the replacement character stands for bytes that are not UTF-8."""
     return [name for name, value in pairs if "\N{REPLACEMENT CHARACTER}" in value]
+
+
+_NO_SUCH = "there is no such parameter"
+_LISTED = f"{_NO_SUCH}; allowed are"
 
 
 def _repeated_param_error(name: str, times: int) -> dict[str, Any]:

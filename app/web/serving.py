@@ -1,7 +1,8 @@
 """Serves pages: strict parsing of their query, clean URLs, errors at the fields, security headers, the response cache.
 
 A page is rendered from its validated parameters alone. Invalid ones are dropped, and the page is rendered from the
-others with the API's message at each field, with status 422; a page that cannot be rendered becomes an error page.
+others with the API's message at each field, with status 422; a page that cannot be rendered, or has more errors than
+are listed, becomes an error page.
 """
 
 import json
@@ -9,10 +10,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import parse_qsl, quote
 
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Match, Route, compile_path
 from starlette.types import Scope
@@ -25,16 +28,19 @@ from app.http.canonical import (
     clean_query,
     first_path_segment,
     is_clean,
-    parse_query,
+    parse_pairs,
     to_query_text,
 )
 from app.http.common_headers import PAGE_HEADERS
 from app.http.headers import HOME, PUBLIC_URL, accepts_html
 from app.http.problems import HANDLERS
+from app.validation import MAX_ERRORS
 from app.web.assets import assets
 from app.web.rendering import render_template
 
 _UNPROCESSABLE = 422
+MAX_FIELDS = 1_000
+"""The most parameters of a page, in a URL or a form; the longest form has some hundred fields."""
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -67,6 +73,10 @@ class PageRequest:
             name: field.default for name, field in type(self.params).model_fields.items() if not field.is_required()
         }
         return {name: to_query_text(default) for name, default in fields.items() if default not in (None, ())}
+
+    def has_field(self, name: str) -> bool:
+        """Return whether the page has a parameter of this name, for which a form may have a field."""
+        return name in type(self.params).model_fields
 
     def text(self, name: str) -> str:
         """Return the text of a field of a form: what was sent if it is invalid, else the parameter, defaults too."""
@@ -168,12 +178,16 @@ async def _respond(page: Page, request: Request) -> Response:
     """Render a page; parameters that turn out to be invalid are dropped, and it is rendered without them."""
     content = page.load()
     query = await request.body() if request.method == "POST" else request.scope["query_string"]
-    given = parse_qsl(query.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=10_000)
+    count = query.count(b"&") + 1
+    if count > MAX_FIELDS:
+        detail = f"The request has {count:,} parameters; at most {MAX_FIELDS:,} are allowed."
+        return error_page(request, await _problem(request, HTTPException(_UNPROCESSABLE, detail)))
+    given = parse_qsl(query.decode("utf-8", "replace"), keep_blank_values=True)
     errors: dict[str, str] = {}
     while True:
         left = [pair for pair in given if pair[0] not in errors]
         try:
-            params = parse_query(urlencode(left).encode(), content.params)
+            params = parse_pairs(left, content.params)
             if not errors and request.method == "GET" and not is_clean(query, params):
                 return _redirect_to_clean(request, params)
             html = await content.render(
@@ -191,7 +205,8 @@ async def _respond(page: Page, request: Request) -> Response:
         except Exception as error:  # noqa: BLE001  # the API's handlers know each error, and log what they do not know
             response = await _problem(request, error)
             found = _errors_of(response, {name for name, _ in left})
-            if response.status_code != _UNPROCESSABLE or not found or content.file_name:
+            too_many = isinstance(error, RequestValidationError) and len(error.errors()) > MAX_ERRORS
+            if response.status_code != _UNPROCESSABLE or not found or too_many or content.file_name:
                 return error_page(request, response, error)
             errors |= found
         else:

@@ -40,6 +40,25 @@ def test_an_unknown_parameter_is_an_error_page_with_the_nearest_name(client: htt
     assert "did you mean min_vcpus?" in page.text
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_of_many_errors_the_first_ten_are_listed(client: httpx.Client, method: str) -> None:
+    fields = {f"unknown{number}": "1" for number in range(900)}
+    sent = {"params": dict([*fields.items()][:300])} if method == "GET" else {"data": fields}
+    page = client.request(method, "/ui/fit", headers=HTML, **sent)
+    assert page.status_code == 422
+    assert re.findall(r"<li>unknown(\d+)=1: ", page.text) == [str(number) for number in range(10)]
+    assert f"and {290 if method == 'GET' else 890} more errors, which are not listed" in page.text
+    assert page.text.count("allowed are") == 1
+    assert len(page.content) < 20_000
+
+
+def test_a_form_of_too_many_fields_is_refused_before_it_is_read(client: httpx.Client) -> None:
+    page = client.post("/ui/fit", content="&" * 1_000, headers=HTML)
+    assert page.status_code == 422
+    assert "The request has 1,001 parameters; at most 1,000 are allowed." in page.text
+    assert client.post("/ui/fit", content="&" * 999, headers=HTML).status_code == 200
+
+
 @pytest.mark.parametrize("path", ["/ui/nothing", "/ui/sizes/a/b/c"])
 def test_a_page_that_does_not_exist_says_so_in_html(client: httpx.Client, path: str) -> None:
     page = client.get(path, headers=HTML)
