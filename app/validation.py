@@ -1,5 +1,6 @@
 """Messages for pydantic's validation errors, the same for the API, the command line and settings."""
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
@@ -46,6 +47,18 @@ def display_value(value: Any) -> str | None:
         plain = not any(isinstance(one, dict | list | tuple) for one in value)
         return ", ".join(filter(None, map(display_value, value))) if plain else None
     return str(value)
+
+
+def check_encodable(value: Any) -> None:
+    """Check that the texts of a JSON value can be encoded; raises ValueError for half of a surrogate pair.
+
+    JSON can escape it (RFC 8259, section 8.2), but no answer, log or database can hold it.
+    """
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(error.object[error.start]):x}"
+        raise ValueError(f"{half} is half of a surrogate pair, which is no character") from None
 
 
 def _bound(error: Error) -> str:

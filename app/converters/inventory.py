@@ -18,6 +18,7 @@ from app.ingest.csv_files import CsvRow, open_csv, separator_of, wrong_width
 from app.ingest.files import describe_json
 from app.nearest import closest_spellings, did_you_mean
 from app.services.retirement_plan import InventoryItem
+from app.validation import check_encodable
 
 HEADERS: Mapping[str, tuple[str, ...]] = {
     "size": ("vm size", "virtual machine size", "hardware profile vm size", "size", "instance type", "vm sku", "sku"),
@@ -105,6 +106,7 @@ def _json_rows(text: str, name: str) -> Iterator[CsvRow]:
     """Yield a row for each VM in what `az vm list`, Get-AzVM, the API or Resource Graph print as JSON."""
     try:
         listed = json.loads(text)
+        check_encodable(listed)
     except (ValueError, RecursionError) as error:
         raise BadData(f"is not JSON: {error}", file=name) from error
     if isinstance(listed, dict):

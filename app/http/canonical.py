@@ -25,7 +25,7 @@ from app.catalog.queries.params import multi_valued_fields
 from app.http.cache import digest
 from app.http.late_models import LateModel
 from app.nearest import did_you_mean, nearest
-from app.validation import MAX_ERRORS
+from app.validation import MAX_ERRORS, check_encodable
 
 Model = TypeVar("Model", bound=BaseModel)
 FastPath = Callable[[Any], Awaitable[str]]
@@ -284,7 +284,10 @@ class _JsonObject(dict[str, Any]):
 
 
 def reject_duplicate_keys(body: bytes) -> None:
-    """Raise RequestValidationError if an object has a key twice; invalid JSON is left to the model's validation."""
+    """Raise RequestValidationError if an object has a key twice, or a text cannot be encoded.
+
+    Invalid JSON is left to the model's validation.
+    """
     any_repeated = False
 
     def to_object(pairs: list[tuple[str, Any]]) -> _JsonObject:
@@ -300,6 +303,11 @@ def reject_duplicate_keys(body: bytes) -> None:
         whole = json.loads(body, object_pairs_hook=to_object)
     except (ValueError, RecursionError):
         return
+    if b"\\u" in body:  # as escapes alone can be half of a pair
+        try:
+            check_encodable(whole)
+        except ValueError as error:
+            raise RequestValidationError([{"type": "surrogate", "loc": ("body",), "msg": str(error)}]) from None
     if any_repeated:
         message = "the key is given more than once"
         locations = islice(_duplicate_locations(whole, ("body",)), MAX_ERRORS)

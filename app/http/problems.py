@@ -119,6 +119,7 @@ _MAX_DETAIL_CHARS = 8_000
 
 
 def _truncate(text: str, most: int) -> str:
+    text = text.encode(errors="backslashreplace").decode()  # half of a surrogate pair cannot be sent
     return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
 
 

@@ -29,6 +29,7 @@ from app.schemas.bodies import Count, Dtype, NonNegative, Positive, Sequences, T
 from app.schemas.estimate_request import Engine, InferenceIn, Offload, Precision, Recompute, TrainingIn, TrainingMethod
 from app.schemas.fit_request import ConstraintsIn, FitIn, Nodes, Sort
 from app.schemas.service import Rate, ServingIn
+from app.validation import check_encodable
 from app.web.sizes_view import ShownCurrency
 
 By = Literal["model", "config", "resources"]
@@ -60,6 +61,7 @@ def _compact(text: str) -> str:
     """Return JSON without white space, so that a link can hold it; raises ValueError saying where it is no JSON."""
     try:
         value = json.loads(text)
+        check_encodable(value)
     except RecursionError:
         raise ValueError("is nested too deeply") from None
     except json.JSONDecodeError as error:

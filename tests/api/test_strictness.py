@@ -114,7 +114,7 @@ def test_a_size_that_is_nearly_named_is_suggested(client: httpx.Client) -> None:
         assert "Standard_ND40rs_v2" in client.get(path).json()["detail"]
 
 
-FORGED = ["x", 10**30, -1, 1.5, None, True, [], "\x00", {"date": "2026-01-01"}, {"decimal": "NaN"}]
+FORGED = ["\ud800", "x", 10**30, -1, 1.5, None, True, [], "\x00", {"date": "2026-01-01"}, {"decimal": "NaN"}]
 
 
 @pytest.mark.parametrize(
@@ -216,3 +216,19 @@ def test_a_value_that_is_not_utf8_is_refused(client: httpx.Client, path: str) ->
         assert answer.status_code == 422, answer.text
         assert f"{name}: its percent-escapes are not UTF-8" in answer.json()["detail"]
     assert client.get(f"{path}?name=%C3%A9").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/fit", "/estimate", "/retirements", "/receipts"])
+@pytest.mark.parametrize("body", [r'{"model": "\ud800"}', r'{"\ud800": 1}', r'{"config": {"a": ["x\ud800x", NaN]}}'])
+def test_half_of_a_surrogate_pair_in_a_body_is_refused(client: httpx.Client, path: str, body: str) -> None:
+    refused = client.post(path, content=body, headers={"content-type": "application/json"})
+    assert refused.status_code == 422
+    assert refused.json()["detail"] == r"the body: \ud800 is half of a surrogate pair, which is no character"
+    assert refused.json()["errors"][0]["pointer"] == "/body"
+
+
+def test_a_whole_surrogate_pair_is_a_character(client: httpx.Client) -> None:
+    body = r'{"model": "\ud83d\ude00", "inference": {"context_tokens": 1, "concurrency": 1}}'
+    assert (
+        "\U0001f600" in client.post("/fit", content=body, headers={"content-type": "application/json"}).json()["detail"]
+    )

@@ -135,24 +135,36 @@ def asking(port: int) -> Iterator[Observation]:
             stop.wait(_PAUSE_SECONDS)
         connection.close()
 
-    def ask_from_a_process() -> None:
-        """Ask from a process of its own, which waits for nothing that the tests do."""
-        assert prober.stdout is not None
-        for line in prober.stdout:
-            at, status, seconds = line.split()
-            seen.answers[HEALTH].append(Answer(float(at), int(status), float(seconds), "", stale=False))
-
-    command = [sys.executable, "-S", "-c", _ASK_ALWAYS, str(port), PATHS[HEALTH](0), str(_PAUSE_SECONDS)]
     threads = [threading.Thread(target=ask_always, args=(name,), daemon=True) for name in PATHS if name != HEALTH]
-    threads.append(threading.Thread(target=ask_from_a_process, daemon=True))
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as prober:
+    with asking_health(port) as seen.answers[HEALTH]:
         for thread in threads:
             thread.start()
         try:
             yield seen
         finally:
             stop.set()
-            assert prober.stdin is not None
-            prober.stdin.close()
             for thread in threads:
                 thread.join(_TIMEOUT_SECONDS + 5)
+
+
+@contextmanager
+def asking_health(port: int) -> Iterator[list[Answer]]:
+    """Ask /healthz from a process of its own, which waits for nothing that the tests do; yields the answers."""
+    answers: list[Answer] = []
+
+    def read_answers() -> None:
+        assert prober.stdout is not None
+        for line in prober.stdout:
+            at, status, seconds = line.split()
+            answers.append(Answer(float(at), int(status), float(seconds), "", stale=False))
+
+    command = [sys.executable, "-S", "-c", _ASK_ALWAYS, str(port), PATHS[HEALTH](0), str(_PAUSE_SECONDS)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as prober:
+        reader = threading.Thread(target=read_answers, daemon=True)
+        reader.start()
+        try:
+            yield answers
+        finally:
+            assert prober.stdin is not None
+            prober.stdin.close()
+            reader.join(_TIMEOUT_SECONDS + 5)

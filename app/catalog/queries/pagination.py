@@ -6,7 +6,6 @@ revision, so that each row comes once, or the next page is refused.
 
 import base64
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -58,7 +57,7 @@ def read_cursor(cursor: str, query: str, count: int) -> CursorPosition:
     """Decode a cursor; raises BadCursor for one that is damaged or of another query."""
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
-        hashed, revision, *kept = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        hashed, revision, *kept = orjson.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
         values = [_from_json(value) for value in kept]
     except (ValueError, TypeError, ArithmeticError, KeyError, RecursionError):
         hashed, revision, values = None, "", []
@@ -71,7 +70,7 @@ def is_cursor_of(cursor: str | None, query: str) -> bool:
     """Return whether a cursor is of a query, as far as its hash tells."""
     padded = (cursor or "") + "=" * (-len(cursor or "") % 4)
     try:
-        return bool(json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))[0] == query_hash(query))
+        return bool(orjson.loads(base64.b64decode(padded, altchars=b"-_", validate=True))[0] == query_hash(query))
     except (ValueError, TypeError, KeyError, IndexError, RecursionError):
         return False
 

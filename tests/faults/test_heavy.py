@@ -1,0 +1,32 @@
+"""No single request stops a worker, or gets an answer that grows faster than the request."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.faults.heavy import REQUESTS, Heavy, database_clock, measure, warm
+from tests.processes import ServiceProcess, run_service
+
+
+@pytest.fixture(scope="module")
+def service(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    log = tmp_path_factory.mktemp("serve") / "log"
+    with run_service(seeded_url, log) as running:
+        warm(running)
+        yield running
+        assert "Traceback" not in log.read_text()
+
+
+@pytest.fixture(scope="module")
+def clock(seeded_url: str) -> Iterator[Callable[[], float]]:
+    with database_clock(seeded_url) as seconds:
+        yield seconds
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=[one.name for one in REQUESTS])
+def test_a_request_costs_little(service: ServiceProcess, clock: Callable[[], float], request_: Heavy) -> None:
+    cost = measure(request_, service, clock)
+    assert cost.status in request_.statuses
+    assert cost.size <= request_.max_bytes
+    assert cost.cpu_seconds <= request_.cpu_seconds
+    assert cost.database_seconds <= request_.database_seconds
