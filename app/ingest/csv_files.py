@@ -6,6 +6,7 @@ import gzip
 import io
 import re
 import zlib
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from typing import Any, BinaryIO, TextIO, TypeVar, cast
 from app.catalog.column_types import SIGNIFICANT_DIGITS, USD_DECIMALS, is_exact
 from app.catalog.names import size_key
 from app.errors import BadData
-from app.ingest.files import refuse_json
+from app.ingest.files import refuse_json, refuse_special_file
 from app.nearest import did_you_mean, nearest
 
 ChoiceText = TypeVar("ChoiceText", bound=str)
@@ -155,6 +156,7 @@ def open_csv(path: Path) -> Iterator[TextIO]:
 
     Raises BadData, also while it is read, for what is no CSV.
     """
+    refuse_special_file(path)
     try:
         with path.open("rb") as packed, _unpacked(path, packed) as raw:
             bounded = io.BufferedReader(_BoundedLines(raw, packed, str(path)), _BUFFER_BYTES)
@@ -213,14 +215,14 @@ def read_header(
 ) -> list[str]:
     """Return the columns of the header; raises BadData for one that is missing, unknown or repeated."""
     header = [column.strip() for column in next(lines, [])]
-    known = [*columns, *optional]
+    known, times = [*columns, *optional], Counter(header)
     unknown = [column for column in header if column not in known]
     hint = did_you_mean(nearest(unknown[0], known), " ") if unknown else ""
     problems: tuple[tuple[list[str], str], ...] = (
         (unknown[:1] if hint else [], f"is unknown; {hint.strip()}"),
         ([column for column in columns if column not in header], "is missing from the header"),
         (unknown, f"is unknown; the columns are {', '.join(known)}"),
-        ([column for column in header if header.count(column) > 1], "is in the header twice"),
+        ([column for column in header if times[column] > 1], "is in the header twice"),
     )
     for wrong, detail in problems:
         if wrong:

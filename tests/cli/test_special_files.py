@@ -37,6 +37,12 @@ def command(folder: Path, *arguments: str) -> CommandResult:
         ("ingest", "documents", "pipe"),
         ("ingest", "prices", "prices.csv", "--sources", "pipe"),
         ("ingest", "regions", "/dev/zero"),
+        ("ingest", "prices", "/dev/zero"),
+        ("ingest", "prices", "prices.csv", "--sources", "/dev/zero"),
+        ("ingest", "documents", "/dev/zero"),
+        ("ingest", "adjustments", "/dev/zero"),
+        ("ingest", "models", "pipe"),
+        ("retirements", "/dev/zero"),
     ],
 )
 def test_a_file_that_is_a_pipe_or_a_device_is_refused(tmp_path: Path, arguments: tuple[str, ...]) -> None:

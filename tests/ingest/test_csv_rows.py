@@ -2,6 +2,7 @@
 
 import gzip
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -167,3 +168,11 @@ def test_a_file_that_unpacks_to_far_more_than_it_has_is_refused_on_the_way(tmp_p
     with pytest.raises(BadData, match=r"some\.csv\.gz:\d+: unpacks to more than 200 times its length"):
         for _ in read_rows_of:
             pass
+
+
+def test_a_header_of_very_many_columns_is_refused_at_once(tmp_path: Path) -> None:
+    begun = process_time()
+    for header in ([*COLUMNS, *["x"] * 100_000], [*COLUMNS, *map(str, range(100_000))], ["name"] * 100_000 + ["price"]):
+        with pytest.raises(BadData, match=r"is unknown; the columns are|is in the header twice"):
+            read(tmp_path, f"{','.join(header)}\n")
+    assert process_time() - begun < 2

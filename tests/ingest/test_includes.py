@@ -78,6 +78,12 @@ def test_circular_includes_are_read_once(tmp_path: Path) -> None:
     assert facts(read_files(tmp_path, dict(files)), "NX8")["cpu_model"] == "AMD EPYC 7V12 (Rome)"
 
 
+def test_a_long_chain_of_includes_is_refused_by_name(tmp_path: Path) -> None:
+    links = {f"includes/{number}.md": f"[!INCLUDE [n]({number + 1}.md)]\n" for number in range(1_500)}
+    with pytest.raises(BadData, match=r"includes/50\.md: is included by a chain of more than 50 pages"):
+        read_files(tmp_path, {"nx.md": PAGE.replace("nx-specs", "0"), **links})
+
+
 def test_a_missing_include_of_the_preview_notice_marks_sizes_as_preview(tmp_path: Path) -> None:
     notice = "\n[!INCLUDE [p](../includes/sizes-preview-tag.md)]\n"
     reading = read_files(tmp_path, {"nx.md": PAGE + notice, "includes/nx-specs.md": SPECS})

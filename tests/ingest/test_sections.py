@@ -1,6 +1,7 @@
 """Pages of several series: what a section says holds for its own sizes."""
 
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -154,3 +155,13 @@ def test_a_section_of_products_is_one_of_its_series(tmp_path: Path) -> None:
     found = [facts(reading, f"Standard_{size}") for size in ("QC4as_cc_v5", "QC4ads_cc_v5")]
     assert [each["ephemeral_os_disk"] for each in found] == [False, True]
     assert [each["series"] for each in found] == ["QCas_cc_v5", "QCads_cc_v5"]
+
+
+def test_a_page_takes_time_in_proportion_to_its_sections(tmp_path: Path) -> None:
+    def seconds(sections: int) -> float:
+        text = "".join(f"## DX{n}-series\n\n| Size | vCPU |\n|---|---|\n| DX{n}_v2 | 4 |\n\n" for n in range(sections))
+        begun = process_time()
+        read(tmp_path, text)
+        return process_time() - begun
+
+    assert seconds(1_600) < 12 * seconds(200)

@@ -224,7 +224,10 @@ def read_batch(documents: Sequence[SourceDocument], memories: GpuMemoryIndex) ->
     findings: list[Finding] = []
     benchmarks: list[BenchmarkRow] = []
     parts = [
-        replace(part, network_unit=find_network_unit(whole)) for whole in documents for part in split_by_series(whole)
+        replace(part, network_unit=unit)
+        for whole in documents
+        for unit in (find_network_unit(whole),)
+        for part in split_by_series(whole)
     ]
     for document in sorted(parts, key=_published_order):
         facts = read_document(document, memories)

@@ -116,7 +116,7 @@ def to_blocks(lines: Sequence[str], *, first: int = 1) -> Blocks:
         passages=tuple(builder.passages),
         includes=tuple(includes),
         html_tables=tuple(builder.html_tables),
-        wide_tables=(*builder.wide_tables, *endless),
+        wide_tables=tuple(sorted((*builder.wide_tables, *endless))),
     )
 
 
@@ -176,7 +176,7 @@ class _BlockBuilder:
         rows: list[TableRow] = []
         cells: list[TableCell] = []
         opening = self.tokens[at]
-        for token in self.tokens[at + 1 :]:
+        for token in map(self.tokens.__getitem__, range(at + 1, len(self.tokens))):
             if token.type == "tr_open":
                 opening, cells = token, []
             elif token.type == "inline":

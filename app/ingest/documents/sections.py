@@ -5,9 +5,11 @@ once, so it is not read as facts of any of them.
 """
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
+from typing import Any, TypeVar
 
 from app.catalog.names import series_key
 from app.ingest.documents.blocks import Blocks, Passage
@@ -16,6 +18,8 @@ from app.ingest.documents.page import FrontMatter, SourceDocument, SourcePage
 from app.ingest.documents.retirement import is_retiring
 from app.ingest.documents.series import belongs_to_series, to_series_name
 from app.ingest.documents.size_tables import find_name_column, find_names
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +32,15 @@ class _PageSection:
     end: int
     series: str | None = None
 
-    def contains(self, line: int) -> bool:
-        """Return whether a line of the page is in the section."""
-        return self.start <= line < self.end
+    def cut(self, items: Sequence[Item]) -> tuple[Item, ...]:
+        """Return what is in the section, of blocks or lines in the order of the page."""
+        first = bisect_left(items, self.start, key=_line_of)
+        return (*items[first : bisect_left(items, self.end, lo=first, key=_line_of)],)
+
+
+def _line_of(item: Any) -> int:
+    line: int = item if isinstance(item, int) else item.line
+    return line
 
 
 def split_by_series(document: SourceDocument) -> list[SourceDocument]:
@@ -81,8 +91,9 @@ def _section_series(page: SourcePage, heading: Passage, until: int) -> str | Non
     name = _heading_series(heading.text)
     if name is None:
         return None
+    section = _PageSection(page=page, heading=heading, start=heading.line, end=until)
     sizes = [
-        size for table in page.blocks.tables if heading.line < table.line < until
+        size for table in section.cut(page.blocks.tables)
         for column in [find_name_column(table, to_columns(table.header))] if column
         for size in find_names(table, column)
     ]  # fmt: skip
@@ -126,15 +137,15 @@ def _with_retirements(part: SourceDocument, opening: SourcePage) -> SourceDocume
 def _cut(section: _PageSection) -> SourcePage:
     blocks = section.page.blocks
     kept = Blocks(
-        tables=tuple(table for table in blocks.tables if section.contains(table.line)),
-        passages=tuple(passage for passage in blocks.passages if section.contains(passage.line)),
-        includes=tuple(include for include in blocks.includes if section.contains(include.line)),
-        html_tables=tuple(line for line in blocks.html_tables if section.contains(line)),
-        wide_tables=tuple(line for line in blocks.wide_tables if section.contains(line)),
+        tables=section.cut(blocks.tables),
+        passages=section.cut(blocks.passages),
+        includes=section.cut(blocks.includes),
+        html_tables=section.cut(blocks.html_tables),
+        wide_tables=section.cut(blocks.wide_tables),
     )
     return replace(section.page, blocks=kept)
 
 
 def _included(section: _PageSection, document: SourceDocument) -> tuple[SourcePage, ...]:
-    names = {PurePath(item.target).name for item in section.page.blocks.includes if section.contains(item.line)}
+    names = {PurePath(item.target).name for item in section.cut(section.page.blocks.includes)}
     return tuple(page for page in document.included if PurePath(page.file).name in names and page != section.page)

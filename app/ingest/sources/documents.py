@@ -28,6 +28,9 @@ _NO_FACTS = "no figure of a size or series can be read in it"
 MAX_PAGE_BYTES = 5 * 2**20
 """Of a page; the longest of Azure's on sizes has 200 kB. Reading takes a second for some 800 kB."""
 
+MAX_INCLUDE_DEPTH = 50
+"""Of pages that include pages that include pages; those of Azure have two."""
+
 
 @dataclass(slots=True, kw_only=True)
 class _PageCache:
@@ -182,7 +185,9 @@ def _read_document(cache: _PageCache, path: Path, kind: SourceKind | None) -> So
     return SourceDocument(page=page, included=tuple(_read_includes(cache, path, page, {path.resolve()})))
 
 
-def _read_includes(cache: _PageCache, path: Path, page: SourcePage, seen: set[Path]) -> Iterator[SourcePage]:
+def _read_includes(
+    cache: _PageCache, path: Path, page: SourcePage, seen: set[Path], depth: int = 1
+) -> Iterator[SourcePage]:
     for include in page.blocks.includes:
         target = path.parent / re.split(r"[?#]", include.target)[0]
         if target.suffix.lower() != ".md" or not target.is_file():
@@ -197,10 +202,13 @@ def _read_includes(cache: _PageCache, path: Path, page: SourcePage, seen: set[Pa
                 )
             )
         elif target.resolve() not in seen:
+            if depth > MAX_INCLUDE_DEPTH:
+                detail = f"is included by a chain of more than {MAX_INCLUDE_DEPTH} pages"
+                raise BadData(detail, file=_display_path(target))
             seen.add(target.resolve())
             part = _read_page(cache, target, None, page)
             yield part
-            yield from _read_includes(cache, target, part, seen)
+            yield from _read_includes(cache, target, part, seen, depth + 1)
 
 
 def _may_include(page: Path, target: Path, folders: Sequence[Path]) -> bool:
