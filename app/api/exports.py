@@ -4,11 +4,14 @@ A file has a length and an ETag before it is sent, so clients can ask for parts 
 """
 
 import asyncio
+import logging
+import os
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import gettempdir
 from threading import Thread
 from typing import ClassVar
 
@@ -23,10 +26,14 @@ from app.db.streams import Stream
 from app.errors import Busy
 from app.formats.text import Csv, Ndjson, TextFormat
 
+_log = logging.getLogger(__name__)
+
 MAX_CONCURRENT = 16
 """Exports that run at the same time, at most. Each holds a connection, and on SQLite keeps the WAL from shrinking."""
 MAX_WAITING_FILES = 8
 """Parquet files that are being written or wait for that, at most."""
+
+_NO_ROOM = "The service cannot write a Parquet file in its folder for temporary files"
 
 MAX_FILE_READERS = 64
 """Responses that are sent from a Parquet file at the same time, at most; each has the file open."""
@@ -165,7 +172,7 @@ class ExportFileCache:
     async def get(self, name: str, export: Export) -> ExportFile:
         """Return the file of an export; concurrent calls for one that is missing wait for the same write.
 
-        Raises Busy if too many files are being written or sent.
+        Raises Busy if too many files are being written or sent, or the file cannot be written.
         """
         if sum(each.readers for each in self._files.values()) >= MAX_FILE_READERS:
             raise Busy(f"{MAX_FILE_READERS} Parquet files are being sent; try again in a minute.")
@@ -189,11 +196,16 @@ class ExportFileCache:
             self._folder = None
 
     async def _create(self, name: str, export: Export) -> ExportFile:
-        if self._folder is None:
-            self._folder = ExportFolder()
-        path = self._folder.path / f"{name}.parquet"
-        loop = asyncio.get_running_loop()
-        size_bytes = await loop.run_in_executor(self._streams.file_threads, _write_parquet, path, export, self._streams)
+        loop, threads = asyncio.get_running_loop(), self._streams.file_threads
+        try:
+            if self._folder is None:
+                self._folder = ExportFolder()
+            path = self._folder.path / f"{name}.parquet"
+            size_bytes = await loop.run_in_executor(threads, _write_parquet, path, export, self._streams)
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            _log.error("cannot write a Parquet file below %s: %s", gettempdir(), reason)
+            raise Busy(f"{_NO_ROOM}: {reason}. CSV and NDJSON need no file.") from error
         file = self._files[name] = ExportFile(path, size_bytes)
         self._evict()
         return file

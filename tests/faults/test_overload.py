@@ -2,14 +2,17 @@
 
 import asyncio
 import json
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.faults.connections import ask, connect, read_to_end, status_of
+from tests.faults.worlds import mount
 from tests.processes import ServiceProcess, run_service
 from tests.waiting import LONGEST_SECONDS
 
@@ -110,3 +113,28 @@ async def until_answered_again(port: int) -> None:
         number = CLIENTS
         while status_of(await fit(port, number)) != 200:
             number += 1
+
+
+def test_a_full_folder_for_temporary_files_refuses_parquet_alone(
+    serve: Callable[..., ServiceProcess], tmp_path: Path
+) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    if not mount(folder, "256k"):
+        pytest.skip("only root can mount a small file system")
+    try:
+        url = serve(TMPDIR=str(folder)).url
+        filler = folder / "filler"
+        with suppress(OSError):
+            filler.write_bytes(b"x" * 2**20)
+        for path in ("/sizes.parquet", "/prices.parquet"):
+            refused = httpx.get(url + path, timeout=LONGEST_SECONDS)
+            assert (refused.status_code, refused.json()["type"]) == (503, "/problems/busy")
+            assert refused.json()["detail"].endswith(
+                "folder for temporary files: No space left on device. CSV and NDJSON need no file."
+            )
+        assert httpx.get(f"{url}/sizes.csv", timeout=LONGEST_SECONDS).status_code == 200
+        filler.unlink()
+        assert httpx.get(f"{url}/sizes.parquet", timeout=LONGEST_SECONDS).status_code == 200
+    finally:
+        subprocess.run(["umount", "-l", folder], check=False)

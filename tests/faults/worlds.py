@@ -46,7 +46,7 @@ def sqlite_file() -> Iterator[File]:
     try:
         served, copy, other = here / "served", here / "copy.db", here / "other.db"
         served.mkdir()
-        mounted = _mount(served)
+        mounted = mount(served, "48m")
         fill(f"sqlite:///{copy}")
         fill(f"sqlite:///{other}", usd="2")
         shutil.copyfile(copy, served / "catalog.db")
@@ -57,9 +57,9 @@ def sqlite_file() -> Iterator[File]:
         shutil.rmtree(here, ignore_errors=True)
 
 
-def _mount(folder: Path) -> bool:
+def mount(folder: Path, size: str) -> bool:
     """Give the folder a small file system of its own, where we may."""
-    command = ["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(folder)]
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     return os.geteuid() == 0 and subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
