@@ -81,7 +81,10 @@ def to_plan_out(plan: RetirementPlan) -> RetirementPlanOut:
 
 def to_plan_rows(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Convert the items of a plan's JSON to flat rows, each with its best successor and the names of the others."""
-    return [_to_row(item, items[item.get("same_as", item["index"])]["successors"]) for item in items]
+    return [
+        _to_row(item, items[item["index"] if item["same_as"] is None else item["same_as"]]["successors"])
+        for item in items
+    ]
 
 
 def _to_row(item: Mapping[str, Any], successors: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

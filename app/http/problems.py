@@ -336,7 +336,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     "too-long": Explanation(
         "The body is longer than any valid request.",
         "Send at most 1 MiB.",
-        "POST /fit with 3 MiB",
+        "POST /retirements with 3 MiB",
         "The body has 3,145,728 bytes; at most 1,048,576 are allowed.",
     ),
     "url-too-long": Explanation(

@@ -101,8 +101,8 @@ class PlannedItemOut(Out):
     """The answer to one item of the inventory."""
 
     index: int = Field(description="Place of the item in the inventory, from 0.")
-    same_as: Omittable[int] = Field(
-        description="Index of the first item with the same size, region and count, which lists all successors; absent "
+    same_as: int | None = Field(
+        description="Index of the first item with the same size, region and count, which lists all successors; null "
         "where that is this item."
     )
     id: str | None = Field(description="The id of the item.")

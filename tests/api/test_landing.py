@@ -72,7 +72,7 @@ def test_links_keep_the_path_prefix(prefixed: httpx.Client) -> None:
 
 def test_a_document_without_public_url_has_no_contact_url(client: httpx.Client) -> None:
     for path in ("/openapi.json", "/openapi-3.0.json"):
-        assert client.get(path).json()["info"]["contact"] == {"name": "vmsizes"}
+        assert "contact" not in client.get(path).json()["info"]
 
 
 def test_every_problem_type_is_explained(client: httpx.Client) -> None:
@@ -89,9 +89,11 @@ def test_every_problem_type_is_explained(client: httpx.Client) -> None:
 IN_ANOTHER_STATE = {
     *("cursor-gone", "internal-error", "busy", "not-ready", "unauthorized", "too-many-requests", "request-timeout"),
 }
+OF_BROKEN_CLIENTS = {"http-version", "not-implemented"}
+"""No HTTP library sends such a request: `tests/faults/test_hostile_heads.py` does."""
 
 
-@pytest.mark.parametrize("name", sorted(EXPLANATIONS.keys() - IN_ANOTHER_STATE))
+@pytest.mark.parametrize("name", sorted(EXPLANATIONS.keys() - IN_ANOTHER_STATE - OF_BROKEN_CLIENTS))
 def test_the_example_of_a_problem_type_is_what_the_service_returns(client: httpx.Client, name: str) -> None:
     explained = EXPLANATIONS[name]
     asked, _, header = explained.request.partition(", ")

@@ -313,10 +313,10 @@ FAMILIES = (
         sql="""
             select size.name, min(region.code) as answer from current_price as here
             join size on size.key = size_key join region on region.code = here.region
-            where os = 'linux' and purchase = 'on_demand' and not exists (
+            where os = 'linux' and purchase = 'on_demand' and median_nano_usd is null and not exists (
                 select 1 from current_price as other where other.size_key = here.size_key and other.os = here.os
                 and other.purchase = here.purchase and other.region != here.region
-                and other.nano_usd_per_hour <= here.nano_usd_per_hour
+                and other.nano_usd_per_hour <= here.nano_usd_per_hour and other.median_nano_usd is null
             )
             group by size.name order by length(size.name), size.name
         """,

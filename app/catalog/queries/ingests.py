@@ -12,7 +12,7 @@ from app.catalog.models import FeedRun, Revision
 
 MAX_REVISIONS = 500
 """How many of the newest revisions are read."""
-MAX_SOURCES = 200
+MAX_SOURCES = 1_000
 """How many sources are told of, those that changed last."""
 
 
