@@ -55,8 +55,8 @@ IN_DOCUMENTS = ("Standard_NC16as_T4_v3", "Standard_NC24ads_A100_v4", "Standard_N
 NVME_FAMILY = re.compile(r"standard[DEF].*v[67]family", re.IGNORECASE)
 """Families whose local disk is NVMe, which the vendor says of versions 6 and 7; the calculator does not say which."""
 
-UNCLEAR_FAMILY = re.compile(r"standard( ?N|L|H|FX).*", re.IGNORECASE)
-"""Families with local disks of both kinds, of which the calculator has the sum."""
+UNCLEAR_FAMILY = re.compile(r"standard( ?N(?!VSv3)|L|H|FX).*", re.IGNORECASE)
+"""Families with local disks of both kinds, of which the calculator has the sum; NVv3 has a temporary disk only."""
 
 CONSTRAINED_NAME = re.compile(r"(?P<begin>Standard_[A-Z]+\d+)-(?P<active>\d+)(?P<end>[a-z]*(?:_\w+)?)")
 """The vendor documents that the number after the dash is that of the active vCPUs, and the rest names the base size."""

@@ -159,7 +159,7 @@ SPOT_CHECKS: dict[str, dict[str, Any]] = {
     "NC6": {"retirement_date": "2023-09-06", "gpu_memory_gib": 12},
     "NG32adms_V620_v1": {"memory_gib": 176, "gpu_count": 1, "max_data_disks": 32, "network_mbps": 40_000},
     "NV12s_v3": {"gpu_count": 1, "gpu_memory_gib": 8, "gpu_memory_gib_per_gpu": 8},
-    "NV12": {"gpu_count": 1, "gpu_memory_gib": 16},
+    "NV12": {"gpu_count": 2, "gpu_memory_gib": 16, "gpu_memory_gib_per_gpu": 8},
     "NC256ds_xl_RTXPRO6000BSE_v6": {"gpu_memory_gib": 192, "status": "withdrawn", "verified": False},
     "NC64mds_xl_RTXPRO6000BSE_v6": {"status": "withdrawn", "verified": False},
     "NC24r_Promo": {"status": "withdrawn", "verified": False},

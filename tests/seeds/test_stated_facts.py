@@ -118,10 +118,28 @@ def test_a_gpu_count_is_known_where_a_source_states_it(
     assert "disputed" not in counts.values()
 
 
-def test_half_boards_of_the_m60_are_counted_alike_in_nvv2_and_nvv3(client: httpx.Client) -> None:
-    figures = ("gpu_count", "gpu_id", "gpu_memory_gib", "gpu_memory_gib_per_gpu")
-    small, big = (client.get(f"/sizes/{name}").json() for name in ("nv6s_v2", "nv12s_v3"))
-    assert [small[name] for name in figures] == [big[name] for name in figures] == [1, "m60-half", 8, 8]
+@pytest.mark.parametrize("size", ["nv6", "nv6_promo", "nv6s_v2", "nv12s_v3"])
+def test_half_boards_of_the_m60_are_counted_alike_in_all_series(client: httpx.Client, size: str) -> None:
+    figures = ("gpu_count", "gpu_fraction", "gpu_id", "gpu_memory_gib", "gpu_memory_gib_per_gpu")
+    answer = client.get(f"/sizes/{size}").json()
+    assert [answer[name] for name in figures] == [1, None, "m60-half", 8, 8]
+
+
+@pytest.mark.parametrize("size", ["nc6", "nc12", "nc24", "nc24r", "nv6", "nv12", "nv24"])
+def test_a_promotion_is_the_machine_that_its_regular_size_is(client: httpx.Client, size: str) -> None:
+    figures = ("gpu_count", "gpu_id", "gpu_memory_gib", "vcpus", "memory_gib", "temp_disk_gib")
+    regular, promotion = (client.get(f"/sizes/{name}").json() for name in (size, f"{size}_promo"))
+    assert [promotion[name] for name in figures] == [regular[name] for name in figures]
+    assert promotion["disputed_fields"] == []
+
+
+@pytest.mark.parametrize(("size", "values"), [("nv12s_v3", {"320", "736"}), ("nv48s_v3", {"1344", "1280", "2948"})])
+def test_all_temporary_disks_that_sources_state_of_nvv3_are_shown(
+    client: httpx.Client, size: str, values: set[str]
+) -> None:
+    assert "temp_disk_gib" in client.get(f"/sizes/{size}").json()["disputed_fields"]
+    facts = client.get(f"/sizes/{size}/facts?limit=500").json()["items"]
+    assert {fact["value"] for fact in facts if fact["field"] == "temp_disk_gib"} == values
 
 
 def test_a_search_for_eight_gpus_finds_the_sizes_whose_count_is_stated(client: httpx.Client) -> None:
