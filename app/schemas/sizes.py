@@ -270,6 +270,11 @@ class AvailabilityPage(PageOut):
     """Regions in which a size is offered."""
 
     items: list[AvailabilityOut] = Field(description="The regions of this page.")
+    zones_note: str = Field(
+        default="A zone number can mean another zone in another subscription, and a subscription may not be allowed to "
+        "use every zone: check yours before you pin a zone.",
+        description="What zone numbers do not tell.",
+    )
 
 
 class ConflictOut(SourcedOut):

@@ -23,9 +23,16 @@ def test_a_region_without_zones_has_the_size_all_the_same(client: httpx.Client) 
 
 def test_a_region_that_lacks_the_size_is_not_listed(client: httpx.Client) -> None:
     answer = client.get("/sizes/nd128isr_gb300_v6/availability?region=australiacentral").json()
-    assert answer == {"items": [], "next_cursor": None, "total": 0}
+    assert (answer["items"], answer["next_cursor"], answer["total"]) == ([], None, 0)
 
 
 def test_unknown_names_are_refused(client: httpx.Client) -> None:
     assert client.get("/sizes/nosuchsize/availability").status_code == 404
     assert client.get("/sizes/d2s_v3/availability?region=nowhere").status_code == 422
+
+
+def test_the_answer_says_that_zone_numbers_differ_between_subscriptions(client: httpx.Client) -> None:
+    answer = client.get("/sizes/hb120rs_v3/availability").json()
+    assert "another zone in another subscription" in answer["zones_note"]
+    page = client.get("/ui/sizes/hb120rs_v3").text
+    assert "whose numbers mean other zones in other subscriptions" in page
