@@ -11,6 +11,7 @@ from app.schemas.sizes import SizePricePage
 from app.settings import Settings
 from tests.conftest import TODAY
 from tests.servers import open_client, server
+from tests.walks import walk
 
 PAGES = [
     "region=westeurope",
@@ -73,3 +74,16 @@ def test_a_price_of_a_page_has_days_as_dates_and_money_as_a_number(client: httpx
     assert item["price_age_days"] == (TODAY - date.fromisoformat(item["seen_until"])).days
     assert isinstance(item["usd_per_hour"], float)
     assert isinstance(item["converted"]["price_per_hour"], float)
+
+
+@pytest.mark.parametrize("query", [{"os": "linux", "purchase": "on_demand"}, {"history": "true"}])
+def test_prices_of_a_size_are_listed_in_the_order_of_their_price(client: httpx.Client, query: dict[str, str]) -> None:
+    path = "/sizes/e8s_v5/prices"
+    listed = walk(client, path, **query)
+    cheapest = walk(client, path, **query, sort="usd_per_hour", limit=23)
+    by_price = [price["usd_per_hour"] for price in cheapest]
+    assert by_price == sorted(by_price)
+    assert sorted(map(str, cheapest)) == sorted(map(str, listed))
+    refused = client.get(f"{path}?sort=-price")
+    assert refused.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    assert "usd_per_hour" in refused.json()["detail"]

@@ -19,6 +19,7 @@ from app.catalog.queries.params import (
     ResourceInclude,
     Status,
 )
+from app.catalog.queries.prices import PriceSort
 from app.fit.features import FEATURE_NAMES
 from app.fit.formulas.data_types import BITS
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
@@ -49,6 +50,7 @@ ENUMS: Mapping[str, tuple[str, ...]] = {
     "Redundancy": REDUNDANCIES,
     "ChangeKind": CHANGE_KINDS,
     "PriceRule": get_args(Rule),
+    "PriceSort": get_args(PriceSort),
     "FitSort": get_args(Sort),
     "FitInclude": get_args(Include),
     "ResourceSort": get_args(FitSort),

@@ -1,13 +1,14 @@
 """Search prices: those in force on a day, or all up to it, of one size or of many.
 
-Every statement reads the table in the order of its primary key, so that neither a page nor an export sorts anything.
+Every statement reads the table in the order of its primary key, so that neither a page nor an export sorts anything,
+but for the prices of one size in the order of the prices.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import orjson
 from pydantic import AfterValidator, Field
@@ -119,6 +120,7 @@ TOTAL_FILTERS: Mapping[str, Filter] = {
 FIRST_KEYS, MORE_KEYS = 16, 256
 """A page of the prices of few sizes looks at so many of them first, and then at so many at once."""
 
+PriceSort = Literal["region", "usd_per_hour"]
 PRICE_ORDER = [SortKey(name=name, expression=price[name], nullable=False) for name in PRICE_KEY]
 _DAY, _KNOWN = bindparam("day", type_=Date), bindparam("known", type_=Date)
 
@@ -135,6 +137,7 @@ class PriceStatementKey:
     rules: Rules = ()
     known: bool = False
     since: bool = False
+    sort: PriceSort = "region"
     after: bool = False
 
 
@@ -147,7 +150,8 @@ def price_page_statement(key: PriceStatementKey) -> Statement:
     is_approximate, is_disputed = (type_coerce(one, Integer) for one in (price.approximate_date, price.disputed))
     query = _rows(key, is_approximate=is_approximate, is_disputed=is_disputed).add_columns(price.size_key)
     if key.after:
-        query = query.where(after_cursor(PRICE_ORDER, cursor_binds(PRICE_ORDER)))
+        order = _order(key)
+        query = query.where(after_cursor(order, cursor_binds(order)))
     return Statement(query.limit(bindparam("limit", type_=Integer)))
 
 
@@ -189,7 +193,15 @@ def _rows(
     # Every price has a size. An outer join keeps SQLite from reading all sizes first, and sorting the prices.
     names = {one.name for one in key.filters}
     query = select(*shown).join_from(PRICE, SIZE, SIZE.c.key == price.size_key, isouter=not names & {"series", "gpu"})
-    return query.where(*price_conditions(key)).order_by(*(price[name] for name in PRICE_KEY))
+    return query.where(*price_conditions(key)).order_by(*(by for one in _order(key) for by in one.order_by))
+
+
+def _order(key: PriceStatementKey) -> list[SortKey]:
+    """Return the order of a list: that of the table, or by price and then that of the table."""
+    if key.sort == "region":
+        return PRICE_ORDER
+    by_price = cast(usd_per_hour(price, _DAY, key.rules), Double)
+    return [SortKey(name="usd_per_hour", expression=by_price, nullable=False), *PRICE_ORDER]
 
 
 def price_conditions(key: PriceStatementKey) -> list[ColumnElement[bool]]:
@@ -236,8 +248,18 @@ class PriceFilter(QueryParams):
     )
 
 
-class PriceSearch(PriceFilter, CurrencyParams, PageParams):
-    """Which prices of a size."""
+class PriceListSearch(PriceFilter, CurrencyParams, PageParams):
+    """A page of prices, in which currency."""
+
+
+class PriceSearch(PriceListSearch):
+    """Which prices of a size, and in which order."""
+
+    sort: PriceSort = Field(
+        default="region",
+        description="By region, system, purchase model and day, or by price, the lowest first.",
+        examples=["usd_per_hour"],
+    )
 
 
 class PriceHistorySearch(PageParams):
@@ -273,7 +295,7 @@ class AllPricesFilter(PriceFilter):
     )
 
 
-class AllPricesSearch(AllPricesFilter, PriceSearch):
+class AllPricesSearch(AllPricesFilter, PriceListSearch):
     """A page of prices."""
 
 
@@ -294,7 +316,7 @@ def find_prices(name: str, search: PriceSearch, snapshot: CatalogSnapshot, today
     check_regions(snapshot.regions, "region", search.region)
     given = search.model_fields_set | {"size"}
     of_size = AllPricesSearch.model_construct(given, **dict(search), size=keys)
-    return _without((yield from _find_page(of_size, snapshot, today)), "size")
+    return _without((yield from _find_page(of_size, snapshot, today, sort=search.sort)), "size")
 
 
 def find_price_history(
@@ -383,11 +405,17 @@ def to_price_statement_key(
 
 
 def _find_page(
-    search: AllPricesSearch, snapshot: CatalogSnapshot, today: date, *, since: date | None = None
+    search: AllPricesSearch,
+    snapshot: CatalogSnapshot,
+    today: date,
+    *,
+    since: date | None = None,
+    sort: PriceSort = "region",
 ) -> QueryPlan[PriceListing]:
     rate = yield from find_exchange_rate(search.currency, search.as_of or today)
     key, values = to_price_statement_key(search, today, snapshot.rules)
-    identity = f"prices {search.model_dump_json(exclude=search.page_param_names())} {since} {today}"
+    identity = f"prices {search.model_dump_json(exclude=search.page_param_names())} {since} {sort} {today}"
+    key = replace(key, sort=sort)
     if since is not None:
         key = replace(key, since=True)
         values |= {"since": since.isoformat()}
@@ -397,7 +425,7 @@ def _find_page(
     all_known = search.known_at is None or (days is not None and days.last <= search.known_at)
     has_total = since is None and all_known and TOTAL_FILTERS.keys() >= {one.name for one in key.filters}
     count = price_total_statement if has_total else price_count_statement
-    position = read_position(search.cursor, identity, PRICE_ORDER) if search.cursor else None
+    position = read_position(search.cursor, identity, _order(key)) if search.cursor else None
     parameters = values if position is None else values | position.parameters
     page_key = key if position is None else replace(key, after=True)
     found = (yield from _find_sizes(search, today if all_known else None, snapshot)) if since is None else None
@@ -412,7 +440,7 @@ def _find_page(
         count=lambda: BoundStatement(count(key), values),
         limit=search.limit,
         position=position,
-        key_of=_key_of,
+        key_of=_key_of if sort == "region" else lambda row: [row[6], *_key_of(row)],
         kept=has_total,
     )
     page = yield from read_page(query, snapshot)
