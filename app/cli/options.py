@@ -16,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from app.catalog.providers import DEFAULT_PROVIDER
 from app.catalog.queries.params import (
+    GIB,
     CurrencyParams,
     OfferParams,
     PageParams,
@@ -26,7 +27,7 @@ from app.catalog.queries.params import (
     SizeSelection,
     is_multi_valued,
 )
-from app.cli.values import ParsedBy, amount_parser, parse_dtype
+from app.cli.values import ParsedBy, amount_parser, parse_dtype, parse_gib
 from app.errors import BadQuery
 from app.validation import display_value, explain
 
@@ -224,6 +225,8 @@ def _make_option(name: str, field: FieldInfo, heading: str | None, choices_by_na
 def _find_parser(annotation: Any) -> Callable[[Any], Any] | None:
     if isinstance(annotation, ParsedBy):
         return annotation.parse
+    if annotation == GIB:
+        return parse_gib
     return next(filter(None, map(_find_parser, get_args(annotation))), None)
 
 

@@ -37,6 +37,15 @@ def amount_parser(base: int) -> Callable[[Any], Any]:
     return parse
 
 
+_GIB = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[gt])(?:i?b)?", re.IGNORECASE)
+
+
+def parse_gib(text: Any) -> Any:
+    """Return the GiB of `80GB` (which vendors write for GiB), `80 GiB` or `1.5 TiB`; any other text unchanged."""
+    match = _GIB.fullmatch(str(text).strip())
+    return str(Decimal(match["number"]) * (1024 if match["unit"] in "tT" else 1)) if match else text
+
+
 _AMBIGUOUS_DTYPES = {
     "4bit": ("int4", "awq_int4", "gptq_int4", "nf4", "fp4", "mxfp4", "nvfp4"),
     "8bit": ("int8", "fp8"),

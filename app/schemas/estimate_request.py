@@ -162,7 +162,7 @@ class SpeculativeIn(In):
 
 
 class InferenceIn(In):
-    """A model that is served."""
+    """A model that is served; LoRA adapters that are served with it are not counted."""
 
     dtype: Dtype | None = Field(default=None, description="Type of the weights; default: as released, else bf16.")
     bits_per_weight: Annotated[Positive, Field(le=64)] | None = Field(

@@ -25,7 +25,6 @@ from app.web.rendering import render_page
 from app.web.serving import PageContent, PageRequest
 from app.web.sizes_view import PURCHASE_TITLES
 
-_DEFAULT_ORIGIN = "http://127.0.0.1:8000"
 _DTYPES = ("fp16", "bf16", "fp8", "int8", "awq_int4", "gptq_int4", "mxfp4", "nvfp4", "gguf_q4_k_m", "gguf_q8_0")
 _KV_DTYPES = ("bf16", "fp8")
 _KINDS = {"model": "Model", "config": "config.json", "resources": "Raw needs"}
@@ -105,7 +104,7 @@ async def render(request: PageRequest) -> str:
         dtypes=_with_chosen(_DTYPES, view.dtype, "as released"),
         kv_dtypes=_with_chosen(_KV_DTYPES, view.kv_dtype, "16 bits"),
         body=_shown_body(body),
-        origin=request.public_url or _DEFAULT_ORIGIN,
+        origin=request.origin,
     )
 
 

@@ -33,8 +33,6 @@ from app.web.sizes_view import (
 )
 
 _EXPORTS = ("csv", "parquet")
-_DEFAULT_ORIGIN = "http://127.0.0.1:8000"
-"""The address that `vmsizes serve` has by default; a script replaces it by that of the page."""
 
 _SORT_TITLES = {
     "name": "name",
@@ -88,7 +86,7 @@ async def render(request: PageRequest) -> str:
         all_columns=COLUMNS.values(),
         disputes=names.disputes,
         region_names=names.regions,
-        origin=request.public_url or _DEFAULT_ORIGIN,
+        origin=request.origin,
         purchase_title=PURCHASE_TITLES[view.purchase],
         price_header=f"per {PER_TITLES[view.per]}" if view.per != "vm" else "Price",
         price_unit=f"{view.currency} {UNIT_TITLES[view.unit]}",

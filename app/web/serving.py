@@ -51,13 +51,14 @@ class PageRequest:
 
     `params` holds the valid parameters, `errors` the message for each one that was invalid, `given` the values as they
     were sent, which fields of a form show. `names` are the parameters of the path, `root` is the relative URL of `/`;
-    `public_url` is empty if it is not known.
+    `public_url` is empty if it is not known; `origin`, for examples, is the address on this machine then.
     """
 
     executor: QueryExecutor
     path: str
     root: str
     public_url: str
+    origin: str
     params: Any
     names: Mapping[str, str] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
@@ -174,6 +175,12 @@ class _PageRoute(Route):
         return super().matches(scope)
 
 
+def _local_origin(request: Request) -> str:
+    """Return the URL on this machine by the port that the service listens on; Host is the client's word."""
+    _, port = request.scope.get("server") or ("", None)
+    return f"http://127.0.0.1:{port or 8000}"
+
+
 async def _respond(page: Page, request: Request) -> Response:
     """Render a page; parameters that turn out to be invalid are dropped, and it is rendered without them."""
     content = page.load()
@@ -196,6 +203,7 @@ async def _respond(page: Page, request: Request) -> Response:
                     path=quote(request.url.path),
                     root=relative_root(request),
                     public_url=request.scope.get(PUBLIC_URL, ""),
+                    origin=request.scope.get(PUBLIC_URL) or _local_origin(request),
                     params=params,
                     names=request.path_params,
                     errors=errors,

@@ -33,6 +33,15 @@ def test_a_search_gives_the_rows_of_the_api(run: Run, seeded_url: str, client: h
 
 
 @pytest.mark.one_database
+@pytest.mark.parametrize("amount", ["1024GB", "1024 GiB", "1TB", "1 TiB", "1024g"])
+def test_amounts_of_memory_take_the_units_that_people_write(run: Run, seeded_url: str, amount: str) -> None:
+    plain, written = (run(seeded_url, "search", f"--min-gpu-mem={value}", "--json") for value in ("1024", amount))
+    assert json.loads(written.stdout) == json.loads(plain.stdout) != []
+    refused = run(seeded_url, "search", "--min-gpu-mem", "80MB")
+    assert (refused.returncode, "--min-gpu-mem=80MB: expected a number" in refused.stderr) == (2, True)
+
+
+@pytest.mark.one_database
 def test_a_table_is_for_people_and_csv_for_scripts(run: Run, seeded_url: str) -> None:
     table = run(seeded_url, "search", "--gpu", "H200")
     assert "Standard_ND96isr_H200_v5" in table.stdout

@@ -204,3 +204,13 @@ def test_prices_for_windows_are_said_to_have_its_licence(client: httpx.Client) -
     assert hint in get(client, "/ui/sizes/d4s_v5?os=windows")
     assert hint in get(client, "/?os=windows&limit=1")
     assert hint not in get(client, "/ui/sizes/d4s_v5")
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("path", ["/ui/sizes/nd40rs_v2", "/?gpu=A100", "/ui/fit?model=llama-3.1-8b"])
+def test_commands_on_pages_name_the_port_that_is_served_and_never_the_host_that_was_sent(
+    client: httpx.Client, path: str
+) -> None:
+    page = client.get(path, headers={**HTML, "host": "192.0.2.7:1"}).text
+    assert f"<span data-origin>http://127.0.0.1:{client.base_url.port}</span>" in page
+    assert "192.0.2.7" not in page

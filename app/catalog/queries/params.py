@@ -162,6 +162,9 @@ RegionSet = Annotated[
     AfterValidator(as_set),
 ]
 Quantity = Annotated[float, Field(ge=0, le=MAX_QUANTITY, allow_inf_nan=False)]
+GIB = "GiB"
+Gib = Annotated[Quantity, GIB]
+"""An amount of memory or disk, of which commands take other units, too."""
 Count = Annotated[int, Field(ge=0, le=2_000_000_000)]
 GpuCount = Annotated[float, Field(ge=0, le=MAX_QUANTITY, allow_inf_nan=False), BeforeValidator(parse_gpu_count)]
 JsonBool = Annotated[bool, BeforeValidator(_true_or_false)]
@@ -346,10 +349,10 @@ class SizeSelection(OfferParams):
 class SizeRequirements(QueryParams):
     """What a VM must have, each an inclusive bound; an unknown figure meets none."""
 
-    min_gpu_mem: Quantity | None = Field(
+    min_gpu_mem: Gib | None = Field(
         default=None, description="GPU memory of all the VM's GPUs together, GiB.", examples=[80]
     )
-    min_gpu_mem_per_gpu: Quantity | None = Field(
+    min_gpu_mem_per_gpu: Gib | None = Field(
         default=None,
         description="GPU memory on one GPU, GiB; a fraction of a GPU counts with its slice, an unknown one not at all.",
         examples=[80],
@@ -358,8 +361,8 @@ class SizeRequirements(QueryParams):
         default=None, description="GPUs; a sixth may be written 1/6 or 0.1667.", examples=[8]
     )
     min_vcpus: Count | None = Field(default=None, description="vCPUs.", examples=[96])
-    min_memory: Quantity | None = Field(default=None, description="Memory, GiB.", examples=[900])
-    min_local_disk: Quantity | None = Field(
+    min_memory: Gib | None = Field(default=None, description="Memory, GiB.", examples=[900])
+    min_local_disk: Gib | None = Field(
         default=None, description="Temporary and NVMe disks together, GiB.", examples=[1000]
     )
     min_network_gbps: Quantity | None = Field(
@@ -403,17 +406,17 @@ class SizeRequirements(QueryParams):
 class SizeFilter(SizeSelection, SizeRequirements):
     """All filters of a search."""
 
-    max_gpu_mem: Quantity | None = Field(
+    max_gpu_mem: Gib | None = Field(
         default=None, description="GPU memory of all the VM's GPUs together, GiB.", examples=[1128]
     )
-    max_gpu_mem_per_gpu: Quantity | None = Field(
+    max_gpu_mem_per_gpu: Gib | None = Field(
         default=None,
         description="GPU memory of one whole GPU, GiB; where the number of GPUs is unknown, so is this.",
         examples=[141],
     )
     max_gpus: GpuCount | None = Field(default=None, description="GPUs; 0 means no GPU.", examples=[8])
     max_vcpus: Count | None = Field(default=None, description="vCPUs.", examples=[96])
-    max_memory: Quantity | None = Field(default=None, description="Memory, GiB.", examples=[2000])
+    max_memory: Gib | None = Field(default=None, description="Memory, GiB.", examples=[2000])
     min_usd_per_hour: UsdAmount | None = Field(
         default=None, description="Price in the region that the row names, USD an hour.", examples=[1]
     )
