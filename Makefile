@@ -63,7 +63,7 @@ sdk: .venv/dev .venv/sdk/ready .venv/sdk/go $(NPM)/.all ## generate, compile and
 audit: .venv/dev .venv/audit/ready ## known vulnerabilities, licences, bill of materials (build/sbom.cdx.json), Kubernetes files
 	$(BIN)/python -m tests.audit $(ARGS)
 
-fuzz: .venv/dev ## 20 minutes of hostile files for everything that reads files (ARGS="--minutes 60 --database postgresql")
+fuzz: .venv/dev ## 20 minutes of hostile files, pages, forms and calls of tools (ARGS="--minutes 60 --database postgresql")
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
 assets: $(ASSETS)/licences.txt ## bundle the scripts and fonts of the pages (npm)

@@ -59,11 +59,11 @@ TOKENS = (
         "128 GB",
         "GPU memory: GiB",
     ),
-    *("1,111,111,111", "1.1.1.1", "10–20", "up to 8", "eastus", "USD", "EUR", "# "),
+    *("1,111,111,111", "1.1.1.1", "10–20", "up to 8", "eastus", "USD", "EUR", "# ", "*?" * 59, "\ud800"),
 )
 """What cells, lines and texts are replaced by, or get in their midst."""
 
-_tokens = st.one_of(st.sampled_from(TOKENS), st.text(max_size=40), st.integers().map(str), st.floats().map(str))
+tokens = st.one_of(st.sampled_from(TOKENS), st.text(max_size=40), st.integers().map(str), st.floats().map(str))
 
 
 @cache
@@ -81,13 +81,13 @@ def _seed(path: Path) -> bytes:
 
 
 @st.composite
-def _mutated(draw: st.DrawFn, data: bytes) -> bytes:
+def mutated(draw: st.DrawFn, data: bytes) -> bytes:
     """Return bytes with a few pieces replaced, repeated, moved or cut."""
     for _ in range(draw(st.integers(1, 6))):
         start = draw(st.integers(0, len(data)))
         length = draw(st.integers(0, 60))
         action = draw(st.sampled_from(("replace", "insert", "repeat", "delete", "line", "byte", "cut")))
-        token = draw(_tokens).encode("utf-8", "surrogatepass")
+        token = draw(tokens).encode("utf-8", "surrogatepass")
         if action == "replace":
             data = data[:start] + token + data[start + length :]
         elif action == "insert":
@@ -115,7 +115,7 @@ def _mutated_cells(draw: st.DrawFn, path: Path) -> bytes:
     for _ in range(draw(st.integers(1, 4))):
         row = rows[draw(st.integers(0, len(rows) - 1))]
         if row:
-            row[draw(st.integers(0, len(row) - 1))] = draw(_tokens).encode("utf-8", "replace").decode()
+            row[draw(st.integers(0, len(row) - 1))] = draw(tokens).encode("utf-8", "replace").decode()
     written = io.StringIO(newline="")
     csv.writer(written, lineterminator="\n").writerows(rows)
     return written.getvalue().encode()
@@ -126,10 +126,10 @@ def csv_files(draw: st.DrawFn) -> Input:
     """A CSV file of any kind."""
     kind = draw(st.sampled_from([name for name in _corpus() if name != "documents"]))
     (path,) = _corpus()[kind]
-    data = draw(st.one_of(_mutated_cells(path), _mutated_cells(path), _mutated(_seed(path))))
+    data = draw(st.one_of(_mutated_cells(path), _mutated_cells(path), mutated(_seed(path))))
     if draw(st.integers(0, 19)) == 0:
         packed = gzip.compress(data, 1)
-        return Input(kind, f"{kind}.csv.gz", draw(_mutated(packed)) if draw(st.booleans()) else packed)
+        return Input(kind, f"{kind}.csv.gz", draw(mutated(packed)) if draw(st.booleans()) else packed)
     return Input(kind, f"{kind}.csv", data)
 
 
@@ -141,7 +141,7 @@ def _table_cells(draw: st.DrawFn, data: bytes) -> bytes:
     for _ in range(draw(st.integers(1, 6))):
         number = draw(st.sampled_from(rows))
         cells = lines[number].split("|")
-        cells[draw(st.integers(0, len(cells) - 1))] = draw(_tokens)
+        cells[draw(st.integers(0, len(cells) - 1))] = draw(tokens)
         lines[number] = "|".join(cells)
     return "\n".join(lines).encode("utf-8", "replace")
 
@@ -150,11 +150,11 @@ def _table_cells(draw: st.DrawFn, data: bytes) -> bytes:
 def documents(draw: st.DrawFn) -> Input:
     """A documentation page."""
     path = draw(st.sampled_from(_corpus()["documents"]))
-    return Input("documents", "page.md", draw(st.one_of(_table_cells(_seed(path)), _mutated(_seed(path)))))
+    return Input("documents", "page.md", draw(st.one_of(_table_cells(_seed(path)), mutated(_seed(path)))))
 
 
 _json_values = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), _tokens),
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), tokens),
     lambda children: st.one_of(
         st.lists(children, max_size=3), st.dictionaries(st.text(max_size=8), children, max_size=3)
     ),
@@ -163,7 +163,7 @@ _json_values = st.recursive(
 
 
 @st.composite
-def _changed_objects(draw: st.DrawFn, objects: list[dict[str, object]]) -> list[object]:
+def changed_objects(draw: st.DrawFn, objects: list[dict[str, object]]) -> list[object]:
     """Return JSON objects with some values replaced, at the top or one level below, or removed."""
     copies: list[object] = json.loads(json.dumps(objects))
     for _ in range(draw(st.integers(1, 5))):
@@ -189,21 +189,21 @@ def _dump(value: object) -> bytes:
 @st.composite
 def price_pages(draw: st.DrawFn) -> Input:
     """A page of the Retail Prices API."""
-    items = draw(_changed_objects([one | {"armRegionName": "eastus"} for one in B16ALS_V2]))
+    items = draw(changed_objects([one | {"armRegionName": "eastus"} for one in B16ALS_V2]))
     page: dict[str, object] = {"BillingCurrency": "USD", "Items": items, "NextPageLink": None, "Count": len(items)}
     if draw(st.integers(0, 5)) == 0:
         page[draw(st.sampled_from(list(page)))] = draw(_json_values)
     data = _dump(page)
-    return Input("azure-prices", "page.json", draw(_mutated(data)) if draw(st.integers(0, 4)) == 0 else data)
+    return Input("azure-prices", "page.json", draw(mutated(data)) if draw(st.integers(0, 4)) == 0 else data)
 
 
 @st.composite
 def sku_pages(draw: st.DrawFn) -> Input:
     """An answer of the Resource SKUs API."""
     entries = [entry("Standard_NC24ads_A100_v4", "eastus"), entry("Standard_D4s_v5", "westus3", GPUs=None)]
-    page: object = {"value": draw(_changed_objects(entries))}
+    page: object = {"value": draw(changed_objects(entries))}
     data = _dump(page)
-    return Input("azure-skus", "skus.json", draw(_mutated(data)) if draw(st.integers(0, 4)) == 0 else data)
+    return Input("azure-skus", "skus.json", draw(mutated(data)) if draw(st.integers(0, 4)) == 0 else data)
 
 
 _RATES = (
@@ -214,13 +214,13 @@ _RATES = (
 @st.composite
 def rate_files(draw: st.DrawFn) -> Input:
     """A file of the European Central Bank, zipped or not."""
-    data = draw(_mutated(_RATES))
+    data = draw(mutated(_RATES))
     if draw(st.booleans()):
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
             for number in range(draw(st.sampled_from((1, 1, 1, 0, 2)))):
                 archive.writestr(f"{number}.csv", data)
-        data = draw(_mutated(packed.getvalue())) if draw(st.booleans()) else packed.getvalue()
+        data = draw(mutated(packed.getvalue())) if draw(st.booleans()) else packed.getvalue()
     return Input("exchange-rates-file", "rates.zip", data)
 
 

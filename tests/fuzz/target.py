@@ -1,15 +1,19 @@
-"""Reads an input and writes it to a database as the command line does, and says how that ended."""
+"""Reads a file as the command line does, or sends a request to a service, and says how that ended."""
 
 import shutil
 import signal
+import socket
 import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from http import HTTPStatus
+from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from types import FrameType
+from urllib.parse import urljoin
 
 from sqlalchemy import Engine
 
@@ -19,6 +23,7 @@ from app.ingest.feeds.sku_refresh import run_sku_refresh
 from app.ingest.registry import read_csv_source, read_pages
 from app.ingest.run import ingest
 from tests.fuzz.inputs import SEEDS, Input
+from tests.processes import ServiceProcess
 
 NOW = datetime(2026, 9, 1, tzinfo=UTC)
 DAY = date(2026, 9, 1)
@@ -26,6 +31,9 @@ HANG_SECONDS = 20
 """CPU time, as all times here: on a machine that does much else an input may wait for seconds."""
 WAIT_SECONDS = 180
 """How long an input may take by the clock, since the CPU time of a database's server is not counted."""
+REQUEST_SECONDS = 5
+MAX_ANSWER_BYTES = 1_000_000
+"""What one request may take, and get: a page of 500 sizes has half of it."""
 BASE = ("regions", "gpus", "series")
 """What the catalog has before an input is read."""
 
@@ -68,6 +76,39 @@ def run(engine: Engine, folder: Path, given: Input) -> Outcome:
     except Exception as error:  # noqa: BLE001  # every other error is a finding
         return Outcome("crash", time.process_time() - started, _signature(error), traceback.format_exc())
     return Outcome("taken", time.process_time() - started)
+
+
+def send(service: ServiceProcess, given: Input) -> Outcome:
+    """Send a request, and follow where it is redirected to; every status below 500 and 505 is fair."""
+    before = service.cpu_seconds
+    status, answer, failed = 0, b"", ""
+    try:
+        status, location, answer = _exchange(service.port, given.data)
+        if location:
+            method, target, rest = given.data.split(b" ", 2)
+            followed = urljoin(target.decode("latin-1"), location).encode("latin-1")
+            status, _, answer = _exchange(service.port, b" ".join((method, followed, rest)))
+    except (OSError, HTTPException) as error:
+        failed = type(error).__name__
+    seconds = service.cpu_seconds - before
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.HTTP_VERSION_NOT_SUPPORTED:
+        failed = str(status)
+    elif len(answer) > MAX_ANSWER_BYTES:
+        failed = "long answer"
+    if failed:
+        return Outcome("crash", seconds, f"{failed} {given.kind}", answer[:MAX_ANSWER_BYTES].decode("utf-8", "replace"))
+    if seconds > REQUEST_SECONDS:
+        return Outcome("hang", seconds, f"hang {given.kind}")
+    return Outcome("taken" if status < HTTPStatus.BAD_REQUEST else "refused", seconds)
+
+
+def _exchange(port: int, sent: bytes) -> tuple[int, str, bytes]:
+    """Return the status, the location and the body of an answer."""
+    with socket.create_connection(("127.0.0.1", port), timeout=WAIT_SECONDS) as connection:
+        connection.sendall(sent)
+        with HTTPResponse(connection) as response:
+            response.begin()
+            return response.status, response.headers.get("location", ""), response.read()
 
 
 def _read(engine: Engine, path: Path, kind: str) -> None:

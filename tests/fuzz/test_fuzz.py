@@ -4,7 +4,9 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
+import httpx
 import pytest
 from sqlalchemy import Engine
 
@@ -15,9 +17,11 @@ from app.ingest.run import ingest
 from tests.databases import SELECTED_KINDS, Databases
 from tests.fuzz.__main__ import inputs_of
 from tests.fuzz.inputs import SEEDS, STRATEGIES, Input
-from tests.fuzz.target import NOW, fill, run
+from tests.fuzz.requests import QUERIES, REQUESTS
+from tests.fuzz.target import NOW, fill, run, send
 from tests.ingest.feeds.meters import item
 from tests.ingest.feeds.skus import entry
+from tests.processes import ServiceProcess, run_service
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +48,28 @@ def test_a_hostile_file_is_taken_or_refused(engine: Engine, tmp_path: Path, name
     outcomes = [run(engine, tmp_path / "input", each) for each in inputs_of(name, 1, few)]
     assert outcomes
     assert [outcome.trace for outcome in outcomes if outcome.signature] == []
+
+
+@pytest.fixture(scope="module")
+def service(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    with run_service(seeded_url, tmp_path_factory.mktemp("serve") / "log") as running:
+        yield running
+
+
+@pytest.mark.one_database
+def test_what_hostile_queries_are_made_of_is_taken(service: ServiceProcess) -> None:
+    for path, queries in QUERIES.items():
+        for query in queries:
+            target = f"{path.replace('{name}', 'd4s_v5')}?{urlencode(query)}"
+            answer = httpx.get(service.url + target, headers={"accept": "text/html"}, follow_redirects=True, timeout=60)
+            assert (target, answer.status_code) == (target, 200)
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_hostile_request_is_answered(service: ServiceProcess, name: str) -> None:
+    outcomes = [send(service, each) for each in inputs_of(name, 1, 20)]
+    assert outcomes
+    assert [outcome.signature for outcome in outcomes if outcome.signature] == []
 
 
 def _prices(**changed: Any) -> Input:
