@@ -5,12 +5,13 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 from sqlalchemy import BigInteger, Boolean, ColumnClause, Double, Float, Numeric, String
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import GenericFunction
+from sqlalchemy.sql.operators import OperatorType
 
 
 class json_text(GenericFunction[str]):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
@@ -253,6 +254,11 @@ class is_among(GenericFunction[bool]):  # noqa: N801  # SQL functions are writte
 
     type = Boolean()
     inherit_cache = True
+
+    def self_group(self, against: OperatorType | None = None) -> Self:
+        """Return it as it is: SQLite, told to compare it with 1, would search no index."""
+        del against
+        return self
 
 
 @compiles(is_among, "postgresql")

@@ -298,6 +298,13 @@ def test_prices_come_by_a_scan_of_their_key(crowded: Engine, large: CatalogSnaps
         assert re.search(r"(SCAN|SEARCH) price\b(?! USING INDEX)|using pk_price on price", lines), lines
 
 
+def test_prices_of_gpus_are_searched_by_their_sizes(crowded: Engine, large: CatalogSnapshot) -> None:
+    few = replace(large, sizes=SIZES)  # a large catalog finds the sizes on columns
+    for asked in asks(crowded, find_all_prices(AllPricesSearch(gpu=("*a1*",)), few, TODAY)):
+        lines = plan(crowded, asked)
+        assert full_scans(lines) == [], lines
+
+
 def test_a_page_of_prices_further_on_begins_where_the_last_one_ended(crowded: Engine, large: CatalogSnapshot) -> None:
     first = answered(crowded, find_all_prices(AllPricesSearch(limit=2), large, TODAY))
     (page, *_) = asks(crowded, find_all_prices(AllPricesSearch(limit=2, cursor=first.next_cursor), large, TODAY))
