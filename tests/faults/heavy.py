@@ -107,6 +107,10 @@ def _requests() -> Iterator[Heavy]:
         )  # fmt: skip
     body = _call("find_sizes", name=SURROGATE).replace(b"\\\\u", b"\\u")
     yield Heavy(name="/mcp, a lone surrogate", path="/mcp", body=body, headers=MCP, statuses=(200, 400))
+    for path in ("/ui/sizes/a%00", "/ui/sizes/a%00.md", "/ui/sizes/a%00/models"):
+        yield Heavy(name=f"{path}, a NUL", path=path, headers=HTML, statuses=(404,))
+    for tool in ("explain_size", "price_history"):
+        yield Heavy(name=f"/mcp {tool}, a NUL", path="/mcp", body=_call(tool, size="a\0"), headers=MCP, statuses=(200,))
     cursor = "WyJhMDY1NzBlMzA1NWQiLCAiXHVkODAwIiwgImEyX3YyIl0"  # its revision is a lone surrogate
     yield Heavy(name="/sizes?cursor=, a lone surrogate", path=f"/sizes?limit=2&cursor={cursor}", statuses=(400,))
     config = quote(f'{{"model_type":"{SURROGATE}"}}')

@@ -37,6 +37,9 @@ def get_size_keys(names: Sequence[str], series: Mapping[str, str] | None = None)
     `series` are the ids of all series by the keys of their names, as a snapshot has them. Without them they are read
     for an unknown name, which may be that of a series.
     """
+    for name in names:
+        if "\0" in name:  # PostgreSQL takes no text that has one
+            raise NotFound("size", name)
     forms = [display_keys(name) for name in names]
     rows = yield _with_names(_keys_statement, [form for keys in forms for form in keys])
     # A size's own name wins over the alias of another.
