@@ -269,6 +269,7 @@ class AvailabilityOut(Out):
 class AvailabilityPage(PageOut):
     """Regions in which a size is offered."""
 
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
     items: list[AvailabilityOut] = Field(description="The regions of this page.")
     zones_note: str = Field(
         default="A zone number can mean another zone in another subscription, and a subscription may not be allowed to "

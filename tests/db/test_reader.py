@@ -64,7 +64,9 @@ def answers(engine: Engine) -> dict[str, Any]:
             answer = client.get(path)
             assert answer.status_code == 200, (path, answer.text)
             found[path] = answer.content if path != "/metrics" else None
-        found["page"] = client.get("/", headers={"accept": "text/html"}).content
+        found["page"] = client.get("/", headers={"accept": "text/html"}).content.replace(
+            f"127.0.0.1:{client.base_url.port}".encode(), b"HOST"
+        )
         found["fit"] = client.post("/fit", json={"model": LLAMA["model"], "inference": {}}).content
         found["tools"] = call_tool(client)
     service.app.state.engine.dispose()

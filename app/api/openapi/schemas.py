@@ -215,7 +215,7 @@ def _format_value(value: Any) -> str:
 Parameter = dict[str, Any]
 _PARAMETER_ORDER = {"sort": 1, "limit": 2, "cursor": 3}
 
-_APPENDED = {"listRetirements": ("past",)}
+_APPENDED = {"listRetirements": ("past",), "listSizePrices": ("sort",)}
 """Parameters of an operation that came after docs/released/openapi.json, the oldest first. They are its last ones: some
 generated clients pass parameters by their place, and would give another one the value."""
 

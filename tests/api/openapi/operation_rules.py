@@ -124,6 +124,7 @@ def misordered_parameters(document: Part) -> Iterator[str]:
         names = [one["name"] for one in listed]
         if [one["required"] for one in listed] != sorted((one["required"] for one in listed), reverse=True):
             yield location
-        last = [name for name in ("sort", "limit", "cursor") if name in names]
+        end = names.index("cursor") + 1 if "cursor" in names else len(names)
+        last = [name for name in ("sort", "limit", "cursor") if name in names[:end]]
         if last and names[names.index(last[0]) :][: len(last)] != last:
             yield location
