@@ -124,7 +124,8 @@ def misordered_parameters(document: Part) -> Iterator[str]:
         names = [one["name"] for one in listed]
         if [one["required"] for one in listed] != sorted((one["required"] for one in listed), reverse=True):
             yield location
-        end = names.index("cursor") + 1 if "cursor" in names else len(names)
-        last = [name for name in ("sort", "limit", "cursor") if name in names[:end]]
+        last = [name for name in ("sort", "limit", "cursor") if name in names]
+        if len(last) == 3 and names.index("sort") > names.index("cursor"):  # it came later
+            last.remove("sort")
         if last and names[names.index(last[0]) :][: len(last)] != last:
             yield location
