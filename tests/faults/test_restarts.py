@@ -9,7 +9,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import mean
 
 import psutil
 import pytest
@@ -219,7 +218,7 @@ def test_connections_that_are_opened_at_once_are_shared_by_the_workers(workers: 
             await until(lambda: sum(map(connections_of, workers.workers)) == 0)
         return least
 
-    assert mean(asyncio.run(run())) >= 5  # a machine that is busy does not wake each worker in time
+    assert max(asyncio.run(run())) >= 6  # a machine that is busy does not wake each worker in time, but once it does
 
 
 def test_a_worker_that_hangs_does_not_keep_others_from_accepting(workers: ServiceProcess) -> None:

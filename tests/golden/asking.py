@@ -61,8 +61,8 @@ KEPT_HEADERS = (
     "vary",
     "x-total-count",
 )
-_TIMES = re.compile(r"\d{4}-\d\d-\d\d(T| )\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?")
-_IDS = re.compile(r'"request_id":"[^"]*"|\b[0-9a-f]{12}-[0-9a-f]{4,}\b|\b[0-9a-f]{32}\b')
+_TIMES = re.compile(r"\b\d{8}T\d{6}Z|\d{4}-\d\d-\d\d(T| )\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?")
+_IDS = re.compile(r'"request_id":"[^"]*"|\b[0-9a-f]{12}-[0-9a-f]+\b|\b[0-9a-f]{32}\b')
 DRIVER = """
 import io, json, os, sys, tempfile
 from app.cli import main

@@ -88,7 +88,8 @@ def find_disputes(session: Session, filters: DisputeFilter, *, offset: int, limi
     sources = {key: (title, count) for key, title, count in by_source}
     if filters.field not in (None, PRICE_FIELD):
         prices = priced = []
-    for key, title in {(fact["source_id"], fact["source_title"]) for one in prices for fact in one.facts}:
+    titles = {fact["source_id"]: fact["source_title"] for one in prices for fact in one.facts}
+    for key, title in sorted(titles.items()):
         sources[key] = title, sources.get(key, (title, 0))[1] + sum(_names(one, key) for one in prices)
     total = session.execute(select(func.count()).select_from(found)).scalar_one()
     figures = _read(session, found, offset, limit)
