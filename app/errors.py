@@ -43,6 +43,10 @@ class CursorGone(VmsizesError):
         )
 
 
+class CatalogChanged(Exception):  # it says what happened, as the others do
+    """An ingest committed while a question was answered: it is to be asked again, of the new revision."""
+
+
 class BadWorkload(VmsizesError):
     """A workload contradicts itself or is incomplete; `field` is the one to change, `value` what it holds, if known."""
 

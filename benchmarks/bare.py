@@ -27,7 +27,7 @@ from app.db.engines import make_engine
 from app.db.statements import convert_rows, run_plan, to_dicts
 from app.fit.placement.evaluate import rank
 from app.schemas.fit_request import FitIn
-from app.services.placement import PlacementSearch, Shown, plan_placement, to_sizes
+from app.services.placement import PlacementSearch, plan_placement, to_sizes
 from benchmarks.fits import FIT
 from benchmarks.page_query import STORED, Rows, open_postgres, open_sqlite, page_sql, parameters, store_offers
 from benchmarks.price_query import PriceRows, history_sql, price_parameters, prices_sql
@@ -129,9 +129,7 @@ def placement() -> App:
     if not isinstance(search, PlacementSearch):
         raise TypeError("the body asks for no placement")
     with Session(engine) as session:
-        prepared = run_plan(
-            session, plan_placement(search, load_snapshot(session), today, Shown(page=PageParams(), request_key=""))
-        ).prepared
+        prepared = run_plan(session, plan_placement(search, load_snapshot(session), today, PageParams(), "")).prepared
     asked = machines_query(search.scope, search.pricing.purchases, today=today, rules=())
     compiled = asked.statement.compiled_for("sqlite")
     parameters = {**compiled.constants, **asked.parameters}

@@ -3,8 +3,7 @@
 `python -m benchmarks.growth` prints a table of both catalogs, which it builds; two URLs behind it name others, of
 SQLite or PostgreSQL. Lists are found in the process: without HTTP, which costs the same for both. *First* is a question
 that was not asked before, *again* one whose total and texts were looked for already; no answer is cached. On SQLite CPU
-time, on PostgreSQL, which computes in processes of its own, the time that passes; medians. Columns are loaded
-before, and orders of all sizes are kept; `--sql` measures lists as they are found until then.
+time, on PostgreSQL, which computes in processes of its own, the time that passes; medians.
 """
 
 import argparse
@@ -18,13 +17,10 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.catalog.queries.column_lists import load_list_columns
-from app.catalog.queries.column_needs import SIZES, ColumnNeeds
-from app.catalog.queries.columns import load_sizes
 from app.catalog.queries.facet_counts import find_facets
 from app.catalog.queries.params import SORT_KEYS, SizeFilter, SizeSearch
 from app.catalog.queries.prices import AllPricesSearch, find_all_prices
-from app.catalog.queries.sizes import find_sizes, normalize
+from app.catalog.queries.sizes import find_sizes
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.db.engines import make_engine
 from app.db.statements import QueryPlan, run_plan
@@ -94,21 +90,18 @@ class Times:
     again: float
 
 
-def measure(url: str, questions: Sequence[tuple[str, str]], *, by_sql: bool) -> list[Times]:
+def measure(url: str, questions: Sequence[tuple[str, str]]) -> list[Times]:
     """Return the times of each question over a catalog."""
     engine = make_engine(url)
     clock = time.process_time if engine.dialect.name == "sqlite" else time.perf_counter
     with Session(engine) as session:
         snapshot = load_snapshot(session)
-        times = [_times(session, snapshot, path, query, clock, by_sql=by_sql) for path, query in questions]
-        print(f"{url}: {snapshot.columns.nbytes / 1e6:.1f} MB of columns of offers", file=sys.stderr)
+        times = [_times(session, snapshot, path, query, clock) for path, query in questions]
     engine.dispose()
     return times
 
 
-def _times(
-    session: Session, snapshot: CatalogSnapshot, path: str, query: str, clock: Callable[[], float], *, by_sql: bool
-) -> Times:
+def _times(session: Session, snapshot: CatalogSnapshot, path: str, query: str, clock: Callable[[], float]) -> Times:
     def plan() -> QueryPlan[Any]:
         if path == "/prices":
             return find_all_prices(parse_query(query.encode(), AllPricesSearch), snapshot, TODAY)
@@ -119,19 +112,11 @@ def _times(
     def timed(*, first: bool) -> float:
         if first:
             snapshot.totals.clear()
-            if snapshot.has(SIZES):
-                run_plan(session, load_sizes(snapshot)).forget()
+            snapshot.forget_sets()
         begun = clock()
         run_plan(session, plan())
         return 1000 * (clock() - begun)
 
-    if path == "/sizes" and not by_sql:
-        search = normalize(parse_query(query.encode(), SizeSearch), snapshot)
-        run_plan(session, load_list_columns(ColumnNeeds.of(search), snapshot))
-    if path == "/prices" and not by_sql and not snapshot.small:
-        run_plan(session, plan())
-        while (load := snapshot.columns.next_wanted()) is not None:
-            run_plan(session, load())
     timed(first=True)  # what the database reads is in memory
     return Times(
         first=statistics.median(timed(first=True) for _ in range(REPEATED)),
@@ -143,16 +128,13 @@ def main() -> None:
     """Measure both catalogs and print a table, what grows most first."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description="What grows with the catalog.")
     parser.add_argument("urls", nargs="*", help="of the small and the large catalog")
-    parser.add_argument("--sql", action="store_true", help="without columns")
     parser.add_argument("--only", default="", help="only questions with this text")
     options = parser.parse_args()
     urls = options.urls or [
         sqlite_catalog(scale, lambda text: print(text, file=sys.stderr), CACHE_FOLDER) for scale in (FEW, MANY)
     ]
     questions = [one for one in cases() if options.only in "?".join(one)]
-    if options.sql:
-        questions = [one for one in questions if one[0] != "/facets"]
-    small, large = (measure(url, questions, by_sql=options.sql) for url in urls)
+    small, large = (measure(url, questions) for url in urls)
     lines = sorted(zip(questions, small, large, strict=True), key=lambda line: -line[2].again / line[1].again)
     print("| question | first: 1,000 / 100,000 sizes, ms | x | again, ms | x |\n|---|--:|--:|--:|--:|")
     for (path, query), of_small, of_large in lines:

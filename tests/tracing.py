@@ -67,19 +67,11 @@ async def _files_run(service: Any, requests: list[str], recorder: Recorder) -> d
         for request in requests:
             for warming in WARM:
                 await _ask(client, warming)
-            await _until_loaded(client)
             recorder.files = set()
             answer = await _ask(client, request)
             found[request] = sorted(recorder.files)
             assert answer.status_code == 200, answer.text
         return found
-
-
-async def _until_loaded(client: httpx.AsyncClient) -> None:
-    """Wait until nothing is loaded behind the answers that were given."""
-    idle = 'vmsizes_queue_requests{queue="loading",state="running"} 0.0\n'
-    while idle not in (await client.get("/metrics")).text:  # noqa: ASYNC110  # asked as a client would
-        await asyncio.sleep(0.01)
 
 
 async def _ask(client: httpx.AsyncClient, request: str) -> httpx.Response:

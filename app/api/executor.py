@@ -1,6 +1,5 @@
 """Runs catalog queries for endpoints: short ones on the event loop, long ones and those with a session in threads."""
 
-import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
@@ -9,25 +8,20 @@ from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session
 
-from app.catalog.queries.column_needs import ColumnNeeds
 from app.catalog.queries.freshness import Freshness, load_freshness
 from app.catalog.queries.ingests import FeedRefresh, load_feed_refreshes, load_last_ingests
-from app.catalog.queries.params import SimilarSearch, SizeFilter, SizeSearch
-from app.catalog.queries.sizes import JsonPage, columns_to_load, find_sizes, is_quick, load_columns, reads_columns
+from app.catalog.queries.params import SizeFilter, SizeSearch
+from app.catalog.queries.sizes import JsonPage, find_sizes
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.executors import QueueFull, SessionThreads, make_plan_executor
 from app.db.replication import Replication, load_replication
 from app.db.statements import QueryPlan, run_plan
-from app.errors import Busy, NotReady
+from app.errors import Busy, CatalogChanged, NotReady
 from app.http.late_models import LateModel
 from app.http.revision import RevisionWatcher
 from app.telemetry import tracing
-
-LOADING_SECONDS = 1.0
-"""A list waits so long for columns at most: a slow database takes as long for each region as for a page."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,6 +29,8 @@ _log = logging.getLogger(__name__)
 MakePlan = Callable[[CatalogSnapshot, date], QueryPlan[T]]
 """Makes a plan for the snapshot of a revision and a day; called again where a connection breaks."""
 
+_MOST_REVISIONS = 5
+"""A question is asked again of so many revisions that are replaced while it is answered."""
 _MAX_KEPT = 64
 """How many results `run_and_keep` keeps; those of the search page's filters have about 30 kB each."""
 
@@ -47,11 +43,6 @@ class QueryExecutor:
         guard = watcher.while_reachable
         self._io_threads = SessionThreads(engine, guard=guard)
         self._cpu_thread = SessionThreads(engine, 1, name="computing", guard=guard)
-        # Counting does not wait for fits, which take longer, nor for columns that are being loaded.
-        self._column_thread = SessionThreads(engine, 1, name="counting", guard=guard)
-        self._loading_thread = SessionThreads(engine, 1, name="loading", guard=guard)
-        self._loading: asyncio.Task[None] | None = None
-        self._loads_slowly = False
         self._freshness: tuple[str, Freshness] | None = None
         self._last_ingests: tuple[int, Mapping[str, datetime]] | None = None
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
@@ -60,91 +51,43 @@ class QueryExecutor:
 
     async def run(self, make_plan: MakePlan[T]) -> T:
         """Run a query that takes the database little time; raises NotReady if there is no catalog."""
-        snapshot = await self.snapshot()
-        make = partial(make_plan, snapshot, self.today())
-        return await _or_busy(self.plan_executor.run(make, small_catalog=snapshot.small))
+
+        async def ask(snapshot: CatalogSnapshot) -> T:
+            make = partial(make_plan, snapshot, self.today())
+            return await _or_busy(self.plan_executor.run(make, small_catalog=snapshot.small))
+
+        return await self._ask(ask)
 
     async def find_sizes(self, search: SizeSearch, *, offset: int = 0) -> JsonPage:
-        """Find a page of sizes, as `app.catalog.queries.sizes` does; raises NotReady if there is no catalog.
+        """Find a page of sizes, as `app.catalog.queries.sizes` does; raises NotReady if there is no catalog."""
+        find = partial(find_sizes, search, offset=offset)
+        return await (self.run_in_thread(find) if search.names_a_day else self.run(find))
 
-        Columns that find it sooner are loaded first in a small catalog, unless that takes LOADING_SECONDS, and behind
-        the answer in a large one, or of the first list.
-        """
-        snapshot = await self.snapshot()
-        needs = columns_to_load(search, snapshot) if not (self._loads_slowly and self._is_loading) else None
-        if needs is not None:
+    async def _ask(self, ask: Callable[[CatalogSnapshot], Awaitable[T]]) -> T:
+        """Ask a question of the newest revision, and again if an ingest commits meanwhile; raises Busy."""
+        for _ in range(_MOST_REVISIONS):
             try:
-                async with asyncio.timeout(LOADING_SECONDS):
-                    await self._load_columns(needs, snapshot)
-                self._loads_slowly = False
-            except TimeoutError:
-                self._loads_slowly = True
-                snapshot.columns.want(needs, partial(load_columns, needs, snapshot))
-        make = partial(find_sizes, search, snapshot, self.today(), offset=offset)
-        if search.names_a_day:
-            return await _or_busy(self._io_threads.run(_run, make))
-        if reads_columns(search, snapshot) and not is_quick(search, snapshot):
-            return await _or_busy(self._column_thread.run(_run, make))
-        page = await _or_busy(self.plan_executor.run(make, small_catalog=snapshot.small))
-        self._load_soon(snapshot)
-        return page
-
-    @property
-    def _is_loading(self) -> bool:
-        """Whether columns are being loaded behind answers."""
-        return self._loading is not None and not self._loading.done()
-
-    def _load_soon(self, snapshot: CatalogSnapshot) -> None:
-        if snapshot.columns.are_wanted and not self._is_loading:
-            self._loading = asyncio.create_task(self._load_wanted(snapshot))
-
-    async def _load_wanted(self, snapshot: CatalogSnapshot) -> None:
-        while snapshot is self._watcher.state.snapshot:
-            load = snapshot.columns.next_wanted()
-            if load is None:
-                return
-            try:
-                await self._loading_thread.run(_run, load)
-            except NotReady:
-                return
-            except DBAPIError as error:
-                if self._watcher.explain_outage(error) is not None:
-                    return
-                _log.warning("columns could not be loaded; lists are found by SQL", exc_info=True)
-
-    async def _load_columns(self, needs: ColumnNeeds, snapshot: CatalogSnapshot) -> None:
-        await _or_busy(self._loading_thread.run(_run, partial(load_columns, needs, snapshot)))
+                return await ask(await self.snapshot())
+            except CatalogChanged:
+                self._watcher.expire()
+        raise Busy("The catalog changes faster than it can be read. Retry in some seconds.")
 
     async def run_in_thread(self, make_plan: MakePlan[T]) -> T:
         """Run a query that takes the database long, in a thread; raises NotReady if there is no catalog."""
-        snapshot = await self.snapshot()
-        found = await _or_busy(self._io_threads.run(_run, partial(make_plan, snapshot, self.today())))
-        self._load_soon(snapshot)
-        return found
 
-    async def run_on_columns(self, search: SizeFilter | SimilarSearch, make_plan: MakePlan[T]) -> T:
-        """Run a query on the columns of all sizes, and of all or some regions, in the one thread for such queries.
+        async def ask(snapshot: CatalogSnapshot) -> T:
+            return await _or_busy(self._io_threads.run(_run, partial(make_plan, snapshot, self.today())))
 
-        What is not loaded yet is loaded in another one, so that the queries of columns that are do not wait for it.
-        Raises NotReady if there is no catalog.
-        """
-        snapshot = await self.snapshot()
-        if isinstance(search, SimilarSearch):
-            needs = ColumnNeeds.of_neighbours(search, snapshot)
-        else:
-            needs = ColumnNeeds.of_facets(search, snapshot)
-        if not needs.are_kept(snapshot):
-            await self._load_columns(needs, snapshot)
-        return await _or_busy(self._column_thread.run(_run, partial(make_plan, snapshot, self.today())))
+        return await self._ask(ask)
 
     async def run_and_keep(self, search: SizeFilter, make_plan: MakePlan[T]) -> T:
-        """Run a query as `run_on_columns` does, once for each search, revision and day; the result must not be changed.
+        """Run a query in a thread once for each search, revision and day; the result must not be changed.
 
         The results of the last 64 are kept. Raises NotReady if there is no catalog.
         """
         kept = (search, (await self.snapshot()).revision, self.today())
         if kept not in self._kept:
-            result = await self.run_on_columns(search, make_plan)
+            result = await self.run_in_thread(make_plan)
             self._kept[kept] = result
             if len(self._kept) > _MAX_KEPT:
                 self._kept.popitem(last=False)
@@ -158,35 +101,38 @@ class QueryExecutor:
 
         There is one thread because Python computes in one at a time: several would only compete for it.
         """
-        snapshot = await self.snapshot()
-        with tracing.span("fit"):
+
+        async def ask(snapshot: CatalogSnapshot) -> T:
             return await _or_busy(self._cpu_thread.run(_run, partial(make_plan, snapshot, self.today())))
+
+        with tracing.span("fit"):
+            return await self._ask(ask)
 
     async def run_in_session(self, work: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs) -> T:
         """Call a function with a session, in a thread; raises NotReady if there is no catalog."""
         await self.snapshot()
         return await _or_busy(self._io_threads.run(work, *args, **more))
 
+    async def run_with_snapshot(self, work: Callable[[Session, CatalogSnapshot], T]) -> T:
+        """Call a function with a session and the snapshot of the newest revision, in a thread, as `run` does."""
+
+        async def ask(snapshot: CatalogSnapshot) -> T:
+            return await _or_busy(self._io_threads.run(work, snapshot))
+
+        return await self._ask(ask)
+
     async def to_json(self, model: LateModel, make_plan: Callable[[CatalogSnapshot], QueryPlan[Any]]) -> str:
         """Run a query that depends on no day as `run` does, and serialize its result as a model."""
         return model.to_json(await self.run(lambda snapshot, _: make_plan(snapshot)))
 
     @property
-    def column_bytes(self) -> int:
-        """The memory of the columns of offers that are kept."""
-        snapshot = self._watcher.state.snapshot
-        return snapshot.columns.nbytes if snapshot is not None else 0
-
-    @property
     def queues(self) -> tuple[SessionThreads, ...]:
         """The threads that queries wait for."""
-        return self._io_threads, self._cpu_thread, self._column_thread, self._loading_thread
+        return self._io_threads, self._cpu_thread
 
     async def close(self) -> None:
         """Stop the threads and close the connections."""
         self._cpu_thread.close()
-        self._column_thread.close()
-        self._loading_thread.close()
         self._io_threads.close()
         await self.plan_executor.close()
 

@@ -57,9 +57,6 @@ def worker_gauges(state: State) -> Read:
         Metric("vmsizes_export_files_bytes", "Bytes of the Parquet files that are kept."): (
             lambda: state.files.size_bytes
         ),
-        Metric("vmsizes_column_bytes", "Bytes of the columns of offers that are kept."): (
-            lambda: state.executor.column_bytes
-        ),
         Metric("process_resident_memory_bytes", "Memory of all workers."): _resident_bytes,
         Metric("process_open_fds", "Open files and connections of all workers."): _open_files,
         Metric("process_max_fds", "Files and connections that all workers may have."): _max_files,

@@ -55,14 +55,14 @@ MIN_WORD_WIDTH = 13
 @with_output_options
 def similar(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, **values: Any) -> None:
     """List the sizes most similar to one, with the distance of each broken down by term."""
-    from app.catalog.queries.snapshot import load_snapshot
+    from app.catalog.queries.snapshot import ask_catalog
     from app.converters.compare import to_similar_page
-    from app.db.statements import run_plan
     from app.services.similar import find_similar
 
     params = parse_params(SimilarSearch, values)
     with context.session() as session:
-        page = to_similar_page(run_plan(session, find_similar(name, params, load_snapshot(session), context.today())))
+        found = ask_catalog(session, lambda snapshot: find_similar(name, params, snapshot, context.today()))
+        page = to_similar_page(found)
     items = page.model_dump(mode="json")["items"]
     rows, columns = with_list_prices(items, SIMILAR_COLUMNS)
     if output.format is not Format.json:

@@ -249,14 +249,12 @@ def _fit_model(
 
 def _run_fit(body: "FitIn", selection: SizeSelection) -> "FitAnswerOut":
     """Answer a body as POST /fit does, among the sizes that the selection leaves."""
-    from app.catalog.queries.snapshot import load_snapshot
+    from app.catalog.queries.snapshot import ask_catalog
     from app.converters.fit_request import plan_fit
-    from app.db.statements import run_plan
 
     among = {name: getattr(selection, name) for name in selection.model_fields_set}
     with context.session() as session:
-        snapshot = load_snapshot(session)
-        return run_plan(session, plan_fit(body, snapshot, context.today(), among=among, on_columns=not snapshot.small))
+        return ask_catalog(session, lambda snapshot: plan_fit(body, snapshot, context.today(), among=among))
 
 
 def _with_model_name(name: str | None, values: Mapping[str, Any]) -> dict[str, Any]:

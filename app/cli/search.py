@@ -205,11 +205,10 @@ def _undecided(session: Session, params: SizeSearch) -> str | None:
     if not may_be_undecided(params):
         return None
     from app.catalog.queries.facet_counts import find_facets
-    from app.catalog.queries.snapshot import load_snapshot
-    from app.db.statements import run_plan
+    from app.catalog.queries.snapshot import ask_catalog
 
-    plan = find_facets(params.as_params(FacetSearch), load_snapshot(session), context.today())
-    return run_plan(session, plan).undecided.detail
+    search = params.as_params(FacetSearch)
+    return ask_catalog(session, lambda snapshot: find_facets(search, snapshot, context.today())).undecided.detail
 
 
 def _size_columns(purchase: str) -> Mapping[str, Column]:

@@ -18,14 +18,13 @@ from app.errors import BadCursor, BadQuery, BadWorkload
 from app.fit.estimator.workload import Engine, Gpus, InferenceWorkload, ServiceLevel, Speculation, TrainingWorkload
 from app.fit.formulas.optimizer import AdaptedMatrix
 from app.fit.placement.request import Constraints, Pricing
-from app.fit.verdict import MAX_REJECTED, NEAREST_MISSES
 from app.schemas.estimate_request import EstimateIn, InferenceIn, TrainingIn
 from app.schemas.estimate_response import EstimateOut
 from app.schemas.fit_request import FitIn
 from app.schemas.fit_response import FitAnswerOut
 from app.services.estimate import EstimateRequest, estimate
 from app.services.hardware import Hardware
-from app.services.placement import PlacementSearch, Shown, plan_placement
+from app.services.placement import PlacementSearch, plan_placement
 from app.services.resource_fit import plan_resource_fit
 
 MAX_NODES_OF_A_SERVICE = 100
@@ -95,27 +94,21 @@ def plan_fit(
     today: date,
     *,
     most_of_reason: int | None = None,
-    on_columns: bool = False,
     among: Mapping[str, Any] = MappingProxyType({}),
 ) -> QueryPlan[FitAnswerOut]:
     """Plan the query that answers a body; raises BadWorkload naming the path in the body that is wrong.
 
     With `most_of_reason`, `rejected` has so many sizes at most of each reason, the nearest of them with its fixes.
-    `on_columns` is for large catalogs, and for a process that answers many bodies: see `plan_resource_fit`. A model is
-    placed `among` the sizes that these filters leave, which no body has.
+    A model is placed `among` the sizes that these filters leave, which no body has.
     """
     search = to_search(body, today)
     if among and isinstance(search, PlacementSearch):
         search = replace(search, scope=search.scope.model_copy(update=among))
     try:
         if isinstance(search, PlacementSearch):
-            shown = Shown(
-                page=PageParams(limit=body.limit, cursor=body.cursor),
-                request_key=f"{body.model_dump_json(exclude=_OF_A_PAGE)} {today}",
-                rejections=MAX_REJECTED if "rejected" in body.include else NEAREST_MISSES,
-                most_of_reason=most_of_reason,
-            )
-            placements = yield from plan_placement(search, snapshot, today, shown, on_columns=on_columns)
+            page = PageParams(limit=body.limit, cursor=body.cursor)
+            request_key = f"{body.model_dump_json(exclude=_OF_A_PAGE)} {today}"
+            placements = yield from plan_placement(search, snapshot, today, page, request_key)
             return to_placement_answer_out(placements, include=body.include, most_of_reason=most_of_reason)
         recommendation = yield from plan_resource_fit(
             search,
@@ -125,7 +118,6 @@ def plan_fit(
             verified_only=body.constraints.verified_only,
             rejected="rejected" in body.include,
             most_of_reason=most_of_reason,
-            on_columns=on_columns,
         )
     except BadCursor:
         raise

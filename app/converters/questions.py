@@ -111,14 +111,12 @@ def _render_comparison(catalog: Catalog, question: Question) -> str:
 
 def _render_resource_fit(catalog: Catalog, question: Question) -> str:
     search = _params(question, FitSearch)
-    plan = plan_resource_fit(
-        search, *catalog[1:], rejected="rejected" in search.include, on_columns=not catalog.snapshot.small
-    )
+    plan = plan_resource_fit(search, *catalog[1:], rejected="rejected" in search.include)
     return to_fit_out(run_plan(catalog.session, plan)).model_dump_json(by_alias=True)
 
 
 def _render_fit(catalog: Catalog, question: Question) -> str:
-    plan = plan_fit(_params(question, FitIn), *catalog[1:], on_columns=not catalog.snapshot.small)
+    plan = plan_fit(_params(question, FitIn), *catalog[1:])
     return run_plan(catalog.session, plan).model_dump_json(by_alias=True)
 
 

@@ -46,7 +46,7 @@ def to_fit_out(answer: ResourceFit) -> FitOut:
 
 def _option(option: Option, answer: ResourceFit) -> OptionOut:
     needs = answer.needs
-    unused, have = unused_gpu_memory_gib(option, needs), option.vm.gpu_memory_gib
+    unused, have = unused_gpu_memory_gib(option.vm, option.nodes, needs), option.vm.gpu_memory_gib
     wasted = round(100 * unused / (have * option.nodes), 2) if unused is not None and have else None
     return OptionOut(
         size=option.vm.name,
@@ -116,7 +116,7 @@ def _pooled_option(option: Option, answer: ResourceFit) -> PlacedOut:
         cost=_costs(option, answer.exchange_rate),
         headroom=[to_headroom_out(one) for one in option.headrooms],
         limiting_resource=option.limiting.resource if option.limiting else None,
-        unused_gpu_memory_gib=unused_gpu_memory_gib(option, needs),
+        unused_gpu_memory_gib=unused_gpu_memory_gib(option.vm, option.nodes, needs),
         pareto_optimal=None,
         warnings=list(option.warnings),
         explanation=explain_option(option, needs),

@@ -1,22 +1,18 @@
 """Fit of a job that needs amounts of resources (vCPUs, memory, GPUs, network): verdict on each size, and ranking."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from math import ceil
-from typing import Any
 
 from app.fit.verdict import (
     Failure,
     Headroom,
     Option,
-    Ranking,
     Rejection,
     check_budget,
     check_eligibility,
     compute_cost,
-    miss_distance,
     plain_failure,
     warning_codes,
 )
@@ -95,21 +91,26 @@ class ResourceNeeds(SizeConstraints):
 
 def evaluate_vm(vm: Vm, needs: ResourceNeeds) -> Option | Rejection:
     """Check one size against the needs; all constraints are evaluated, not only up to the first failure."""
-    # A size without enough of something needs no nodes and no costs: of many sizes most are such.
-    failures = [*check_eligibility(vm, needs), *check_traits(vm, needs), *_check_amounts(vm, needs)]
+    failures = find_failures(vm, needs)
     if failures:
-        return _reject(vm, failures)
-    nodes = _nodes_needed(vm, needs)
+        return reject(vm, failures)
+    nodes = nodes_needed(vm, needs)
     costs = {purchase: compute_cost(vm, purchase, nodes, needs) for purchase in vm.usd_per_hour}
     usd_per_month = costs[needs.purchase].usd_per_month if needs.purchase in costs else None
     over_budget = [*check_budget(usd_per_month, needs)]
     if over_budget:
-        return _reject(vm, over_budget)
+        return reject(vm, over_budget)
     headrooms = tuple(headroom_of(quantity, vm, nodes, needs) for quantity in requested_quantities(needs))
     return Option(vm=vm, nodes=nodes, headrooms=headrooms, costs=costs, warnings=warning_codes(vm, needs))
 
 
-def _reject(vm: Vm, failures: Iterable[Failure]) -> Rejection:
+def find_failures(vm: Vm, needs: ResourceNeeds) -> list[Failure]:
+    """Return everything that a size lacks but for its price."""
+    return [*check_eligibility(vm, needs), *_check_traits(vm, needs), *_check_amounts(vm, needs)]
+
+
+def reject(vm: Vm, failures: Iterable[Failure]) -> Rejection:
+    """Return the rejection of a size for its failures."""
     ordered = sorted(failures, key=lambda failure: (-failure.share_missing, failure.constraint))
     return Rejection(vm=vm, failures=tuple(ordered))
 
@@ -124,12 +125,12 @@ def _pools(quantity: Quantity, vm: Vm) -> bool:
     return quantity.pooled and not (quantity.on_gpus and vm.fractional)
 
 
-def _nodes_needed(vm: Vm, needs: ResourceNeeds) -> int:
+def nodes_needed(vm: Vm, needs: ResourceNeeds) -> int:
     """Return the least number of nodes that satisfies every pooled amount, from 1 to max_nodes."""
-    return min(max((nodes_wanted(one, vm, needs) for one in requested_quantities(needs)), default=1), needs.max_nodes)
+    return min(max((_nodes_wanted(one, vm, needs) for one in requested_quantities(needs)), default=1), needs.max_nodes)
 
 
-def nodes_wanted(quantity: Quantity, vm: Vm, needs: ResourceNeeds) -> int:
+def _nodes_wanted(quantity: Quantity, vm: Vm, needs: ResourceNeeds) -> int:
     """Return the least number of nodes that have an amount together; 1 where it does not pool, or is unknown."""
     available = quantity.of(vm)
     if not available or not _pools(quantity, vm):
@@ -147,12 +148,12 @@ def _available(quantity: Quantity, vm: Vm, nodes: int) -> float | None:
 
 def _check_amounts(vm: Vm, needs: ResourceNeeds) -> Iterator[Failure]:
     for quantity in requested_quantities(needs):
-        failure = check_amount(quantity, vm, needs)
+        failure = _check_amount(quantity, vm, needs)
         if failure is not None:
             yield failure
 
 
-def check_amount(quantity: Quantity, vm: Vm, needs: ResourceNeeds) -> Failure | None:
+def _check_amount(quantity: Quantity, vm: Vm, needs: ResourceNeeds) -> Failure | None:
     """Check that as many VMs as are allowed have an amount together, or each one where it does not pool."""
     required, available = needs.amounts[quantity.name], _available(quantity, vm, needs.max_nodes)
     if available is not None and available >= required:
@@ -178,7 +179,7 @@ def _describe_shortfall(quantity: Quantity, vm: Vm, required: float, available: 
     return f"needs {required:g} {unit}{quantity.label}, {where} {available:g}"
 
 
-def check_traits(vm: Vm, needs: ResourceNeeds) -> Iterator[Failure]:
+def _check_traits(vm: Vm, needs: ResourceNeeds) -> Iterator[Failure]:
     """Yield the failures of traits that a VM does not have, or that no source states."""
     for name, wanted in needs.traits.items():
         actual = vm.traits.get(name)
@@ -204,52 +205,10 @@ def headroom_of(quantity: Quantity, vm: Vm, nodes: int, needs: ResourceNeeds) ->
     )
 
 
-def _by_cost(option: Option, needs: ResourceNeeds) -> tuple[bool, Decimal]:
-    """Sort key: cost per hour, unknown last."""
-    cost = option.costs[needs.purchase].usd_per_hour if needs.purchase in option.costs else None
-    return (cost is None, cost if cost is not None else Decimal(0))
-
-
-def _by_headroom(option: Option, _needs: ResourceNeeds) -> float:
-    return -option.limiting.percent if option.limiting else 0.0
-
-
-def unused_gpu_memory_gib(option: Option, needs: ResourceNeeds) -> float | None:
+def unused_gpu_memory_gib(vm: Vm, nodes: int, needs: ResourceNeeds) -> float | None:
     """Return the GPU memory of all nodes that the job leaves unused, GiB; None where none is required, or unknown."""
-    required, per_vm = needs.amounts.get("min_gpu_mem"), option.vm.gpu_memory_gib
-    return per_vm * option.nodes - required if required and per_vm is not None else None
-
-
-def _by_waste(option: Option, needs: ResourceNeeds) -> float:
-    return unused_gpu_memory_gib(option, needs) or 0.0
-
-
-SORTS: dict[str, Callable[[Option, ResourceNeeds], Any]] = {
-    "cost_per_hour": _by_cost,
-    "cost_per_job": _by_cost,
-    "headroom": _by_headroom,
-    "waste": _by_waste,
-    "nodes": lambda option, _needs: option.nodes,
-}
-"""The sort keys of options; a job's cost is the hourly cost times a constant, so both have the same order."""
-
-
-def rank_sizes(vms: Iterable[Vm], needs: ResourceNeeds, sort: str = "cost_per_hour") -> Ranking[Option]:
-    """Check every size and rank the options: by the sort, then cost, then fewer nodes, then name."""
-    verdicts = [evaluate_vm(vm, needs) for vm in vms]
-    key = SORTS[sort]
-    options = sorted(
-        (verdict for verdict in verdicts if isinstance(verdict, Option)),
-        key=lambda option: (
-            _by_cost(option, needs)[0],
-            key(option, needs),
-            _by_cost(option, needs),
-            option.nodes,
-            option.vm.name,
-        ),
-    )
-    rejections = sorted((verdict for verdict in verdicts if isinstance(verdict, Rejection)), key=miss_distance)
-    return Ranking(options=tuple(options), rejections=tuple(rejections))
+    required, per_vm = needs.amounts.get("min_gpu_mem"), vm.gpu_memory_gib
+    return per_vm * nodes - required if required and per_vm is not None else None
 
 
 _LABELS = {quantity.resource: quantity.label for quantity in QUANTITIES}

@@ -3,7 +3,7 @@
 Also exact differences of two figures, which comparisons of sizes share.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -155,23 +155,6 @@ class Neighbour:
     def distance(self) -> float:
         """Sum of the contributions of the terms: 0 to 1."""
         return sum(term.contribution for term in self.terms)
-
-
-def sort_by_distance(size: SizeTraits, others: Iterable[SizeTraits]) -> list[SizeTraits]:
-    """Return the others by distance, nearest first; equally near ones by price, then by name.
-
-    Only the distances are computed, which takes a fraction of the time of their terms: `measure_distance` does those of
-    the few that are shown.
-    """
-    of_class, of_amounts = distance_parts(size)
-
-    def distance_to(other: SizeTraits) -> float:
-        parts = [of_class(other.gpu_id, other.gpu_family, other.gpu_vendor)] if of_class is not None else []
-        return sum([*parts, *(part(term.get(other)) for term, part in of_amounts)])
-
-    return sorted(
-        others, key=lambda one: (round(distance_to(one), DISTANCE_DIGITS), _price_or_infinity(one), one.name.lower())
-    )
 
 
 ClassDistance = Callable[[str | None, str | None, str | None], float]

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, TypeVar
@@ -15,7 +16,7 @@ from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, load_snapshot
 from app.catalog.store.revisions import latest_revision
 from app.db.executors import SessionThreads
 from app.db.guards import Guard, wait_for_ever
-from app.errors import NotReady
+from app.errors import CatalogChanged, NotReady
 
 T = TypeVar("T")
 
@@ -49,8 +50,8 @@ class RevisionInfo:
 class CatalogReader:
     """Runs work that reads the catalog, each with a session of its own in a thread.
 
-    `served` returns the snapshot that the API of this process answers from, if it has one: its columns need not be
-    loaded a second time.
+    `served` returns the snapshot that the API of this process answers from, if it has one: what was asked of it need
+    not be asked a second time.
     """
 
     def __init__(
@@ -67,8 +68,13 @@ class CatalogReader:
         self._own: CatalogSnapshot | None = None
 
     async def run(self, work: Callable[[Catalog, RevisionInfo], T]) -> T:
-        """Call a function with the catalog in a thread; raises NotReady for an empty catalog."""
-        return await self._threads.run(self._work, work)
+        """Call a function with the catalog in a thread, and again if an ingest commits meanwhile.
+
+        Raises NotReady for an empty catalog.
+        """
+        while True:
+            with suppress(CatalogChanged):
+                return await self._threads.run(self._work, work)
 
     def close(self) -> None:
         """Stop the threads."""

@@ -3,7 +3,6 @@
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from math import isnan
 from typing import Any
 
 from app.catalog.queries.candidates import machines_query
@@ -11,22 +10,21 @@ from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
 from app.catalog.queries.known_prices import NoPrice, explain_no_price
 from app.catalog.queries.language_models import get_release_row
 from app.catalog.queries.lookups import get_gpu
-from app.catalog.queries.pagination import current_revision
 from app.catalog.queries.params import DatedSelection, PageParams, check_days
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import BoundStatement, QueryPlan, Rows, to_dicts
+from app.db.statements import BoundStatement, QueryPlan, Rows
 from app.errors import BadWorkload, NotFound
 from app.fit.estimator.parallelism import requested_gpus
 from app.fit.estimator.workload import ServiceLevel, TrainingWorkload
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
-from app.fit.placement.evaluate import evaluate, rank
+from app.fit.placement.evaluate import rank
 from app.fit.placement.fixes import FixFinder
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption
 from app.fit.placement.prepare import MemoryUnknown, PreparedRequest, prepare
 from app.fit.placement.request import Constraints, PlacementRequest, Pricing, Workload
-from app.fit.verdict import NEAREST_MISSES, RankingPart, Rejection
+from app.fit.verdict import RankingPart
 from app.fit.vm import Vm
 from app.services.hardware import Hardware, to_vm_and_machine
 from app.services.machines import to_machine
@@ -67,26 +65,12 @@ class PlacementResult:
     next_cursor: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """The page of options that an answer shows, how many rejected sizes, and how many of these of each reason.
-
-    `request_key` ties the cursor of a page to the request.
-    """
-
-    page: PageParams
-    request_key: str
-    rejections: int = NEAREST_MISSES
-    most_of_reason: int | None = None
-
-
 def plan_placement(
-    search: PlacementSearch, known: CatalogSnapshot, today: date, shown: Shown, *, on_columns: bool = False
+    search: PlacementSearch, known: CatalogSnapshot, today: date, page: PageParams, request_key: str
 ) -> QueryPlan[PlacementResult]:
     """Evaluate and rank the selected sizes; raises BadWorkload naming the field that is wrong or missing.
 
-    `on_columns` is for a process that answers many searches of one revision: it ranks on columns that are kept, and
-    reads and evaluates one by one only the sizes that are shown.
+    `page` is that of options; `request_key` ties its cursor to the request.
     Raises BadQuery for a region, series, GPU or currency that the catalog does not have, for a day to come, and for a
     cursor of another request; CursorGone for a page of another revision.
     """
@@ -98,98 +82,34 @@ def plan_placement(
         request = _to_request(search, known, assumptions)
         prepared = prepare(request, assumptions)
         _check_job_length(search)
-        found = None
-        if on_columns and search.hardware is None and not search.scope.names_a_day:
-            found = yield from _rank_on_columns(search, prepared, known, today, shown)
-        sizes = [] if found else (yield from _find_sizes(search, known, today, assumptions))
+        sizes = yield from _find_sizes(search, known, today, assumptions)
     except MemoryUnknown:
         raise BadWorkload("hardware", "needs gpu, usable_gib or memory_gib") from None
     except InvalidWorkload as error:
         raise BadWorkload(error.field, error.detail) from None
-    if found is None:
-        prepared = replace(prepared, assumptions=assumptions.recorded)  # reading the hardware has added to them
-        found = yield from _rank_rows(search, prepared, sizes, known, shown)
-    ranking, sizes, next_cursor = found
+    prepared = replace(prepared, assumptions=assumptions.recorded)  # reading the hardware has added to them
+    placed = rank(sizes, prepared, search.sort)
+    options = yield from paginate(placed.options, page, request_key, known)
+    note = None
+    # A described machine has no price anyway.
+    if not (search.hardware or page.cursor) and all(option.usd_per_hour is None for option in options.items):
+        note = yield from explain_no_price(search.scope, known, today)
+    ranking = RankingPart(
+        options=options.items,
+        total=placed.total,
+        rejections=placed.rejections,
+        rejected_total=placed.rejected_total,
+        summary=placed.summary,
+    )
     return PlacementResult(
         prepared=prepared,
         ranking=ranking,
         machines={vm.name: (vm, machine) for vm, machine in sizes},
         fixer=FixFinder(prepared),
         exchange_rate=rate,
-        no_price=(yield from _explain_no_price(search, ranking, known, today, shown)),
-        next_cursor=next_cursor,
+        no_price=note,
+        next_cursor=options.next_cursor,
     )
-
-
-def _explain_no_price(
-    search: PlacementSearch,
-    ranking: RankingPart[PlacementOption],
-    known: CatalogSnapshot,
-    today: date,
-    shown: Shown,
-) -> QueryPlan[NoPrice | None]:
-    """Find where prices are known if no option has one, for the first page; a described machine has none anyway."""
-    if (
-        search.hardware is not None
-        or shown.page.cursor
-        or any(option.usd_per_hour is not None for option in ranking.options)
-    ):
-        return None
-    return (yield from explain_no_price(search.scope, known, today))
-
-
-_Ranked = tuple[RankingPart[PlacementOption], Sizes, str | None]
-"""A page of a ranking with its rejected sizes, the sizes that they are of, and the cursor of the next page."""
-
-
-def _rank_rows(
-    search: PlacementSearch, prepared: PreparedRequest, sizes: Sizes, known: CatalogSnapshot, shown: Shown
-) -> QueryPlan[_Ranked]:
-    """Evaluate every size."""
-    placed = rank(sizes, prepared, search.sort)
-    page = yield from paginate(placed.options, shown.page, shown.request_key, known)
-    ranking = RankingPart(
-        options=page.items,
-        total=placed.total,
-        rejections=placed.rejections,
-        rejected_total=placed.rejected_total,
-        summary=placed.summary,
-    )
-    return ranking, sizes, page.next_cursor
-
-
-def _rank_on_columns(
-    search: PlacementSearch, prepared: PreparedRequest, known: CatalogSnapshot, today: date, shown: Shown
-) -> QueryPlan[_Ranked | None]:
-    """Rank on columns, and read and evaluate only what is shown; None where the catalog has changed since."""
-    from app.services.placement_columns import rank_on_columns  # loads NumPy
-
-    scope = normalize(search.scope, known)
-    ranked = yield from rank_on_columns(scope, prepared, search.sort, known, today)
-    if ranked is None:
-        return None
-    page = yield from paginate(ranked.options, shown.page, shown.request_key, known)
-    options = list(page.items)
-    rejections = ranked.rejections.nearest(shown.rejections, most_of_reason=shown.most_of_reason)
-    keys = [ranked.keys[position] for position in (*options, *rejections)]
-    sizes: Sizes = []
-    if keys:
-        query = machines_query(scope, search.pricing.purchases, today=today, rules=known.rules, keys=keys)
-        rows = {row["key"]: row for row in to_dicts(query, (yield query))}
-        if (yield from current_revision()) != known.revision:
-            return None
-        sizes = to_sizes(rows[key] for key in keys)
-    verdicts = [evaluate(vm, machine, prepared) for vm, machine in sizes]
-    optimal = [None if isnan(one) else bool(one) for one in ranked.pareto_optimal[options].tolist()]
-    placed = zip((one for one in verdicts if isinstance(one, PlacementOption)), optimal, strict=True)
-    ranking = RankingPart(
-        options=[replace(option, pareto_optimal=is_optimal) for option, is_optimal in placed],
-        total=len(ranked.options),
-        rejections=[one for one in verdicts if isinstance(one, Rejection)],
-        rejected_total=len(ranked.rejections),
-        summary=ranked.summary,
-    )
-    return ranking, sizes, page.next_cursor
 
 
 def _to_request(search: PlacementSearch, known: CatalogSnapshot, assumptions: Assumptions) -> PlacementRequest:

@@ -12,13 +12,16 @@ from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
 from app.catalog.queries.known_prices import NoPrice, explain_no_price
 from app.catalog.queries.pagination import current_revision
 from app.catalog.queries.params import ORDERABLE_STATUSES, FitSearch, SizeRequirements, check_days
+from app.catalog.queries.size_sets import SizeQuestion, load_sets
 from app.catalog.queries.sizes import normalize
-from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
-from app.db.statements import QueryPlan, run_plan, to_dicts
-from app.fit.resources import QUANTITIES, ResourceNeeds, evaluate_vm, rank_sizes
+from app.catalog.queries.snapshot import CatalogSnapshot, ask_catalog
+from app.db.statements import QueryPlan, to_dicts
+from app.errors import CatalogChanged
+from app.fit.resources import QUANTITIES, ResourceNeeds, evaluate_vm
 from app.fit.verdict import MAX_REJECTED, NEAREST_MISSES, Option, Rejection
 from app.fit.vm import Vm
 from app.services.ranked import paginate, to_fraction, to_vm
+from app.services.resource_ranking import rank_sizes
 
 _AMOUNTS = tuple(quantity.name for quantity in QUANTITIES)
 TRAITS = tuple(name for name in SizeRequirements.model_fields if name not in _AMOUNTS)
@@ -48,8 +51,8 @@ class ResourceFit:
 
 def fit_resources(session: Session, search: FitSearch, *, today: date) -> ResourceFit:
     """Evaluate and rank sizes in this session; raises BadQuery for an unknown region or series, or a bad cursor."""
-    rejected, known = "rejected" in search.include, load_snapshot(session)
-    return run_plan(session, plan_resource_fit(search, known, today, rejected=rejected, on_columns=not known.small))
+    rejected = "rejected" in search.include
+    return ask_catalog(session, lambda known: plan_resource_fit(search, known, today, rejected=rejected))
 
 
 def plan_resource_fit(
@@ -61,92 +64,31 @@ def plan_resource_fit(
     verified_only: bool = False,
     rejected: bool = False,
     most_of_reason: int | None = None,
-    on_columns: bool = False,
 ) -> QueryPlan[ResourceFit]:
     """Evaluate and rank the selected sizes.
 
     `purchases` are the purchase models to price: by default on demand, spot and that of the search. With `rejected` the
-    result has all rejected sizes. `on_columns` is for a process that answers many searches of one revision: it ranks
-    on columns that are kept, and reads only the sizes that are shown: of the rejected ones at most MAX_REJECTED, and
-    `most_of_reason` of each reason.
+    result has the rejected sizes, at most MAX_REJECTED, and `most_of_reason` of each reason.
     """
     check_days(search, today)
     search = normalize(search, known)
     rate = yield from find_exchange_rate(search.currency, search.as_of or today)
     needs = replace(to_needs(search, today), verified_only=verified_only)
-    question = _Question(
-        search=search,
-        needs=needs,
-        purchases=tuple(("on_demand", "spot", search.purchase) if purchases is None else purchases),
-        request_key=f"{search.model_dump_json(exclude=search.page_param_names())} {today} {purchases} {verified_only}",
-        exchange_rate=rate,
+    question = SizeQuestion((yield from load_sets(known)), search, known, today)
+    ranking = yield from rank_sizes(question, needs, search.sort)
+    request_key = f"{search.model_dump_json(exclude=search.page_param_names())} {today} {purchases} {verified_only}"
+    page = yield from paginate(ranking.options, search, request_key, known)
+    misses = ranking.nearest(
+        MAX_REJECTED if rejected else NEAREST_MISSES, most_of_code=most_of_reason if rejected else None
     )
-    found = None
-    if on_columns and not search.names_a_day:
-        found = yield from _fit_on_columns(question, known, today, rejected=rejected, most_of_reason=most_of_reason)
-    if found is None:
-        found = yield from _fit_rows(question, known, today, rejected=rejected)
-    costs = (option.costs.get(search.purchase) for option in found.page)
-    if search.cursor or any(cost is not None and cost.usd_per_hour is not None for cost in costs):
-        return found
-    return replace(found, no_price=(yield from explain_no_price(search, known, today)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Question:
-    """A normalized search with what follows from it."""
-
-    search: FitSearch
-    needs: ResourceNeeds
-    purchases: tuple[str, ...]
-    request_key: str
-    exchange_rate: CurrencyRate | None
-
-
-def _fit_rows(question: _Question, known: CatalogSnapshot, today: date, *, rejected: bool) -> QueryPlan[ResourceFit]:
-    """Read every selected size and evaluate it."""
-    search = question.search
-    query = candidates_query(search, question.purchases, TRAITS, today=today, rules=known.rules)
-    vms = yield from known.keep_list(query, lambda rows: [_to_vm(row) for row in rows])
-    ranking = rank_sizes(vms, question.needs, search.sort)
-    page = yield from paginate(ranking.options, search, question.request_key, known)
-    return ResourceFit(
-        needs=question.needs,
-        total=len(ranking.options),
-        rejected_total=len(ranking.rejections),
-        summary=ranking.summary,
-        nearest_misses=ranking.nearest_misses,
-        rejections=ranking.rejections if rejected else (),
-        page=page.items,
-        next_cursor=page.next_cursor,
-        exchange_rate=question.exchange_rate,
-    )
-
-
-def _fit_on_columns(
-    question: _Question, known: CatalogSnapshot, today: date, *, rejected: bool, most_of_reason: int | None
-) -> QueryPlan[ResourceFit | None]:
-    """Rank on columns, and read and evaluate only the sizes that are shown; None where the catalog has changed since.
-
-    The columns and the sizes are then of different revisions.
-    """
-    from app.services.resource_columns import rank_on_columns
-
-    search, needs = question.search, question.needs
-    ranking = yield from rank_on_columns(search, needs, known, today)
-    page = yield from paginate(ranking.options, search, question.request_key, known)
-    misses = ranking.rejections.nearest(
-        MAX_REJECTED if rejected else NEAREST_MISSES, most_of_reason=most_of_reason if rejected else None
-    )
-    shown = [ranking.keys[position] for position in (*page.items, *misses)]
-    verdicts: list[Option | Rejection] = []
-    if shown:
-        query = candidates_query(search, question.purchases, TRAITS, today=today, rules=known.rules, keys=shown)
-        rows = {row["key"]: row for row in to_dicts(query, (yield query))}
-        if (yield from current_revision()) != known.revision:
-            return None
-        verdicts = [evaluate_vm(_to_vm(rows[key]), needs) for key in shown]
+    priced = tuple(("on_demand", "spot", search.purchase) if purchases is None else purchases)
+    keys = [question.sets.keys[place] for place in (*page.items, *misses)]
+    vms = (yield from _read_vms(keys, search, priced, known, today)) if keys else []
+    verdicts = [evaluate_vm(vm, needs) for vm in vms]
+    options = [one for one in verdicts if isinstance(one, Option)]
     rejections = [one for one in verdicts if isinstance(one, Rejection)]
+    costs = (option.costs.get(search.purchase) for option in options)
+    has_price = bool(search.cursor) or any(cost is not None and cost.usd_per_hour is not None for cost in costs)
     return ResourceFit(
         needs=needs,
         total=len(ranking.options),
@@ -154,10 +96,22 @@ def _fit_on_columns(
         summary=ranking.summary,
         nearest_misses=rejections[:NEAREST_MISSES],
         rejections=rejections if rejected else (),
-        page=[one for one in verdicts if isinstance(one, Option)],
+        page=options,
         next_cursor=page.next_cursor,
-        exchange_rate=question.exchange_rate,
+        exchange_rate=rate,
+        no_price=None if has_price else (yield from explain_no_price(search, known, today)),
     )
+
+
+def _read_vms(
+    keys: Sequence[str], search: FitSearch, purchases: Collection[str], known: CatalogSnapshot, today: date
+) -> QueryPlan[list[Vm]]:
+    """Read sizes with their prices; raises CatalogChanged."""
+    query = candidates_query(search, purchases, TRAITS, today=today, rules=known.rules, keys=keys)
+    rows = {row["key"]: row for row in to_dicts(query, (yield query))}
+    if (yield from current_revision()) != known.revision:
+        raise CatalogChanged
+    return [_to_vm(rows[key]) for key in keys]
 
 
 def to_needs(search: FitSearch, today: date) -> ResourceNeeds:

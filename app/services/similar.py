@@ -3,15 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
+from typing import Any
 
 from app.catalog.adjustments import Rules
 from app.catalog.queries.lookups import check_regions, get_size_keys
-from app.catalog.queries.neighbours import ReferenceSize, neighbours_query, reference_query, shown_query, to_neighbour
+from app.catalog.queries.neighbours import ReferenceSize, find_neighbours, reference_query, shown_query, to_neighbour
 from app.catalog.queries.pagination import current_revision
 from app.catalog.queries.params import SimilarSearch, check_days
+from app.catalog.queries.size_sets import SizeQuestion, load_sets
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan, Row
-from app.fit.similarity import Neighbour, SizeTraits, measure_distance, sort_by_distance
+from app.errors import CatalogChanged
+from app.fit.similarity import DISTANCE_DIGITS, Neighbour, SizeTraits, distance_parts, measure_distance
 from app.services.ranked import paginate, to_adjustment, to_fraction
 
 
@@ -25,13 +29,10 @@ class SimilarSizes:
     total: int
 
 
-def find_similar(
-    name: str, search: SimilarSearch, known: CatalogSnapshot, today: date, *, on_columns: bool = False
-) -> QueryPlan[SimilarSizes]:
+def find_similar(name: str, search: SimilarSearch, known: CatalogSnapshot, today: date) -> QueryPlan[SimilarSizes]:
     """Rank the sizes offered in the regions of `search` by similarity.
 
-    `on_columns` is for a process that answers many searches of one revision, in a thread: the neighbours are found on
-    columns that are kept. Raises NotFound, or BadQuery for a region or a day to come.
+    Raises NotFound, or BadQuery for a region or a day to come.
     """
     check_days(search, today)
     check_regions(known.regions, "region", search.region)
@@ -40,43 +41,49 @@ def find_similar(
     usd = yield from _reference_price(key, tuple(own), search, today, known.rules)
     size = to_traits(tuple(own))
     reference = ReferenceSize(key=key, gpu_memory_gib=size.gpu_memory_gib, usd_per_hour=usd)
+    question = SizeQuestion((yield from load_sets(known)), search, known, today)
+    ranked = yield from _rank_neighbours(size, reference, question)
     request_key = f"{key} {search.model_dump_json(exclude=search.page_param_names())} {today}"
-    if on_columns and not search.names_a_day:
-        found = yield from _on_columns(_Question(size, reference, search, request_key), known, today)
-        if found is not None:
-            return found
-    rows = yield neighbours_query(reference, search, today, known.rules)
-    nearest = sort_by_distance(size, map(to_traits, rows))
-    page = yield from paginate(nearest, search, request_key, known)
-    neighbours = [measure_distance(size, other) for other in page.items]
-    return SimilarSizes(size=size, page=neighbours, next_cursor=page.next_cursor, total=len(nearest))
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """The size whose neighbours are searched, and the search."""
-
-    size: SizeTraits
-    reference: ReferenceSize
-    search: SimilarSearch
-    request_key: str
-
-
-def _on_columns(question: _Question, known: CatalogSnapshot, today: date) -> QueryPlan[SimilarSizes | None]:
-    """Find and rank neighbours on columns, and read those that are shown; None where the catalog has changed since."""
-    from app.services.similar_columns import rank_neighbours
-
-    size, search = question.size, question.search
-    ranked = yield from rank_neighbours(size, question.reference, search, known, today)
-    page = yield from paginate(ranked, search, question.request_key, known)
+    page = yield from paginate(ranked, search, request_key, known)
     neighbours: list[Neighbour] = []
     if page.items:
         rows = yield shown_query(page.items, search, today, known.rules)
         if (yield from current_revision()) != known.revision:
-            return None
+            raise CatalogChanged
         found = {to_neighbour(row)["key"]: to_traits(row) for row in rows}
         neighbours = [measure_distance(size, found[key]) for key in page.items]
     return SimilarSizes(size=size, page=neighbours, next_cursor=page.next_cursor, total=len(ranked))
+
+
+_FIGURES = ("gpu_id", "gpu_family", "gpu_vendor", "gpu_memory_gib", "vcpus", "memory_gib", "name")
+
+
+def _rank_neighbours(size: SizeTraits, reference: ReferenceSize, question: SizeQuestion) -> QueryPlan[list[str]]:
+    """Return the keys of the neighbours of a size, nearest first; equally near ones by price, then by name.
+
+    Each part of a distance is computed once for each different figure.
+    """
+    places = yield from find_neighbours(question, reference)
+    figures: dict[str, Sequence[Any]] = {}
+    for name in _FIGURES:
+        values = yield from question.sets.values(name)
+        figures[name] = [values[place] for place in places]
+    usd = yield from question.figures("usd_per_hour")
+    figures["usd_per_hour"] = [usd[place] for place in places]
+    counts = yield from question.gpu_counts()
+    figures["gpu_count"] = [counts[place] for place in places]
+    of_class, of_amounts = distance_parts(size)
+    parts: list[Sequence[float]] = []
+    if of_class is not None:
+        gpus = zip(figures["gpu_id"], figures["gpu_family"], figures["gpu_vendor"], strict=True)
+        class_distance = cache(of_class)
+        parts.append([class_distance(*gpu) for gpu in gpus])
+    parts += (list(map(cache(of_amount), figures[term.name])) for term, of_amount in of_amounts)
+    distances = map(sum, zip(*parts, strict=True)) if parts else [0] * len(places)
+    prices = (float("inf") if usd is None else usd for usd in figures["usd_per_hour"])
+    rounded = (round(distance, DISTANCE_DIGITS) for distance in distances)
+    keys = [question.sets.keys[place] for place in places]
+    return [key for *_, key in sorted(zip(rounded, prices, map(str.lower, figures["name"]), keys, strict=True))]
 
 
 def to_traits(row: Row) -> SizeTraits:

@@ -159,11 +159,11 @@ async def _suggest(request: PageRequest, comparison: "Comparison | None") -> lis
             keys = yield from get_size_keys(view.name, snapshot.series)
         except NotFound as unknown:
             raise BadQuery("name", unknown.name, str(unknown)) from None
-        found = yield from find_similar(start, search, snapshot, today, on_columns=True)
+        found = yield from find_similar(start, search, snapshot, today)
         taken = set(keys)
         return [one.size.name for one in found.page if one.size.name.lower() not in taken][:_SUGGESTED]
 
-    names: list[str] = await request.executor.run_on_columns(search, plan)
+    names: list[str] = await request.executor.run_in_thread(plan)
     return names
 
 

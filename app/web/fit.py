@@ -129,7 +129,7 @@ async def _answer(request: PageRequest, view: FitView, body: Mapping[str, Any]) 
 def _plan(question: FitIn, snapshot: CatalogSnapshot, today: date) -> QueryPlan[FitAnswerOut]:
     from app.converters.fit_request import plan_fit
 
-    return plan_fit(question, snapshot, today, most_of_reason=fit_answer.SHOWN_MISSES, on_columns=True)
+    return plan_fit(question, snapshot, today, most_of_reason=fit_answer.SHOWN_MISSES)
 
 
 def _model_row(view: FitView, models: ModelsByKey) -> Mapping[str, Any] | None:

@@ -80,7 +80,7 @@ async def render(request: PageRequest) -> str:
         run.run_in_thread(partial(find_prices, name, prices_of)),
         run.run_in_thread(lambda known, _: find_availability(name, AvailabilitySearch(limit=_MOST), known)),
         run.run_in_session(_find_names),
-        run.run_on_columns(similar_to, partial(find_similar, name, similar_to, on_columns=True)),
+        run.run_in_thread(partial(find_similar, name, similar_to)),
     )
     item = json.loads(size_json, parse_float=Decimal)
     rate = prices.exchange_rate

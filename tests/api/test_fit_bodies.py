@@ -73,9 +73,7 @@ def test_the_same_body_has_the_same_bytes_from_every_worker(seeded_url: str, cli
     assert {kept.content, client.post("/fit", json=body).content, *fresh} == {kept.content}
 
 
-def test_the_whole_catalog_with_fifty_regions_reads_all_offers_once_and_then_what_is_shown(
-    seeded_url: str, client: httpx.Client
-) -> None:
+def test_the_whole_catalog_with_fifty_regions_reads_all_offers_once(seeded_url: str, client: httpx.Client) -> None:
     regions = [region["code"] for region in client.get("/regions", params={"limit": 50}).json()["items"]]
     assert len(regions) == 50
     app = create_app(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
@@ -85,11 +83,10 @@ def test_the_whole_catalog_with_fifty_regions_reads_all_offers_once_and_then_wha
         event.listen(app.state.engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
         answer = fit(other, LLAMA, constraints={"regions": regions}, limit=500)
         assert answer["items"]
-        assert len([statement for statement in asked if "offer" in statement]) == 2
+        assert len([statement for statement in asked if "offer" in statement]) == 1
         asked.clear()
         assert fit(other, LLAMA, constraints={"regions": regions}, limit=500, sort="nodes")["items"]
-    assert [name for statement in asked for name in ("offer", "revision") if name in statement] == ["offer", "revision"]
-    assert len(asked) == 2
+    assert asked == []  # another order needs nothing that is not kept
     app.state.engine.dispose()
 
 

@@ -42,18 +42,6 @@ def test_hits_misses_and_cached_responses_are_counted(fresh: httpx.Client) -> No
     assert now["vmsizes_response_cache_bytes"] > len(bodies[0])
 
 
-def test_columns_are_loaded_behind_the_answers_to_lists_that_no_index_has(fresh: httpx.Client) -> None:
-    def answers() -> list[bytes]:
-        return [fresh.get(f"/sizes?sort=-vcpus&limit=3&min_memory={number}").content for number in range(40)]
-
-    assert get_metrics(fresh)["vmsizes_column_bytes"] == 0
-    by_sql = answers()
-    wait_until(lambda: get_metrics(fresh)["vmsizes_column_bytes"])
-    assert 0 < get_metrics(fresh)["vmsizes_column_bytes"] < 3_000_000
-    fresh.headers["cache-control"] = "no-cache"
-    assert answers() == by_sql
-
-
 def test_every_metric_that_the_guide_names_is_exposed_and_so_are_those_of_the_process(fresh: httpx.Client) -> None:
     documented = set(re.findall(r"`(vmsizes_\w+)`", (PROJECT / "docs/operations.md").read_text(encoding="utf-8")))
     families = text_string_to_metric_families(fresh.get("/metrics").text)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.fit.resources import SORTS, ResourceNeeds, evaluate_vm, explain_option, rank_sizes
+from app.fit.resources import ResourceNeeds, evaluate_vm, explain_option
 from app.fit.verdict import Option, Rejection
 from app.fit.vm import Vm
 
@@ -127,15 +127,6 @@ def test_cost_is_nodes_times_price_for_hour_month_and_job() -> None:
     assert cost.usd_per_job == Decimal("146.920")
 
 
-def test_a_missing_price_is_null_and_ranked_last_whatever_the_sort() -> None:
-    unpriced = vm("a", usd_per_hour={"on_demand": None, "spot": None}, gpu_memory_gib=1000.0)
-    for sort in SORTS:
-        ranking = rank_sizes([unpriced, vm("b")], needs(min_gpu_mem=100), sort)
-        assert [option.vm.name for option in ranking.options] == ["b", "a"], sort
-    assert ranking.options[1].costs["on_demand"].usd_per_month is None
-    assert ranking.options[1].warnings == ("NO_PRICE",)
-
-
 def test_a_price_of_long_ago_is_warned_of() -> None:
     old, new = {"on_demand": date(2024, 1, 1)}, {"on_demand": date(2026, 6, 18)}
     assert fits(vm(as_of=old), needs()).warnings == ("OLD_PRICE",)
@@ -151,15 +142,6 @@ def test_a_price_of_an_undated_source_is_warned_of() -> None:
     assert option.costs["spot"].price_age_days is None
 
 
-def test_options_with_the_same_headroom_are_ranked_by_cost() -> None:
-    third = vm("a", gpus=Fraction(1, 3), usd_per_hour={"on_demand": Decimal(9)})
-    whole = vm("b", memory_gib=176.0, usd_per_hour={"on_demand": Decimal(1)})
-    ranking = rank_sizes([third, whole], needs(min_gpus=0.25, min_memory=132), "headroom")
-    limits = [(option.limiting.resource, option.limiting.percent) for option in ranking.options if option.limiting]
-    assert limits == [("memory", 25.0), ("gpus", 25.0)]
-    assert [option.vm.name for option in ranking.options] == ["b", "a"]
-
-
 def test_the_tightest_resource_limits() -> None:
     option = fits(vm(), needs(min_gpu_mem=80, min_vcpus=47))
     assert option.limiting is not None
@@ -168,13 +150,6 @@ def test_the_tightest_resource_limits() -> None:
         "Fits on 1 VM: needs 47 of 48 vCPUs (2% to spare); "
         "7.346 USD an hour on-demand in westeurope, 5362.58 USD a month."
     )
-
-
-def test_rejected_sizes_are_counted_once_and_the_nearest_come_first() -> None:
-    sizes = [vm("far", gpu_memory_gib=16.0), vm("near", gpu_memory_gib=300.0), vm("old", status="retired")]
-    ranking = rank_sizes(sizes, needs(min_gpu_mem=320))
-    assert [miss.vm.name for miss in ranking.nearest_misses] == ["near", "far", "old"]
-    assert ranking.summary == {"GPU_MEMORY_TOTAL": 2, "RETIRED": 1}
 
 
 @given(st.floats(1, 1e6), st.integers(1, 64), st.floats(1, 1000))

@@ -16,7 +16,6 @@ from app.fit.similarity import (
     difference,
     difference_percent,
     measure_distance,
-    sort_by_distance,
     to_fraction,
     total_of_gpus,
     usd_per_unit,
@@ -105,17 +104,6 @@ def test_bigger_is_at_least_as_much_of_everything_and_more_of_something(
     assert measure_distance(A100, replace(A100, **change)).bigger is bigger
 
 
-def test_the_nearest_comes_first_then_the_cheaper_then_the_name() -> None:
-    others = [
-        replace(A100, name="Standard_far", gpu_memory_gib=320.0),
-        replace(A100, name="Standard_b", usd_per_hour=Decimal("7.346")),
-        replace(A100, name="Standard_a", usd_per_hour=Decimal("7.346")),
-        replace(A100, name="Standard_half", usd_per_hour=Decimal("1.8365")),
-    ]
-    found = [one.name for one in sort_by_distance(A100, others)]
-    assert found == ["Standard_half", "Standard_a", "Standard_b", "Standard_far"]
-
-
 numbers = (
     st.integers(-(10**6), 10**6)
     | st.floats(1e-6, 1e6)
@@ -198,15 +186,3 @@ def test_a_part_of_a_gpu_does_its_part_and_nothing_is_divided_by_nothing() -> No
     assert usd_per_unit(Decimal("3.673"), 2) == 1.8365
     assert usd_per_unit(Decimal("3.673"), 0) is None
     assert usd_per_unit(None, 2) is None
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from([None, 0.0, 16.0, 80.0, 640.0]), st.sampled_from([None, 0, 24, 96])), max_size=9)
-)
-def test_sizes_are_ordered_by_the_distances_that_are_shown(figures: list[tuple[float | None, int | None]]) -> None:
-    others = [
-        replace(A100, name=f"X{number}", gpu_memory_gib=memory, vcpus=vcpus, gpu_id=None if vcpus else "h100")
-        for number, (memory, vcpus) in enumerate(figures)
-    ]
-    shown = [round(measure_distance(A100, one).distance, 4) for one in sort_by_distance(A100, others)]
-    assert shown == sorted(shown)

@@ -9,10 +9,7 @@ import pytest
 from sqlalchemy import Engine, create_engine
 from sqlmodel import Session
 
-from app.api import executor as executor_module
 from app.api.executor import QueryExecutor
-from app.catalog.queries.params import SizeSearch
-from app.catalog.queries.sizes import reads_columns
 from app.db import executors
 from app.db.executors import QueueFull, SessionThreads
 from app.errors import Busy
@@ -139,27 +136,6 @@ def test_an_executor_says_that_it_is_busy(engine: Engine, monkeypatch: pytest.Mo
         executor = QueryExecutor(engine, watcher, lambda: TODAY)
         with pytest.raises(Busy, match="Retry"):
             await executor.run_in_session(lambda _session: None)
-        await executor.close()
-        watcher.close()
-
-    asyncio.run(ask())
-
-
-def test_a_list_waits_for_columns_only_for_a_moment(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    ingest(engine, reading([*size("Standard_X1", vcpus=8), *size("Standard_X2", vcpus=16)]), now=NOW)
-    monkeypatch.setattr(executor_module, "LOADING_SECONDS", 0.01)
-
-    async def ask() -> None:
-        watcher = RevisionWatcher(engine, lambda: TODAY, "1")
-        executor = QueryExecutor(engine, watcher, lambda: TODAY)
-        snapshot, search = await executor.snapshot(), SizeSearch(sort=("-vcpus",), status=("any",))
-        with snapshot._loading:  # another load takes long
-            pages = [await executor.find_sizes(search) for _ in range(5)]
-            assert not reads_columns(search, snapshot)
-        await until(lambda: reads_columns(search, snapshot))  # loaded behind the answers
-        pages.append(await executor.find_sizes(search))
-        assert all(page == pages[0] for page in pages)
-        assert pages[0].total == 2
         await executor.close()
         watcher.close()
 

@@ -40,14 +40,16 @@ def counted(plan: QueryPlan[RetirementPlan], statements: list[BoundStatement]) -
 
 
 @pytest.mark.parametrize("regions", [("eastus",), ("eastus", "westeurope", "northeurope", "mars")])
-def test_an_inventory_of_any_length_takes_four_statements(seeded_engine: Engine, regions: tuple[str, ...]) -> None:
+def test_an_inventory_of_any_length_takes_five_statements(seeded_engine: Engine, regions: tuple[str, ...]) -> None:
     names = ("nv12s_v3", "nc6s_v3", "nv6", "nc24ads_a100_v4", "nope")
     items = [InventoryItem(size=name, region=region) for name in names for region in regions] * 20
     statements: list[BoundStatement] = []
     with Session(seeded_engine) as session:
         plan = run_plan(session, counted(plan_retirements(request(*items), load_snapshot(session), TODAY), statements))
     assert len(plan.items) == len(items)
-    assert len(statements) == 4  # sizes, their other names, prices, and the revision that these are of
+    assert (
+        len(statements) == 5
+    )  # sizes and their revision, their other names, prices, and the revision that these are of
 
 
 def test_regions_without_prices_of_a_purchase_model_take_three_more(seeded_engine: Engine) -> None:
@@ -58,7 +60,7 @@ def test_regions_without_prices_of_a_purchase_model_take_three_more(seeded_engin
         plan = run_plan(session, counted(plan_retirements(asked, load_snapshot(session), TODAY), statements))
     assert [item.purchase for item in plan.items] == ["on_demand", "on_demand", "reserved_1y"]
     assert plan.no_price is not None
-    assert len(statements) == 4 + 3  # where prices are known, the revision that this is of, and prices on demand
+    assert len(statements) == 5 + 3  # where prices are known, the revision that this is of, and prices on demand
 
 
 @pytest.mark.parametrize("purchase", ["on_demand", "reserved_1y"])
@@ -80,7 +82,7 @@ def test_items_of_unknown_regions_alone_read_no_prices(seeded_engine: Engine) ->
         item = InventoryItem(size="nv6", region="mars")
         plan = run_plan(session, counted(plan_retirements(request(item), load_snapshot(session), TODAY), statements))
     assert plan.items[0].outcome == "error"
-    assert len(statements) == 3
+    assert len(statements) == 4
 
 
 def test_the_sizes_of_a_revision_are_read_once(seeded_engine: Engine) -> None:
@@ -93,7 +95,7 @@ def test_the_sizes_of_a_revision_are_read_once(seeded_engine: Engine) -> None:
             for of in (known, known, replace(known, revision="of an hour ago"))
         )
     assert first == again == outdated
-    assert len(statements) == 4 + 3 + 4  # where the sizes that are kept are of another revision, they are read again
+    assert len(statements) == 5 + 3 + 4  # where the sizes that are kept are of another revision, they are read again
 
 
 def test_suggestions_are_made_for_a_bounded_number_of_unknown_names(seeded_engine: Engine) -> None:

@@ -49,14 +49,14 @@ def _render_resource_fit(search: FitSearch, snapshot: CatalogSnapshot, today: da
     from app.services.resource_fit import plan_resource_fit
 
     rejected = "rejected" in search.include
-    recommendation = yield from plan_resource_fit(search, snapshot, today, rejected=rejected, on_columns=True)
+    recommendation = yield from plan_resource_fit(search, snapshot, today, rejected=rejected)
     return to_fit_out(recommendation).model_dump_json(by_alias=True)
 
 
 def _render_workload_fit(body: FitIn, snapshot: CatalogSnapshot, today: date) -> QueryPlan[str]:
     from app.converters.fit_request import plan_fit
 
-    answer = yield from plan_fit(body, snapshot, today, on_columns=True)
+    answer = yield from plan_fit(body, snapshot, today)
     return answer.model_dump_json(by_alias=True)
 
 

@@ -9,7 +9,7 @@ from sqlmodel import Session
 
 from app.api.deps import Executor
 from app.catalog.queries.params import PlainText
-from app.catalog.queries.snapshot import Catalog
+from app.catalog.queries.snapshot import Catalog, CatalogSnapshot
 from app.schemas.bodies import In
 
 router = APIRouter(include_in_schema=False)
@@ -26,9 +26,9 @@ class QuestionIn(In):
 @router.post("/receipts")
 async def make_receipt(question: Annotated[QuestionIn, Body()], executor: Executor) -> dict[str, Any]:
     """Return the receipt of the answer to a question: what it rests on, for `vmsizes verify`."""
-    snapshot, today = await executor.snapshot(), executor.today()
+    today = executor.today()
 
-    def work(session: Session) -> dict[str, Any]:
+    def work(session: Session, snapshot: CatalogSnapshot) -> dict[str, Any]:
         from app.converters.questions import answer, parse_question
         from app.converters.receipts import make_receipt
 
@@ -36,7 +36,7 @@ async def make_receipt(question: Annotated[QuestionIn, Body()], executor: Execut
         return make_receipt(catalog, [(asked, answer(catalog, asked))])
 
     try:
-        return await executor.run_in_session(work)
+        return await executor.run_with_snapshot(work)
     except ValidationError as error:
         located = [{**one, "loc": ("body", "params", *one["loc"])} for one in error.errors()]
         raise RequestValidationError(located) from None

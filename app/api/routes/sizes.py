@@ -70,17 +70,14 @@ async def show_size(name: SizeName, params: Annotated[SizeParams, Query()], exec
 @router.get("/sizes/{name}/similar", response_model=_SIMILAR_PAGE)
 async def list_similar_sizes(name: SizeName, search: Annotated[SimilarSearch, Query()], executor: Executor) -> Response:
     """List the sizes that are most similar to one, each with the terms that make up its distance."""
-    plan = partial(_render_similar, name, search)
-    if search.names_a_day:
-        return json_response(await executor.run_in_thread(plan))
-    return json_response(await executor.run_on_columns(search, plan))
+    return json_response(await executor.run_in_thread(partial(_render_similar, name, search)))
 
 
 def _render_similar(name: str, search: SimilarSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[str]:
     from app.converters.compare import to_similar_page
     from app.services.similar import find_similar
 
-    found = yield from find_similar(name, search, snapshot, today, on_columns=True)
+    found = yield from find_similar(name, search, snapshot, today)
     return to_similar_page(found).model_dump_json(by_alias=True)
 
 
@@ -126,10 +123,7 @@ async def list_size_price_history(
 @router.get("/facets", response_model=_FACETS)
 async def list_facets(search: Annotated[FacetSearch, Query()], executor: Executor) -> Response:
     """Count what a search finds by GPU, series, region, status and flags, and return the ranges of its figures."""
-    plan = partial(_render_facets, search)
-    return json_response(
-        await (executor.run_in_thread(plan) if search.names_a_day else executor.run_on_columns(search, plan))
-    )
+    return json_response(await executor.run_in_thread(partial(_render_facets, search)))
 
 
 def _render_facets(search: FacetSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[str]:

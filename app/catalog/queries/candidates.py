@@ -3,13 +3,11 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
-    Integer,
     Select,
     Subquery,
     and_,
@@ -17,7 +15,6 @@ from sqlalchemy import (
     case,
     cast,
     func,
-    literal_column,
     or_,
     select,
     true,
@@ -168,23 +165,6 @@ def _statement(key: CandidateStatementKey) -> Statement:
     if not these and not any(one.name in _NAMING_FILTERS for one in key.filters):
         query = query.where(or_(size.gpu_count.is_(None), size.gpu_count > 0))
     return Statement(_join_hardware(query, series_gpus))
-
-
-def names_sizes(selection: SizeSelection) -> bool:
-    """Return whether a selection says which sizes are meant, so that those without a GPU are candidates, too."""
-    return any(one.name in _NAMING_FILTERS for one in active_filters(selection, SELECTION_FILTERS)[0])
-
-
-@lru_cache(maxsize=1)
-def all_machines_statement(limit: int) -> Statement:
-    """Build the statement of the machines of sizes after one of them: key, memory, disk, and the figures of the GPU."""
-    after = bindparam("after", type_=size.key.type)
-    columns = [
-        *(size.key, size.memory_gib, local_disk_gib().label("local_disk_gib")),
-        *(size.gpu_count_numerator, size.gpu_count_denominator, *_hardware_columns(_SERIES_GPUS)),
-    ]
-    query = _join_hardware(select(*columns).select_from(SIZE), _SERIES_GPUS)
-    return Statement(query.where(size.key > after).order_by(size.key).limit(literal_column(str(limit), Integer)))
 
 
 def _join_hardware(query: Select[Any], series_gpus: Subquery) -> Select[Any]:

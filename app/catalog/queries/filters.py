@@ -250,9 +250,6 @@ SCOPE_FILTERS = ("os", "purchase", "region")
 PRICE_FILTERS = frozenset({"min_usd_per_hour", "max_usd_per_hour"})
 """Filters by the price of an offer itself."""
 
-PRICED_SORTS = frozenset({*PRICE_SORT_KEYS, *UNIT_PRICE_FIELDS})
-"""Sort keys that are prices."""
-
 
 def check_sort(keys: Iterable[str], allowed: Collection[str] = SORT_KEYS) -> None:
     """Refuse a key that is not among those allowed; raises BadQuery naming the nearest."""

@@ -33,13 +33,11 @@ from app.catalog.in_force import PRICE, KnownDay, earliest_spot_day, is_in_force
 from app.catalog.models import Gpu, Offer, Series, Size
 from app.catalog.projections import (
     COPIED_SIZE_COLUMNS,
-    MEMORY_INDEX,
     PRICE_COLUMNS,
     RANK_COLUMNS,
     UNRANKED,
     cheapest_offers,
     offer_json,
-    offer_json_columns,
     rank_usd,
     side_by_side,
     usd_by,
@@ -164,13 +162,8 @@ class PriceScope:
         column: ColumnElement[Any] = self.offer[name] if name in self.offer else size[name]
         return column
 
-    @property
-    def json_columns(self) -> list[ColumnElement[Any]]:
-        """Return the columns of the offer that `json_of` needs."""
-        return [self.offer[name] for name in offer_json_columns(self.purchase)]
-
     def json_of(self, columns: Any) -> ColumnElement[str]:
-        """Return the offer as JSON from `json_columns`, which may have gone through a subquery."""
+        """Return the offer as JSON from its columns."""
         return offer_json(columns, self.purchase)
 
 
@@ -385,14 +378,6 @@ def matches_offer(offer: Any, key: "PriceScopeKey | PriceScope") -> ColumnElemen
     """Return the condition that an offer is for the scope's OS."""
     of_os: ColumnElement[bool] = offer.os == literal_text(key.os)
     return of_os
-
-
-def use_memory_index(query: Select[Any], offers: FromClause) -> Select[Any]:
-    """Make SQLite use the index by memory bucket and on-demand price.
-
-    Its planner cannot know from its sample that one bucket has fewer rows than a region.
-    """
-    return query.with_hint(offers, f"indexed by {MEMORY_INDEX}", "sqlite")
 
 
 def status_of(columns: Any) -> ColumnElement[str]:

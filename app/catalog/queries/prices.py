@@ -7,8 +7,7 @@ but for the prices of one size in the order of the prices.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import orjson
 from pydantic import AfterValidator, Field
@@ -22,17 +21,14 @@ from app.catalog.in_force import PRICE, is_in_force, known_on, last_observed, us
 from app.catalog.models import PriceTotal
 from app.catalog.names import region_key
 from app.catalog.purchases import Purchase
-from app.catalog.queries.column_needs import PriceNeeds
 from app.catalog.queries.exchange_rates import CurrencyRate, exchange_rate_json, find_exchange_rate
 from app.catalog.queries.filters import FILTERS, ActiveFilter, Filter, active_filters, any_of, equals, filter_condition
-from app.catalog.queries.known_days import find_known_days
 from app.catalog.queries.lookups import check_regions, get_size_keys, resolve_gpus, resolve_series
 from app.catalog.queries.pagination import (
     Listing,
     ListQuery,
     SortKey,
     after_cursor,
-    current_revision,
     cursor_binds,
     read_page,
     read_position,
@@ -59,9 +55,6 @@ from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.functions import is_among, usd_of
 from app.db.statements import BoundStatement, QueryPlan, Row, Rows, Statement, cached_statement
 from app.errors import BadQuery, NotFound
-
-if TYPE_CHECKING:
-    from app.catalog.queries.price_columns import FoundSizes
 
 price = PRICE.c
 
@@ -116,9 +109,6 @@ TOTAL_FILTERS: Mapping[str, Filter] = {
     "purchase": equals(TOTAL.c.purchase),
 }
 """The filters of prices by which totals are kept."""
-
-FIRST_KEYS, MORE_KEYS = 16, 256
-"""A page of the prices of few sizes looks at so many of them first, and then at so many at once."""
 
 PriceSort = Literal["region", "usd_per_hour"]
 PRICE_ORDER = [SortKey(name=name, expression=price[name], nullable=False) for name in PRICE_KEY]
@@ -420,23 +410,14 @@ def _find_page(
         key = replace(key, since=True)
         values |= {"since": since.isoformat()}
     values |= {"limit": search.limit + 1}
-    says_known = search.known_at is not None and not search.size
-    days = (yield from find_known_days(snapshot)) if says_known else None
-    all_known = search.known_at is None or (days is not None and days.last <= search.known_at)
-    has_total = since is None and all_known and TOTAL_FILTERS.keys() >= {one.name for one in key.filters}
+    has_total = since is None and search.known_at is None and TOTAL_FILTERS.keys() >= {one.name for one in key.filters}
     count = price_total_statement if has_total else price_count_statement
     position = read_position(search.cursor, identity, _order(key)) if search.cursor else None
     parameters = values if position is None else values | position.parameters
     page_key = key if position is None else replace(key, after=True)
-    found = (yield from _find_sizes(search, today if all_known else None, snapshot)) if since is None else None
-    if found is not None and found.total is not None:
-        snapshot.remember_total(identity, found.total)
-    elif days is not None and search.known_at is not None and search.known_at < days.first:
-        snapshot.remember_total(identity, 0)
     query = ListQuery(
         identity=identity,
         page=BoundStatement(price_page_statement(page_key), parameters),
-        rows=None if found is None else partial(_read_by_key, page_key, parameters, found, snapshot.revision),
         count=lambda: BoundStatement(count(key), values),
         limit=search.limit,
         position=position,
@@ -448,59 +429,6 @@ def _find_page(
     if rate is not None:
         items = [item | {"converted": convert_price(item, rate)} for item in items]
     return PriceListing(items=items, next_cursor=page.next_cursor, total=page.total, exchange_rate=rate)
-
-
-def _find_sizes(
-    search: AllPricesSearch, today: date | None, snapshot: CatalogSnapshot
-) -> "QueryPlan[FoundSizes | None]":
-    """Find the sizes of a list on columns; None where SQL finds its prices soon, or the columns are not kept.
-
-    Prices of GPUs are counted, too, if all of them are known, and today is given.
-    """
-    if snapshot.small or search.size or search.series:
-        return None
-    is_counted = bool(search.gpu) and today is not None and search.as_of in (None, today)
-    needs = PriceNeeds(
-        regions=search.region,
-        os=search.os,
-        purchase=search.purchase,
-        day=today if is_counted else None,
-        history=is_counted and search.history,
-    )
-    if needs.all_prices and not search.gpu:
-        return None
-    if not needs.are_kept(snapshot):
-        snapshot.columns.want(needs, partial(_load_columns, needs, snapshot))
-        return None
-    from app.catalog.queries.price_columns import find_priced_sizes  # noqa: PLC0415  # loads NumPy
-
-    return (yield from find_priced_sizes(needs, search.gpu, snapshot))
-
-
-def _load_columns(needs: PriceNeeds, snapshot: CatalogSnapshot) -> QueryPlan[Any]:
-    from app.catalog.queries.price_columns import load_price_columns  # noqa: PLC0415  # loads NumPy
-
-    return load_price_columns(needs, snapshot)
-
-
-def _read_by_key(
-    key: PriceStatementKey, parameters: Mapping[str, Any], sizes: "FoundSizes", revision: str
-) -> QueryPlan[Rows]:
-    """Read a page of the prices of some sizes; as SQL finds it, if the catalog has changed since these were found."""
-    others = tuple(one for one in key.filters if one.name != "gpu")
-    found: list[Row] = []
-    start, count = sizes.place_of(parameters.get("at_0", "")), FIRST_KEYS
-    while start < len(sizes) and len(found) < parameters["limit"]:
-        keys = sizes.keys_from(start, count)
-        # One statement serves any number of sizes up to the count: the last one is named as often as is left.
-        values = {f"size_{index}": keys[min(index, len(keys) - 1)] for index in range(count)}
-        values |= {**parameters, "limit": parameters["limit"] - len(found)}
-        statement = price_page_statement(replace(key, filters=(*others, ActiveFilter("size", None, count))))
-        found += yield BoundStatement(statement, values)
-        start, count = start + count, MORE_KEYS
-    if (yield from current_revision()) != revision:
-        return (yield BoundStatement(price_page_statement(key), parameters))
-    return found
 
 
 def convert_price(item: Mapping[str, Any], rate: CurrencyRate) -> dict[str, Any]:

@@ -7,14 +7,12 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
-from sqlalchemy import ColumnElement, Double, cast, func, literal_column, select
-
 from app.catalog.queries.facets import FACET_OF_PARAM, RANGE_FACETS
 from app.catalog.queries.params import SizeList
-from app.catalog.queries.size_statements import StatementKey, join_tables, list_conditions
-from app.catalog.queries.sizes import normalize, to_statement_key
+from app.catalog.queries.size_sets import SizeQuestion, load_sets
+from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import BoundStatement, QueryPlan, Statement, cached_statement
+from app.db.statements import QueryPlan
 
 _IGNORED = frozenset(("sort", "as_of", "known_at"))
 """Parameters that leave nothing out."""
@@ -36,18 +34,6 @@ class Relaxation:
     count: int
     nearest: float | Fraction | None = None
     nearest_count: int = 0
-
-
-@cached_statement(64)
-def _count_statement(key: StatementKey, bound: str) -> Statement:
-    """Build the statement of one row: how many sizes are found, and the end of a figure that a bound would reach."""
-    scope, conditions = key.price_scope, list_conditions(key)
-    reached: ColumnElement[Any] = literal_column("null", Double)
-    if bound:
-        column = cast(RANGE_FACETS[FACET_OF_PARAM[bound]].column(scope), Double)
-        reached = func.max(column) if bound.startswith("min_") else func.min(column)
-    query = join_tables(select(func.count(), reached), scope, [*conditions, reached])
-    return Statement(query.where(scope.has_offer, *conditions))
 
 
 def find_relaxations(search: SizeList, snapshot: CatalogSnapshot, today: date) -> QueryPlan[list[Relaxation]]:
@@ -95,9 +81,14 @@ def _count(
     given = {name: getattr(search, name) for name in search.model_fields_set if name not in instead}
     changed = {name: str(value) if isinstance(value, Fraction) else value for name, value in instead.items()}
     relaxed = SizeList(**given, **{name: value for name, value in changed.items() if value is not None})
-    key, values = to_statement_key(relaxed, today, snapshot.rules)
-    ((count, reached),) = yield BoundStatement(_count_statement(key, bound), values)
-    return count, reached
+    question = SizeQuestion((yield from load_sets(snapshot)), relaxed, snapshot, today)
+    found = yield from question.found()
+    if not bound:
+        return found.bit_count(), None
+    figures = yield from question.figures(FACET_OF_PARAM[bound])
+    known = [float(figures[place]) for place in question.sets.places_in(found) if figures[place] is not None]
+    reached = max if bound.startswith("min_") else min
+    return found.bit_count(), reached(known, default=None)
 
 
 def _as_parameter(bound: str, reached: float) -> float | Fraction:

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from hashlib import blake2b
@@ -15,12 +16,11 @@ from sqlalchemy.orm import Session
 from app.catalog.adjustments import Rules, load_rules
 from app.catalog.column_types import table_of
 from app.catalog.models import Size
-from app.catalog.projections import memory_bucket
-from app.catalog.queries.column_store import ColumnStore
 from app.catalog.queries.language_models import ModelsByKey, load_models
 from app.catalog.queries.lookups import GpuNames, load_gpu_names, load_region_codes, load_series_ids
 from app.catalog.queries.pagination import current_revision, get_revision
-from app.db.statements import BoundStatement, QueryPlan, Row, to_dicts
+from app.db.statements import BoundStatement, QueryPlan, Row, run_plan, to_dicts
+from app.errors import CatalogChanged
 
 T = TypeVar("T")
 
@@ -35,22 +35,22 @@ SMALL_CATALOG = 2_000
 
 
 class KeptRows:
-    """Rows of pages up to a bound of memory, by the key of a size and the region of its offer.
+    """Rows of pages up to a bound of memory, by whose prices are meant and the key of a size.
 
     A row is the JSON of a size, which its rows share, its status, and the JSON of its offer, if any.
     """
 
     def __init__(self) -> None:
-        self._rows: dict[Hashable, dict[tuple[str, str], Row]] = {}
+        self._rows: dict[Hashable, dict[str, Row]] = {}
         self._sizes: dict[str, str] = {}
         self._adding = Lock()
         self.nbytes = 0
 
-    def of(self, scope: Hashable) -> Mapping[tuple[str, str], Row]:
+    def of(self, scope: Hashable) -> Mapping[str, Row]:
         """Return the rows of a scope that were read before."""
         return self._rows.get(scope, {})
 
-    def add(self, scope: Hashable, rows: Mapping[tuple[str, str], Row]) -> None:
+    def add(self, scope: Hashable, rows: Mapping[str, Row]) -> None:
         """Keep rows that are known to be of this revision; if they would be too many, those of before are dropped."""
         with self._adding:
             if self.nbytes + sum(map(_row_bytes, rows.values())) > MAX_ROW_BYTES:
@@ -59,7 +59,7 @@ class KeptRows:
                 self.nbytes = 0
             kept = self._rows.setdefault(scope, {})
             for key, row in rows.items():
-                size_json = self._sizes.setdefault(key[0], row[0])
+                size_json = self._sizes.setdefault(key, row[0])
                 self.nbytes += _row_bytes(row) - (len(row[0]) if size_json is not row[0] else 0)
                 kept[key] = (size_json, intern(row[1]), *row[2:])  # each row that is read has a status of its own
 
@@ -73,29 +73,21 @@ class CatalogSnapshot:
     """Names and numbers of one revision of the catalog.
 
     `regions` are codes, `series` ids by the key of each name, `models` rows of language models by the key of each
-    name, `memory_buckets` those that any size has, `rules` those by which prices are adjusted; `totals` are lengths of
-    lists, counted once for each query. More is loaded when it is first needed: `keep`, `columns` of offers, and rows of
-    pages.
+    name, `rules` those by which prices are adjusted; `totals` are lengths of lists, counted once for each query. More
+    is loaded when it is first needed: the sets of sizes (`app.catalog.queries.size_sets`), and rows of pages.
     """
 
     revision: str
     regions: frozenset[str]
     series: Mapping[str, str]
     sizes: int
-    memory_buckets: tuple[int, ...]
     models: ModelsByKey
     gpus: GpuNames
     rules: Rules = ()
     totals: dict[bytes, int] = field(default_factory=dict)
-    _kept: dict[Hashable, Any] = field(default_factory=dict)
-    _loading: Lock = field(default_factory=Lock)
+    _sets: dict[str, Any] = field(default_factory=dict)
     _lists: OrderedDict[Hashable, list[Any]] = field(default_factory=OrderedDict)
     rows: KeptRows = field(default_factory=KeptRows)
-    columns: ColumnStore = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Begin without columns."""
-        object.__setattr__(self, "columns", ColumnStore(self.revision))
 
     @property
     def small(self) -> bool:
@@ -112,29 +104,23 @@ class CatalogSnapshot:
         """Return the total of a list that was counted before."""
         return self.totals.get(_digest(query))
 
-    def has(self, key: Hashable) -> bool:
-        """Return whether something is kept that `keep` loads."""
-        return key in self._kept
+    def keep_sets(self, load: Callable[[str], QueryPlan[T]]) -> QueryPlan[T]:
+        """Load the sets of this revision once, or return them; two threads that load them at once keep the same."""
+        kept = self._sets.get("sets")
+        if kept is None:
+            kept = self._sets.setdefault("sets", (yield from load(self.revision)))
+        return cast("T", kept)
 
-    def keep(self, key: Hashable, load: Callable[[], QueryPlan[T]]) -> QueryPlan[T]:
-        """Load something of this revision once, and keep it as long as the snapshot: in a thread, never in a loop.
-
-        What was read while an ingest committed may be of two revisions, and is not kept.
-        """
-        if key in self._kept:
-            return cast("T", self._kept[key])
-        with self._loading:
-            if key in self._kept:
-                return cast("T", self._kept[key])
-            loaded = yield from load()
-            if (yield from current_revision()) == self.revision:
-                self._kept[key] = loaded
-            return loaded
+    def forget_sets(self) -> None:
+        """Drop what was asked of this revision, as for measuring how long it takes."""
+        self._sets.clear()
 
     def keep_list(
         self, query: BoundStatement, convert: Callable[[list[dict[str, Any]]], list[T]]
     ) -> QueryPlan[list[T]]:
         """Run a query and convert its rows, or return the list that was converted before; it must not be changed.
+
+        Raises CatalogChanged if an ingest has committed since.
 
         The last few lists are kept, but no long ones: 1,500 candidates of a fit take 4 MB.
         """
@@ -143,6 +129,8 @@ class CatalogSnapshot:
         if kept is not None:
             return kept
         rows = yield query
+        if (yield from current_revision()) != self.revision:
+            raise CatalogChanged
         found = convert(to_dicts(query, rows))
         if len(found) <= _MAX_LIST_LENGTH:
             self._lists[key] = found
@@ -169,15 +157,19 @@ def load_snapshot(session: Session) -> CatalogSnapshot:
 
     The revision is read first: if the catalog changes meanwhile, the snapshot is known to be outdated, never too new.
     """
-    size = table_of(Size).c
-    memories = select(size.gpu_memory_gib).where(size.gpu_memory_gib > 0).distinct()
     return CatalogSnapshot(
         revision=get_revision(session),
         regions=load_region_codes(session),
         series=load_series_ids(session),
         sizes=session.execute(select(func.count()).select_from(table_of(Size))).scalar_one(),
-        memory_buckets=tuple(sorted({memory_bucket(memory) for memory in session.execute(memories).scalars()})),
         models=load_models(session),
         gpus=load_gpu_names(session),
         rules=load_rules(session),
     )
+
+
+def ask_catalog(session: Session, make_plan: Callable[[CatalogSnapshot], QueryPlan[T]]) -> T:
+    """Run a plan of the newest revision in a session, and again if an ingest commits meanwhile."""
+    while True:
+        with suppress(CatalogChanged):
+            return run_plan(session, make_plan(load_snapshot(session)))

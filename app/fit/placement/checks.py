@@ -325,18 +325,6 @@ def find_failures(context: CheckContext, checks: Mapping[str, Check] = CHECKS) -
                 return
 
 
-def check_memory(required: float, available: float | None) -> Failure | None:
-    """Check the memory of a VM of the catalog, bytes."""
-    failure = _lacks_on_host("memory", required, available)
-    return _to_failure("RAM", failure) if failure is not None else None
-
-
-def check_local_disk(required: float, available: float | None) -> Failure | None:
-    """Check the local disk of a VM of the catalog, bytes."""
-    failure = _lacks_on_host("local_disk", required, available)
-    return _to_failure("LOCAL_DISK", failure) if failure is not None else None
-
-
 def _to_failure(code: str, failure: CheckFailure) -> Failure:
     return Failure(
         constraint=failure.constraint,
