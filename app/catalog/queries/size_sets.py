@@ -12,6 +12,7 @@ moved CatalogChanged is raised: the question is to be asked again, of the new re
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
@@ -169,7 +170,8 @@ class SizeSets:
             raise CatalogChanged
         self._kept[key] = answer
         while len(self._kept) > _MOST_KEPT:
-            self._kept.pop(next(iter(self._kept)), None)
+            with suppress(RuntimeError):  # another thread has kept something just now
+                self._kept.pop(next(iter(self._kept), None), None)
         return answer
 
     def values(self, name: str, today: date | None = None) -> QueryPlan[Sequence[Any]]:
