@@ -13,7 +13,7 @@ SWITCH_SECONDS = 0.0005
 """Shorter than the least a request takes, so that arithmetic in threads delays no other request for longer."""
 
 MOST_SCANNED = 5_000
-"""The garbage collector looks through so many objects in 1 to 2 ms, in which no thread runs."""
+"""The garbage collector goes through this many objects in 1 to 2 ms, during which no thread runs."""
 
 KEPT_BLOCK_BYTES = 2 * 2**20
 """Twice as much free memory is kept: what 16 connections are sent at once takes 2 to 3 MB, and is free soon."""

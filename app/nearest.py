@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 TWO_TYPOS_LENGTH, ONE_TYPO_LENGTH = 8, 4
-"""Names of at least so many letters and digits match within two typos, or one; shorter ones must be equal."""
+"""Names of at least this many letters and digits match within two typos, or one; shorter ones must be equal."""
 
 MAX_NAME_LENGTH = 60
 """Longer names match nothing."""

@@ -30,7 +30,7 @@ MakePlan = Callable[[CatalogSnapshot, date], QueryPlan[T]]
 """Makes a plan for the snapshot of a revision and a day; called again where a connection breaks."""
 
 _MOST_REVISIONS = 5
-"""A question is asked again of so many revisions that are replaced while it is answered."""
+"""How many revisions a question is tried on before the client is told to retry."""
 _MAX_KEPT = 64
 """How many results `run_and_keep` keeps; those of the search page's filters have about 30 kB each."""
 

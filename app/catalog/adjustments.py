@@ -41,7 +41,7 @@ from app.catalog.names import glob_to_like
 from app.db.functions import adjusted_nano, after_last, json_text, usd_of
 
 MAX_RULES = 200
-"""A catalog has at most so many rules: each of them is a condition of every statement that computes prices."""
+"""The most rules a catalog can have: each is a condition of every statement that computes prices."""
 
 BASIS_POINTS = 10_000
 """Hundredths of a percent in the whole."""

@@ -41,7 +41,7 @@ LIST_GROUP = ("source_id", "region", "os", "purchase")
 """The columns that a complete list is for."""
 
 MISSING_LISTS = 3
-"""A price is in force no more when so many complete lists of its source in a row lack it."""
+"""A price is no longer in force once this many complete lists of its source in a row lack it."""
 
 MAX_SPOT_AGE_DAYS = 366
 """A spot price changes from month to month: one that is older is history and no offer."""

@@ -160,7 +160,7 @@ def search(
         str | None,
         typer.Option(
             metavar="N",
-            help="Exactly so many GPUs; a sixth is 1/6.",
+            help="Exactly this many GPUs; a sixth is 1/6.",
             show_default=False,
             rich_help_panel="What a VM must have",
         ),

@@ -140,7 +140,7 @@ def list_all(*, output: OutputOptions) -> None:
 def log(
     name: Annotated[str | None, typer.Argument(help="The name of a webhook. (default: all)")] = None,
     *,
-    limit: Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="At most so many messages.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="The most messages to list.")] = 20,
     output: OutputOptions,
 ) -> None:
     """List what was sent, the newest first: whether it was taken, after how many attempts, and the last error."""

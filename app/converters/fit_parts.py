@@ -18,7 +18,7 @@ from app.schemas.sizes import ExchangeRateOut, NoPriceOut
 
 
 def nearest_of_each(rejections: Sequence[Rejection], most: int | None) -> Sequence[Rejection]:
-    """Return the first so many rejections with each code as the first, in their order; all of them for None."""
+    """Return the first rejections of each code, up to a number of them, in order; all of them for None."""
     if most is None:
         return rejections
     counts: Counter[str] = Counter()

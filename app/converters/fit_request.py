@@ -98,7 +98,7 @@ def plan_fit(
 ) -> QueryPlan[FitAnswerOut]:
     """Plan the query that answers a body; raises BadWorkload naming the path in the body that is wrong.
 
-    With `most_of_reason`, `rejected` has so many sizes at most of each reason, the nearest of them with its fixes.
+    With `most_of_reason`, `rejected` has at most that many sizes for each reason, the nearest of them with its fixes.
     A model is placed `among` the sizes that these filters leave, which no body has.
     """
     search = to_search(body, today)

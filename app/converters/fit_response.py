@@ -51,8 +51,8 @@ def to_placement_answer_out(
 ) -> FitAnswerOut:
     """Convert placements: the best options, and the nearest misses or all rejected sizes.
 
-    With `most_of_reason` it is so many of each reason, and fixes are found for the nearest of each: that is most of the
-    work of an answer, and sizes that fail for one reason mostly have the same fixes.
+    With `most_of_reason` it is that many of each reason, and fixes are found for the nearest of each: finding them is
+    most of the work of an answer, and sizes that fail for one reason mostly have the same fixes.
     """
     ranking, job = answer.ranking, answer.prepared.job
     rejected = nearest_of_each(ranking.rejections, most_of_reason)[:MAX_REJECTED] if "rejected" in include else ()

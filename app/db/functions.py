@@ -17,7 +17,7 @@ from sqlalchemy.sql.operators import OperatorType
 class json_text(GenericFunction[str]):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
     """A number, string or date as JSON text: `5.0`, `"eastus"`, `"2026-09-01"`; `null` for null.
 
-    Numbers are doubles of at most 15 significant digits, as prices are: SQLite rounds to so many.
+    Numbers are doubles of at most 15 significant digits, as prices are: SQLite rounds to 15.
     """
 
     type = String()

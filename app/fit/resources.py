@@ -194,7 +194,7 @@ def _format(value: bool | str) -> str:
 
 
 def headroom_of(quantity: Quantity, vm: Vm, nodes: int, needs: ResourceNeeds) -> Headroom:
-    """Return what so many VMs have of an amount beyond what is required; the amount must be known."""
+    """Return what a number of VMs have of an amount beyond what is required; the amount must be known."""
     available = _available(quantity, vm, nodes)
     assert available is not None  # noqa: S101  # an unknown amount was rejected before
     return Headroom(

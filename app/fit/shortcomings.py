@@ -60,7 +60,7 @@ def find_shortcomings(
 
 NEAREST_REFUSALS = 3
 COMPARED_REFUSALS = 30
-"""Of so many sizes with the fewest reasons, sold in the region or not, it is compared how much is missing."""
+"""How many sizes with the fewest reasons, sold in the region or not, are compared by how much is missing."""
 
 
 def refuse_all(found: Shortcomings, priced: Container[str], unpriced: Failure) -> Refusals:

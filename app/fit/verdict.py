@@ -114,7 +114,7 @@ class Rejection:
 
 NEAREST_MISSES = 3
 MAX_REJECTED = 2_000
-"""At most so many rejected sizes are listed, the nearest misses."""
+"""The most rejected sizes that are listed: the nearest misses."""
 
 OptionT = TypeVar("OptionT")
 

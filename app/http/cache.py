@@ -214,10 +214,10 @@ _MAX_PLAIN_URL_BYTES = 200
 """Longer URLs are kept as a digest; for shorter ones it would take more time than it saves memory."""
 
 _MAX_URLS = 8
-"""A response is found by so many spellings of its request at once; by others it is found by its key."""
+"""How many spellings of a request lead straight to its response; others find it by its key."""
 
 _UNPACKED_SHARE = 4
-"""Unpacked responses keep at least one part in so many of the cache; all of it while there is room."""
+"""The least share of the cache that unpacked responses keep, as a divisor; they take all of it while there is room."""
 
 
 class ResponseCache:

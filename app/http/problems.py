@@ -115,7 +115,7 @@ def type_url(request: Request, slug: str) -> str:
 
 
 _MAX_DETAIL_CHARS = 8_000
-"""Details repeat what was sent, which may be a megabyte; they are cut to so many characters."""
+"""Details repeat what was sent, which may be a megabyte; they are cut to this many characters."""
 
 
 def _truncate(text: str, most: int) -> str:

@@ -1,4 +1,4 @@
-"""Runs that compute responses: shared, at most so many, each for so long, and only while a client waits for it.
+"""Runs that compute responses: shared, bounded in number and in time, and only while a client waits for them.
 
 `LoopPacer` limits how many begin at once.
 """

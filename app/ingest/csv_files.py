@@ -34,7 +34,7 @@ MAX_LINE_BYTES = 4 * 2**20
 """Of a line of a file; the longest of the seeds has some 2 kB."""
 _BUFFER_BYTES = 64 * 1024
 _MAX_RATIO, _MIN_BOMB_BYTES = 200, 64 * 2**20
-"""How many times as long as a compressed file its content may be, from so many bytes on; of price lists it is 30."""
+"""How many times as long as a compressed file its content may be, beyond this many bytes; price lists reach 30."""
 
 _CONTROL = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters but tabs and line ends, and those that reverse the order in which text is shown."""

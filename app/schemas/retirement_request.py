@@ -67,7 +67,7 @@ class RetirementPlanIn(SuccessorNeedsIn, InventoryIn):
 
 
 def explain_too_many(lines: int, max_successors: int) -> str | None:
-    """Return why so many different lines may have too many successors to list; None if they do not."""
+    """Return an error if the different lines together may have too many successors to list, else None."""
     if lines * max_successors <= MAX_SUCCESSORS:
         return None
     return (

@@ -45,7 +45,7 @@ def _has_ended(connection: socket.socket) -> bool:
 async def _is_waiting(connection: socket.socket) -> bool:
     """Check whether a client that has ended its side has sent a request and waits for the response.
 
-    Many have left that waited under overload; what they have asked would be computed in vain.
+    Under overload many clients have stopped waiting; computing their answers would be wasted work.
     """
     try:
         if not connection.recv(1, socket.MSG_PEEK):

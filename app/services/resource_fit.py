@@ -68,7 +68,7 @@ def plan_resource_fit(
     """Evaluate and rank the selected sizes.
 
     `purchases` are the purchase models to price: by default on demand, spot and that of the search. With `rejected` the
-    result has the rejected sizes, at most MAX_REJECTED, and `most_of_reason` of each reason.
+    result has the rejected sizes: at most MAX_REJECTED, and at most `most_of_reason` of each reason.
     """
     check_days(search, today)
     search = normalize(search, known)

@@ -27,14 +27,14 @@ from app.fit.verdict import NEAREST_MISSES, Failure, check_budget, miss_distance
 from app.fit.vm import Vm
 
 _COLUMNS = {"gpu_memory_gib_on_one_gpu": "gpu_slice_gib", "network_gbps": "network_mbps"}
-"""The column of a figure that has another name."""
+"""Columns of figures whose names differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankedSizes:
     """The places of the sizes that fit, best first, and of those that do not, nearest miss first.
 
-    `codes` has the code of the largest shortfall of each of the latter.
+    `codes` gives the code of the largest shortfall of each rejected size.
     """
 
     options: Sequence[int]
@@ -47,7 +47,7 @@ class RankedSizes:
         return dict(sorted(Counter(self.codes).items()))
 
     def nearest(self, most: int, *, most_of_code: int | None = None) -> Sequence[int]:
-        """Return the nearest misses; with `most_of_code` only so many of each code, and the NEAREST_MISSES of all."""
+        """Return the nearest misses; with `most_of_code`, at most that many of each code besides the NEAREST_MISSES."""
         if most_of_code is None:
             return self.rejections[:most]
         before: Counter[str] = Counter()
@@ -119,7 +119,7 @@ class _Ranking:
         self._rejections += [(share, count, total, self._names[place], code, place) for place in places]
 
     def _order_of(self, vm: Vm, nodes: int) -> float | None:
-        """Return what options are sorted by where that is not their cost."""
+        """Return the figure that options are sorted by; None where it is their cost."""
         needs = self._needs
         if self._sort == "headroom":
             headrooms = (headroom_of(quantity, vm, nodes, needs) for quantity in requested_quantities(needs))
@@ -139,7 +139,7 @@ def _selected(question: SizeQuestion) -> QueryPlan[Sequence[int]]:
 
 
 def _deciding_figures(question: SizeQuestion, needs: ResourceNeeds) -> QueryPlan[Mapping[str, Sequence[Any]]]:
-    """Return by place what a verdict depends on, by the fields of a VM and the names of traits."""
+    """Return the figures that a verdict depends on, by place, under the fields of a VM and the names of traits."""
     sets, everywhere = question.sets, question.sets.all
     if "available_in" in question.names:
         everywhere = yield from question.meets("available_in")

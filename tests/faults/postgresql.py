@@ -226,7 +226,10 @@ FAULTS: tuple[Fault[Server], ...] = (
     Fault("queries cancelled every 5 ms", lambda it: repeated(it, _CANCEL, 0.005), may_fail=True),
     Fault("database dropped, restored", dropped, "there is no such database"),
     Fault(
-        "database dropped, made anew", lambda it: dropped(it, other_catalog=True), "no such database", new_catalog=True
+        "database dropped and recreated",
+        lambda it: dropped(it, other_catalog=True),
+        "no such database",
+        new_catalog=True,
     ),
     Fault(
         "database renamed and back",

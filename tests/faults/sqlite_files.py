@@ -230,7 +230,7 @@ FAULTS: tuple[Fault[File], ...] = (
     Fault("-wal deleted", lambda it: renamed(it, "-wal"), seconds=2),
     Fault("-shm deleted", lambda it: renamed(it, "-shm"), seconds=2),
     Fault("deleted, a copy put there", restored_later, "its file is missing"),
-    Fault("deleted, made anew", made_anew, "its file is missing", new_catalog=True, quick=True),
+    Fault("deleted and recreated", made_anew, "its file is missing", new_catalog=True, quick=True),
     Fault(
         "replaced by another catalog (mv)",
         lambda it: replaced(it, lambda file: file.other),

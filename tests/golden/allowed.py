@@ -1,4 +1,4 @@
-"""Differences that are meant, each with its reason; none may touch items, order, totals, prices or statuses."""
+"""Intended differences, each with its reason; none may touch items, order, totals, prices or statuses."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING

@@ -124,7 +124,7 @@ class ChangeFilter(QueryParams):
     purchase: Purchase | None = Field(default=None, description="Only of prices of this purchase model.")
     min_percent: Quantity | None = Field(
         default=None,
-        description="Only of prices that rose or fell by at least so many percent of the old one.",
+        description="Only prices that rose or fell by at least this percentage of the old price.",
         examples=[5],
     )
 

@@ -32,8 +32,10 @@ class DiskSearch(CurrencyParams, PageParams):
     redundancy: Redundancy | None = Field(
         default=None, description="Copies in one zone (`lrs`) or in three (`zrs`).", examples=["lrs"]
     )
-    min_gib: Count | None = Field(default=None, description="The disk holds so many GiB.", examples=[1000])
-    min_iops: Count | None = Field(default=None, description="The disk can have so many IOPS.", examples=[5000])
+    min_gib: Count | None = Field(default=None, description="The disk holds at least this many GiB.", examples=[1000])
+    min_iops: Count | None = Field(
+        default=None, description="The disk allows at least this many IOPS.", examples=[5000]
+    )
     region: RegionSet = Field(
         default=(),
         description="The prices of this region, of the cheapest of several; default: of the cheapest of all.",

@@ -26,7 +26,7 @@ from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan
 
 _COLUMNS = {"series": "series_id"}
-"""The column of a facet that has another name."""
+"""Columns of facets whose names differ."""
 _OF_GPUS = {"gpu_memory_gib", "gpu_memory_gib_per_gpu", "nvlink", "gpudirect_rdma"}
 """Fields that do not apply to sizes without a GPU, so null does not mean unknown."""
 
@@ -82,7 +82,7 @@ def _sets_by_value(sets: SizeSets, name: str, today: date) -> QueryPlan[Mapping[
 
 
 def _count(found: int, by_value: Mapping[Any, int]) -> list[FacetCount]:
-    """Count the values that some sizes have, the greatest count first, unknown behind others of its count."""
+    """Count the values that some sizes have, greatest count first; among equal counts, unknown comes last."""
     counts = [(value, (found & having).bit_count()) for value, having in by_value.items()]
     ordered = sorted((-count, value is None, value or "", value) for value, count in counts if count)
     return [FacetCount(value=value, count=-count) for count, _, _, value in ordered]

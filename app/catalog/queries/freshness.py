@@ -45,7 +45,7 @@ class Freshness:
         return max((day for day in days if day), default=None)
 
     def is_stale(self, after_days: int) -> bool:
-        """Return whether prices or exchange rates are older than so many days.
+        """Return whether prices or exchange rates are older than a number of days.
 
         Prices of an unknown age are stale; a catalog that has no exchange rates converts nothing, and lacks none.
         """

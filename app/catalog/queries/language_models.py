@@ -49,7 +49,7 @@ def find_models(search: ModelSearch, snapshot: RevisionTotals | None = None) -> 
 
 @lru_cache(maxsize=8)
 def _models_with(words: int) -> ListStatements:
-    """Return the list of the models whose names have all of so many words."""
+    """Return the list of the models whose names contain a number of words."""
 
     def build() -> Select[Any]:
         binds = (bindparam(f"word_{index}", type_=String) for index in range(words))

@@ -33,7 +33,8 @@ MEMORY_STEPS = range(-3, 4)
 """Powers of two that the GPU memory and the price are multiplied by: from an eighth to eight times."""
 
 SIZES_PER_SCAN = 25
-"""So many sizes are read of each step, the nearest in price: those that cost more, and as many that cost less."""
+"""How many sizes of each step are candidates: the nearest in price among those that cost more, and as many that cost
+less."""
 
 _SIZE_COLUMNS = (
     *("name", "verified", "series_id", "gpu_id", "gpu_vendor", "gpu_model", "gpu_count", "gpu_count_numerator"),

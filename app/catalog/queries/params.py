@@ -480,7 +480,7 @@ class FitSearch(DatedSelection, SizeRequirements, CurrencyParams, PageParams):
     }
 
     max_nodes: int = Field(
-        default=1, ge=1, le=10_000, description="Pooled amounts may be met by up to so many VMs.", examples=[2]
+        default=1, ge=1, le=10_000, description="Pooled amounts may be met by up to this many VMs.", examples=[2]
     )
     hours: Hours | None = Field(
         default=None, description="How long the job runs; gives the cost of the job.", examples=[24]

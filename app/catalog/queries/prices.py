@@ -338,7 +338,7 @@ def _without(found: PriceListing, *columns: str) -> PriceListing:
 
 
 QUICK_ROWS = 100
-"""In a small catalog so many prices of a region are found in 2 ms at most."""
+"""In a small catalog, this many prices of a region are found within 2 ms."""
 
 _QUICK = {"region", "os", "history", "currency", "limit", "fields"}
 """The parameters of pages whose totals are kept, which begin where the list does, and which most regions have.

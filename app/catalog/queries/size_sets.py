@@ -61,12 +61,12 @@ from app.errors import CatalogChanged
 T = TypeVar("T")
 
 UNKNOWN = float("inf")
-"""Stands for an unknown price, behind all known ones."""
+"""Stands for an unknown price, and sorts after every known one."""
 _SIZES = 500
-"""The past prices of so many sizes are read at once, so that no more of them exist as rows."""
+"""How many sizes' past prices are read at a time, to bound the rows in memory."""
 IS_SET = ord("1")
 _MOST_KEPT = 8_000
-"""So many answers are kept of a revision; most are sets of some hundred bytes. Then the oldest ones go."""
+"""How many answers are kept for a revision before the oldest are dropped; most are sets of a few hundred bytes."""
 _DIVIDED_BY = {
     "usd_per_vcpu_hour": "vcpus",
     "usd_per_memory_gib_hour": "memory_gib",
@@ -84,7 +84,7 @@ class Prices(NamedTuple):
 
 
 class _Scope(NamedTuple):
-    """Whose prices are meant; without days those of today's offers."""
+    """Which prices a question asks for: those of today's offers unless it names a day."""
 
     os: str
     purchase: str
@@ -95,7 +95,7 @@ class _Scope(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SortColumn:
-    """The values that a key of an order compares, by place; None, and the unknown price, come last either way."""
+    """The values of a sort key by place. None and unknown prices come last in either direction."""
 
     values: Sequence[Any]
     descending: bool
@@ -108,7 +108,7 @@ class SortColumn:
         return known if len(known) == len(places) else known + [place for place in places if values[place] is None]
 
     def is_after(self, place: int, value: Any) -> bool | None:
-        """Return whether a size comes after a value; None if it has the same."""
+        """Return whether a size sorts after a value; None if it has that value."""
         own = self.values[place]
         if own == value:
             return None
@@ -142,11 +142,11 @@ class SizeSets:
         return int.from_bytes(bits, "little")
 
     def set_of_keys(self, rows: Rows) -> int:
-        """Return the set of the sizes whose keys come first in some rows."""
+        """Return the set of the sizes whose keys are in the first column of some rows."""
         return self.set_of([self.place_of(row[0]) for row in rows])
 
     def place_of(self, key: str) -> int:
-        """Return the place of a size; a key that is not known is of a newer revision."""
+        """Return the place of a size; raises CatalogChanged for a key that only a newer revision can have."""
         place = self.places.get(key)
         if place is None:
             raise CatalogChanged
@@ -157,11 +157,11 @@ class SizeSets:
         return compress(range(len(self.keys)), map(IS_SET.__eq__, self.flags(members)))
 
     def flags(self, members: int) -> bytes:
-        """Return a digit for each place, which is IS_SET where the size is in a set."""
+        """Return one digit per place: IS_SET where the size is in the set."""
         return bin(members | 1 << len(self.keys))[:2:-1].encode()
 
     def keep(self, key: Hashable, ask: Callable[[], QueryPlan[T]]) -> QueryPlan[T]:
-        """Return what was asked before, or ask; raises CatalogChanged if an ingest has committed since."""
+        """Return the answer from before, or ask; raises CatalogChanged if an ingest has committed in the meantime."""
         if key in self._kept:
             kept: T = self._kept[key]
             return kept
@@ -170,7 +170,7 @@ class SizeSets:
             raise CatalogChanged
         self._kept[key] = answer
         while len(self._kept) > _MOST_KEPT:
-            with suppress(RuntimeError):  # another thread has kept something just now
+            with suppress(RuntimeError):  # another thread has just added an answer
                 self._kept.pop(next(iter(self._kept), None), None)
         return answer
 
@@ -204,7 +204,7 @@ def _read_keys(revision: str) -> QueryPlan[SizeSets]:
 
 
 class SizeQuestion:
-    """A search of sizes: which meet its filters, their prices, and their order; what is new is asked of SQL."""
+    """A search for sizes: which meet its filters, their prices and their order. Only what is new is asked of SQL."""
 
     def __init__(self, sets: SizeSets, search: OfferParams, snapshot: CatalogSnapshot, today: date) -> None:
         self.sets, self.search, self._rules, self._today = sets, search, snapshot.rules, today
@@ -224,7 +224,7 @@ class SizeQuestion:
 
     @property
     def priced_by(self) -> Hashable:
-        """Return what prices of a size depend on, and its status: rows of sizes are kept by it."""
+        """Return what the price and the status in a row depend on: the key that rows are kept under."""
         return self._scope, self._today
 
     def rows_of(self, keys: Sequence[str]) -> BoundStatement:
@@ -259,7 +259,7 @@ class SizeQuestion:
         return self.sets.keep(("orderable", self._today), ask)
 
     def offered(self) -> QueryPlan[int]:
-        """Find the sizes that have an offer in the regions that are meant."""
+        """Find the sizes that have an offer in the regions of the search."""
         if not self._scope.regions:
             return self.sets.all
         if self._scope.as_of is None:
@@ -267,7 +267,7 @@ class SizeQuestion:
         return (yield from self.sets.keep(("offered", self._scope), self._ask_offered))
 
     def prices(self, purchase: str | None = None) -> QueryPlan[Prices]:
-        """Find the prices of the offers that are meant, by a purchase model: by default that of the search."""
+        """Find the prices of those offers by a purchase model; the default is that of the search."""
         purchase = purchase or self._scope.purchase
         return self.sets.keep(("prices", self._scope, purchase), lambda: self._ask_prices(purchase))
 
@@ -294,7 +294,7 @@ class SizeQuestion:
         return self.sets.keep("gpu counts", ask)
 
     def order(self, names: Sequence[str]) -> QueryPlan["Sequence[int]"]:
-        """Sort all sizes by the names of some keys, the last of which no two sizes share."""
+        """Sort all sizes by some keys, the last of which is unique."""
         priced = any(is_price(name.removeprefix("-")) for name in names)
 
         def ask() -> QueryPlan[Sequence[int]]:
@@ -306,7 +306,7 @@ class SizeQuestion:
         return self.sets.keep(("order", tuple(names), self._scope if priced else None), ask)
 
     def sort_columns(self, names: Sequence[str]) -> QueryPlan[list[SortColumn]]:
-        """Return what each key of an order compares."""
+        """Return the values of each sort key."""
         columns: list[SortColumn] = []
         for name in names:
             column = yield from self._sort_column(name)
@@ -314,7 +314,7 @@ class SizeQuestion:
         return columns
 
     def _sort_column(self, name: str) -> QueryPlan[SortColumn]:
-        """Return what a key of an order compares."""
+        """Return the values of a sort key."""
         descending, name = name.startswith("-"), name.removeprefix("-")
         if name == "name":
             return SortColumn(self.sets.keys, descending)
@@ -403,12 +403,12 @@ def _without_unknown(prices: Sequence[float]) -> Sequence[float | None]:
 
 
 def is_price(name: str) -> bool:
-    """Return whether a key of an order depends on prices."""
+    """Return whether a sort key depends on prices."""
     return name in PRICE_SORT_KEYS or name in UNIT_PRICE_FIELDS
 
 
 def place_after(order: Sequence[int], columns: Sequence[SortColumn], position: Sequence[Any]) -> int:
-    """Return where in an order the first size is that comes after a position: the values of the order's keys."""
+    """Return the index of the first size after a position, which is given by the values of the sort keys."""
     low, high = 0, len(order)
     while low < high:
         middle = (low + high) // 2

@@ -63,7 +63,7 @@ STATUS_AND_OFFER_FIELDS = ("status", *OFFER_JSON_FIELDS, "price_age_days")
 """The fields of a size after those of its own JSON, in order."""
 
 RENDERED_COLUMNS = 3
-"""A row is rendered from so many columns; behind them a page has the values of its sort keys."""
+"""How many columns a row is rendered from."""
 
 
 def render_size(row: Row, today: date) -> str:
@@ -120,7 +120,7 @@ def render_page(page: JsonPage) -> str:
 def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date, *, offset: int = 0) -> QueryPlan[JsonPage]:
     """Find one page of a search; raises BadQuery for a name that the catalog does not have, and CursorGone.
 
-    `offset` skips so many sizes: pages for people have numbers, which cursors have not.
+    `offset` skips sizes: pages for people are numbered, which cursors are not.
     """
     check_days(search, today)
     search = normalize(search, snapshot)

@@ -27,15 +27,15 @@ T = TypeVar("T")
 _MAX_TOTALS = 10_000
 _MAX_LISTS, _MAX_LIST_LENGTH = 4, 2_000
 MAX_ROW_BYTES = 8 * 2**20
-"""Kept rows of pages take at most so many: about 6,500 rows of 1,000 sizes."""
+"""The most memory that kept rows of pages take: about 6,500 rows of 1,000 sizes."""
 _ROW_BYTES = 300
 """What a kept row takes besides its JSON: the row, its key, and their places in mappings."""
 SMALL_CATALOG = 2_000
-"""A catalog of up to so many sizes is scanned in a millisecond, which an event loop can spare."""
+"""A catalog of up to this many sizes is scanned in a millisecond, which an event loop can spare."""
 
 
 class KeptRows:
-    """Rows of pages up to a bound of memory, by whose prices are meant and the key of a size.
+    """Rows of pages, up to a bound of memory, by the prices they show and the key of the size.
 
     A row is the JSON of a size, which its rows share, its status, and the JSON of its offer, if any.
     """

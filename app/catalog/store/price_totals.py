@@ -54,7 +54,8 @@ PRICE_GROUP = ("region", "os", "purchase")
 
 Group = tuple[str, str, str]
 _FEW_GROUPS = 8
-"""The prices of so many are looked up size by size, since their key begins with the size; else all are read."""
+"""The prices of up to this many groups are looked up size by size, as their key begins with the size; else all are
+read."""
 
 _ENDED_RUN = temporary_table(
     "ended_run",

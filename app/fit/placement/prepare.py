@@ -60,7 +60,7 @@ ADAPTER_STAGES = (0, 3)
 
 
 MAX_JOBS = 64
-"""So many jobs are kept: of a request with all that was tried as fixes 10, of some 30."""
+"""How many jobs are kept. A request with everything that is tried as a fix has 10, some have 30."""
 
 
 class MemoryUnknown(InvalidWorkload):
@@ -282,7 +282,9 @@ def _with_typical_shape(shape: Architecture, assumptions: Assumptions) -> Archit
         return shape
     filled = typical_shape(shape)
     for name in ("layers", "hidden"):
-        assumptions.record(f"architecture.{name}", getattr(filled, name), "a typical transformer of so many parameters")
+        assumptions.record(
+            f"architecture.{name}", getattr(filled, name), "a typical transformer with this number of parameters"
+        )
     return filled
 
 

@@ -29,7 +29,7 @@ from app.fit.placement.partition import PartitionLimits
 
 SERVICE_GPUS_OF_A_GROUP = 2
 SERVICE_VMS_OF_A_COPY = 4
-"""Of a service data-parallel attention is tried in groups of so many GPUs, on so many VMs."""
+"""The sizes of groups of GPUs, and the numbers of VMs, on which data-parallel attention is tried for a service."""
 
 
 class MemoryShares(NamedTuple):

@@ -20,7 +20,7 @@ OPTIONAL = ("size", "region", "os", "purchase", "discount_percent", "usd_per_hou
 
 MAX_NAME_LENGTH = 100
 MAX_MARKUP = 10
-"""All markups of a file together make a price at most so many times what it was."""
+"""The most that all markups of a file together may multiply a price by."""
 
 _PERCENT = re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,2})?")
 

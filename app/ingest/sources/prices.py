@@ -37,10 +37,11 @@ _DEFAULTS = {"os": "linux", "purchase": "on_demand", "approximate_date": "true"}
 _USD = r"[0-9]{1,9}(?:\.[0-9]{1,9})?"
 _PLAIN_USD = re.compile(rf"{_USD}(?:\n{_USD})*")
 _SHORT_USD_CHARACTERS = 16
-"""A price of at most so many characters has no more significant digits than one may have."""
+"""A price of up to this many characters cannot have too many significant digits."""
 _CACHE_LIMIT = 100_000
 _LONG_BYTES = 4 * 2**20
-"""From so many on, some 50,000 prices, a file is read in a process of its own: to start it takes as long as 1,000."""
+"""A file of this many bytes or more, some 50,000 prices, is read in a process of its own: starting it takes as long as
+reading 1,000 prices."""
 
 
 def read_prices(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
