@@ -14,7 +14,7 @@ from app.catalog.queries.freshness import Freshness, load_freshness
 from app.catalog.queries.ingests import FeedRefresh, load_feed_refreshes, load_last_ingests
 from app.catalog.queries.params import SizeFilter, SizeSearch
 from app.catalog.queries.sizes import JsonPage, find_sizes
-from app.catalog.queries.snapshot import CatalogSnapshot
+from app.catalog.queries.snapshot import MAX_ATTEMPTS, CatalogSnapshot, changes_too_fast
 from app.db.executors import QueueFull, SessionThreads, make_plan_executor
 from app.db.replication import Replication, load_replication
 from app.db.statements import QueryPlan, run_plan
@@ -29,8 +29,6 @@ _log = logging.getLogger(__name__)
 MakePlan = Callable[[CatalogSnapshot, date], QueryPlan[T]]
 """Makes a plan for the snapshot of a revision and a day; called again where a connection breaks."""
 
-_MOST_REVISIONS = 5
-"""How many revisions a question is tried on before the client is told to retry."""
 _MAX_KEPT = 64
 """How many results `run_and_keep` keeps; those of the search page's filters have about 30 kB each."""
 
@@ -65,12 +63,12 @@ class QueryExecutor:
 
     async def _ask(self, ask: Callable[[CatalogSnapshot], Awaitable[T]]) -> T:
         """Ask a question of the newest revision, and again if an ingest commits meanwhile; raises Busy."""
-        for _ in range(_MOST_REVISIONS):
+        for _ in range(MAX_ATTEMPTS):
             try:
                 return await ask(await self.snapshot())
             except CatalogChanged:
                 self._watcher.expire()
-        raise Busy("The catalog changes faster than it can be read. Retry in some seconds.")
+        raise changes_too_fast()
 
     async def run_in_thread(self, make_plan: MakePlan[T]) -> T:
         """Run a query that takes the database long, in a thread; raises NotReady if there is no catalog."""

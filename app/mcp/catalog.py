@@ -12,7 +12,7 @@ from sqlmodel import Session
 
 from app.catalog.queries.freshness import load_freshness
 from app.catalog.queries.pagination import revision_id
-from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, load_snapshot
+from app.catalog.queries.snapshot import MAX_ATTEMPTS, Catalog, CatalogSnapshot, changes_too_fast, load_snapshot
 from app.catalog.store.revisions import latest_revision
 from app.db.executors import SessionThreads
 from app.db.guards import Guard, wait_for_ever
@@ -70,11 +70,12 @@ class CatalogReader:
     async def run(self, work: Callable[[Catalog, RevisionInfo], T]) -> T:
         """Call a function with the catalog in a thread, and again if an ingest commits meanwhile.
 
-        Raises NotReady for an empty catalog.
+        Raises NotReady for an empty catalog, and Busy.
         """
-        while True:
+        for _ in range(MAX_ATTEMPTS):
             with suppress(CatalogChanged):
                 return await self._threads.run(self._work, work)
+        raise changes_too_fast()
 
     def close(self) -> None:
         """Stop the threads."""

@@ -231,14 +231,27 @@ def test_rows_of_pages_are_kept_up_to_a_bound(
 def test_the_oldest_answers_are_dropped_beyond_a_bound(
     session: Session, snapshot: CatalogSnapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(size_sets, "_MOST_KEPT", 10)
+    monkeypatch.setattr(size_sets, "MAX_ANSWER_BYTES", 5_000)
     known = run_plan(session, load_sets(snapshot))
-    sets = SizeSets(revision=known.revision, keys=known.keys, places=known.places)
+    sets = SizeSets(known.revision, known.keys)
     for vcpus in range(30):
         question = SizeQuestion(sets, SizeFilter(min_vcpus=vcpus), snapshot, TODAY)
         found = run_plan(session, question.found())
         assert found.bit_count() == find(session, SizeSearch(min_vcpus=vcpus, limit=1), snapshot).total
-        assert len(sets._kept) <= 10
+        assert 0 < sets.nbytes <= 5_000
+    assert sets.nbytes > 3_000
+
+
+@pytest.mark.one_database
+def test_prices_of_many_days_are_kept_up_to_a_bound(
+    session: Session, snapshot: CatalogSnapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(size_sets, "MAX_ANSWER_BYTES", 3 * 2**20)
+    own = replace(snapshot, _sets={})
+    for day in range(1, 8):
+        run_plan(session, find_facets(FacetSearch(as_of=date(2026, 5, day), max_usd_per_hour=5), own, TODAY))
+    sets = run_plan(session, load_sets(own))
+    assert 2**20 < sets.nbytes <= 3 * 2**20
 
 
 def test_an_unknown_region_is_refused(session: Session, snapshot: CatalogSnapshot) -> None:
@@ -257,7 +270,7 @@ def test_facets_of_an_empty_catalog_are_empty(engine: Engine) -> None:
 @given(st.integers(0, 70), st.sets(st.integers(0, 69)))
 def test_a_set_has_the_places_that_it_is_made_of(count: int, places: set[int]) -> None:
     keys = [f"{number:03}" for number in range(count)]
-    sets = SizeSets(revision="", keys=keys, places={key: place for place, key in enumerate(keys)})
+    sets = SizeSets("", keys)
     inside = {place for place in places if place < count}
     members = sets.set_of(inside)
     assert list(sets.places_in(members)) == sorted(inside)

@@ -12,11 +12,11 @@ moved CatalogChanged is raised: the question is to be asked again, of the new re
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from itertools import compress
+from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import ColumnElement, Double, Integer, bindparam, cast, func, select, type_coerce
@@ -65,8 +65,11 @@ UNKNOWN = float("inf")
 _SIZES = 500
 """How many sizes' past prices are read at a time, to bound the rows in memory."""
 IS_SET = ord("1")
-_MOST_KEPT = 8_000
-"""How many answers are kept for a revision before the oldest are dropped; most are sets of a few hundred bytes."""
+MAX_ANSWER_BYTES = 24 * 2**20
+"""The most memory that the answers of a revision take; then the oldest are dropped. A set of 1,600 sizes takes 200
+bytes, prices of a region 13 kB, and those of all regions on one day 0.8 MB."""
+_ANSWER_BYTES = 300
+"""What an answer takes besides its own: its key, and its place among the others."""
 _DIVIDED_BY = {
     "usd_per_vcpu_hour": "vcpus",
     "usd_per_memory_gib_hour": "memory_gib",
@@ -117,17 +120,19 @@ class SortColumn:
         return bool(own < value) if self.descending else bool(own > value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SizeSets:
     """The sizes of a revision by place, and the answers to what was asked about them.
 
-    Answers never change, so that threads may share them: two that ask the same at once keep the same.
+    Answers never change, so that threads may share them: two that ask the same at once keep the same. `nbytes` is what
+    the answers take.
     """
 
-    revision: str
-    keys: Sequence[str]
-    places: Mapping[str, int]
-    _kept: dict[Hashable, Any] = field(default_factory=dict)
+    def __init__(self, revision: str, keys: Sequence[str]) -> None:
+        self.revision, self.keys = revision, keys
+        self.places = {key: place for place, key in enumerate(keys)}
+        self.nbytes = 0
+        self._kept: dict[Hashable, Any] = {}
+        self._adding = Lock()
 
     @property
     def all(self) -> int:
@@ -162,16 +167,18 @@ class SizeSets:
 
     def keep(self, key: Hashable, ask: Callable[[], QueryPlan[T]]) -> QueryPlan[T]:
         """Return the answer from before, or ask; raises CatalogChanged if an ingest has committed in the meantime."""
-        if key in self._kept:
-            kept: T = self._kept[key]
+        kept: T | None = self._kept.get(key)
+        if kept is not None:
             return kept
         answer = yield from ask()
         if (yield from current_revision()) != self.revision:
             raise CatalogChanged
-        self._kept[key] = answer
-        while len(self._kept) > _MOST_KEPT:
-            with suppress(RuntimeError):  # another thread has just added an answer
-                self._kept.pop(next(iter(self._kept), None), None)
+        with self._adding:
+            if key not in self._kept:
+                self._kept[key] = answer
+                self.nbytes += _ANSWER_BYTES + _bytes_of(answer)
+            while self.nbytes > MAX_ANSWER_BYTES:
+                self.nbytes -= _ANSWER_BYTES + _bytes_of(self._kept.pop(next(iter(self._kept))))
         return answer
 
     def values(self, name: str, today: date | None = None) -> QueryPlan[Sequence[Any]]:
@@ -196,11 +203,20 @@ def load_sets(snapshot: CatalogSnapshot) -> QueryPlan[SizeSets]:
 
 def _read_keys(revision: str) -> QueryPlan[SizeSets]:
     rows = yield BoundStatement(_values_statement("key"), {})
-    keys = tuple(row[0] for row in rows)
-    sets = SizeSets(revision=revision, keys=keys, places={key: place for place, key in enumerate(keys)})
     if (yield from current_revision()) != revision:
         raise CatalogChanged
-    return sets
+    return SizeSets(revision, tuple(row[0] for row in rows))
+
+
+def _bytes_of(answer: Any) -> int:
+    """Return the memory of an answer, without the texts and numbers that answers share with others."""
+    if isinstance(answer, Prices):
+        return _bytes_of(answer.offered) + _bytes_of(answer.usd)
+    if isinstance(answer, int):
+        return answer.bit_length() // 8
+    if isinstance(answer, array):
+        return len(answer) * answer.itemsize
+    return sum(map(_bytes_of, answer.values())) if isinstance(answer, Mapping) else 8 * len(answer)
 
 
 class SizeQuestion:

@@ -20,7 +20,7 @@ from app.catalog.queries.language_models import ModelsByKey, load_models
 from app.catalog.queries.lookups import GpuNames, load_gpu_names, load_region_codes, load_series_ids
 from app.catalog.queries.pagination import current_revision, get_revision
 from app.db.statements import BoundStatement, QueryPlan, Row, run_plan, to_dicts
-from app.errors import CatalogChanged
+from app.errors import Busy, CatalogChanged
 
 T = TypeVar("T")
 
@@ -168,8 +168,18 @@ def load_snapshot(session: Session) -> CatalogSnapshot:
     )
 
 
+MAX_ATTEMPTS = 5
+"""How many revisions a question is tried on before the client is told to retry."""
+
+
+def changes_too_fast() -> Busy:
+    """Return the error for a question whose catalog has changed MAX_ATTEMPTS times while it was answered."""
+    return Busy("The catalog changes faster than it can be read. Retry in some seconds.")
+
+
 def ask_catalog(session: Session, make_plan: Callable[[CatalogSnapshot], QueryPlan[T]]) -> T:
-    """Run a plan of the newest revision in a session, and again if an ingest commits meanwhile."""
-    while True:
+    """Run a plan of the newest revision in a session, and again if an ingest commits meanwhile; raises Busy."""
+    for _ in range(MAX_ATTEMPTS):
         with suppress(CatalogChanged):
             return run_plan(session, make_plan(load_snapshot(session)))
+    raise changes_too_fast()
