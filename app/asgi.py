@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 SWITCH_SECONDS = 0.0005
 """Shorter than the least a request takes, so that arithmetic in threads delays no other request for longer."""
 
-MOST_SCANNED = 5_000
+MAX_SCANNED = 5_000
 """The garbage collector goes through this many objects in 1 to 2 ms, during which no thread runs."""
 
 KEPT_BLOCK_BYTES = 2 * 2**20
@@ -65,12 +65,12 @@ def _defer_models() -> None:
 
 
 def freeze_survivors(phase: str, info: "Mapping[str, int]") -> None:
-    """Have the garbage collector scan no more what a full collection has left, if that is more than MOST_SCANNED.
+    """Stop the garbage collector from scanning what a full collection has left, if that is more than MAX_SCANNED.
 
     These are modules that requests have imported, statements, and what is known of a revision. They are still freed
     when nothing refers to them, unless they refer to each other; nearly all that does so was garbage before.
     """
-    if phase == "stop" and info["generation"] == _OLDEST and len(gc.get_objects(_OLDEST)) > MOST_SCANNED:
+    if phase == "stop" and info["generation"] == _OLDEST and len(gc.get_objects(_OLDEST)) > MAX_SCANNED:
         gc.freeze()
 
 

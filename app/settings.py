@@ -111,7 +111,7 @@ class Settings(BaseSettings):
         default=7,
         ge=0,
         le=36_500,
-        description="Prices or exchange rates that are older than so many days are called stale.",
+        description="Prices or exchange rates older than this many days are called stale.",
     )
     mcp: bool = Field(default=True, description="Whether the service has tools for agents (MCP) at /mcp.")
     log_format: LogFormat = Field(default="text", description="How log lines are written: text or json.")

@@ -69,7 +69,7 @@ def kept_by_a_full_collection(count):
     gc.collect()
     return gc.get_freeze_count() - frozen >= count
 
-print(kept_by_a_full_collection(100), kept_by_a_full_collection(app.asgi.MOST_SCANNED))
+print(kept_by_a_full_collection(100), kept_by_a_full_collection(app.asgi.MAX_SCANNED))
 """
 
 

@@ -7,7 +7,7 @@ from app.catalog.providers import DEFAULT_PROVIDER
 from app.nearest import closest_spellings, did_you_mean
 
 _DIRECTION = re.compile("north|south|east|west|central")
-MOST_REGIONS = 3
+MAX_REGIONS = 3
 """The most regions to suggest; if a place has more, none is suggested."""
 
 
@@ -20,13 +20,13 @@ def closest_regions(code: str, known: Collection[str]) -> Sequence[str]:
     place, directions, number = _parse_region(code)
     there = sorted((one for one in known if _parse_region(one)[0] == place), key=lambda one: (len(one), one))
     if not there:
-        near = closest_spellings(code, known, MOST_REGIONS)
+        near = closest_spellings(code, known, MAX_REGIONS)
         return [one for one in near if _is_place_of(_parse_region(one)[0], code, place)][:1]
     same = [one for one in there if _parse_region(one)[1] == directions]
     exact = [one for one in same if _parse_region(one)[2] == number]
     more = [one for one in there if set(directions) <= set(_parse_region(one)[1])]
     meant = exact or (same[:1] if number else ()) or more or there
-    return meant if len(meant) <= MOST_REGIONS else ()
+    return meant if len(meant) <= MAX_REGIONS else ()
 
 
 def _parse_region(code: str) -> tuple[str, Sequence[str], str]:

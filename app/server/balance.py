@@ -22,7 +22,7 @@ class ConnectionCounts:
 
     @classmethod
     def of_workers(cls, workers: int) -> "list[ConnectionCounts]":
-        """Return the counts for each of so many workers, none of which accepts connections yet."""
+        """Return the counts for each of the workers, none of which accepts connections yet."""
         shared = _processes.RawArray("i", [_ACCEPTS_NONE] * workers)
         return [cls(shared, place) for place in range(workers)]
 

@@ -177,7 +177,7 @@ def _rooms(job: ServingJob, machine: Machine) -> Iterator[tuple[Parallelism, flo
 
 
 def _tokens_within(cache: KvCache, parallelism: Parallelism, free: float, most: int | None) -> int:
-    """Return how many tokens of one sequence fit into so many bytes, at most `most`; found by halving."""
+    """Return how many tokens of one sequence fit into `free` bytes, at most `most`; found by halving."""
     if most is not None and _sequence(cache, most, parallelism) <= free:
         return most
     page = cache.block_tokens

@@ -30,7 +30,7 @@ class Totals(NamedTuple):
 
 
 class SharedCounters:
-    """So many counters, then so many gauges, as floats in `values`; the other processes' are in the same folder.
+    """Counters, then gauges, as floats in `values`; the other processes' are in the same folder.
 
     `layout` names what is counted: files of another version of the program are left alone. Without a folder nothing is
     shared. Raises OSError where the folder cannot be written; the space is reserved, since a write to a mapped file on

@@ -46,7 +46,7 @@ FigureName = Literal[
     "network",
 ]
 
-_MOST_PRICES = 500
+_MAX_PRICES = 500
 _NEAR = 3.5
 """Points that are closer than this, in percent of both axes, share a label."""
 
@@ -381,7 +381,7 @@ async def _bars(request: PageRequest, found: _Found, names: _Names) -> list[Bar]
     """Return the price of the marked size in each region, the cheapest first."""
     view: ExploreView = request.params
     search = PriceSearch(
-        os=view.os, purchase=view.purchase, as_of=view.as_of, known_at=view.known_at, limit=_MOST_PRICES
+        os=view.os, purchase=view.purchase, as_of=view.as_of, known_at=view.known_at, limit=_MAX_PRICES
     )
     prices = await request.executor.run_in_thread(partial(find_prices, found.key, search))
     if not prices.items:

@@ -97,12 +97,12 @@ DEPARTURES: Mapping[str, str] = {
     "gpus": "this number of GPUs",
     "peak": "a GPU of unknown peak",
     "link": "GPUs joined by PCIe",
-    "tensor_parallel": "so many GPUs of a layer",
+    "tensor_parallel": "this number of GPUs per layer",
     "data_parallel_attention": "data-parallel attention",
     "pipeline_parallel": "stages",
     "disaggregated": "copies that only read prompts",
     "speculative": "speculative decoding",
-    "sequences": "so many users",
+    "sequences": "this number of users",
     "context": "so long a context",
     "dtype": "such weights",
     "model": "such a model",
@@ -292,7 +292,7 @@ class Row:
     costs: Sequence[CostLine]
 
     def gpu_hours(self, hours: float) -> float:
-        """Return the GPU-hours that are paid for in so many hours."""
+        """Return the GPU-hours that are paid for in `hours`."""
         split = self.option.parallelism
         return hours * (split.gpus + split.idle_gpus) if split is not None else hours
 

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 _MARGIN = 0.04
 """The part of the axis that is left free beyond the first and the last point."""
-_MOST_TICKS = 12
+_MAX_TICKS = 12
 _FEW_TICKS = 6
 """From this number of ticks on every other one is minor: it has no label on narrow screens."""
 
@@ -57,7 +57,7 @@ def log_axis(values: Iterable[float]) -> LogAxis:
 
 def _powers_of_two(axis: LogAxis) -> list[float]:
     first, last = ceil(log2(axis.least)), floor(log2(axis.greatest))
-    step = ceil((last - first + 1) / _MOST_TICKS) or 1
+    step = ceil((last - first + 1) / _MAX_TICKS) or 1
     return [2.0**exponent for exponent in range(first, last + 1, step)]
 
 
@@ -66,7 +66,7 @@ def _one_two_five(axis: LogAxis) -> list[float]:
     for digits in ((1, 2, 5), (1,)):
         values = [digit * 10.0**decade for decade in decades for digit in digits]
         shown = [value for value in values if axis.least <= value <= axis.greatest]
-        if len(shown) <= _MOST_TICKS:
+        if len(shown) <= _MAX_TICKS:
             break
     return shown
 

@@ -43,7 +43,7 @@ _SYSTEMS = {
     "windows": "Windows with its licence (with Azure Hybrid Benefit it costs what Linux does)",
 }
 _DIGITS = 5
-"""Prices have at least so many significant digits, and at least two decimal places."""
+"""Prices have at least this many significant digits, and at least two decimal places."""
 
 
 def render_template(template: str, **values: object) -> str:
@@ -88,7 +88,7 @@ def environment() -> "Environment":
 
 
 def format_number(value: float | Decimal | None, unit: str = "", *, digits: int = 2) -> str:
-    """Return a number with thousands separated and at most so many decimal places: `1,536`, `0.75 GiB`."""
+    """Return a number with thousands separated and at most `digits` decimal places: `1,536`, `0.75 GiB`."""
     if value is None:
         return UNKNOWN
     text = f"{value:,.{digits}f}"

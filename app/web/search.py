@@ -48,7 +48,7 @@ _SORT_TITLES = {
     "-memory_gib": "memory, most first",
 }
 _STATUS_TITLES = {"withdrawn": "withdrawn from sale"}
-_MOST_RELAXATIONS = 6
+_MAX_RELAXATIONS = 6
 
 
 async def render(request: PageRequest) -> str:
@@ -151,7 +151,7 @@ async def _relaxations(request: PageRequest, view: SizesView) -> list[tuple[str,
     found = await request.executor.run_in_thread(partial(find_relaxations, _list_of(view)))
     return [
         (filter_panel.relaxation_text(view, one), _url_with(request, one.instead), one.nearest_count or one.count)
-        for one in found[:_MOST_RELAXATIONS]
+        for one in found[:_MAX_RELAXATIONS]
     ]
 
 

@@ -276,7 +276,7 @@ def _record_attempts(session: Session, message_id: str, result: SendResult, now:
 
 
 def _wait(failures: int, retry_after: float | None) -> timedelta:
-    """Return how long to wait after so many runs that failed; longer where the receiver asks for it."""
+    """Return how long to wait after that many failed runs; longer where the receiver asks for it."""
     wait = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(failures - 1, 20))
     # No secret depends on this chance.
     wait *= random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311

@@ -34,7 +34,7 @@ __all__ = ["catalog"]
 ONE = (SIZES[0], REGIONS[0])
 TODAY = ingested(8)
 LAST_DAY = 25
-"""So few lists in so many days leave gaps within runs, too."""
+"""So few lists over this many days leave gaps within runs, too."""
 GROUP = (REGIONS[0], "linux", "on_demand")
 
 

@@ -35,7 +35,7 @@ from tests.databases import START, Databases, SqliteFiles
 
 State = tuple[object, ...]
 FRESH_INTERPRETER = 10
-"""One run in so many starts a new interpreter."""
+"""One run in this many starts a new interpreter."""
 SAMPLES = 3
 
 
@@ -249,7 +249,7 @@ def _copy(databases: Databases, url: str) -> str:
 
 
 def try_command(command: Command, moments: int, scene: Scene, chance: random.Random) -> Result:
-    """Kill a command at so many moments, each on a copy of its database, and compare what is left."""
+    """Kill a command at that many moments, each on a copy of its database, and compare what is left."""
     databases, program, start = scene.databases, scene.program, scene.made[command.start]
     before = state_of(start)
     seconds = {}

@@ -9,7 +9,7 @@ from tests.faults.observe import Fault, Outcome
 
 W = TypeVar("W")
 
-MOST_SECONDS = 30.0
+MAX_SECONDS = 30.0
 """A bound for a machine that does much else: docs/faults.md has what is measured. That no client waits for the end of a
 fault does not depend on it: the fault lasts until each has had answers (`tests.faults.observe`)."""
 
@@ -23,6 +23,6 @@ def each_of(faults: Iterable[Fault[W]]) -> pytest.MarkDecorator:
 def assert_outlived(outcome: Outcome) -> None:
     """Assert that nothing was wrong, and that no client waited for long."""
     assert outcome.problems == ()
-    assert outcome.slowest_health_seconds < MOST_SECONDS
-    assert outcome.slowest_refusal_seconds < MOST_SECONDS
-    assert outcome.recovered_seconds < MOST_SECONDS
+    assert outcome.slowest_health_seconds < MAX_SECONDS
+    assert outcome.slowest_refusal_seconds < MAX_SECONDS
+    assert outcome.recovered_seconds < MAX_SECONDS

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.fit.estimator.disaggregation import MOST_BUSY, most_busy, wait_s
+from app.fit.estimator.disaggregation import MAX_BUSY, most_busy, wait_s
 from app.fit.estimator.estimate import estimate_serving
 from app.fit.estimator.report import DisaggregationFigures, Estimate, ServiceReport
 from app.fit.estimator.workload import Gpus, InferenceWorkload
@@ -50,7 +50,7 @@ def test_a_prompt_waits_half_of_its_reading_where_replicas_read_for_half_of_the_
     assert wait_s(0.2, 0.5) == pytest.approx(0.1)
     assert wait_s(0.2, 0.8) == pytest.approx(0.4)
     assert most_busy(0.2, spare_s=0.1) == pytest.approx(0.5)
-    assert most_busy(0.2, spare_s=60) == MOST_BUSY
+    assert most_busy(0.2, spare_s=60) == MAX_BUSY
 
 
 def test_long_prompts_and_a_strict_target_take_fewer_replicas_and_short_prompts_no_fewer() -> None:
@@ -67,7 +67,7 @@ def test_replicas_of_both_kinds_bear_the_peak_and_are_paid_for() -> None:
     assert found.gpus == 4 * (found.replicas or 0)
     assert found.requests_per_s is not None
     assert (found.requests_per_s.mid or 0) >= 40
-    assert 0 < of_kinds.prefill_busy <= MOST_BUSY
+    assert 0 < of_kinds.prefill_busy <= MAX_BUSY
     priced = answer(replace(H100, usd_per_gpu_hour=Decimal(10)), **level, disaggregated=True).cost
     assert priced is not None
     assert priced.per_hour.value == 10 * (found.gpus or 0)

@@ -18,7 +18,7 @@ from tests.ingest.feeds.meters import B16ALS_V2
 from tests.ingest.feeds.skus import entry
 
 SEEDS = PROJECT / "seeds"
-_MOST_BYTES = 12_000
+_MAX_BYTES = 12_000
 """Of a seed: a longer one is cut, so that an input takes milliseconds."""
 
 
@@ -76,7 +76,7 @@ def _corpus() -> dict[str, tuple[Path, ...]]:
 @cache
 def _seed(path: Path) -> bytes:
     data = path.read_bytes()
-    end = data.rfind(b"\n", 0, _MOST_BYTES) if len(data) > _MOST_BYTES else len(data)
+    end = data.rfind(b"\n", 0, _MAX_BYTES) if len(data) > _MAX_BYTES else len(data)
     return data[: end + 1]
 
 

@@ -1,4 +1,4 @@
-"""Stored responses wait for no database, and only so many requests wait for a thread."""
+"""Stored responses wait for no database, and a bounded number of requests wait for a thread."""
 
 import asyncio
 import time

@@ -9,7 +9,7 @@ FP8_BLOCK = 128
 
 
 def parameters(preset: Preset, experts: int | None = None) -> int:
-    """All parameters, or those of so many routed experts a layer.
+    """All parameters, or those of that many routed experts a layer.
 
     layers x (attention + norms) + the MLPs + embeddings of tokens and positions + output layer + the norms outside.
     """

@@ -15,4 +15,4 @@ CHECKPOINTS: dict[str, tuple[int, str]] = {
 """Sizes that were published as such, in bytes of the files or of a log."""
 
 BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
-"""Of one parameter; a checkpoint of so many published parameters in one such type takes so many times as much."""
+"""Of one parameter; a checkpoint of N published parameters in one such type takes N times as much."""

@@ -14,7 +14,7 @@ from app.catalog.queries.params import OfferParams
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import BoundStatement, QueryPlan, Statement
 
-_MOST_NAMED = 6
+_MAX_NAMED = 6
 """The most regions a text names; more are only counted."""
 _REFRESH = "`vmsizes refresh azure-prices`"
 
@@ -57,12 +57,12 @@ def _regions_statement() -> Statement:
 
 def _detail(asked: OfferParams, known_in: Sequence[str], regions: int, past: date | None) -> str:
     """Return the note in words: `linux reserved_3y: no price is known in westeurope, only in polandcentral; …`."""
-    where = f"in {' or '.join(asked.region)}" if 0 < len(asked.region) <= _MOST_NAMED else "in any region"
-    if len(asked.region) > _MOST_NAMED:
+    where = f"in {' or '.join(asked.region)}" if 0 < len(asked.region) <= _MAX_NAMED else "in any region"
+    if len(asked.region) > _MAX_NAMED:
         where = f"in any of the {len(asked.region)} regions"
     if not known_in:
         elsewhere = ", nor in any other region" if asked.region else ""
-    elif len(known_in) <= _MOST_NAMED:
+    elif len(known_in) <= _MAX_NAMED:
         elsewhere = f", only in {', '.join(known_in)}"
     else:
         elsewhere = f", but in {len(known_in)} of {regions} regions"

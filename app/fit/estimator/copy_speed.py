@@ -39,7 +39,7 @@ class CopySpeed:
     _times: dict[int, LoadTimes] = field(default_factory=dict, compare=False)
 
     def times(self, sequences: int) -> LoadTimes:
-        """Return the times with so many sequences on the copy; both grow with them. They are computed once.
+        """Return the times with `sequences` on the copy; both grow with them. They are computed once.
 
         Where other copies read the prompts, no prompt waits for another.
         """

@@ -12,7 +12,7 @@ from app.fit.formulas.memory import KvCache, kv_bytes_per_sequence
 from app.fit.formulas.serving_constants import FIRST_TOKEN, STEP
 from app.fit.formulas.serving_speed import StepWork, launch_time, prompt_time
 
-MOST_BUSY = 0.8
+MAX_BUSY = 0.8
 """The largest share of the time that a replica reads prompts, where no target of the first token asks for less.
 
 A rule of thumb of queues: a prompt then waits twice as long as it is read.
@@ -39,7 +39,7 @@ def wait_s(prompt_s: float, busy: float) -> float:
 
 def most_busy(prompt_s: float, spare_s: float) -> float:
     """Return the largest busy share with which a prompt waits no longer than the target leaves: 2 w / (S + 2 w)."""
-    return min(MOST_BUSY, 2 * spare_s / (prompt_s + 2 * spare_s))
+    return min(MAX_BUSY, 2 * spare_s / (prompt_s + 2 * spare_s))
 
 
 def transfer_s(setup: ServingSetup, cache: KvCache | None, lengths: Lengths) -> float:

@@ -9,7 +9,7 @@ from math import ceil, floor, inf
 from typing import NamedTuple
 
 from app.fit.estimator.copy_speed import CopySpeed, LoadTimes
-from app.fit.estimator.disaggregation import MOST_BUSY, most_busy, wait_s
+from app.fit.estimator.disaggregation import MAX_BUSY, most_busy, wait_s
 from app.fit.estimator.workload import InferenceWorkload, ServiceLevel
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.quantities import Figure, Range, estimate, exact
@@ -48,7 +48,7 @@ class ReplicaLimit(NamedTuple):
     """The most requests that a replica may have open, and what limits them; 0 where even one misses a target.
 
     `limit` is memory, engine (MAX_SEQUENCES of each group with its own attention), tpot, ttft or, where prompts take
-    most of a step that is too long, prefill. `times` are those with so many requests, or with one. `prefill` are the
+    most of a step that is too long, prefill. `times` are those with that many requests, or with one. `prefill` are the
     replicas that read their prompts, where others do.
     """
 
@@ -178,14 +178,14 @@ LEAST_BUSY = 0.01
 def _most_busy(level: ServiceLevel, times: LoadTimes, prompt_s: float) -> float:
     """Return the largest share of the time that a replica may read prompts; 0 where the target leaves too little."""
     if level.ttft_ms is None:
-        return MOST_BUSY
+        return MAX_BUSY
     spare = level.ttft_ms / 1e3 - times.first_token
     busy = most_busy(prompt_s, spare) if spare > 0 else 0.0
     return busy if busy > LEAST_BUSY else 0.0
 
 
 def _replica_seconds(copy: CopySpeed, level: ServiceLevel, prompt_s: float, sequences: int) -> float:
-    """Return the time of replicas of both kinds that a request takes, s, with so many on each that generates."""
+    """Return the time of replicas of both kinds that a request takes, s, with `sequences` on each that generates."""
     times = copy.times(sequences)
     busy = _most_busy(level, times, prompt_s)
     return level.output_tokens * times.step / sequences + prompt_s / busy if busy else inf
@@ -209,7 +209,7 @@ def _missed(times: LoadTimes, level: ServiceLevel) -> str:
 
 
 def requests_per_s(level: ServiceLevel, request_s: float, *, peak: bool) -> float:
-    """Return the requests a second of a service whose requests take so many seconds, on average or at its peak."""
+    """Return the requests a second of a service whose requests take `request_s`, on average or at its peak."""
     factor = level.peak_to_mean or 1.0 if peak else 1.0
     if level.users is not None:
         return factor * level.users / (request_s + (level.think_time_s or 0.0))
@@ -255,7 +255,7 @@ def _fewest_sequences(prefill: PrefillCopy, level: ServiceLevel, most: int, flee
 
 
 def _generated(prefill: PrefillCopy, level: ServiceLevel, sequences: int, fleet: Fleet) -> tuple[LoadTimes, float]:
-    """Return the times with so many requests on each replica that generates, and the requests a second.
+    """Return the times with `sequences` requests on each replica that generates, and the requests a second.
 
     Without replicas that read prompts no prompt waits.
     """
@@ -272,7 +272,7 @@ def _at_least_one(needed: float) -> int:
 
 
 def sequences_at_peak(copy: CopySpeed, level: ServiceLevel, replica: ReplicaLimit, replicas: int) -> int:
-    """Find the requests that each of so many replicas has open at the peak: the fewest that yield the rate."""
+    """Find the requests that each of `replicas` has open at the peak: the fewest that yield the rate."""
     low, high = 0, replica.sequences
     while high - low > 1:
         middle = (low + high) // 2
@@ -285,7 +285,7 @@ def sequences_at_peak(copy: CopySpeed, level: ServiceLevel, replica: ReplicaLimi
 
 
 def at_peak(load: ServiceLoad, replicas: int) -> tuple[int, ServiceLoad]:
-    """Return the replicas that have a request at the peak, of so many, and the load with the requests of each."""
+    """Return the replicas that have a request at the peak, of `replicas`, and the load with the requests of each."""
     copy, level, replica = load.copy, load.level, load.replica
     if replica.prefill is not None:
         return _disaggregated_at_peak(load, replica.prefill, replicas)

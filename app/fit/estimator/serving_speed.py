@@ -271,7 +271,7 @@ class CopyWork:
     alone: StepWork
 
     def under(self, sequences: float | None = None) -> StepWork:
-        """Return the work of a step with so many sequences on the copy; None are those of the workload."""
+        """Return the work of a step with `sequences` on the copy; None are those of the workload."""
         setup, model, lengths, alone, bandwidth = self.setup, self.model, self.lengths, self.alone, self.bandwidth
         parallelism = setup.deployment.parallelism
         batch, stages = _sequences_per_stage(setup, sequences), parallelism.pipeline
@@ -363,7 +363,7 @@ def _ranks(setup: ServingSetup) -> tuple[int, int]:
     return parallelism.tensor, parallelism.pipeline
 
 
-MOST_FLOPS_PER_BYTE = 296.0
+MAX_FLOPS_PER_BYTE = 296.0
 """Dense FLOPs in 16 bits for each byte of memory traffic, at most: H100 has 295, B200 281, MI300X 247, H200 206."""
 
 
@@ -396,7 +396,7 @@ def narrow_factor(setup: ServingSetup, model: SpeedModel) -> float:
         return 1.0
     if gpus.peak_16_bits_tflops is not None:
         return max(1.0, gpus.peak_tflops / gpus.peak_16_bits_tflops)
-    most = MOST_FLOPS_PER_BYTE * (gpus.bandwidth_gb_per_s or inf) / 1e3
+    most = MAX_FLOPS_PER_BYTE * (gpus.bandwidth_gb_per_s or inf) / 1e3
     return max(1.0, min(_narrow_peak(setup).factor, gpus.peak_tflops / most))
 
 

@@ -105,7 +105,7 @@ def with_draft(weights: Weights, draft: Draft) -> Weights:
 
 
 def with_draft_passes(work: StepWork, draft: Draft, passes: int, bandwidth: float, touched: float) -> StepWork:
-    """Return the work of a step with that of proposing: so many passes through the draft, one after the other.
+    """Return the work of a step with that of proposing: `passes` passes through the draft, one after the other.
 
     Of these the first reads the draft with the model's other weights; `touched` is the share of experts that one pass
     reads. `bandwidth` is that of all tensor ranks, bytes a second.

@@ -57,7 +57,7 @@ class SpeedModel:
 
     `dense_bytes` are read for every token, without the input embedding; of `expert_bytes` only the experts that are
     chosen; `expert_flops` of `token_flops` are theirs. `of_typical_shape`: layers and widths are those of a usual model
-    of so many parameters.
+    with that many parameters.
     """
 
     dense_bytes: float

@@ -143,7 +143,7 @@ def _experts(config: ConfigReader, experts: int) -> ArchitectureFields:
 
 
 def _sparse_layers(config: ConfigReader) -> int:
-    """Return how many layers have experts: by a list of their kinds, else all but the first, or every so many."""
+    """Return how many layers have experts: by a list of their kinds, else all but the first, or every n-th."""
     layers = config.layers()
     kinds = config.get_list("mlp_layer_types")
     if kinds:

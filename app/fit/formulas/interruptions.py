@@ -41,7 +41,7 @@ class Interruptions:
     storage_usd_per_hour: float
 
     def cost(self, usd_per_hour: float, hours: float) -> float:
-        """Return the USD of a job of so many hours without interruptions."""
+        """Return the USD of a job of `hours` without interruptions."""
         return (usd_per_hour + self.storage_usd_per_hour) * hours * (1 + self.overhead)
 
 

@@ -16,7 +16,7 @@ Sources: 8B and a million tokens on one A100 in 30 minutes (MInference, arXiv 24
 """
 
 MAX_RANKS_OF_A_PROMPT = 8
-"""Beyond so many tensor ranks, each group of ranks reads a part of the prompt (context parallelism)."""
+"""Beyond this number of tensor ranks, each group of ranks reads a part of the prompt (context parallelism)."""
 
 CHUNK_TOKENS = 8192
 """Tokens of a prompt that a pipeline stage passes on at a time: the usual `max_batched_tokens`."""

@@ -51,7 +51,7 @@ class SearchLimits:
 
 
 class Layout(NamedTuple):
-    """A unit to repeat: so many replicas of this parallelism on so many VMs."""
+    """A unit to repeat: `replicas` of this parallelism on `nodes` VMs."""
 
     parallelism: Parallelism
     replicas: int
@@ -149,7 +149,7 @@ def enumerate_group_layouts(
 
 
 def _groups(partition: PartitionLimits, size: int, stages: int, reach: int) -> Iterator[Parallelism]:
-    """Yield the splits of a stage on so many GPUs into groups of tensor ranks: of one GPU first."""
+    """Yield the splits of a stage on `size` GPUs into groups of tensor ranks: of one GPU first."""
     for tensor in (t for t in range(1, min(size // 2, reach) + 1) if size % t == 0):
         groups, ep = size // tensor, partition.expert or size
         wanted = partition.tensor in {None, tensor} and partition.data in {None, groups}

@@ -303,7 +303,7 @@ class ServingJob:
         return self._most_sequences(self._rooms(machine, limits, groups=groups), self.load.context_tokens)
 
     def longest_context(self, machine: Machine, limits: SearchLimits, *, step: int) -> int:
-        """Return the longest context, in steps of so many tokens, with which all allowed VMs hold all sequences.
+        """Return the longest context, in steps of `step` tokens, with which all allowed VMs hold all sequences.
 
         It is found by binary search up to the context of the workload; 0 where there is none.
         """

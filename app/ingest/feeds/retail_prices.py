@@ -199,7 +199,7 @@ def _moment(item: Item, name: str) -> datetime | None:
 
 
 def _nano_per_hour(item: Item, name: str, hours: int) -> int:
-    """Return a price over so many hours as nano-USD an hour, rounded once, half up; 0 is a price not known yet."""
+    """Return a price over `hours` as nano-USD an hour, rounded once, half up; 0 is a price not known yet."""
     value = item.get(name)
     try:
         usd = Decimal(str(value)) if isinstance(value, int | float | Decimal) and not isinstance(value, bool) else None

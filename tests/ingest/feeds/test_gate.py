@@ -10,7 +10,7 @@ USD = 10**9
 
 
 def listing(sizes: int = 100) -> dict[PriceKey, int]:
-    """Return the Linux on-demand and spot prices of so many sizes, in two series of equal numbers."""
+    """Return the Linux on-demand and spot prices of that many sizes, in two series of equal numbers."""
     names = [f"{series}{n}s_v5" for series in "de" for n in range(sizes // 2)]
     return {
         PriceKey(name, "linux", purchase): usd * USD
@@ -24,7 +24,7 @@ def without(keep: Callable[[PriceKey], bool]) -> dict[PriceKey, int]:
 
 
 def repriced(factor: float, *, sizes: int, purchase: str = "on_demand") -> dict[PriceKey, int]:
-    """Return the list with the prices of so many sizes multiplied."""
+    """Return the list with the prices of that many sizes multiplied."""
     chosen = [key for key in listing() if key.purchase == purchase][:sizes]
     return listing() | {key: int(listing()[key] * factor) for key in chosen}
 

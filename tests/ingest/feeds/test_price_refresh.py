@@ -42,7 +42,7 @@ def fill(engine: Engine) -> None:
 
 
 def meters(name: str, sizes: int = 20, factor: float = 1.0) -> list[Item]:
-    """Return the items of so many sizes in a region."""
+    """Return the items of that many sizes in a region."""
     return [
         one | {"retailPrice": round(one["retailPrice"] * factor, 6)}
         for n in range(sizes)
@@ -70,7 +70,7 @@ def refresh(
 
 
 def listed(sizes: int, *, usd: str = "0.673", day: date = DAY - timedelta(days=21), **more: Any) -> list[PriceRow]:
-    """Return the on-demand Linux prices of so many sizes in westus, as another source has them."""
+    """Return the on-demand Linux prices of that many sizes in westus, as another source has them."""
     by = {"region": "westus", "source": "others", "file": "others.csv"} | more
     return [price(f"Standard_B{n}als_v2", usd, valid_from=day, **by) for n in range(sizes)]
 
