@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 
+from app.db import executors
 from app.http import revision
 from app.main import create_asgi_app
 from app.settings import PROJECT
@@ -35,12 +36,14 @@ def files_run(service: Any, requests: Iterable[str]) -> dict[str, list[str]]:
     recorder = Recorder()
     threading.setprofile(recorder)  # before the service starts its threads
     sys.setprofile(recorder)
-    # A traced request may take longer than the service goes without a look for a new revision, which must not count.
-    usual, revision.REFRESH_SECONDS = revision.REFRESH_SECONDS, 3600
+    # A traced request may take longer than the service goes without checking for a new revision or another file of the
+    # database. Neither is part of the request.
+    usual = revision.REFRESH_SECONDS, executors.FILE_CHECK_SECONDS
+    revision.REFRESH_SECONDS = executors.FILE_CHECK_SECONDS = 3600
     try:
         return asyncio.run(_files_run(service, list(requests), recorder))
     finally:
-        revision.REFRESH_SECONDS = usual
+        revision.REFRESH_SECONDS, executors.FILE_CHECK_SECONDS = usual
         sys.setprofile(None)
         threading.setprofile(None)
 

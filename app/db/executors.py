@@ -188,7 +188,7 @@ class SqliteExecutor:
             self.reconnect()
         if self._loop_connection is None:
             self._loop_connection, self._opened = self._connect(), current
-        self._check_at = now + _CHECK_SECONDS
+        self._check_at = now + FILE_CHECK_SECONDS
         return self._loop_connection
 
     def _connect(self) -> sqlite3.Connection:
@@ -201,8 +201,8 @@ class SqliteExecutor:
         return connection
 
 
-_CHECK_SECONDS = 0.05
-"""So long the event loop's connection is used before the file is looked at again."""
+FILE_CHECK_SECONDS = 0.05
+"""How long the event loop's connection is used before the file is checked again."""
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_BUSY_RECOVERY, sqlite3.SQLITE_BUSY_SNAPSHOT, sqlite3.SQLITE_LOCKED}
 
 
