@@ -1,4 +1,4 @@
-"""The fields that a source can state, each with its kind and unit: the one table for parsing, resolving and storing."""
+"""The fields of sizes, series and GPUs: the one table for parsing, resolving, storing and showing them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,11 +14,25 @@ FactValue = int | Decimal | Fraction | str | bool | date
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldSpec:
-    """A field: `unit` is that of every stored value; without `column` it exists as a fact only, not as a column."""
+    """A field: how it is stored, and how every face shows it.
+
+    `unit` is that of every stored value. Without `column` it exists as a fact only, not as a column. A field that is
+    not `stated` by any source is derived. `title` is what people call it, by default its name in words; `short` the
+    same at the head of a column, with the unit beside it; `heading` the head of a column in a terminal. `sentence`
+    documents the field in the API. More of an amount is better; of other fields only with `more_is_better`.
+    """
 
     kind: FieldKind
     unit: str | None = None
     column: bool = True
+    stated: bool = True
+    nullable: bool = True
+    title: str = ""
+    short: str = ""
+    heading: str = ""
+    sentence: str = ""
+    more_is_better: bool = False
+    in_resource_skus: bool = False
 
 
 MAX_INTEGER = 2**31 - 1
@@ -29,141 +43,329 @@ MAX_NUMBER = Decimal(10**12)
 
 _COUNT = FieldSpec(kind="integer", unit="count")
 _FLAG = FieldSpec(kind="boolean")
-_FACT_ONLY_FLAG = FieldSpec(kind="boolean", column=False)
 _TEXT = FieldSpec(kind="text")
 _TFLOPS = FieldSpec(kind="number", unit="TFLOPS")
 
-SIZE_FLAGS: dict[str, FieldSpec] = dict.fromkeys(
-    (
-        "premium_storage",
-        "premium_storage_caching",
-        "ultra_disk",
-        "live_migration",
-        "memory_preserving_updates",
-        "generation_1",
-        "generation_2",
-        "accelerated_networking",
-        "ephemeral_os_disk",
-        "nested_virtualization",
-        "hibernation",
-        "gpudirect_rdma",
-        "encryption_at_host",
-    ),
-    _FLAG,
-)
+OTHERS = "Others"
+"""The group of fields that belong to none of the others."""
+
+SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
+    "Price": {"usd_per_hour": FieldSpec(kind="number", column=False, stated=False, title="Price")},
+    "GPU": {
+        "gpu_model": FieldSpec(kind="text", title="GPU", sentence="The GPU with its memory: `A100 80GB PCIe`."),
+        "gpu_vendor": FieldSpec(kind="text", title="GPU maker", sentence="Who makes the GPU: NVIDIA, AMD. Extensible."),
+        "gpu_id": FieldSpec(kind="text", stated=False, sentence="Id of the model in GET /gpus."),
+        "gpu_count": FieldSpec(
+            kind="fraction",
+            unit="count",
+            title="GPUs",
+            sentence="To four digits; the exact fraction is in gpu_fraction.",
+        ),
+        "gpu_fraction": FieldSpec(
+            kind="text",
+            column=False,
+            title="Part of a GPU",
+            sentence="The exact part of a GPU, `1/6`; null for whole GPUs.",
+        ),
+        "gpu_memory_gib": FieldSpec(
+            kind="number",
+            unit="GiB",
+            title="GPU memory",
+            heading="GPU GiB",
+            sentence="Of all GPUs of the VM together; for a fraction, its slice.",
+        ),
+        "gpu_memory_gib_per_gpu": FieldSpec(
+            kind="number",
+            unit="GiB",
+            title="GPU memory on one GPU",
+            short="On one GPU",
+            heading="GiB/GPU",
+            sentence="Of one whole GPU, as marketed.",
+        ),
+        "gpu_interconnect": FieldSpec(
+            kind="text", title="GPUs joined by", sentence="What joins the GPUs of the VM: `NVLink 3.0`, PCIe."
+        ),
+        "nvlink": FieldSpec(
+            kind="boolean",
+            title="NVLink",
+            more_is_better=True,
+            sentence="Whether the GPUs of the VM are joined by NVLink.",
+        ),
+        "virtual_workstations": FieldSpec(kind="integer", unit="count", column=False),
+        "virtual_applications": FieldSpec(kind="integer", unit="count", column=False),
+    },
+    "Processor and memory": {
+        "vcpus": FieldSpec(
+            kind="integer", unit="count", title="vCPUs", sentence="vCPUs of the VM.", in_resource_skus=True
+        ),
+        "memory_gib": FieldSpec(
+            kind="number",
+            unit="GiB",
+            title="Memory",
+            heading="mem GiB",
+            sentence="Memory of the VM, GiB.",
+            in_resource_skus=True,
+        ),
+        "cpu_model": FieldSpec(kind="text", title="Processor", sentence="The processor, by its vendor's name."),
+        "arch": FieldSpec(
+            kind="text", title="Architecture", short="CPU", sentence="x64 or arm64. Extensible.", in_resource_skus=True
+        ),
+        "cpu_count": FieldSpec(kind="integer", unit="count", column=False),
+        "cpu_base_ghz": FieldSpec(kind="number", unit="GHz", column=False),
+        "cpu_all_core_peak_ghz": FieldSpec(kind="number", unit="GHz", column=False),
+        "cpu_peak_ghz": FieldSpec(kind="number", unit="GHz", column=False),
+        "memory_bandwidth_gb_per_s": FieldSpec(kind="number", unit="GB/s", column=False, title="Memory bandwidth"),
+        "l3_cache_mib": FieldSpec(kind="number", unit="MiB", column=False),
+        "epc_memory_mib": FieldSpec(kind="number", unit="MiB", column=False),
+        "parent_size": FieldSpec(kind="text", sentence="The size that it is, with fewer vCPUs; null for most."),
+        "cpu_baseline_percent": FieldSpec(kind="number", unit="%", column=False),
+        "cpu_credits_initial": FieldSpec(kind="integer", unit="count", column=False),
+        "cpu_credits_per_hour": FieldSpec(kind="integer", unit="count", column=False),
+        "cpu_credits_max": FieldSpec(kind="integer", unit="count", column=False),
+    },
+    "Disks": {
+        "local_disk_gib": FieldSpec(kind="number", unit="GiB", column=False, stated=False, short="Local disks"),
+        "temp_disk_gib": FieldSpec(
+            kind="number",
+            unit="GiB",
+            title="Temporary disk",
+            short="Temp disk",
+            sentence="Of all temporary disks together, GiB.",
+            in_resource_skus=True,
+        ),
+        "temp_disk_count": FieldSpec(
+            kind="integer", unit="count", title="Temporary disks, number", sentence="Number of temporary disks."
+        ),
+        "nvme_disk_gib": FieldSpec(
+            kind="number",
+            unit="GiB",
+            title="NVMe disks",
+            sentence="Of all local NVMe disks together.",
+            in_resource_skus=True,
+        ),
+        "nvme_disk_count": FieldSpec(
+            kind="integer",
+            unit="count",
+            title="NVMe disks, number",
+            sentence="Number of local NVMe disks.",
+            in_resource_skus=True,
+        ),
+        "local_ssd_gib": FieldSpec(kind="number", unit="GiB", column=False),
+        "local_ssd_count": FieldSpec(kind="integer", unit="count", column=False),
+        "max_data_disks": FieldSpec(
+            kind="integer",
+            unit="count",
+            title="Data disks",
+            sentence="Number of data disks that can be attached.",
+            in_resource_skus=True,
+        ),
+        "uncached_disk_iops": FieldSpec(
+            kind="integer",
+            unit="IOPS",
+            title="Disk rate, uncached",
+            short="Disk rate",
+            sentence="Operations a second on remote disks, uncached.",
+            in_resource_skus=True,
+        ),
+        "uncached_disk_mbps": FieldSpec(
+            kind="number",
+            unit="MBps",
+            title="Disk throughput, uncached",
+            short="Disk rate",
+            sentence="Megabytes (10^6) a second.",
+            in_resource_skus=True,
+        ),
+        "disk_cache_gib": FieldSpec(kind="number", unit="GiB", column=False),
+    },
+    "Network": {
+        "network_mbps": FieldSpec(kind="integer", unit="Mbps", title="Network", sentence="Megabits a second."),
+        "max_nics": FieldSpec(
+            kind="integer", unit="count", title="NICs", sentence="Number of network interfaces.", in_resource_skus=True
+        ),
+        "backend_nics": FieldSpec(kind="integer", unit="count", column=False),
+        "infiniband": FieldSpec(
+            kind="boolean", title="InfiniBand", more_is_better=True, sentence="Whether the VM has InfiniBand."
+        ),
+        "infiniband_gbps": FieldSpec(
+            kind="number",
+            unit="Gbps",
+            title="InfiniBand rate",
+            short="InfiniBand",
+            sentence="Gigabits a second of the whole VM.",
+        ),
+        "infiniband_gbps_per_gpu": FieldSpec(kind="number", unit="Gbps", column=False),
+    },
+    "Status": {
+        "status": FieldSpec(
+            kind="text",
+            stated=False,
+            nullable=False,
+            sentence="preview, current, retiring (dated), withdrawn or retired, today. Extensible.",
+        ),
+        "series": FieldSpec(kind="text", sentence="Id of the series."),
+        "category": FieldSpec(
+            kind="text",
+            stated=False,
+            title="Type",
+            sentence="Type of its series: `general_purpose`, `gpu_accelerated`. Extensible.",
+        ),
+        "quota_family": FieldSpec(
+            kind="text", sentence="The family whose vCPU quota it counts towards.", in_resource_skus=True
+        ),
+        "preview": FieldSpec(kind="boolean", sentence="Whether the size is in preview."),
+        "withdrawn": FieldSpec(
+            kind="boolean", sentence="Whether it can no longer be deployed, though no date was announced."
+        ),
+        "retirement_date": FieldSpec(kind="date", short="Retires", sentence="The day on which the size retires."),
+        "verified": FieldSpec(
+            kind="boolean", stated=False, nullable=False, sentence="Whether the vendor's own documents name this size."
+        ),
+        "disputed": FieldSpec(
+            kind="boolean",
+            stated=False,
+            nullable=False,
+            sentence="Whether sources disagree on a field; GET /sizes/{name}/facts has the value of each source.",
+        ),
+    },
+    "Features": {
+        "premium_storage": FieldSpec(
+            kind="boolean",
+            title="Premium Storage",
+            sentence="Premium Storage: supported, or not.",
+            in_resource_skus=True,
+        ),
+        "premium_storage_caching": FieldSpec(
+            kind="boolean", title="Premium Storage caching", sentence="Premium Storage caching: supported, or not."
+        ),
+        "ultra_disk": FieldSpec(kind="boolean", title="Ultra Disk", sentence="Ultra Disk: supported, or not."),
+        "live_migration": FieldSpec(kind="boolean", sentence="Live migration: supported, or not."),
+        "memory_preserving_updates": FieldSpec(
+            kind="boolean", sentence="Memory-preserving updates: supported, or not.", in_resource_skus=True
+        ),
+        "generation_1": FieldSpec(
+            kind="boolean", sentence="Generation 1 VMs: supported, or not.", in_resource_skus=True
+        ),
+        "generation_2": FieldSpec(
+            kind="boolean", sentence="Generation 2 VMs: supported, or not.", in_resource_skus=True
+        ),
+        "accelerated_networking": FieldSpec(
+            kind="boolean", sentence="Accelerated networking: supported, or not.", in_resource_skus=True
+        ),
+        "ephemeral_os_disk": FieldSpec(
+            kind="boolean", sentence="Ephemeral OS disks: supported, or not.", in_resource_skus=True
+        ),
+        "nested_virtualization": FieldSpec(kind="boolean", sentence="Nested virtualization: supported, or not."),
+        "hibernation": FieldSpec(kind="boolean", sentence="Hibernation: supported, or not.", in_resource_skus=True),
+        "gpudirect_rdma": FieldSpec(
+            kind="boolean", title="GPUDirect RDMA", more_is_better=True, sentence="GPUDirect RDMA: supported, or not."
+        ),
+        "encryption_at_host": FieldSpec(
+            kind="boolean", sentence="Encryption at host: supported, or not.", in_resource_skus=True
+        ),
+    },
+    OTHERS: {
+        "name": FieldSpec(
+            kind="text",
+            stated=False,
+            nullable=False,
+            sentence="The vendor's name of the size: `Standard_NC24ads_A100_v4`.",
+        ),
+        "provider": FieldSpec(kind="text", stated=False, nullable=False, sentence="Who sells it. Extensible."),
+        "disputed_fields": FieldSpec(
+            kind="list", stated=False, nullable=False, sentence="The fields on which sources disagree."
+        ),
+        "confidential_computing": FieldSpec(
+            kind="text", short="Confidential", sentence="What encrypts the memory of the VM: SNP, TDX. Extensible."
+        ),
+        "flags": FieldSpec(
+            kind="list",
+            stated=False,
+            nullable=False,
+            sentence="The features that are supported; each is a field of its own, too.",
+        ),
+        "source_url": FieldSpec(
+            kind="text", stated=False, sentence="The page with the highest authority among those that name the size."
+        ),
+        "physical_cores": FieldSpec(kind="integer", unit="count", column=False),
+        **{
+            f"{disk}_{suffix}": FieldSpec(kind="number", unit=unit, column=False)
+            for disk in (
+                "uncached_disk_burst",
+                "ultra_disk",
+                "ultra_disk_burst",
+                "cached_disk",
+                "temp_disk",
+                "temp_disk_burst",
+                "temp_disk_read",
+                "temp_disk_write",
+                "temp_disk_sequential_read",
+                "temp_disk_sequential_write",
+                "nvme_disk",
+            )
+            for suffix, unit in (("iops", "IOPS"), ("mbps", "MBps"))
+        },
+        **dict.fromkeys(
+            (
+                "nvme_interface",
+                "scsi_interface",
+                "nvme_storage",
+                "trusted_launch",
+                "write_accelerator",
+                "constrained_vcpus",
+                "premium_storage_v2",
+                "local_temporary_storage",
+                "service_healing",
+                "vcore_customization",
+                "disk_encryption_linux",
+                "disk_encryption_windows",
+            ),
+            FieldSpec(kind="boolean", column=False),
+        ),
+    },
+}
+"""Every field of a size by group, in the order of pages. A new field is a row here, and a column in `Size`.
+
+`gpu_memory_gib` is of the whole VM; `gpu_memory_gib_per_gpu` of one whole GPU, so that count x per-GPU = total holds
+for a sixth of a GPU, too; `nvme_disk_gib` is the sum over the disks. GPUs are not `in_resource_skus`, since that API
+counts a part of a GPU as one, nor is what depends on the region or the zone.
+"""
+
+SHOWN_FIELDS = {name: spec for specs in SIZE_GROUPS.values() for name, spec in specs.items()}
+"""The fields of a size, also those that no source states but that are derived."""
+
+SIZE_FIELDS = {name: spec for name, spec in SHOWN_FIELDS.items() if spec.stated}
+"""The fields of a size that sources state."""
+
+SIZE_FLAGS = SIZE_GROUPS["Features"]
 """What documents state as Supported or Not Supported, each a boolean column; null is unknown."""
 
-SIZE_FIELDS: dict[str, FieldSpec] = {
-    "series": _TEXT,
-    "quota_family": _TEXT,
-    "parent_size": _TEXT,
-    "vcpus": _COUNT,
-    "cpu_model": _TEXT,
-    "arch": _TEXT,
-    "memory_gib": FieldSpec(kind="number", unit="GiB"),
-    "gpu_vendor": _TEXT,
-    "gpu_model": _TEXT,
-    "gpu_count": FieldSpec(kind="fraction", unit="count"),
-    "gpu_memory_gib": FieldSpec(kind="number", unit="GiB"),
-    "gpu_memory_gib_per_gpu": FieldSpec(kind="number", unit="GiB"),
-    "gpu_interconnect": _TEXT,
-    "nvlink": _FLAG,
-    "temp_disk_gib": FieldSpec(kind="number", unit="GiB"),
-    "temp_disk_count": _COUNT,
-    "nvme_disk_gib": FieldSpec(kind="number", unit="GiB"),
-    "nvme_disk_count": _COUNT,
-    "max_data_disks": _COUNT,
-    "uncached_disk_iops": FieldSpec(kind="integer", unit="IOPS"),
-    "uncached_disk_mbps": FieldSpec(kind="number", unit="MBps"),
-    "max_nics": _COUNT,
-    "network_mbps": FieldSpec(kind="integer", unit="Mbps"),
-    "infiniband": _FLAG,
-    "infiniband_gbps": FieldSpec(kind="number", unit="Gbps"),
-    "confidential_computing": _TEXT,
-    "preview": _FLAG,
-    "withdrawn": _FLAG,
-    "retirement_date": FieldSpec(kind="date"),
-    **SIZE_FLAGS,
-    "gpu_fraction": FieldSpec(kind="text", column=False),
-    "cpu_count": FieldSpec(kind="integer", unit="count", column=False),
-    "physical_cores": FieldSpec(kind="integer", unit="count", column=False),
-    **{
-        f"{disk}_{suffix}": FieldSpec(kind="number", unit=unit, column=False)
-        for disk in (
-            "uncached_disk_burst",
-            "ultra_disk",
-            "ultra_disk_burst",
-            "cached_disk",
-            "temp_disk",
-            "temp_disk_burst",
-            "temp_disk_read",
-            "temp_disk_write",
-            "temp_disk_sequential_read",
-            "temp_disk_sequential_write",
-            "nvme_disk",
-        )
-        for suffix, unit in (("iops", "IOPS"), ("mbps", "MBps"))
-    },
-    "infiniband_gbps_per_gpu": FieldSpec(kind="number", unit="Gbps", column=False),
-    "virtual_workstations": FieldSpec(kind="integer", unit="count", column=False),
-    "virtual_applications": FieldSpec(kind="integer", unit="count", column=False),
-    "l3_cache_mib": FieldSpec(kind="number", unit="MiB", column=False),
-    "disk_cache_gib": FieldSpec(kind="number", unit="GiB", column=False),
-    "epc_memory_mib": FieldSpec(kind="number", unit="MiB", column=False),
-    "memory_bandwidth_gb_per_s": FieldSpec(kind="number", unit="GB/s", column=False),
-    "cpu_base_ghz": FieldSpec(kind="number", unit="GHz", column=False),
-    "cpu_peak_ghz": FieldSpec(kind="number", unit="GHz", column=False),
-    "cpu_all_core_peak_ghz": FieldSpec(kind="number", unit="GHz", column=False),
-    "cpu_baseline_percent": FieldSpec(kind="number", unit="%", column=False),
-    "cpu_credits_initial": FieldSpec(kind="integer", unit="count", column=False),
-    "cpu_credits_per_hour": FieldSpec(kind="integer", unit="count", column=False),
-    "cpu_credits_max": FieldSpec(kind="integer", unit="count", column=False),
-    "backend_nics": FieldSpec(kind="integer", unit="count", column=False),
-    "local_ssd_count": FieldSpec(kind="integer", unit="count", column=False),
-    "local_ssd_gib": FieldSpec(kind="number", unit="GiB", column=False),
-    "nvme_interface": _FACT_ONLY_FLAG,
-    "scsi_interface": _FACT_ONLY_FLAG,
-    "nvme_storage": _FACT_ONLY_FLAG,
-    "trusted_launch": _FACT_ONLY_FLAG,
-    "write_accelerator": _FACT_ONLY_FLAG,
-    "constrained_vcpus": _FACT_ONLY_FLAG,
-    "premium_storage_v2": _FACT_ONLY_FLAG,
-    "local_temporary_storage": _FACT_ONLY_FLAG,
-    "service_healing": _FACT_ONLY_FLAG,
-    "vcore_customization": _FACT_ONLY_FLAG,
-    "disk_encryption_linux": _FACT_ONLY_FLAG,
-    "disk_encryption_windows": _FACT_ONLY_FLAG,
-}
-"""Fields of a size. `gpu_memory_gib` is of the whole VM; `gpu_memory_gib_per_gpu` of one whole GPU, so that
-count x per-GPU = total holds for a sixth of a GPU, too; `nvme_disk_gib` is the sum over the disks."""
+RESOURCE_SKUS_FIELDS = frozenset(name for name, spec in SIZE_FIELDS.items() if spec.in_resource_skus)
+"""The fields of a size that Azure's Resource SKUs API defines."""
 
-RESOURCE_SKUS_FIELDS = frozenset(
-    {
-        "vcpus",
-        "arch",
-        "memory_gib",
-        "temp_disk_gib",
-        "nvme_disk_gib",
-        "nvme_disk_count",
-        "max_data_disks",
-        "uncached_disk_iops",
-        "uncached_disk_mbps",
-        "max_nics",
-        "premium_storage",
-        "generation_1",
-        "generation_2",
-        "accelerated_networking",
-        "ephemeral_os_disk",
-        "memory_preserving_updates",
-        "hibernation",
-        "encryption_at_host",
-        "quota_family",
-    }
-)
-"""The fields of a size that Azure's Resource SKUs API defines.
+_UNIT_ENDS = ("_gib", "_mib", "_mbps", "_gbps", "_iops", "_ghz", "_percent", "_gb_per_s", "_tflops", "_tops")
+_ACRONYMS = {"cpu": "CPU", "gpu": "GPU", "gpus": "GPUs", "nvme": "NVMe", "os": "OS", "vcpus": "vCPUs", "nics": "NICs"}
+_ACRONYMS |= {name: name.upper() for name in ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8")}
 
-GPUs are not among them, since that API counts a part of a GPU as one, nor is what depends on the region or the zone.
-"""
+
+def field_title(name: str) -> str:
+    """Return what people call a field of a size, series or GPU: `Memory` for `memory_gib`; its unit is beside it."""
+    if name in SHOWN_FIELDS and SHOWN_FIELDS[name].title:
+        return SHOWN_FIELDS[name].title
+    stem = next((name.removesuffix(end) for end in _UNIT_ENDS if name.endswith(end)), name)
+    words = [_ACRONYMS.get(word, word) for word in stem.split("_")]
+    return " ".join([words[0] if words[0] in _ACRONYMS.values() else words[0].capitalize(), *words[1:]])
+
+
+def short_title(name: str) -> str:
+    """Return the title of a field at the head of a column, which has the unit beside it."""
+    return SHOWN_FIELDS[name].short or field_title(name)
+
+
+def field_heading(name: str) -> str:
+    """Return the head of a field's column in a terminal, with its unit: `mem GiB`."""
+    spec = SHOWN_FIELDS[name]
+    return spec.heading or " ".join(filter(None, (short_title(name), "" if spec.unit == "count" else spec.unit)))
+
 
 SERIES_FIELDS: dict[str, FieldSpec] = {
     "name": _TEXT,

@@ -24,6 +24,7 @@ from app.cli.output import (
     print_note,
     print_rows,
     print_text,
+    size_columns,
     terminal_width,
     with_output_options,
 )
@@ -36,11 +37,7 @@ SIMILAR_COLUMNS = {
     "distance": Column(heading="distance"),
     "cheaper": Column(heading="cheaper", rank=4),
     "bigger": Column(heading="bigger", rank=5),
-    "gpu_count": Column(heading="GPUs", rank=2),
-    "gpu_model": Column(heading="GPU", rank=1),
-    "gpu_memory_gib": Column(heading="GPU GiB", rank=6),
-    "vcpus": Column(heading="vCPUs", rank=7),
-    "memory_gib": Column(heading="mem GiB", rank=8),
+    **size_columns(gpu_count=2, gpu_model=1, gpu_memory_gib=6, vcpus=7, memory_gib=8),
     "region": Column(heading="region", rank=3),
     "usd_per_hour": Column(heading="USD/h"),
 }

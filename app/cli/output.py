@@ -22,6 +22,7 @@ from typing import Annotated, Any
 
 import typer
 
+from app.catalog.fields import field_heading
 from app.errors import BadQuery
 from app.formats.text import LIST_SEPARATOR, escape_formula
 
@@ -118,6 +119,11 @@ class Column:
     rank: int = 0
     wraps: bool = False
     format: Callable[[Any], str] | None = None
+
+
+def size_columns(**ranks: int) -> dict[str, Column]:
+    """Return the columns of fields of a size by name, each with its rank."""
+    return {name: Column(heading=field_heading(name), rank=rank) for name, rank in ranks.items()}
 
 
 def print_rows(

@@ -22,6 +22,7 @@ from app.cli.output import (
     print_note,
     print_rows,
     print_text,
+    size_columns,
     with_output_options,
 )
 from app.errors import BadQuery
@@ -35,9 +36,7 @@ RETIREMENT_COLUMNS = {
     "days_left": Column(heading="days left", rank=2),
     "size": Column(heading="size"),
     "series": Column(heading="series", rank=1),
-    "vcpus": Column(heading="vCPUs", rank=4),
-    "memory_gib": Column(heading="mem GiB", rank=5),
-    "gpu_model": Column(heading="GPU", rank=3),
+    **size_columns(vcpus=4, memory_gib=5, gpu_model=3),
     "source_url": Column(heading="source", rank=6),
 }
 PLAN_COLUMNS = {

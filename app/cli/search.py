@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from sqlalchemy.orm import Session
 
-from app.catalog.fields import SIZE_FLAGS
+from app.catalog.fields import SIZE_FIELDS, SIZE_FLAGS, field_title
 from app.catalog.price_notes import price_note
 from app.catalog.queries.language_models import ModelSearch
 from app.catalog.queries.lookups import GpuNames, closest_gpus, load_gpu_names, resolve_gpus
@@ -37,6 +37,7 @@ from app.cli.output import (
     print_note,
     print_rows,
     print_text,
+    size_columns,
     terminal_width,
     with_output_options,
 )
@@ -50,12 +51,7 @@ app = typer.Typer()
 SIZE_COLUMNS = {
     "name": Column(heading="size"),
     "status": Column(heading="status", rank=9),
-    "vcpus": Column(heading="vCPUs", rank=5),
-    "memory_gib": Column(heading="mem GiB", rank=6),
-    "gpu_count": Column(heading="GPUs", rank=1),
-    "gpu_model": Column(heading="GPU", rank=2),
-    "gpu_memory_gib_per_gpu": Column(heading="GiB/GPU", rank=3),
-    "gpu_memory_gib": Column(heading="GPU GiB", rank=8),
+    **size_columns(vcpus=5, memory_gib=6, gpu_count=1, gpu_model=2, gpu_memory_gib_per_gpu=3, gpu_memory_gib=8),
     "on_demand_usd_per_hour": Column(heading="USD/h"),
     "region": Column(heading="region", rank=4),
     "on_demand_as_of": Column(heading="as of", rank=7),
@@ -433,10 +429,23 @@ def _labelled_texts(size: Record) -> Iterator[tuple[str, str]]:
         ),
     )
     yield "Network", _network(size)
+    for name, spec in SIZE_FIELDS.items():
+        if spec.column and spec.unit and name not in _IN_THE_LINES_ABOVE:
+            yield field_title(name), _amount(size, name, "" if spec.unit == "count" else f" {spec.unit}")
     for label, value in (("Supports", True), ("Lacks", False), ("Unknown", None)):
         yield label, ", ".join(name.replace("_", " ") for name in SIZE_FLAGS if size[name] is value)
     yield "Series", str(size["series"] or "")
     yield "Disputed", f"{', '.join(size['disputed_fields'])} (--facts shows by whom)" if size["disputed"] else ""
+
+
+_IN_THE_LINES_ABOVE = frozenset(
+    {
+        *("gpu_count", "gpu_memory_gib", "gpu_memory_gib_per_gpu", "vcpus", "memory_gib", "temp_disk_gib"),
+        *("temp_disk_count", "nvme_disk_gib", "nvme_disk_count", "max_data_disks", "uncached_disk_iops"),
+        *("uncached_disk_mbps", "network_mbps", "max_nics", "infiniband_gbps"),
+    }
+)
+"""Amounts that have their place on the page of a size; any other is a line of its own."""
 
 
 def _gpu(size: Record) -> str:

@@ -1,11 +1,14 @@
 """The responses about sizes, their facts and prices. Every field is always present; null means unknown."""
 
+from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema, create_model
 
+from app.catalog.fields import SHOWN_FIELDS, FieldKind, FieldSpec
+from app.catalog.projections import SIZE_JSON_FIELDS
 from app.catalog.providers import PROVIDERS
 
 Amount = Annotated[
@@ -98,64 +101,36 @@ class ConvertedPriceOut(Out):
     price_per_hour: Amount = Field(description="usd_per_hour, converted.")
 
 
-class SizeOut(Out):
+_TYPES: Mapping[FieldKind, Any] = {
+    "integer": int,
+    "number": float,
+    "fraction": float,
+    "text": str,
+    "boolean": bool,
+    "date": date,
+    "list": list[str],
+}
+
+
+def _field(spec: FieldSpec) -> tuple[Any, Any]:
+    """Return the type of a field of a size and its description, as the table of fields has them."""
+    kind = _TYPES[spec.kind]
+    return (kind | None if spec.nullable else kind, Field(description=spec.sentence))
+
+
+if TYPE_CHECKING:
+    SizeFieldsOut = Out
+else:
+    SizeFieldsOut = create_model(
+        "SizeFieldsOut", __base__=Out, **{name: _field(SHOWN_FIELDS[name]) for name in (*SIZE_JSON_FIELDS, "status")}
+    )
+    """What a size is, without its price: the fields of the table in the order of the columns."""
+
+
+class SizeOut(SizeFieldsOut):
     """One VM size: the accepted value of every field, and a price."""
 
-    name: str = Field(description="The vendor's name of the size: `Standard_NC24ads_A100_v4`.")
     provider: str = Field(description=f"Who sells it: {', '.join(PROVIDERS)}. Extensible.")
-    series: str | None = Field(description="Id of the series.")
-    category: str | None = Field(description="Type of its series: `general_purpose`, `gpu_accelerated`. Extensible.")
-    quota_family: str | None = Field(description="The family whose vCPU quota it counts towards.")
-    parent_size: str | None = Field(description="The size that it is, with fewer vCPUs; null for most.")
-    verified: bool = Field(description="Whether the vendor's own documents name this size.")
-    disputed: bool = Field(
-        description="Whether sources disagree on a field; GET /sizes/{name}/facts has the value of each source."
-    )
-    disputed_fields: list[str] = Field(description="The fields on which sources disagree.")
-    vcpus: int | None = Field(description="vCPUs of the VM.")
-    cpu_model: str | None = Field(description="The processor, by its vendor's name.")
-    arch: str | None = Field(description="x64 or arm64. Extensible.")
-    memory_gib: float | None = Field(description="Memory of the VM, GiB.")
-    gpu_vendor: str | None = Field(description="Who makes the GPU: NVIDIA, AMD. Extensible.")
-    gpu_model: str | None = Field(description="The GPU with its memory: `A100 80GB PCIe`.")
-    gpu_id: str | None = Field(description="Id of the model in GET /gpus.")
-    gpu_count: float | None = Field(description="To four digits; the exact fraction is in gpu_fraction.")
-    gpu_fraction: str | None = Field(description="The exact part of a GPU, `1/6`; null for whole GPUs.")
-    gpu_memory_gib: float | None = Field(description="Of all GPUs of the VM together; for a fraction, its slice.")
-    gpu_memory_gib_per_gpu: float | None = Field(description="Of one whole GPU, as marketed.")
-    gpu_interconnect: str | None = Field(description="What joins the GPUs of the VM: `NVLink 3.0`, PCIe.")
-    nvlink: bool | None = Field(description="Whether the GPUs of the VM are joined by NVLink.")
-    temp_disk_gib: float | None = Field(description="Of all temporary disks together, GiB.")
-    temp_disk_count: int | None = Field(description="Number of temporary disks.")
-    nvme_disk_gib: float | None = Field(description="Of all local NVMe disks together.")
-    nvme_disk_count: int | None = Field(description="Number of local NVMe disks.")
-    max_data_disks: int | None = Field(description="Number of data disks that can be attached.")
-    uncached_disk_iops: int | None = Field(description="Operations a second on remote disks, uncached.")
-    uncached_disk_mbps: float | None = Field(description="Megabytes (10^6) a second.")
-    max_nics: int | None = Field(description="Number of network interfaces.")
-    network_mbps: int | None = Field(description="Megabits a second.")
-    infiniband: bool | None = Field(description="Whether the VM has InfiniBand.")
-    infiniband_gbps: float | None = Field(description="Gigabits a second of the whole VM.")
-    confidential_computing: str | None = Field(description="What encrypts the memory of the VM: SNP, TDX. Extensible.")
-    flags: list[str] = Field(description="The features that are supported; each is a field of its own, too.")
-    premium_storage: bool | None = Field(description="Premium Storage: supported, or not.")
-    premium_storage_caching: bool | None = Field(description="Premium Storage caching: supported, or not.")
-    ultra_disk: bool | None = Field(description="Ultra Disk: supported, or not.")
-    live_migration: bool | None = Field(description="Live migration: supported, or not.")
-    memory_preserving_updates: bool | None = Field(description="Memory-preserving updates: supported, or not.")
-    generation_1: bool | None = Field(description="Generation 1 VMs: supported, or not.")
-    generation_2: bool | None = Field(description="Generation 2 VMs: supported, or not.")
-    accelerated_networking: bool | None = Field(description="Accelerated networking: supported, or not.")
-    ephemeral_os_disk: bool | None = Field(description="Ephemeral OS disks: supported, or not.")
-    nested_virtualization: bool | None = Field(description="Nested virtualization: supported, or not.")
-    hibernation: bool | None = Field(description="Hibernation: supported, or not.")
-    gpudirect_rdma: bool | None = Field(description="GPUDirect RDMA: supported, or not.")
-    encryption_at_host: bool | None = Field(description="Encryption at host: supported, or not.")
-    preview: bool | None = Field(description="Whether the size is in preview.")
-    withdrawn: bool | None = Field(description="Whether it can no longer be deployed, though no date was announced.")
-    retirement_date: date | None = Field(description="The day on which the size retires.")
-    source_url: str | None = Field(description="The page with the highest authority among those that name the size.")
-    status: str = Field(description="preview, current, retiring (dated), withdrawn or retired, today. Extensible.")
     region: str | None = Field(description="Where the prices hold: the requested region, else the cheapest.")
     usd_per_hour: Usd | None = Field(description="Price under the requested purchase model; null is unknown.")
     usd_per_vcpu_hour: float | None = Field(description="usd_per_hour / vcpus, rounded to 9 decimal places.")

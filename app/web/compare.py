@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 from sqlmodel import Session
 
+from app.catalog.fields import field_title
 from app.catalog.queries.display_names import find_currencies, find_disputing_sources, find_region_names
 from app.catalog.queries.exchange_rates import USD
 from app.catalog.queries.lookups import check_regions, get_size_keys
@@ -25,7 +26,7 @@ from app.http.canonical import clean_query
 from app.web.differences import Amount, Difference, describe
 from app.web.rendering import render_page
 from app.web.serving import PageContent, PageRequest
-from app.web.size_fields import better_by, field_title, in_groups, shown_amount, shown_unit
+from app.web.size_fields import better_by, in_groups, shown_amount, shown_unit
 from app.web.size_page import shown_amount as shown_price_in
 from app.web.sizes_view import PER_TITLES, PURCHASE_TITLES, UNIT_TITLES, ShownCurrency, Unit
 
@@ -253,6 +254,8 @@ _PRICE_TITLES = {
 
 def _divisor_title(name: str) -> str:
     """Return what a price is divided by: `FP16 TFLOPS`."""
+    if name == "gb_per_s":
+        return "GB/s of memory bandwidth"
     kind, _, unit = name.rpartition("_")
     return f"{kind.upper()} {unit.upper()}" if unit in ("tflops", "tops") else field_title(name)
 

@@ -8,11 +8,12 @@ from typing import Any
 from pydantic import Field
 from sqlmodel import Session
 
+from app.catalog.fields import field_title
 from app.catalog.queries.disputes import DisputedFigure, DisputeFilter, DisputeListing, find_disputes
 from app.http.canonical import clean_query
 from app.web.rendering import path_segment, render_page
 from app.web.serving import PageContent, PageRequest
-from app.web.size_fields import field_title, shown_value
+from app.web.size_fields import shown_value
 
 _ROWS = 50
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from app.catalog.fields import SIZE_FLAGS
+from app.catalog.fields import SIZE_FLAGS, short_title
 from app.catalog.queries.facets import FacetRange, Facets
 from app.catalog.queries.relaxations import Relaxation
 from app.http.canonical import to_query_text
-from app.web.sizes_view import FLAG_TITLES, PURCHASE_TITLES
+from app.web.sizes_view import PURCHASE_TITLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +45,15 @@ TITLES: Mapping[str, str] = {
     **{bounds.least: f"{bounds.title} ≥" for bounds in (*GPU_BOUNDS, *CPU_BOUNDS, *PRICE_BOUNDS, *NETWORK_BOUNDS)},
     **{bounds.most: f"{bounds.title} ≤" for bounds in (*GPU_BOUNDS, *CPU_BOUNDS, *PRICE_BOUNDS) if bounds.most},
     "q": "Text",
-    "name": "Name",
-    "series": "Series",
-    "category": "Type",
     "gpu": "GPU",
-    "gpu_vendor": "GPU maker",
-    "arch": "CPU",
     "os": "System",
     "purchase": "Price",
     "region": "Price in",
     "available_in": "Available in",
     "as_of": "Prices of",
     "known_at": "As known on",
-    "status": "Status",
 }
-"""What a chip says a filter is about; other filters are named by their words."""
+"""What a chip says a filter is about; other filters have the name of their field."""
 
 UNITS: Mapping[str, str] = {
     name: bounds.unit
@@ -86,7 +80,7 @@ FILTER_NAMES = ("q", *(name for names in GROUPS.values() for name in names))
 
 def title_of(name: str) -> str:
     """Return what a filter is called."""
-    return TITLES.get(name) or FLAG_TITLES.get(name) or name.replace("_", " ").capitalize()
+    return TITLES.get(name) or short_title(name)
 
 
 def value_of(name: str, value: Any) -> str:

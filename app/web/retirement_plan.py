@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from app.catalog.fields import field_title
 from app.catalog.purchases import Purchase
 from app.catalog.queries.params import PRICED_OS, Day, Os, QueryParams
 from app.errors import BadData, BadQuery
@@ -16,7 +17,6 @@ from app.formats.text import Csv
 from app.web.fit_answer import MAX_URL
 from app.web.rendering import render_page
 from app.web.serving import PageContent, PageRequest
-from app.web.size_fields import field_title
 from app.web.sizes_view import PURCHASE_TITLES
 
 if TYPE_CHECKING:

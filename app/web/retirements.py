@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from app.catalog.fields import field_title
 from app.catalog.names import RegionCode
 from app.catalog.purchases import Purchase
 from app.catalog.queries.display_names import find_region_names
@@ -19,7 +20,6 @@ from app.http.canonical import clean_query
 from app.web.rendering import render_page
 from app.web.retirement_plan import EXAMPLE
 from app.web.serving import PageContent, PageRequest
-from app.web.size_fields import field_title
 from app.web.sizes_view import PURCHASE_TITLES
 
 if TYPE_CHECKING:

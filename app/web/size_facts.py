@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.catalog.fields import SIZE_FIELDS
-from app.web.size_fields import field_title, in_groups, shown_value
+from app.catalog.fields import SIZE_FIELDS, field_title
+from app.catalog.projections import SIZE_JSON_FIELDS
+from app.web.size_fields import in_groups, shown_value
 
 _SKIPPED = frozenset({"preview", "withdrawn", "gpu_fraction", "parent_size", "retirement_date"})
 """Fields that most sizes do not have, and for which no source states their absence."""
@@ -56,7 +57,7 @@ def group_facts(facts: Iterable[Mapping[str, Any]], item: Mapping[str, Any]) -> 
             accepted[fact["source_id"]] += 1
         elif fact["verdict"] == "disputed":
             known.disputing.append(stated)
-    stored = [name for name, spec in SIZE_FIELDS.items() if spec.column and name not in _SKIPPED]
+    stored = [name for name in SIZE_JSON_FIELDS if name in SIZE_FIELDS and name not in _SKIPPED]
     unknown = [field_title(name) for name in stored if name not in by_field and item.get(name) is None]
     groups = {title: [by_field[name] for name in names] for title, names in in_groups(by_field).items()}
     return SizeFacts(

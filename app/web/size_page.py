@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, Field
 from sqlmodel import Session
 
+from app.catalog.fields import field_title
 from app.catalog.names import RegionCode
 from app.catalog.purchases import Purchase
 from app.catalog.queries.availability import AvailabilitySearch, find_availability
@@ -25,7 +26,6 @@ from app.web.price_history import chart_option, newest_first
 from app.web.rendering import format_amount, path_segment, render_page
 from app.web.serving import NoParams, PageContent, PageRequest
 from app.web.size_facts import group_facts
-from app.web.size_fields import field_title
 from app.web.size_prices import listed_price, purchases_of, region_rows
 from app.web.sizes_view import HOURS, PURCHASE_TITLES, UNIT_TITLES, ShownCurrency, Unit
 

@@ -12,11 +12,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from app.catalog.fields import SIZE_FLAGS
+from app.catalog.fields import SHOWN_FIELDS, SIZE_FIELDS, short_title
+from app.catalog.projections import SIZE_JSON_FIELDS
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.exchange_rates import USD, CurrencyRate
 from app.catalog.queries.params import SORT_KEYS, Currency, PlainText, QueryParams, SizeList, SizeSearch
 from app.nearest import did_you_mean, nearest
+from app.web.size_fields import shown_unit
 
 Unit = Literal["hour", "day", "month", "year"]
 Per = Literal["vm", "vcpu", "gib", "gpu", "gpu_gib"]
@@ -41,17 +43,6 @@ PURCHASE_TITLES: Mapping[str, str] = {
     "savings_3y": "savings plan, 3 years",
 }
 
-FLAG_TITLES: Mapping[str, str] = {
-    "nvlink": "NVLink",
-    "infiniband": "InfiniBand",
-    "gpudirect_rdma": "GPUDirect RDMA",
-    "premium_storage": "Premium Storage",
-    "premium_storage_caching": "Premium Storage caching",
-    "ultra_disk": "Ultra Disk",
-    "ephemeral_os_disk": "Ephemeral OS disk",
-}
-"""Proper names among the flags."""
-
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -72,27 +63,19 @@ class Column:
         return self.kind in {"number", "gbps", "price", "money", "gpu_count"}
 
 
-_COLUMNS = (
+_CELL_KINDS = {"integer": "number", "fraction": "gpu_count", "boolean": "flag", "date": "text"}
+"""The kind of cell by the kind of field, where it has another name."""
+
+
+def _column_of(name: str) -> Column:
+    """Return the column of a field of a size, as the table of fields has it."""
+    spec = SHOWN_FIELDS[name]
+    kind = {"network_mbps": "gbps", "category": "words"}.get(name) or _CELL_KINDS.get(spec.kind, spec.kind)
+    return Column(name, short_title(name), shown_unit(spec.unit), kind, sort=name)
+
+
+_PRICE_COLUMNS = (
     Column("price", "Price", kind="price", sort="usd_per_hour"),
-    Column("series", "Series", kind="text", sort="series"),
-    Column("category", "Type", kind="words"),
-    Column("vcpus", "vCPUs", sort="vcpus"),
-    Column("memory_gib", "Memory", "GiB", sort="memory_gib"),
-    Column("gpu_model", "GPU", kind="text", sort="gpu_model"),
-    Column("gpu_count", "GPUs", kind="gpu_count", sort="gpu_count"),
-    Column("gpu_memory_gib", "GPU memory", "GiB", sort="gpu_memory_gib"),
-    Column("gpu_memory_gib_per_gpu", "On one GPU", "GiB", sort="gpu_memory_gib_per_gpu"),
-    Column("temp_disk_gib", "Temp disk", "GiB", sort="temp_disk_gib"),
-    Column("nvme_disk_gib", "NVMe disks", "GiB", sort="nvme_disk_gib"),
-    Column("network_mbps", "Network", "Gbps", kind="gbps", sort="network_mbps"),
-    Column("infiniband_gbps", "InfiniBand", "Gbps", sort="infiniband_gbps"),
-    Column("nvlink", "NVLink", kind="flag"),
-    Column("arch", "CPU", kind="text", sort="arch"),
-    Column("cpu_model", "Processor", kind="text", sort="cpu_model"),
-    Column("max_data_disks", "Data disks", sort="max_data_disks"),
-    Column("uncached_disk_iops", "Disk rate", "IOPS", sort="uncached_disk_iops"),
-    Column("uncached_disk_mbps", "Disk rate", "MBps", sort="uncached_disk_mbps"),
-    Column("max_nics", "NICs", sort="max_nics"),
     Column("region", "Region", kind="text"),
     Column("price_age_days", "Price seen", "ago", kind="age"),
     *(
@@ -104,12 +87,28 @@ _COLUMNS = (
         )
         for purchase in PURCHASE_MODELS
     ),
-    Column("retirement_date", "Retires", kind="text", sort="retirement_date"),
-    Column("quota_family", "Quota family", kind="text", sort="quota_family"),
-    Column("confidential_computing", "Confidential", kind="text", sort="confidential_computing"),
-    *(Column(flag, FLAG_TITLES.get(flag, flag.replace("_", " ").capitalize()), kind="flag") for flag in SIZE_FLAGS),
 )
-COLUMNS: Mapping[str, Column] = {column.field: column for column in _COLUMNS}
+_FIRST = (
+    *("price", "series", "category", "vcpus", "memory_gib", "gpu_model", "gpu_count", "gpu_memory_gib"),
+    *("gpu_memory_gib_per_gpu", "temp_disk_gib", "nvme_disk_gib", "network_mbps", "infiniband_gbps", "nvlink"),
+    *("arch", "cpu_model", "max_data_disks", "uncached_disk_iops", "uncached_disk_mbps", "max_nics"),
+    *(column.field for column in _PRICE_COLUMNS if column.field != "price"),
+    *("retirement_date", "quota_family", "confidential_computing"),
+)
+"""The columns that the list begins with; those of any other field follow."""
+_SAID_ELSEWHERE = frozenset(
+    {
+        *("gpu_vendor", "gpu_interconnect", "temp_disk_count", "nvme_disk_count", "infiniband", "parent_size"),
+        *("preview", "withdrawn"),
+    }
+)
+"""Fields that other columns, or the badges of a name, say well enough."""
+_COLUMNS = {column.field: column for column in _PRICE_COLUMNS} | {
+    name: _column_of(name)
+    for name in SIZE_JSON_FIELDS
+    if name == "category" or (name in SIZE_FIELDS and SIZE_FIELDS[name].column and name not in _SAID_ELSEWHERE)
+}
+COLUMNS: Mapping[str, Column] = {name: _COLUMNS[name] for name in dict.fromkeys((*_FIRST, *_COLUMNS))}
 DEFAULT_COLUMNS = (
     *("price", "vcpus", "memory_gib", "gpu_model", "gpu_count", "gpu_memory_gib", "gpu_memory_gib_per_gpu"),
     *("network_mbps", "region", "price_age_days"),

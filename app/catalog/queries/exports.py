@@ -13,7 +13,7 @@ from sqlalchemy import JSON, ColumnElement, Select, select, type_coerce
 from sqlmodel import SQLModel
 
 from app.catalog.column_types import UsdColumn, table_of
-from app.catalog.fields import SIZE_FIELDS, FieldKind
+from app.catalog.fields import SHOWN_FIELDS, FieldKind
 from app.catalog.models import Disk, DiskPrice, Fact, Gpu, LanguageModel, Region, Revision, Series, Source
 from app.catalog.projections import SIZE_JSON_FIELDS
 from app.catalog.queries.packed_prices import packed_price_columns, packed_prices_statement
@@ -30,20 +30,19 @@ from app.db.statements import BoundStatement, QueryPlan, Rows, Statement
 from app.errors import BadQuery
 from app.nearest import did_you_mean, nearest
 
-_OTHER_KINDS: Mapping[str, FieldKind] = {
-    **dict.fromkeys(("verified", "disputed", "price_unusual", "price_disputed"), "boolean"),
+_EXPORTED_KINDS: Mapping[str, FieldKind] = {
+    **{name: spec.kind for name, spec in SHOWN_FIELDS.items()},
+    **dict.fromkeys(("price_unusual", "price_disputed"), "boolean"),
     **dict.fromkeys((name for name in STATUS_AND_OFFER_FIELDS if name.endswith("_approximate_date")), "boolean"),
-    **dict.fromkeys(("disputed_fields", "flags"), "list"),
     **dict.fromkeys((name for name in STATUS_AND_OFFER_FIELDS if name.endswith("_as_of")), "date"),
     **dict.fromkeys((name for name in STATUS_AND_OFFER_FIELDS if "_per_" in name), "number"),
     "gpu_count": "number",
     "price_age_days": "integer",
 }
-"""Kinds of columns that are no field of a size, or are exported as another kind; what is in neither is text."""
+"""Kinds of columns, some of which are exported as another kind; others are text."""
 
 SIZE_EXPORT_COLUMNS: Mapping[str, FieldKind] = {
-    name: _OTHER_KINDS.get(name) or (SIZE_FIELDS[name].kind if name in SIZE_FIELDS else "text")
-    for name in (*SIZE_JSON_FIELDS, *STATUS_AND_OFFER_FIELDS)
+    name: _EXPORTED_KINDS.get(name, "text") for name in (*SIZE_JSON_FIELDS, *STATUS_AND_OFFER_FIELDS)
 }
 """The columns of a size in the order of the list, each with its kind."""
 

@@ -23,14 +23,14 @@ from pydantic_core import PydanticCustomError
 
 from app.catalog.fields import SIZE_FIELDS
 from app.catalog.names import LowerName, RegionCode
-from app.catalog.projections import UNIT_PRICE_FIELDS
+from app.catalog.projections import SIZE_JSON_FIELDS, UNIT_PRICE_FIELDS
 from app.catalog.purchases import PURCHASE_MODELS, Purchase
 from app.errors import BadQuery
 
 SIZE_COLUMNS = {
     name: "series_id" if name == "series" else name
-    for name, field in SIZE_FIELDS.items()
-    if (field.column and field.kind != "boolean") or name == "series"
+    for name in SIZE_JSON_FIELDS
+    if name in SIZE_FIELDS and SIZE_FIELDS[name].column and SIZE_FIELDS[name].kind != "boolean"
 }
 """The column of a size for each sort key."""
 

@@ -33,6 +33,8 @@ def _filled(page: Path) -> str:
 GENERATED: Mapping[Path, Callable[[], str]] = {
     PROJECT / "docs/openapi.json": lambda: _as_text(document()),
     PROJECT / "docs/openapi-3.0.json": lambda: _as_text(to_openapi30(document())),
-    **{page: partial(_filled, page) for page in (PROJECT / "docs/api.md", PROJECT / "docs/answers.md")},
+    **{
+        page: partial(_filled, page) for page in (PROJECT / f"docs/{name}.md" for name in ("api", "answers", "catalog"))
+    },
 }
 """The generated files, each with the function that returns its text."""

@@ -1,8 +1,9 @@
-"""Generates the tables of the guide from the document: the text between `<!-- … -->` and `<!-- end -->`."""
+"""Generates the tables of the guide, from `<!-- … -->` to `<!-- end -->`: from the document and the table of fields."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 
+from app.catalog.fields import SIZE_FIELDS
 from app.catalog.queries.exports import ColumnParams
 from app.catalog.queries.params import (
     CurrencyParams,
@@ -81,6 +82,11 @@ def _fields(schema: Part) -> str:
     return _TABLE.format("field", "holds") + _rows(rows)
 
 
+def _figures(_document: Part, _words: list[str]) -> str:
+    columns = [(name, spec.unit or "", spec.sentence) for name, spec in SIZE_FIELDS.items() if spec.column]
+    return _TABLE.format("field", "unit") + _rows(columns)
+
+
 def _rows(rows: Iterable[tuple[str, str, str]]) -> str:
     return "".join(f"| `{name}` | {kind} | {' '.join(said.split())} |\n" for name, kind, said in rows)
 
@@ -136,4 +142,5 @@ _TABLES: Mapping[str, Callable[[Part, list[str]], str]] = {
     "parameters": _parameters,
     "endpoints": _endpoints,
     "answers": _answers,
+    "figures": _figures,
 }
