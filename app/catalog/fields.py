@@ -50,7 +50,16 @@ OTHERS = "Others"
 """The group of fields that belong to none of the others."""
 
 SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
-    "Price": {"usd_per_hour": FieldSpec(kind="number", column=False, stated=False, title="Price")},
+    "Price": {
+        "usd_per_hour": FieldSpec(
+            kind="number",
+            unit="USD an hour",
+            column=False,
+            stated=False,
+            title="Price",
+            sentence="USD an hour in the requested region, under the requested purchase model.",
+        )
+    },
     "GPU": {
         "gpu_model": FieldSpec(kind="text", title="GPU", sentence="The GPU with its memory: `A100 80GB PCIe`."),
         "gpu_vendor": FieldSpec(kind="text", title="GPU maker", sentence="Who makes the GPU: NVIDIA, AMD. Extensible."),
@@ -59,7 +68,7 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
             kind="fraction",
             unit="count",
             title="GPUs",
-            sentence="To four digits; the exact fraction is in gpu_fraction.",
+            sentence="GPUs of the VM, to four digits; the exact fraction is in gpu_fraction.",
         ),
         "gpu_fraction": FieldSpec(
             kind="text",
@@ -72,7 +81,7 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
             unit="GiB",
             title="GPU memory",
             heading="GPU GiB",
-            sentence="Of all GPUs of the VM together; for a fraction, its slice.",
+            sentence="GPU memory of all GPUs of the VM together; for a fraction, its slice.",
         ),
         "gpu_memory_gib_per_gpu": FieldSpec(
             kind="number",
@@ -80,7 +89,7 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
             title="GPU memory on one GPU",
             short="On one GPU",
             heading="GiB/GPU",
-            sentence="Of one whole GPU, as marketed.",
+            sentence="GPU memory of one whole GPU, as marketed.",
         ),
         "gpu_interconnect": FieldSpec(
             kind="text", title="GPUs joined by", sentence="What joins the GPUs of the VM: `NVLink 3.0`, PCIe."
@@ -124,7 +133,13 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
         "cpu_credits_max": FieldSpec(kind="integer", unit="count", column=False),
     },
     "Disks": {
-        "local_disk_gib": FieldSpec(kind="number", unit="GiB", column=False, stated=False, short="Local disks"),
+        "local_disk_gib": FieldSpec(
+            kind="number",
+            unit="GiB",
+            column=False,
+            stated=False,
+            sentence="Temporary and NVMe disks together, GiB.",
+        ),
         "temp_disk_gib": FieldSpec(
             kind="number",
             unit="GiB",
@@ -140,7 +155,7 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
             kind="number",
             unit="GiB",
             title="NVMe disks",
-            sentence="Of all local NVMe disks together.",
+            sentence="Of all local NVMe disks together, GiB.",
             in_resource_skus=True,
         ),
         "nvme_disk_count": FieldSpec(
@@ -172,13 +187,15 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
             unit="MBps",
             title="Disk throughput, uncached",
             short="Disk rate",
-            sentence="Megabytes (10^6) a second.",
+            sentence="Throughput of remote disks, uncached, megabytes (10^6) a second.",
             in_resource_skus=True,
         ),
         "disk_cache_gib": FieldSpec(kind="number", unit="GiB", column=False),
     },
     "Network": {
-        "network_mbps": FieldSpec(kind="integer", unit="Mbps", title="Network", sentence="Megabits a second."),
+        "network_mbps": FieldSpec(
+            kind="integer", unit="Mbps", title="Network", sentence="Network bandwidth of the VM, megabits a second."
+        ),
         "max_nics": FieldSpec(
             kind="integer", unit="count", title="NICs", sentence="Number of network interfaces.", in_resource_skus=True
         ),
@@ -191,7 +208,7 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
             unit="Gbps",
             title="InfiniBand rate",
             short="InfiniBand",
-            sentence="Gigabits a second of the whole VM.",
+            sentence="InfiniBand of the VM, gigabits a second.",
         ),
         "infiniband_gbps_per_gpu": FieldSpec(kind="number", unit="Gbps", column=False),
     },

@@ -7,13 +7,14 @@ checked here first.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import ValidationError
 
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.names import as_written
 from app.catalog.purchases import PURCHASE_MODELS
+from app.catalog.queries.params import Count, Gib, GpuCount, LowerText, Quantity, SizeFilter, is_multi_valued
 from app.errors import BadQuery, BadWorkload, NotFound
 from app.nearest import did_you_mean, nearest
 from app.validation import MAX_ERRORS, display_value, explain
@@ -227,6 +228,29 @@ def read_word(value: Any) -> Any:
 def read_words(value: Any) -> list[str]:
     """Return words of a fixed set."""
     return [read_word(one) for one in read_texts(value)]
+
+
+_BY_TYPE: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
+    (Gib, "number", read_gib),
+    (Count, "number", read_count),
+    (GpuCount, "string", read_gpus),
+    (Quantity, "number", read_gbps),
+    (LowerText, "string", str),
+)
+"""The JSON type and the reader of a filter's value by the type of its parameter."""
+
+
+def filter_argument(name: str, description: str = "") -> Argument:
+    """Return the argument that sets a filter of sizes, by the type of its parameter."""
+    field = SizeFilter.model_fields[name]
+    kind, *_ = get_args(field.annotation)
+    if is_multi_valued(field):
+        of_words = get_origin(kind) is Literal
+        return Argument(type="string", description=description, read=read_words if of_words else read_texts)
+    if get_origin(kind) is Literal:
+        return Argument(type="string", description=description, allowed=get_args(kind), read=read_word)
+    json_type, read = next((json_type, read) for known, json_type, read in _BY_TYPE if known == kind)
+    return Argument(type=json_type, description=description, read=read)
 
 
 def read_purchase(value: Any) -> Any:

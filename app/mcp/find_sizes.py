@@ -2,28 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 from app.catalog.price_notes import price_note
-from app.catalog.queries.params import Arch, FacetSearch, SizeSearch
+from app.catalog.queries.params import FacetSearch, SizeFilter, SizeSearch
 from app.errors import BadQuery
 from app.mcp.arguments import (
     FEATURES,
     Argument,
-    read_count,
-    read_gbps,
-    read_gib,
-    read_gpus,
+    filter_argument,
     read_number,
     read_texts,
-    read_word,
     read_words,
 )
 from app.mcp.tool import (
     CURRENCY,
     DAY,
     FIELDS,
-    GPU,
     LIST,
     OBJECT,
     OMITTED,
@@ -46,38 +41,44 @@ DEFAULT_LIMIT = 6
 
 _BASIC = ("region", "usd_per_hour", "price_as_of", "vcpus", "memory_gib", "gpu_count")
 _OF_GPUS = ("gpu_model", "gpu_memory_gib", "gpu_memory_gib_per_gpu")
-_FILTERS = (
-    *("gpu", "min_gpu_mem", "min_gpu_mem_per_gpu", "min_gpus", "max_gpus", "min_vcpus", "max_vcpus", "min_memory"),
-    *("max_memory", "min_local_disk", "min_network_gbps", "arch", "name", "series", "category", "status", "region"),
-    *("os", "purchase", "max_usd_per_hour", "as_of", "currency"),
+_SAID: Mapping[str, str] = {
+    "gpu": "H100, 'A100 80GB'; any of several with commas",
+    "min_gpu_mem": "GiB of all GPUs together",
+    "min_gpus": "8, or a part: 1/6",
+    "max_gpus": "0: CPU sizes",
+    "min_memory": "GiB of RAM",
+    "name": "glob: Standard_NC*_v5",
+    "category": "memory_optimized …",
+    "status": "current, preview, retiring, retired, any",
+}
+"""What the name of a filter does not say."""
+_LEFT_OUT = frozenset(
+    {
+        *("q", "gpu_vendor", "verified", "disputed", "available_in", "max_gpu_mem", "max_gpu_mem_per_gpu"),
+        *("min_infiniband_gbps", "min_usd_per_hour", "max_usd_per_hour", "region", "os", "purchase", *FEATURES),
+    }
 )
-
-_GIB = Argument(type="number", read=read_gib)
-_COUNT = Argument(type="number", read=read_count)
-ARGUMENTS: Mapping[str, Argument] = {
-    "gpu": replace(GPU, description="H100, 'A100 80GB'; any of several with commas"),
-    "min_gpu_mem": Argument(type="number", description="GiB of all GPUs together", read=read_gib),
-    "min_gpu_mem_per_gpu": _GIB,
-    "min_gpus": Argument(type="string", description="8, or a part: 1/6", read=read_gpus),
-    "max_gpus": Argument(type="string", description="0: CPU sizes", read=read_gpus),
-    "min_vcpus": _COUNT,
-    "max_vcpus": _COUNT,
-    "min_memory": Argument(type="number", description="GiB of RAM", read=read_gib),
-    "max_memory": _GIB,
-    "min_local_disk": _GIB,
-    "min_network_gbps": Argument(type="number", read=read_gbps),
-    "arch": Argument(type="string", allowed=get_args(Arch), read=read_word),
-    "features": Argument(type="string", description="nvlink, infiniband, ultra_disk …", read=read_words),
-    "name": Argument(type="string", description="glob: Standard_NC*_v5", read=read_texts),
-    "series": Argument(type="string", read=read_texts),
-    "category": Argument(type="string", description="memory_optimized …", read=read_words),
-    "status": Argument(type="string", description="current, preview, retiring, retired, any", read=read_words),
+"""Filters that agents do not have, to keep the tools short, or have by arguments that other tools have, too."""
+_FIRST = (
+    *("gpu", "min_gpu_mem", "min_gpu_mem_per_gpu", "min_gpus", "max_gpus", "min_vcpus", "max_vcpus", "min_memory"),
+    *("max_memory", "min_local_disk", "min_network_gbps", "arch"),
+)
+_OF_SIZES = [name for name in dict.fromkeys((*_FIRST, *SizeFilter.model_fields)) if name not in _LEFT_OUT]
+_PRICES: Mapping[str, Argument] = {
     "region": REGION,
     "os": replace(OS, description="linux: also Windows with Azure Hybrid Benefit"),
     "purchase": PURCHASE,
     "max_usd_per_hour": Argument(type="number", read=read_number),
     "as_of": DAY,
     "currency": CURRENCY,
+}
+
+
+ARGUMENTS: Mapping[str, Argument] = {
+    **{name: filter_argument(name, _SAID.get(name, "")) for name in _FIRST},
+    "features": Argument(type="string", description="nvlink, infiniband, ultra_disk …", read=read_words),
+    **{name: filter_argument(name, _SAID.get(name, "")) for name in _OF_SIZES if name not in _FIRST},
+    **_PRICES,
     "sort": Argument(
         type="string", description="usd_per_hour (default), -gpu_memory_gib, usd_per_gpu_hour …", read=read_texts
     ),
@@ -88,7 +89,11 @@ ARGUMENTS: Mapping[str, Argument] = {
 
 def find_sizes(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
     """Find sizes; raises what the search raises, and BadQuery for a feature or a field that there is not."""
-    params = {"sort": ["usd_per_hour"], **given(values, *_FILTERS, "sort"), **_flags(values.get("features", ()))}
+    params = {
+        "sort": ["usd_per_hour"],
+        **given(values, *_OF_SIZES, *_PRICES, "sort"),
+        **_flags(values.get("features", ())),
+    }
     if "gpu" in values:
         params["gpu"] = inquiry.find_gpus(values["gpu"])
     fields = _check_fields(values.get("fields", ()))

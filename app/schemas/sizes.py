@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSche
 from app.catalog.fields import SHOWN_FIELDS, FieldKind, FieldSpec
 from app.catalog.projections import SIZE_JSON_FIELDS
 from app.catalog.providers import PROVIDERS
+from app.catalog.queries.facets import COUNTED_FACETS, RANGE_FACETS
 
 Amount = Annotated[
     Decimal,
@@ -400,8 +401,8 @@ class UndecidedOut(Out):
     detail: str | None = Field(description="A sentence that says so; null if there are none.")
 
 
-class FacetsOut(Out):
-    """Facets of a search; each leaves its own parameters out, so that another value can be chosen."""
+class FacetCountsOut(Out):
+    """The counted facets that every release has had."""
 
     total: int = Field(description="Number of sizes that all filters together find.")
     undecided: UndecidedOut = Field(
@@ -417,14 +418,19 @@ class FacetsOut(Out):
     flags: list[FacetCountOut] = Field(
         description="Boolean parameters, each with the number of sizes for which it is true."
     )
-    usd_per_hour: FacetRangeOut = Field(
-        description="USD an hour in the requested region, under the requested purchase model."
+
+
+if TYPE_CHECKING:
+    FacetsOut = FacetCountsOut
+else:
+    FacetsOut = create_model(
+        "FacetsOut",
+        __base__=FacetCountsOut,
+        __doc__="Facets of a search; each leaves its own parameters out, so that another value can be chosen.",
+        **{
+            name: (list[FacetCountOut], Field(description=f"{SHOWN_FIELDS[name].sentence[:-1]}, ignoring `{param}`."))
+            for name, param in COUNTED_FACETS.items()
+            if name not in FacetCountsOut.model_fields
+        },
+        **{name: (FacetRangeOut, Field(description=SHOWN_FIELDS[name].sentence)) for name in RANGE_FACETS},
     )
-    gpu_memory_gib: FacetRangeOut = Field(description="GPU memory of all GPUs of the VM together, GiB.")
-    gpu_memory_gib_per_gpu: FacetRangeOut = Field(description="GPU memory of one whole GPU, GiB.")
-    gpu_count: FacetRangeOut = Field(description="GPUs of the VM.")
-    vcpus: FacetRangeOut = Field(description="vCPUs.")
-    memory_gib: FacetRangeOut = Field(description="Memory, GiB.")
-    local_disk_gib: FacetRangeOut = Field(description="Temporary and NVMe disks together, GiB.")
-    network_mbps: FacetRangeOut = Field(description="Network bandwidth of the VM, megabits a second.")
-    infiniband_gbps: FacetRangeOut = Field(description="InfiniBand of the VM, gigabits a second.")

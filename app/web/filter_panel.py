@@ -5,45 +5,64 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from app.catalog.fields import SIZE_FLAGS, short_title
-from app.catalog.queries.facets import FacetRange, Facets
+from app.catalog.fields import SHOWN_FIELDS, SIZE_GROUPS, field_title, short_title
+from app.catalog.queries.facets import COUNTED_FACETS, FLAG_FACETS, RANGE_FACETS, FacetRange, Facets
 from app.catalog.queries.relaxations import Relaxation
 from app.http.canonical import to_query_text
+from app.web.size_fields import shown_amount, shown_unit
 from app.web.sizes_view import PURCHASE_TITLES
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """A pair of bounds, either may be missing, of a figure of which the facets have the range."""
+    """A pair of bounds, either may be missing, of a figure, which is the name of a range of the facets."""
 
     least: str
     most: str
     title: str
     unit: str
-    range: str
+    figure: str
 
 
-GPU_BOUNDS = (
-    Bounds("min_gpus", "max_gpus", "GPUs", "", "gpu_count"),
-    Bounds("min_gpu_mem", "max_gpu_mem", "GPU memory of the VM", "GiB", "gpu_memory_gib"),
-    Bounds("min_gpu_mem_per_gpu", "max_gpu_mem_per_gpu", "GPU memory on one GPU", "GiB", "gpu_memory_gib_per_gpu"),
-)
-CPU_BOUNDS = (
-    Bounds("min_vcpus", "max_vcpus", "vCPUs", "", "vcpus"),
-    Bounds("min_memory", "max_memory", "Memory", "GiB", "memory_gib"),
-    Bounds("min_local_disk", "", "Local disks", "GiB", "local_disk_gib"),
-)
-PRICE_BOUNDS = (Bounds("min_usd_per_hour", "max_usd_per_hour", "Price of the VM", "USD an hour", "usd_per_hour"),)
-NETWORK_BOUNDS = (
-    Bounds("min_network_gbps", "", "Network", "Gbps", "network_gbps"),
-    Bounds("min_infiniband_gbps", "", "InfiniBand", "Gbps", "infiniband_gbps"),
-)
+_GROUP_OF: Mapping[str, str] = {
+    "Price": "price",
+    "GPU": "gpu",
+    "Processor and memory": "cpu",
+    "Disks": "cpu",
+    "Network": "network",
+}
+"""The group of the panel that has the figures of a group of fields; any other figure is among the features."""
+_FIGURE_TITLES = {
+    "usd_per_hour": "Price of the VM",
+    "gpu_memory_gib": "GPU memory of the VM",
+    "local_disk_gib": "Local disks",
+    "infiniband_gbps": "InfiniBand",
+}
+"""Figures that the panel calls otherwise."""
+
+
+def _bounds_of(figure: str) -> Bounds:
+    names = {name[:3]: name for name in RANGE_FACETS[figure]}
+    title = _FIGURE_TITLES.get(figure) or field_title(figure)
+    return Bounds(names.get("min", ""), names.get("max", ""), title, shown_unit(SHOWN_FIELDS[figure].unit), figure)
+
+
+BOUNDS: Mapping[str, list[Bounds]] = {group: [] for group in (*_GROUP_OF.values(), "features")}
+"""The figures with bounds by group of the panel."""
+for _group, _fields in SIZE_GROUPS.items():
+    BOUNDS[_GROUP_OF.get(_group, "features")].extend(_bounds_of(name) for name in _fields if name in RANGE_FACETS)
+
 NETWORK_FLAGS = ("infiniband", "accelerated_networking", "gpudirect_rdma")
-FLAGS = tuple(flag for flag in SIZE_FLAGS if flag not in NETWORK_FLAGS)
+FLAGS = tuple(flag for flag in FLAG_FACETS if flag not in (*NETWORK_FLAGS, "nvlink", "verified", "disputed"))
+TEXTS = tuple(
+    name for name in COUNTED_FACETS if name not in ("gpu_model", "gpu_vendor", "series", "category", "status", "arch")
+)
+"""Filters by a text that the panel shows as a list of its values."""
+_BOUNDS = {
+    name: bounds for group in BOUNDS.values() for bounds in group for name in (bounds.least, bounds.most) if name
+}
 
 TITLES: Mapping[str, str] = {
-    **{bounds.least: f"{bounds.title} ≥" for bounds in (*GPU_BOUNDS, *CPU_BOUNDS, *PRICE_BOUNDS, *NETWORK_BOUNDS)},
-    **{bounds.most: f"{bounds.title} ≤" for bounds in (*GPU_BOUNDS, *CPU_BOUNDS, *PRICE_BOUNDS) if bounds.most},
     "q": "Text",
     "gpu": "GPU",
     "os": "System",
@@ -55,21 +74,19 @@ TITLES: Mapping[str, str] = {
 }
 """What a chip says a filter is about; other filters have the name of their field."""
 
-UNITS: Mapping[str, str] = {
-    name: bounds.unit
-    for bounds in (*GPU_BOUNDS, *CPU_BOUNDS, *PRICE_BOUNDS, *NETWORK_BOUNDS)
-    for name in (bounds.least, bounds.most)
-    if name
-}
+
+def _bound_names(group: str) -> tuple[str, ...]:
+    return tuple(name for name, bounds in _BOUNDS.items() if bounds in BOUNDS[group])
+
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "gpu": ("gpu", "gpu_vendor", "nvlink", *(name for bounds in GPU_BOUNDS for name in (bounds.least, bounds.most))),
-    "cpu": ("arch", *(name for bounds in CPU_BOUNDS for name in (bounds.least, bounds.most) if name)),
-    "price": ("os", "purchase", "min_usd_per_hour", "max_usd_per_hour", "as_of", "known_at"),
+    "gpu": ("gpu", "gpu_vendor", "nvlink", *_bound_names("gpu")),
+    "cpu": ("arch", *_bound_names("cpu")),
+    "price": ("os", "purchase", *_bound_names("price"), "as_of", "known_at"),
     "region": ("region", "available_in"),
     "kind": ("category", "series", "name"),
-    "network": (*NETWORK_FLAGS, "min_network_gbps", "min_infiniband_gbps"),
-    "features": FLAGS,
+    "network": (*NETWORK_FLAGS, *_bound_names("network")),
+    "features": (*FLAGS, *TEXTS, *_bound_names("features")),
     "status": ("status", "verified", "disputed"),
 }
 """The filters of each group of the panel."""
@@ -80,6 +97,8 @@ FILTER_NAMES = ("q", *(name for names in GROUPS.values() for name in names))
 
 def title_of(name: str) -> str:
     """Return what a filter is called."""
+    if name in _BOUNDS:
+        return f"{_BOUNDS[name].title} {'≥' if name == _BOUNDS[name].least else '≤'}"
     return TITLES.get(name) or short_title(name)
 
 
@@ -96,7 +115,12 @@ def value_of(name: str, value: Any) -> str:
         if isinstance(value, int | float)
         else to_query_text(value).replace(",", " or ").replace("_", " ")
     )
-    return f"{text} {UNITS[name]}" if UNITS.get(name) else text
+    return f"{text}{_unit_after(name)}"
+
+
+def _unit_after(name: str) -> str:
+    """Return a blank and the unit of a bound; empty for other filters, and for counts."""
+    return f" {_BOUNDS[name].unit}" if name in _BOUNDS and _BOUNDS[name].unit else ""
 
 
 def active_names(params: Any) -> list[str]:
@@ -127,8 +151,7 @@ def relaxation_text(params: Any, relaxation: Relaxation) -> str:
     if relaxation.nearest is not None:
         was, nearest = value_of(name, getattr(params, name)), relaxation.nearest
         number = str(nearest) if isinstance(nearest, Fraction) else f"{nearest:,.10g}"
-        unit = f" {UNITS[name]}" if UNITS.get(name) else ""
-        return f"{title_of(name)} {number}{unit} instead of {was}"
+        return f"{title_of(name)} {number}{_unit_after(name)} instead of {was}"
     if relaxation.instead.get("status") == ("any",):
         return "with retired and withdrawn sizes"
     return "without " + " and ".join(
@@ -169,10 +192,13 @@ def choices(facets: Facets, facet: str, chosen: Iterable[str], titles: Mapping[s
 
 
 def ranges(facets: Facets) -> dict[str, FacetRange]:
-    """Return the ranges by name; the network's in Gbps, as its filter is."""
-    mbps = facets.ranges["network_mbps"]
-    low, high = (value / 1000 if value is not None else None for value in (mbps.min, mbps.max))
-    return {**facets.ranges, "network_gbps": FacetRange(min=low, max=high, unknown=mbps.unknown)}
+    """Return the ranges by figure, in the units that are shown."""
+    return {figure: _in_shown_unit(SHOWN_FIELDS[figure].unit, found) for figure, found in facets.ranges.items()}
+
+
+def _in_shown_unit(unit: str | None, found: FacetRange) -> FacetRange:
+    low, high = (None if value is None else float(shown_amount(value, unit) or 0) for value in (found.min, found.max))
+    return FacetRange(min=low, max=high, unknown=found.unknown)
 
 
 def flag_counts(facets: Facets) -> Mapping[str, int]:

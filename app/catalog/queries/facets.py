@@ -9,41 +9,30 @@ from dataclasses import dataclass
 
 import orjson
 
-from app.catalog.fields import SIZE_FLAGS
+from app.catalog.fields import SHOWN_FIELDS
 from app.catalog.queries.filters import active_names
-from app.catalog.queries.params import SizeFilter
+from app.catalog.queries.params import FILTERED_FIELDS, SizeFilter
+
+_BOUNDS = {name: field for name, field in FILTERED_FIELDS.items() if name != field}
+_TEXTS = {field: name for name, field in FILTERED_FIELDS.items() if SHOWN_FIELDS[field].kind == "text"}
+_FLAGS = [field for field in FILTERED_FIELDS.values() if SHOWN_FIELDS[field].kind == "boolean"]
 
 COUNTED_FACETS: Mapping[str, str] = {
     "gpu_model": "gpu",
-    "gpu_vendor": "gpu_vendor",
-    "series": "series",
-    "category": "category",
-    "status": "status",
-    "arch": "arch",
+    **{name: _TEXTS[name] for name in dict.fromkeys(("gpu_vendor", "series", "category", "status", *_TEXTS))},
 }
 """Facets whose values are counted, each with the parameter that filters by it; regions are counted by their offers."""
 
-FLAG_FACETS = ("verified", "disputed", "infiniband", "nvlink", *SIZE_FLAGS)
+FLAG_FACETS = tuple(dict.fromkeys(("verified", "disputed", *_FLAGS)))
 """Boolean columns: the number of sizes where each is true is counted."""
 
 RANGE_FACETS: Mapping[str, Sequence[str]] = {
-    "usd_per_hour": ("min_usd_per_hour", "max_usd_per_hour"),
-    "gpu_memory_gib": ("min_gpu_mem", "max_gpu_mem"),
-    "gpu_memory_gib_per_gpu": ("min_gpu_mem_per_gpu", "max_gpu_mem_per_gpu"),
-    "gpu_count": ("min_gpus", "max_gpus"),
-    "vcpus": ("min_vcpus", "max_vcpus"),
-    "memory_gib": ("min_memory", "max_memory"),
-    "local_disk_gib": ("min_local_disk",),
-    "network_mbps": ("min_network_gbps",),
-    "infiniband_gbps": ("min_infiniband_gbps",),
+    field: tuple(name for name, bounded in _BOUNDS.items() if bounded == field)
+    for field in ("usd_per_hour", *_BOUNDS.values())
 }
 """Figures whose least and greatest value are taken, each with the parameters that are its bounds."""
 
-FACET_OF_PARAM: Mapping[str, str] = {
-    **{param: facet for facet, param in COUNTED_FACETS.items()},
-    **{param: facet for facet, params in RANGE_FACETS.items() for param in params},
-    **{name: name for name in FLAG_FACETS},
-}
+FACET_OF_PARAM: Mapping[str, str] = {"gpu": "gpu_model", **FILTERED_FIELDS}
 """The facet that ignores each parameter; a parameter that is not here narrows all facets."""
 FIGURES = {*FLAG_FACETS, *RANGE_FACETS}
 """Facets of figures; a size whose figure is unknown may match a filter on it."""

@@ -1,4 +1,4 @@
-"""Translate filters and sort keys of sizes to SQL: one table of filters, which a test compares with the parameters.
+"""Translate filters and sort keys of sizes to SQL. A filter that is about one column follows from its name.
 
 A filter whose value can be anything becomes parameters, so that one statement serves all values; one with few values
 (booleans, names of an OS) is written into the statement.
@@ -23,11 +23,20 @@ from sqlalchemy import (
     true,
 )
 
-from app.catalog.fields import SIZE_FLAGS
+from app.catalog.fields import SHOWN_FIELDS, SIZE_FLAGS
 from app.catalog.names import display_keys, escape_like, glob_to_like
 from app.catalog.projections import UNIT_PRICE_FIELDS, is_priced, unit_price, usd_by
 from app.catalog.queries.pagination import SortKey
-from app.catalog.queries.params import ORDERABLE_STATUSES, PRICE_SORT_KEYS, SIZE_COLUMNS, SORT_KEYS, QueryParams
+from app.catalog.queries.params import (
+    FILTERED_FIELDS,
+    ORDERABLE_STATUSES,
+    PRICE_SORT_KEYS,
+    SIZE_COLUMNS,
+    SORT_KEYS,
+    QueryParams,
+    SizeFilter,
+    SizeSelection,
+)
 from app.catalog.queries.price_scope import (
     PriceScope,
     gpu,
@@ -203,43 +212,54 @@ def _in_usd(amount: Any) -> Sequence[float]:
     return (float(amount),)
 
 
-FILTERS: Mapping[str, Filter] = {
+_OF_THEIR_OWN: Mapping[str, Filter] = {
     "q": Filter(_all_words, _words),
     "name": Filter(_any_name, name_patterns),
     "series": any_of(size.series_id),
     "category": Filter(lambda _scope, names: size.category.in_([literal_text(name) for name in names])),
     "gpu": Filter(_any_gpu, lambda patterns: [glob_to_like(pattern) for pattern in patterns]),
-    "gpu_vendor": Filter(
-        lambda _scope, vendor: func.lower(size.gpu_vendor) == _typed(vendor[0], size.gpu_vendor), _one
-    ),
-    "verified": _is("verified"),
-    "disputed": _is("disputed"),
     "status": Filter(_statuses),
     "os": Filter(lambda *_: true()),
     "purchase": Filter(lambda *_: true()),
     "region": Filter(lambda *_: true()),
     "available_in": Filter(lambda scope, regions: priced_in_all(scope, scope.key, regions), tuple),
-    "min_gpu_mem": _at_least(_column("gpu_memory_gib")),
-    "max_gpu_mem": _at_most(_column("gpu_memory_gib")),
     "min_gpu_mem_per_gpu": _at_least(lambda _scope: gpu_slice_gib()),
     "max_gpu_mem_per_gpu": _at_most(lambda _scope: whole_gpu_gib()),
-    "min_gpus": _at_least(_column("gpu_count")),
-    "max_gpus": _at_most(_column("gpu_count")),
-    "min_vcpus": _at_least(_column("vcpus")),
-    "max_vcpus": _at_most(_column("vcpus")),
-    "min_memory": _at_least(_column("memory_gib")),
-    "max_memory": _at_most(_column("memory_gib")),
-    "min_local_disk": _at_least(lambda _scope: local_disk_gib()),
     "min_network_gbps": Filter(_at_least_mbps, lambda gbps: (gbps * 1000,)),
-    "infiniband": _is("infiniband"),
-    "min_infiniband_gbps": _at_least(_column("infiniband_gbps")),
-    "nvlink": _is("nvlink"),
-    "arch": Filter(lambda _scope, arch: size.arch == literal_text(arch)),
     "min_usd_per_hour": Filter(_at_least_usd, _in_usd),
     "max_usd_per_hour": _at_most(lambda scope: scope.rank, _in_usd),
-    **{name: _is(name) for name in SIZE_FLAGS},
 }
-"""Every filter of a search by its name; `os`, `purchase` and `region` choose offers, which the price scope does."""
+"""Filters that are not about one column; `os`, `purchase` and `region` choose offers, which the price scope does."""
+
+
+def _in_lower_case(text: str) -> Sequence[str]:
+    return (text.lower(),)
+
+
+def _of_column(name: str) -> Filter:
+    """Return the filter by the column of a field: a flag is equal, a text too, in any case, a figure within bounds."""
+    field = FILTERED_FIELDS[name]
+    if SHOWN_FIELDS[field].kind == "boolean":
+        return _is(field)
+    if SHOWN_FIELDS[field].kind == "text":
+        return Filter(lambda _scope, value: func.lower(size[field]) == _typed(value[0], size[field]), _in_lower_case)
+    figure = _column(field) if field != "local_disk_gib" else lambda _scope: local_disk_gib()
+    return _at_least(figure) if name.startswith("min_") else _at_most(figure)
+
+
+def _place(name: str) -> tuple[bool, bool, int]:
+    """Return what sorts filters: those of names and offers first, bounds of a figure side by side, flags last."""
+    field = FILTERED_FIELDS.get(name, "")
+    fields = list(FILTERED_FIELDS.values())
+    selects = name in SizeSelection.model_fields
+    return not selects, field in SIZE_FLAGS, 0 if selects else fields.index(field)
+
+
+FILTERS: Mapping[str, Filter] = {
+    name: _OF_THEIR_OWN[name] if name in _OF_THEIR_OWN else _of_column(name)
+    for name in sorted(SizeFilter.model_fields, key=_place)
+}
+"""Every filter of a search by its name."""
 
 ALWAYS_ACTIVE = ("status",)
 """Filters that hold even if a request does not set them: retired and withdrawn sizes are left out."""

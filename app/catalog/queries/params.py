@@ -21,7 +21,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from app.catalog.fields import SIZE_FIELDS
+from app.catalog.fields import SHOWN_FIELDS, SIZE_FIELDS
 from app.catalog.names import LowerName, RegionCode
 from app.catalog.projections import SIZE_JSON_FIELDS, UNIT_PRICE_FIELDS
 from app.catalog.purchases import PURCHASE_MODELS, Purchase
@@ -423,6 +423,29 @@ class SizeFilter(SizeSelection, SizeRequirements):
     max_usd_per_hour: UsdAmount | None = Field(
         default=None, description="Price in the region that the row names, USD an hour.", examples=[100]
     )
+
+
+_SHORT_NAMES = {
+    "gpu_mem": "gpu_memory_gib",
+    "gpu_mem_per_gpu": "gpu_memory_gib_per_gpu",
+    "gpus": "gpu_count",
+    "memory": "memory_gib",
+    "local_disk": "local_disk_gib",
+    "network_gbps": "network_mbps",
+}
+"""What `min_` and `max_` bound by a name that is not that of the field."""
+
+
+def _filtered_field(name: str) -> str | None:
+    bounded = re.sub("^(min|max)_", "", name)
+    field = _SHORT_NAMES.get(bounded, bounded)
+    return field if field in SHOWN_FIELDS and name != "name" else None
+
+
+FILTERED_FIELDS: Mapping[str, str] = {
+    name: field for name in SizeFilter.model_fields if (field := _filtered_field(name)) is not None
+}
+"""The field of a size that each filter is about, by the names of both; a filter that is not here is of its own kind."""
 
 
 class FacetSearch(PriceDayParams, SizeFilter):

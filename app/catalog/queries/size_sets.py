@@ -19,10 +19,9 @@ from itertools import compress
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Double, Integer, bindparam, cast, func, select, type_coerce
+from sqlalchemy import Boolean, ColumnElement, Double, Integer, bindparam, cast, func, select, type_coerce
 
 from app.catalog.adjustments import Rules
-from app.catalog.fields import SIZE_FLAGS
 from app.catalog.in_force import PRICE, prices_in_force
 from app.catalog.projections import UNIT_PRICE_FIELDS
 from app.catalog.purchases import ANY_REGION
@@ -76,7 +75,6 @@ _DIVIDED_BY = {
     "usd_per_gpu_hour": "gpu_count_numerator",
     "usd_per_gpu_gib_hour": "gpu_memory_gib",
 }
-_FLAGS = ("verified", "disputed", "infiniband", "nvlink", *SIZE_FLAGS)
 
 
 class Prices(NamedTuple):
@@ -454,7 +452,7 @@ def _figure(name: str) -> ColumnElement[Any]:
     if name == "gpu_slice_gib":
         return gpu_slice_gib()
     column: ColumnElement[Any] = SIZE.c[name]
-    return type_coerce(column, Integer) if name in _FLAGS else column
+    return type_coerce(column, Integer) if isinstance(column.type, Boolean) else column
 
 
 @cached_statement(256)
