@@ -47,8 +47,7 @@ from app.settings import Settings
 from app.telemetry import tracing
 from app.telemetry.logs import BackgroundLogs
 from app.web.llms import ROUTE as LLMS_ROUTE
-from app.web.pages import PAGES
-from app.web.serving import page_endpoints, page_routes
+from app.web.serving import PAGES, page_endpoints, page_routes
 
 _DESCRIPTION = """Look up, compare and cost cloud VM sizes. Every figure has a source, and where sources disagree you
 are told. Memory is in GiB, prices in USD an hour; null is unknown, zero is zero."""

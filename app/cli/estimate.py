@@ -1,19 +1,20 @@
 """Commands about needs: `vmsizes estimate` computes what a model takes, `vmsizes fit` finds the sizes that hold it.
 
-Services and wire shapes are imported when a command runs: help and completion of a line do not need them.
+`vmsizes accuracy` says how estimates agree with what was measured. Services and wire shapes are imported when a command
+runs: help and completion of a line do not need them.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TypeVar
 
 import typer
 from pydantic import BaseModel
 
 from app.catalog.queries.params import FitSearch, SizeSelection
 from app.cli import context, options
-from app.cli.checkpoints import read_model_files
 from app.cli.currencies import flatten_converted, in_currency, print_exchange_rate
 from app.cli.options import (
     BODY_OPTIONS,
@@ -49,6 +50,7 @@ from app.validation import display_value
 if TYPE_CHECKING:
     from app.schemas.fit_request import FitIn
     from app.schemas.fit_response import FitAnswerOut
+
 
 app = typer.Typer()
 
@@ -373,3 +375,78 @@ def _print_summary(data: Mapping[str, Any], misses: Iterable[Mapping[str, Any]])
             print_text(f"{miss['size']}: {failure['code']}: {failure['detail']}", first="  ", indent="    ")
         if fixes := miss.get("fixes"):
             print_text(f"fits with {', or '.join(fix['text'] for fix in fixes)}", first="    ", indent="      ")
+
+
+MAX_HEADER_BYTES = 100_000_000
+"""The longest header that the safetensors library reads."""
+
+
+def read_model_files(config: str | None, safetensors: str | None) -> dict[str, Any]:
+    """Return the fields of a body that the files give; raises BadQuery naming a file that cannot be read."""
+    fields: dict[str, Any] = {}
+    if config is not None:
+        fields["config"] = _read_json("--config", Path(config))
+    if safetensors is not None:
+        fields["safetensors"] = _read_checkpoint(Path(safetensors))
+    return fields
+
+
+def _read_checkpoint(path: Path) -> dict[str, Any]:
+    """Return an index, or the tensors of the headers of one file or of all files of a folder."""
+    if path.suffix == ".json":
+        return _read_json("--safetensors", path)
+    files = sorted(path.glob("*.safetensors")) if path.is_dir() else [path]
+    if not files:
+        raise BadQuery("--safetensors", str(path), "has no .safetensors files")
+    return {name: tensor for file in files for name, tensor in _read_header(file).items()}
+
+
+def _read_json(option: str, path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise BadQuery(option, str(path), f"cannot be read as JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise BadQuery(option, str(path), "holds no JSON object")
+    return found
+
+
+def _read_header(path: Path) -> dict[str, Any]:
+    """Return the header of a file: 8 bytes with its length, little-endian, and as many bytes of JSON."""
+    try:
+        with path.open("rb") as file:
+            header = json.loads(_header_bytes(file))
+    except (OSError, ValueError) as error:
+        raise BadQuery("--safetensors", str(path), f"has no header of safetensors: {error}") from None
+    if not isinstance(header, dict):
+        raise BadQuery("--safetensors", str(path), "has no header of safetensors: it holds no JSON object")
+    return header
+
+
+def _header_bytes(file: BinaryIO) -> bytes:
+    length = int.from_bytes(file.read(8), "little")
+    if not 0 < length <= MAX_HEADER_BYTES:
+        raise ValueError(f"a length of {length} bytes")
+    return file.read(length)
+
+
+ACCURACY_COLUMNS = {
+    "family": Column(heading="family"),
+    "title": Column(heading="of"),
+    "n": Column(heading="n"),
+    "in_range_share": Column(heading="in range"),
+    "range_width": Column(heading="high / low"),
+    "median_error": Column(heading="median error"),
+    "worst_ratio": Column(heading="worst", rank=2),
+    "leave_one_out_error": Column(heading="left out"),
+    "source": Column(heading="measured by", rank=3, wraps=True),
+}
+
+
+@app.command(cls=Command)
+@with_output_options
+def accuracy(*, output: OutputOptions) -> None:
+    """Show how the estimates agree with what was measured, by family: one figure for one kind of workload."""
+    from app.fit.accuracy import read_accuracy
+
+    print_rows([asdict(family) for family in read_accuracy()], ACCURACY_COLUMNS, output)

@@ -22,7 +22,7 @@ from app.cli.currencies import (
     with_list_prices,
     with_price_notes,
 )
-from app.cli.options import Command, parse_params, query_options
+from app.cli.options import Command, parse_gpu_and_count, parse_params, query_options
 from app.cli.output import (
     Column,
     Format,
@@ -42,7 +42,6 @@ from app.cli.output import (
     with_output_options,
 )
 from app.cli.receipts import Receipt, write_receipt
-from app.cli.values import parse_gpu_and_count
 from app.errors import BadQuery
 from app.nearest import did_you_mean
 

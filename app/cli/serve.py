@@ -1,4 +1,4 @@
-"""Commands that run the service: `vmsizes migrate`, `vmsizes serve`."""
+"""Commands that run the service: `vmsizes migrate`, `vmsizes serve`, `vmsizes mcp`."""
 
 import os
 from collections.abc import Iterator
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import socket
 
     from app.server.limits import Limits
+
 
 app = typer.Typer()
 
@@ -80,7 +81,7 @@ def proxy_options(settings: Settings) -> dict[str, Any]:
 
 def _agents_note(where: str) -> str:
     """Return where the tools for agents are, or what to install for them."""
-    from app.mcp.sdk import is_installed
+    from app.mcp.stdio import is_installed
 
     return f"{where}/mcp" if is_installed() else "not installed: pip install 'vmsizes[mcp]'"
 
@@ -152,3 +153,11 @@ def _make_reader(role: str, password: str) -> None:
     except RoleRefused as error:
         raise BadQuery("VMSIZES_READER_ROLE", role, str(error)) from None
     print_line(f"The role {role} may read {len(tables)} tables, and write nothing.")
+
+
+@app.command()
+def mcp() -> None:
+    """Serve the tools for agents (MCP) on standard input and output, for programs that start this one."""
+    from app.mcp.stdio import serve
+
+    serve(context.engine(), context.today)

@@ -21,7 +21,7 @@ from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.guards import Guard, wait_for_ever
 from app.errors import NotReady
 from app.mcp.catalog import CatalogReader
-from app.mcp.sdk import NOT_INSTALLED, is_installed
+from app.mcp.stdio import NOT_INSTALLED, is_installed
 
 PATH = "/mcp"
 _FORBIDDEN = 403

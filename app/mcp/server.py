@@ -16,11 +16,10 @@ from app.catalog.queries.snapshot import Catalog
 from app.converters.receipts import make_receipt
 from app.errors import VmsizesError
 from app.mcp.arguments import ArgumentError, BadArguments
-from app.mcp.budget import to_json
 from app.mcp.catalog import CatalogReader, RevisionInfo
 from app.mcp.resources import RESOURCES, TEMPLATES, read_resource
 from app.mcp.tool import Tool
-from app.mcp.tools import INSTRUCTIONS, TOOLS, Called, call
+from app.mcp.tools import INSTRUCTIONS, TOOLS, Called, call, to_json
 from app.nearest import did_you_mean, nearest
 
 _log = logging.getLogger(__name__)

@@ -1,14 +1,21 @@
-"""Serves MCP on standard input and output, for agents that start the program."""
+"""Serves MCP on standard input and output, for agents that start the program, if the official SDK is installed."""
 
 from collections.abc import Callable
 from datetime import date
+from importlib.util import find_spec
 
 import anyio
 from sqlalchemy import Engine
 
 from app.errors import NotReady
 from app.mcp.catalog import CatalogReader
-from app.mcp.sdk import NOT_INSTALLED, is_installed
+
+NOT_INSTALLED = "MCP needs the official SDK, which is not installed; run `pip install 'vmsizes[mcp]'`."
+
+
+def is_installed() -> bool:
+    """Return whether the SDK can be imported."""
+    return find_spec("mcp") is not None
 
 
 def serve(engine: Engine, today: Callable[[], date]) -> None:

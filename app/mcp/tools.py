@@ -1,5 +1,6 @@
-"""The five tools, and a call of one without any protocol."""
+"""The five tools, a call of one without any protocol, and how a reply is kept short."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +12,7 @@ from app.converters.questions import Question
 from app.errors import BadQuery, BadWorkload, NotFound
 from app.mcp import compare_sizes, explain_size, find_sizes, fit_workload, price_history
 from app.mcp.arguments import read_arguments, to_bad_arguments
-from app.mcp.budget import MAX_TOKENS, MAX_TOKENS_WITH_LIMIT, shorten
-from app.mcp.tool import Inquiry, Tool
+from app.mcp.tool import Inquiry, Reply, Tool
 
 TOOLS: Mapping[str, Tool] = {
     tool.name: tool
@@ -45,3 +45,42 @@ def call(tool: Tool, arguments: Mapping[str, Any], catalog: Catalog) -> Called:
     longer = "limit" in values or "fields" in values
     content = shorten(reply, MAX_TOKENS_WITH_LIMIT if longer else MAX_TOKENS)
     return Called(text=reply.text, content=content, asked=tuple(inquiry.asked))
+
+
+MAX_TOKENS = 1_500
+"""The most tokens of a reply whose length was not asked for; what hosts cut is far above it."""
+MAX_TOKENS_WITH_LIMIT = 12_000
+"""The most of a reply to a call that gives `limit` or `fields`: half of what common hosts cut."""
+
+BYTES_PER_TOKEN = 2.4
+"""A lower bound of the bytes of JSON that a token takes in replies, so that estimates are never too small."""
+
+
+def estimate_tokens(text: str, content: Any) -> int:
+    """Return an upper estimate of the tokens of a reply: its line of text, and its content as compact JSON."""
+    return round((len(text.encode()) + len(to_json(content))) / BYTES_PER_TOKEN)
+
+
+def to_json(content: Any) -> bytes:
+    """Return content as compact JSON."""
+    return json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def shorten(reply: Reply, max_tokens: int) -> dict[str, Any]:
+    """Return the content of a reply, its lists cut until it is short enough, with what was left out.
+
+    The list that comes first in `lists` is cut first, down to one item, then the next one.
+    """
+    content = dict(reply.content)
+    totals = {name: max(reply.totals.get(name, 0), len(content[name])) for name in reply.lists}
+    full = _with_omissions(content, reply, totals)
+    for name in reply.lists:
+        while estimate_tokens(reply.text, full) > max_tokens and len(content[name]) > 1:
+            content[name] = content[name][:-1]
+            full = _with_omissions(content, reply, totals)
+    return full
+
+
+def _with_omissions(content: dict[str, Any], reply: Reply, totals: dict[str, int]) -> dict[str, Any]:
+    omitted = {name: total - len(content[name]) for name, total in totals.items() if total > len(content[name])}
+    return content | ({"omitted": omitted, "narrow": reply.narrow} if omitted else {})

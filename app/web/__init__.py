@@ -4,8 +4,8 @@ To add a page:
 
 1. A module here with its parameter model (a `QueryParams`; the URL's query), an `async def render(request)` that runs
    the same functions as the API by `request.executor` and returns `render_page(request, "NAME.html", …)`, and
-   `PAGE = PageContent(params=…, render=render)`. List it with its path in `PAGES` in `app.web.pages`; the navigation is
-   `_NAVIGATION` in `app.web.rendering`.
+   `PAGE = PageContent(params=…, render=render)`. List it with its path in `PAGES` in `app.web.serving`; the
+   navigation is `_NAVIGATION` in `app.web.rendering`.
 2. `templates/NAME.html`, which extends `base.html` and uses the macros of `components.html` (table cells, prices, ages,
    badges, chips, sources, form fields, empty state); filters for numbers and money are in `app.web.rendering`.
 3. `static/css/NAME.css` only for what the components lack; colours, spaces and sizes are the tokens of `tokens.css`.

@@ -23,10 +23,9 @@ from app.catalog.queries.params import (
 )
 from app.errors import BadQuery, NotFound
 from app.http.canonical import clean_query
-from app.web.differences import Amount, Difference, describe
 from app.web.rendering import render_page
 from app.web.serving import PageContent, PageRequest
-from app.web.size_fields import better_by, in_groups, shown_amount, shown_unit
+from app.web.size_fields import Amount, Difference, better_by, describe, in_groups, shown_amount, shown_unit
 from app.web.size_page import shown_amount as shown_price_in
 from app.web.sizes_view import PER_TITLES, PURCHASE_TITLES, UNIT_TITLES, ShownCurrency, Unit
 

@@ -19,7 +19,6 @@ from app.catalog.queries.relaxations import find_relaxations
 from app.catalog.queries.sizes import JsonPage
 from app.http.canonical import clean_query, to_query_text
 from app.web import filter_panel
-from app.web.cells import cells
 from app.web.rendering import render_page
 from app.web.serving import PageContent, PageRequest, page_url
 from app.web.sizes_view import (
@@ -29,6 +28,7 @@ from app.web.sizes_view import (
     UNIT_TITLES,
     Column,
     SizesView,
+    cells,
     sort_key_of,
 )
 

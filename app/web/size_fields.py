@@ -1,10 +1,17 @@
-"""The fields of a size on its page and in comparisons: their groups and shown units, and which of two is better."""
+"""The fields of a size on its page and in comparisons: groups, units, what each source says, and differences.
 
-from collections.abc import Iterable
+A difference is shown by a sign, an arrow and a word, so that no colour is needed to tell better from worse.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
-from app.catalog.fields import OTHERS, SIZE_FIELDS, SIZE_GROUPS
-from app.web.rendering import format_number
+from app.catalog.fields import OTHERS, SIZE_FIELDS, SIZE_GROUPS, field_title
+from app.catalog.projections import SIZE_JSON_FIELDS
+from app.web.rendering import format_amount, format_number
 
 _UNITS = {"count": "", "Mbps": "Gbps"}
 
@@ -45,3 +52,105 @@ def in_groups(names: Iterable[str]) -> dict[str, list[str]]:
     grouped = {group: [name for name in specs if name in left] for group, specs in SIZE_GROUPS.items()}
     grouped[OTHERS] = [name for name in left if not any(name in grouped[group] for group in grouped.keys() - {OTHERS})]
     return {group: listed for group, listed in grouped.items() if listed}
+
+
+MINUS = "\u2212"
+Amount = Decimal | float
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A difference from the baseline: its text, its percent (empty where unknown), and whether it is better.
+
+    `verdict` is better, worse, or empty where neither is; `arrow` points up for more.
+    """
+
+    text: str
+    percent: str
+    arrow: str
+    verdict: str
+
+
+def signed(text: str, value: Amount) -> str:
+    """Return the text of an absolute amount with the sign of the value."""
+    return f"{'+' if value > 0 else MINUS if value < 0 else '±'}{text}"
+
+
+def _size(value: Amount) -> Amount:
+    return -value if value < 0 else value
+
+
+def signed_money(value: Amount) -> str:
+    """Return a difference of money without its currency: `+1.20`, `−0.05`."""
+    return signed(format_amount(_size(value)), value)
+
+
+def signed_percent(value: Amount | None) -> str:
+    """Return a difference in percent: `+25 %`, `−7.5 %`; empty if it is unknown."""
+    return "" if value is None else signed(f"{format_number(_size(value), digits=1)}\u00a0%", value)
+
+
+def describe(value: Amount, percent: float | None, *, better: int, money: bool) -> Difference:
+    """Describe a difference that is not zero; `better` is 1 where more is better, -1 where less is, else 0."""
+    text = signed_money(value) if money else signed(format_number(_size(value)), value)
+    verdict = "" if not better else "better" if (value > 0) == (better > 0) else "worse"
+    return Difference(text, signed_percent(percent), "\u2191" if value > 0 else "\u2193", verdict)
+
+
+_SKIPPED = frozenset({"preview", "withdrawn", "gpu_fraction", "parent_size", "retirement_date"})
+"""Fields that most sizes do not have, and for which no source states their absence."""
+
+
+Fact = Mapping[str, Any]
+"""A fact as the API shows it, and `shown`: its value as people read it."""
+
+
+@dataclass(slots=True)
+class FieldFacts:
+    """A field with what sources state, by the id of the source; `accepted` is None where no value is."""
+
+    name: str
+    title: str
+    accepted: Fact | None = None
+    disputing: list[Fact] = field(default_factory=list)
+    by_source: dict[str, list[Fact]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeFacts:
+    """Facts by group; `unknown` are titles of fields that no source states.
+
+    `sources` are facts that tell of each source, that with the most accepted values first.
+    """
+
+    groups: Mapping[str, Sequence[FieldFacts]]
+    unknown: Sequence[str]
+    disputed: Sequence[FieldFacts]
+    sources: Sequence[Fact]
+
+
+def group_facts(facts: Iterable[Mapping[str, Any]], item: Mapping[str, Any]) -> SizeFacts:
+    """Arrange the facts of a size; `item` is the size as the API shows it, which tells what is unknown."""
+    by_field: dict[str, FieldFacts] = {}
+    sources: dict[str, Fact] = {}
+    accepted: Counter[str] = Counter()
+    for fact in facts:
+        name = fact["field"]
+        known = by_field.setdefault(name, FieldFacts(name, field_title(name)))
+        stated = {**fact, "shown": shown_value(fact["corrected_value"] or fact["value"], fact["unit"])}
+        sources.setdefault(fact["source_id"], fact)
+        known.by_source.setdefault(fact["source_id"], []).append(stated)
+        if fact["verdict"] == "accepted":
+            known.accepted = stated
+            accepted[fact["source_id"]] += 1
+        elif fact["verdict"] == "disputed":
+            known.disputing.append(stated)
+    stored = [name for name in SIZE_JSON_FIELDS if name in SIZE_FIELDS and name not in _SKIPPED]
+    unknown = [field_title(name) for name in stored if name not in by_field and item.get(name) is None]
+    groups = {title: [by_field[name] for name in names] for title, names in in_groups(by_field).items()}
+    return SizeFacts(
+        groups=groups,
+        unknown=unknown,
+        disputed=[one for listed in groups.values() for one in listed if one.disputing],
+        sources=sorted(sources.values(), key=lambda fact: (-accepted[fact["source_id"]], fact["source_id"])),
+    )

@@ -14,7 +14,7 @@ from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import find_size
 from app.web.rendering import path_segment
 from app.web.serving import NoParams, PageContent, PageRequest
-from app.web.size_facts import SizeFacts, group_facts
+from app.web.size_fields import SizeFacts, group_facts
 from app.web.size_prices import RegionRow, purchases_of, region_rows
 from app.web.sizes_view import PURCHASE_TITLES
 

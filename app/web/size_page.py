@@ -22,11 +22,10 @@ from app.catalog.queries.params import PRICED_OS, Day, Os, PlainText, SimilarSea
 from app.catalog.queries.prices import PriceListing, PriceSearch, find_prices
 from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import find_size
-from app.web.price_history import chart_option, newest_first
 from app.web.rendering import format_amount, path_segment, render_page
 from app.web.serving import NoParams, PageContent, PageRequest
-from app.web.size_facts import group_facts
-from app.web.size_prices import listed_price, purchases_of, region_rows
+from app.web.size_fields import group_facts
+from app.web.size_prices import chart_option, listed_price, newest_first, purchases_of, region_rows
 from app.web.sizes_view import HOURS, PURCHASE_TITLES, UNIT_TITLES, ShownCurrency, Unit
 
 if TYPE_CHECKING:

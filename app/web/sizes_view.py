@@ -1,23 +1,26 @@
-"""The parameters of the search page, its columns, and prices by unit of time and by what they are divided.
+"""The parameters of the search page, its columns and cells, and prices by unit of time and divisor.
 
 The parameters are those of `GET /sizes` and what the view adds, which no program needs: columns,
 units, pages by number.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
+from markupsafe import Markup
 from pydantic import AfterValidator, Field
 
 from app.catalog.fields import SHOWN_FIELDS, SIZE_FIELDS, short_title
+from app.catalog.price_notes import price_note
 from app.catalog.projections import SIZE_JSON_FIELDS
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.exchange_rates import USD, CurrencyRate
 from app.catalog.queries.params import SORT_KEYS, Currency, PlainText, QueryParams, SizeList, SizeSearch
 from app.nearest import did_you_mean, nearest
+from app.web.rendering import UNKNOWN, format_age, format_amount, format_number
 from app.web.size_fields import shown_unit
 
 Unit = Literal["hour", "day", "month", "year"]
@@ -190,3 +193,90 @@ def sort_key_of(column: Column, view: SizesView) -> str:
     if column.kind == "price":
         return _PRICE_SORTS[view.per]
     return column.sort if column.sort in SORT_KEYS else ""
+
+
+UNKNOWN_CELL = Markup(f'<span aria-hidden="true">{UNKNOWN}</span><span class="hidden">unknown</span>')  # noqa: S704  # a constant
+_OLD_DAYS = 180
+"""From this age on a price has the colour of warnings."""
+
+Price = Callable[..., Decimal | None]
+
+
+class Cell(NamedTuple):
+    """The text of a cell, the class of its element, and a title for the pointer."""
+
+    text: str
+    kind: str
+    title: str = ""
+
+
+def cells(item: Mapping[str, Any], columns: Sequence[Column], price: Price) -> list[Cell]:
+    """Return the cells of a size; `price` computes the price of an item by a field, in the units of the view."""
+    return [_cell(item, column, price) for column in columns]
+
+
+def _cell(item: Mapping[str, Any], column: Column, price: Price) -> Cell:
+    kind = "number" if column.is_number else "nowrap"
+    value = _value(item, column, price)
+    if column.field == "gpu_memory_gib_per_gpu" and item["gpu_count"] == 0:
+        return Cell("", kind)  # there is no GPU that it could be the memory of
+    if column.field == "gpu_model" and value is None and item["gpu_count"] == 0:
+        return Cell("none", "nowrap muted")
+    if value is None:
+        return Cell(UNKNOWN_CELL, f"{kind} unknown")
+    cell = _CELLS.get(column.kind, _text)(value, item)
+    if column.kind != "price":
+        return cell
+
+    def shown(usd: Any) -> str:
+        return format_amount(price({**item, "usd_per_hour": usd}))
+
+    if note := price_note(item, "price_", shown):
+        cell = cell._replace(text=Markup('{} <span class="badge warn">{}</span>').format(cell.text, note))
+    if adjustment := item.get("adjustment"):
+        text = paid_text(cell.text, shown(adjustment["list_usd_per_hour"]))
+        cell = Cell(text, cell.kind, f"by {', '.join(adjustment['rules'])}")
+    return cell
+
+
+def paid_text(paid: str, listed: str) -> Markup:
+    """Return what is paid with the list price below it, which is struck out and called so."""
+    return Markup('{}<span class="list-price">list <s>{}</s></span>').format(paid, listed)
+
+
+def _value(item: Mapping[str, Any], column: Column, price: Price) -> Any:
+    if column.kind == "price":
+        return price(item)
+    return price(item, field=column.field) if column.kind == "money" else item[column.field]
+
+
+def _text(value: Any, _item: Mapping[str, Any]) -> Cell:
+    return Cell(str(value), "nowrap")
+
+
+def _number(value: Any, _item: Mapping[str, Any]) -> Cell:
+    return Cell(format_number(value), "number" if value else "number muted")
+
+
+def _gpu_count(value: Any, item: Mapping[str, Any]) -> Cell:
+    return Cell(item["gpu_fraction"], "number") if item["gpu_fraction"] else _number(value, item)
+
+
+def _amount(value: Decimal, _item: Mapping[str, Any]) -> Cell:
+    return Cell(format_amount(value), "number price")
+
+
+def _age(value: int, item: Mapping[str, Any]) -> Cell:
+    return Cell(format_age(value), "age old" if value >= _OLD_DAYS else "age", f"last seen on {item['price_as_of']}")
+
+
+_CELLS: Mapping[str, Callable[[Any, Mapping[str, Any]], Cell]] = {
+    "number": _number,
+    "gpu_count": _gpu_count,
+    "gbps": lambda value, item: _number(value / 1000, item),
+    "price": _amount,
+    "money": _amount,
+    "age": _age,
+    "flag": lambda value, _item: Cell("yes" if value else "no", "nowrap"),
+    "words": lambda value, _item: Cell(value.replace("_", " "), "nowrap"),
+}

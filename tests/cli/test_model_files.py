@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.cli.checkpoints import read_model_files
+from app.cli.estimate import read_model_files
 from app.errors import BadQuery
 
 CONFIG = {

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 from hypothesis import strategies as st
 
 from app.mcp.tools import TOOLS
-from app.web.pages import PAGES
+from app.web.serving import PAGES
 from tests.fuzz.inputs import Input, changed_objects, mutated, tokens
 
 Pairs = Sequence[tuple[str, str]]

@@ -4,7 +4,7 @@ from operator import itemgetter
 
 import pytest
 
-from app.web.plot import log_axis, pareto_front
+from app.web.explore import log_axis, pareto_front
 
 
 def front(*points: tuple[float, float]) -> list[tuple[float, float]]:
