@@ -7,7 +7,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from types import FrameType
 from typing import NoReturn
 
 import typer
@@ -41,7 +40,7 @@ def repeat(run: Callable[[], str], every_seconds: int) -> NoReturn:
     that fails is printed and the next one comes at its time. SIGTERM exits with code 0, also in the middle of a call:
     an ingest is one transaction, so that the catalog is then as it was before.
     """
-    signal.signal(signal.SIGTERM, _exit_successfully)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(context.EXIT_OK))
     while True:
         started, began_at = time.monotonic(), context.now()
         text = _outcome_of(run)
@@ -66,7 +65,3 @@ def _outcome_of(run: Callable[[], str]) -> str:
             _log.exception("a run failed")
             message = f"{type(error).__name__}: {error}"
         return f"failed: {' '.join(message.split())}"
-
-
-def _exit_successfully(_signal: int, _frame: FrameType | None) -> NoReturn:
-    sys.exit(context.EXIT_OK)

@@ -88,11 +88,14 @@ def add(
     from app.catalog.queries.snapshot import load_snapshot
     from app.db.writing import write_session
     from app.webhooks.registry import WebhookRequest, add_webhook
-    from app.webhooks.sending import new_secret
+    from app.webhooks.sending import check_secret, new_secret
     from app.webhooks.targets import AllowedTargets
 
     wanted = parse_params(ChangeFilter, {**filters, "kind": kind})
-    secret = _read_secret(secret_file) if secret_file else new_secret()
+    secret = new_secret()
+    if secret_file is not None:
+        written = sys.stdin.read() if str(secret_file) == "-" else secret_file.read_text(encoding="utf-8")
+        secret = check_secret(written, str(secret_file))
     request = WebhookRequest(url=url, filters=wanted, secret=secret, name=name)
     with context.session() as session:
         snapshot = load_snapshot(session)
@@ -107,12 +110,6 @@ def add(
     print_text(f"{added['name']} gets {_filters_text(added['filters'])} from now on.")
     for text in shown.values():
         print_line(f"Secret, shown only now: {text}")
-
-
-def _read_secret(file: Path) -> str:
-    from app.webhooks.sending import check_secret
-
-    return check_secret(sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8"), str(file))
 
 
 def _filters_text(filters: Mapping[str, Any]) -> str:

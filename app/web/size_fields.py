@@ -76,25 +76,16 @@ def signed(text: str, value: Amount) -> str:
     return f"{'+' if value > 0 else MINUS if value < 0 else '±'}{text}"
 
 
-def _size(value: Amount) -> Amount:
-    return -value if value < 0 else value
-
-
-def signed_money(value: Amount) -> str:
-    """Return a difference of money without its currency: `+1.20`, `−0.05`."""
-    return signed(format_amount(_size(value)), value)
-
-
-def signed_percent(value: Amount | None) -> str:
-    """Return a difference in percent: `+25 %`, `−7.5 %`; empty if it is unknown."""
-    return "" if value is None else signed(f"{format_number(_size(value), digits=1)}\u00a0%", value)
-
-
 def describe(value: Amount, percent: float | None, *, better: int, money: bool) -> Difference:
-    """Describe a difference that is not zero; `better` is 1 where more is better, -1 where less is, else 0."""
-    text = signed_money(value) if money else signed(format_number(_size(value)), value)
+    """Describe a difference that is not zero: `+1.20`, `−7.5 %`.
+
+    `better` is 1 where more is better, -1 where less is, else 0.
+    """
+    size = -value if value < 0 else value
+    text = signed(format_amount(size) if money else format_number(size), value)
+    shown_percent = "" if percent is None else signed(f"{format_number(abs(percent), digits=1)}\u00a0%", percent)
     verdict = "" if not better else "better" if (value > 0) == (better > 0) else "worse"
-    return Difference(text, signed_percent(percent), "\u2191" if value > 0 else "\u2193", verdict)
+    return Difference(text, shown_percent, "\u2191" if value > 0 else "\u2193", verdict)
 
 
 _SKIPPED = frozenset({"preview", "withdrawn", "gpu_fraction", "parent_size", "retirement_date"})

@@ -258,10 +258,6 @@ def _number(value: Any, _item: Mapping[str, Any]) -> Cell:
     return Cell(format_number(value), "number" if value else "number muted")
 
 
-def _gpu_count(value: Any, item: Mapping[str, Any]) -> Cell:
-    return Cell(item["gpu_fraction"], "number") if item["gpu_fraction"] else _number(value, item)
-
-
 def _amount(value: Decimal, _item: Mapping[str, Any]) -> Cell:
     return Cell(format_amount(value), "number price")
 
@@ -272,7 +268,9 @@ def _age(value: int, item: Mapping[str, Any]) -> Cell:
 
 _CELLS: Mapping[str, Callable[[Any, Mapping[str, Any]], Cell]] = {
     "number": _number,
-    "gpu_count": _gpu_count,
+    "gpu_count": lambda value, item: (
+        Cell(item["gpu_fraction"], "number") if item["gpu_fraction"] else _number(value, item)
+    ),
     "gbps": lambda value, item: _number(value / 1000, item),
     "price": _amount,
     "money": _amount,
