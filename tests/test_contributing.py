@@ -141,6 +141,9 @@ def test_an_added_filter_is_found_by_api_command_page_and_tool(
     )
     assert parameter["description"] == "Uncached rate of remote disks, IOPS."
     assert "uncached_disk_iops" in document["components"]["schemas"]["FacetsOut"]["required"]
+    help_text = run(environment, "search", "--help")
+    assert help_text.index("What a VM must have") < help_text.index("--min-uncached-disk-iops")
+    assert help_text.index("--min-uncached-disk-iops") < help_text.index("What a VM may have at most")
     listed = json.loads(run(environment, "search", "--min-uncached-disk-iops", "5000", "--status", "any", "--json"))
     assert [item["name"] for item in listed] == ["Standard_D4_v9"]
     page = service.get("/", params=query, headers={"accept": "text/html"}).text

@@ -9,8 +9,8 @@ from app.mcp.arguments import (
     Argument,
     ArgumentError,
     BadArguments,
+    filter_argument,
     read_count,
-    read_gib,
     read_job_tokens,
     read_number,
     read_purchase,
@@ -49,6 +49,10 @@ def _tokens(sets: str, description: str = "") -> Argument:
     return Argument(type="string", sets=sets, description=description, read=read_tokens)
 
 
+def _need(name: str, description: str = "") -> Argument:
+    return replace(filter_argument(name, description), sets=f"resources.{name}")
+
+
 ARGUMENTS: Mapping[str, Argument] = {
     "model": Argument(type="string", description="'Llama 3.1 70B', a Hugging Face id"),
     "users": Argument(
@@ -74,10 +78,10 @@ ARGUMENTS: Mapping[str, Argument] = {
     ),
     "tokens": Argument(type="string", description="trained on: 1B", sets="training.tokens", read=read_job_tokens),
     "recompute": Argument(type="string", sets="training.recompute", allowed=get_args(Recompute), read=read_word),
-    "min_gpu_mem": Argument(type="number", description="raw needs: GiB", sets="resources.min_gpu_mem", read=read_gib),
-    "min_gpus": Argument(type="string", sets="resources.min_gpus", read=parse_gpu_count),
-    "min_vcpus": Argument(type="number", sets="resources.min_vcpus", read=read_count),
-    "min_memory": Argument(type="number", sets="resources.min_memory", read=read_gib),
+    "min_gpu_mem": _need("min_gpu_mem", "raw needs: GiB"),
+    "min_gpus": replace(_need("min_gpus"), read=parse_gpu_count),
+    "min_vcpus": _need("min_vcpus"),
+    "min_memory": _need("min_memory"),
     "gpu": replace(GPU, sets="constraints.gpu"),
     "region": replace(REGION, sets="constraints.regions"),
     "max_nodes": Argument(type="integer", description="VMs", sets="constraints.max_nodes", read=read_count),

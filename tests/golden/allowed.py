@@ -14,13 +14,8 @@ def _only_names(question: "Question", before: "Answer", after: "Answer") -> bool
     body = before.body
     for name, written in _NAMES.items():
         body = body.replace(name, written)
-    headers = ({**one.headers, "etag": "", "content-length": ""} for one in (before, after))
-    return (
-        "/ui/" in question.target
-        and before.status == after.status
-        and body == after.body
-        and len({*map(str, headers)}) == 1
-    )
+    was, is_now = ({**one.headers, "etag": "", "content-length": ""} for one in (before, after))
+    return "/ui/" in question.target and before.status == after.status and body == after.body and was == is_now
 
 
 ALLOWED: Mapping[str, Callable[["Question", "Answer", "Answer"], bool]] = {
