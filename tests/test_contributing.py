@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,16 +24,21 @@ FILTER = """
     min_uncached_disk_iops: Count | None = Field(
         default=None, description="Uncached rate of remote disks, IOPS.", examples=[6400]
     )
+    cpu_vendor: LowerText | None = Field(default=None, description="Who makes the processor.", examples=["AMD"])
 """
 FIGURE = """
         "memory_channels": FieldSpec(kind="integer", unit="count", sentence="Channels of memory of the host."),
+        "cpu_vendor": FieldSpec(kind="text", sentence="Who makes the processor."),
 """
 COLUMN = """
     memory_channels: int | None = None
+    cpu_vendor: str | None = Field(sa_type=BYTEWISE, default=None)
 """
 MIGRATION = """
 import sqlalchemy as sa
 from alembic import op
+
+from app.catalog.column_types import BYTEWISE
 
 revision, down_revision, branch_labels, depends_on = "9999", "{last}", None, None
 
@@ -40,10 +46,11 @@ revision, down_revision, branch_labels, depends_on = "9999", "{last}", None, Non
 def upgrade() -> None:
     op.execute("delete from size_doc")
     op.add_column("size", sa.Column("memory_channels", sa.Integer(), nullable=True))
+    op.add_column("size", sa.Column("cpu_vendor", BYTEWISE, nullable=True))
 """
 SIZES = (
-    {"id": "Standard_D2_v9", "vcpus": "2", "uncached_disk_iops": "3200", "memory_channels": "8"},
-    {"id": "Standard_D4_v9", "vcpus": "4", "uncached_disk_iops": "6400", "memory_channels": "12"},
+    {"id": "Standard_D2_v9", "vcpus": "2", "uncached_disk_iops": "3200", "memory_channels": "8", "cpu_vendor": "Intel"},
+    {"id": "Standard_D4_v9", "vcpus": "4", "uncached_disk_iops": "6400", "memory_channels": "12", "cpu_vendor": "AMD"},
     {"id": "Standard_D8_v9", "vcpus": "8"},
 )
 SOURCE = "azure-bsv2-series-2026-03-10"
@@ -151,6 +158,17 @@ def test_an_added_filter_is_found_by_api_command_page_and_tool(
     assert "Disk rate, uncached ≥" in page
     assert "5,000 IOPS" in page
     assert ask_tool(service, "find_sizes", min_uncached_disk_iops=5000, status="any")["total"] == 1
+
+
+def test_an_added_filter_by_a_text_is_counted_and_chosen(service: httpx.Client, environment: Mapping[str, str]) -> None:
+    query = {"cpu_vendor": "amd", "status": "any"}
+    assert [item["name"] for item in service.get("/sizes", params=query).json()["items"]] == ["Standard_D4_v9"]
+    counts = service.get("/facets", params=query).json()["cpu_vendor"]
+    assert counts == [{"value": "AMD", "count": 1}, {"value": "Intel", "count": 1}, {"value": None, "count": 1}]
+    assert re.search(r"^CPU vendor +AMD$", run(environment, "show", "d4_v9"), re.MULTILINE)
+    page = service.get("/", params=query, headers={"accept": "text/html"}).text
+    assert '<option value="amd" selected>AMD (1)</option>' in page
+    assert ask_tool(service, "find_sizes", cpu_vendor="AMD", status="any")["total"] == 1
 
 
 def test_an_added_figure_is_shown_by_api_command_page_and_tool(

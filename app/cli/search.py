@@ -429,22 +429,25 @@ def _labelled_texts(size: Record) -> Iterator[tuple[str, str]]:
     )
     yield "Network", _network(size)
     for name, spec in SIZE_FIELDS.items():
-        if spec.column and spec.unit and name not in _IN_THE_LINES_ABOVE:
-            yield field_title(name), _amount(size, name, "" if spec.unit == "count" else f" {spec.unit}")
+        if spec.column and name not in SIZE_FLAGS and name not in _SAID_OTHERWISE and size[name] is not None:
+            unit = "" if spec.unit in (None, "count") else f" {spec.unit}"
+            yield field_title(name), _amount(size, name, unit) if spec.unit else format_value(size[name])
     for label, value in (("Supports", True), ("Lacks", False), ("Unknown", None)):
         yield label, ", ".join(name.replace("_", " ") for name in SIZE_FLAGS if size[name] is value)
     yield "Series", str(size["series"] or "")
     yield "Disputed", f"{', '.join(size['disputed_fields'])} (--facts shows by whom)" if size["disputed"] else ""
 
 
-_IN_THE_LINES_ABOVE = frozenset(
+_SAID_OTHERWISE = frozenset(
     {
-        *("gpu_count", "gpu_memory_gib", "gpu_memory_gib_per_gpu", "vcpus", "memory_gib", "temp_disk_gib"),
-        *("temp_disk_count", "nvme_disk_gib", "nvme_disk_count", "max_data_disks", "uncached_disk_iops"),
-        *("uncached_disk_mbps", "network_mbps", "max_nics", "infiniband_gbps"),
+        *("gpu_vendor", "gpu_model", "gpu_count", "gpu_memory_gib", "gpu_memory_gib_per_gpu", "gpu_interconnect"),
+        *("nvlink", "vcpus", "cpu_model", "arch", "memory_gib", "temp_disk_gib", "temp_disk_count", "nvme_disk_gib"),
+        *("nvme_disk_count", "max_data_disks", "uncached_disk_iops", "uncached_disk_mbps", "network_mbps", "max_nics"),
+        *("infiniband", "infiniband_gbps", "series", "preview", "withdrawn", "retirement_date"),
+        *("parent_size", "quota_family", "confidential_computing"),
     }
 )
-"""Amounts that have their place on the page of a size; any other is a line of its own."""
+"""Fields in the other lines of a size, or, the last three, only in its JSON; any other is a line of its own."""
 
 
 def _gpu(size: Record) -> str:

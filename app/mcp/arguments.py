@@ -11,15 +11,15 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic import ValidationError
 
-from app.catalog.fields import SIZE_FLAGS
 from app.catalog.names import as_written
 from app.catalog.purchases import PURCHASE_MODELS
+from app.catalog.queries.facets import FLAG_FACETS
 from app.catalog.queries.params import Count, Gib, GpuCount, LowerText, Quantity, SizeFilter, is_multi_valued
 from app.errors import BadQuery, BadWorkload, NotFound
 from app.nearest import did_you_mean, nearest
 from app.validation import MAX_ERRORS, display_value, explain
 
-FEATURES = ("nvlink", "infiniband", *SIZE_FLAGS)
+FEATURES = tuple(name for name in dict.fromkeys(("nvlink", *FLAG_FACETS)) if name not in ("verified", "disputed"))
 """The fields of a size that are true or false, as the argument `features` takes them."""
 
 

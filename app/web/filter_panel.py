@@ -57,7 +57,7 @@ FLAGS = tuple(flag for flag in FLAG_FACETS if flag not in (*NETWORK_FLAGS, "nvli
 TEXTS = tuple(
     name for name in COUNTED_FACETS if name not in ("gpu_model", "gpu_vendor", "series", "category", "status", "arch")
 )
-"""Filters by a text that the panel shows as a list of its values."""
+"""Filters by a text for which the panel has no place of its own: a choice of one of its values."""
 _BOUNDS = {
     name: bounds for group in BOUNDS.values() for bounds in group for name in (bounds.least, bounds.most) if name
 }
@@ -189,6 +189,12 @@ def choices(facets: Facets, facet: str, chosen: Iterable[str], titles: Mapping[s
     others = [Choice(value, titles.get(value, value), None, True) for low, value in wanted.items() if low not in known]
     counted = [Choice(name, titles.get(name, name), count, name.lower() in wanted) for name, count in counts.items()]
     return [*others, *sorted(counted, key=lambda one: not one.checked)]
+
+
+def values_of(facets: Facets, facet: str) -> Sequence[tuple[str, str]]:
+    """Return the options of a filter by a text."""
+    values = [one for one in facets.counts[facet] if one.value is not None]
+    return (("", "any"), *((f"{one.value}".lower(), f"{one.value} ({one.count:,})") for one in values))
 
 
 def ranges(facets: Facets) -> dict[str, FacetRange]:
