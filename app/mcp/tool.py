@@ -119,11 +119,6 @@ def given(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: values[name] for name in names if name in values}
 
 
-def without_nulls(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object without what is null."""
-    return {name: value for name, value in item.items() if value is not None}
-
-
 def mark_unverified(size: str, *, verified: bool) -> str:
     """Return the name of a size for a line of text, with a remark if it is not verified."""
     return size if verified else f"{size} (not verified: no vendor page names it, or it is withdrawn)"
