@@ -24,7 +24,7 @@ import typer
 
 from app.catalog.fields import field_heading
 from app.errors import BadQuery
-from app.formats.text import LIST_SEPARATOR, escape_formula
+from app.formats.text import LIST_SEPARATOR, escape_cell
 
 Record = Mapping[str, Any]
 """A row of output: values by field name."""
@@ -237,9 +237,9 @@ def print_csv(rows: Sequence[Record]) -> None:
 
 def _csv_cell(value: object) -> object:
     if isinstance(value, list):
-        return escape_formula(LIST_SEPARATOR.join(map(str, value)))
+        return escape_cell(LIST_SEPARATOR.join(map(str, value)))
     if isinstance(value, str):
-        return escape_formula(value)
+        return escape_cell(value)
     if isinstance(value, bool):
         return str(value).lower()
     return format_value(value) if isinstance(value, Decimal) else value

@@ -13,7 +13,8 @@ Columns = Sequence[Sequence[Any]]
 
 FORMULA_PREFIXES = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")
 """A spreadsheet may run a cell that starts with one of these; the last four are the full-width forms of the first."""
-_ESCAPED_PREFIXES = (*FORMULA_PREFIXES, "'")
+_READ_AS_DATE = re.compile(r"[0-9]+/[0-9]+(/[0-9]+)?|[0-9]{1,2}-[0-9]{1,2}(-[0-9]{2,4})?")
+"""What a spreadsheet takes for a day: `1/3`, a third of a GPU, becomes 3 January or 1 March."""
 LIST_SEPARATOR = "; "
 """Separates the items of a list in a CSV cell, here and in every CSV file that the catalog reads."""
 
@@ -33,7 +34,7 @@ class TextFormat(Protocol):
 class Csv:
     """CSV: always a header line, CRLF line ends, unknown values as empty cells, lists joined by LIST_SEPARATOR.
 
-    A text that a spreadsheet would run as a formula gets a leading apostrophe.
+    A text that a spreadsheet would run as a formula, or take for a day, gets a leading apostrophe.
     """
 
     def __init__(self, columns: Mapping[str, FieldKind]) -> None:
@@ -89,21 +90,22 @@ class Ndjson:
         return bytes(block)
 
 
-def escape_formula(text: str) -> str:
-    """Return a text with a leading apostrophe if a spreadsheet would run it as a formula.
+def escape_cell(text: str) -> str:
+    """Return a text with a leading apostrophe if a spreadsheet would run it as a formula, or take it for a day.
 
-    So does a text that looks like one that got an apostrophe, or `unescape_formula` could not tell the two apart.
+    So does a text that looks like one that got an apostrophe, or `unescape_cell` could not tell the two apart.
     """
-    return f"'{text}" if text.startswith(_ESCAPED_PREFIXES) and _is_formula(text) else text
+    return f"'{text}" if _is_misread(text) else text
 
 
-def unescape_formula(cell: str) -> str:
-    """Return the text of which `escape_formula` made a cell."""
-    return cell[1:] if cell.startswith("'") and _is_formula(cell) else cell
+def unescape_cell(cell: str) -> str:
+    """Return the text of which `escape_cell` made a cell."""
+    return cell[1:] if cell.startswith("'") and _is_misread(cell) else cell
 
 
-def _is_formula(text: str) -> bool:
-    return text.lstrip("'").startswith(FORMULA_PREFIXES)
+def _is_misread(text: str) -> bool:
+    bare = text.lstrip("'")
+    return bare.startswith(FORMULA_PREFIXES) or _READ_AS_DATE.fullmatch(bare) is not None
 
 
 def _format_bool(value: object) -> str:
@@ -111,12 +113,12 @@ def _format_bool(value: object) -> str:
 
 
 def _format_list(parts: Iterable[object]) -> str:
-    return escape_formula(LIST_SEPARATOR.join(map(str, parts)))
+    return escape_cell(LIST_SEPARATOR.join(map(str, parts)))
 
 
 _CELL_FORMATTERS: Mapping[FieldKind, Callable[[Any], str]] = {
     "integer": str,
-    "text": escape_formula,
+    "text": escape_cell,
     "boolean": _format_bool,
     "date": str,
 }

@@ -15,6 +15,7 @@ import pytest
 from app.catalog.fields import FieldKind
 from app.catalog.queries.exports import SIZE_EXPORT_COLUMNS
 from app.catalog.queries.prices import PRICE_COLUMNS
+from app.formats.text import unescape_cell
 from app.schemas.sizes import SizeOut, SizePriceOut
 
 SEARCHES = [
@@ -30,7 +31,7 @@ SEARCHES = [
 READERS: Mapping[FieldKind, Callable[[str], Any]] = {
     "integer": int,
     "number": float,
-    "text": str,
+    "text": unescape_cell,
     "boolean": {"true": True, "false": False}.__getitem__,
     "date": str,
     "list": lambda text: text.split("; "),
@@ -289,3 +290,9 @@ def test_prices_in_force_are_those_that_were_seen_last(client: httpx.Client) -> 
     gone = [day for key, day in last.items() if key not in in_force]
     assert len(gone) > 100
     assert max(gone) <= "2025-05-16"  # after which three complete lists lack the price
+
+
+def test_no_spreadsheet_takes_a_fraction_for_a_day(client: httpx.Client) -> None:
+    lines = export(client, "/sizes?gpu=A10&fields=name,gpu_fraction", "csv").text.splitlines()
+    assert "Standard_NV12ads_A10_v5,'1/3" in lines
+    assert client.get("/sizes/nv12ads_a10_v5").json()["gpu_fraction"] == "1/3"
