@@ -55,7 +55,8 @@ def check_encodable(value: Any) -> None:
     JSON can escape it (RFC 8259, section 8.2), but no answer, log or database can hold it.
     """
     try:
-        json.dumps(value, ensure_ascii=False).encode()
+        for text in json.JSONEncoder(ensure_ascii=False).iterencode(value):  # in steps, so that other threads run
+            text.encode()
     except UnicodeEncodeError as error:
         half = f"\\u{ord(error.object[error.start]):x}"
         raise ValueError(f"{half} is half of a surrogate pair, which is no character") from None

@@ -9,6 +9,7 @@ from app.api.exports import ExportFileCache, ExportStreams
 from app.catalog.queries.exports import select_columns
 from app.http.canonical import item_columns, query_model, reject_duplicate_keys, reject_unknown_params
 from app.http.headers import is_json
+from app.http.long_bodies import LongBodyRequest
 from app.http.middleware import CacheMiddleware
 
 
@@ -61,7 +62,10 @@ async def validate_request(request: Request) -> None:
         accepted = "application/json"
         if not is_json(content_type):
             raise HTTPException(415, f"Content-Type says {content_type}; send {accepted}.", {"Accept-Post": accepted})
-        reject_duplicate_keys(await request.body())
+        if isinstance(request, LongBodyRequest):
+            await request.check_keys()
+        else:
+            reject_duplicate_keys(await request.body())
     route = request.scope["route"]
     model = query_model(route)
     reject_unknown_params(request.query_params.multi_items(), model)

@@ -1,11 +1,15 @@
 """Converts the bodies of POST /fit and POST /estimate to the values of app.services, and answers them."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 from functools import partial
 from types import MappingProxyType
 from typing import Any
+
+import orjson
 
 from app.catalog.queries.language_models import ModelsByKey, get_release_row
 from app.catalog.queries.params import DatedSelection, FitSearch, PageParams, SizeSelection
@@ -107,8 +111,7 @@ def plan_fit(
     try:
         if isinstance(search, PlacementSearch):
             page = PageParams(limit=body.limit, cursor=body.cursor)
-            request_key = f"{body.model_dump_json(exclude=_OF_A_PAGE)} {today}"
-            placements = yield from plan_placement(search, snapshot, today, page, request_key)
+            placements = yield from plan_placement(search, snapshot, today, page, _request_key(body, today))
             return to_placement_answer_out(placements, include=body.include, most_of_reason=most_of_reason)
         recommendation = yield from plan_resource_fit(
             search,
@@ -124,6 +127,21 @@ def plan_fit(
     except (BadQuery, BadWorkload) as error:
         raise to_body_error(error) from None
     return to_resource_answer_out(recommendation, include=body.include, most_of_reason=most_of_reason)
+
+
+def _request_key(body: FitIn, today: date) -> str:
+    """Return what the cursors of a request are for; of a model's files, which may have megabytes, only the digest."""
+    files = {"config": body.config, "safetensors": body.safetensors}
+    digests = {name: {"digest": _digest(file)} for name, file in files.items() if file is not None}
+    return f"{body.model_copy(update=digests).model_dump_json(exclude=_OF_A_PAGE)} {today}"
+
+
+def _digest(file: Mapping[str, Any]) -> str:
+    try:
+        text = orjson.dumps(file)
+    except TypeError:  # an integer of more than 64 bits
+        text = "".join(json.JSONEncoder().iterencode(file)).encode()
+    return hashlib.sha256(text).hexdigest()
 
 
 def to_search(body: FitIn, today: date) -> FitSearch | PlacementSearch:

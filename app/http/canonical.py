@@ -283,35 +283,41 @@ class _JsonObject(dict[str, Any]):
     repeated: tuple[str, ...] = ()
 
 
-def reject_duplicate_keys(body: bytes) -> None:
-    """Raise RequestValidationError if an object has a key twice, or a text cannot be encoded.
+class JsonChecker:
+    """Makes the objects of a JSON body, and notes whether one of them has a key twice."""
 
-    Invalid JSON is left to the model's validation.
-    """
     any_repeated = False
 
-    def to_object(pairs: list[tuple[str, Any]]) -> _JsonObject:
-        nonlocal any_repeated
+    def to_object(self, pairs: list[tuple[str, Any]]) -> _JsonObject:
+        """Return an object; for `object_pairs_hook`."""
         value = _JsonObject(pairs)
         if len(value) < len(pairs):
             times = Counter(name for name, _ in pairs)
             value.repeated = tuple(name for name in value if times[name] > 1)
-            any_repeated = True
+            self.any_repeated = True
         return value
 
+    def check(self, whole: Any, body: bytes) -> None:
+        """Raise RequestValidationError if an object has a key twice, or a text cannot be encoded."""
+        if b"\\u" in body:  # as escapes alone can be half of a pair
+            try:
+                check_encodable(whole)
+            except ValueError as error:
+                raise RequestValidationError([{"type": "surrogate", "loc": ("body",), "msg": str(error)}]) from None
+        if self.any_repeated:
+            message = "the key is given more than once"
+            locations = islice(_duplicate_locations(whole, ("body",)), MAX_ERRORS)
+            raise RequestValidationError([{"type": "repeated", "loc": loc, "msg": message} for loc in locations])
+
+
+def reject_duplicate_keys(body: bytes) -> None:
+    """Parse a body and raise what JsonChecker does; invalid JSON is left to the model's validation."""
+    checker = JsonChecker()
     try:
-        whole = json.loads(body, object_pairs_hook=to_object)
+        whole = json.loads(body, object_pairs_hook=checker.to_object)
     except (ValueError, RecursionError):
         return
-    if b"\\u" in body:  # as escapes alone can be half of a pair
-        try:
-            check_encodable(whole)
-        except ValueError as error:
-            raise RequestValidationError([{"type": "surrogate", "loc": ("body",), "msg": str(error)}]) from None
-    if any_repeated:
-        message = "the key is given more than once"
-        locations = islice(_duplicate_locations(whole, ("body",)), MAX_ERRORS)
-        raise RequestValidationError([{"type": "repeated", "loc": loc, "msg": message} for loc in locations])
+    checker.check(whole, body)
 
 
 def _duplicate_locations(value: Any, location: tuple[int | str, ...]) -> Iterator[tuple[int | str, ...]]:

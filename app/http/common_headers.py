@@ -15,10 +15,10 @@ from app.http.headers import (
     PUBLIC_URL,
     REQUEST_ID,
     HeadResponseComplete,
-    limit_body,
     parse_headers,
     resolve_request_id,
 )
+from app.http.long_bodies import LimitedBody, LongBodies
 from app.http.observer import note_route
 from app.http.problems import CRASH_DETAIL, problem_response, status_problem
 
@@ -75,6 +75,7 @@ class CommonHeadersMiddleware:
     def __init__(self, app: App, public_url: str, security_headers: Headers = DATA_HEADERS) -> None:
         self._app, self._public_url = app, public_url
         self._common = [*security_headers, (b"link", link_header(public_url))]
+        self._long_bodies = LongBodies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the app; HEAD runs as GET, without the body."""
@@ -83,6 +84,7 @@ class CommonHeadersMiddleware:
         method = "GET" if head else scope["method"]
         scope = {**scope, "method": method, REQUEST_ID: request_id, PUBLIC_URL: self._public_url}
         started = ended = False
+        body = LimitedBody(receive, scope, self._long_bodies)
 
         async def send_with_headers(message: Message) -> None:
             nonlocal started, ended
@@ -96,7 +98,7 @@ class CommonHeadersMiddleware:
             await send(message)
 
         try:
-            await self._app(scope, limit_body(receive, scope), send_with_headers)
+            await self._app(scope, body.receive, send_with_headers)
         except Exception as error:
             if started and not ended:
                 raise  # the server closes the connection, so a client cannot take a partial response for a whole one
@@ -105,6 +107,7 @@ class CommonHeadersMiddleware:
                 crash = problem_response(Request(scope), status_problem(500), CRASH_DETAIL)
                 await crash(scope, receive, send_with_headers)
         finally:
+            body.close()
             note_route(scope)
 
     def _add_missing(self, headers: Headers, request_id: bytes) -> Headers:

@@ -7,7 +7,6 @@ from itertools import count
 from typing import NamedTuple
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match
 from starlette.types import Message, Receive, Scope, Send
 
@@ -24,7 +23,7 @@ MAX_ACCEPT_ENCODING_BYTES = 256
 """A longer Accept-Encoding lists unknown encodings; it is ignored, so that no cache stores it."""
 
 MAX_BODY_BYTES = 1024 * 1024
-"""The limit of a request body."""
+"""The limit of a request body, but for those of `app.http.long_bodies`."""
 
 MAX_CACHED_BODY_BYTES = 64 * 1024
 """The limit of a request body whose response may be cached; a longer one is passed to the app as it arrives."""
@@ -132,46 +131,6 @@ async def read_body(receive: Receive) -> tuple[bytes | None, Receive]:
     if not complete:
         return None, replay
     return first["body"] if len(messages) == 1 else b"".join(message["body"] for message in messages), replay
-
-
-def limit_body(receive: Receive, scope: Scope) -> Receive:
-    """Wrap `receive` to raise 413 for a body over MAX_BODY_BYTES: at once by Content-Length, else when it is read.
-
-    A compressed body is refused by 415 (RFC 9110, section 15.5.16).
-    """
-    sent = dict(scope["headers"])
-    content_length = sent.get(b"content-length", b"0")
-    coding = sent.get(b"content-encoding", b"identity").decode("latin-1")
-    received_bytes = 0
-
-    async def limited() -> Message:
-        nonlocal received_bytes
-        if content_length.isdigit() and int(content_length) > MAX_BODY_BYTES:
-            raise _body_too_long(f"{int(content_length):,}", scope)
-        message = await receive()
-        received_bytes += len(message.get("body", b""))
-        if received_bytes and coding.lower() != "identity":
-            detail = f"Content-Encoding says {coding}; send the body without compression."
-            raise HTTPException(415, detail, {"Accept-Encoding": "identity"})
-        if received_bytes > MAX_BODY_BYTES:
-            raise _body_too_long("more", scope)
-        return message
-
-    return limited
-
-
-_WITH_CONFIG = ("/fit", "/estimate")
-"""The ends of the paths whose body may have a config.json."""
-
-
-def _body_too_long(size: str, scope: Scope) -> HTTPException:
-    detail = f"The body has {size} bytes; at most {MAX_BODY_BYTES:,} are allowed."
-    if scope["path"].endswith(_WITH_CONFIG):
-        detail += (
-            " Of a config, the list of modules that are not quantized may be cut to those of the language model's "
-            "layers; vmsizes estimate --config and vmsizes fit --config read a file of any size."
-        )
-    return HTTPException(413, detail)
 
 
 class HeadResponseComplete(OSError):

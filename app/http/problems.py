@@ -164,6 +164,8 @@ async def _handle_validation_error(request: Request, error: Exception) -> Respon
 
 
 async def _handle_http_exception(request: Request, error: Exception) -> Response:
+    if isinstance(error.__cause__, Busy):  # raised while FastAPI read the body
+        return await _handle_domain_error(request, error.__cause__)
     status, headers = getattr(error, "status_code", 500), dict(getattr(error, "headers", None) or {})
     if status in {404, 405} and is_preflight(request.method, request.headers):
         return _preflight_response(request)
@@ -335,7 +337,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     ),
     "too-long": Explanation(
         "The body is longer than any valid request.",
-        "Send at most 1 MiB.",
+        "Send at most 1 MiB. POST /fit and /estimate, which may hold a config.json, take 8 MiB of 250,000 values.",
         "POST /retirements with 3 MiB",
         "The body has 3,145,728 bytes; at most 1,048,576 are allowed.",
     ),

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 MAX_HEAD_BYTES = 64 * 1024
 """The limit of a request line and headers that are still incomplete; the service itself allows fewer and says so."""
 
-MAX_MESSAGE_BYTES = 2 * 1024 * 1024
-"""The limit of a body with its chunk sizes and trailers, twice what the service reads of one."""
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+"""The limit of a body with its chunk sizes and trailers, twice what the service reads of the longest."""
 
 RETRY_SECONDS = 5
 REFUSED_SECONDS = 2.0

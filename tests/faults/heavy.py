@@ -119,6 +119,44 @@ def _requests() -> Iterator[Heavy]:
         statuses=(200, 422), max_bytes=100_000,
     )  # fmt: skip
 
+    yield from _long_bodies()
+
+
+def config_of_names(
+    count: int, ignored: str = "model.layers.{0}.block_sparse_moe.experts.{1}.w1.input_quantizer"
+) -> bytes:
+    """Return a body with a configuration that lists so many modules as not quantized."""
+    names = [ignored.format(*divmod(number, 700)) for number in range(count)]
+    fields = {
+        "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "torch_dtype": "bfloat16",
+    }  # fmt: skip
+    quantization = {"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": names}
+    workload = {"inference": {"context_tokens": 8192, "concurrency": 1}}
+    return json.dumps({"config": {**fields, "quantization_config": quantization}, **workload}).encode()
+
+
+def _long_bodies() -> Iterator[Heavy]:
+    """Yield bodies of up to 8 MiB: a real kind of configuration, and what takes longest to read of any kind."""
+    answered: dict[str, object] = {"statuses": (200,), "cpu_seconds": 3.0, "max_bytes": 200_000}
+    refused: dict[str, object] = {"statuses": (400, 413, 422), "cpu_seconds": 1.5}
+    bodies = {
+        "42,000 modules not quantized": (config_of_names(42_000), answered),
+        "8 MiB of modules not quantized": (config_of_names(120_000), answered),
+        "240,000 short names": (config_of_names(240_000, "{0}.{1}"), answered),
+        "8 MiB of lists": (b'{"config":{"a":[' + b"[]," * 2_700_000 + b"0]}}", refused),
+        "240,000 lists": (b'{"config":{"a":[' + b"[]," * 120_000 + b"0]}}", refused),
+        "120,000 repeated keys": (b'{"config":{"a":[' + b'{"a":1,"a":1},' * 80_000 + b"0]}}", refused),
+        "escapes": (b'{"config":{"a":"' + b"\\u00e9" * 249_000 + b'"}}', refused),
+        "a text of 8 MiB": (b'{"model":"' + b"a" * 8_000_000 + b'"}', refused),
+        "a name of 8 MiB": (b'{"' + b"a" * 8_000_000 + b'":1}', refused),
+        "a number of 8 MiB": (b'{"config":{"a":0.' + b"1" * 8_000_000 + b"}}", refused),
+        "8 MiB of emoji": (b'{"config":{"a":"' + "\N{CAT FACE}".encode() * 2_000_000 + b'"}}', refused),
+    }
+    for name, (body, bounds) in bodies.items():
+        for path in ("/estimate", "/fit"):
+            yield Heavy(name=f"{path}, {name}", path=path, body=body, headers=JSON, **bounds)  # type: ignore[arg-type]
+
 
 REQUESTS = tuple(_requests())
 

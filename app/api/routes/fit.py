@@ -13,10 +13,11 @@ from app.catalog.queries.params import FitSearch
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan
 from app.http.late_models import LateModel
+from app.http.long_bodies import LongBodyRoute
 from app.schemas.estimate_request import EstimateIn
 from app.schemas.fit_request import FitIn
 
-router = APIRouter(tags=["fit"])
+router = APIRouter(tags=["fit"], route_class=LongBodyRoute)
 _FIT = LateModel("app.schemas.fit_response", "FitOut")
 _FIT_ANSWER = LateModel("app.schemas.fit_response", "FitAnswerOut")
 _ESTIMATE = LateModel("app.schemas.estimate_response", "EstimateOut")

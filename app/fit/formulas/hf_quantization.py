@@ -237,15 +237,15 @@ class QuantizationFields:
 
     def names(self, *names: str) -> tuple[str, ...]:
         """Return the module names listed under several fields together."""
-        found: list[str] = []
-        for name in names:
-            value = self.raw.get(name) or []
+        listed: list[str] = []
+        for field in names:
+            value = self.raw.get(field) or []
             if isinstance(value, str):
                 value = [value]
-            if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-                raise InvalidWorkload(f"{FIELD}.{name}", "is no list of names")
-            found += value
-        return tuple(found)
+            if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+                raise InvalidWorkload(f"{FIELD}.{field}", "is no list of names")
+            listed += value
+        return tuple(listed)
 
     def group_block(self, *names: str, default: int) -> tuple[int, int]:
         """Return the block of a row's weights that share a scale; a size of -1 is the whole row."""

@@ -42,6 +42,12 @@ MAX_NAME_LENGTH = 64
 MAX_PATTERN_LENGTH = 30_000
 """Most characters of all globs and regexes of a list; the longest list of a released model has 6,000."""
 
+MAX_NAME_CHARACTERS = 500
+"""Most characters of a name or expression of a list; no released list has a longer one."""
+
+MAX_KEPT_NAMES = 1_000
+"""What is computed from longer lists of names is not kept for later requests: one can have megabytes."""
+
 _ATOM = r"(?:\\[.dws/_-]|\[\^?[\w.-]+\]|[\w./:-])(?:[*+?]|\{\d{1,2}(?:,\d{0,2})?\})?"
 
 _GROUP = rf"\((?:\?:)?(?:{_ATOM})*(?:\|(?:{_ATOM})*)*\)\??"
@@ -106,17 +112,24 @@ def _name_segments(name: str) -> Iterator[str]:
     return (".".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1))
 
 
-@lru_cache(maxsize=64)
 def compile_patterns(listed: tuple[str, ...]) -> NamePatterns:
-    """Compile a list; raise InvalidWorkload for a regex that is not accepted."""
+    """Compile a list, once for those who ask again; raise InvalidWorkload for a regex that is not accepted."""
+    return _compile_kept(listed) if len(listed) <= MAX_KEPT_NAMES else _compile_long(listed)
+
+
+def _compile(listed: tuple[str, ...]) -> NamePatterns:
     plain: set[str] = set()
     globs: dict[str, int] = {}
-    expressions: list[_Regex] = []
+    expressions: dict[str, _Regex] = {}
     if sum(len(text) for text in listed if "*" in text or "?" in text or text.startswith("re:")) > MAX_PATTERN_LENGTH:
         raise InvalidWorkload(FIELD, f"lists globs and expressions of more than {MAX_PATTERN_LENGTH} letters")
-    for text in dict.fromkeys(listed):
+    for text in listed:
+        if len(text) > MAX_NAME_CHARACTERS:
+            detail = f"lists a name of {len(text):,} characters; at most {MAX_NAME_CHARACTERS} are read"
+            raise InvalidWorkload(FIELD, detail)
         if text.startswith("re:"):
-            expressions.append(_compile_regex(text[3:]))
+            if text not in expressions:
+                expressions[text] = _compile_regex(text[3:])
         elif "*" in text or "?" in text:
             glob = _glob_to_regex(text)
             globs[glob] = _max_steps(glob)
@@ -125,10 +138,15 @@ def compile_patterns(listed: tuple[str, ...]) -> NamePatterns:
     return NamePatterns(
         names=frozenset(plain),
         globs=re.compile("|".join(globs)) if globs else None,
-        regexes=tuple(expressions),
-        names_experts=any(map(_EXPERT_NUMBER.search, listed)),
-        steps=sum(globs.values()) + sum(one.steps for one in expressions),
+        regexes=tuple(expressions.values()),
+        names_experts=any(_EXPERT_NUMBER.search(text) for text in listed),  # in steps, not all in C by map
+        steps=sum(globs.values()) + sum(regex.steps for regex in expressions.values()),
     )
+
+
+_compile_kept = lru_cache(maxsize=64)(_compile)
+_compile_long = lru_cache(maxsize=2)(_compile)
+"""For the lists of the request that is being answered."""
 
 
 def _canonical_parts(text: str) -> list[str]:
@@ -155,7 +173,7 @@ def _glob_to_regex(text: str) -> str:
 
 
 def _compile_regex(text: str) -> _Regex:
-    if len(text) > 500 or not _SAFE_REGEX.fullmatch(text):  # noqa: PLR2004  # no released list has a longer one
+    if not _SAFE_REGEX.fullmatch(text):
         known = "letters, '.', '\\.', '\\d', '\\w', '[...]', '*', '+', '?', '{n}' and (a|b) are, and no repeated group"
         raise InvalidWorkload(FIELD, f"the expression {text!r} is not understood; {known}")
     renamed = [
@@ -229,6 +247,11 @@ class Quantization:
     parts: frozenset[WeightPart] = LAYER_PARTS
     unquantized: tuple[str, ...] = ()
     exact_size: bool = True
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether what is computed from it may be kept for later requests: its lists have at most MAX_KEPT_NAMES."""
+        return len(self.unquantized) + sum(len(group.targets) for group in self.groups) <= MAX_KEPT_NAMES
 
     @property
     def dtype(self) -> str:

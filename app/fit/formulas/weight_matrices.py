@@ -1,7 +1,7 @@
 """The weight matrices of a model by name, and the bytes they take as a quantization stores them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from app.fit.formulas.architecture import Architecture, ParameterCount, count_parameters, missing_for_count
@@ -53,13 +53,17 @@ class WeightMatrix:
         return self.name.rpartition(".")[2]
 
 
-@lru_cache(maxsize=64)
 def weight_matrices(shape: Architecture) -> tuple[WeightMatrix, ...]:
     """Return the matrices of a complete shape (one for which missing_for_count is empty).
 
     Layers with experts come after the dense ones. The names are those of Hugging Face transformers. Cached, because a
     request counts them several times, and again for each change that may be a fix.
     """
+    return _weight_matrices(replace(shape, released=None))  # its lists of names would be kept with it
+
+
+@lru_cache(maxsize=64)
+def _weight_matrices(shape: Architecture) -> tuple[WeightMatrix, ...]:
     (layers,) = shape.require("layers")
     if shape.groups:
         return (*_group_matrices(shape), *_output_matrix(shape))
@@ -197,7 +201,6 @@ def uniform_bytes(count: ParameterCount, bits: float) -> StoredBytes:
     return StoredBytes(total=count.total * size, experts=count.experts * size, embeddings=count.embeddings * size)
 
 
-@lru_cache(maxsize=128)
 def quantized_bytes(shape: Architecture, count: ParameterCount, quantization: Quantization) -> StoredBytes:
     """Return the bytes of the weights: 2 N, less 2 per weight of a quantized matrix, plus the bytes of that matrix.
 
@@ -205,6 +208,10 @@ def quantized_bytes(shape: Architecture, count: ParameterCount, quantization: Qu
     matrices are unknown, everything but the embeddings is taken to be quantized. N parameters; a stated N scales the
     parts. Cached, because each change of a request that is tried for each size asks for the same.
     """
+    return (_kept_bytes if quantization.is_kept else _long_bytes)(shape, count, quantization)
+
+
+def _quantized_bytes(shape: Architecture, count: ParameterCount, quantization: Quantization) -> StoredBytes:
     if missing_for_count(shape):
         return _quantized_bytes_by_count(count, quantization)
     counted = count_parameters(shape)
@@ -224,6 +231,11 @@ def quantized_bytes(shape: Architecture, count: ParameterCount, quantization: Qu
         embeddings=outside * share,
         attention=parts.get("attention", 0.0) * share,
     )
+
+
+_kept_bytes = lru_cache(maxsize=128)(_quantized_bytes)
+_long_bytes = lru_cache(maxsize=2)(_quantized_bytes)
+"""For the request that is being answered, whose quantization has long lists."""
 
 
 def _matrix_bytes(fmt: WeightFormat | None, rows: int, columns: int) -> float:

@@ -91,7 +91,9 @@ def prepare(request: PlacementRequest, assumptions: Assumptions) -> PreparedRequ
 
     What is assumed is added to `assumptions`, which may already hold assumptions about the model.
     """
-    found = prepare_job(request) if request.machine_described else kept_job(request.on_gpus)
+    released = request.architecture.released
+    is_long = released is not None and released.quantization is not None and not released.quantization.is_kept
+    found = prepare_job(request) if request.machine_described or is_long else kept_job(request.on_gpus)
     assumptions.add(found.assumptions)
     return PreparedRequest(
         request=request,
@@ -135,7 +137,7 @@ kept_job = lru_cache(maxsize=MAX_JOBS)(prepare_job)
 """Returns a job as `prepare_job` does, the last ones with what was found for machines with them.
 
 Clients vary regions, budgets and orders, and look for the same fixes. It is not for described machines, of which there
-are as many as clients describe.
+are as many as clients describe, nor for configurations with megabytes of names.
 """
 
 

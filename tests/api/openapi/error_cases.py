@@ -42,7 +42,7 @@ ERROR_CASES: dict[str, ErrorCase] = {
     "PreconditionFailed": ErrorCase(path="/sizes.parquet", headers={"if-match": '"0"'}),
     "RangeNotSatisfiable": ErrorCase(path="/sizes.parquet", headers={"range": "bytes=99999999-"}),
     "Gone": ErrorCase(path="/regions?limit=2&cursor={earlier}"),
-    "ContentTooLarge": ErrorCase(method="POST", path="/fit", body=b" " * 3 * 2**20, headers=_JSON),
+    "ContentTooLarge": ErrorCase(method="POST", path="/fit", body=b" " * 9 * 2**20, headers=_JSON),
     "UnsupportedMediaType": ErrorCase(method="POST", path="/fit", body=b"{}", headers={"content-type": "text/plain"}),
     "UnprocessableContent": ErrorCase(path="/sizes?min_gpu_memory=80"),
     "UnprocessableBody": ErrorCase(

@@ -1,0 +1,174 @@
+"""Long bodies of POST /fit and POST /estimate, which may hold a `config.json` of megabytes.
+
+They are parsed in a thread by a scanner in Python: one in C would block the event loop for as long as it reads a list.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from json.decoder import scanstring  # type: ignore[attr-defined]  # typeshed lacks it, as the next
+from json.scanner import py_make_scanner  # type: ignore[attr-defined]  # typeshed lacks it
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope
+
+from app.errors import Busy
+from app.http.canonical import JsonChecker, reject_duplicate_keys
+from app.http.headers import MAX_BODY_BYTES, MAX_CACHED_BODY_BYTES
+
+MAX_LONG_BODY_BYTES = 8 * 1024 * 1024
+"""The limit of a body that may hold a `config.json`; that of MiniMax-M3-NVFP4 has 3.1 MB."""
+
+MAX_LONG_BODIES = 4
+"""How many bodies of more than MAX_BODY_BYTES a worker holds at once."""
+
+MAX_JSON_VALUES = 250_000
+"""The limit of values in a body, counted by what separates them and by what is escaped in strings: the longest lists of
+released models have 50,000. Parsing takes up to 1 us and 100 bytes for each."""
+
+MAX_NAME_CHARACTERS, MAX_TEXT_CHARACTERS = 1_000, 256 * 1024
+"""The limits of a key or a number, and of a text; the header of a checkpoint may have a history of its training."""
+
+PATHS = frozenset({"/fit", "/estimate"})
+
+
+@dataclass(slots=True)
+class LongBodies:
+    """How many bodies of more than MAX_BODY_BYTES a worker holds."""
+
+    held: int = 0
+
+
+class LimitedBody:
+    """The body of a request; it has to be closed when the request ends.
+
+    Reading it raises 413 for one that is too long, at once by Content-Length, else when it is received; Busy where
+    MAX_LONG_BODIES are there; 415 for a compressed one (RFC 9110, section 15.5.16).
+    """
+
+    def __init__(self, receive: Receive, scope: Scope, long_bodies: LongBodies) -> None:
+        sent = dict(scope["headers"])
+        content_length = sent.get(b"content-length", b"0")
+        self._announced = int(content_length) if content_length.isdigit() else 0
+        self._coding = sent.get(b"content-encoding", b"identity").decode("latin-1")
+        self._receive, self._long_bodies = receive, long_bodies
+        self._max_bytes = MAX_LONG_BODY_BYTES if scope["path"] in PATHS else MAX_BODY_BYTES
+        self._received, self._is_held = 0, False
+
+    async def receive(self) -> Message:
+        """Return the next message of the client."""
+        self._check(self._announced)
+        message = await self._receive()
+        self._received += len(message.get("body", b""))
+        if self._received and self._coding.lower() != "identity":
+            detail = f"Content-Encoding says {self._coding}; send the body without compression."
+            raise HTTPException(415, detail, {"Accept-Encoding": "identity"})
+        self._check(self._received)
+        return message
+
+    def close(self) -> None:
+        """Let another long body take the place of this one."""
+        if self._is_held:
+            self._is_held = False
+            self._long_bodies.held -= 1
+
+    def _check(self, size: int) -> None:
+        if size > self._max_bytes:
+            raise self._too_long()
+        if size > MAX_BODY_BYTES and not self._is_held:
+            if self._long_bodies.held >= MAX_LONG_BODIES:
+                raise Busy(
+                    f"{MAX_LONG_BODIES} other bodies of more than {MAX_BODY_BYTES:,} bytes are being answered. "
+                    "Retry in some seconds."
+                )
+            self._is_held = True
+            self._long_bodies.held += 1
+
+    def _too_long(self) -> HTTPException:
+        size = f"{self._announced:,}" if self._announced > self._max_bytes else "more"
+        detail = f"The body has {size} bytes; at most {self._max_bytes:,} are allowed."
+        return HTTPException(413, detail + (_SHORTER if self._max_bytes > MAX_BODY_BYTES else ""))
+
+
+_SHORTER = (
+    " Of a config, the list of modules that are not quantized may be cut to those of the language model's layers; "
+    "vmsizes estimate --config and vmsizes fit --config read a file of any size."
+)
+
+
+class LongBodyRequest(Request):
+    """A request whose body is parsed and checked in a thread if it is long."""
+
+    _invalid: RequestValidationError | None = None
+
+    async def json(self) -> Any:
+        """Return the body, parsed once."""
+        if len(await self.body()) <= MAX_CACHED_BODY_BYTES:
+            return await super().json()
+        if not hasattr(self, "_json"):
+            self._json = await asyncio.to_thread(self._parse, self._body)
+        return self._json
+
+    async def check_keys(self) -> None:
+        """Raise what `reject_duplicate_keys` does."""
+        body = await self.body()
+        if len(body) <= MAX_CACHED_BODY_BYTES:
+            reject_duplicate_keys(body)
+        elif self._invalid is not None:
+            raise self._invalid
+
+    def _parse(self, body: bytes) -> Any:
+        if sum(body.count(mark) for mark in (b",", b"[", b"{", b"\\")) > MAX_JSON_VALUES:
+            raise HTTPException(413, f"The body has more than {MAX_JSON_VALUES:,} values.{_SHORTER}")
+        checker = JsonChecker()
+
+        def to_object(pairs: list[tuple[str, Any]]) -> Any:
+            for name, _ in pairs:
+                _check_length(name)
+            return checker.to_object(pairs)
+
+        decoder = json.JSONDecoder(
+            object_pairs_hook=to_object,
+            parse_float=lambda text: float(_check_length(text)),
+            parse_int=lambda text: int(_check_length(text)),
+        )
+        decoder.parse_string = _scan_string  # type: ignore[attr-defined]  # typeshed lacks it, as the next
+        decoder.scan_once = py_make_scanner(decoder)  # type: ignore[attr-defined]
+        whole = decoder.decode(body.decode(json.detect_encoding(body)))
+        try:
+            checker.check(whole, body)
+        except RequestValidationError as error:
+            self._invalid = error  # FastAPI would answer 400 if it were raised here
+        return whole
+
+
+def _scan_string(text: str, start: int, strict: bool) -> tuple[str, int]:  # as JSONDecoder calls it
+    value, end = scanstring(text, start, strict)
+    return _check_length(value, MAX_TEXT_CHARACTERS), end
+
+
+def _check_length(text: str, most: int = MAX_NAME_CHARACTERS) -> str:
+    if len(text) > most:
+        raise HTTPException(
+            413, f"A name, text or number of the body has {len(text):,} characters; {most:,} are allowed."
+        )
+    return text
+
+
+class LongBodyRoute(APIRoute):
+    """The route of an operation whose body may be long."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return FastAPI's handler, which gets a LongBodyRequest."""
+        handle = super().get_route_handler()
+
+        async def handle_long_body(request: Request) -> Response:
+            return await handle(LongBodyRequest(request.scope, request.receive))
+
+        return handle_long_body

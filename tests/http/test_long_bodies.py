@@ -1,0 +1,114 @@
+"""POST /fit and POST /estimate take bodies of 8 MiB, a few at once, and keep none of them."""
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import httpx
+import pytest
+
+from app.http.headers import MAX_CACHED_BODY_BYTES
+from app.http.long_bodies import MAX_LONG_BODIES
+from tests.faults.heavy import JSON, config_of_names
+from tests.processes import ServiceProcess, run_service
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.one_database  # how a body is read does not depend on it
+
+MIB = 1024 * 1024
+PATHS = ("/fit", "/estimate")
+
+
+@pytest.fixture(scope="module")
+def running(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    with run_service(seeded_url, tmp_path_factory.mktemp("serve") / "log") as service:
+        yield service
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_config_of_megabytes_is_read_as_a_short_one_is(client: httpx.Client, path: str) -> None:
+    long = json.loads(config_of_names(42_000))
+    listed = long["config"]["quantization_config"]["ignore"]
+    short = {**long, "config": {**long["config"], "quantization_config": {"quant_method": "modelopt"}}}
+    short["config"]["quantization_config"] |= {"quant_algo": "NVFP4", "ignore": listed[:2]}
+    answers = [client.post(path, json=body) for body in (long, short)]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert int(answers[0].request.headers["content-length"]) > 2.4 * MIB
+    found = [answer.json() for answer in answers]
+    for answer in found:
+        answer.pop("next_cursor", None)  # each is for its own request
+    assert found[0] == found[1]
+
+
+def test_the_pages_of_a_long_request_belong_together(client: httpx.Client) -> None:
+    body = {**json.loads(config_of_names(20_000)), "limit": 2}
+    first = client.post("/fit", json=body).json()
+    second = client.post("/fit", json={**body, "cursor": first["next_cursor"]})
+    assert second.status_code == 200
+    assert not {item["size"] for item in first["items"]} & {item["size"] for item in second.json()["items"]}
+    body["config"]["quantization_config"]["ignore"].append("lm_head")
+    assert client.post("/fit", json={**body, "cursor": first["next_cursor"]}).status_code == 400
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    ("body", "status", "detail"),
+    [
+        (b" " * (9 * MIB), 413, "at most 8,388,608 are allowed. Of a config, the list of modules"),
+        (b'{"config":{"a":[' + b"0," * 250_000 + b"0]}}", 413, "more than 250,000 values. Of a config"),
+        (b'{"model":"' + b"a" * MIB + b'"}', 413, "1,048,576 characters; 262,144 are allowed"),
+        (b'{"config":{"a":[' + b"0," * 90_000 + b'0],"a":1}}', 422, "config.a: the key is given more than once"),
+        (b'{"config":{"a":[' + b"0," * 90_000 + b'"\\ud800"]}}', 422, "half of a surrogate pair"),
+        (b'{"config":{"a":[' + b"0," * 90_000 + b"}}", 400, "not valid JSON: Expecting value at character 180016"),
+        (b'{"config":' + b"[" * 90_000 + b"]" * 90_000 + b"}", 400, "parsing the body"),
+    ],
+    ids=["bytes", "values", "text", "repeated key", "surrogate", "invalid", "deep"],
+)
+def test_a_long_body_is_refused_as_a_short_one_is(
+    client: httpx.Client, path: str, body: bytes, status: int, detail: str
+) -> None:
+    answer = client.post(path, content=body, headers=JSON)
+    assert answer.status_code == status
+    assert detail in answer.json()["detail"]
+    assert len(answer.content) < 2_000
+
+
+def begin(port: int, path: str, length: int) -> socket.socket:
+    """Send the headers of a request, and the beginning of its body: more than is read before the limit counts it."""
+    connection = socket.create_connection(("127.0.0.1", port), timeout=60)
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+    connection.sendall(head.encode() + b" " * 2 * MAX_CACHED_BODY_BYTES)
+    return connection
+
+
+def test_only_a_few_long_bodies_are_received_at_once(running: ServiceProcess) -> None:
+    long = config_of_names(20_000)
+
+    def ask(body: bytes) -> httpx.Response:
+        return httpx.post(f"{running.url}/estimate", content=body, headers=JSON, timeout=60)
+
+    with ExitStack() as held:
+        for _ in range(MAX_LONG_BODIES):
+            held.enter_context(begin(running.port, "/estimate", 2 * MIB))
+        wait_until(lambda: ask(long).status_code == 503)
+        refused = ask(long)
+        assert (refused.json()["type"], refused.headers["retry-after"]) == ("/problems/busy", "5")
+        assert ask(config_of_names(500)).status_code == 200
+    wait_until(lambda: ask(long).status_code == 200)
+
+
+def test_long_lists_are_not_kept(running: ServiceProcess) -> None:
+    with httpx.Client(base_url=running.url, timeout=60, headers=JSON) as client:
+
+        def ask(number: int) -> None:
+            body = config_of_names(60_000, f"model.layers.{{0}}.block_sparse_moe.experts.{{1}}.part{number}.quantizer")
+            for path in PATHS:
+                assert client.post(path, content=body).status_code == 200
+
+        for number in range(4):
+            ask(number)
+        before = running.rss_mib
+        for number in range(4, 16):
+            ask(number)
+        assert running.rss_mib - before < 24  # each list alone has 4 MB as JSON, and 12 as it is matched
