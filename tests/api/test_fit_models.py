@@ -154,6 +154,16 @@ def test_if_nothing_fits_the_nearest_misses_are_returned(client: httpx.Client) -
     assert answer["rejected_total"] == sum(answer["rejection_summary"].values())
 
 
+def test_a_gpu_that_serves_the_model_in_fp16_is_the_nearest_miss(client: httpx.Client) -> None:
+    small: Body = {"model": "qwen2.5-1.5b", "inference": {"context_tokens": 4096, "concurrency": 1}}
+    answer = fit(client, small, constraints={"regions": ["eastus"]})
+    nearest = answer["nearest_misses"][0]
+    assert nearest["size"] == "Standard_NC4as_T4_v3"
+    assert nearest["fixes"][0]["patch"] == {"inference": {"dtype": "fp16"}}
+    in_fp16 = fit(client, small, inference=small["inference"] | {"dtype": "fp16"}, constraints={"regions": ["eastus"]})
+    assert in_fp16["items"][0]["size"] == "Standard_NC4as_T4_v3"
+
+
 def test_every_size_with_a_gpu_fits_or_is_rejected(client: httpx.Client) -> None:
     answer = fit(client, LLAMA, include=["rejected"], limit=500)
     every, without_gpus = (

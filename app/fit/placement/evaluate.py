@@ -196,8 +196,24 @@ def rank(
             one.vm.name,
         ),
     )
-    rejections = sorted((verdict for verdict in verdicts if isinstance(verdict, Rejection)), key=miss_distance)
+    rejections = sorted(
+        (verdict for verdict in verdicts if isinstance(verdict, Rejection)),
+        key=lambda rejection: _nearness(rejection, prepared),
+    )
     return Ranking(options=tuple(mark_pareto_optimal(options)), rejections=tuple(rejections))
+
+
+def _nearness(rejection: Rejection, prepared: PreparedRequest) -> tuple[bool, float, int, float, bool, Decimal, str]:
+    """Return the sort key of a rejection: the share that is missing, then the price.
+
+    Nearest are GPUs that serve the model in fp16 and lack only bf16: the change costs no memory.
+    """
+    job, (failure, *others) = prepared.job, rejection.failures
+    lacks_bf16 = not others and (failure.code, failure.constraint) == ("DTYPE_UNSUPPORTED", "dtype")
+    needs_fp16 = lacks_bf16 and isinstance(job, ServingJob) and job.dtype == "bf16"
+    price = rejection.vm.usd_per_hour.get(prepared.request.pricing.purchases[0])
+    share, count, total, name = miss_distance(rejection)
+    return (not needs_fp16, share, count, total, price is None, price or Decimal(0), name)
 
 
 def mark_pareto_optimal(options: list[PlacementOption]) -> list[PlacementOption]:
