@@ -1,4 +1,4 @@
-"""The files of the repository that are generated: both OpenAPI documents, and the tables of the guide."""
+"""The files of the repository that are generated: both OpenAPI documents, the tables of the guide, a snapshot of what answers hold."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -34,7 +34,8 @@ GENERATED: Mapping[Path, Callable[[], str]] = {
     PROJECT / "docs/openapi.json": lambda: _as_text(document()),
     PROJECT / "docs/openapi-3.0.json": lambda: _as_text(to_openapi30(document())),
     **{
-        page: partial(_filled, page) for page in (PROJECT / f"docs/{name}.md" for name in ("api", "answers", "catalog"))
+        page: partial(_filled, page)
+        for page in (PROJECT / "docs/api.md", PROJECT / "docs/catalog.md", Path(__file__).with_name("answers.md"))
     },
 }
 """The generated files, each with the function that returns its text."""

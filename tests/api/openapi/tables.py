@@ -61,7 +61,7 @@ def _endpoints(document: Part, _words: list[str]) -> str:
     for place, one in operations(document):
         (content,) = one["responses"]["200"]["content"].values()
         answer = _reference(content["schema"])
-        shape = f"[{answer}](answers.md#{answer.lower()})" if answer else "a file"
+        shape = f"`{answer}`" if answer else "a file"
         anchor = re.sub(r"[^\w -]", "", place.lower()).replace(" ", "-")
         rows.append(f"| [`{place}`](#{anchor}) | `{one['operationId']}` | {shape} |\n")
     return "| endpoint | operation | answers |\n| --- | --- | --- |\n" + "".join(rows)
