@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measures the cases, and writes the results of a complete run to docs/performance.md."""
+"""`python -m benchmarks`: measures the cases, and writes the results of a complete run to benchmarks/results.md."""
 
 import argparse
 import json

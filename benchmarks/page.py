@@ -1,4 +1,4 @@
-"""Writes the newest results into docs/performance.md, between its markers, and the plot beside it."""
+"""Writes the newest results into benchmarks/results.md, between its markers, and the plot beside it."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from benchmarks.ratios import Goal
 from benchmarks.requests import MEMORY_REQUESTS
 from benchmarks.results import Results
 
-PAGE = PROJECT / "docs" / "performance.md"
+PAGE = PROJECT / "benchmarks" / "results.md"
 BEGIN, END = "<!-- results: written by make bench -->", "<!-- end of results -->"
 
 

@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.cases", description="Compare published figures with ours.")
     parser.add_argument("file", type=Path, help="CSV: id,kind,inputs_json,expected,unit,tolerance_pct,source")
     parser.add_argument("--url", help="base URL of a service; by default, the app in this process")
-    parser.add_argument("--table", action="store_true", help="print the table of docs/estimate.md instead")
+    parser.add_argument("--table", action="store_true", help="print the table of the snapshot instead")
     options = parser.parse_args(arguments)
     with service(options.url) as url, open_client(url) as client:
         results = list(run(read_cases(options.file), client))

@@ -47,8 +47,8 @@ def test_a_model_fits_where_it_was_published_to_and_nowhere_else(case: Case, cli
     assert result.passed, (result.got, case.expected, result.trouble)
 
 
-def test_the_guide_of_fit_has_every_published_fit_with_its_source(client: httpx.Client) -> None:
-    page = (PROJECT / "docs" / "fit.md").read_text(encoding="utf-8")
+def test_the_snapshot_has_every_published_fit_with_its_source(client: httpx.Client) -> None:
+    page = (PROJECT / "tests" / "cases" / "feasibility.md").read_text(encoding="utf-8")
     hint = "python -m tests.cases tests/cases/feasibility.csv --table prints what belongs there"
     assert table(run(FEASIBILITY, client)) in page, hint
 
@@ -105,6 +105,6 @@ def test_a_file_without_cases_is_rejected_with_its_line(tmp_path: Path) -> None:
         read_cases(file)
 
 
-def test_the_documentation_shows_these_results(results: list[Result]) -> None:
-    page = (PROJECT / "docs" / "estimate.md").read_text(encoding="utf-8")
+def test_the_snapshot_shows_these_results(results: list[Result]) -> None:
+    page = (PROJECT / "tests" / "cases" / "published.md").read_text(encoding="utf-8")
     assert table(results) in page, "python -m tests.cases tests/cases/published.csv --table prints what belongs there"
