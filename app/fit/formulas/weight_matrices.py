@@ -208,7 +208,8 @@ def quantized_bytes(shape: Architecture, count: ParameterCount, quantization: Qu
     matrices are unknown, everything but the embeddings is taken to be quantized. N parameters; a stated N scales the
     parts. Cached, because each change of a request that is tried for each size asks for the same.
     """
-    return (_kept_bytes if quantization.is_kept else _long_bytes)(shape, count, quantization)
+    of_layers = replace(shape, released=None)  # its lists of names would be kept with it
+    return (_kept_bytes if quantization.is_kept else _long_bytes)(of_layers, count, quantization)
 
 
 def _quantized_bytes(shape: Architecture, count: ParameterCount, quantization: Quantization) -> StoredBytes:

@@ -1,4 +1,4 @@
-"""The files of the repository that are generated: both OpenAPI documents, the tables of the guide, a snapshot of what answers hold."""
+"""The generated files: both OpenAPI documents, the tables of the guide, a snapshot of what answers hold."""
 
 import json
 from collections.abc import Callable, Mapping
