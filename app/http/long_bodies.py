@@ -32,11 +32,11 @@ MAX_JSON_VALUES = 250_000
 """The limit of values in a body, counted by what separates them and by what is escaped in strings: the longest lists of
 released models have 50,000. Parsing takes up to 1 us and 100 bytes for each."""
 
-MAX_NAME_CHARACTERS, MAX_TEXT_CHARACTERS = 1_000, 256 * 1024
-"""The limits of a key or a number, and of a text; the header of a checkpoint may have a history of its training.
+MAX_TEXT_CHARACTERS = MAX_BODY_BYTES
+"""The limit of a text or a key; a header of a checkpoint may have a history of its training."""
 
-A longer number has a whole block of as many bytes that are digits.
-"""
+MAX_DIGITS = 1_000
+"""A body with as many digits in a whole block is refused: to match a number of megabytes blocks the event loop."""
 
 PATHS = frozenset({"/fit", "/estimate"})
 
@@ -129,9 +129,9 @@ class LongBodyRequest(Request):
     def _parse(self, body: bytes) -> Any:
         if sum(body.count(mark) for mark in (b",", b"[", b"{", b"\\")) > MAX_JSON_VALUES:
             raise HTTPException(413, f"The body has more than {MAX_JSON_VALUES:,} values.{_SHORTER}")
-        blocks = range(0, len(body), MAX_NAME_CHARACTERS)
-        if any(body[start : start + MAX_NAME_CHARACTERS].isdigit() for start in blocks):
-            raise HTTPException(413, f"A number of the body has more than {MAX_NAME_CHARACTERS:,} digits.")
+        blocks = range(0, len(body), MAX_DIGITS)
+        if any(body[start : start + MAX_DIGITS].isdigit() for start in blocks):
+            raise HTTPException(413, f"A number of the body has more than {MAX_DIGITS:,} digits.")
         checker = JsonChecker()
 
         def to_object(pairs: list[tuple[str, Any]]) -> Any:
@@ -152,12 +152,14 @@ class LongBodyRequest(Request):
 
 def _scan_string(text: str, start: int, strict: bool) -> tuple[str, int]:  # as JSONDecoder calls it
     value, end = scanstring(text, start, strict)
-    return _check_length(value, MAX_TEXT_CHARACTERS), end
+    return _check_length(value), end
 
 
-def _check_length(text: str, most: int = MAX_NAME_CHARACTERS) -> str:
-    if len(text) > most:
-        raise HTTPException(413, f"A name or text of the body has {len(text):,} characters; {most:,} are allowed.")
+def _check_length(text: str) -> str:
+    if len(text) > MAX_TEXT_CHARACTERS:
+        raise HTTPException(
+            413, f"A name or text of the body has {len(text):,} characters; {MAX_TEXT_CHARACTERS:,} are allowed."
+        )
     return text
 
 

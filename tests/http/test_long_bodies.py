@@ -57,7 +57,7 @@ def test_the_pages_of_a_long_request_belong_together(client: httpx.Client) -> No
     [
         (b" " * (9 * MIB), 413, "at most 8,388,608 are allowed. Of a config, the list of modules"),
         (b'{"config":{"a":[' + b"0," * 250_000 + b"0]}}", 413, "more than 250,000 values. Of a config"),
-        (b'{"model":"' + b"a" * MIB + b'"}', 413, "1,048,576 characters; 262,144 are allowed"),
+        (b'{"model":"' + b"a" * (MIB + 1) + b'"}', 413, "1,048,577 characters; 1,048,576 are allowed"),
         (b'{"config":{"a":' + b"1" * 70_000 + b"}}", 413, "A number of the body has more than 1,000 digits"),
         (b'{"config":{"a":[' + b"0," * 90_000 + b'0],"a":1}}', 422, "config.a: the key is given more than once"),
         (b'{"config":{"a":[' + b"0," * 90_000 + b'"\\ud800"]}}', 422, "half of a surrogate pair"),
