@@ -64,13 +64,13 @@ class AccessMiddleware:
 
     async def _refuse(self, status: int, scope: Scope, receive: Receive, send: Send, headers: dict[str, str]) -> None:
         parsed = parse_headers(scope["headers"])
-        scope[REQUEST_ID] = resolve_request_id(parsed.request_id)
+        scope[REQUEST_ID] = resolve_request_id(parsed)
 
         async def refusal(scope: Scope, receive: Receive, send: Send) -> None:
             problem = problem_response(Request(scope), status_problem(status), self._detail(status), headers=headers)
             await problem(scope, receive, send)
 
-        if parsed.origin:
+        if parsed.get(b"origin"):
             send = with_cors(send)
         refused = CommonHeadersMiddleware(refusal, self._public_url, self._security_headers)
         await self._observer.observe(refused, perf_counter(), scope, receive, send)

@@ -40,11 +40,6 @@ class RawRequest(NamedTuple):
     query: bytes
     body: bytes = b""
 
-    @property
-    def url(self) -> tuple[str, bytes]:
-        """Path and query; a body is part of what is asked."""
-        return self.path, self.query if self.method == "GET" else digest(self.query, self.body)
-
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:

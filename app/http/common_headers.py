@@ -80,7 +80,7 @@ class CommonHeadersMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the app; HEAD runs as GET, without the body."""
         head = scope["method"] == "HEAD"
-        request_id = scope.get(REQUEST_ID) or resolve_request_id(parse_headers(scope["headers"]).request_id)
+        request_id = scope.get(REQUEST_ID) or resolve_request_id(parse_headers(scope["headers"]))
         method = "GET" if head else scope["method"]
         scope = {**scope, "method": method, REQUEST_ID: request_id, PUBLIC_URL: self._public_url}
         started = ended = False

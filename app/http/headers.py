@@ -2,9 +2,8 @@
 
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from itertools import count
-from typing import NamedTuple
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.routing import BaseRoute, Match
@@ -19,9 +18,6 @@ MAX_URL_BYTES = 8 * 1024
 MAX_HEADER_BYTES = 16 * 1024
 """The limit of the values of all request headers together."""
 
-MAX_ACCEPT_ENCODING_BYTES = 256
-"""A longer Accept-Encoding lists unknown encodings; it is ignored, so that no cache stores it."""
-
 MAX_BODY_BYTES = 1024 * 1024
 """The limit of a request body, but for those of `app.http.long_bodies`."""
 
@@ -29,42 +25,14 @@ MAX_CACHED_BODY_BYTES = 64 * 1024
 """The limit of a request body whose response may be cached; a longer one is passed to the app as it arrives."""
 
 
-class RequestHeaders(NamedTuple):
-    """The values as received; a missing header is empty. `total_bytes` counts the values of all headers."""
-
-    accept: bytes
-    accept_encoding: bytes
-    if_none_match: bytes
-    if_match: bytes
-    origin: bytes
-    request_id: bytes
-    content_type: bytes
-    total_bytes: int
-
-
-def parse_headers(headers: Iterable[tuple[bytes, bytes]]) -> RequestHeaders:
-    """Parse in one pass; a list of ETags may be split over several headers (RFC 9110, section 5.3)."""
-    accept = accept_encoding = if_none_match = if_match = origin = request_id = content_type = b""
-    total_bytes = 0
-    for name, value in headers:
-        total_bytes += len(value)
-        if name == b"accept-encoding":
-            accept_encoding = value if len(value) <= MAX_ACCEPT_ENCODING_BYTES else b""
-        elif name == b"accept":
-            accept = value
-        elif name == b"if-none-match":
-            if_none_match = if_none_match + b"," + value if if_none_match else value
-        elif name == b"if-match":
-            if_match = if_match + b"," + value if if_match else value
-        elif name == b"x-request-id":
-            request_id = value
-        elif name == b"origin":
-            origin = value
-        elif name == b"content-type":
-            content_type = content_type or value
-    return RequestHeaders(
-        accept, accept_encoding, if_none_match, if_match, origin, request_id, content_type, total_bytes
-    )
+def parse_headers(sent: Collection[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Return headers by name; values of one that is repeated are a list (RFC 9110, section 5.3)."""
+    headers = dict(sent)
+    if len(headers) < len(sent):
+        headers = {}
+        for name, value in sent:
+            headers[name] = b"%s,%s" % (headers[name], value) if name in headers else value
+    return headers
 
 
 def accepts_html(accept: bytes) -> bool:
@@ -97,8 +65,9 @@ _PROCESS = secrets.token_hex(6).encode()
 _COUNTER = count(1)
 
 
-def resolve_request_id(client_id: bytes) -> bytes:
+def resolve_request_id(headers: Mapping[bytes, bytes]) -> bytes:
     """Return the client's id if it is valid, else a new one: a random prefix of this process, and a number."""
+    client_id = headers.get(b"x-request-id", b"")
     return client_id if client_id and _VALID_REQUEST_ID.fullmatch(client_id) else b"%s-%x" % (_PROCESS, next(_COUNTER))
 
 

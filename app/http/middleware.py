@@ -9,9 +9,9 @@ import hashlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from time import perf_counter
 
 import orjson
@@ -30,9 +30,8 @@ from app.http.cache import (
     Headers,
     ResponseCache,
     cache_control_header,
-    header_lines,
     preferred_encoding,
-    shared,
+    url_key,
     validator_headers,
 )
 from app.http.canonical import (
@@ -57,10 +56,10 @@ from app.http.common_headers import (
 )
 from app.http.headers import (
     HOME,
+    MAX_CACHED_BODY_BYTES,
     MAX_HEADER_BYTES,
     MAX_URL_BYTES,
     REQUEST_ID,
-    RequestHeaders,
     accepts_html,
     etag_matches,
     if_match_holds,
@@ -74,13 +73,14 @@ from app.http.observer import RECORD, RequestObserver, note_problem
 from app.http.problems import DOMAIN_PROBLEMS
 from app.http.revision import RevisionWatcher
 from app.http.runs import ClientGone, LoopPacer, RunTooLong, SharedRuns, TooManyRuns
-from app.http.stored import hit_status, not_modified, read_plain_request, whole_response
 from app.http.streaming import ETAG_KEY, with_validators
-from app.lifespan import StoredBytes
 
 _log = logging.getLogger(__name__)
 
+RequestHeaders = Mapping[bytes, bytes]
+
 _JSON = (b"content-type", b"application/json")
+_HIT = b"vmsizes; hit"
 _MISS = (b"cache-status", b"vmsizes; fwd=miss; stored")
 _BYPASS = (b"cache-status", b"vmsizes; fwd=bypass")
 
@@ -147,75 +147,76 @@ class CacheMiddleware:
         """The bytes that stored responses and remembered URLs take."""
         return self._cache.size_bytes
 
-    def find_stored(self, scope: Scope, body: bytes | bytearray) -> StoredBytes | None:
-        """Return what `__call__` would send, if it is stored in the right encoding and nothing is unusual.
+    def find_stored(self, scope: Scope, body: bytes | bytearray) -> tuple[int, Headers, bytes] | None:
+        """Return what `__call__` would send for a request, and count it, if that is stored in the right encoding.
 
-        The server calls it for each request (app.lifespan), so it does as little as possible.
+        The server calls it for each request (app.lifespan). None leaves to `__call__` what waits or is unusual.
         """
-        started = perf_counter()
+        started, method, headers = perf_counter(), scope["method"], parse_headers(scope["headers"])
+        if method == "POST":
+            is_plain = len(body) <= MAX_CACHED_BODY_BYTES and _sends_json(headers)
+        else:
+            is_plain = method == "GET" and scope["path"] != HOME
+        if not is_plain or b"origin" in headers or sum(map(len, headers.values())) > MAX_HEADER_BYTES:
+            return None
         if self._watcher.state.unavailable or not self._watcher.is_fresh:
             return None
-        request = read_plain_request(scope, body)
-        response = self._lookup(request.url) if request is not None else None
-        if request is None or response is None:
+        response = self._lookup(url_key(method, scope["path"], scope["query_string"], body))
+        if response is None:
             return None
-        if request.etags and etag_matches(request.etags, response.etag, exists=True):
-            found = not_modified(response, request)
+        request_id = scope[REQUEST_ID] = resolve_request_id(headers)
+        if response.etag and _client_has(response.etag, headers):
+            status, content, sent = 304, b"", [*response.validators, (b"x-request-id", request_id)]
         else:
-            variant = response.find_variant(preferred_encoding(request.encodings))
+            variant = response.find_variant(preferred_encoding(headers.get(b"accept-encoding", b"")))
             if variant is None:
                 return None
-            if not variant.lines:
-                variant.lines = header_lines(response.headers_of(variant))
-                self._cache.recount(response)
-            found = whole_response(response, variant, request)
-        scope[REQUEST_ID] = request.request_id
-        self.observer.count_hit(response.series, started, scope, found.status)
-        return found
+            status, content = 200, variant.body
+            sent = [*variant.headers, (b"x-request-id", request_id), _hit_status(response.age_seconds)]
+        self.observer.count_hit(response.series, started, scope, status)
+        return status, sent, content
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the stored response, or run the app."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        started = perf_counter()
+        started, path, query = perf_counter(), scope["path"], scope["query_string"]
         headers = parse_headers(scope["headers"])
-        scope[REQUEST_ID] = resolve_request_id(headers.request_id)
-        if headers.origin:
+        scope[REQUEST_ID] = resolve_request_id(headers)
+        if headers.get(b"origin"):
             send = with_cors(send)
-        path, query = scope["path"], scope["query_string"]
-        if headers.total_bytes > MAX_HEADER_BYTES or len(path) + len(query) > MAX_URL_BYTES:
+        if sum(map(len, headers.values())) > MAX_HEADER_BYTES or len(path) + len(query) > MAX_URL_BYTES:
             await self.observer.observe(self._reject, started, scope, receive, send)
             return
         # Probes and the documentation are not cached; they must not wait for the database.
         method = _CACHED_METHODS.get(scope["method"]) if first_path_segment(path) in self._first_segments else None
-        if path == HOME and not accepts_html(headers.accept):
+        if path == HOME and not accepts_html(headers.get(b"accept", b"")):
             method = None  # the same links for every program, without the database
         body: bytes | None = b""
         if method == "POST":
             scope[_CLIENT] = receive
-            body, receive = await _read_json_body(headers, receive)
+            body, receive = await read_body(receive) if _sends_json(headers) else (None, receive)
         if method is None or body is None:
             await self.observer.observe(self._inner, started, scope, receive, send)
             return
         if not self._watcher.is_fresh:
             await self._watcher.refresh_soon()
-        request = RawRequest(method, path, query, body)
-        response = self._lookup(request.url)
+        response = self._lookup(url_key(method, path, query, body))
         if response is not None:
-            status = await self._send_cached(response, headers, scope, send)
+            status = await self._send_response(response, headers, scope, send)
             self.observer.count_hit(response.series, started, scope, status)
         else:
-            answer = partial(self._handle_miss, request, headers)
+            answer = partial(self._handle_miss, RawRequest(method, path, query, body), headers)
             await self.observer.observe(answer, started, scope, receive, send)
 
-    def _lookup(self, url: tuple[str, bytes]) -> CachedResponse | None:
+    def _lookup(self, url: bytes) -> CachedResponse | None:
         """Return the response stored for a URL in this spelling; empty the cache if the catalog has changed."""
         generation = self._watcher.state.generation
         if generation != self._generation:
             self._generation = generation
             self._cache.clear()
-        return self._cache.find(*url)
+        return self._cache.find(url)
 
     async def _handle_miss(
         self, request: RawRequest, headers: RequestHeaders, scope: Scope, receive: Receive, send: Send
@@ -235,8 +236,8 @@ class CacheMiddleware:
         response = self._cache.get(canonical.key)
         if response is not None:
             record.cache = "hit"
-            self._cache.remember_url(*request.url, response)
-            await self._send_cached(response, headers, scope, send)
+            self._cache.remember_url(url_key(*request), response)
+            await self._send_response(response, headers, scope, send)
         elif endpoint.streams:
             await self._send_stream(canonical, headers, scope, receive, send)
         else:
@@ -255,15 +256,35 @@ class CacheMiddleware:
                 del self._paced[request]
         return True
 
-    async def _send_cached(self, response: CachedResponse, headers: RequestHeaders, scope: Scope, send: Send) -> int:
-        """Send a stored response, or 304 if the client has it; return the status."""
-        if headers.if_none_match and _client_has(response.etag, headers, scope):
-            await self._send_not_modified(response.etag, response.cache_control, scope, send)
+    async def _send_response(
+        self,
+        response: CachedResponse,
+        headers: RequestHeaders,
+        scope: Scope,
+        send: Send,
+        cache_status: Header | None = None,
+    ) -> int:
+        """Send a response, or 304 if the client has it; return the status. `cache_status` is None for a stored one."""
+        if response.etag and _client_has(response.etag, headers):
+            await self._send_not_modified(response.validators, scope, send)
             return 304
-        if self._watcher.state.unavailable:
-            await self._send_response(response, self._unconfirmed_headers(), headers, scope, send)
-            return 200
-        await self._send_response(response, ((b"cache-status", hit_status(response)),), headers, scope, send)
+        encoding = preferred_encoding(headers.get(b"accept-encoding", b""))
+        variant = response.find_variant(encoding)
+        if variant is None:
+            if response.length > MAX_INLINE_BYTES:
+                variant = await asyncio.to_thread(response.make_variant, encoding)
+            else:
+                variant = response.make_variant(encoding)
+            self._cache.recount(response)
+        sent = [*variant.headers, (b"x-request-id", scope[REQUEST_ID])]
+        if cache_status is not None:
+            sent.append(cache_status)
+        elif self._watcher.state.unavailable:
+            sent.extend(self._unconfirmed_headers())
+        else:
+            sent.append(_hit_status(response.age_seconds))
+        await send({"type": "http.response.start", "status": 200, "headers": sent})
+        await send({"type": "http.response.body", "body": variant.body} if scope["method"] != "HEAD" else NO_BODY)
         return 200
 
     async def _send_fresh(
@@ -272,13 +293,13 @@ class CacheMiddleware:
         """Send 304 if the client has the current response, which needs no rendering; else render and send it."""
         etag = self._etag(canonical)
         # Only rendering tells whether there is a response, which `*` needs, or a next page, which forbids max-age.
-        if _client_has(etag, headers, scope, exists=False):
+        if scope["method"] != "POST" and _client_has(etag, headers, exists=False):
             scope[RECORD].cache = "hit"
-            await self._send_not_modified(etag, NO_CACHE, scope, send)
+            await self._send_not_modified(validator_headers(etag, NO_CACHE, _vary(scope)), scope, send)
             return
         scope[RECORD].cache = "miss"
         try:
-            response = await self._single_flight(canonical, etag, scope, receive)
+            response = await self._single_flight(canonical, etag, headers, scope, receive)
         except ClientGone:
             return
         except (TooManyRuns, RunTooLong) as reason:
@@ -288,11 +309,8 @@ class CacheMiddleware:
             for message in response:
                 await send(message)
             return
-        self._cache.remember_url(*canonical.request.url, response)
-        if _client_has(etag, headers, scope):
-            await self._send_not_modified(etag, response.cache_control, scope, send)
-        else:
-            await self._send_response(response, (_MISS if self._enabled else _BYPASS,), headers, scope, send)
+        self._cache.remember_url(url_key(*canonical.request), response)
+        await self._send_response(response, headers, scope, send, _MISS if self._enabled else _BYPASS)
 
     async def _refuse(self, reason: Exception, scope: Scope, send: Send) -> None:
         """Send 503 for a request that is too many, or whose answer takes too long.
@@ -320,23 +338,8 @@ class CacheMiddleware:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body} if scope["method"] != "HEAD" else NO_BODY)
 
-    async def _send_response(
-        self, response: CachedResponse, status: Sequence[Header], headers: RequestHeaders, scope: Scope, send: Send
-    ) -> None:
-        encoding = preferred_encoding(headers.accept_encoding)
-        variant = response.find_variant(encoding)
-        if variant is None:
-            if response.length > MAX_INLINE_BYTES:
-                variant = await asyncio.to_thread(response.variant, encoding)
-            else:
-                variant = response.variant(encoding)
-            self._cache.recount(response)
-        sent = [*response.headers_of(variant), (b"x-request-id", scope[REQUEST_ID]), *status]
-        await send({"type": "http.response.start", "status": 200, "headers": sent})
-        await send({"type": "http.response.body", "body": variant.body} if scope["method"] != "HEAD" else NO_BODY)
-
-    async def _send_not_modified(self, etag: bytes, cache_control: Header, scope: Scope, send: Send) -> None:
-        headers = [*validator_headers(etag, cache_control, _vary(scope)), (b"x-request-id", scope[REQUEST_ID])]
+    async def _send_not_modified(self, validators: Headers, scope: Scope, send: Send) -> None:
+        headers = [*validators, (b"x-request-id", scope[REQUEST_ID])]
         if self._watcher.state.unavailable:
             headers.extend(self._unconfirmed_headers())
         await send({"type": "http.response.start", "status": 304, "headers": headers})
@@ -352,12 +355,12 @@ class CacheMiddleware:
         etag, is_file = self._etag(canonical), canonical.endpoint.is_file
         if is_file:
             etag = etag.removeprefix(b"W/")
-        precondition_failed = is_file and not if_match_holds(headers.if_match, etag)
-        if not precondition_failed and _client_has(etag, headers, scope):
-            await self._send_not_modified(etag, self._cache_control, scope, send)
+        precondition_failed = is_file and not if_match_holds(headers.get(b"if-match", b""), etag)
+        if not precondition_failed and _client_has(etag, headers):
+            await self._send_not_modified(validator_headers(etag, self._cache_control), scope, send)
             return
         scope[ETAG_KEY] = etag.decode()
-        encoding = preferred_encoding(headers.accept_encoding)
+        encoding = preferred_encoding(headers.get(b"accept-encoding", b""))
         await self._inner(scope, receive, with_validators(send, etag, self._cache_control, encoding))
 
     def _unconfirmed_headers(self) -> Headers:
@@ -367,7 +370,7 @@ class CacheMiddleware:
         keeps other caches from taking it for a new one.
         """
         seconds = self._watcher.unconfirmed_seconds
-        status = b'vmsizes; hit; ttl=-%d; detail="the database is away, last read %d s ago"' % (seconds, seconds)
+        status = b'%s; ttl=-%d; detail="the database is away, last read %d s ago"' % (_HIT, seconds, seconds)
         return [(b"cache-status", status), (b"age", b"%d" % seconds)]
 
     def _etag(self, canonical: CanonicalRequest) -> bytes:
@@ -380,14 +383,14 @@ class CacheMiddleware:
         return f'W/"{mark}"'.encode()
 
     async def _single_flight(
-        self, canonical: CanonicalRequest, etag: bytes, scope: Scope, receive: Receive
+        self, canonical: CanonicalRequest, etag: bytes, headers: RequestHeaders, scope: Scope, receive: Receive
     ) -> CachedResponse | list[Message]:
         """Render once for all concurrent requests, as long as one of their clients is there.
 
         An error response names its request's id, so it is sent to that request only; the others run themselves.
         """
         key = etag if self._enabled else object()
-        start, client = partial(self._render, canonical, etag, scope, receive), scope.get(_CLIENT, receive)
+        start, client = partial(self._render, canonical, etag, headers, scope, receive), scope.get(_CLIENT, receive)
         is_shared = key in self._runs
         response = await self._runs.run(key, start, client)
         if is_shared and not isinstance(response, CachedResponse):
@@ -395,49 +398,57 @@ class CacheMiddleware:
         return response
 
     async def _render(
-        self, canonical: CanonicalRequest, etag: bytes, scope: Scope, receive: Receive
+        self, canonical: CanonicalRequest, etag: bytes, headers: RequestHeaders, scope: Scope, receive: Receive
     ) -> CachedResponse | list[Message]:
-        """Render a response and store it; return the app's messages if it is not a 200."""
+        """Render a response in its client's encoding and store it; return the app's messages if it is not a 200."""
         generation = self._generation
         rendered = await render(self._inner, canonical, scope, receive)
         if not isinstance(rendered, Rendered):
             return rendered
         cache_control = NO_CACHE if next_cursor(rendered.body) else self._cache_control
-        vary = _vary(scope)
-        has_validators = scope["method"] != "POST"
-        common = [cache_control, vary] if has_validators else [vary]
-        common += missing_from(rendered.headers, self._security_headers)
+        validators = validator_headers(etag, cache_control, _vary(scope)) if scope["method"] != "POST" else []
         response = CachedResponse(
             key=canonical.key,
-            etag=etag if has_validators else b"",
-            cache_control=cache_control,
-            headers=shared((*rendered.headers, *common)),
+            etag=etag if validators else b"",
+            validators=validators,
+            headers=[
+                *rendered.headers,
+                *(validators[1:] or [_vary(scope)]),
+                *missing_from(rendered.headers, self._security_headers),
+            ],
             link=link_header(self._public_url, canonical, rendered.body),
-            body=rendered.body,
+            length=len(rendered.body),
             created_at=time.monotonic(),
             series=self.observer.series_of(canonical.endpoint.method, canonical.endpoint.path),
         )
+        encoding = preferred_encoding(headers.get(b"accept-encoding", b""))
+        if response.length > MAX_INLINE_BYTES:
+            await asyncio.to_thread(response.add_variant, rendered.body, encoding)
+        else:
+            response.add_variant(rendered.body, encoding)
         if self._enabled and generation == self._generation:
             self._cache.put(response)
         return response
+
+
+@lru_cache(maxsize=1024)
+def _hit_status(age_seconds: int) -> Header:
+    """Return Cache-Status of a stored response (RFC 9211)."""
+    return b"cache-status", b'%s; detail="age %d s"' % (_HIT, age_seconds)
 
 
 def _vary(scope: Scope) -> Header:
     return VARY_BY_MEDIA_TYPE if scope["path"] == HOME else VARY
 
 
-def _client_has(etag: bytes, headers: RequestHeaders, scope: Scope, *, exists: bool = True) -> bool:
-    """Check whether If-None-Match makes the response a 304; POST has no validators."""
-    return (
-        bool(headers.if_none_match)
-        and scope["method"] != "POST"
-        and etag_matches(headers.if_none_match, etag, exists=exists)
-    )
+def _sends_json(headers: RequestHeaders) -> bool:
+    return is_json(headers.get(b"content-type", b"").decode("latin-1"))
 
 
-async def _read_json_body(headers: RequestHeaders, receive: Receive) -> tuple[bytes | None, Receive]:
-    """Read a body that may be cached; None leaves it, or a media type other than JSON, to the app."""
-    return await read_body(receive) if is_json(headers.content_type.decode("latin-1")) else (None, receive)
+def _client_has(etag: bytes, headers: RequestHeaders, *, exists: bool = True) -> bool:
+    """Check whether If-None-Match makes the response a 304."""
+    etags = headers.get(b"if-none-match", b"")
+    return bool(etags) and etag_matches(etags, etag, exists=exists)
 
 
 @dataclass(frozen=True, slots=True)

@@ -239,24 +239,22 @@ class BoundedProtocol(HttpToolsProtocol):
         raise ValueError(status)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what arrived, note whether a request is still incomplete, and send the stored response to one."""
+        """Parse what arrived, note which part of a request is awaited, and begin with a request that is complete."""
         self.idle.pop(self, None)
         self.defers = self.find_stored is not None and not self.flow.write_paused
         super().data_received(data)
         self.defers = False
-        self._note_received(len(data))
-        self._begin_deferred()
-
-    def _note_received(self, received_bytes: int) -> None:
-        """Note which part of a request is awaited, if any."""
         cycle: RequestResponseCycle | None = self.cycle  # None before the first request
-        if cycle is not None:
-            if self.is_last and not cycle.response_started:
-                cycle.keep_alive = False
-            if cycle.scope is self.scope and not cycle.more_body:
-                self.receiving = NOTHING
-                return
-        self._note_incomplete(received_bytes)
+        if cycle is not None and self.is_last and not cycle.response_started:
+            cycle.keep_alive = False
+        if cycle is not None and cycle.scope is self.scope and not cycle.more_body:
+            self.receiving = NOTHING
+        else:
+            self._note_incomplete(len(data))
+        if self.deferred is not None:
+            (begun, app), self.deferred = self.deferred, None
+            if not self._send_stored(begun):
+                super()._start_asgi_task(begun, app)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
         """Run the application; for a request that is being received, only when all that arrived is parsed.
@@ -268,13 +266,6 @@ class BoundedProtocol(HttpToolsProtocol):
         else:
             super()._start_asgi_task(cycle, app)
 
-    def _begin_deferred(self) -> None:
-        """Begin with the request that arrived, if it is one that another does not hold up."""
-        if self.deferred is not None:
-            (cycle, app), self.deferred = self.deferred, None
-            if not self._send_stored(cycle):
-                self._start_asgi_task(cycle, app)
-
     def _send_stored(self, cycle: RequestResponseCycle) -> bool:
         """Send the stored response to a request; False if there is none, or the request is incomplete."""
         if self.find_stored is None or cycle.more_body or self.transport.is_closing():
@@ -282,11 +273,12 @@ class BoundedProtocol(HttpToolsProtocol):
         stored = self.find_stored(cycle.scope, cycle.body)
         if stored is None:
             return False
-        lines = [STATUS_LINE[stored.status], *(b"%s: %s\r\n" % header for header in self.server_state.default_headers)]
+        status, headers, body = stored
+        lines = [b"%s: %s\r\n" % header for header in (*self.server_state.default_headers, *headers)]
         if not cycle.keep_alive:
             lines.append(b"connection: close\r\n")
         # Together, in one call of the system: each takes as long as all of the above.
-        self.transport.writelines([b"".join([*lines, stored.lines, b"\r\n"]), stored.body])
+        self.transport.writelines([b"".join([STATUS_LINE[status], *lines, b"\r\n"]), body])
         cycle.response_started = cycle.response_complete = True
         if not cycle.keep_alive:
             self.transport.close()

@@ -7,7 +7,7 @@ the system.
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -58,13 +58,13 @@ class Assets:
         """Return the path of an asset below `/`."""
         return f"assets/{self._names[name]}"
 
-    def response(self, public_name: str, headers: Iterable[tuple[bytes, bytes]]) -> Response:
+    def response(self, public_name: str, headers: Collection[tuple[bytes, bytes]]) -> Response:
         """Return the response to a request for an asset; raises a 404 for a name of another version."""
         asset = self._by_public_name.get(public_name)
         if asset is None:
             raise HTTPException(404)
         encodable = asset.media_type.startswith(_ENCODED_TYPES)
-        encoding = preferred_encoding(parse_headers(headers).accept_encoding) if encodable else None
+        encoding = preferred_encoding(parse_headers(headers).get(b"accept-encoding", b"")) if encodable else None
         sent = {"cache-control": _IMMUTABLE, "content-type": asset.media_type, "vary": "accept-encoding"}
         if encoding is not None:
             sent["content-encoding"] = encoding

@@ -6,14 +6,24 @@ import json
 import tracemalloc
 from contextlib import ExitStack
 from datetime import date
-from secrets import token_bytes, token_hex
+from secrets import token_bytes
 
 import brotli  # type: ignore[import-untyped]  # has no type information
 import httpx
 import pytest
 import zstandard
 
-from app.http.cache import NO_CACHE, VARY, CachedResponse, ResponseCache, encode, preferred_encoding, shared
+from app.http.cache import (
+    NO_CACHE,
+    VARY,
+    CachedResponse,
+    ResponseCache,
+    encode,
+    preferred_encoding,
+    url_key,
+    validator_headers,
+)
+from app.http.common_headers import DATA_HEADERS
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
 from app.main import create_asgi_app
@@ -229,56 +239,104 @@ def test_a_thousand_concurrent_misses_run_one_query(service: CacheMiddleware) ->
     assert service.app.state.plan_executor.query_count == 1
 
 
-def test_the_first_encoding_counts_towards_the_size(service: CacheMiddleware) -> None:
+def test_a_page_is_kept_in_the_encodings_that_clients_accept_and_no_other(seeded_url: str) -> None:
+    service = create_asgi_app(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
+
+    def sent(encoding: str) -> bytes:
+        with client.stream("GET", "/sizes", headers={"accept-encoding": encoding}) as response:
+            return b"".join(response.iter_raw())
+
     with server(service) as url, open_client(url) as client:
-        before = service.cached_bytes
-        with client.stream("GET", "/sizes", headers={"accept-encoding": "gzip"}) as response:
-            encoded = b"".join(response.iter_raw())
-        assert response.headers["content-encoding"] == "gzip"
-        assert service.cached_bytes - before > len(gzip.decompress(encoded)) + len(encoded)
+        encoded = sent("gzip")
+        first, plain = service.cached_bytes, gzip.decompress(encoded)
+        assert len(encoded) < first < len(plain)
+        assert sent("gzip") == encoded
+        assert service.cached_bytes == first
+        assert sent("identity") == plain
+        assert first + len(plain) <= service.cached_bytes < first + len(plain) + 1_000
+    service.app.state.engine.dispose()
 
 
-def response_of(number: int, body: bytes) -> CachedResponse:
-    key = str(number).encode()
-    return CachedResponse(key=key, etag=b"", cache_control=NO_CACHE, headers=(), body=body, created_at=0.0)
+def response_of(number: int, body: bytes, encoding: str | None = None) -> CachedResponse:
+    etag = b'W/"%024x"' % number
+    response = CachedResponse(
+        key=b"%d" % number,
+        etag=etag,
+        validators=validator_headers(etag, NO_CACHE),
+        headers=[NO_CACHE, VARY, *DATA_HEADERS],
+        link=token_bytes(100),
+        length=len(body),
+        created_at=float(number),
+    )
+    response.add_variant(body, encoding)
+    return response
 
 
 def test_the_cache_is_bounded_and_evicts_the_least_recently_used() -> None:
-    cache = ResponseCache(max_bytes=50_500)
+    cache = ResponseCache(max_bytes=100_000)
     for number in range(100):
         stored = response_of(number, token_bytes(1000))
         cache.put(stored)
         cache.get(b"0")
-        cache.remember_url("/sizes", stored.key, stored)
-        cache.remember_url("/sizes", stored.key * 4000, stored)
-    assert 40_000 < cache.size_bytes <= 50_500
+        cache.remember_url(url_key("GET", "/sizes", stored.key), stored)
+        cache.remember_url(url_key("GET", "/sizes", stored.key * 4000), stored)
+    assert 80_000 < cache.size_bytes <= 100_000
     assert cache.get(b"0") is not None
     assert cache.get(b"1") is None
     response = cache.get(b"99")
     assert response is not None
-    assert cache.find("/sizes", b"1") is None
-    assert cache.find("/sizes", b"99") is cache.find("/sizes", b"99" * 4000) is response
+    assert cache.find(url_key("GET", "/sizes", b"1")) is None
+    assert cache.find(url_key("GET", "/sizes", b"99")) is response
+    assert cache.find(url_key("GET", "/sizes", b"99" * 4000)) is response
     before = response.size_bytes
-    encoded = response.variant("gzip")
-    assert response.size_bytes == before + len(encoded.body)
+    encoded = response.make_variant("gzip")
+    assert response.size_bytes > before + len(encoded.body)
     cache.recount(response)
-    assert cache.size_bytes <= 50_500
+    assert cache.size_bytes <= 100_000
     cache.clear()
-    assert (len(cache), cache.size_bytes, cache.get(b"0"), cache.find("/sizes", b"0")) == (0, 0, None, None)
+    assert (len(cache), cache.size_bytes, cache.get(b"0")) == (0, 0, None)
+    assert cache.find(url_key("GET", "/sizes", b"99")) is None
 
 
-def test_a_response_is_found_by_the_last_few_spellings_of_its_request() -> None:
+def test_a_response_that_is_longer_than_the_cache_is_not_stored() -> None:
+    cache, response = ResponseCache(max_bytes=10_000), response_of(1, page_of(1))
+    cache.put(response)
+    cache.remember_url(b"/", response)
+    assert (len(cache), cache.size_bytes) == (0, 0)
+    encoded = response_of(1, page_of(1), "br")
+    cache.put(encoded)
+    encoded.make_variant(None)
+    cache.recount(encoded)
+    assert (len(cache), cache.size_bytes) == (0, 0)
+
+
+def test_spellings_of_requests_take_a_part_of_the_cache_and_no_more() -> None:
     cache, response = ResponseCache(max_bytes=50_500), response_of(1, b"{}")
     cache.put(response)
-    for number in range(1_000):
-        cache.remember_url("/sizes", b"min_vcpus=%d" % number, response)
-    found = [number for number in range(1_000) if cache.find("/sizes", b"min_vcpus=%d" % number) is response]
-    assert found == list(range(992, 1_000))
-    assert cache.size_bytes < 3_000
+    urls = [url_key("GET", "/sizes", b"min_vcpus=%d" % number) for number in range(1_000)]
+    for url in urls:
+        cache.remember_url(url, response)
+    found = [number for number, url in enumerate(urls) if cache.find(url) is response]
+    assert found == list(range(1_000 - len(found), 1_000))
+    assert 10 < len(found) < 30
+    assert cache.size_bytes < 10_000
     cache.put(response_of(1, b"[]"))
-    assert cache.find("/sizes", b"min_vcpus=999") is None
-    cache.remember_url("/sizes", b"min_vcpus=999", response)  # a response that is stored no more
-    assert cache.find("/sizes", b"min_vcpus=999") is None
+    cache.remember_url(b"/sizes", response)  # a response that is stored no more
+    assert cache.find(b"/sizes") is None
+
+
+def test_no_two_requests_have_the_same_key() -> None:
+    asked: list[tuple[str, str, bytes, bytes]] = [
+        ("GET", "/fit", b"", b""),
+        ("GET", "/fit", b"a", b""),
+        ("GET", "/fi", b"t", b""),
+        ("GET", "/fit", b"a" * 300, b""),
+        ("POST", "/fit", b"", b""),
+        ("POST", "/fit", b"", b"a"),
+        ("POST", "/fit", b"a", b""),
+        ("POST", "/fit", b"a" * 300, b""),
+    ]
+    assert len({url_key(*request) for request in asked}) == len(asked)
 
 
 @pytest.mark.parametrize("length", [40, 2_000])
@@ -288,65 +346,32 @@ def test_the_cache_counts_what_it_takes(length: int, spellings: int) -> None:
     tracemalloc.start()
     try:
         for number in range(responses):
-            response = CachedResponse(
-                key=token_bytes(16),
-                etag=token_hex(15).encode(),
-                cache_control=NO_CACHE,
-                headers=shared((NO_CACHE, VARY)),
-                body=token_bytes(length),
-                created_at=float(number),
-                link=token_bytes(100),
-            )
+            response = response_of(number, token_bytes(length))
             cache.put(response)
-            response.variant(None)
-            cache.recount(response)
             for spelling in range(spellings):
-                cache.remember_url("/sizes", b"region=westeurope&vcpus=%d&max_usd=%d" % (spelling, number), response)
+                url = b"region=westeurope&vcpus=%d&max_usd=%d" % (spelling, number)
+                cache.remember_url(url_key("GET", "/sizes", url), response)
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert 0.9 * taken < cache.size_bytes < 1.2 * taken
 
 
-def test_equal_headers_of_responses_are_one_object() -> None:
-    first, second = ((b"x-%d" % number, b"1") for number in (7, 7))
-    assert shared((first, VARY)) is shared((second, VARY))
-    assert shared((first,)) == (first,)
-
-
 def page_of(number: int) -> bytes:
     return b"[%s]" % b",".join(b'{"name":"Standard_%d_%d"}' % (number, item) for item in range(1000))
 
 
-def test_responses_are_packed_before_any_is_evicted() -> None:
-    cache = ResponseCache(max_bytes=1_000_000)
-    pages = [page_of(number) for number in range(100)]
-    for number, page in enumerate(pages):
-        cache.put(response_of(number, page))
-    assert sum(map(len, pages)) > 2_000_000
-    assert (len(cache), cache.size_bytes <= 1_000_000) == (100, True)
-    first, last = cache.get(b"0"), cache.get(b"99")
-    assert first is not None
-    assert last is not None
-    assert (first.is_packed, last.is_packed) == (True, False)
-    assert first.variant(None).body == pages[0]
-    cache.recount(first)
-    assert (first.is_packed, cache.size_bytes <= 1_000_000) == (False, True)
-
-
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip"])
-def test_a_response_is_packed_in_the_encoding_that_clients_accept(encoding: str) -> None:
+def test_a_response_in_another_encoding_is_made_of_the_one_that_is_kept(encoding: str) -> None:
     page = page_of(1)
-    response = response_of(1, page)
-    sent = response.variant(encoding)
-    response.pack()
-    assert response.is_packed
+    response = response_of(1, page, encoding)
     assert response.size_bytes < len(page) / 2
-    assert response.variant(encoding).body is sent.body
-    assert (b"content-encoding", encoding.encode()) in response.headers_of(sent)
-    plain = response.variant(None)
+    assert response.find_variant(None) is None
+    plain, other = response.make_variant(None), response.make_variant("gzip" if encoding == "br" else "br")
     assert plain.body == page
-    assert b"content-encoding" not in dict(response.headers_of(plain))
+    assert b"content-encoding" not in dict(plain.headers)
+    assert dict(other.headers)[b"content-length"] == b"%d" % len(other.body)
+    assert response.find_variant(None) is plain
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip"])

@@ -86,9 +86,9 @@ def get_openapi30(request: Request, documents: Documents) -> Response:
 def _send(document: EncodedDocument, request: Request) -> Response:
     headers = {"etag": document.etag, "cache-control": _CACHE_CONTROL, "vary": "accept-encoding"}
     conditions = parse_headers(request.scope["headers"])
-    if etag_matches(conditions.if_none_match, document.etag.encode(), exists=True):
+    if etag_matches(conditions.get(b"if-none-match", b""), document.etag.encode(), exists=True):
         return Response(status_code=304, headers=headers)
-    encoding = preferred_encoding(conditions.accept_encoding)
+    encoding = preferred_encoding(conditions.get(b"accept-encoding", b""))
     if encoding is not None:
         headers["content-encoding"] = encoding
     return Response(document.bodies[encoding], media_type="application/json", headers=headers)

@@ -75,7 +75,7 @@ async def _export_prices(query: PriceExport, executor: QueryExecutor) -> Export:
 async def _parquet_response(export: Export, files: ExportFileCache, request: Request) -> Response:
     """Return the file of an export, which is named by its ETag: a hash of the query and the revision."""
     etag: str = request.scope[ETAG_KEY]
-    if not if_match_holds(parse_headers(request.scope["headers"]).if_match, etag.encode()):
+    if not if_match_holds(parse_headers(request.scope["headers"]).get(b"if-match", b""), etag.encode()):
         raise HTTPException(
             412, "The file is no longer the one that If-Match names; request it again without If-Match."
         )
