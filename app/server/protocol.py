@@ -9,7 +9,7 @@ import asyncio
 import json
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from app.lifespan import COUNT_REFUSAL, FIND_STORED, CountRefusal, FindStored
-from app.server.balance import ConnectionCounts
 from app.server.limits import REFUSING, Limits
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ class _BegunTransport:
 class BoundedProtocol(HttpToolsProtocol):
     """One connection; `idle` has those of the server that wait for another request, the longest idle first.
 
-    `counts` are the connections of all workers, where there are several. `due` is when it is closed unless it gets
+    `note_count` is told how many are left when one ends. `due` is when it is closed unless it gets
     further; `begun` is when its last request began.
     """
 
@@ -151,11 +150,11 @@ class BoundedProtocol(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
         idle: "dict[BoundedProtocol, None] | None" = None,
-        counts: ConnectionCounts | None = None,
+        note_count: Callable[[int], None] | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.idle = {} if idle is None else idle
-        self.counts = counts
+        self.note_count = note_count
         self.limits: Limits = getattr(config, "limits", None) or Limits()
         self.due = self.begun = 0.0
         self.receiving, self.received_bytes, self.received_of = NOTHING, 0, self.scope
@@ -197,8 +196,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """Forget the connection."""
         self.idle.pop(self, None)
         super().connection_lost(exc)
-        if self.counts is not None:
-            self.counts.note(len(self.connections))
+        if self.note_count is not None:
+            self.note_count(len(self.connections))
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """Keep the connection of a client that sends no more until it has its responses, unless it is gone.
