@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from pathlib import Path
 from platform import python_version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
@@ -14,10 +14,7 @@ from sqlalchemy.pool import QueuePool
 from starlette.datastructures import State
 
 from app.api.executor import QueryExecutor
-from app.catalog.queries.freshness import Freshness
-from app.catalog.queries.ingests import FeedRefresh
 from app.db.executors import SessionThreads
-from app.db.replication import Replication
 from app.errors import NotReady
 from app.http.observer import BUCKETS, Latencies, Measurements, Metric
 
@@ -26,72 +23,77 @@ if TYPE_CHECKING:
 
 Values = Iterable[tuple[Metric, float | None]]
 Read = dict[Metric, Callable[[], float]]
+Reads = Iterator[tuple[Metric, Callable[[], float]]]
+T = TypeVar("T")
 
 _OPEN_FILES = Path("/proc/self/fd")
 _PAGES = Path("/proc/self/statm")
 _LIMITS = Path("/proc/self/limits")
 
 
+def _metric(name: str, text: str, value: T, **labels: str) -> tuple[Metric, T]:
+    return Metric(name, text, tuple(labels.items())), value
+
+
 def worker_counters(state: State) -> Read:
     """Return what a worker counts besides requests."""
-    return {
-        Metric("vmsizes_db_queries", "Queries that were sent to the database's driver."): (
-            lambda: state.plan_executor.query_count
-        ),
-        Metric("vmsizes_log_records_dropped", "Log lines that were dropped because they were not read in time."): (
-            lambda: state.logs.dropped if state.logs else 0
-        ),
-        Metric("process_cpu_seconds", "CPU time of all workers, those that ended too."): time.process_time,
-    }
+    dropped = "Log lines that were dropped because they were not read in time."
+    return dict(
+        [
+            _metric(
+                "vmsizes_db_queries",
+                "Queries that were sent to the database's driver.",
+                lambda: state.plan_executor.query_count,
+            ),
+            _metric("vmsizes_log_records_dropped", dropped, lambda: state.logs.dropped if state.logs else 0),
+            _metric("process_cpu_seconds", "CPU time of all workers, those that ended too.", time.process_time),
+        ]
+    )
 
 
 def worker_gauges(state: State) -> Read:
     """Return what a worker tells of its state; the gauges of all workers are added up."""
-    gauges: Read = {
-        Metric("vmsizes_response_cache_entries", "Responses in the cache."): lambda: state.cache.cached_responses,
-        Metric("vmsizes_response_cache_bytes", "Bytes of the responses in the cache."): lambda: (
-            state.cache.cached_bytes
+    cache, limit = "vmsizes_response_cache", state.cache_bytes
+    gauges = [
+        _metric(f"{cache}_entries", "Responses in the cache.", lambda: state.cache.cached_responses),
+        _metric(f"{cache}_bytes", "Bytes of the responses in the cache.", lambda: state.cache.cached_bytes),
+        _metric(f"{cache}_limit_bytes", "Bytes that the cache may have.", lambda: limit),
+        _metric("vmsizes_exports_running", "Exports that are being written.", lambda: len(state.streams.running)),
+        _metric(
+            "vmsizes_export_files_bytes", "Bytes of the Parquet files that are kept.", lambda: state.files.size_bytes
         ),
-        Metric("vmsizes_response_cache_limit_bytes", "Bytes that the cache may have."): lambda: state.cache_bytes,
-        Metric("vmsizes_exports_running", "Exports that are being written."): lambda: len(state.streams.running),
-        Metric("vmsizes_export_files_bytes", "Bytes of the Parquet files that are kept."): (
-            lambda: state.files.size_bytes
-        ),
-        Metric("process_resident_memory_bytes", "Memory of all workers."): _resident_bytes,
-        Metric("process_open_fds", "Open files and connections of all workers."): _open_files,
-        Metric("process_max_fds", "Files and connections that all workers may have."): _max_files,
-    }
+        _metric("process_resident_memory_bytes", "Memory of all workers.", _resident_bytes),
+        _metric("process_open_fds", "Open files and connections of all workers.", _open_files),
+        _metric("process_max_fds", "Files and connections that all workers may have.", _max_files),
+    ]
     for threads in state.executor.queues:
-        gauges |= _queue_gauges(threads)
-    return gauges | _connection_gauges(state.engine, state.executor)
+        gauges += _queue_gauges(threads)
+    return dict([*gauges, *_connection_gauges(state.engine, state.executor)])
 
 
-def _queue_gauges(threads: SessionThreads) -> Read:
-    def of(state: str) -> Metric:
-        labels = (("queue", threads.name), ("state", state))
-        return Metric("vmsizes_queue_requests", "Requests that run in threads, or wait for one.", labels)
+def _queue_gauges(threads: SessionThreads) -> Reads:
+    def of(state: str, read: Callable[[], float]) -> tuple[Metric, Callable[[], float]]:
+        text = "Requests that run in threads, or wait for one."
+        return _metric("vmsizes_queue_requests", text, read, queue=threads.name, state=state)
 
-    return {
-        of("running"): lambda: min(threads.unfinished, threads.max_threads),
-        of("waiting"): lambda: max(threads.unfinished - threads.max_threads, 0),
-    }
+    yield of("running", lambda: min(threads.unfinished, threads.max_threads))
+    yield of("waiting", lambda: max(threads.unfinished - threads.max_threads, 0))
 
 
-def _connection_gauges(engine: Engine, executor: QueryExecutor) -> Read:
-    def of(state: str) -> Metric:
-        return Metric("vmsizes_db_connections", "Connections to the database.", (("state", state),))
+def _connection_gauges(engine: Engine, executor: QueryExecutor) -> Reads:
+    pool = engine.pool if isinstance(engine.pool, QueuePool) else None
 
     def in_use() -> int:
-        return (engine.pool.checkedout() if isinstance(engine.pool, QueuePool) else 0) + (
-            executor.plan_executor.connections[0]
-        )
+        return (pool.checkedout() if pool else 0) + executor.plan_executor.connections[0]
 
     def idle() -> int:
         used, opened, _ = executor.plan_executor.connections
-        return (engine.pool.checkedin() if isinstance(engine.pool, QueuePool) else 0) + opened - used
+        return (pool.checkedin() if pool else 0) + opened - used
 
-    waiting = Metric("vmsizes_db_connection_waiters", "Queries that wait for a connection to the database.")
-    return {of("in_use"): in_use, of("idle"): idle, waiting: lambda: executor.plan_executor.connections[2]}
+    yield _metric("vmsizes_db_connections", "Connections to the database.", in_use, state="in_use")
+    yield _metric("vmsizes_db_connections", "Connections to the database.", idle, state="idle")
+    waiters = "Queries that wait for a connection to the database."
+    yield _metric("vmsizes_db_connection_waiters", waiters, lambda: executor.plan_executor.connections[2])
 
 
 def _resident_bytes() -> float:
@@ -111,11 +113,8 @@ def _max_files() -> float:
     return float(line.split()[3])
 
 
-# The catalog
-
-
 async def catalog_values(executor: QueryExecutor, stale_after_days: int) -> list[tuple[Metric, float | None]]:
-    """Return the state of the catalog; without a database only that it is not ready.
+    """Return the state of the catalog, unknown figures as None; without a database only that it is not ready.
 
     A scrape tells of the workers also while the database cannot be reached.
     """
@@ -127,80 +126,39 @@ async def catalog_values(executor: QueryExecutor, stale_after_days: int) -> list
         replication = await executor.replication()
     except (NotReady, DBAPIError):
         return [(ready, 0)]
-    return [
-        (ready, 1),
-        (Metric("vmsizes_catalog_revision", "The number of the catalog's revision."), revision["number"]),
-        (
-            Metric("vmsizes_catalog_revision_timestamp_seconds", "When the catalog's revision was written."),
-            revision["created_at"].timestamp(),
-        ),
-        *(
-            (Metric("vmsizes_catalog_rows", "Rows of the catalog's tables.", (("table", name),)), rows)
-            for name, rows in sorted(revision["counts"].items())
-        ),
-        *(
-            (
-                Metric(
-                    "vmsizes_last_ingest_timestamp_seconds",
-                    "When an ingest of a source last changed the catalog.",
-                    (("source", source_id),),
-                ),
-                moment.timestamp(),
-            )
-            for source_id, moment in last_ingests.items()
-        ),
-        *_refresh_values(feed_refreshes),
-        *_age_values(freshness, stale_after_days),
-        *_replication_values(replication),
-    ]
+    values: list[tuple[Metric, float | None]] = [(ready, 1)]
 
+    def add(name: str, text: str, value: float | None, **labels: str) -> None:
+        values.append(_metric(name, text, value, **labels))
 
-def _refresh_values(refreshes: Iterable[FeedRefresh]) -> Values:
-    for refresh in refreshes:
-        labels = (("feed", refresh.feed),)
-        yield (
-            Metric("vmsizes_refresh_timestamp_seconds", "When the last refresh of a feed ended.", labels),
-            refresh.ended_at.timestamp(),
-        )
-        yield (
-            Metric("vmsizes_refresh_success_timestamp_seconds", "When a refresh of a feed last ended well.", labels),
-            None if refresh.succeeded_at is None else refresh.succeeded_at.timestamp(),
-        )
-        yield (
-            Metric("vmsizes_refresh_failed", "Whether the last refresh of a feed failed, in part at least.", labels),
-            int(refresh.has_failed),
-        )
-
-
-def _age_values(freshness: Freshness, stale_after_days: int) -> Values:
-    """Yield the gauges of the catalog's age; unknown ones are None."""
-    yield Metric("vmsizes_prices_age_days", "Days since the newest prices."), freshness.prices_age_days
-    yield (
-        Metric("vmsizes_exchange_rates_age_days", "Days since the newest exchange rates."),
-        freshness.exchange_rates_age_days,
-    )
-    yield (
-        Metric("vmsizes_catalog_stale", "Whether prices or exchange rates are older than VMSIZES_STALE_AFTER_DAYS."),
-        int(freshness.is_stale(stale_after_days)),
-    )
-
-
-def _replication_values(replication: Replication) -> Values:
-    yield (
-        Metric("vmsizes_database_is_replica", "Whether the database is a replica of another server."),
-        int(replication.is_replica),
-    )
-    yield (
-        Metric("vmsizes_database_is_receiving", "Whether a replica is connected to the server that it follows."),
-        None if replication.is_receiving is None else int(replication.is_receiving),
-    )
-    yield (
-        Metric("vmsizes_database_replay_age_seconds", "Seconds since the last transaction that a replica replayed."),
-        replication.replay_age_seconds,
-    )
-
-
-# The text
+    add("vmsizes_catalog_revision", "The number of the catalog's revision.", revision["number"])
+    written_at = revision["created_at"].timestamp()
+    add("vmsizes_catalog_revision_timestamp_seconds", "When the catalog's revision was written.", written_at)
+    for table, rows in sorted(revision["counts"].items()):
+        add("vmsizes_catalog_rows", "Rows of the catalog's tables.", rows, table=table)
+    for source, moment in last_ingests.items():
+        changed = "When an ingest of a source last changed the catalog."
+        add("vmsizes_last_ingest_timestamp_seconds", changed, moment.timestamp(), source=source)
+    for refresh in feed_refreshes:
+        feed, well = refresh.feed, refresh.succeeded_at
+        ended_at = refresh.ended_at.timestamp()
+        add("vmsizes_refresh_timestamp_seconds", "When the last refresh of a feed ended.", ended_at, feed=feed)
+        ended_well = "When a refresh of a feed last ended well."
+        add("vmsizes_refresh_success_timestamp_seconds", ended_well, well.timestamp() if well else None, feed=feed)
+        failed = "Whether the last refresh of a feed failed, in part at least."
+        add("vmsizes_refresh_failed", failed, int(refresh.has_failed), feed=feed)
+    add("vmsizes_prices_age_days", "Days since the newest prices.", freshness.prices_age_days)
+    rates_age = freshness.exchange_rates_age_days
+    add("vmsizes_exchange_rates_age_days", "Days since the newest exchange rates.", rates_age)
+    stale = "Whether prices or exchange rates are older than VMSIZES_STALE_AFTER_DAYS."
+    add("vmsizes_catalog_stale", stale, int(freshness.is_stale(stale_after_days)))
+    is_replica, is_receiving = int(replication.is_replica), replication.is_receiving
+    add("vmsizes_database_is_replica", "Whether the database is a replica of another server.", is_replica)
+    receiving = "Whether a replica is connected to the server that it follows."
+    add("vmsizes_database_is_receiving", receiving, None if is_receiving is None else int(is_receiving))
+    replayed = "Seconds since the last transaction that a replica replayed."
+    add("vmsizes_database_replay_age_seconds", replayed, replication.replay_age_seconds)
+    return values
 
 
 def render(measured: Measurements, catalog: Values, *, version: str, database: str) -> bytes:
