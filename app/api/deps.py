@@ -7,7 +7,7 @@ from fastapi import Depends, HTTPException, Request, Response
 from app.api.executor import QueryExecutor
 from app.api.exports import ExportFileCache, ExportStreams
 from app.catalog.queries.exports import select_columns
-from app.http.canonical import item_columns, query_model, reject_duplicate_keys, reject_unknown_params
+from app.http.canonical import PARSED, item_columns, query_model, reject_duplicate_keys, reject_unknown_params
 from app.http.headers import is_json
 from app.http.long_bodies import LongBodyRequest
 from app.http.middleware import CacheMiddleware
@@ -55,8 +55,11 @@ def json_response(text: str) -> Response:
 async def validate_request(request: Request) -> None:
     """Reject unknown and repeated parameters, repeated keys of a body, and a body that is not JSON.
 
-    FastAPI would ignore an unknown parameter and take the last of several values silently.
+    FastAPI would ignore an unknown parameter and take the last of several values silently. What may be cached is
+    checked already, when its key is made.
     """
+    if PARSED in request.scope:
+        return
     if request.method == "POST":
         content_type = request.headers.get("content-type", "nothing")
         accepted = "application/json"

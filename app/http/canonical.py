@@ -27,6 +27,9 @@ from app.http.late_models import LateModel
 from app.nearest import did_you_mean, nearest
 from app.validation import MAX_ERRORS, check_encodable
 
+PARSED = "vmsizes.parsed"
+"""The key in the scope of a request whose parameters and body `canonicalize` has checked already."""
+
 Model = TypeVar("Model", bound=BaseModel)
 FastPath = Callable[[Any], Awaitable[str]]
 """Renders JSON text for an endpoint's params without FastAPI; if it raises, the app runs and reports the error."""

@@ -35,6 +35,7 @@ from app.http.cache import (
     validator_headers,
 )
 from app.http.canonical import (
+    PARSED,
     CanonicalRequest,
     Endpoint,
     RawRequest,
@@ -359,7 +360,7 @@ class CacheMiddleware:
         if not precondition_failed and _client_has(etag, headers):
             await self._send_not_modified(validator_headers(etag, self._cache_control), scope, send)
             return
-        scope[ETAG_KEY] = etag.decode()
+        scope[ETAG_KEY], scope[PARSED] = etag.decode(), True
         encoding = preferred_encoding(headers.get(b"accept-encoding", b""))
         await self._inner(scope, receive, with_validators(send, etag, self._cache_control, encoding))
 
@@ -492,7 +493,8 @@ async def _run_app(app: App, scope: Scope, receive: Receive) -> list[Message]:
     async def record(message: Message) -> None:
         messages.append(message)
 
-    await app({**scope, "method": method, "headers": headers}, receive if method == "POST" else _no_body, record)
+    scope = {**scope, "method": method, "headers": headers, PARSED: True}
+    await app(scope, receive if method == "POST" else _no_body, record)
     return messages
 
 
