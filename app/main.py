@@ -33,9 +33,8 @@ from app.api.routes import (
 )
 from app.db.engines import make_engine
 from app.db.traced import trace_statements
-from app.http.access import AccessMiddleware
+from app.http.access import AccessMiddleware, RateLimiter
 from app.http.canonical import cacheable_endpoints
-from app.http.clients import RateLimiter
 from app.http.common_headers import common_headers
 from app.http.middleware import CacheMiddleware
 from app.http.observer import RequestObserver

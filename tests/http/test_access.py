@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from app.api_keys import find_api_key, parse_api_keys
 from app.cli.serve import proxy_options
-from app.http.clients import RateLimiter, client_network
+from app.http.access import RateLimiter, client_network
 from app.http.middleware import CacheMiddleware
 from app.http.problems import EXPLANATIONS
 from app.main import create_app, create_service
