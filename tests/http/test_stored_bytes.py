@@ -39,6 +39,7 @@ REQUESTS = {
     "an id that is not valid": request("X-Request-ID: <b>"),
     "an ETag of something else": request('If-None-Match: "other"'),
     "any ETag": request("If-None-Match: *"),
+    "two headers of encodings": request("Accept-Encoding: gzip", "Accept-Encoding: x"),
     "two headers of ETags": request('If-None-Match: "a"', "If-None-Match: *"),
     "another origin": request("Origin: http://127.0.0.1"),
     "HEAD": request(method="HEAD"),
@@ -101,6 +102,10 @@ def test_a_repeated_request_gets_the_same_bytes_from_this_server_as_from_any_oth
 def test_the_repeated_requests_above_get_stored_responses(running: int) -> None:
     for name in ("plain", "gzip", "br", "own id", "POST"):
         assert b"cache-status: vmsizes; hit" in asyncio.run(last_of_three(running, REQUESTS[name])), name
+
+
+def test_several_headers_of_encodings_are_one_list(running: int) -> None:
+    assert b"content-encoding: gzip" in asyncio.run(last_of_three(running, REQUESTS["two headers of encodings"]))
 
 
 def test_a_client_with_the_stored_response_gets_304_with_the_same_headers_as_at_first(running: int) -> None:
