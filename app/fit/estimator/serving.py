@@ -185,8 +185,8 @@ def memory_figures(setup: ServingSetup, weights: Range, cache: KvCache | None) -
     )
     overhead = _overhead(setup)
     need = _apply_given_cache(setup, inference_need(model, load, parallelism, overhead))
-    held, cached = weights.times(need.weights / weights.mid), single_value(need.kv_cache).within(setup.cached_within)
-    total = need.total + held.spread + cached.spread
+    stored, cached = weights.times(need.weights / weights.mid), single_value(need.kv_cache).within(setup.cached_within)
+    total = need.total + stored.spread + cached.spread
     budget = _memory_budget(setup)
     counted = budget is not None and (load.context_tokens or model.pass_bytes.mid)
     most = max_sequences(model, load, parallelism, budget or 0.0, overhead) if counted else None
@@ -196,7 +196,7 @@ def memory_figures(setup: ServingSetup, weights: Range, cache: KvCache | None) -
         expert_parallel=parallelism.expert,
         data_parallel_attention=parallelism.data,
         copies=setup.deployment.copies,
-        weights=range_figure(held, is_exact=parallelism.pipeline == 1),
+        weights=range_figure(stored + need.padding, is_exact=parallelism.pipeline == 1),
         kv_cache=range_figure(cached, is_exact=parallelism.pipeline == 1),
         activations=estimate_gib(need.activations),
         overhead=estimate_gib(need.overhead),
@@ -261,8 +261,13 @@ def served_model(setup: ServingSetup, weights: Range, cache: KvCache | None) -> 
 
 def _experts(setup: ServingSetup) -> ExpertShare:
     """Return the routed experts of a layer and their share of the bytes."""
-    count, weights = setup.model.shape.experts, setup.weights
-    return ExpertShare(count, weights.experts) if count and weights is not None else NO_EXPERTS
+    shape, weights = setup.model.shape, setup.weights
+    if not shape.experts or weights is None:
+        return NO_EXPERTS
+    padded = None
+    if weights.type.dtype == "mxfp4" and shape.hidden is not None and shape.expert_width is not None:
+        padded = shape.hidden, shape.expert_width
+    return ExpertShare(shape.experts, weights.experts, padded)
 
 
 def batched_tokens(setup: ServingSetup) -> int:

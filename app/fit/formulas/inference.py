@@ -11,6 +11,7 @@ from app.fit.formulas.memory import (
     Parallelism,
     kv_bytes_per_sequence,
     largest_gpu_share,
+    padding_share,
 )
 from app.fit.formulas.quantities import GIB, ZERO, Range, plus_minus
 
@@ -116,23 +117,24 @@ class ServingLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferenceNeed:
-    """Memory that the fullest GPU of one copy needs, bytes."""
+    """Memory that the fullest GPU of one copy needs, bytes; `padding` is what kernels add to the weights."""
 
     weights: float
     kv_cache: float
     activations: Range
     overhead: Range
+    padding: Range = ZERO
 
     @property
     def total(self) -> Range:
         """Sum of all parts."""
-        return self.activations + self.overhead + (self.weights + self.kv_cache)
+        return self.activations + self.overhead + self.padding + (self.weights + self.kv_cache)
 
 
 def inference_need(
     model: ServedModel, load: ServingLoad, parallelism: Parallelism, overhead: Range | None = None
 ) -> InferenceNeed:
-    """Return the memory that the fullest GPU of one copy needs: W share + ceil(B / d) KV + A_step + C.
+    """Return the memory that the fullest GPU of one copy needs: W share + padding + ceil(B / d) KV + A_step + C.
 
     A_step = 6 (f + h) x batched tokens / t.  Weights and KV exact for p = 1, else bounds; A_step and C estimates.
     W weights, B sequences, f intermediate, h hidden, t tensor parallel, C `overhead`; bytes. With data-parallel
@@ -149,6 +151,7 @@ def inference_need(
         kv_cache=ceil(load.sequences / parallelism.data) * sequence,
         activations=plus_minus(step, STEP_SPREAD) + model.pass_bytes.times(load.sequences / parallelism.gpus),
         overhead=serving_overhead(parallelism) if overhead is None else overhead,
+        padding=padding_share(model.experts, parallelism, model.layers).times(model.weights_bytes),
     )
 
 
@@ -189,7 +192,7 @@ def max_sequences(
     if not sequence.low:
         return None
     need, groups = inference_need(model, replace(load, sequences=0), parallelism, overhead), parallelism.data
-    beside = need.activations + need.overhead + need.weights
+    beside = need.total
     room = Range(low=budget - beside.high, mid=budget - beside.mid, high=budget - beside.low)
     ends = ((room.low, sequence.high), (room.mid, sequence.mid), (room.high, sequence.low))
     low, mid, high = (groups * max(0, floor(free / each)) for free, each in ends)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.layers import LayerCache, count_state_bytes
+from app.fit.formulas.quantities import ZERO, Range
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +43,14 @@ UNSPLIT = Parallelism()
 
 
 class ExpertShare(NamedTuple):
-    """The routed experts of a layer, and their share of the model's bytes, 0 to 1."""
+    """The routed experts of a layer, and their share of the model's bytes, 0 to 1.
+
+    `padded` are the hidden size and the width of an expert in a format whose kernels round both up.
+    """
 
     per_layer: int = 1
     share: float = 0.0
+    padded: tuple[int, int] | None = None
 
 
 NO_EXPERTS = ExpertShare()
@@ -67,19 +72,49 @@ def largest_gpu_share(
     Sources: Megatron-LM places embeddings on the end stages (arXiv 2104.04473); DeepSeek-V3 (arXiv 2412.19437), section
     3.4, and vLLM (FusedMoEParallelConfig) for experts and data-parallel attention.
     """
-    stage = 1.0
-    if parallelism.pipeline > 1:
-        stage = 1 / parallelism.pipeline if layers is None else ceil(layers / parallelism.pipeline) / layers
+    stage = _stage_share(parallelism, layers)
     held = ((1 - embeddings) * stage + embeddings) / parallelism.tensor if stage < 1 else 1 / parallelism.tensor
     if parallelism.expert == 1 and parallelism.data == 1:
         return held
     return held + stage * experts.share * (expert_share_of_gpu(parallelism, experts.per_layer) - 1 / parallelism.tensor)
 
 
+def _stage_share(parallelism: Parallelism, layers: int | None) -> float:
+    """Return the share of the layers that the largest pipeline stage has."""
+    if layers is None or parallelism.pipeline == 1:
+        return 1 / parallelism.pipeline
+    return ceil(layers / parallelism.pipeline) / layers
+
+
 def expert_share_of_gpu(parallelism: Parallelism, experts: int) -> float:
     """Return the share of a layer's experts that the fullest GPU holds: ceil(E / ep) / E x ep / (t d)."""
     whole = ceil(experts / parallelism.expert) / experts
     return whole * parallelism.expert / parallelism.stage_gpus
+
+
+MXFP4_ALIGNMENTS = ((1, 64), (256, 128), (256, 256))
+"""Multiples that the hidden size and a rank's part of an expert's width are rounded up to: least, usual, most.
+
+Of Triton's kernels, of Marlin's, and of those of TensorRT-LLM on Blackwell: vLLM, Mxfp4MoEMethod.create_weights.
+gpt-oss-120b is 60.8 GiB; on one GPU Marlin loaded 65.97 (vLLM's GitHub, 23278) and Triton 64.38 (33155).
+"""
+
+
+def padding_share(experts: ExpertShare, parallelism: Parallelism, layers: int | None = None) -> Range:
+    """Return what kernels add to the experts of the fullest GPU, as a share of the model's bytes; an estimate.
+
+    x of the GPU (h' f' / (h f) - 1): hidden h and the rank's width f rounded up to h' and f'.
+    """
+    if experts.padded is None:
+        return ZERO
+    hidden, width = experts.padded
+    part = width * parallelism.expert / parallelism.stage_gpus
+    held = experts.share * expert_share_of_gpu(parallelism, experts.per_layer) * _stage_share(parallelism, layers)
+    low, mid, high = (
+        held * (ceil(hidden / down) * down * ceil(part / across) * across / (hidden * part) - 1)
+        for down, across in MXFP4_ALIGNMENTS
+    )
+    return Range(low=low, mid=mid, high=high)
 
 
 def weights_bytes(params: float, bits: float, *, unquantized: float = 0.0) -> float:

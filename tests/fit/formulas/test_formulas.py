@@ -25,9 +25,17 @@ from app.fit.formulas.inference import (
     max_sequences,
     serving_overhead,
 )
-from app.fit.formulas.memory import KvCache, Parallelism, build_kv_cache, kv_bytes_per_sequence, kv_bytes_per_token
+from app.fit.formulas.memory import (
+    ExpertShare,
+    KvCache,
+    Parallelism,
+    build_kv_cache,
+    kv_bytes_per_sequence,
+    kv_bytes_per_token,
+    padding_share,
+)
 from app.fit.formulas.optimizer import RECIPES, lora_matrices, lora_params, model_states
-from app.fit.formulas.quantities import GIB
+from app.fit.formulas.quantities import GIB, ZERO
 from app.fit.formulas.training import TrainedModel, training_need
 
 GPT = LayerWidths(hidden=1000, heads=10, kv_width=1000, intermediate=4000)
@@ -171,6 +179,35 @@ def test_tensor_ranks_hold_projections_to_a_latent_whole() -> None:
     load = ServingLoad(context_tokens=0, sequences=0, batched_tokens=1)
     need = inference_need(ServedModel(weights_bytes=800, replicated=0.01), load, Parallelism(tensor=8))
     assert need.weights == 100 + 800 * 0.01 * 7 / 8
+
+
+@pytest.mark.parametrize(
+    ("layers", "experts", "stored", "tensor", "loaded"),
+    [
+        (36, 128, 60.768, 1, 65.9651),  # vLLM's GitHub, 23278
+        (36, 128, 60.768, 4, 17.2217),
+        (24, 32, 12.816, 1, 13.72),
+    ],
+)
+def test_experts_in_mxfp4_are_loaded_with_the_widths_that_kernels_take(
+    layers: int, experts: int, stored: float, tensor: int, loaded: float
+) -> None:
+    """gpt-oss as logs of vLLM with Marlin have it: 2,880 is no multiple of 256, nor are its parts of 128."""
+    share = layers * experts * 3 * 2880**2 * 4.25 / 8 / GIB / stored
+    served = ServedModel(weights_bytes=stored * GIB, experts=ExpertShare(experts, share, (2880, 2880)))
+    need = inference_need(
+        served, ServingLoad(context_tokens=0, sequences=0, batched_tokens=1), Parallelism(tensor=tensor)
+    )
+    assert (need.weights + need.padding.mid) / GIB == pytest.approx(loaded, rel=0.005)
+    assert need.padding.low <= need.padding.mid <= need.padding.high
+
+
+def test_widths_that_kernels_take_are_not_padded() -> None:
+    experts = ExpertShare(per_layer=384, share=0.97, padded=(7168, 2048))
+    assert padding_share(experts, Parallelism(tensor=8), 61) == ZERO
+    alone = padding_share(experts._replace(padded=(2880, 2880)), Parallelism(expert=8, tensor=8))
+    split = padding_share(experts._replace(padded=(2880, 2880)), Parallelism(tensor=8))
+    assert 0 < alone.mid < split.mid  # 360 of a width become 384; whole experts 2,944 of 2,880
 
 
 @pytest.mark.parametrize(
