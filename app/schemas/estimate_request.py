@@ -278,7 +278,7 @@ class TrainingIn(In):
         description="Activations that are recomputed; FlashAttention is selective. Default none, with adapters full.",
     )
     cross_entropy: CrossEntropy | None = Field(
-        default=None, description="How logits are held for the loss; default full, with adapters chunked."
+        default=None, description="How logits are held for the loss; default full."
     )
     activation_formula: ActivationFormula | None = Field(
         default=None, description="Default: modern where the MLP is gated, else korthikanti."

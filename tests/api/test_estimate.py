@@ -284,6 +284,41 @@ def test_a_training_without_a_length_counts_the_activations_of_the_usual_one(
     assert given["training"]["memory_per_gpu"]["activations"]["mid"] > 0
 
 
+LITGPT = {"lora_rank": 32, "lora_modules": ["q", "v"], "sequence_tokens": 512, "recompute": "none"}
+ADAPTERS = [
+    ("mistral-7b-v0.1", {**LITGPT, "method": "lora", "micro_batch": 2, "recipe": "bf16_adam"}, 20.66),
+    ("mistral-7b-v0.1", {**LITGPT, "method": "qlora", "micro_batch": 2, "recipe": "bf16_adam"}, 14.29),
+    ("llama-3.1-8b", {**LITGPT, "method": "qlora", "micro_batch": 2, "recipe": "bf16_adam"}, 17.41),
+    ("phi-2", {**LITGPT, "method": "lora", "micro_batch": 4, "recipe": "bf16_adam"}, 13.98),
+    ("falcon-7b", {**LITGPT, "method": "lora", "micro_batch": 1, "recipe": "bf16_adam"}, 16.69),
+    ("llama-2-7b", {"method": "qlora", "lora_rank": 8, "sequence_tokens": 8192}, 12.0),
+    ("llama-2-7b", {"method": "qlora", "lora_rank": 8, "sequence_tokens": 32_768}, 32.0),
+]
+
+
+@pytest.mark.parametrize(("model", "training", "peak_gb"), ADAPTERS)
+def test_adapters_need_what_litgpt_and_llama_factory_measured(
+    client: httpx.Client, model: str, training: dict[str, Any], peak_gb: float
+) -> None:
+    answer = estimate(client, model=model, training=training, gpus={"count": 1})
+    need = answer["training"]["memory_per_gpu"]["need"]["mid"] * 2**30 / 1e9
+    assert need == pytest.approx(peak_gb, rel=0.1)
+
+
+def test_the_matrices_of_a_base_in_4_bits_take_more_than_their_weights(client: httpx.Client) -> None:
+    """Their inputs are stored, and one of them at a time in 16 bits."""
+    shown = {}
+    for method in ("lora", "qlora"):
+        training = {**LITGPT, "method": method}
+        answer = estimate(client, model="mistral-7b-v0.1", training=training, gpus={"count": 1})
+        shown[method] = answer["training"]["memory_per_gpu"]
+    assert shown["lora"]["buffers"]["mid"] == 0
+    assert shown["qlora"]["buffers"]["mid"] * 2**30 == pytest.approx(2 * 4096 * 14336)
+    inputs = 32 * 512 * (3 * 4096 + 14336) * 4 / 2**30
+    more = shown["qlora"]["activations"]["mid"] - shown["lora"]["activations"]["mid"]
+    assert more == pytest.approx(inputs)
+
+
 @pytest.mark.parametrize("method", ["lora", "qlora"])
 def test_adapters_are_trained_with_checkpoints_unless_told_otherwise(client: httpx.Client, method: str) -> None:
     training = {"method": method, "sequence_tokens": 2048, "tokens": 1e9}

@@ -233,7 +233,7 @@ def test_a_training_says_what_it_assumes_of_its_activations(client: httpx.Client
     )
     assert kept["items"] == []
     (fix, *_) = kept["nearest_misses"][0]["fixes"]
-    assert fix["patch"] == {"training": {"recompute": "selective"}}
+    assert fix["patch"] == {"training": {"recompute": "full"}}
 
 
 def test_options_of_a_training_of_known_length_are_in_the_order_of_its_cost(client: httpx.Client) -> None:

@@ -150,11 +150,22 @@ def _base_dtype(setup: TrainingSetup) -> str:
     return setup.workload.base_dtype or setup.assumptions.record("training.base_dtype", usual, "usual for the method")
 
 
-def _copies_per_weight(setup: TrainingSetup) -> float:
-    """Return the bytes of a weight's copies in the precision; a base of fewer than 16 bits is quantized at each use."""
-    if setup.method in BASE_DTYPES and FULL_BITS.get(_base_dtype(setup), 0) < FULL_BITS["bf16"]:
-        return 0.0
-    return QUANTIZED_COPIES[setup.workload.precision or "bf16"]
+def _has_quantized_base(setup: TrainingSetup) -> bool:
+    """Return whether adapters are trained on a base of fewer than 16 bits."""
+    return setup.method in BASE_DTYPES and FULL_BITS.get(_base_dtype(setup), 0) < FULL_BITS["bf16"]
+
+
+def _dequantized_bytes(setup: TrainingSetup) -> Range:
+    """Return the bytes in 16 bits of the matrix of a quantized base that is computed with: no more than one at a time.
+
+    Usually the largest of a layer, at most that and the output layer's, where it is quantized, too; none where a kernel
+    computes with the quantized weights. Source: bitsandbytes, MatMul4Bit.
+    """
+    shape = setup.model.shape
+    if not _has_quantized_base(setup) or shape.hidden is None:
+        return ZERO
+    largest = 2.0 * shape.hidden * max(shape.intermediate or 0, shape.expert_width or 0, shape.hidden)
+    return Range(low=0.0, mid=largest, high=largest + 2.0 * shape.hidden * (shape.vocab or 0))
 
 
 def trained_model(setup: TrainingSetup, params: int, forward_pass: ForwardPass | None) -> TrainedModel | None:
@@ -174,7 +185,9 @@ def trained_model(setup: TrainingSetup, params: int, forward_pass: ForwardPass |
         embeddings=count.embeddings / count.total if count else 0.0,
         largest_layer=count.largest_layer if count else 0.0,
         gathered_params=count.total if count else 0.0,
-        quantized_copies=_copies_per_weight(setup),
+        output_params=(setup.model.shape.hidden or 0) * (setup.model.shape.vocab or 0),
+        quantized_copies=0.0 if _has_quantized_base(setup) else QUANTIZED_COPIES[workload.precision or "bf16"],
+        dequantized=_dequantized_bytes(setup),
         forward_pass=forward_pass,
     )
 
@@ -240,11 +253,18 @@ def micro_batch_of(setup: TrainingSetup) -> MicroBatch:
 
 
 def activation_policy(setup: TrainingSetup) -> ActivationPolicy:
-    """Return which activations one GPU of the deployment stores."""
+    """Return which activations one GPU of the deployment stores.
+
+    Adapters are trained with fused attention, the default of transformers since 4.36 (SDPA).
+    """
     workload, parallelism = setup.workload, setup.deployment.parallelism
+    formula, recompute = _formula(setup), setup.recompute
+    is_adapted, is_given = setup.method in BASE_DTYPES, workload.activation_formula is not None
+    if is_adapted and not is_given and formula == "korthikanti" and recompute == "none":
+        recompute = "selective"
     return ActivationPolicy(
-        formula=_formula(setup),
-        recompute=setup.recompute,
+        formula=formula,
+        recompute=recompute,
         tensor=parallelism.tensor,
         sequence_parallel=workload.sequence_parallel,
         pipeline=parallelism.pipeline,
@@ -253,17 +273,18 @@ def activation_policy(setup: TrainingSetup) -> ActivationPolicy:
         value_bytes=setup.assumptions.get(workload.activation_bytes, "training.activation_bytes"),
         precision=workload.precision or "bf16",
         hidden_state_copies=workload.hidden_state_copies,
+        quantized_base=_has_quantized_base(setup),
     )
 
 
 def cross_entropy_of(setup: TrainingSetup) -> CrossEntropy:
-    """Return how the loss is computed: as given, else in chunks for adapters and at once in full training."""
+    """Return how the loss is computed: as given, else of all logits at once, as in transformers, PEFT and TRL."""
     given = setup.workload.cross_entropy
     if given is not None:
         return given
-    usual: CrossEntropy = "chunked" if setup.method in BASE_DTYPES else "full"
-    why = "usual in fine-tuning" if usual == "chunked" else "usual in pretraining"
-    return setup.assumptions.record("training.cross_entropy", usual, f"{why}; the range is from fused to full")
+    usual: CrossEntropy = "full"
+    why = "usual in transformers, PEFT and TRL; the range is from fused to full"
+    return setup.assumptions.record("training.cross_entropy", usual, why)
 
 
 def _formula(setup: TrainingSetup) -> Formula:
@@ -347,8 +368,8 @@ def _layer_figures(
 
 
 def _gib(size: Range | None, policy: ActivationPolicy) -> Figure | None:
-    """Return a figure that is exact by the GPT formula or for a given number of hidden states, else an estimate."""
+    """Return bytes as GiB: exact by the GPT formula or for a given number of hidden states, else an estimate."""
     if size is None:
         return None
     counted = policy.hidden_state_copies is not None or policy.formula == "korthikanti"
-    return exact_gib(size.mid) if counted else estimate_gib(size)
+    return exact_gib(size.mid) if counted and size.low == size.high else estimate_gib(size)

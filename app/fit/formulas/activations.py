@@ -24,6 +24,13 @@ SELECTIVE_SHARE = Range(low=0.4, mid=0.5, high=0.8)
 Llama 3.1 8B, two sequences of 8,192 tokens, 77.0 GiB on 8 and 62.0 GiB on 128 H100 (benchmarks/llama3_h100_202412).
 """
 
+QUANTIZED_INPUT_BYTES = Range(low=0.0, mid=4.0, high=6.0)
+"""Bytes of each input of a 4-bit or 8-bit matrix of a frozen base, beside what a layer of 16-bit matrices stores.
+
+bitsandbytes stores the input in 16 bits for the backward pass (MatMul4Bit), and PEFT computes norms, whose outputs most
+of them are, in 32 (prepare_model_for_kbit_training); torchtune's NF4 stores neither.
+"""
+
 INPUT_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "mxfp8": 33 / 32, "nvfp4": 9 / 16}
 """Bytes that a stored input of a matrix product takes by precision, with its scales: Transformer Engine stores it
 quantized for the backward pass.
@@ -58,7 +65,7 @@ class ActivationPolicy:
     """Which activations are stored or recomputed, split over t tensor ranks and p pipeline stages of m chunks.
 
     FlashAttention stores what `selective` stores. `hidden_state_copies` overrides the formula where the number of
-    hidden states that a layer stores is known.
+    hidden states that a layer stores is known. With a `quantized_base` the inputs of its matrices are stored, too.
     """
 
     formula: Formula = "modern"
@@ -71,6 +78,7 @@ class ActivationPolicy:
     value_bytes: int = 2
     precision: Precision = "bf16"
     hidden_state_copies: float | None = None
+    quantized_base: bool = False
 
     @property
     def sequence_ranks(self) -> int:
@@ -177,9 +185,20 @@ def layer_bytes(layer: LayerWidths, batch: MicroBatch, policy: ActivationPolicy)
         whole = policy.hidden_state_copies * hidden_state_bytes(layer.hidden, batch, policy.value_bytes)
         return single_value(whole / policy.tensor)
     if policy.formula == "modern":
-        return modern_layer_bytes(layer, batch, policy)
-    by_formula = korthikanti_layer_bytes if policy.formula == "korthikanti" else zero_layer_bytes
-    return single_value(by_formula(layer, batch, policy))
+        stored = modern_layer_bytes(layer, batch, policy)
+    else:
+        by_formula = korthikanti_layer_bytes if policy.formula == "korthikanti" else zero_layer_bytes
+        stored = single_value(by_formula(layer, batch, policy))
+    return stored + quantized_input_bytes(layer, batch, policy) if policy.quantized_base else stored
+
+
+def quantized_input_bytes(layer: LayerWidths, batch: MicroBatch, policy: ActivationPolicy) -> Range:
+    """Return the bytes of the inputs of a layer's quantized matrices: s b (3 h + f) of 4 bytes / t; an estimate.
+
+    Those of queries, keys and values (h), of the output (h), of gate and up (h), and of down (f).
+    """
+    values = batch.tokens * (3 * layer.hidden + layer.intermediate) / policy.tensor
+    return QUANTIZED_INPUT_BYTES.times(values)
 
 
 def layers_in_flight(layers: int, policy: ActivationPolicy) -> float:

@@ -26,6 +26,8 @@ FRAGMENTATION = 1.1
 
 ZeRO, arXiv 1910.02054, section 6.3, saw up to 30 % without expandable segments.
 """
+UNQUANTIZED_BYTES = 2.0
+"""Bytes a weight from which on it can have a gradient."""
 WEIGHT_SHARDING_STAGE = 3
 """The first ZeRO stage that shards weights, too."""
 
@@ -51,9 +53,10 @@ class TrainedModel:
     """A model as it is trained, the same on every candidate of a placement.
 
     `params` are trained, `frozen_bytes` is the base that is not (LoRA), `gathered_params` are all parameters including
-    the base's. `quantized_copies` are the bytes of the copies in the precision that each of these but the embeddings
-    has; adapters themselves are computed in 16 bits. `embeddings` is their share of `gathered_params`, 0 to 1;
-    `static_bytes` is what every GPU holds besides, whatever is sharded.
+    the base's, `output_params` those of the output layer. `quantized_copies` are the bytes of the copies in the
+    precision that each of these but the embeddings has; adapters themselves are computed in 16 bits. `dequantized` are
+    the bytes in 16 bits of the matrix of a quantized base that is computed with. `embeddings` is their share of
+    `gathered_params`, 0 to 1; `static_bytes` is what every GPU holds besides, whatever is sharded.
     """
 
     params: float
@@ -66,7 +69,9 @@ class TrainedModel:
     embeddings: float = 0.0
     largest_layer: float = 0.0
     gathered_params: float = 0.0
+    output_params: float = 0.0
     quantized_copies: float = 0.0
+    dequantized: Range = ZERO
     forward_pass: ForwardPass | None = None
 
 
@@ -104,8 +109,9 @@ def training_need(
         frozen=model.frozen_bytes * share / (shards if model.stage >= WEIGHT_SHARDING_STAGE else 1),
         static=model.static_bytes,
         activations=activations_of(model, parallelism) if activations is None else activations,
-        buffers=(sharding_buffers(model, parallelism) if shards > 1 else ZERO)
-        + quantized_copies(model, parallelism, share, shards),
+        buffers=(sharding_buffers(model, parallelism, shards) if shards > 1 else ZERO)
+        + quantized_copies(model, parallelism, share, shards)
+        + model.dequantized.times(1 / parallelism.tensor),
         overhead=training_overhead(parallelism.gpus * shards),
     )
 
@@ -153,12 +159,15 @@ def _loss_bytes(step: ForwardPass, tensor: int) -> Range:
     return Range(low=least.low, mid=usual.mid, high=most.high)
 
 
-def sharding_buffers(model: TrainedModel, parallelism: Parallelism) -> Range:
+def sharding_buffers(model: TrainedModel, parallelism: Parallelism, shards: int) -> Range:
     """Return the bytes of sharding's transient buffers: a bucket of gradients, in stage 3 also gathered weights.
 
     Gathered are one layer (nothing is prefetched), usually two, and up to 10^9 parameters; a frozen base in its own
-    type.  An estimate. Sources: DeepSpeed's defaults (5e8 elements a bucket, 1e9 live parameters); FSDP gathers the
-    next layer while one is computed.
+    type, and with it the output layer in 16 bits, at most all embeddings: FSDP gathers them together as the root where
+    only layers are wrapped (accelerate's default). At most gradients of a 16-bit base are held as if it were not frozen
+    (PyTorch's notes on FSDP, on units with adapters and frozen weights).
+    An estimate. Sources: DeepSpeed's defaults (5e8 elements a bucket, 1e9 live parameters); FSDP gathers the next layer
+    while one is computed.
     """
     if model.stage == 0:
         return ZERO
@@ -168,9 +177,13 @@ def sharding_buffers(model: TrainedModel, parallelism: Parallelism) -> Range:
     params = max(model.gathered_params, model.params) / parallelism.gpus
     width = model.frozen_bytes / model.gathered_params if model.frozen_bytes and model.gathered_params else 2.0
     two_layers = min(2 * width * model.largest_layer / parallelism.tensor, width * params)
-    return Range(
-        low=two_layers / 2, mid=bucket + two_layers, high=bucket + max(width * min(MAX_LIVE_PARAMS, params), two_layers)
-    )
+    if not model.frozen_bytes:
+        most = max(width * min(MAX_LIVE_PARAMS, params), two_layers)
+        return Range(low=two_layers / 2, mid=bucket + two_layers, high=bucket + most)
+    most = max(width * min(MAX_LIVE_PARAMS, params), two_layers + 2 * model.embeddings * params)
+    unfrozen = 2 * params / shards if width >= UNQUANTIZED_BYTES else 0.0
+    output = 2 * model.output_params / parallelism.tensor
+    return Range(low=two_layers / 2, mid=bucket + two_layers + output, high=bucket + most + unfrozen)
 
 
 def quantized_copies(model: TrainedModel, parallelism: Parallelism, share: float, shards: int) -> Range:
