@@ -22,10 +22,10 @@ from app.fit.placement.option import (
     cost_figures,
     explain,
     per_gpu_memory,
+    service_figures,
     speed_figures,
 )
 from app.fit.placement.prepare import Job
-from app.fit.placement.service_figures import service_figures
 from app.fit.placement.serving import ServingJob
 from app.fit.verdict import MAX_REJECTED, Rejection
 from app.schemas.estimate_response import ArchitectureOut, AssumptionOut, ParametersOut, WeightsTypeOut

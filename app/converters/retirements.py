@@ -9,7 +9,7 @@ from app.catalog.queries.snapshot import CatalogSnapshot
 from app.converters.adjustments import to_adjustment_out
 from app.converters.fit_parts import to_price_note_out
 from app.db.statements import QueryPlan
-from app.fit.shortcomings import Refusal
+from app.fit.features import Refusal
 from app.schemas.fit_response import FailureOut, RejectionOut
 from app.schemas.retirement_request import RetirementPlanIn, SuccessorNeedsIn
 from app.schemas.retirements import (

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from app.catalog.purchases import Purchase
 from app.catalog.queries.known_prices import NoPrice
 from app.catalog.queries.params import Os
-from app.fit.shortcomings import Refusals
+from app.fit.features import Refusals
 from app.fit.successors import Differences, Match
 
 

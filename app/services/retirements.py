@@ -21,14 +21,17 @@ from app.catalog.queries.snapshot import CatalogSnapshot
 from app.catalog.queries.successors import aliases_query, planned_sizes_query, prices_query
 from app.catalog.regions import closest_regions
 from app.db.statements import QueryPlan, to_dicts
-from app.fit.features import ESSENTIAL_FEATURES, FEATURE_NAMES, Machine, unknown_features
-from app.fit.shortcomings import (
+from app.fit.features import (
+    ESSENTIAL_FEATURES,
+    FEATURE_NAMES,
+    Machine,
     Refusals,
     Shortcomings,
     candidate_failures,
     features_to_give_up,
     find_shortcomings,
     refuse_all,
+    unknown_features,
 )
 from app.fit.successors import LOCAL_DISK_FEATURES, Differences, Market, Match, differences, find_successors
 from app.fit.verdict import Failure, plain_failure

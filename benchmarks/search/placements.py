@@ -15,10 +15,9 @@ from app.fit.formulas.quantities import GIB
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.fixes import FixFinder
 from app.fit.placement.machine import Machine
-from app.fit.placement.option import PlacementOption, cost_figures, per_gpu_memory, speed_figures
+from app.fit.placement.option import PlacementOption, cost_figures, per_gpu_memory, service_figures, speed_figures
 from app.fit.placement.prepare import PreparedRequest, prepare
 from app.fit.placement.request import PlacementRequest
-from app.fit.placement.service_figures import service_figures
 from app.fit.placement.serving import ServingJob
 from app.fit.verdict import Rejection
 from app.fit.vm import Vm

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from app.fit.estimator.disaggregation import MAX_BUSY, most_busy, wait_s
 from app.fit.estimator.estimate import estimate_serving
 from app.fit.estimator.report import DisaggregationFigures, Estimate, ServiceReport
+from app.fit.estimator.speed_model import MAX_BUSY, most_busy, wait_s
 from app.fit.estimator.workload import Gpus, InferenceWorkload
 from app.fit.formulas.assumptions import Assumptions
 from app.fit.formulas.quantities import GIB
-from app.fit.placement.service_figures import service_figures
+from app.fit.placement.option import service_figures
 from app.fit.placement.serving import ServingJob
 from tests.fit.placement.factories import LLAMA_70B, expect_option, machine, prepare_service, service
 

@@ -14,7 +14,7 @@ from app.fit.estimator.workload import Gpus, InferenceWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.quantities import GIB
-from app.fit.placement.service_figures import service_figures
+from app.fit.placement.option import service_figures
 from app.fit.placement.serving import ServingJob
 from tests.fit.placement.factories import LLAMA_70B, expect_option, machine, prepare_service, service
 from tests.fit.test_expert_ranks import DEEPSEEK_V3

@@ -6,8 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.fit.features import ESSENTIAL_FEATURES, FEATURE_NAMES, FEATURES, Machine, unknown_features
-from app.fit.shortcomings import candidate_failures, features_to_give_up, find_shortcomings, refuse_all
+from app.fit.features import (
+    ESSENTIAL_FEATURES,
+    FEATURE_NAMES,
+    FEATURES,
+    Machine,
+    candidate_failures,
+    features_to_give_up,
+    find_shortcomings,
+    refuse_all,
+    unknown_features,
+)
 from app.fit.successors import LOCAL_DISK_FEATURES, Market, differences, find_successors
 from app.fit.verdict import plain_failure
 

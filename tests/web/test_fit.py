@@ -9,7 +9,7 @@ from urllib.parse import urlencode, urljoin
 import httpx
 import pytest
 
-from app.fit.estimator.speed_domain import DEPARTURES
+from app.fit.estimator.serving_speed import DEPARTURES
 from app.schemas.estimate_response import FigureOut
 from app.schemas.fit_response import ParallelismOut, PerGpuOut
 from app.settings import PROJECT

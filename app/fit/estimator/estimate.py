@@ -5,12 +5,17 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from app.fit.accuracy import evidence_of
-from app.fit.estimator.kinds import refuse_other_kinds, speed_of_kind, workload_of_kind
 from app.fit.estimator.model import AS_COUNTED, Model, range_figure, resolve_model
 from app.fit.estimator.parallelism import check_experts, plan_serving, plan_training
 from app.fit.estimator.report import CostFigures, Estimate, InferenceFigures, ParameterFigures, TrainingFigures
-from app.fit.estimator.service import SizedService, service_report, size_service
-from app.fit.estimator.service_level import at_service_level, rate_range, request_seconds
+from app.fit.estimator.service_level import (
+    SizedService,
+    at_service_level,
+    rate_range,
+    request_seconds,
+    service_report,
+    size_service,
+)
 from app.fit.estimator.serving import (
     ServingSetup,
     check_context_length,
@@ -28,6 +33,9 @@ from app.fit.estimator.serving_speed import (
     first_token_figure,
     prefill_speed,
     record_lengths,
+    refuse_other_kinds,
+    speed_of_kind,
+    workload_of_kind,
 )
 from app.fit.estimator.training_memory import (
     TrainingSetup,

@@ -4,15 +4,108 @@ By Little's law a replica with n open requests answers n / (TTFT + output tokens
 grow with n, and so does that rate, so the largest n within the targets needs the fewest replicas.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import ceil, floor, inf
 from typing import NamedTuple
 
-from app.fit.estimator.copy_speed import CopySpeed, LoadTimes
-from app.fit.estimator.disaggregation import MAX_BUSY, most_busy, wait_s
+from app.fit.estimator.parallelism import Deployment
+from app.fit.estimator.report import DisaggregationFigures, ServiceReport
+from app.fit.estimator.serving import ServingSetup, free_memory, sequence_bytes
+from app.fit.estimator.serving_speed import (
+    CopyWork,
+    copy_work,
+    kv_bytes_read,
+    least_prompt,
+    least_step,
+    prompt_work,
+    serving_speed,
+    step_evidence,
+)
+from app.fit.estimator.speed_model import (
+    MAX_BUSY,
+    Lengths,
+    is_disaggregated,
+    most_busy,
+    prompt_busy_s,
+    request_lengths,
+    speed_model,
+    transfer_s,
+    wait_s,
+)
 from app.fit.estimator.workload import InferenceWorkload, ServiceLevel
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
-from app.fit.formulas.quantities import Figure, Range, estimate, exact
+from app.fit.formulas.memory import KvCache, kv_bytes_per_sequence
+from app.fit.formulas.quantities import Figure, Range, estimate, exact, single_value
+from app.fit.formulas.serving_constants import FIRST_TOKEN, STEP
+from app.fit.formulas.serving_speed import engine_factor, first_token_time, prompt_time, step_time
+
+
+class LoadTimes(NamedTuple):
+    """Times of a copy under a load, s: of a step, to the first token, of prompts in a step, of a whole request."""
+
+    step: float
+    first_token: float
+    prompts: float
+    request: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopySpeed:
+    """Expected times of one copy under any load, the middles of what `serving_speed` gives: for sizing by a load.
+
+    `setup` must have the bandwidth and the peak of its GPUs, and the lengths of a request. `transfer_s` is None where
+    copies read the prompts of their own requests: else other copies read them, and this is what moving a cache takes.
+    """
+
+    setup: ServingSetup
+    weights: Range
+    work: CopyWork
+    lengths: Lengths
+    least_prompt_s: float
+    transfer_s: float | None = None
+    _times: dict[int, LoadTimes] = field(default_factory=dict, compare=False)
+
+    def times(self, sequences: int) -> LoadTimes:
+        """Return the times with `sequences` on the copy; both grow with them. They are computed once.
+
+        Where other copies read the prompts, no prompt waits for another.
+        """
+        known = self._times.get(sequences)
+        if known is None:
+            known = self._times[sequences] = self._find_times(sequences)
+        return known
+
+    def _find_times(self, sequences: int) -> LoadTimes:
+        setup, tokens = self.setup, self.work.yielded
+        work = self.work.under(sequences)
+        least = least_step(setup, self.work.model, self.weights, work.kv_read_s, sequences)
+        step = max(least, step_time(work, STEP) / tokens)
+        alone = prompt_work(setup, work, self.lengths, sequences)
+        first = max(self.least_prompt_s, first_token_time(alone, step * tokens, STEP, FIRST_TOKEN))
+        first += self.transfer_s or 0.0
+        prompts = work.prompts * prompt_time(work, STEP) * engine_factor(work, STEP) / tokens
+        return LoadTimes(step, first, prompts, first + self.lengths.output * step)
+
+    def prompt_busy_s(self) -> float:
+        """Return how long a prompt occupies a copy that reads nothing but prompts, s."""
+        return prompt_busy_s(prompt_work(self.setup, self.work.under(1), self.lengths, 1))
+
+
+def copy_speed(setup: ServingSetup, weights: Range, cache: KvCache | None) -> CopySpeed:
+    """Return the times of a copy as a function of its load; raises ValueError where a request has no lengths."""
+    lengths = request_lengths(setup.workload)
+    if lengths is None:
+        raise ValueError("the lengths of a request are unknown")
+    model = speed_model(setup, weights)
+    return CopySpeed(
+        setup=setup,
+        weights=weights,
+        work=copy_work(setup, model, lengths, kv_bytes_read(setup, cache, lengths)),
+        lengths=lengths,
+        least_prompt_s=least_prompt(setup, model, lengths),
+        transfer_s=transfer_s(setup, cache, lengths) if is_disaggregated(setup) else None,
+    )
+
 
 MAX_SEQUENCES = 1024
 """Requests that an engine generates for at a time: vLLM's default of max_num_seqs for a server on H100 and newer."""
@@ -337,3 +430,130 @@ def rate_range(level: ServiceLevel, request_s: Range, *, peak: bool) -> Range:
 def rate_figure(level: ServiceLevel, rate: Range) -> Figure:
     """Return a rate: exact where it is given, of users an estimate."""
     return exact(rate.mid, "requests/s") if level.users is None else estimate(rate, "requests/s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizedService:
+    """A service with the setup of all its replicas at the peak; of one request at a time where a target is missed.
+
+    The setup is of the replicas that generate; `load` has how many others read their prompts.
+    """
+
+    setup: ServingSetup
+    load: ServiceLoad
+    replicas: int
+    at_mean: Fleet
+
+    @property
+    def meets_targets(self) -> bool:
+        """Whether a replica takes at least one request within its memory and the targets."""
+        return self.load.replica.sequences > 0
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of all replicas at the peak."""
+        return self.replicas * self.setup.deployment.parallelism.gpus
+
+
+def size_service(setup: ServingSetup, level: ServiceLevel, weights: Range, cache: KvCache | None) -> SizedService:
+    """Return the fewest replicas that bear the peak; raises InvalidWorkload where a figure of the GPU is missing."""
+    gpus = setup.gpus
+    needed = {
+        "gpus.usable_gib": gpus.usable_gib,
+        "gpus.bandwidth_gb_per_s": gpus.bandwidth_gb_per_s,
+        "gpus.peak_tflops": gpus.peak_tflops,
+    }
+    if missing := [name for name, known in needed.items() if known is None]:
+        raise InvalidWorkload("serving", f"cannot be answered without {', '.join(missing)}")
+    if level.disaggregated and gpus.network is None:
+        setup.assumptions.record("gpus.network", "infiniband", "the cache of a prompt moves between VMs")
+    parallelism = setup.deployment.parallelism
+    one = replace(setup, deployment=Deployment(parallelism=parallelism, copies=1))
+    copy, held = copy_speed(one, weights, cache), _sequences_in_memory(one, weights, cache)
+    replica = find_replica_limit(copy, level, held) if held else ReplicaLimit(0, "memory", copy.times(1))
+    load = ServiceLoad(copy, replica, level)
+    if not replica.sequences:
+        return SizedService(setup=one, load=load, replicas=0, at_mean=Fleet(0))
+    replicas, load = at_peak(load, 1)
+    generating = replicas - load.prefill_replicas
+    workload = replace(setup.workload, concurrency=load.sequences * generating, prefill_busy=load.prefill_busy)
+    deployment = Deployment(parallelism=parallelism, copies=generating)
+    return SizedService(
+        setup=replace(setup, workload=workload, deployment=deployment),
+        load=load,
+        replicas=replicas,
+        at_mean=fleet_for(level, replica, peak=False),
+    )
+
+
+def _sequences_in_memory(setup: ServingSetup, weights: Range, cache: KvCache | None) -> int:
+    """Return how many requests fit into the memory of a copy, each group of GPUs with its own."""
+    parallelism = setup.deployment.parallelism
+    groups, most = parallelism.data, MAX_SEQUENCES
+    if setup.workload.kv_bytes_per_sequence is not None:
+        sequence = (sequence_bytes(setup, cache) or 0.0) / parallelism.group_gpus
+    else:
+        sequence = kv_bytes_per_sequence(cache, setup.workload.context_tokens or 0, parallelism) if cache else 0.0
+    free = free_memory(setup, weights, cache)
+    if free < sequence:
+        return 0
+    return groups * (min(most, floor(free / sequence)) if sequence else most)
+
+
+def service_report(service: SizedService, weights: Range, cache: KvCache | None) -> ServiceReport:
+    """Return the figures of a service; rates and times are None where a target is missed."""
+    load, setup, count, at_mean = service.load, service.setup, service.setup.gpus.count, service.at_mean.replicas
+    level, of_copy = load.level, setup.deployment.parallelism.gpus
+    report = ServiceReport(
+        meets_targets=service.meets_targets,
+        fits=None if count is None else service.meets_targets and count >= service.gpus,
+        replicas=service.replicas or None,
+        replicas_at_mean=at_mean or None,
+        gpus=service.gpus or None,
+        gpus_at_mean=at_mean * of_copy or None,
+        concurrency_per_replica=load.sequences,
+        max_concurrency_per_replica=load.replica.sequences,
+        limited_by=load.replica.limit,
+    )
+    generating = service.replicas - load.prefill_replicas
+    most = replace(setup.workload, concurrency=max(1, load.replica.sequences * generating))
+    speed, at_most = (serving_speed(one, weights, cache) for one in (setup, replace(setup, workload=most)))
+    if not (service.meets_targets and speed and speed.first_token_s and at_most and at_most.first_token_s):
+        return report
+    rests_on = step_evidence(speed.departures)
+    seconds = request_seconds(level, speed.first_token_s, speed.expected_s)
+    longest = request_seconds(level, at_most.first_token_s, at_most.expected_s)
+    answered = longest.divide(load.replica.sequences * generating)
+    disaggregation = disaggregation_figures(load, service.at_mean, generating)
+    if load.replica.prefill is not None:
+        answered = answered_by_both(load, at_most.expected_s, generating)
+    return replace(
+        report,
+        disaggregation=disaggregation,
+        request=estimate(seconds, "s", rests_on),
+        requests_per_s=estimate(answered, "requests/s", rests_on),
+        peak_requests_per_s=rate_figure(level, rate_range(level, seconds, peak=True)),
+        mean_requests_per_s=rate_figure(level, rate_range(level, seconds, peak=False)),
+    )
+
+
+def disaggregation_figures(load: ServiceLoad, at_mean: Fleet, generating: int) -> DisaggregationFigures | None:
+    """Return the figures of a service whose prompts are read by other replicas than generate; None of any other."""
+    if load.replica.prefill is None:
+        return None
+    return DisaggregationFigures(
+        prefill_replicas=load.prefill_replicas,
+        decode_replicas=generating,
+        prefill_replicas_at_mean=at_mean.prefill,
+        decode_replicas_at_mean=at_mean.decode,
+        prefill_busy=load.prefill_busy or 0.0,
+        kv_transfer=estimate(single_value(load.copy.transfer_s or 0.0), "s"),
+    )
+
+
+def answered_by_both(load: ServiceLoad, step_s: Range, generating: int) -> Range:
+    """Return the requests a second that replicas which generate, and those which read prompts, answer at most."""
+    decoded = step_s.times(load.level.output_tokens).divide(load.replica.sequences * generating)
+    prefill = load.replica.prefill
+    read = load.prefill_replicas * prefill.most_busy / prefill.prompt_s if prefill is not None else inf
+    return Range(low=min(decoded.low, read), mid=min(decoded.mid, read), high=min(decoded.high, read))

@@ -6,8 +6,7 @@ from math import ceil
 from app.fit.estimator.model import AS_COUNTED, Model, architecture_paths, range_figure
 from app.fit.estimator.parallelism import ONE_GPU, Deployment
 from app.fit.estimator.report import KvFigures, ServingMemory
-from app.fit.estimator.speculation import check_speculation, find_draft, with_draft, with_own_draft
-from app.fit.estimator.weights import Weights, count_weights
+from app.fit.estimator.weights import Weights, check_speculation, count_weights, find_draft, with_draft, with_own_draft
 from app.fit.estimator.workload import Engine, Gpus, InferenceWorkload
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.data_types import BITS

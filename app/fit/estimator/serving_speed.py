@@ -1,4 +1,4 @@
-"""Speed of a serving workload: the bound of a decode step, and the expected times of a token and of the first one."""
+"""Speed of a serving workload: the bound of a decode step, expected times, their range, and models of other kinds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -6,22 +6,31 @@ from math import ceil, inf, log2
 from typing import NamedTuple
 
 from app.fit.accuracy import evidence_of
-from app.fit.estimator.disaggregation import is_disaggregated, prompt_busy_s, transfer_s, wait_s
-from app.fit.estimator.expert_ranks import GPUS_OF_A_VM, VALUE_BYTES, spans_vms, spread_over_experts
 from app.fit.estimator.report import DecodeFigures
 from app.fit.estimator.serving import ServingSetup, kv_cache_of, sequence_bytes, weights_range
-from app.fit.estimator.speculation import proposed, with_draft_passes, yielded
-from app.fit.estimator.speed_domain import find_departures, first_token_evidence, step_evidence, widened
-from app.fit.estimator.speed_model import Lengths, SpeedModel, request_lengths, speed_model
-from app.fit.estimator.workload import Gpus
-from app.fit.formulas.architecture import Architecture
-from app.fit.formulas.assumptions import Assumptions
+from app.fit.estimator.speed_model import (
+    GPUS_OF_A_VM,
+    VALUE_BYTES,
+    Lengths,
+    SpeedModel,
+    is_disaggregated,
+    prompt_busy_s,
+    request_lengths,
+    spans_vms,
+    speed_model,
+    spread_over_experts,
+    transfer_s,
+    wait_s,
+)
+from app.fit.estimator.weights import proposed, with_draft_passes, yielded
+from app.fit.estimator.workload import Gpus, InferenceWorkload
+from app.fit.formulas.architecture import SELECTED_ENTRIES, Architecture, LayerCache, ModelKind, is_sparse
+from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.compute import prefill_flops, prompt_attention_flops
 from app.fit.formulas.inference import DecodeStep, decode_flops, experts_read, step_seconds
-from app.fit.formulas.layers import SELECTED_ENTRIES, LayerCache, is_sparse
 from app.fit.formulas.links import LinkKind, stage_hop, tensor_link
 from app.fit.formulas.memory import KvCache, Parallelism, kv_bytes_per_sequence
-from app.fit.formulas.quantities import Figure, Range, bound, estimate
+from app.fit.formulas.quantities import Evidence, Figure, Range, bound, estimate
 from app.fit.formulas.serving_constants import FIRST_TOKEN, FIRST_TOKEN_SPREAD, STEP, STEP_SPREAD, Spread
 from app.fit.formulas.serving_speed import (
     CHUNK_TOKENS,
@@ -31,6 +40,99 @@ from app.fit.formulas.serving_speed import (
     prompt_time,
     step_time,
 )
+
+MIN_BANDWIDTH_GB_PER_S = 3000.0
+"""The slowest measured GPU is an H100 (3,350 GB/s): older and graphics GPUs are outside."""
+MAX_TENSOR_PARALLEL = 8
+"""The most GPUs of a layer that were measured."""
+MAX_SEQUENCES = 128
+"""Nine tenths of the measured runs have no more sequences of a replica; the most are 512.
+
+Of published maximum rates with 129 to 512, which nothing is fitted to, only half were in a range that was not wider.
+"""
+MAX_CONTEXT_TOKENS = 16_384
+"""The longest requests that were measured are of 8,192 tokens in and 1,024 out."""
+MEASURED_DTYPES = frozenset({"bf16", "fp16", "fp8", "nvfp4", "mxfp4", "int4"})
+"""Types of weights of the measured runs."""
+
+WIDER = 1.2
+"""How much further each end of the range is for each departure. An assumption, as nothing outside was fitted."""
+MAX_DEPARTURES = 4
+"""More departures make a range no wider."""
+
+
+def find_departures(setup: ServingSetup, kept_tokens: float | None, *, typical: bool) -> tuple[str, ...]:
+    """Return in what a workload departs from the measured runs: gpu, link, context, ... (the keys of DEPARTURES)."""
+    gpus, parallelism, shape = setup.gpus, setup.deployment.parallelism, setup.model.shape
+    dtype = setup.weights.type.dtype if setup.weights is not None else None
+    departs = {
+        "gpu": (gpus.bandwidth_gb_per_s or 0.0) < MIN_BANDWIDTH_GB_PER_S,
+        "peak": gpus.peak_tflops is None,
+        "link": parallelism.stage_gpus > 1 and gpus.link == "pcie",
+        "tensor_parallel": parallelism.stage_gpus > MAX_TENSOR_PARALLEL,
+        "data_parallel_attention": parallelism.data > 1,
+        "pipeline_parallel": parallelism.pipeline > 1,
+        "disaggregated": setup.workload.prefill_busy is not None,
+        "speculative": setup.workload.speculative is not None,
+        "sequences": setup.sequences > MAX_SEQUENCES * parallelism.data,
+        "context": kept_tokens is None or kept_tokens > MAX_CONTEXT_TOKENS,
+        "dtype": dtype not in MEASURED_DTYPES,
+        "model": typical
+        or shape.unknown_type
+        or (shape.kv_layers is not None and shape.kv_layers != shape.layers)
+        or any(is_sparse(group.content) for group in shape.groups),
+    }
+    return tuple(name for name, outside in departs.items() if outside)
+
+
+DEPARTURES = {
+    "gpu": "a GPU with less memory bandwidth than an H100",
+    "peak": "a GPU whose peak is unknown: computing and prompts are not counted",
+    "link": "tensor parallelism over PCIe",
+    "tensor_parallel": "a layer on more than 8 GPUs",
+    "data_parallel_attention": "groups of GPUs with sequences of their own",
+    "pipeline_parallel": "pipeline stages",
+    "disaggregated": "prompts that are read by replicas of their own",
+    "speculative": "speculative decoding: the stated acceptance",
+    "sequences": "more than 128 sequences of a copy, which few runs have",
+    "context": "more than 16,384 tokens of a sequence, or an unknown number",
+    "dtype": "a type of weights that was not measured",
+    "model": "a model whose layers are not all full or windowed attention, or are unknown, or whose type is",
+}
+"""What each departure means."""
+
+
+def widened(spread: Spread, departures: tuple[str, ...], *, engine_unknown: bool) -> Spread:
+    """Return a spread that is wider for each departure, and for an unknown engine as far as engines differ."""
+    by = WIDER ** min(len(departures), MAX_DEPARTURES)
+    low, high = spread.low / by, spread.high * by
+    if engine_unknown:
+        factors = (1.0, 1 + STEP.sglang, 1 + STEP.vllm)
+        low, high = low * min(factors) / (1 + STEP.vllm), high * max(factors) / (1 + STEP.vllm)
+    return Spread(low, high)
+
+
+def step_evidence(departures: tuple[str, ...]) -> Evidence:
+    """Return what the time of a step rests on.
+
+    Runs with data-parallel attention are a family of their own, and those whose replicas only generate.
+    """
+    for name, family in _OWN_FAMILIES.items():
+        if name in departures:
+            return evidence_of(family, departures)
+    return evidence_of("decode_step", departures)
+
+
+_OWN_FAMILIES = {
+    "data_parallel_attention": "decode_step_data_parallel",
+    "disaggregated": "decode_step_disaggregated",
+}
+
+
+def first_token_evidence(departures: tuple[str, ...]) -> Evidence:
+    """Return what the time to the first token rests on."""
+    grouped = "data_parallel_attention" in departures
+    return evidence_of("ttft_data_parallel" if grouped else "ttft", departures)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -452,3 +554,113 @@ def _sequences_beside(setup: ServingSetup, sequences: float | None) -> float:
     if is_disaggregated(setup):
         return 0.0
     return _sequences_per_copy(setup) if sequences is None else sequences
+
+
+_OF_OUTPUT = (
+    "inference.kv_dtype",
+    "inference.kv_bytes_per_value",
+    "inference.kv_bytes_per_sequence",
+    "inference.kv_budget_gib",
+    "inference.block_tokens",
+    "inference.output_tokens",
+    "inference.max_batched_tokens",
+    "inference.engine",
+    "inference.expert_parallel",
+    "inference.data_parallel_attention",
+)
+REFUSED: dict[ModelKind, tuple[str, ...]] = {
+    "encoder": _OF_OUTPUT,
+    "diffusion": (*_OF_OUTPUT, "inference.context_tokens", "inference.prompt_tokens"),
+}
+"""Fields of a workload that do not apply to a kind of model."""
+
+PASSAGE_TOKENS = 512
+"""Tokens of a sequence that an encoder reads, where a request does not say."""
+
+ENCODER_SHARE = Range(low=0.05, mid=0.3, high=0.7)
+"""Share of the peak that an encoder reaches. An assumption, as no run was compared: short batches launch more than they
+compute, long ones reach what decoders do in reading prompts (0.5 to 0.7).
+"""
+
+ENCODER_FAMILY = "encoder_rate"
+"""What an encoder's speed would be compared with: no measurement yet, so its evidence has n = 0."""
+
+_NO_SPEED = {
+    "speech": "no speed is estimated, as none was compared; memory has the audio of each sequence",
+    "diffusion": "no speed is estimated, as none was compared; memory has a range for the images in the making",
+    "encoder": "read only: no KV cache, no output; the speed is an assumption that no run was compared with",
+}
+
+
+def workload_of_kind(shape: Architecture, workload: InferenceWorkload, assumptions: Assumptions) -> InferenceWorkload:
+    """Return the workload as the kind of model takes it; raises InvalidWorkload for a field that does not apply.
+
+    Models other than decoders have one copy on each GPU unless the request says otherwise.
+    """
+    kind = shape.kind
+    if kind == "decoder":
+        return workload
+    for field in REFUSED.get(kind, ()):
+        if getattr(workload, field.removeprefix("inference.")) is not None:
+            raise InvalidWorkload(field, f"does not apply: the model is of kind {kind}")
+    assumptions.record("architecture.kind", kind, _NO_SPEED[kind])
+    if kind == "encoder":
+        workload = _with_passage(shape, workload, assumptions)
+    if kind == "speech" and workload.context_tokens is None and workload.kv_bytes_per_sequence is None:
+        why = "the longest text of an audio"
+        longest = assumptions.record("inference.context_tokens", shape.max_positions, why)
+        workload = replace(workload, context_tokens=longest)
+    return replace(
+        workload,
+        tensor_parallel=workload.tensor_parallel or 1,
+        pipeline_parallel=workload.pipeline_parallel or 1,
+    )
+
+
+def _with_passage(shape: Architecture, workload: InferenceWorkload, assumptions: Assumptions) -> InferenceWorkload:
+    """Return the workload of an encoder with the tokens of a sequence as its context."""
+    tokens = workload.context_tokens or workload.prompt_tokens
+    if tokens is None:
+        usual = min(PASSAGE_TOKENS, shape.max_positions or PASSAGE_TOKENS)
+        tokens = assumptions.record("inference.context_tokens", usual, "tokens of a sequence that is read: a passage")
+    return replace(workload, context_tokens=tokens, prompt_tokens=None)
+
+
+def refuse_other_kinds(shape: Architecture, field: str) -> None:
+    """Raise InvalidWorkload for what is asked of decoders only: a service level, a training."""
+    if shape.kind != "decoder":
+        raise InvalidWorkload(field, f"is of models that generate text, and this one is of kind {shape.kind}")
+
+
+def speed_of_kind(setup: ServingSetup, weights: Range | None, cache: KvCache | None) -> ServingSpeed | None:
+    """Return the speed of a workload; None where it is unknown, and of kinds whose speed is not estimated."""
+    kind = setup.model.shape.kind
+    if kind == "decoder":
+        return serving_speed(setup, weights, cache)
+    return encoder_speed(setup, weights) if kind == "encoder" and weights is not None else None
+
+
+def encoder_speed(setup: ServingSetup, weights: Range) -> ServingSpeed | None:
+    """Return the time of one batch of all copies, B sequences of S tokens; None where the peak is unknown.
+
+    2 (N_act - N_embeddings) + 4 L S w FLOPs a token, over the peak; at least the time to read the weights. L layers,
+    w width of all heads. The expected time is that over ENCODER_SHARE.
+    """
+    gpus, shape, count = setup.gpus, setup.model.shape, setup.model.count
+    if gpus.peak_tflops is None or count is None or shape.missing_fields("layers", "heads", "head_dim"):
+        return None
+    layers, heads, head_dim = shape.require("layers", "heads", "head_dim")
+    tokens = setup.workload.context_tokens or PASSAGE_TOKENS
+    flops = 2 * (count.active - count.embeddings) + 4.0 * layers * tokens * heads * head_dim
+    ranks = setup.deployment.parallelism.gpus
+    least = flops * tokens * setup.sequences / (gpus.peak_tflops * 1e12 * ranks)
+    if gpus.bandwidth_gb_per_s is not None:
+        least = max(least, weights.mid / (gpus.bandwidth_gb_per_s * 1e9 * ranks))
+    return ServingSpeed(
+        least_s=least,
+        expected_s=ENCODER_SHARE.divide(least),
+        tokens_per_step=float(tokens * setup.concurrency),
+        first_token_s=None,
+        departures=(),
+        family=ENCODER_FAMILY,
+    )

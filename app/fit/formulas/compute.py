@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-from app.fit.formulas.architecture import Architecture
-from app.fit.formulas.layers import SELECTED_ENTRIES, is_sparse
+from app.fit.formulas.architecture import SELECTED_ENTRIES, Architecture, is_sparse
 from app.fit.formulas.quantities import Range
 
 FLOPS_PER_PARAM = {"full": 6.0, "lora": 4.0, "qlora": 4.0}

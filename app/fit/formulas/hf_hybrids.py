@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import cycle, islice
 from typing import Any
 
+from app.fit.formulas.architecture import LayerPart, group_layers
 from app.fit.formulas.assumptions import InvalidWorkload
 from app.fit.formulas.hf_fields import ArchitectureFields, ConfigReader
 from app.fit.formulas.hf_layers import (
@@ -25,7 +26,6 @@ from app.fit.formulas.hf_layers import (
     routed_experts,
     section,
 )
-from app.fit.formulas.layers import LayerPart, group_layers
 
 Reader = Callable[[ConfigReader], ArchitectureFields]
 

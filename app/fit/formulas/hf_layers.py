@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Any
 
+from app.fit.formulas.architecture import LayerCache, LayerMatrix, LayerPart
 from app.fit.formulas.assumptions import InvalidWorkload
 from app.fit.formulas.hf_fields import ConfigReader
-from app.fit.formulas.layers import LayerCache, LayerMatrix, LayerPart
 from app.fit.formulas.quantization import WeightPart
 
 FP32_BYTES, CONV_BYTES = 4, 2

@@ -4,8 +4,7 @@ from dataclasses import dataclass, replace
 from math import ceil, floor
 from typing import NamedTuple
 
-from app.fit.formulas.architecture import Architecture
-from app.fit.formulas.layers import LayerCache, count_state_bytes
+from app.fit.formulas.architecture import Architecture, LayerCache, count_state_bytes
 from app.fit.formulas.quantities import ZERO, Range
 
 

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from app.fit.estimator.copy_speed import LoadTimes
+from app.fit.estimator.service_level import LoadTimes
 from app.fit.estimator.workload import ServiceLevel
 from app.fit.formulas.memory import UNSPLIT, Parallelism
 from app.fit.formulas.quantities import GIB
-from app.fit.placement.layouts import Attempt, lay_out
+from app.fit.placement.layouts import Attempt, block_error, lay_out, partition_error
 from app.fit.placement.machine import MIN_CAPABILITY, Machine, is_legacy, is_weight_only, supports_dtype
-from app.fit.placement.partition import block_error, partition_error
 from app.fit.placement.prepare import Job, PreparedRequest
 from app.fit.placement.request import Constraints
 from app.fit.placement.serving import ServingJob

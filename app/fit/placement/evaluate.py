@@ -9,10 +9,9 @@ from typing import Any
 
 from app.fit.placement.checks import BLOCKING, GPU_CHECKS, HOST_CHECKS, CheckContext, find_failures
 from app.fit.placement.layouts import Attempt, Speed
-from app.fit.placement.machine import Machine
+from app.fit.placement.machine import Kept, Machine
 from app.fit.placement.option import PlacementOption, find_headrooms, find_target_warnings, find_warnings
 from app.fit.placement.prepare import Job, PreparedRequest
-from app.fit.placement.recording import Kept
 from app.fit.placement.serving import ServingJob
 from app.fit.placement.training import TrainingJob
 from app.fit.verdict import (

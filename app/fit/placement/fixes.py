@@ -16,8 +16,8 @@ from app.fit.formulas.activations import Recompute
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.data_types import BITS
 from app.fit.placement.evaluate import find_rejection
+from app.fit.placement.layouts import can_partition
 from app.fit.placement.machine import Machine
-from app.fit.placement.partition import can_partition
 from app.fit.placement.prepare import PreparedRequest, prepare
 from app.fit.placement.serving import ServingJob
 from app.fit.placement.training import TrainingJob

@@ -5,7 +5,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from app.fit.estimator.estimate import raise_missing
-from app.fit.estimator.kinds import refuse_other_kinds, workload_of_kind
 from app.fit.estimator.model import Model, resolve_model
 from app.fit.estimator.parallelism import PARALLEL_FIELDS, check_experts
 from app.fit.estimator.service_level import at_service_level
@@ -20,7 +19,7 @@ from app.fit.estimator.serving import (
     with_context,
     with_weights,
 )
-from app.fit.estimator.serving_speed import record_lengths
+from app.fit.estimator.serving_speed import record_lengths, refuse_other_kinds, workload_of_kind
 from app.fit.estimator.training_memory import (
     BASE_DTYPES,
     TrainingSetup,
@@ -29,7 +28,7 @@ from app.fit.estimator.training_memory import (
     trainable_params,
     trained_model,
 )
-from app.fit.estimator.training_rate import precision, run_overhead, work_per_token
+from app.fit.estimator.training_time import precision, run_overhead, work_per_token
 from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
 from app.fit.formulas.architecture import Architecture, typical_shape
 from app.fit.formulas.assumptions import Assumption, Assumptions, InvalidWorkload
@@ -39,9 +38,8 @@ from app.fit.formulas.memory import Parallelism
 from app.fit.formulas.quantities import ZERO
 from app.fit.formulas.training import TrainedModel
 from app.fit.formulas.training_speed import PRECISION_DTYPES
-from app.fit.placement.layouts import SearchLimits
-from app.fit.placement.partition import PartitionLimits, blocked_widths, checkpoint_quantization
-from app.fit.placement.recording import KeptByGpus
+from app.fit.placement.layouts import PartitionLimits, SearchLimits, blocked_widths, checkpoint_quantization
+from app.fit.placement.machine import KeptByGpus
 from app.fit.placement.request import PlacementRequest, Pricing, Workload
 from app.fit.placement.serving import ServingJob
 from app.fit.placement.training import TrainingJob

@@ -5,27 +5,35 @@ from dataclasses import dataclass, field, replace
 from math import ceil, floor, inf, isfinite
 from typing import NamedTuple
 
-from app.fit.estimator.copy_speed import CopySpeed, copy_speed
-from app.fit.estimator.kinds import speed_of_kind
 from app.fit.estimator.model import Model
 from app.fit.estimator.parallelism import Deployment
 from app.fit.estimator.service_level import (
     MAX_SEQUENCES,
+    CopySpeed,
     ReplicaLimit,
     ServiceLoad,
     at_peak,
+    copy_speed,
     find_replica_limit,
     replicas_for,
     share_of_target,
 )
 from app.fit.estimator.serving import ServingSetup
+from app.fit.estimator.serving_speed import speed_of_kind
 from app.fit.estimator.workload import Gpus, ServiceLevel
 from app.fit.formulas.inference import SERVING_RUNTIME_SHARE, ServedModel, ServingLoad, inference_need, serving_overhead
 from app.fit.formulas.memory import Parallelism, kv_bytes_per_sequence
 from app.fit.formulas.quantities import Range
-from app.fit.placement.layouts import Attempt, Layout, SearchLimits, Speed, find_group_layouts, find_layouts
+from app.fit.placement.layouts import (
+    Attempt,
+    Layout,
+    PartitionLimits,
+    SearchLimits,
+    Speed,
+    find_group_layouts,
+    find_layouts,
+)
 from app.fit.placement.machine import Machine, compute_dtype, compute_dtype_on, is_weight_only, peak_flops
-from app.fit.placement.partition import PartitionLimits
 
 SERVICE_GPUS_OF_A_GROUP = 2
 SERVICE_VMS_OF_A_COPY = 4

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from app.fit.estimator.model import Model
 from app.fit.estimator.training_memory import TrainingSetup, total_need
-from app.fit.estimator.training_rate import domain, rate_on, run_overhead
-from app.fit.estimator.training_time import gpu_hours, with_overhead
+from app.fit.estimator.training_time import domain, gpu_hours, rate_on, run_overhead, with_overhead
 from app.fit.formulas.accelerators import USUAL_BYTES_PER_FLOP
 from app.fit.formulas.interruptions import Interruptions, SpotTerms, interruptions
 from app.fit.formulas.memory import Parallelism
@@ -16,9 +15,8 @@ from app.fit.formulas.optimizer import Loading, loaded_host_bytes, offloaded_hos
 from app.fit.formulas.quantities import Range, single_value
 from app.fit.formulas.training import WEIGHT_SHARDING_STAGE, TrainedModel, activations_of, training_need
 from app.fit.formulas.training_speed import Accelerator, TokenWork
-from app.fit.placement.layouts import Attempt, Layout, SearchLimits, Speed, find_layouts
+from app.fit.placement.layouts import Attempt, Layout, PartitionLimits, SearchLimits, Speed, find_layouts
 from app.fit.placement.machine import Machine, generation, peak_flops
-from app.fit.placement.partition import PartitionLimits
 
 SECONDS_PER_HOUR = 3600
 MIN_CAPABILITY_USUAL_SPEED = 8.0

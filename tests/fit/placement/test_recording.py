@@ -15,9 +15,8 @@ from app.fit.formulas.quantities import GIB
 from app.fit.placement import prepare as preparation
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.fixes import FixFinder
-from app.fit.placement.machine import Machine
+from app.fit.placement.machine import KeptByGpus, Machine
 from app.fit.placement.prepare import PreparedRequest, kept_job, prepare, prepare_job
-from app.fit.placement.recording import KeptByGpus
 from app.fit.placement.request import Constraints, PlacementRequest, Pricing
 from app.fit.placement.training import TrainingJob
 from app.fit.verdict import Rejection

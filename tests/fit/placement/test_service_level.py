@@ -17,8 +17,7 @@ from app.fit.formulas.serving_constants import FIRST_TOKEN, STEP
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.fixes import FixFinder
 from app.fit.placement.machine import Machine
-from app.fit.placement.option import PlacementOption, cost_figures
-from app.fit.placement.service_figures import service_figures
+from app.fit.placement.option import PlacementOption, cost_figures, service_figures
 from app.fit.placement.serving import ServingJob
 from app.fit.verdict import Rejection
 from tests.fit.placement.factories import (
