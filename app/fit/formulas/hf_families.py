@@ -8,7 +8,9 @@ of their fields. What such a reading gives is an estimate, and says so.
 
 from collections.abc import Callable
 from difflib import get_close_matches
+from functools import partial
 from math import ceil
+from typing import Any
 
 from app.fit.formulas.assumptions import InvalidWorkload
 from app.fit.formulas.hf_fields import ArchitectureFields, ConfigReader
@@ -48,12 +50,25 @@ def sliding_window(config: ConfigReader, *, layers: int | None = None) -> Archit
     return {} if window is None else {"sliding_window": window, "sliding_layers": layers}
 
 
-def _llama(config: ConfigReader) -> ArchitectureFields:
-    return gated_mlp(config)
+Reader = Callable[[ConfigReader], ArchitectureFields]
 
 
-def _mistral(config: ConfigReader) -> ArchitectureFields:
-    return gated_mlp(config) | sliding_window(config)
+def _all_of(*parts: Reader, **fields: Any) -> Reader:
+    """Return the reader of a family whose fields are those of each part, of which later ones take precedence."""
+    return lambda config: {name: value for part in parts for name, value in part(config).items()} | fields
+
+
+def _flags(field: str, *names: str) -> Reader:
+    """Return the reader of biases that a file has where one of its fields is set."""
+    return lambda config: dict.fromkeys(names, bool(config.raw.get(field)))
+
+
+def _every_second_window(config: ConfigReader) -> ArchitectureFields:
+    return sliding_window(config, layers=ceil(config.layers() / 2))
+
+
+def _wide_heads(config: ConfigReader) -> ArchitectureFields:
+    return {"head_dim": config.count_or_default("head_dim", 256)}
 
 
 def qwen2(config: ConfigReader) -> ArchitectureFields:
@@ -70,37 +85,11 @@ def qwen3(config: ConfigReader) -> ArchitectureFields:
     return qwen2(config) | {"qkv_bias": gated_mlp(config)["qkv_bias"], "qk_norm": "per_head"}
 
 
-def _seed_oss(config: ConfigReader) -> ArchitectureFields:
-    return gated_mlp(config, bias=True) | {"output_bias": bool(config.raw.get("attention_out_bias"))}
-
-
-def _ernie4_5(config: ConfigReader) -> ArchitectureFields:
-    bias = bool(config.raw.get("use_bias"))
-    return gated_mlp(config, tied=True) | {"qkv_bias": bias, "output_bias": bias, "mlp_bias": bias}
-
-
-def _gemma(config: ConfigReader) -> ArchitectureFields:
-    return gated_mlp(config, tied=True) | {"head_dim": config.count_or_default("head_dim", 256)}
-
-
-def _gemma2(config: ConfigReader) -> ArchitectureFields:
-    windowed = ceil(config.layers() / 2)
-    return _gemma(config) | {"norms_per_layer": 4} | sliding_window(config, layers=windowed)
-
-
 def _gemma3(config: ConfigReader) -> ArchitectureFields:
     layers = config.layers()
     every = config.count_or_default("sliding_window_pattern", 6)
-    shape = _gemma(config) | {"norms_per_layer": 4, "qk_norm": "per_head"}
+    shape = gated_mlp(config, tied=True) | _wide_heads(config) | {"norms_per_layer": 4, "qk_norm": "per_head"}
     return shape | sliding_window(config, layers=layers - layers // every)
-
-
-def _phi3(config: ConfigReader) -> ArchitectureFields:
-    return gated_mlp(config) | sliding_window(config)
-
-
-def _olmo2(config: ConfigReader) -> ArchitectureFields:
-    return gated_mlp(config) | {"qk_norm": "all_heads"}
 
 
 def _cohere(config: ConfigReader) -> ArchitectureFields:
@@ -108,22 +97,16 @@ def _cohere(config: ConfigReader) -> ArchitectureFields:
     return gated_mlp(config, tied=True) | {"norms_per_layer": 1, "qk_norm": "all_heads" if qk_norm else None}
 
 
-def _mixtral(config: ConfigReader) -> ArchitectureFields:
-    experts = {
+def _local_experts(config: ConfigReader) -> ArchitectureFields:
+    return {
         "experts": config.count("num_local_experts"),
         "experts_per_token": config.count("num_experts_per_tok"),
         "moe_intermediate": config.count("intermediate_size"),
     }
-    return gated_mlp(config) | experts | sliding_window(config)
 
 
-def _qwen2_moe(config: ConfigReader) -> ArchitectureFields:
-    shared = {"shared_intermediate": config.count("shared_expert_intermediate_size"), "shared_expert_gate": True}
-    return qwen2(config) | _qwen_experts(config) | shared
-
-
-def _qwen3_moe(config: ConfigReader) -> ArchitectureFields:
-    return qwen3(config) | _qwen_experts(config)
+def _qwen_shared_expert(config: ConfigReader) -> ArchitectureFields:
+    return {"shared_intermediate": config.count("shared_expert_intermediate_size"), "shared_expert_gate": True}
 
 
 def _qwen_experts(config: ConfigReader) -> ArchitectureFields:
@@ -191,14 +174,6 @@ def _glm4_moe(config: ConfigReader) -> ArchitectureFields:
     }
 
 
-def _mistral4(config: ConfigReader) -> ArchitectureFields:
-    return _deepseek(config) | {"router_bias": False}
-
-
-def _glm4_moe_lite(config: ConfigReader) -> ArchitectureFields:
-    return _deepseek(config) | {"router_bias": True}
-
-
 def _gpt_oss(config: ConfigReader) -> ArchitectureFields:
     width = config.count("intermediate_size")
     return (
@@ -215,7 +190,7 @@ def _gpt_oss(config: ConfigReader) -> ArchitectureFields:
     )
 
 
-def _gpt2_like(config: ConfigReader, *, tied: bool, width: str) -> ArchitectureFields:
+def _plain_mlp(config: ConfigReader, *, tied: bool, width: str) -> ArchitectureFields:
     """Read a family like GPT-2: LayerNorm, a plain MLP of 4h unless the file has its width, biases everywhere."""
     hidden = config.count("hidden_size", "n_embd", "d_model")
     return {
@@ -229,38 +204,29 @@ def _gpt2_like(config: ConfigReader, *, tied: bool, width: str) -> ArchitectureF
     }
 
 
-def _phi(config: ConfigReader) -> ArchitectureFields:
-    return _gpt2_like(config, tied=False, width="intermediate_size") | {"norms_per_layer": 1, "lm_head_bias": True}
-
-
 def _gpt2(config: ConfigReader) -> ArchitectureFields:
-    return _gpt2_like(config, tied=True, width="n_inner") | {"learned_positions": config.count("n_positions", "n_ctx")}
+    return _plain_mlp(config, tied=True, width="n_inner") | {"learned_positions": config.count("n_positions", "n_ctx")}
 
 
-def _gpt_bigcode(config: ConfigReader) -> ArchitectureFields:
-    heads = {"kv_heads": 1} if config.flag("multi_query", default=True) else {}
-    return _gpt2(config) | heads
+def _one_kv_head(config: ConfigReader) -> ArchitectureFields:
+    return {"kv_heads": 1} if config.flag("multi_query", default=True) else {}
 
 
-def _gpt_neox(config: ConfigReader) -> ArchitectureFields:
+def _neox_biases(config: ConfigReader) -> ArchitectureFields:
     bias = config.flag("attention_bias", default=True) if config.has("attention_bias") else True
-    return _gpt2_like(config, tied=False, width="intermediate_size") | {"qkv_bias": bias, "output_bias": bias}
+    return {"qkv_bias": bias, "output_bias": bias}
 
 
-def _gptj(config: ConfigReader) -> ArchitectureFields:
-    differences = {"qkv_bias": False, "output_bias": False, "norms_per_layer": 1, "lm_head_bias": True}
-    return _gpt2_like(config, tied=False, width="n_inner") | differences
+def _starcoder2(config: ConfigReader) -> ArchitectureFields:
+    biases = dict.fromkeys(("qkv_bias", "output_bias", "mlp_bias"), config.flag("use_bias", default=True))
+    return _plain_mlp(config, tied=True, width="intermediate_size") | biases | sliding_window(config)
 
 
 def _opt(config: ConfigReader) -> ArchitectureFields:
     config.require_one_of("word_embed_proj_dim", config.count("hidden_size"))
     config.require_one_of("enable_bias", True)
     positions = config.count("max_position_embeddings") + 2
-    return _gpt2_like(config, tied=True, width="ffn_dim") | {"learned_positions": positions}
-
-
-def _bloom(config: ConfigReader) -> ArchitectureFields:
-    return _gpt2_like(config, tied=True, width="n_inner") | {"embedding_norm": True}
+    return _plain_mlp(config, tied=True, width="ffn_dim") | {"learned_positions": positions}
 
 
 def _falcon(config: ConfigReader) -> ArchitectureFields:
@@ -269,7 +235,7 @@ def _falcon(config: ConfigReader) -> ArchitectureFields:
     heads = config.count("num_attention_heads", "n_head")
     one = not grouped and config.flag("multi_query", default=True)
     norms = 1 if not grouped and config.flag("parallel_attn", default=True) else 2
-    return _gpt2_like(config, tied=True, width="ffn_hidden_size") | {
+    return _plain_mlp(config, tied=True, width="ffn_hidden_size") | {
         "kv_heads": 1 if one else (config.optional_count("num_kv_heads", "n_head_kv") or heads) if grouped else heads,
         "qkv_bias": bias,
         "output_bias": bias,
@@ -278,41 +244,40 @@ def _falcon(config: ConfigReader) -> ArchitectureFields:
     }
 
 
-def _starcoder2(config: ConfigReader) -> ArchitectureFields:
-    bias = config.flag("use_bias", default=True)
-    biases = {"qkv_bias": bias, "output_bias": bias, "mlp_bias": bias}
-    return _gpt2_like(config, tied=True, width="intermediate_size") | biases | sliding_window(config)
+_tied_mlp = partial(gated_mlp, tied=True)
+_qwen3_moe = _all_of(qwen3, _qwen_experts)
 
-
-FAMILIES: dict[str, Callable[[ConfigReader], ArchitectureFields]] = {
-    "llama": _llama,
-    "granite": _llama,
-    "smollm3": _llama,
-    "mistral": _mistral,
+FAMILIES: dict[str, Reader] = {
+    "llama": gated_mlp,
+    "granite": gated_mlp,
+    "smollm3": gated_mlp,
+    "mistral": _all_of(gated_mlp, sliding_window),
+    "ministral3": _all_of(gated_mlp, sliding_window),
+    "phi3": _all_of(gated_mlp, sliding_window),
+    "olmo2": _all_of(gated_mlp, qk_norm="all_heads"),
+    "seed_oss": _all_of(partial(gated_mlp, bias=True), _flags("attention_out_bias", "output_bias")),
+    "ernie4_5": _all_of(_tied_mlp, _flags("use_bias", "qkv_bias", "output_bias", "mlp_bias")),
+    "cohere": _cohere,
     "qwen2": qwen2,
     "qwen2_vl_text": qwen2,
     "qwen2_5_vl_text": qwen2,
+    "mimo": qwen2,
     "qwen3": qwen3,
     "qwen3_vl_text": qwen3,
-    "mimo": qwen2,
-    "ministral3": _mistral,
-    "gemma": _gemma,
-    "gemma2": _gemma2,
+    "gemma": _all_of(_tied_mlp, _wide_heads),
+    "gemma2": _all_of(_tied_mlp, _wide_heads, _every_second_window, norms_per_layer=4),
     "gemma3": _gemma3,
     "gemma3_text": _gemma3,
-    "phi3": _phi3,
-    "olmo2": _olmo2,
-    "cohere": _cohere,
-    "mixtral": _mixtral,
-    "qwen2_moe": _qwen2_moe,
+    "mixtral": _all_of(gated_mlp, _local_experts, sliding_window),
+    "qwen2_moe": _all_of(_qwen_shared_expert, qwen2, _qwen_experts),
     "qwen3_moe": _qwen3_moe,
     "qwen3_vl_moe_text": _qwen3_moe,
     "deepseek_v2": _deepseek,
     "deepseek_v3": _deepseek,
     "kimi_k2": _deepseek,
-    "mistral4": _mistral4,
+    "mistral4": _all_of(_deepseek, router_bias=False),
     "glm4_moe": _glm4_moe,
-    "glm4_moe_lite": _glm4_moe_lite,
+    "glm4_moe_lite": _all_of(_deepseek, router_bias=True),
     "gpt_oss": _gpt_oss,
     "minimax_m2": _minimax_m2,
     "qwen3_next": qwen_hybrid,
@@ -331,21 +296,25 @@ FAMILIES: dict[str, Callable[[ConfigReader], ArchitectureFields]] = {
     "minimax_m3_vl_text": minimax_m3_text,
     "lfm2": lfm2,
     "lfm2_moe": lfm2,
-    "seed_oss": _seed_oss,
-    "ernie4_5": _ernie4_5,
     "mistral_large4_text": mistral_large4,
     "mimo_v2_flash": mimo_v2,
     "step3p5": step3,
     "step3p7": step3,
     "gpt2": _gpt2,
-    "gpt_bigcode": _gpt_bigcode,
-    "gpt_neox": _gpt_neox,
-    "gptj": _gptj,
+    "gpt_bigcode": _all_of(_gpt2, _one_kv_head),
+    "gpt_neox": _all_of(partial(_plain_mlp, tied=False, width="intermediate_size"), _neox_biases),
+    "gptj": _all_of(
+        partial(_plain_mlp, tied=False, width="n_inner"),
+        qkv_bias=False,
+        output_bias=False,
+        norms_per_layer=1,
+        lm_head_bias=True,
+    ),
     "opt": _opt,
-    "bloom": _bloom,
+    "bloom": _all_of(partial(_plain_mlp, tied=True, width="n_inner"), embedding_norm=True),
     "falcon": _falcon,
     "starcoder2": _starcoder2,
-    "phi": _phi,
+    "phi": _all_of(partial(_plain_mlp, tied=False, width="intermediate_size"), norms_per_layer=1, lm_head_bias=True),
 }
 """The function that reads a configuration, by its `model_type`.
 
