@@ -52,8 +52,7 @@ from app.fit.estimator.workload import Gpus, InferenceWorkload, ServiceLevel, Tr
 from app.fit.formulas.architecture import Architecture, ModelKind
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.compute import per_hour, per_job, per_million_tokens, per_month
-from app.fit.formulas.memory import KvCache
-from app.fit.formulas.quantities import Figure, Range, estimate, exact, single_value
+from app.fit.formulas.quantities import Figure, estimate, exact, single_value
 
 
 def serving_cost(gpus: Gpus, count: int, speed: ServingSpeed | None) -> CostFigures | None:
@@ -172,7 +171,10 @@ def estimate_serving(
     if generates:
         _mark_missing_prefill(setup)
     if level is not None:
-        service = _sized_service(setup, level, weights, cache)
+        refuse_other_kinds(model.shape, "serving")
+        if weights is None or cache is None:
+            raise_missing("serving", "inference", assumptions)
+        service = size_service(setup, level, weights, cache)
         setup = service.setup
     if generates:
         prefill = prefill_speed(setup, weights)
@@ -199,16 +201,6 @@ def estimate_serving(
         assumptions=assumptions.recorded,
         left_out=assumptions.left_out,
     )
-
-
-def _sized_service(
-    setup: ServingSetup, level: ServiceLevel, weights: Range | None, cache: KvCache | None
-) -> SizedService:
-    """Return the replicas of a service; raises InvalidWorkload for a model that generates no tokens, or is unknown."""
-    refuse_other_kinds(setup.model.shape, "serving")
-    if weights is None or cache is None:
-        raise_missing("serving", "inference", setup.assumptions)
-    return size_service(setup, level, weights, cache)
 
 
 def _mark_missing_prefill(setup: ServingSetup) -> None:

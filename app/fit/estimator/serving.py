@@ -33,7 +33,6 @@ from app.fit.formulas.memory import (
 )
 from app.fit.formulas.quantities import (
     GIB,
-    Figure,
     Range,
     bound,
     estimate,
@@ -156,22 +155,20 @@ def kv_figures(setup: ServingSetup, cache: KvCache | None) -> KvFigures | None:
         return None
     room = budget * GIB if budget is not None else None
     within = setup.cached_within
-    fitting = within.divide(1.0)
+    fitting, tokens_fit = within.divide(1.0), None
+    if cache is not None and room is not None:
+        tokens = tokens_in_budget(cache, room)
+        # Windows can only let more fit.
+        tokens_fit = bound(tokens, "tokens") if cache.windowed_layers else exact_within(tokens, "tokens", fitting)
     return KvFigures(
         per_token=exact_within(kv_bytes_per_token(cache), "bytes", setup.model.cached_within) if cache else None,
         per_sequence=exact_within(sequence / GIB, "GiB", within) if sequence is not None else None,
         total=exact_within(sequence * setup.concurrency / GIB, "GiB", within) if sequence is not None else None,
-        tokens_in_budget=_tokens_in_budget(cache, room, fitting) if cache and room is not None else None,
+        tokens_in_budget=tokens_fit,
         sequences_in_budget=exact_within(int(room // sequence), "sequences", fitting)
         if room is not None and sequence
         else None,
     )
-
-
-def _tokens_in_budget(cache: KvCache, room: float, fitting: Range) -> Figure:
-    """Return the tokens that fit; a bound where layers have windows, which can only let more fit."""
-    tokens = tokens_in_budget(cache, room)
-    return bound(tokens, "tokens") if cache.windowed_layers else exact_within(tokens, "tokens", fitting)
 
 
 def memory_figures(setup: ServingSetup, weights: Range, cache: KvCache | None) -> ServingMemory:

@@ -542,18 +542,13 @@ def prompt_work(setup: ServingSetup, work: StepWork, lengths: Lengths, sequences
     parallelism = setup.deployment.parallelism
     chunks, stages = ceil(lengths.read / CHUNK_TOKENS), parallelism.pipeline
     fill = (chunks + stages - 1) / chunks
+    beside = 0.0 if is_disaggregated(setup) else _sequences_per_copy(setup) if sequences is None else sequences
     return work._replace(
         dense_prefill_s=work.dense_prefill_s * fill,
         expert_prefill_s=work.expert_prefill_s / parallelism.data * fill,
         attention_prefill_s=work.attention_prefill_s * fill,
-        sequences=_sequences_beside(setup, sequences),
+        sequences=beside,
     )
-
-
-def _sequences_beside(setup: ServingSetup, sequences: float | None) -> float:
-    if is_disaggregated(setup):
-        return 0.0
-    return _sequences_per_copy(setup) if sequences is None else sequences
 
 
 _OF_OUTPUT = (

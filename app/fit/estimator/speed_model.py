@@ -16,7 +16,7 @@ from app.fit.estimator.model import Model
 from app.fit.estimator.serving import ServingSetup, sequence_bytes
 from app.fit.estimator.weights import proposed
 from app.fit.estimator.workload import InferenceWorkload
-from app.fit.formulas.architecture import Architecture, ParameterCount, missing_for_count, typical_shape
+from app.fit.formulas.architecture import Architecture, missing_for_count, typical_shape
 from app.fit.formulas.inference import experts_read
 from app.fit.formulas.links import HOPS, Link, tensor_link
 from app.fit.formulas.memory import KvCache, Parallelism, kv_bytes_per_sequence
@@ -106,6 +106,10 @@ def speed_model(setup: ServingSetup, weights: Range) -> SpeedModel:
     params = count.total if count is not None else weights.mid / 2
     layers, hidden = shape.require("layers", "hidden")
     moe_layers = (shape.layers_with_experts if shape.experts is not None else layers) if experts else 0
+    expert_flops = 0.0
+    if count is not None and experts:
+        # Of experts that cannot be counted by their share of the bytes.
+        expert_flops = 2 * experts_per_token / experts * (count.experts or count.total * expert_share)
     return SpeedModel(
         dense_bytes=weights.mid * (1 - expert_share - input_share),
         expert_bytes=weights.mid * expert_share,
@@ -113,18 +117,13 @@ def speed_model(setup: ServingSetup, weights: Range) -> SpeedModel:
         experts_per_token=experts_per_token,
         quantized=weights.mid * 8 / params < DEQUANTIZED_BITS,
         token_flops=2 * (count.active - input_params) if count is not None else weights.mid,
-        expert_flops=_expert_flops(count, experts_per_token / experts, expert_share) if count and experts else 0.0,
+        expert_flops=expert_flops,
         layers=layers,
         latent_layers=layers if shape.kv_lora_rank is not None else 0,
         routed=moe_layers * experts_per_token,
         hidden=hidden,
         of_typical_shape=not known,
     )
-
-
-def _expert_flops(count: ParameterCount, used: float, share: float) -> float:
-    """Return the FLOPs of a token in its routed experts; of experts that cannot be counted by their share of bytes."""
-    return 2 * used * (count.experts or count.total * share)
 
 
 def _complete_shape(model: Model, weights: Range) -> tuple[Architecture, bool]:
@@ -207,7 +206,8 @@ def _with_groups(
     hidden x 2 bytes x (n - 1) / n, in place of the MLP's all-reduce over n GPUs, whose latency it has. All groups read
     a prompt at the same time, each its own: `expert_prefill_s` is that of d prompts.
     """
-    parallelism, link = setup.deployment.parallelism, _link(setup)
+    parallelism, gpus = setup.deployment.parallelism, setup.gpus
+    link = tensor_link(gpus.link or "nvlink", gpus.link_gb_per_s, gpus.bandwidth_gb_per_s or 0.0)
     tensor, stage, pipeline = parallelism.tensor, parallelism.stage_gpus, parallelism.pipeline
     exchange = _exchange(setup, link)
     reduced = 1 - model.expert_layers / (2 * model.layers)
@@ -230,11 +230,6 @@ def _with_groups(
         expert_prefill_s=routed * parallelism.data,
         collective_prefill_s=work.collective_prefill_s * reduced + sent * lengths.read / tensor / pipeline,
     )
-
-
-def _link(setup: ServingSetup) -> Link:
-    gpus = setup.gpus
-    return tensor_link(gpus.link or "nvlink", gpus.link_gb_per_s, gpus.bandwidth_gb_per_s or 0.0)
 
 
 def _exchange(setup: ServingSetup, link: Link) -> _Exchange:

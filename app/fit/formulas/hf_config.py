@@ -27,13 +27,21 @@ def read_config(raw: Mapping[str, Any], assumptions: Assumptions) -> Architectur
     the family that are used are recorded.
     """
     if "_class_name" in raw:
-        return _read_diffusion(raw, assumptions)
+
+        def count_model(config: Mapping[str, Any]) -> int:
+            return count_parameters(read_config(config, Assumptions())).total
+
+        return Architecture(**read_diffusion(raw, assumptions, count_model))
     outer, text = raw, raw.get("text_config")
     if isinstance(text, Mapping):
         inherited = {name: raw[name] for name in ("model_type", "tie_word_embeddings") if raw.get(name) is not None}
         raw = inherited | {name: value for name, value in text.items() if name != "model_type" or value is not None}
     config = ConfigReader(raw, assumptions)
-    name = _family_name(config)
+    name = config.raw.get("model_type")
+    if name is None:
+        raise InvalidWorkload("config.model_type", "is missing; it says how the other fields are to be read")
+    if not isinstance(name, str):
+        raise InvalidWorkload("config.model_type", f"{str(name)[:80]} is no text")
     if name in ENCODERS:
         return Architecture(
             **ENCODERS[name](config), released=read_released_weights(outer, raw, assumptions, experts=False)
@@ -49,13 +57,6 @@ def read_config(raw: Mapping[str, Any], assumptions: Assumptions) -> Architectur
     fields["outside"] = fields.get("outside", 0) + vision_parameters(outer, fields["hidden"], assumptions)
     released = read_released_weights(outer, raw, assumptions, experts=fields.get("experts") is not None)
     return _name_by_most_weights(Architecture(**fields, **_mtp_fields(config), released=released))
-
-
-def _read_diffusion(raw: Mapping[str, Any], assumptions: Assumptions) -> Architecture:
-    def count_model(config: Mapping[str, Any]) -> int:
-        return count_parameters(read_config(config, Assumptions())).total
-
-    return Architecture(**read_diffusion(raw, assumptions, count_model))
 
 
 def _name_by_most_weights(shape: Architecture) -> Architecture:
@@ -97,15 +98,6 @@ _WITH_MTP_EMBEDDINGS = frozenset({"deepseek_v3", "deepseek_v32", "glm4_moe", "gl
 
 Source: the tensors of `model.layers.61` of DeepSeek-V3, which SGLang and vLLM read for all of these types.
 """
-
-
-def _family_name(config: ConfigReader) -> str:
-    name = config.raw.get("model_type")
-    if name is None:
-        raise InvalidWorkload("config.model_type", "is missing; it says how the other fields are to be read")
-    if not isinstance(name, str):
-        raise InvalidWorkload("config.model_type", f"{str(name)[:80]} is no text")
-    return name
 
 
 def _common_fields(config: ConfigReader) -> dict[str, Any]:

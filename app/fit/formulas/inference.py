@@ -15,9 +15,6 @@ from app.fit.formulas.memory import (
 )
 from app.fit.formulas.quantities import GIB, ZERO, Range, plus_minus
 
-BANDWIDTH_EFFICIENCY = Range(low=0.60, mid=0.75, high=0.85)
-"""Share of the bound that decoding reaches: kipply measured 22.0 ms where 17.07 ms is ideal (13B on an A100), 78 %."""
-
 
 class DecodeStep(NamedTuple):
     """What one GPU does in one step of a batch: bytes of weights and KV cache that it reads, and FLOPs."""
@@ -37,11 +34,6 @@ def step_seconds(step: DecodeStep, bandwidth_bytes_per_s: float, peak_flops: flo
     reading = step.weights_bytes / bandwidth_bytes_per_s
     counting = step.flops / peak_flops if peak_flops else 0.0
     return max(reading, counting) + step.kv_bytes / bandwidth_bytes_per_s
-
-
-def expected_step_seconds(least_s: float) -> Range:
-    """Return the time of a step in practice, s: the bound divided by 0.85, 0.75 and 0.60; an estimate."""
-    return BANDWIDTH_EFFICIENCY.divide(least_s)
 
 
 def experts_read(experts: int, per_token: int, sequences: float) -> float:

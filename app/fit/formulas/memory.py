@@ -257,11 +257,7 @@ def kv_bytes_per_sequence(cache: KvCache, tokens: int, parallelism: Parallelism 
 def _entries(kept: LayerCache, tokens: int, cache: KvCache) -> int:
     """Return the entries that a layer keeps of a sequence, in whole pages."""
     held = tokens if kept.window is None else min(tokens, kept.window)
-    return ceil(_round_up_to_pages(held, cache) / kept.stride)
-
-
-def _round_up_to_pages(tokens: int, cache: KvCache) -> int:
-    return ceil(tokens / cache.block_tokens) * cache.block_tokens
+    return ceil(ceil(held / cache.block_tokens) * cache.block_tokens / kept.stride)
 
 
 def tokens_in_budget(cache: KvCache, budget_bytes: float, parallelism: Parallelism = UNSPLIT) -> int:

@@ -102,6 +102,7 @@ def training_need(
     Sources: those of `optimizer.model_states`, `activations`, and of the constants above.
     """
     share = largest_gpu_share(parallelism, layers=model.layers, embeddings=model.embeddings)
+    overhead = runtime_overhead(parallelism.gpus * shards)
     return TrainingNeed(
         states=model_states(
             model.params * share, model.recipe, stage=model.stage, shards=shards, offload=model.offload
@@ -112,14 +113,8 @@ def training_need(
         buffers=(sharding_buffers(model, parallelism, shards) if shards > 1 else ZERO)
         + quantized_copies(model, parallelism, share, shards)
         + model.dequantized.times(1 / parallelism.tensor),
-        overhead=training_overhead(parallelism.gpus * shards),
+        overhead=replace(overhead, low=min(LEAST_OVERHEAD, overhead.low)),
     )
-
-
-def training_overhead(gpus: int) -> Range:
-    """Return the bytes of the runtime on each GPU; the low end is what published peaks have."""
-    usual = runtime_overhead(gpus)
-    return Range(low=min(LEAST_OVERHEAD, usual.low), mid=usual.mid, high=usual.high)
 
 
 def activations_of(model: TrainedModel, parallelism: Parallelism) -> Range:

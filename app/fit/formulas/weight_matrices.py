@@ -66,8 +66,17 @@ def weight_matrices(shape: Architecture) -> tuple[WeightMatrix, ...]:
 def _weight_matrices(shape: Architecture) -> tuple[WeightMatrix, ...]:
     (layers,) = shape.require("layers")
     if shape.groups:
-        return (*_group_matrices(shape), *_output_matrix(shape))
-    matrices = [*_attention_matrices(shape, range(layers))]
+        own = (
+            WeightMatrix(name=name, part=part, rows=rows, columns=columns, layers=group.numbers, copies=copies)
+            for group in shape.groups
+            for name, part, rows, columns, copies in group.content.matrices
+        )
+        return (*own, *_output_matrix(shape))
+    sizes = _mla_sizes(shape) if shape.kv_lora_rank is not None else _attention_sizes(shape)
+    matrices = [
+        WeightMatrix(name=f"self_attn.{name}", part="attention", rows=rows, columns=columns, layers=range(layers))
+        for name, (rows, columns) in sizes.items()
+    ]
     dense = layers - shape.layers_with_experts
     if dense:
         matrices += _mlp_matrices(shape, "mlp", shape.require("intermediate")[0], range(dense))
@@ -83,18 +92,6 @@ def _output_matrix(shape: Architecture) -> Iterator[WeightMatrix]:
     hidden, vocab = shape.require("hidden", "vocab")
     if not shape.tied_embeddings:
         yield WeightMatrix(name="lm_head", part="lm_head", rows=vocab, columns=hidden, layers=range(0))
-
-
-def _group_matrices(shape: Architecture) -> Iterator[WeightMatrix]:
-    for group in shape.groups:
-        for name, part, rows, columns, copies in group.content.matrices:
-            yield WeightMatrix(name=name, part=part, rows=rows, columns=columns, layers=group.numbers, copies=copies)
-
-
-def _attention_matrices(shape: Architecture, layers: range) -> Iterator[WeightMatrix]:
-    sizes = _mla_sizes(shape) if shape.kv_lora_rank is not None else _attention_sizes(shape)
-    for name, (rows, columns) in sizes.items():
-        yield WeightMatrix(name=f"self_attn.{name}", part="attention", rows=rows, columns=columns, layers=layers)
 
 
 def _attention_sizes(shape: Architecture) -> dict[str, tuple[int, int]]:
