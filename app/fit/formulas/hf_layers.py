@@ -11,7 +11,7 @@ from typing import Any
 from app.fit.formulas.architecture import LayerCache, LayerMatrix, LayerPart
 from app.fit.formulas.assumptions import InvalidWorkload
 from app.fit.formulas.hf_fields import ConfigReader
-from app.fit.formulas.quantization import WeightPart
+from app.fit.formulas.weight_matrices import mlp_matrices
 
 FP32_BYTES, CONV_BYTES = 4, 2
 """Bytes of a value of a recurrent state (`mamba_ssm_dtype`, float32 unless stated), and of a convolution's."""
@@ -253,25 +253,6 @@ def _compressor(name: str, hidden: int, width: int, ratio: int, overlap: int) ->
     return LayerPart(
         matrices=tuple(matrix(f"self_attn.{name}.{one}_proj", overlap * width, hidden) for one in ("kv", "gate")),
         others=ratio * overlap * width + width,
-    )
-
-
-_PREFIXES: dict[WeightPart, str] = {
-    "mlp": "mlp",
-    "experts": "mlp.experts.{expert}",
-    "shared_experts": "mlp.shared_experts",
-}
-
-
-def mlp_matrices(
-    hidden: int, width: int, *, part: WeightPart = "mlp", gated: bool = True, copies: int = 1, prefix: str | None = None
-) -> tuple[LayerMatrix, ...]:
-    """Return the matrices of an MLP: gate (SwiGLU, GeGLU), up and down."""
-    path = _PREFIXES[part] if prefix is None else prefix
-    inward = ("gate_proj", "up_proj") if gated else ("up_proj",)
-    return (
-        *(LayerMatrix(f"{path}.{name}", part, width, hidden, copies) for name in inward),
-        LayerMatrix(f"{path}.down_proj", part, hidden, width, copies),
     )
 
 

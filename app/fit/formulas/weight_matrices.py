@@ -1,10 +1,16 @@
 """The weight matrices of a model by name, and the bytes they take as a quantization stores them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
-from app.fit.formulas.architecture import Architecture, ParameterCount, count_parameters, missing_for_count
+from app.fit.formulas.architecture import (
+    Architecture,
+    LayerMatrix,
+    ParameterCount,
+    count_parameters,
+    missing_for_count,
+)
 from app.fit.formulas.assumptions import InvalidWorkload
 from app.fit.formulas.quantization import FIELD, Quantization, WeightFormat, WeightPart, compile_patterns
 
@@ -66,25 +72,22 @@ def weight_matrices(shape: Architecture) -> tuple[WeightMatrix, ...]:
 def _weight_matrices(shape: Architecture) -> tuple[WeightMatrix, ...]:
     (layers,) = shape.require("layers")
     if shape.groups:
-        own = (
-            WeightMatrix(name=name, part=part, rows=rows, columns=columns, layers=group.numbers, copies=copies)
-            for group in shape.groups
-            for name, part, rows, columns, copies in group.content.matrices
-        )
+        own = (matrix for group in shape.groups for matrix in _in_layers(group.content.matrices, group.numbers))
         return (*own, *_output_matrix(shape))
     sizes = _mla_sizes(shape) if shape.kv_lora_rank is not None else _attention_sizes(shape)
     matrices = [
         WeightMatrix(name=f"self_attn.{name}", part="attention", rows=rows, columns=columns, layers=range(layers))
         for name, (rows, columns) in sizes.items()
     ]
+    mlp = partial(mlp_matrices, shape.require("hidden")[0], gated=shape.has_gated_mlp)
     dense = layers - shape.layers_with_experts
     if dense:
-        matrices += _mlp_matrices(shape, "mlp", shape.require("intermediate")[0], range(dense))
+        matrices += _in_layers(mlp(shape.require("intermediate")[0]), range(dense))
     if shape.experts is not None and shape.expert_width is not None:
         sparse = range(dense, layers)
-        matrices += _mlp_matrices(shape, "experts", shape.expert_width, sparse, copies=shape.experts)
+        matrices += _in_layers(mlp(shape.expert_width, part="experts", copies=shape.experts), sparse)
         if shape.shared_intermediate:
-            matrices += _mlp_matrices(shape, "shared_experts", shape.shared_intermediate, sparse)
+            matrices += _in_layers(mlp(shape.shared_intermediate, part="shared_experts"), sparse)
     return (*matrices, *_output_matrix(shape))
 
 
@@ -122,14 +125,21 @@ _MLP_PREFIXES: dict[WeightPart, str] = {
 }
 
 
-def _mlp_matrices(
-    shape: Architecture, part: WeightPart, width: int, layers: range, copies: int = 1
-) -> Iterator[WeightMatrix]:
-    (hidden,) = shape.require("hidden")
-    sizes = {"gate_proj": (width, hidden)} if shape.has_gated_mlp else {}
-    for name, (rows, columns) in (sizes | {"up_proj": (width, hidden), "down_proj": (hidden, width)}).items():
-        full = f"{_MLP_PREFIXES[part]}.{name}"
-        yield WeightMatrix(name=full, part=part, rows=rows, columns=columns, layers=layers, copies=copies)
+def mlp_matrices(
+    hidden: int, width: int, *, part: WeightPart = "mlp", gated: bool = True, copies: int = 1, prefix: str | None = None
+) -> tuple[LayerMatrix, ...]:
+    """Return the matrices of an MLP: gate (SwiGLU, GeGLU), up and down."""
+    path = _MLP_PREFIXES[part] if prefix is None else prefix
+    inward = ("gate_proj", "up_proj") if gated else ("up_proj",)
+    return (
+        *(LayerMatrix(f"{path}.{name}", part, width, hidden, copies) for name in inward),
+        LayerMatrix(f"{path}.down_proj", part, hidden, width, copies),
+    )
+
+
+def _in_layers(matrices: Iterable[LayerMatrix], layers: Sequence[int]) -> Iterator[WeightMatrix]:
+    for name, part, rows, columns, copies in matrices:
+        yield WeightMatrix(name=name, part=part, rows=rows, columns=columns, layers=layers, copies=copies)
 
 
 def first_and_last_layer(shape: Architecture) -> tuple[str, ...]:
