@@ -12,10 +12,16 @@ from math import exp, log
 from statistics import median
 
 from app.catalog.queries.language_models import get_model_row
-from app.fit.formulas.accelerators import KnownGpu
 from app.fit.formulas.architecture import count_parameters
 from app.fit.formulas.compute import FLOPS_PER_PARAM
-from app.fit.formulas.training_speed import Accelerator, SpeedConstants, TokenWork, seconds_per_token, token_work
+from app.fit.formulas.training_speed import (
+    Accelerator,
+    KnownGpu,
+    SpeedConstants,
+    TokenWork,
+    seconds_per_token,
+    token_work,
+)
 from app.services.model_spec import to_architecture
 from benchmarks.accuracy.estimates import estimate, figure_range, presets
 from benchmarks.accuracy.training import GPUS, TrainingRate, read_runs, training_rates

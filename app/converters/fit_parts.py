@@ -8,10 +8,9 @@ from typing import Any
 from app.catalog.queries.exchange_rates import CurrencyRate
 from app.catalog.queries.known_prices import NoPrice
 from app.converters.adjustments import to_adjustment_out
-from app.fit.cost_figures import CostFigures
 from app.fit.formulas.interruptions import Interruptions
 from app.fit.formulas.quantities import GIB, Figure
-from app.fit.verdict import Headroom, Rejection
+from app.fit.verdict import CostFigures, Headroom, Rejection
 from app.schemas.estimate_response import FigureOut
 from app.schemas.fit_response import ConvertedCostOut, HeadroomOut, InterruptionsOut, OptionCostOut
 from app.schemas.sizes import ExchangeRateOut, NoPriceOut

@@ -11,10 +11,9 @@ from app.converters.fit_parts import (
     to_headroom_out,
     to_price_note_out,
 )
-from app.fit.cost_figures import CostFigures
 from app.fit.formulas.quantities import exact
 from app.fit.resources import explain_option, unused_gpu_memory_gib
-from app.fit.verdict import MAX_REJECTED, Cost, Option, Rejection
+from app.fit.verdict import MAX_REJECTED, Cost, CostFigures, Option, Rejection
 from app.schemas.fit_response import (
     CostsOut,
     FailureOut,

@@ -12,6 +12,8 @@ from functools import reduce
 from operator import add
 from typing import Generic, TypeVar
 
+from app.fit.formulas.interruptions import Interruptions
+from app.fit.formulas.quantities import Figure
 from app.fit.vm import Adjustment, SizeConstraints, Vm
 
 PERCENT_DECIMALS = 6
@@ -253,3 +255,14 @@ def warning_codes(vm: Vm, constraints: SizeConstraints) -> tuple[str, ...]:
         "UNVERIFIED": not vm.verified,
     }
     return tuple(code for code, holds in raised.items() if holds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostFigures:
+    """What an option costs by one purchase model; per request of a service only."""
+
+    cost: Cost
+    per_job: Figure | None
+    per_million_tokens: Figure | None
+    interruptions: Interruptions | None = None
+    per_request: Figure | None = None

@@ -16,7 +16,7 @@ from app.fit.estimator.workload import InferenceWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.assumptions import Assumptions
 from app.fit.formulas.memory import KvCache, Parallelism, kv_bytes_per_sequence
-from app.fit.placement.checks import CheckContext, find_failures
+from app.fit.placement.evaluate import CheckContext, find_failures
 from app.fit.placement.layouts import SearchLimits, find_layouts
 from app.fit.placement.machine import Machine
 from app.fit.placement.prepare import PreparedRequest, prepare

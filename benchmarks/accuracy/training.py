@@ -8,8 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.fit.formulas.accelerators import KNOWN_GPUS, KnownGpu
-from app.fit.formulas.training_speed import PRECISION_DTYPES, Precision
+from app.fit.formulas.training_speed import KNOWN_GPUS, PRECISION_DTYPES, KnownGpu, Precision
 from benchmarks.accuracy.estimates import estimate, figure_range
 from benchmarks.accuracy.points import Family, Point
 

@@ -8,7 +8,6 @@ from app.fit.accuracy import evidence_of
 from app.fit.estimator.model import architecture_paths
 from app.fit.estimator.report import ComputeFigures
 from app.fit.estimator.training_memory import TrainingSetup
-from app.fit.formulas.accelerators import accelerator_of, neighbours, precision_of
 from app.fit.formulas.architecture import ParameterCount, missing_for_count, typical_shape
 from app.fit.formulas.compute import (
     FLOPS_PER_PARAM,
@@ -26,6 +25,9 @@ from app.fit.formulas.training_speed import (
     Accelerator,
     Precision,
     TokenWork,
+    accelerator_of,
+    neighbours,
+    precision_of,
     seconds_per_token,
     token_work,
 )

@@ -1,17 +1,21 @@
 """Evaluate sizes: an option where the job fits, else a rejection with every failed constraint; and rank them."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
-from math import inf
+from math import ceil, inf
 from typing import Any
 
-from app.fit.placement.checks import BLOCKING, GPU_CHECKS, HOST_CHECKS, CheckContext, find_failures
-from app.fit.placement.layouts import Attempt, Speed
-from app.fit.placement.machine import Kept, Machine
+from app.fit.estimator.service_level import LoadTimes
+from app.fit.estimator.workload import ServiceLevel
+from app.fit.formulas.memory import UNSPLIT, Parallelism
+from app.fit.formulas.quantities import GIB
+from app.fit.placement.layouts import Attempt, Speed, block_error, lay_out, partition_error
+from app.fit.placement.machine import MIN_CAPABILITY, Kept, Machine, is_legacy, is_weight_only, supports_dtype
 from app.fit.placement.option import PlacementOption, find_headrooms, find_target_warnings, find_warnings
 from app.fit.placement.prepare import Job, PreparedRequest
+from app.fit.placement.request import Constraints
 from app.fit.placement.serving import ServingJob
 from app.fit.placement.training import TrainingJob
 from app.fit.verdict import (
@@ -27,6 +31,324 @@ from app.fit.verdict import (
     warning_codes,
 )
 from app.fit.vm import Vm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckContext:
+    """A job, a machine and the best attempt on it; None where no partition is possible.
+
+    What the memory of the machine is compared with by further attempts is added to `compared`.
+    """
+
+    prepared: PreparedRequest
+    machine: Machine
+    attempt: Attempt | None
+    compared: list[float] | None = None
+
+    @property
+    def job(self) -> Job:
+        """The prepared workload."""
+        return self.prepared.job
+
+    @property
+    def constraints(self) -> Constraints:
+        """The constraints of the request."""
+        return self.prepared.request.constraints
+
+    @property
+    def parallelism(self) -> Parallelism:
+        """The requested parallelism; 1 where unset."""
+        return self.prepared.parallelism
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckFailure:
+    """Why a check fails: the constraint's field, a text for clients, and the amounts if it is about an amount."""
+
+    constraint: str
+    detail: str
+    required: float | None = None
+    available: float | None = None
+    unit: str | None = None
+
+
+Check = Callable[[CheckContext], CheckFailure | None]
+
+
+def _check_gpu_count(context: CheckContext) -> CheckFailure | None:
+    if context.machine.gpus != 0:
+        return None
+    return CheckFailure(constraint="gpus", required=1, available=0, unit="count", detail="has no GPU")
+
+
+def _check_known_facts(context: CheckContext) -> CheckFailure | None:
+    machine = context.machine
+    # A data type the GPU does not support has no peak rate.
+    lacks_speed = _lacks_speed(context) and _check_dtypes(context) is None
+    if machine.described:
+        if lacks_speed:
+            return CheckFailure(constraint="gpu", detail="no source says its memory bandwidth or its peak")
+        return None
+    facts: dict[str, Any] = {
+        "number of GPUs": machine.gpus,
+        "usable GPU memory": machine.usable_bytes,
+        "memory bandwidth": machine.bandwidth if context.job.workload_kind == "inference" else 0,
+        "compute capability": machine.capability,
+    }
+    unknown = [name for name, value in facts.items() if value is None] + ["peak"] * lacks_speed
+    if not unknown:
+        return None
+    return CheckFailure(constraint="gpu", detail=f"no source says its {', '.join(unknown)}")
+
+
+def _lacks_speed(context: CheckContext) -> bool:
+    """Return whether a service level could not be searched for lack of figures of the GPU."""
+    return isinstance(context.job, ServingJob) and context.job.lacks_speed(context.machine)
+
+
+def _check_dtypes(context: CheckContext) -> CheckFailure | None:
+    for name, dtype in context.job.required_dtypes:
+        if is_legacy(context.machine) and not context.constraints.allow_legacy:
+            return CheckFailure(
+                constraint="allow_legacy", detail="its GPU is for graphics, or too old for language models"
+            )
+        # Weight-only kernels help where weights are narrow; a KV cache or a training recipe has none.
+        dequantized = name == "dtype" and is_weight_only(context.machine, dtype)
+        if not supports_dtype(context.machine, dtype) and not dequantized:
+            least, chip = MIN_CAPABILITY[dtype], context.machine.capability
+            what = f"keeps no KV cache in {dtype}" if name == "kv_dtype" else f"does not compute in {dtype}"
+            return CheckFailure(constraint=name, detail=f"{what}: its GPU is {chip}, {least} is needed")
+    return None
+
+
+def _check_heads(context: CheckContext) -> CheckFailure | None:
+    """Check that heads, KV heads and widths divide over the requested tensor ranks."""
+    error = partition_error(context.job.partition, context.parallelism.tensor, _expert_parts(context))
+    return CheckFailure(constraint="tensor_parallel", detail=error) if error else None
+
+
+def _check_blocks(context: CheckContext) -> CheckFailure | None:
+    """Check that each requested tensor rank gets whole blocks of quantized weights."""
+    error = block_error(context.job.partition, context.parallelism.tensor, _expert_parts(context))
+    return CheckFailure(constraint="tensor_parallel", detail=error) if error else None
+
+
+def _expert_parts(context: CheckContext) -> int:
+    """Return how many parts each expert is cut into, as requested."""
+    parallelism = context.parallelism
+    return max(1, parallelism.stage_gpus // parallelism.expert)
+
+
+def _check_groups(context: CheckContext) -> CheckFailure | None:
+    """Check that experts can be dealt out, and groups be formed, as requested."""
+    partition, limits = context.job.partition, context.prepared.limits
+    if context.attempt is not None or (partition.expert is None and partition.data is None) or _lacks_speed(context):
+        return None
+    name = "expert_parallel" if partition.data is None else "data_parallel_attention"
+    wanted = f"experts over {partition.expert} GPUs" if partition.data is None else f"{partition.data} groups"
+    return CheckFailure(
+        constraint=name, detail=f"no split of the model with {wanted} is possible on {limits.max_nodes} VMs or fewer"
+    )
+
+
+def _check_layers(context: CheckContext) -> CheckFailure | None:
+    """Check that each requested pipeline stage has a layer."""
+    layers, stages = context.job.partition.layers, context.parallelism.pipeline
+    if layers is None or stages <= layers:
+        return None
+    detail = f"{layers} layers cannot be cut into {stages} stages"
+    return CheckFailure(constraint="pipeline_parallel", required=stages, available=layers, unit="layers", detail=detail)
+
+
+def _check_fractional_gpu(context: CheckContext) -> CheckFailure | None:
+    """Check that a fraction of a GPU is enough: fractions neither pool their memory nor communicate."""
+    if not context.machine.fractional:
+        return None
+    part = float(context.machine.gpus or 0)
+    if context.parallelism.gpus > 1:
+        detail = f"has {part:.4g} of a GPU, which works alone; the split needs {context.parallelism.gpus} GPUs"
+        return CheckFailure(
+            constraint="gpus", required=context.parallelism.gpus, available=part, unit="count", detail=detail
+        )
+    if context.constraints.max_nodes > 1 and context.attempt is not None and context.attempt.lacks_memory:
+        return CheckFailure(constraint="gpus", detail=f"has {part:.4g} of a GPU, and parts do not pool")
+    return None
+
+
+def _check_nvlink_domain(context: CheckContext) -> CheckFailure | None:
+    """Check that the tensor ranks fit in one VM or rack, or in one NVLink domain where that is required."""
+    limits, machine = context.prepared.limits, context.machine
+    widest = machine.max_tensor_ranks(limits.max_nodes, tp_in_nvlink=limits.tp_in_nvlink)
+    requested = context.parallelism.tensor
+    if requested > widest and not machine.fractional:
+        detail = f"{requested} tensor ranks must share NVLink or one VM, and {widest} can"
+        return CheckFailure(
+            constraint="tensor_parallel", required=requested, available=widest, unit="GPUs", detail=detail
+        )
+    relaxed = _relaxed_attempt(context, "NVLINK_DOMAIN")
+    if relaxed is None:
+        return None
+    detail = f"needs {relaxed.parallelism.tensor} tensor ranks, and {widest} GPUs share NVLink"
+    return CheckFailure(
+        constraint="tp_in_nvlink", required=relaxed.parallelism.tensor, available=widest, unit="GPUs", detail=detail
+    )
+
+
+def _check_infiniband(context: CheckContext) -> CheckFailure | None:
+    """Check for required InfiniBand where a job, or a serving replica, needs several VMs."""
+    relaxed = _relaxed_attempt(context, "NO_INFINIBAND")
+    if relaxed is None:
+        return None
+    known = "has no InfiniBand" if context.machine.infiniband is False else "no source says that it has InfiniBand"
+    needs = f"needs {relaxed.nodes} VMs"
+    if not context.prepared.limits.replicas_exchange_data:
+        needs = f"one replica needs {lay_out(relaxed.parallelism, context.machine.ranks).nodes} VMs"
+    return CheckFailure(constraint="require_infiniband", detail=f"{needs}, and {known}")
+
+
+def _relaxed_attempt(context: CheckContext, code: str) -> Attempt | None:
+    """Return the attempt that is only possible without the limit behind a failure code; None if the limit is no reason.
+
+    The attempt fits, or nothing can be laid out within the limit at all.
+    """
+    if context.attempt is not None and context.attempt.fits:
+        return None
+    relaxed = dict(context.prepared.limits.relaxed(context.machine)).get(code)
+    attempt = context.job.find_attempt(context.machine, relaxed, context.compared) if relaxed is not None else None
+    return attempt if attempt is not None and (attempt.fits or context.attempt is None) else None
+
+
+def _check_max_nodes(context: CheckContext) -> CheckFailure | None:
+    """Check that the requested parallelism, replicas and load need no more VMs than are allowed."""
+    machine, limits = context.machine, context.prepared.limits
+    load = context.attempt.load if context.attempt is not None else None
+    if load is not None and load.needed_nodes > (allowed := limits.usable_nodes(machine)):
+        detail = f"the load needs {load.needed_nodes} VMs, and {allowed} can be used"
+        return CheckFailure(
+            constraint="max_nodes", required=load.needed_nodes, available=allowed, unit="VMs", detail=detail
+        )
+    parallelism = context.parallelism
+    if parallelism == UNSPLIT and context.job.min_replicas == 1:
+        return None
+    if parallelism.tensor > machine.max_tensor_ranks(parallelism.tensor, tp_in_nvlink=limits.tp_in_nvlink):
+        return None  # more VMs would not help: that is a failure of the NVLink domain
+    layout = lay_out(parallelism, machine.ranks)
+    needed = ceil(context.job.min_replicas / layout.replicas) * layout.nodes
+    allowed = limits.usable_nodes(machine)
+    if needed <= allowed:
+        return None
+    detail = f"the split needs {needed} VMs, and {allowed} can be used"
+    return CheckFailure(constraint="max_nodes", required=needed, available=allowed, unit="VMs", detail=detail)
+
+
+def _check_gpu_memory(context: CheckContext) -> CheckFailure | None:
+    attempt = context.attempt
+    if attempt is None or not attempt.lacks_memory:
+        return None
+    need, budget = attempt.required_bytes / GIB, attempt.budget_bytes / GIB
+    where = f"each of {attempt.gpus} GPUs" if attempt.gpus > 1 else "one GPU"
+    detail = f"needs {need:.1f} GiB on {where}, and {budget:.1f} may be used"
+    return CheckFailure(constraint="gpu_memory", required=need, available=budget, unit="GiB", detail=detail)
+
+
+def _check_tpot(context: CheckContext) -> CheckFailure | None:
+    """Check that a request alone gets its tokens as fast as the target wants."""
+    times, level = _missed_target(context)
+    if times is None or level is None or level.tpot_ms is None or times.step * 1e3 <= level.tpot_ms:
+        return None
+    return _slow("tpot_ms", "a token", times.step * 1e3, level.tpot_ms)
+
+
+def _check_ttft(context: CheckContext) -> CheckFailure | None:
+    """Check that a request alone gets its first token as soon as the target wants."""
+    times, level = _missed_target(context)
+    if times is None or level is None or level.ttft_ms is None or times.first_token * 1e3 <= level.ttft_ms:
+        return None
+    return _slow("ttft_ms", "the first token", times.first_token * 1e3, level.ttft_ms)
+
+
+def _missed_target(context: CheckContext) -> tuple[LoadTimes | None, ServiceLevel | None]:
+    """Return the times of a replica with one request, and the targets that they miss; None where they meet them."""
+    load = context.attempt.load if context.attempt is not None else None
+    if load is None or load.replica.sequences:
+        return None, None
+    return load.replica.times, load.level
+
+
+def _slow(field: str, what: str, takes: float, target: float) -> CheckFailure:
+    detail = f"{what} takes about {takes:.4g} ms even for one request at a time, the target is {target:g}"
+    return CheckFailure(constraint=field, required=takes, available=target, unit="ms", detail=detail)
+
+
+def _check_host_memory(context: CheckContext) -> CheckFailure | None:
+    machine = context.machine
+    if context.attempt is None or (machine.described and machine.memory_bytes is None):
+        return None
+    return _lacks_on_host("memory", context.job.host_bytes(machine, context.attempt), machine.memory_bytes)
+
+
+def _check_local_disk(context: CheckContext) -> CheckFailure | None:
+    machine = context.machine
+    if not context.constraints.checkpoint_on_local_disk or (machine.described and machine.disk_bytes is None):
+        return None
+    return _lacks_on_host("local_disk", context.job.disk_bytes, machine.disk_bytes)
+
+
+def _lacks_on_host(name: str, required: float, available: float | None) -> CheckFailure | None:
+    """Check what a VM has besides GPUs: memory to load the model, local disk for a checkpoint."""
+    needs = f"needs {required / GIB:.1f} GiB of {name.replace('_', ' ')}"
+    if available is None:
+        detail = f"{needs}, and no source says what it has"
+        return CheckFailure(constraint=name, required=required / GIB, unit="GiB", detail=detail)
+    if required <= available:
+        return None
+    detail = f"{needs}, has {available / GIB:.1f}"
+    return CheckFailure(constraint=name, required=required / GIB, available=available / GIB, unit="GiB", detail=detail)
+
+
+GPU_CHECKS: dict[str, Check] = {
+    "GPU_COUNT": _check_gpu_count,
+    "GPU_UNKNOWN": _check_known_facts,
+    "DTYPE_UNSUPPORTED": _check_dtypes,
+    "TP_HEADS": _check_heads,
+    "TP_BLOCKS": _check_blocks,
+    "EP_GROUPS": _check_groups,
+    "PP_LAYERS": _check_layers,
+    "FRACTIONAL_GPU": _check_fractional_gpu,
+    "NVLINK_DOMAIN": _check_nvlink_domain,
+    "NO_INFINIBAND": _check_infiniband,
+    "MAX_NODES": _check_max_nodes,
+    "GPU_MEMORY_PER_GPU": _check_gpu_memory,
+    "TPOT": _check_tpot,
+    "TTFT": _check_ttft,
+}
+HOST_CHECKS: dict[str, Check] = {"RAM": _check_host_memory, "LOCAL_DISK": _check_local_disk}
+CHECKS = GPU_CHECKS | HOST_CHECKS
+"""All checks of a placement by the code of their failure, in the order they are made."""
+
+BLOCKING = {"GPU_COUNT", "GPU_UNKNOWN"}
+"""Codes after which no further check is made."""
+
+
+def find_failures(context: CheckContext, checks: Mapping[str, Check] = CHECKS) -> Iterator[Failure]:
+    """Yield the failure of every check. Where GPUs are missing or unknown, no further check makes sense."""
+    for code, check in checks.items():
+        failure = check(context)
+        if failure is not None:
+            yield _to_failure(code, failure)
+            if code in BLOCKING:
+                return
+
+
+def _to_failure(code: str, failure: CheckFailure) -> Failure:
+    return Failure(
+        constraint=failure.constraint,
+        code=code,
+        required=failure.required,
+        available=failure.available,
+        unit=failure.unit,
+        detail=failure.detail,
+    )
 
 
 class Placed:

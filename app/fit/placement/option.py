@@ -5,7 +5,6 @@ from decimal import Decimal
 from math import inf, isfinite
 
 from app.fit.accuracy import evidence_of
-from app.fit.cost_figures import CostFigures
 from app.fit.estimator.estimate import decimal
 from app.fit.estimator.parallelism import Deployment
 from app.fit.estimator.report import DisaggregationFigures
@@ -33,7 +32,7 @@ from app.fit.placement.prepare import Job
 from app.fit.placement.request import Pricing
 from app.fit.placement.serving import ServingJob, linked_gpus
 from app.fit.placement.training import TrainingJob
-from app.fit.verdict import Cost, Headroom
+from app.fit.verdict import Cost, CostFigures, Headroom
 from app.fit.vm import Vm
 
 

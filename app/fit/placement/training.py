@@ -8,13 +8,12 @@ from typing import NamedTuple
 from app.fit.estimator.model import Model
 from app.fit.estimator.training_memory import TrainingSetup, total_need
 from app.fit.estimator.training_time import domain, gpu_hours, rate_on, run_overhead, with_overhead
-from app.fit.formulas.accelerators import USUAL_BYTES_PER_FLOP
 from app.fit.formulas.interruptions import Interruptions, SpotTerms, interruptions
 from app.fit.formulas.memory import Parallelism
 from app.fit.formulas.optimizer import Loading, loaded_host_bytes, offloaded_host_bytes
 from app.fit.formulas.quantities import Range, single_value
 from app.fit.formulas.training import WEIGHT_SHARDING_STAGE, TrainedModel, activations_of, training_need
-from app.fit.formulas.training_speed import Accelerator, TokenWork
+from app.fit.formulas.training_speed import USUAL_BYTES_PER_FLOP, Accelerator, TokenWork
 from app.fit.placement.layouts import Attempt, Layout, PartitionLimits, SearchLimits, Speed, find_layouts
 from app.fit.placement.machine import Machine, generation, peak_flops
 

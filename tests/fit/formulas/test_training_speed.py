@@ -9,10 +9,18 @@ from hypothesis import strategies as st
 from app.fit.estimator.estimate import estimate_training
 from app.fit.estimator.report import Estimate
 from app.fit.estimator.workload import Gpus, TrainingWorkload
-from app.fit.formulas.accelerators import KNOWN_GPUS, KnownGpu, accelerator_of, precision_of
 from app.fit.formulas.architecture import Architecture, count_parameters
 from app.fit.formulas.assumptions import Assumptions
-from app.fit.formulas.training_speed import PRECISION_DTYPES, Precision, seconds_per_token, token_work
+from app.fit.formulas.training_speed import (
+    KNOWN_GPUS,
+    PRECISION_DTYPES,
+    KnownGpu,
+    Precision,
+    accelerator_of,
+    precision_of,
+    seconds_per_token,
+    token_work,
+)
 
 DENSE = Architecture(
     layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, intermediate=14336, vocab=128256

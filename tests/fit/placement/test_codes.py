@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from app.fit.formulas.quantities import GIB
-from app.fit.placement.checks import CHECKS
-from app.fit.placement.evaluate import evaluate
+from app.fit.placement.evaluate import CHECKS, evaluate
 from app.fit.placement.fixes import PROPOSALS
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption
