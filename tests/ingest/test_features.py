@@ -56,6 +56,11 @@ def test_a_flag_holds_for_every_size_whatever_its_form(tmp_path: Path, flags: st
         ),
         ("[Ephemeral OS Disks](e.md): Supported ([In preview](p.md))", {"ephemeral_os_disk": True}),
         ("[Accelerated Networking](n.md)<sup>1</sup>: Supported", {"accelerated_networking": True}),
+        ("[Accelerated Networking](n.md)1: Supported", {"accelerated_networking": True}),
+        ("Accelerated Networking1: Required<br>", {"accelerated_networking": True}),
+        ("[Accelerated Networking](n.md): Required", {"accelerated_networking": True}),
+        ("Live Migration: Limited Support", {"live_migration": True}),
+        ("Live Migration: Restricted Support<br>", {"live_migration": True}),
         (
             "InfiniBand: Supported, GPUDirect RDMA, 8 x 200 Gigabit HDR<br>",
             {"infiniband": True, "infiniband_gbps": 1600, "gpudirect_rdma": True},
@@ -75,6 +80,12 @@ def test_text_after_supported_is_read(tmp_path: Path, line: str, found: dict[str
 def test_a_flag_in_preview_says_so(tmp_path: Path) -> None:
     reading = read(tmp_path, f"{TABLE}Ephemeral OS Disk: Supported (In preview)\n")
     assert {item.note for item in reading.facts if item.field == "ephemeral_os_disk"} == {"in preview"}
+
+
+@pytest.mark.parametrize("status", ["Required", "Limited Support"])
+def test_a_flag_that_is_more_or_less_than_supported_says_so(tmp_path: Path, status: str) -> None:
+    reading = read(tmp_path, f"{TABLE}Live Migration: {status}\n")
+    assert {item.note for item in reading.facts if item.field == "live_migration"} == {status.lower()}
 
 
 def test_every_flag_has_its_own_line(tmp_path: Path) -> None:

@@ -205,6 +205,46 @@ def test_a_contradiction_keeps_the_first_value_and_is_reported(tmp_path: Path) -
     assert ["says 7 for NX6, where line 9 says 6" in text for text in details(reading)] == [True]
 
 
+@pytest.mark.parametrize(
+    ("headers", "cells", "detail"),
+    [
+        (
+            ("Uncached Premium SSD IOPS", "Uncached Premium SSD Burst IOPS"),
+            ("240,000", "205,000"),
+            "is above uncached_disk_burst_iops, 240000 and 205000 of NX6: one of them is wrong",
+        ),
+        (
+            ("Temp Disk Random Read IOPS", "Temp Disk Random Write IOPS"),
+            ("3000000", "12000000"),
+            "is above temp_disk_read_iops, 12000000 and 3000000 of NX6: one of them is wrong",
+        ),
+    ],
+)
+def test_rates_that_contradict_each_other_are_kept_and_reported(
+    tmp_path: Path, headers: tuple[str, str], cells: tuple[str, str], detail: str
+) -> None:
+    page = f"| Size | {' | '.join(headers)} |\n|---|---|---|\n| NX6 | {' | '.join(cells)} |\n"
+    reading = read(tmp_path, page, title="NX series")
+    assert len(facts(reading, "NX6")) == 3
+    assert [detail in text for text in details(reading)] == [True]
+    agreeing = read(tmp_path, page.replace(cells[0], "12000000").replace(cells[1], "12000000"), title="NX series")
+    assert details(agreeing) == []
+
+
+def test_rates_in_columns_that_are_mixed_up_are_not_read(tmp_path: Path) -> None:
+    page = (
+        "| Size | vCPU | Uncached Premium SSD IOPS | Uncached Premium SSD Throughput (MB/s) |\n|---|---|---|---|\n"
+        "| NX6 | 6 | 20,000 | 20,000 |\n| NX12 | 12 | 40,000 | 400 |\n"
+    )
+    reading = read(tmp_path, page, title="NX series")
+    for size in ("NX6", "NX12"):
+        assert set(facts(reading, size)) == {"vcpus", "series"}
+    assert [
+        "is not below the IOPS, 20000 and 20000 of NX6: the columns are mixed up, and neither is read" in text
+        for text in details(reading)
+    ] == [True]
+
+
 @given(
     st.lists(
         st.sampled_from(

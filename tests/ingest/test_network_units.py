@@ -44,6 +44,11 @@ def test_the_header_of_another_table_of_the_page_gives_the_unit(tmp_path: Path) 
     assert facts(reading, "NXs6_v1")["network_mbps"] == 2000
 
 
+def test_the_host_specifications_give_the_unit(tmp_path: Path) -> None:
+    specs = "| Part | Quantity | Specs |\n|---|---|---|\n| Network | 2 - 8 NICs | 12500 - 40000 Mbps |\n\n"
+    assert facts(read(tmp_path, specs + TABLE), "NX12_v1")["network_mbps"] == 25000
+
+
 @pytest.mark.parametrize("text", ["", "Disks have a throughput in MBps, networks have none.\n"])
 def test_a_column_whose_unit_nothing_states_is_reported_once(tmp_path: Path, text: str) -> None:
     reading = read(tmp_path, TABLE + text)

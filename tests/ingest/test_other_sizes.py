@@ -34,6 +34,35 @@ def test_a_disk_size_is_the_total_unless_its_table_shows_otherwise(tmp_path: Pat
     assert facts(reading, "NX28")["temp_disk_gib"] == 1536
 
 
+@pytest.mark.parametrize(
+    ("rows", "note", "total"),
+    [
+        ("| NX4 | 3 | 960 |\n| NX8 | 6 | 960 |\n| NX28 | 9 | 960 |\n", "", 8640),
+        ("| NX4 | 3 | 960 |\n| NX8 | 6 | 960 |\n| NX24 | 6 | 1920 |\n| NX28 | 9 | 1920 |\n", "", 17280),
+        (
+            "| NX4 | 2 | 400 |\n| NX28 | 2 | 6000 |\n",
+            "- Total local temporary storage is calculated by multiplying the max number of storage disks with it.",
+            12_000,
+        ),
+        ("| NX4 | 2 | 400 |\n| NX28 | 2 | 6000 |\n", "", 6000),
+    ],
+    ids=["three counts", "two figures", "a note", "nothing"],
+)
+def test_a_disk_size_is_that_of_one_disk_where_its_table_or_a_note_says_so(
+    tmp_path: Path, rows: str, note: str, total: int
+) -> None:
+    table = f"| Size | Temp Disks (Qty.) | Temp Disk Size (GiB) |\n|---|---|---|\n{rows}"
+    assert facts(read(tmp_path, f"{table}\n{note}\n"), "NX28")["temp_disk_gib"] == total
+
+
+def test_sizes_whose_cell_is_explained_as_remote_storage_have_no_local_disk(tmp_path: Path) -> None:
+    table = "| Size | vCPU | Temp storage (SSD) GiB |\n|---|---|---|\n| NX4 | 4 | RS* |\n"
+    reading = read(tmp_path, f"{table}\n*RS: These VMs have support for remote storage only\n")
+    assert facts(reading, "NX4")["temp_disk_gib"] == 0
+    assert details(reading) == []
+    assert "temp_disk_gib" not in facts(read(tmp_path, table), "NX4")
+
+
 def test_accelerators_of_another_kind_are_no_gpus(tmp_path: Path) -> None:
     text = """
         | Part | Quantity | Specs |

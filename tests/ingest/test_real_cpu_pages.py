@@ -56,3 +56,33 @@ def test_the_pages_figures_are_read(name: str, size: str, expected: dict[str, Fa
 )
 def test_another_spelling_is_not_a_size_of_its_own(name: str, size: str) -> None:
     assert facts(page(name), size) == {}
+
+
+@pytest.mark.skipif(len(REAL) < 3, reason="VMSIZES_TEST_PAGES names no third folder, of more CPU pages")
+@pytest.mark.parametrize(
+    ("name", "size", "expected"),
+    [
+        ("dsv5-series.md", "Standard_D2s_v5", {"accelerated_networking": True, "uncached_disk_burst_mbps": 1200}),
+        ("dav4-series.md", "Standard_D2a_v4", {"memory_gib": 8, "series": "Dav4", "network_mbps": 2000}),
+        ("dldsv5-series.md", "Standard_D2lds_v5", {"temp_disk_iops": 9000, "uncached_disk_burst_iops": 10_000}),
+        ("dcasccv5-series.md", "Standard_DC4as_cc_v5", {"preview": True}),
+        ("dsv2-series.md", "Standard_DS1_v2", {"series": "Dsv2"}),
+        ("ebdsv6-series.md", "Standard_E96ds_v6", {"series": None, "preview": None, "cpu_model": None}),
+        ("dnsv6-series.md", "Standard_D2ns_v6", {"uncached_disk_burst_mbps": 1250}),
+        ("endsv6-series.md", "Standard_E2nds_v6", {"temp_disk_read_iops": 37_500, "temp_disk_write_iops": 15_000}),
+        ("ecesv6-series.md", "Standard_EC2es_v6", {"temp_disk_gib": 0}),
+        ("easv5-series.md", "Standard_E2as_v5", {"cpu_model": "AMD EPYC 7763v (Milan) or AMD EPYC 9004 (Genoa)"}),
+        ("ecasv5-ecadsv5-series.md", "Standard_EC2ads_v5", {"cpu_model": "AMD EPYC 7763v", "series": "ECadsv5"}),
+        ("laosv4-series.md", "Standard_L32aos_v4", {"nvme_disk_count": 12, "network_mbps": 50_000}),
+        ("mbdsv4-series.md", "Standard_M304bds_4_v4", {"temp_disk_gib": 12_000}),
+        ("mbdsv4-series.md", "Standard_M48bds_v4", {"network_mbps": 24_000}),
+        ("mbdsv4-series.md", "Standard_M48bds_v3", {"network_mbps": None}),
+        ("lsv2-series.md", "Standard_L80s_v2", {"network_mbps": 16_000}),
+        ("mdsv2-mm-series.md", "Standard_M192ids_v2", {"retirement_date": date(2027, 3, 31)}),
+        ("mdsv2-mm-series.md", "Standard_M32dms_v2", {"retirement_date": None, "temp_disk_sequential_read_mbps": 400}),
+        ("mdsv4-series.md", "Standard_M16lds_v4", {"uncached_disk_mbps": None, "max_data_disks": 64}),
+    ],
+)
+def test_more_pages_figures_are_read(name: str, size: str, expected: dict[str, FactValue | None]) -> None:
+    found = facts(read_documents([REAL[2] / name], gpu_memories=GpuMemoryIndex.from_mapping({})), size)
+    assert {field: found.get(field) for field in expected} == expected

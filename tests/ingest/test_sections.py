@@ -107,6 +107,11 @@ def test_headings_without_sizes_of_a_second_series_do_not_split_a_page(tmp_path:
         ("NXadsA10_v5 sizes series", "Standard_NX6ads_A10_v5", "NXadsA10_v5"),
         ("NXH100v5-series", "Standard_NX96isr_H100_v5", "NXH100v5"),
         ("NXads V620-series", "Standard_NX32ads_V620_v1", "NXads V620"),
+        ("NXsv2-series", "Standard_NXS6_v2", "NXsv2"),
+        ("NXbdsv6-series", "Standard_NX6bds_v6", "NXbdsv6"),
+        ("NXbdsv6-series", "Standard_NX6-2ibds_v6", "NXbdsv6"),
+        ("NXbdsv6-series", "Standard_NX6ds_v6", None),
+        ("NXbsv6-series", "Standard_NX6b_v6", "NXbsv6"),
         ("NXv3-series", "Standard_NX6s_v2", None),
         ("NX-series", "Standard_NX6s_v2", None),
         ("NXC-series", "Standard_NX6", None),
@@ -119,6 +124,28 @@ def test_a_size_belongs_to_the_series_with_its_letters_and_version(
     reading = read(tmp_path, f"# {title}\n\n{COLUMNS}| {size} | 6 | 1 | 24 |\n", title=title)
     assert facts(reading, size).get("series") == series
     assert [f"does not fit {size}" in text for text in details(reading)] == ([] if series else [True])
+
+
+def test_what_a_page_says_of_its_series_is_not_said_of_sizes_of_others(tmp_path: Path) -> None:
+    rows = "".join(f"| Standard_NX{count}bs_v6 | {count} | 1 | 24 |\n" for count in (2, 4, 8))
+    page = (
+        f"# NXbsv6-series (Preview)\n\n{COLUMNS}{rows}| Standard_NX2s_v6 | 2 | 1 | 24 |\n\nLive Migration: Supported\n"
+    )
+    reading = read(tmp_path, page, title="NXbsv6-series (Preview)")
+    assert facts(reading, "Standard_NX8bs_v6").keys() >= {"preview", "live_migration", "vcpus"}
+    assert facts(reading, "Standard_NX2s_v6").keys().isdisjoint({"preview", "live_migration", "series"})
+
+
+def test_host_specifications_above_all_sections_hold_for_each(tmp_path: Path) -> None:
+    specs = (
+        "| Part | Quantity | Specs |\n|---|---|---|\n| Processor | | AMD third-Generation EPYC<sup>TM</sup> 7763v |\n"
+    )
+    page = f"# NXas and NXads-series\n\n{specs}"
+    for series, size in (("NXasv5", "NX2as_v5"), ("NXadsv5", "NX2ads_v5")):
+        page += f"\n## {series}-series\n\n{COLUMNS}| Standard_{size} | 6 | 1 | 24 |\n"
+    reading = read(tmp_path, page, title="NXasv5 and NXadsv5-series")
+    for size in ("Standard_NX2as_v5", "Standard_NX2ads_v5"):
+        assert facts(reading, size)["cpu_model"] == "AMD EPYC 7763v"
 
 
 def test_a_report_names_the_other_page_by_the_path_that_was_given(tmp_path: Path) -> None:

@@ -29,6 +29,15 @@ TABLE = "\n\n| Size | GPU |\n|---|---|\n| NX8_v1 | 8 |\n"
             {"cpu_model": "Intel Xeon Platinum 8168 (Skylake)", "arch": "x64"},
         ),
         ("It has AMD EPYC 7V12(Rome) CPUs.", {"cpu_model": "AMD EPYC 7V12 (Rome)", "arch": "x64"}),
+        ("It has AMD's third-Generation EPYC<sup>TM</sup> 7763v CPU.", {"cpu_model": "AMD EPYC 7763v", "arch": "x64"}),
+        ("It has Intel® 5th Generation Xeon® CPUs.", {"cpu_model": "Intel Xeon (generation 5)", "arch": "x64"}),
+        (
+            "They run on the 3rd Gen Intel® Xeon® 8370C (Ice Lake), or the Intel® Xeon® E5-2673 v4 2.3 GHz (Broadwell)",
+            {
+                "cpu_model": "Intel Xeon 8370C (Ice Lake) or Intel Xeon E5-2673 v4 (Broadwell)",
+                "arch": "x64",
+            },
+        ),
         ("It has two NVIDIA Grace CPUs.", {"cpu_model": "NVIDIA Grace", "arch": "arm64"}),
         (
             "Each GPU features NVLINK 3.0 connectivity within the VM.",
@@ -49,6 +58,7 @@ TABLE = "\n\n| Size | GPU |\n|---|---|\n| NX8_v1 | 8 |\n"
         ("Compared to NX, older sizes had 200 Gb/s per GPU InfiniBand.", {}),
         ("NVIDIA GPU drivers must be installed.", {}),
         ("These sizes are currently in public preview.", {"preview": True}),
+        ("This VM series is currently in **Preview**. See the terms.", {"preview": True}),
         ("It has AMD EPYC 7V12 (Rome) CPUs. Others have Intel Xeon E5-2690 v3 (Haswell) CPUs.", {}),
         (
             "It has AMD EPYC 7V13 (Milan) CPUs, up to 96 AMD EPYC Milan cores.",

@@ -58,6 +58,43 @@ def test_names_that_differ_in_dashes_are_one_size(tmp_path: Path) -> None:
     assert facts(reading, "Standard_NX36_24rsv5") == {}
 
 
+MISPRINTED = """
+# NXv4-series
+
+| Size Name | vCPUs |
+|---|---|
+| Standard_NX8s_v4 | 8 |
+| Standard_NX16s_v4 | 16 |
+| Standard_NX32s_v4 | 32 |
+
+| Size Name | Max data disks |
+|---|---|
+| Standard_NX8s_v4 | 16 |
+| {name} | 24 |
+| Standard_NX32s_v4 | 32 |
+"""
+
+
+@pytest.mark.parametrize("name", ["Standard_NX16s_v3", "Standard_16s_v4", "Standard_NX16s_v41"])
+def test_a_name_of_another_series_is_the_one_at_its_place_in_a_table_of_the_same_sizes(
+    tmp_path: Path, name: str
+) -> None:
+    reading = read(tmp_path, MISPRINTED.format(name=name), title="NXv4-series")
+    assert facts(reading, "Standard_NX16s_v4")["max_data_disks"] == 24
+    assert facts(reading, name) == {}
+    assert details(reading)[0].endswith(
+        f"is read as Standard_NX16s_v4, its spelling in other tables of the page (cell '{name}')"
+    )
+
+
+def test_a_footnote_that_has_grown_into_a_name_in_all_tables_is_no_part_of_it(tmp_path: Path) -> None:
+    page = MISPRINTED.replace("NX8s_v4", "NX8s_v41").format(name="Standard_NX16s_v4")
+    reading = read(tmp_path, page, title="NXv4-series")
+    assert facts(reading, "Standard_NX8s_v4") == {"series": "NXv4", "vcpus": 8, "max_data_disks": 16}
+    assert "Standard_NX8s_v41" not in {item.subject for item in reading.facts}
+    assert "is read as Standard_NX8s_v4, like its other sizes" in details(reading)[0]
+
+
 VERSIONED = """
 # NX v2 series
 

@@ -96,6 +96,7 @@ def _network_mbps(column: ColumnField, text: str) -> list[FieldValue]:
     unit = "Mbps" if column.unit == "MBps" else column.unit
     if _NETWORK_CLASS.fullmatch(text):
         return []
+    text = text.removesuffix("+")  # `16,000+`: at least that
     if re.search(r"infini|rdma|ethernet|[/+;]", text, re.IGNORECASE):
         return _network(ColumnField(field=column.field, unit=unit), text)
     return _quantity("network")(ColumnField(field="network_mbps", unit=unit), text)

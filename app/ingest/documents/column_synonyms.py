@@ -7,7 +7,7 @@ a bandwidth, `ignored` holds no facts.
 
 import re
 
-_DISK = r"(?:premium (?:ssd|storage) )?(?:disks? )?"
+_DISK = r"(?:premium (?:ssd|storage) )?(?:storage )?(?:disks? )?"
 _SPEED = r"(?:iops|throughput|speed|bandwidth|performance|i o)?(?: iops)?"
 _RATE = r"(?:iops|throughput|speed|bandwidth)(?: iops)?"
 _TEMP_DISK = r"(?:temp(?:orary)? (?:disks?|storage)|local disks?)"
@@ -92,11 +92,11 @@ _SYNONYMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "temp_disk_sequential_read",
-        (rf"{_TEMP_DISK} sequential read ?{_SPEED}",),
+        (rf"{_TEMP_DISK} sequential read(?: sr)? ?{_SPEED}",),
     ),
     (
         "temp_disk_sequential_write",
-        (rf"{_TEMP_DISK} sequential write ?{_SPEED}",),
+        (rf"{_TEMP_DISK} sequential write(?: sw)? ?{_SPEED}",),
     ),
     (
         "temp_disk_read",
@@ -112,7 +112,7 @@ _SYNONYMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "temp_disk_rate",
-        (rf"{_TEMP_DISK} {_RATE}",),
+        (rf"{_TEMP_DISK} {_RATE}", rf"temp(?:orary)? read ?write (?:disks?|storage) {_RATE}"),
     ),
     (
         "cached_disk",

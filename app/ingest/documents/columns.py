@@ -23,6 +23,9 @@ _PRICE = re.compile(
     re.IGNORECASE,
 )
 _PER_GPU = re.compile(r"\b(v?ram|memory)/gpu\b", re.IGNORECASE)
+_GROWN_MARK = re.compile(r"(?<=\))[1-9]\b")
+"""The mark of a footnote that is written as a digit behind a parenthesis: `Read (RR)1 IOPS`."""
+_WORDS_TWICE = re.compile(r"\b(\w+(?: \w+)+) (?=\1\b)")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z]{2})(?=[A-Z][a-z]{2})")
 _QUANTITY = re.compile(r"\bqty\b|\bquantity\b|\bcount\b|\bnumber of\b|#", re.IGNORECASE)
 _SHARED_PREFIX = re.compile(
@@ -137,10 +140,10 @@ def _as_gpu_memory(part: ColumnField) -> ColumnField:
 
 
 def header_key(header: str) -> str:
-    """Return a header in lower case without units, words of counting, footnote marks and punctuation."""
-    text = re.sub(r"[¹²³⁴⁵⁶⁷⁸⁹]", "", normalize_rates(header))
+    """Return a header in lower case without units, words of counting, footnote marks, punctuation and repetitions."""
+    text = _GROWN_MARK.sub("", re.sub(r"[¹²³⁴⁵⁶⁷⁸⁹]", "", normalize_rates(header)))
     text = _COUNT_WORDS.sub(" ", _UNIT_WORDS.sub(" ", text)).lower()
-    return re.sub(r"\s+", " ", re.sub(r"[^a-z0-9]+", " ", text)).strip()
+    return _WORDS_TWICE.sub("", re.sub(r"[^a-z0-9]+", " ", text).strip())
 
 
 def _column_field(text: str) -> ColumnField | None:

@@ -9,10 +9,14 @@ _ARCHITECTURES = (
     (re.compile(r"\b(?:Xeon|EPYC|Granite Rapids)\b", re.IGNORECASE), "x64"),
     (re.compile(r"\b(?:Grace|Ampere Altra|Cobalt \d+)\b"), "arm64"),
 )
-_ORDINALS = {"second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6}
-_GENERATION = r"(?:(?P<gen>\d(?:st|nd|rd|th)|second|third|fourth|fifth|sixth)[\s-]*gen(?:eration)?\s+)?"
+_ORDINALS = {"second": "2", "third": "3", "fourth": "4", "fifth": "5", "sixth": "6"}
+_GENERATION = rf"(?P<gen>\d(?=st|nd|rd|th)|{'|'.join(_ORDINALS)})(?:st|nd|rd|th)?[\s-]*gen(?:eration)?\b"
+_GENERATION_WORDS = re.compile(_GENERATION, re.IGNORECASE)
+_MARKS = re.compile(r"[®™\"“”]|\((?:R|TM)\)|\bTM\b|(?<=EPYC)TM\b|(?<=Intel)@|(?<=AMD)['\u2019]s\b", re.IGNORECASE)
+_CLOCK = re.compile(r"\s*\b\d+(?:\.\d+)?\s*GHz\b", re.IGNORECASE)
 _NAMES = re.compile(
-    rf"{_GENERATION}(?P<maker>Intel|AMD|NVIDIA)®?\s+(?P<line>Xeon|EPYC|Grace)(?:\s*[®™])?"
+    rf"(?:{_GENERATION}\s+)?(?P<maker>Intel|AMD|NVIDIA)\s+(?:{_GENERATION.replace('gen>', 'later>')}\s+)?"
+    r"(?P<line>Xeon|EPYC|Grace)"
     r"(?P<model>(?:\s+(?:Platinum|Gold|Silver|Scalable|E\d-\d{4}\w?|v\d|\d[\w]*\d\w*|F(?=\s*\()))*)"
     r"(?:\s*(?P<code>\([A-Z][\w -]*\)|Genoa|Milan|Rome|Naples|Bergamo|Turin|Skylake|Cascade Lake|"
     r"Ice Lake|Sapphire Rapids|"
@@ -24,19 +28,22 @@ _NAMES = re.compile(
 def to_cpu(text: str) -> dict[str, str]:
     """Return `cpu_model` and `arch` of a specs cell, as far as it states them."""
     found = {"arch": arch} if (arch := to_arch(text)) else {}
-    bare = re.sub(r"[®™]|\((?:R|TM)\)|(?<=Intel)@", "", re.sub(r"\[[^\]]*\]", "", text), flags=re.IGNORECASE)
+    bare = _CLOCK.sub("", _MARKS.sub("", re.sub(r"\[[^\]]*\]", "", text)))
     bare = re.sub(r",?\s*up to\b.*|\b(?:CPUs?|processors?)\b", "", bare, flags=re.IGNORECASE)
-    name = _normalize_name(bare)
+    generation = _GENERATION_WORDS.search(bare)
+    name = _with_generation(_normalize_name(_GENERATION_WORDS.sub("", bare)), generation and generation["gen"])
     return {"cpu_model": name, **found} if re.search(r"[A-Za-z]{3}", name) and not _is_arch(name) else found
 
 
 def to_cpus(text: str) -> dict[str, str]:
-    """Return `cpu_model` and `arch` of a cell with a line for each CPU that a VM may run on: `A or B`.
+    """Return `cpu_model` and `arch` of a cell that lists each CPU that a VM may run on: `A or B`.
 
-    Lines that name no CPU are ignored; the architecture is left out if the CPUs have different ones.
+    Each is on a line of its own or ends with its architecture in brackets. Lines that name no CPU are ignored; the
+    architecture is left out if the CPUs have different ones.
     """
-    found = [cpu for line in text.split("\v") if (cpu := to_cpu(line.strip())) and (len(cpu) > 1 or to_arch(line))]
-    found = found or [to_cpu(text.split("\v", maxsplit=1)[0].strip())]
+    lines = re.split(r"\v|(?<=\])\s*,", text)
+    found = [cpu for line in lines if (cpu := to_cpu(line.strip())) and (len(cpu) > 1 or to_arch(line))]
+    found = found or [to_cpu(lines[0].strip())]
     models = dict.fromkeys(cpu["cpu_model"] for cpu in found if "cpu_model" in cpu)
     architectures = {cpu["arch"] for cpu in found if "arch" in cpu}
     values = {"cpu_model": " or ".join(models)} if models else {}
@@ -50,17 +57,21 @@ def to_arch(text: str) -> str | None:
 
 def find_cpus(text: str) -> list[str]:
     """Return the CPUs that a sentence names, such as `Intel Xeon Platinum 8168 (Skylake)`."""
-    return list(dict.fromkeys(_to_name(found) for found in _NAMES.finditer(re.sub(r"\s+", " ", text))))
+    bare = re.sub(r"\s+", " ", _CLOCK.sub("", _MARKS.sub("", text)))
+    return list(dict.fromkeys(_to_name(found) for found in _NAMES.finditer(bare)))
 
 
 def _to_name(found: re.Match[str]) -> str:
     code = (found["code"] or "").strip("() ")
     name = _normalize_name(" ".join(part for part in (found["maker"], found["line"], found["model"].strip()) if part))
-    if code:
-        return f"{name} ({code})"
-    gen = found["gen"]
-    number = _ORDINALS.get((gen or "").lower()) or (gen or "")[:1]
-    return f"{name} (generation {number})" if gen and not re.search(r"\d", name) else name
+    return f"{name} ({code})" if code else _with_generation(name, found["gen"] or found["later"])
+
+
+def _with_generation(name: str, generation: str | None) -> str:
+    """Append the generation to a name with neither a model number nor a code name, which tell it themselves."""
+    if generation is None or re.search(r"\(|\d\w*\d", name):
+        return name
+    return f"{name} (generation {_ORDINALS.get(generation.lower(), generation)})"
 
 
 def _normalize_name(text: str) -> str:

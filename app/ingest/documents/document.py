@@ -1,7 +1,7 @@
 """Documents to facts: joins what the tables, host specifications, flags and sentences of each page state."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -45,6 +45,7 @@ from app.ingest.documents.page_facts import (
 from app.ingest.documents.row_facts import (
     LOCAL_SSD,
     NVME,
+    is_per_disk,
     is_per_nic,
     read_drives,
     read_parent_sizes,
@@ -55,6 +56,9 @@ from app.ingest.documents.sections import split_by_series
 from app.ingest.documents.sentences import find_benchmarks, find_rack_facts, find_vm_facts
 from app.ingest.documents.series import LIST_SEPARATOR, SeriesTitle, belongs_to_series, find_listed, find_series
 from app.ingest.documents.specs import HostFact
+
+_MAX_NAMED_SIZES = 5
+"""Number of sizes that a report names; it counts the others."""
 
 
 def merge_findings(findings: Iterable[Finding]) -> tuple[list[StatedFact], list[Report]]:
@@ -91,6 +95,65 @@ def _report_contradictions(found: Sequence[tuple[StatedFact, StatedFact]]) -> Re
     return Report(file=finding.file, line=finding.line, column=finding.field, cell=finding.raw, detail=detail)
 
 
+_AT_MOST = tuple(
+    (f"{less}_{unit}", f"{most}_{unit}")
+    for unit in ("iops", "mbps")
+    for less, most in (
+        *((disk, f"{disk}_burst") for disk in ("uncached_disk", "ultra_disk", "temp_disk")),
+        ("temp_disk_write", "temp_disk_read"),
+        ("temp_disk_sequential_write", "temp_disk_sequential_read"),
+    )
+)
+"""Rates of disks of which the first is at most the second: without and with burst, of writing and of reading."""
+
+
+def check_rates(facts: Sequence[StatedFact]) -> tuple[list[StatedFact], list[Report]]:
+    """Return the facts that can be read, and reports of rates of disks that contradict each other.
+
+    No disk moves a megabyte at once, that is, has as many MBps as IOPS: where a page says so of a size, its columns are
+    mixed up, and none of their cells is read. Of two other rates that contradict each other either may be wrong, so
+    that both are kept.
+    """
+    rates: dict[str, dict[tuple[str, str], StatedFact]] = {}
+    for fact in facts:
+        if fact.field.endswith(("_iops", "_mbps")):
+            rates.setdefault(fact.field, {})[fact.file, fact.subject] = fact
+    reports: list[Report] = []
+    swapped: set[tuple[str, str]] = set()
+    for field, iops in rates.items():
+        mbps = rates.get(field.removesuffix("iops") + "mbps", {}) if field.endswith("_iops") else {}
+        for file, above in _find_above(mbps, iops, or_equal=True).items():
+            detail = f"is not below the IOPS, {_name_sizes(above)}: the columns are mixed up, and neither is read"
+            first = above[0][0]
+            reports.append(Report(file=file, line=first.line, column=first.field, cell=first.raw, detail=detail))
+            swapped |= {(file, field), (file, first.field)}
+    for less, most in _AT_MOST:
+        for file, above in _find_above(rates.get(less, {}), rates.get(most, {})).items():
+            first = above[0][0]
+            if not swapped & {(file, less), (file, most)}:
+                detail = f"is above {most}, {_name_sizes(above)}: one of them is wrong"
+                reports.append(Report(file=file, line=first.line, column=less, cell=first.raw, detail=detail))
+    return [fact for fact in facts if (fact.file, fact.field) not in swapped], reports
+
+
+def _find_above(
+    less: Mapping[tuple[str, str], StatedFact], most: Mapping[tuple[str, str], StatedFact], *, or_equal: bool = False
+) -> dict[str, list[tuple[StatedFact, StatedFact]]]:
+    """Return by file the pairs of rates of a size of which the first is above the second."""
+    found: dict[str, list[tuple[StatedFact, StatedFact]]] = {}
+    for key, fact in less.items():
+        other = most.get(key)
+        above = Decimal(str(fact.value)) - Decimal(str(other.value)) if other else Decimal(-1)
+        if other and (above > 0 or (or_equal and above == 0)):
+            found.setdefault(fact.file, []).append((fact, other))
+    return found
+
+
+def _name_sizes(pairs: Sequence[tuple[StatedFact, StatedFact]]) -> str:
+    named = [f"{fact.value} and {other.value} of {fact.subject}" for fact, other in pairs[:_MAX_NAMED_SIZES]]
+    return ", ".join(named) + (f" and {len(pairs) - len(named)} more" if len(pairs) > len(named) else "")
+
+
 def _is_more_specific(text: str, than: str) -> bool:
     words, fewer = text.lower().split(), than.lower().split()
     return len(words) > len(fewer) and all(word in words for word in fewer)
@@ -118,9 +181,14 @@ def read_document(document: SourceDocument, memories: GpuMemoryIndex) -> Documen
         subjects = [series.name] if announced else []
         # An announcement has no table of sizes; its facts are kept under the name of the series.
         findings += announced
-    own_sentences = sentences if _sentences_apply(series, subjects) else []
+    rows = [row.name for row in tables.rows] or subjects
+    own_rows = [name for name in rows if series and _is_of(series, name)]
+    # Sentences are about the page's series; pages such as collected notes list sizes of any series.
+    own_sentences = sentences if 2 * len(own_rows) > len(rows) else []
+    if own_sentences:
+        subjects = [subject for subject in subjects if subject in own_rows]
     without_gpus = find_other_accelerators(tables.specs, own_sentences)
-    findings += _find_row_facts(document, tables, own_sentences, memories, without_gpus)
+    findings += _find_row_facts(document, tables, subjects, own_sentences, memories, without_gpus=without_gpus)
     findings += _find_page_facts(document, subjects, sentences, series)
     findings += find_sentence_facts(own_sentences, subjects)
     if without_gpus is None:
@@ -130,8 +198,13 @@ def read_document(document: SourceDocument, memories: GpuMemoryIndex) -> Documen
         findings += _report_nothing_read(document)
     findings = [*call_nvme_by_its_name(findings, find_nvme_statement(document, tables))]
     facts, reports = merge_findings(add_infiniband_totals(findings))
+    facts, contradictions = check_rates(facts)
     return DocumentFacts(
-        document=document, series=series, subjects=tuple(subjects), facts=tuple(facts), reports=tuple(reports)
+        document=document,
+        series=series,
+        subjects=tuple(tables.subjects or subjects),
+        facts=tuple(facts),
+        reports=(*reports, *contradictions),
     )
 
 
@@ -152,8 +225,10 @@ def read_series(facts: DocumentFacts, series: str) -> tuple[list[Finding], list[
 def _find_row_facts(
     document: SourceDocument,
     tables: DocumentTables,
+    subjects: list[str],
     sentences: list[Sentence],
     memories: GpuMemoryIndex,
+    *,
     without_gpus: HostFact | None,
 ) -> Iterator[Finding]:
     mentions = list(find_mentions(sentence for sentence in sentences if not is_migration_advice(sentence)))
@@ -166,7 +241,8 @@ def _find_row_facts(
         # Where no sentences apply, the sizes need not be of the series that the title names.
         title=document.page.title if sentences else "",
     )
-    cells = [*read_cells(tables.rows, document.network_unit), *read_temp_disks(tables.rows)]
+    per_disk = is_per_disk(passage for _, passage in document.passages())
+    cells = [*read_cells(tables.rows, document.network_unit), *read_temp_disks(tables.rows, per_disk=per_disk)]
     yield from cells
     per_gpu_gib: dict[str, Decimal] = {}
     if without_gpus:
@@ -183,7 +259,7 @@ def _find_row_facts(
     yield from read_scale_networks(tables.rows, per_nic=per_nic)
     yield from find_footnote_facts(document, tables.rows)
     yield from find_row_preview_facts(tables.rows)
-    yield from find_host_spec_facts(tables.specs, tables.subjects, per_gpu_gib, to_row_values(cells))
+    yield from find_host_spec_facts(tables.specs, subjects, per_gpu_gib, to_row_values(cells))
 
 
 def _find_page_facts(
@@ -198,13 +274,8 @@ def _find_page_facts(
     yield from find_retirement_facts(sentences, subjects, series.name if series else None)
 
 
-def _sentences_apply(series: SeriesTitle | None, subjects: list[str]) -> bool:
-    """Return whether most sizes are of the page's series, so that its sentences are about them.
-
-    Other pages, such as collected notes, list sizes of any series.
-    """
-    own = [subject for subject in subjects if series and (series.stated or belongs_to_series(series.name, subject))]
-    return 2 * len(own) > len(subjects)
+def _is_of(series: SeriesTitle, subject: str) -> bool:
+    return series.stated or belongs_to_series(series.name, subject)
 
 
 def _report_nothing_read(document: SourceDocument) -> Iterator[Report]:
@@ -212,10 +283,6 @@ def _report_nothing_read(document: SourceDocument) -> Iterator[Report]:
         if re.search(r"\bStandard_[A-Z]+\d", passage.text):
             yield page.report("names sizes only in its text, where they are not read", passage.line, None, None)
             return
-
-
-_MAX_NAMED_SIZES = 5
-"""Number of sizes that a report names; it counts the others."""
 
 
 def read_batch(documents: Sequence[SourceDocument], memories: GpuMemoryIndex) -> Reading:
@@ -259,7 +326,7 @@ def _assign_series(facts: DocumentFacts, owners: dict[str, tuple[str, str]]) -> 
         if facts.subjects:
             return None, [page.report("names sizes, but no series can be read from its title", 1)]
         return None, []
-    fitting = [subject for subject in facts.subjects if series.stated or belongs_to_series(series.name, subject)]
+    fitting = [subject for subject in facts.subjects if _is_of(series, subject)]
     reports = _report_mismatches(facts, series, fitting)
     if facts.subjects and not fitting:
         return None, [*reports]

@@ -73,13 +73,22 @@ def read_tables(document: SourceDocument) -> DocumentTables:
         _read_page(page, tables)
     others = find_alternate_spellings(document)
     spellings = _all_names(document) | {size_key(name): name for name in reversed(tables.subjects)}
+    spellings |= {
+        right: spellings[wrong].removesuffix(wrong.removeprefix(right))
+        for wrong, right in others.items()
+        if wrong in spellings and right not in spellings
+    }
+    keys = {size_key(row.name) for row in tables.rows}
     reported: set[str] = set()
     for at, row in enumerate(tables.rows):
         key = size_key(row.name)
         spelling = spellings.get(others.get(key, key), row.name)
         if key in others and key not in reported:
             reported.add(key)
-            detail = f"is read as {spelling}, its spelling in other tables of the page"
+            reason = (
+                "its spelling in other tables of the page" if size_key(spelling) in keys else "like its other sizes"
+            )
+            detail = f"is read as {spelling}, {reason}"
             tables.findings.append(row.page.report(detail, row.line, None, row.name))
         tables.rows[at] = replace(row, name=spelling)
     return tables
@@ -123,7 +132,7 @@ def _all_names(document: SourceDocument) -> dict[str, str]:
 
 
 def find_network_unit(document: SourceDocument) -> NetworkUnit | None:
-    """Return the unit that a page states of network bandwidths in one of its sentences, else in a header of a table.
+    """Return the unit that a page states of network bandwidths in a sentence, else in headers or host specifications.
 
     It is that of the columns without a unit; a page whose headers name different units has none.
     """
@@ -134,6 +143,10 @@ def find_network_unit(document: SourceDocument) -> NetworkUnit | None:
         part.unit: table.line
         for page in document.pages for table in page.blocks.tables for column in to_columns(table.header)
         for part in column.fields if part.field == "network_mbps" and part.unit
+    } or {
+        unit: row.line
+        for page in document.pages for table in page.blocks.tables if is_specs_table(table) for row in table.rows
+        if row.cells[0].text.strip().lower() == "network" for unit in find_units(row.cells[2].text)
     }  # fmt: skip
     return NetworkUnit(unit=next(iter(headers)), line=next(iter(headers.values()))) if len(headers) == 1 else None
 

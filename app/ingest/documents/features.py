@@ -17,9 +17,11 @@ from app.ingest.documents.values import FieldValue, normalize_rates
 
 _LINE = re.compile(r"^\s*[-*+]?\s*(?P<name>[A-Z][\w .\-/()]{2,60}?)\s*:\s*(?P<status>\S.*?)\s*$")
 _STATUS = re.compile(
-    r"^(?P<no>not\s+supported|unsupported|not\s+applicable|not\s+available|no\b)|^(?P<yes>supported|yes\b|available)",
+    r"^(?P<no>not\s+supported|unsupported|not\s+applicable|not\s+available|no\b)"
+    r"|^(?P<yes>supported|yes\b|available|required\b|(?:limited|restricted)\s+support\b)",
     re.IGNORECASE,
 )
+_QUALIFIED = re.compile(r"required|(?:limited|restricted)\s+support", re.IGNORECASE)
 _GENERATIONS = re.compile(
     r"^generations?\s+(?P<which>[12](?:\s*(?:and|&|,|/)\s*(?:generation\s*)?[12])?)\b", re.IGNORECASE
 )
@@ -142,6 +144,8 @@ def read_flag(flag: FeatureFlag) -> list[FieldValue]:
         raise UnreadableCell("is neither Supported nor Not Supported")
     value = found["yes"] is not None
     note = "in preview" if value and re.search(r"\bpreview\b", flag.status, re.IGNORECASE) else None
+    if value and (qualified := _QUALIFIED.match(flag.status)):
+        note = qualified[0].lower()
     return [FieldValue(name, value, note), *(_implied_fields(name, flag.status[found.end() :]) if value else [])]
 
 
@@ -187,8 +191,9 @@ def is_supported(flag: FeatureFlag) -> bool:
 
 
 def flag_key(name: str) -> str:
-    """Return the name of a flag as words in lower case, the form of the keys of `FLAGS`."""
-    return re.sub(r"[^a-z0-9]+", " ", name.lower()).strip()
+    """Return the name of a flag as words in lower case, the form of the keys of `FLAGS`, without a footnote's mark."""
+    key = re.sub(r"[^a-z0-9]+", " ", name.lower()).strip()
+    return re.sub(r"(?<=[a-z]{3})[1-9]$", "", key)
 
 
 def find_flag_facts(page: SourcePage, flags: Iterator[FeatureFlag], subjects: list[str]) -> Iterator[Finding]:

@@ -40,7 +40,8 @@ class MissingUnit(UnreadableCell):
 def read_network(text: str, unit: str | None) -> list[FieldValue]:
     """Return the values of a cell with one or more networks; raise UnreadableCell unless all of it is understood."""
     values: list[FieldValue] = []
-    for piece in re.split(r"\s*[/,;+]\s*|\s+and\s+", normalize_rates(text)):
+    # A comma before three digits is a separator of thousands.
+    for piece in re.split(r"\s*(?:[/;+]|,(?!\d{3}\b))\s*|\s+and\s+", normalize_rates(text)):
         if piece:
             values.extend(_read_network_part(piece.strip(" ()"), unit))
     return values

@@ -19,6 +19,7 @@ from app.ingest.documents.values import find_date, to_lines
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z“\"(])|\v")
 _BEFORE_SENTENCE = re.compile(r"\s*(?:\[!\w+\]\s*)?")
 """What is before a sentence: spaces, and the first line of an alert, `[!NOTE]`."""
+_REMOTE_ONLY = re.compile(r"\W*(?P<mark>[A-Z]{1,4}):.*\bremote storage only\b", re.IGNORECASE)
 _MAX_RAW_LENGTH = 300
 _FRONT_MATTER_KEY = re.compile(r"^\s?([A-Za-z_][\w.-]*):\s*(.*?)\s*$")
 
@@ -82,6 +83,12 @@ class SourcePage:
     blocks: Blocks
     source: SourceRow
     heading: str | None = None
+
+    @property
+    def remote_only(self) -> set[str]:
+        """Return what the page writes for sizes without local disks, by its legend: `RS: … remote storage only`."""
+        legends = (_REMOTE_ONLY.match(passage.text) for passage in self.blocks.passages)
+        return {legend["mark"] + star for legend in legends if legend for star in ("", "*")}
 
     @property
     def title(self) -> str:

@@ -4,9 +4,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from itertools import takewhile
 from pathlib import PurePath
 
 from app.catalog.fields import FactValue
+from app.catalog.names import size_key
 from app.catalog.readings import StatedFact
 from app.ingest.documents.blocks import Passage
 from app.ingest.documents.document_tables import DocumentTables
@@ -14,7 +16,7 @@ from app.ingest.documents.gpu_memory import GpuMemoryIndex
 from app.ingest.documents.gpu_rows import PageGpus
 from app.ingest.documents.gpu_text import find_mentions, find_only_model, to_gpu_text
 from app.ingest.documents.page import Finding, Sentence, SourceDocument
-from app.ingest.documents.retirement import find_retirement
+from app.ingest.documents.retirement import SOME_SIZES, find_retirement
 from app.ingest.documents.sentences import find_sentence_fields
 from app.ingest.documents.series import find_preview_title
 from app.ingest.documents.size_tables import PREVIEW_MARK, SizeRow
@@ -232,11 +234,20 @@ def find_page_preview_facts(document: SourceDocument, subjects: Sequence[str]) -
 def find_retirement_facts(
     sentences: Sequence[Sentence], subjects: Sequence[str], series: str | None
 ) -> Iterator[Finding]:
-    """Yield the retirement date of the page's own sizes."""
-    if found := find_retirement(sentences, series):
-        sentence, day = found
-        for subject in subjects:
-            yield sentence.page.size_fact(subject, "retirement_date", day, sentence.raw, sentence.line)
+    """Yield the retirement date of the page's own sizes, or of those of them that are listed below the sentence."""
+    found = find_retirement(sentences, series)
+    if found is None:
+        return
+    sentence, day = found
+    if SOME_SIZES.search(sentence.text):
+        names = {size_key(subject): subject for subject in subjects}
+        below = [later.text.split() for later in sentences[sentences.index(sentence) + 1 :]]
+        lists = takewhile(lambda words: all(size_key(word) in names for word in words), below)
+        subjects = [names[size_key(word)] for words in lists for word in words]
+        if not subjects:
+            yield sentence.page.report("retires sizes that it does not list", sentence.line, None, sentence.raw)
+    for subject in subjects:
+        yield sentence.page.size_fact(subject, "retirement_date", day, sentence.raw, sentence.line)
 
 
 def _find_vendor_facts(sentences: Sequence[Sentence], subjects: Sequence[str]) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from app.ingest.documents.series import to_series_name
 from app.ingest.documents.values import find_date, find_slashed_dates, is_blank
 
 _RETIRES = re.compile(
-    r"\b(?:will be retired|planned to retire|(?:has|have|was|were|is|are) retired?|retires?|"
+    r"\b(?:will be retired|planned to retire|(?:has|have|was|were|is|are) (?:being )?retired?|retires?|"
     r"(?:be|is|are) retiring|scheduled to retire|(?:scheduled|planned|set|slated) for retirement)\b",
     re.IGNORECASE,
 )
@@ -27,6 +27,9 @@ _SERIES_LIST = re.compile(
 )
 """Several series at the start of a sentence, `The Ev3-series and Esv3-series`."""
 _SERIES_SEPARATOR = re.compile(r"/(?=[A-Z])|\s*,\s*(?:and\s+)?(?=[A-Z])")
+_OPENING_DATE = re.compile(r"(?:on|by|from|as of)\s[^.;]{6,20}\d{4},", re.IGNORECASE)
+SOME_SIZES = re.compile(r"\b(?:all|the|these|following)\s+(?!vm\b)[a-z]+\s+sizes\s+(?:in|of)\b", re.IGNORECASE)
+"""Sizes of a series that a sentence tells from its others: `all isolated sizes in this series`."""
 _LIST = re.compile(r"\s*(?:,|\band\b|&|/)\s*", re.IGNORECASE)
 
 
@@ -48,6 +51,8 @@ def find_retirement(sentences: Iterable[Sentence], series: str | None) -> tuple[
         if not verb or _NEGATION.search(sentence.text):
             continue
         day = find_date(sentence.text[verb.start() :])
+        if day is None and (opening := _OPENING_DATE.match(sentence.text)):
+            day = find_date(opening[0])
         if day and _names_series(sentence.text[: verb.start()], series):
             return sentence, day
     return None

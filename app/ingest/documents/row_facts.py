@@ -5,6 +5,7 @@ host specifications and notes decide it, and what they leave open is reported, n
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -228,10 +229,22 @@ def _count_links(row: SizeRow, cell: FieldCell, amount: Amount, *, per_nic: bool
     return None
 
 
-def read_temp_disks(rows: Sequence[SizeRow]) -> Iterator[Finding]:
+_PER_DISK = re.compile(
+    r"\btotal local (?:temporary )?storage is calculated by multiplying the (?:max )?number of (?:storage )?disks\b",
+    re.IGNORECASE,
+)
+
+
+def is_per_disk(passages: Iterable[Passage]) -> bool:
+    """Return whether a note of the page says that the sizes of temporary disks are those of a single disk."""
+    return any(_PER_DISK.search(passage.text) for passage in passages)
+
+
+def read_temp_disks(rows: Sequence[SizeRow], *, per_disk: bool) -> Iterator[Finding]:
     """Yield the total size of each row's temporary disks.
 
-    A figure is per disk where its table has it for one disk and for several; otherwise it is the total.
+    A figure is per disk where a note says so, where its table has it for one disk and for several, or where figures
+    stay the same at several numbers of disks; otherwise it is the total.
     """
     of_one = _find_per_disk_tables(rows)
     for row in rows:
@@ -244,11 +257,15 @@ def read_temp_disks(rows: Sequence[SizeRow]) -> Iterator[Finding]:
             yield row.report(cell, str(problem))
             continue
         count = _disk_count(row)
-        if count is not None and count > 1 and (row.page.file, row.table) in of_one:
+        if count is not None and count > 1 and (per_disk or (row.page.file, row.table) in of_one):
             total, note = rounded(_value_gib(value) * count), f"{count} x {value.value} GiB"
             yield row.fact(cell, value.field, total, note)
         else:
             yield row.fact(cell, value.field, value.value, value.note)
+
+
+_MIN_REPEATED = 2
+"""Rows with other numbers of disks that repeat a figure of a table: a single one may be a misprint."""
 
 
 def _find_per_disk_tables(rows: Sequence[SizeRow]) -> set[tuple[str, int]]:
@@ -257,7 +274,10 @@ def _find_per_disk_tables(rows: Sequence[SizeRow]) -> set[tuple[str, int]]:
         cell, count = row.find("temp_disk_gib"), _disk_count(row)
         if cell is not None and count and (size := _read_or_none(cell)) is not None:
             counts.setdefault((row.page.file, row.table, size.value), set()).add(count)
-    return {(file, table) for (file, table, _), found in counts.items() if 1 in found and len(found) > 1}
+    repeated: Counter[tuple[str, int]] = Counter()
+    for (file, table, _), found in counts.items():
+        repeated[file, table] += _MIN_REPEATED if 1 in found and len(found) > 1 else len(found) - 1
+    return {table for table, times in repeated.items() if times >= _MIN_REPEATED}
 
 
 def _disk_count(row: SizeRow) -> int | None:

@@ -1,7 +1,7 @@
 """Splits a page of several series into documents: one for each section that names a series and has a table of sizes.
 
 Features, GPUs and retirement in a section apply to its sizes only. Text above the first section is about all series at
-once, so it is not read as facts of any of them.
+once, so it is not read as facts of any of them; host specifications there are those of each of them.
 """
 
 import re
@@ -18,6 +18,7 @@ from app.ingest.documents.page import FrontMatter, SourceDocument, SourcePage
 from app.ingest.documents.retirement import is_retiring
 from app.ingest.documents.series import belongs_to_series, to_series_name
 from app.ingest.documents.size_tables import find_name_column, find_names
+from app.ingest.documents.specs import is_specs_table
 
 Item = TypeVar("Item")
 
@@ -57,7 +58,7 @@ def split_by_series(document: SourceDocument) -> list[SourceDocument]:
     rest = tuple(page for page in document.included if page.file not in used)
     if document.page.file in several:
         first = _cut(next(section for section in sections if section.page is document.page))
-        return [SourceDocument(page=first, included=rest), *(_with_retirements(part, first) for part in parts)]
+        return [SourceDocument(page=first, included=rest), *(_with_opening(part, first) for part in parts)]
     return [SourceDocument(page=document.page, included=rest), *parts]
 
 
@@ -123,14 +124,16 @@ def _to_page(section: _PageSection) -> SourcePage:
     return replace(_cut(section), front=FrontMatter(), heading=heading)
 
 
-def _with_retirements(part: SourceDocument, opening: SourcePage) -> SourceDocument:
-    """Add the retirement sentences above the first section to a section: such sentences name their series."""
+def _with_opening(part: SourceDocument, opening: SourcePage) -> SourceDocument:
+    """Add what is above the first section to a section: host specifications, and retirements that name their series."""
+    specs = tuple(table for table in opening.blocks.tables if is_specs_table(table))
     retirements = tuple(
         passage for passage in opening.blocks.passages if passage.kind != "heading" and is_retiring(passage.text)
     )
-    if not retirements or part.page.file != opening.file:
+    if not (specs or retirements) or part.page.file != opening.file:
         return part
-    blocks = replace(part.page.blocks, passages=(*part.page.blocks.passages, *retirements))
+    own = part.page.blocks
+    blocks = replace(own, tables=(*specs, *own.tables), passages=(*own.passages, *retirements))
     return replace(part, page=replace(part.page, blocks=blocks))
 
 

@@ -83,7 +83,8 @@ _SIZE_PATTERNS: tuple[tuple[re.Pattern[str], Rule], ...] = (
     ),
     (
         re.compile(
-            r"^(?:This|These) (?:VM |size )?(?:sizes|series|VMs) (?:is|are) (?:currently )?in (?:public )?preview\b"
+            r"^(?:This|These) (?:VM |size )?(?:sizes|series|VMs) (?:is|are) (?:currently )?in (?:public )?preview\b",
+            re.IGNORECASE,
         ),
         lambda _found, _text: [FieldValue("preview", True)],
     ),
@@ -112,16 +113,25 @@ def find_sentence_fields(sentences: Iterable[Sentence]) -> Iterator[tuple[Senten
 
 
 def _find_cpu(sentences: Iterable[Sentence]) -> Iterator[tuple[Sentence, FieldValue]]:
-    """Yield model and architecture of the CPU in its longest spelling; nothing where a page names several CPUs."""
+    """Yield model and architecture of the CPU in its longest spelling; several as `A or B`, where a sentence says so.
+
+    Nothing is read where a page names several CPUs in any other way.
+    """
     named = [(name, sentence) for sentence in sentences for name in find_cpus(sentence.text)]
     if not named:
         return
     best, sentence = max(named, key=lambda item: len(item[0]))
     if any(not _words(name) <= _words(best) for name, _ in named):
-        return
+        alternatives = [name for name, other in named if other is sentence]
+        if len(alternatives) < len(named) or not _ALTERNATIVES.search(sentence.text):
+            return
+        best = " or ".join(alternatives)
     yield sentence, FieldValue("cpu_model", best)
     if arch := to_arch(best):
         yield sentence, FieldValue("arch", arch)
+
+
+_ALTERNATIVES = re.compile(r"\b(?:runs?|running) on\b.*\bor\b")
 
 
 def _words(name: str) -> set[str]:

@@ -134,7 +134,9 @@ _SIZE_RANGE = re.compile(r"(?<=series) \d+[-–]\d+$", re.IGNORECASE)
 _NAME = re.compile(r"^(?=[^a-z]*[A-Z])[A-Z][A-Za-z0-9_+.-]*(?: [A-Z0-9v][A-Za-z0-9_+.-]*){0,7}$")
 _SHORT = re.compile(r"^[A-Z]{1,4}[a-z]{0,4}$")
 _MAX_NAME_LENGTH = 45
-_SIZE = re.compile(r"^(?:standard_|basic_)?(?P<letters>[a-z]+)\d", re.IGNORECASE)
+_SIZE = re.compile(r"^(?:standard_|basic_)?(?P<letters>[a-z]+)\d+(?:-\d+)?(?P<features>[a-z]*)", re.IGNORECASE)
+_PLAIN_SERIES = re.compile(r"(?P<letters>[A-Z]+[a-z]*?)(?:v\d+)?")
+"""A series whose name is letters and a version, which its sizes have around the number of vCPUs."""
 _VERSION = re.compile(r"(?:v|[ _-]V)(\d{1,2})(?!\d)")
 _SIZE_VERSION = re.compile(r"[_ ]v(\d{1,2})$", re.IGNORECASE)
 _NAME_WITHOUT_VERSION = re.compile(r"^[A-Z]+[a-z]*$")
@@ -177,22 +179,29 @@ def to_series_name(title: str) -> str | None:
 
 
 def belongs_to_series(series: str, size: str) -> bool:
-    """Return whether a size has the letters and the version of a series, as NC24rs_v3 has those of NCv3.
+    """Return whether a size has the letters and the version of a series, as E2bds_v6 has those of Ebdsv6.
 
-    The check is needed because a title may name no series, or not that of every size below it.
+    The check is needed because a title may name no series, or not that of every size below it. A size may have letters
+    of its own besides, as B2ats_v2 of Basv2, and lack the `s` of premium disks, as DC8_v2 of DCsv2.
     """
     if size == series:
         return True
     named = _SIZE.match(size)
-    if not named or not re.match(
-        rf"{named['letters'].upper()}(?![A-Z])|{named['letters'].upper()}[A-Z]{{1,2}}\d", series
-    ):
+    if not named or not _has_letters(series, named["letters"], named["features"]):
         return False
     theirs, own = _VERSION.findall(series), _SIZE_VERSION.findall(size)
     if theirs and own:
         return int(theirs[-1]) == int(own[-1])
     # A name without a version is that of the first version of the series.
     return not (_NAME_WITHOUT_VERSION.match(series) and own and int(own[-1]) > 1)
+
+
+def _has_letters(series: str, letters: str, features: str) -> bool:
+    if plain := _PLAIN_SERIES.fullmatch(series):
+        own = plain["letters"].lower()
+        return own.startswith(letters.lower()) and set(own[len(letters) :]) <= {*features.lower(), "s"}
+    upper = letters.upper()
+    return bool(re.match(rf"{upper}(?![A-Z])|{upper}[A-Z]{{1,2}}\d", series))
 
 
 def find_preview_title(page: SourcePage) -> tuple[str, int] | None:

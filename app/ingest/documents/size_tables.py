@@ -11,7 +11,7 @@ from app.catalog.readings import Report, StatedFact
 from app.ingest.documents.blocks import MarkdownTable, TableCell, TableRow
 from app.ingest.documents.columns import ColumnField, TableColumn, to_column_fields, to_columns
 from app.ingest.documents.page import Finding, SourceDocument, SourcePage
-from app.ingest.documents.series import to_series_name
+from app.ingest.documents.series import belongs_to_series, find_series, to_series_name
 from app.ingest.documents.values import is_blank
 
 _NAME = re.compile(r"^(?:Standard_|Basic_)?[A-Za-z]+[\w.\-+]*\d[\w.\-+]*$")
@@ -151,7 +151,7 @@ def _read_row(
         reports, cells = [], []
         for column in columns:
             if column is not names:
-                found = to_field_cells(column, row.cells[column.index])
+                found = to_field_cells(column, row.cells[column.index], page.remote_only)
                 cells.extend(found)
                 if not found and column.fields and not is_blank(row.cells[column.index].text):
                     reports.append(_joint_report(page, row, column))
@@ -159,9 +159,12 @@ def _read_row(
         yield SizeRow(page=page, table=table.line, line=row.line, name=name, footnote_marks=marks, cells=tuple(cells))
 
 
-def to_field_cells(column: TableColumn, cell: TableCell) -> list[FieldCell]:
-    """Split a cell like the header of its column; return an empty list if it has another number of parts."""
-    if column.is_for("temp_disk_gib") and _REMOTE_ONLY.fullmatch(cell.text):
+def to_field_cells(column: TableColumn, cell: TableCell, remote_only: Collection[str] = ()) -> list[FieldCell]:
+    """Split a cell like the header of its column; return an empty list if it has another number of parts.
+
+    `remote_only` are what the page writes for sizes without temporary disks.
+    """
+    if column.is_for("temp_disk_gib") and (_REMOTE_ONLY.fullmatch(cell.text) or cell.text in remote_only):
         return [FieldCell(column=column.fields[0], text="0 GiB", raw=cell.raw, header=column.header)]
     if not column.fields or is_blank(cell.text):
         return []
@@ -241,7 +244,7 @@ def find_alternate_spellings(document: SourceDocument) -> Mapping[str, str]:
 
     Two names are one size if no table has both and they differ in dashes only; or if one has an extra digit at its end,
     two tables have the same names except for these two, and the page marks footnotes by digits or all its other sizes
-    have the version that is left without the digit.
+    have the version that is left without the digit; or if one is a misprint.
     """
     tables = [names for page in document.pages for table in page.blocks.tables if (names := _size_keys(table))]
     ranks = _spelling_ranks(list(dict.fromkeys(name for names in tables for name in names)))
@@ -253,7 +256,7 @@ def find_alternate_spellings(document: SourceDocument) -> Mapping[str, str]:
     for number, names in enumerate(tables):
         for name in names:
             tables_of[name].add(number)
-    found: dict[str, str] = {}
+    found = _find_misprints(document, tables)
     for name in ranks:
         apart = [other for other in by_letters[_DASHES.sub("", name)] if tables_of[name].isdisjoint(tables_of[other])]
         better = [other for other in apart if ranks[other] < ranks[name]]
@@ -262,6 +265,34 @@ def find_alternate_spellings(document: SourceDocument) -> Mapping[str, str]:
             found[name] = better[-1]
         elif unmarked in ranks and _is_same_table(name, unmarked, tables):
             found[name] = unmarked
+    return found
+
+
+def _find_misprints(document: SourceDocument, tables: Sequence[Sequence[str]]) -> dict[str, str]:
+    """Return the names of no size of the page's series, each with the name that it stands for.
+
+    That is the name at its place in another table of the same sizes; or, where all tables have it, the name without the
+    digit after the version of the series, which is the mark of a footnote.
+    """
+    series = find_series(document.page)
+    if series is None:
+        return {}
+    fitting = {name for names in tables for name in names if belongs_to_series(series.name, name)}
+    found: dict[str, str] = {}
+    for names in tables:
+        others = [name for name in names if name not in fitting]
+        # Where fewer than two thirds of the names fit, the title may not be that of these sizes.
+        if not others or 3 * len(others) > len(names):
+            continue
+        for table in tables:
+            if len(table) == len(names) and fitting.issuperset(table):
+                pairs = [(name, right) for name, right in zip(names, table, strict=True) if name != right]
+                if len(pairs) == len(others) and all(name not in fitting for name, _ in pairs):
+                    found.update(pairs)
+        for name in others:
+            unmarked = _LONG_VERSION.match(name)
+            if unmarked and belongs_to_series(series.name, unmarked["name"]):
+                found.setdefault(name, unmarked["name"])
     return found
 
 

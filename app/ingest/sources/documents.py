@@ -17,7 +17,7 @@ from app.ingest.documents.page import SourceDocument, SourceIds, SourcePage, to_
 from app.ingest.documents.values import is_binary
 from app.ingest.files import refuse_special_file
 
-_IRRELEVANT = re.compile(r"footer|-defs\b|preview-tag", re.IGNORECASE)
+_IRRELEVANT = re.compile(r"footer|-defs\b|preview-tag|previous-gen-header", re.IGNORECASE)
 """Includes without facts of sizes; a missing one is not reported."""
 
 _VENDORS = ", ".join(publisher for provider in PROVIDERS.values() for publisher in provider.publishers)
