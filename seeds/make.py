@@ -9,8 +9,13 @@ import argparse
 import csv
 import gzip
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from pathlib import Path
+
+from app.catalog.fields import to_text
+from app.catalog.names import size_key
+from app.ingest.registry import read_pages
 
 SEEDS = Path(__file__).parent
 Row = dict[str, str]
@@ -19,6 +24,7 @@ SKUS = "azure-resource-skus-2026-08-01"
 CONSTRAINED = "azure-constrained-vcpus-2025-10-16"
 WITHOUT_GPUS = "azure-types-without-gpus-2025-09-16"
 AKS = "azure-resource-skus-2026-06-23"
+SERIES_PAGES = "azure-series-pages-2026-08-18"
 AVAILABILITY = "azure-availability-2026-08-01"
 CAPABILITIES = "azure-resource-skus-southcentralus-2025-06-03"
 CALCULATOR = "azure-calculator-local-disks-2026-01-26"
@@ -61,8 +67,18 @@ UNCLEAR_FAMILY = re.compile(r"standard( ?N(?!VSv3)|L|H|FX).*", re.IGNORECASE)
 CONSTRAINED_NAME = re.compile(r"(?P<begin>Standard_[A-Z]+\d+)-(?P<active>\d+)(?P<end>[a-z]*(?:_\w+)?)")
 """The vendor documents that the number after the dash is that of the active vCPUs, and the rest names the base size."""
 
-KEPT_OF_PARENT = ("memory_gib", "temp_disk_gib", "nvme_disk_gib", "max_data_disks")
-"""The figures that a constrained size keeps: its memory and its storage, as the vendor's page of these sizes says."""
+KEPT_OF_PARENT = (
+    *("memory_gib", "temp_disk_gib", "nvme_disk_gib", "max_data_disks", "temp_disk_count", "nvme_disk_count"),
+    *("uncached_disk_iops", "uncached_disk_mbps", "uncached_disk_burst_iops", "uncached_disk_burst_mbps"),
+    *("cached_disk_iops", "cached_disk_mbps", "network_mbps"),
+)
+"""What a constrained size keeps: memory, storage and I/O bandwidth, as the vendor's page of these sizes says."""
+
+OF_SERIES = (
+    *("cpu_model", "arch", "premium_storage_caching", "live_migration", "memory_preserving_updates"),
+    *("nested_virtualization", "hibernation"),
+)
+"""What a page says of its series in host specifications and features, so that it holds for all of its sizes."""
 
 
 def read_table(path: Path) -> list[Row]:
@@ -89,6 +105,36 @@ def series_of_families() -> tuple[dict[str, str], dict[str, str]]:
         types[row["id"]] = types.get(row["id"]) or row["category"]
         series |= {name: row["id"] for name in row["aliases"].split("; ") if name.lower().endswith("family")}
     return series, types
+
+
+def page_facts() -> dict[str, Row]:
+    """Return what the documents say of each size, by its key; the newest page counts."""
+    reading = read_pages([SEEDS / "documents"], SEEDS)
+    dates = {source.id: source.published_on or date.min for source in reading.sources}
+    sizes: dict[str, Row] = {}
+    for fact in sorted(reading.facts, key=lambda fact: dates[fact.source]):
+        if fact.kind == "size":
+            sizes.setdefault(size_key(fact.subject), {})[fact.field] = to_text(fact.value)
+    return sizes
+
+
+def of_series(series: Mapping[str, str], pages: Mapping[str, Row]) -> Iterator[Row]:
+    """Yield what the pages of series say of all sizes that they list, for sizes of the series that they do not list.
+
+    Of a constrained size it is what they say of the size that it is made of.
+    """
+    listed: dict[str, list[Row]] = {}
+    for name, id_ in series.items():
+        if size_key(name) in pages:
+            listed.setdefault(id_, []).append(pages[size_key(name)])
+    for name, id_ in series.items():
+        if size_key(name) not in pages and id_ in listed:
+            parent = active_vcpus(name)
+            of_parent = pages.get(size_key(parent[1])) if parent else None
+            first, *others = [of_parent] if of_parent else listed[id_]
+            shared = [field for field in OF_SERIES if all(first.get(field) == other.get(field) for other in others)]
+            if values := {field: first[field] for field in shared if field in first}:
+                yield {"id": name, **values}
 
 
 def active_vcpus(name: str) -> tuple[str, str] | None:
@@ -121,12 +167,17 @@ def skus(sizes: Sequence[Row]) -> Iterator[Row]:
         }
 
 
-def constrained(names: Iterable[str]) -> Iterator[Row]:
-    """Yield the active vCPUs of constrained sizes, the sizes that they are made of, and the memory and disks of these.
+def constrained(names: Collection[str], pages: Mapping[str, Row]) -> Iterator[Row]:
+    """Yield the active vCPUs of constrained sizes, the sizes that they are made of, and what they keep of these.
 
-    Figures of the sizes that they are made of are those of the other tables, which have to be written before.
+    Figures of the sizes that they are made of are those of the other tables, which have to be written before, else of
+    the pages.
     """
-    figures: dict[str, Row] = {}
+    figures = {
+        name: {field: pages[size_key(name)][field] for field in KEPT_OF_PARENT if field in pages[size_key(name)]}
+        for name in names
+        if size_key(name) in pages
+    }
     for source in (CALCULATOR, AKS, SKUS, CAPABILITIES):  # what counts last
         for row in read_table(SEEDS / "sizes" / f"{source}.csv"):
             kept = {name: row[name] for name in KEPT_OF_PARENT if row.get(name)}
@@ -253,7 +304,10 @@ def main() -> None:
             for size in aks
         ),
     )
-    write_table(CONSTRAINED, constrained(families))
+    pages = page_facts()
+    write_table(CONSTRAINED, constrained(families, pages))
+    without_gpus = {name: series[one] for name, one in families.items() if types[series[one]] in NOT_GPUS}
+    write_table(SERIES_PAGES, of_series(without_gpus, pages))
     architectures = {"amd64": "x64", "arm64": "arm64"}
     write_table(
         AUTOSCALER,
