@@ -25,15 +25,16 @@ from app.ingest.documents.features import (
 from app.ingest.documents.gpu_memory import GpuMemoryIndex
 from app.ingest.documents.gpu_rows import PageGpus, read_gpus
 from app.ingest.documents.gpu_text import find_mentions, find_only_model
-from app.ingest.documents.local_disks import call_nvme_by_its_name, find_nvme_statement
 from app.ingest.documents.page import Finding, Sentence, SourceDocument
 from app.ingest.documents.page_facts import (
     OTHER_ACCELERATORS,
+    call_nvme_by_its_name,
     find_absence_facts,
     find_footnote_facts,
     find_gpu_sentence_facts,
     find_host_spec_facts,
     find_non_gpu_reason,
+    find_nvme_statement,
     find_other_accelerators,
     find_page_preview_facts,
     find_retirement_facts,
