@@ -31,6 +31,7 @@ from app.api.routes import (
     sizes,
     system,
 )
+from app.converters.questions import ENDPOINTS
 from app.db.engines import make_engine
 from app.db.traced import trace_statements
 from app.http.access import AccessMiddleware, RateLimiter
@@ -62,13 +63,12 @@ _API_ROUTERS = (
     changes.router,
     catalog.router,
 )
-_FAST_PATHS: dict[str, Callable[..., Awaitable[str]]] = {
-    "list_sizes": sizes.render_sizes,
-    "list_prices": sizes.render_price_list,
-    "fit_workload": fit.render_workload_fit,
-    "estimate_workload": fit.render_estimate,
+_FAST_PATHS = {
+    "list_sizes": ENDPOINTS["GET /sizes"],
+    "list_prices": ENDPOINTS["GET /prices"],
+    "fit_workload": ENDPOINTS["POST /fit"],
 }
-"""Renderers by endpoint name: the most frequent endpoints answer valid requests without FastAPI."""
+"""Questions by endpoint name: the most frequent endpoints answer valid requests without FastAPI."""
 
 
 def _today() -> date:
@@ -135,7 +135,11 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
     app.router.routes.extend(agents)
     app.state.routes = [*(route for router in routers for route in router.routes), *pages, *agents]
     app.state.observer = _make_observer(app.state, settings)
-    fast_paths = {name: partial(render, app.state.executor) for name, render in _FAST_PATHS.items()}
+    ask = app.state.executor.ask
+    fast_paths: dict[str, Callable[..., Awaitable[str]]] = {
+        **{name: partial(ask, endpoint) for name, endpoint in _FAST_PATHS.items()},
+        "estimate_workload": partial(fit.render_estimate, app.state.executor),
+    }
     app.state.cache = CacheMiddleware(
         app,
         [*cacheable_endpoints(_API_ROUTERS, fast_paths), *page_endpoints(PAGES)],
@@ -167,7 +171,6 @@ def _init_state(state: State, settings: Settings, today: Callable[[], date], app
     watching = make_engine(settings.database_url, serving=True, pool_size=1)  # not in the pool of the queries
     state.watcher = RevisionWatcher(watching, today, app_version)
     state.executor = QueryExecutor(state.engine, state.watcher, today)
-    state.plan_executor = state.executor.plan_executor
     state.mcp = None
     if settings.mcp:
         state.mcp = McpEndpoint(
@@ -212,7 +215,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, CountRefusal | Find
         await app.state.mcp.close()
     app.state.streams.close()
     app.state.files.close()
-    await app.state.executor.close()
+    app.state.executor.close()
     app.state.watcher.close()
     app.state.engine.dispose()
     await asyncio.to_thread(tracing.stop)

@@ -21,10 +21,10 @@ from sqlalchemy.orm import Session
 from app.catalog.queries.candidates import machines_query
 from app.catalog.queries.params import PageParams
 from app.catalog.queries.sizes import render_size
-from app.catalog.queries.snapshot import load_snapshot
+from app.catalog.queries.snapshot import load_catalog
 from app.converters.fit_request import to_search
 from app.db.engines import make_engine
-from app.db.statements import convert_rows, run_plan, to_dicts
+from app.db.statements import convert_rows, to_dicts
 from app.fit.placement.evaluate import rank
 from app.schemas.fit_request import FitIn
 from app.services.placement import PlacementSearch, plan_placement, to_sizes
@@ -129,7 +129,7 @@ def placement() -> App:
     if not isinstance(search, PlacementSearch):
         raise TypeError("the body asks for no placement")
     with Session(engine) as session:
-        prepared = run_plan(session, plan_placement(search, load_snapshot(session), today, PageParams(), "")).prepared
+        prepared = plan_placement(load_catalog(session, today), search, PageParams(), "").prepared
     asked = machines_query(search.scope, search.pricing.purchases, today=today, rules=())
     compiled = asked.statement.compiled_for("sqlite")
     parameters = {**compiled.constants, **asked.parameters}

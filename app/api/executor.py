@@ -1,10 +1,8 @@
-"""Runs catalog queries for endpoints: short ones on the event loop, long ones and those with a session in threads."""
+"""Asks the catalog for endpoints: what is short on the event loop, where it reads SQLite, all else in threads."""
 
-import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from datetime import date, datetime
-from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Engine
@@ -12,131 +10,130 @@ from sqlmodel import Session
 
 from app.catalog.queries.freshness import Freshness, load_freshness
 from app.catalog.queries.ingests import FeedRefresh, load_feed_refreshes, load_last_ingests
-from app.catalog.queries.params import SizeFilter, SizeSearch
-from app.catalog.queries.sizes import JsonPage, find_sizes
-from app.catalog.queries.snapshot import MAX_ATTEMPTS, CatalogSnapshot, changes_too_fast
-from app.db.executors import QueueFull, SessionThreads, make_plan_executor
+from app.catalog.queries.snapshot import COMPUTING, MAX_ATTEMPTS, SHORT, Catalog, CatalogSnapshot, changes_too_fast
+from app.db.executors import LoopConnection, QueueFull, SessionThreads
 from app.db.replication import Replication, load_replication
-from app.db.statements import QueryPlan, run_plan
+from app.db.statements import TakesLong
 from app.errors import Busy, CatalogChanged, NotReady
-from app.http.late_models import LateModel
 from app.http.revision import RevisionWatcher
 from app.telemetry import tracing
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_log = logging.getLogger(__name__)
-MakePlan = Callable[[CatalogSnapshot, date], QueryPlan[T]]
-"""Makes a plan for the snapshot of a revision and a day; called again where a connection breaks."""
 
 _MAX_KEPT = 64
-"""How many results `run_and_keep` keeps; those of the search page's filters have about 30 kB each."""
+"""How many answers `ask_once` keeps; those of the search page's filters have about 30 kB each."""
 
 
 class QueryExecutor:
-    """Runs the catalog queries of one server process, each over the current revision of the catalog."""
+    """Asks the questions of one server process, each of the current revision of the catalog.
+
+    Every question takes one way, `ask`, and so one of a bounded number of places: `query_count` counts them.
+    """
 
     def __init__(self, engine: Engine, watcher: RevisionWatcher, today: Callable[[], date]) -> None:
         self._engine, self._watcher, self.today = engine, watcher, today
         guard = watcher.while_reachable
-        self._io_threads = SessionThreads(engine, guard=guard)
-        self._cpu_thread = SessionThreads(engine, 1, name="computing", guard=guard)
+        self._threads = SessionThreads(engine, guard=guard)
+        self._computing = SessionThreads(engine, 1, name="computing", guard=guard)
+        self.loop_connection = LoopConnection(engine) if engine.dialect.name == "sqlite" else None
+        self.query_count = 0
         self._freshness: tuple[str, Freshness] | None = None
         self._last_ingests: tuple[int, Mapping[str, datetime]] | None = None
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
-        self.plan_executor = make_plan_executor(engine, self._io_threads, guard)
         watcher.on_return(self._reconnect)
 
-    async def run(self, make_plan: MakePlan[T]) -> T:
-        """Run a query that takes the database little time; raises NotReady if there is no catalog."""
+    async def ask(self, question: Callable[Concatenate[Catalog, P], T], *args: P.args, **more: P.kwargs) -> T:
+        """Answer a question from the newest revision, again if an ingest commits meanwhile.
 
-        async def ask(snapshot: CatalogSnapshot) -> T:
-            make = partial(make_plan, snapshot, self.today())
-            return await _or_busy(self.plan_executor.run(make, small_catalog=snapshot.small))
-
-        return await self._ask(ask)
-
-    async def find_sizes(self, search: SizeSearch, *, offset: int = 0) -> JsonPage:
-        """Find a page of sizes, as `app.catalog.queries.sizes` does; raises NotReady if there is no catalog."""
-        find = partial(find_sizes, search, offset=offset)
-        return await (self.run_in_thread(find) if search.names_a_day else self.run(find))
-
-    async def _ask(self, ask: Callable[[CatalogSnapshot], Awaitable[T]]) -> T:
-        """Ask a question of the newest revision, and again if an ingest commits meanwhile; raises Busy."""
+        What is `short` is answered on the event loop, until a statement takes long; what is `computing` in the one
+        thread for it, since Python computes in one at a time. Raises NotReady if there is no catalog, and Busy if too
+        many questions wait.
+        """
+        self.query_count += 1
+        on_loop = self.loop_connection is not None and question in SHORT and SHORT[question](*args, **more)
         for _ in range(MAX_ATTEMPTS):
+            snapshot = await self.snapshot()
             try:
-                return await ask(await self.snapshot())
+                if on_loop:
+                    try:
+                        return self._ask_on_loop(snapshot, question, *args, **more)
+                    except TakesLong:
+                        on_loop = False
+                return await self._ask_in_thread(snapshot, question, *args, **more)
             except CatalogChanged:
                 self._watcher.expire()
         raise changes_too_fast()
 
-    async def run_in_thread(self, make_plan: MakePlan[T]) -> T:
-        """Run a query that takes the database long, in a thread; raises NotReady if there is no catalog."""
+    async def ask_once(self, key: Hashable, question: Callable[[Catalog], T]) -> T:
+        """Ask a question once for each key, revision and day; the answer must not be changed.
 
-        async def ask(snapshot: CatalogSnapshot) -> T:
-            return await _or_busy(self._io_threads.run(_run, partial(make_plan, snapshot, self.today())))
-
-        return await self._ask(ask)
-
-    async def run_and_keep(self, search: SizeFilter, make_plan: MakePlan[T]) -> T:
-        """Run a query in a thread once for each search, revision and day; the result must not be changed.
-
-        The results of the last 64 are kept. Raises NotReady if there is no catalog.
+        The answers to the last 64 are kept.
         """
-        kept = (search, (await self.snapshot()).revision, self.today())
+        kept = (key, (await self.snapshot()).revision, self.today())
         if kept not in self._kept:
-            result = await self.run_in_thread(make_plan)
-            self._kept[kept] = result
+            self._kept[kept] = await self.ask(question)
             if len(self._kept) > _MAX_KEPT:
                 self._kept.popitem(last=False)
-            return result
         self._kept.move_to_end(kept)
-        found: T = self._kept[kept]
-        return found
+        answer: T = self._kept[kept]
+        return answer
 
-    async def run_cpu_bound(self, make_plan: MakePlan[T]) -> T:
-        """Run a query with long arithmetic in the one thread for such queries; raises NotReady if there is no catalog.
-
-        There is one thread because Python computes in one at a time: several would only compete for it.
-        """
-
-        async def ask(snapshot: CatalogSnapshot) -> T:
-            return await _or_busy(self._cpu_thread.run(_run, partial(make_plan, snapshot, self.today())))
-
+    async def compute(self, work: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
+        """Compute something that needs no catalog, in the thread for arithmetic; raises Busy."""
         with tracing.span("fit"):
-            return await self._ask(ask)
+            return await _or_busy(self._computing.compute(work, *args, **more))
 
-    async def run_in_session(self, work: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs) -> T:
-        """Call a function with a session, in a thread; raises NotReady if there is no catalog."""
-        await self.snapshot()
-        return await _or_busy(self._io_threads.run(work, *args, **more))
+    def _ask_on_loop(
+        self,
+        snapshot: CatalogSnapshot,
+        question: Callable[Concatenate[Catalog, P], T],
+        *args: P.args,
+        **more: P.kwargs,
+    ) -> T:
+        if self.loop_connection is None:
+            raise TakesLong
+        self.loop_connection.small_catalog = snapshot.small
+        return Catalog(self.loop_connection, snapshot, self.today()).ask(question, *args, **more)
 
-    async def run_with_snapshot(self, work: Callable[[Session, CatalogSnapshot], T]) -> T:
-        """Call a function with a session and the snapshot of the newest revision, in a thread, as `run` does."""
+    async def _ask_in_thread(
+        self,
+        snapshot: CatalogSnapshot,
+        question: Callable[Concatenate[Catalog, P], T],
+        *args: P.args,
+        **more: P.kwargs,
+    ) -> T:
+        today = self.today()
 
-        async def ask(snapshot: CatalogSnapshot) -> T:
-            return await _or_busy(self._io_threads.run(work, snapshot))
+        def work(session: Session) -> T:
+            return Catalog(session, snapshot, today).ask(question, *args, **more)
 
-        return await self._ask(ask)
+        if question not in COMPUTING:
+            return await _or_busy(self._threads.run(work))
+        with tracing.span("fit"):
+            return await _or_busy(self._computing.run(work))
 
-    async def to_json(self, model: LateModel, make_plan: Callable[[CatalogSnapshot], QueryPlan[Any]]) -> str:
-        """Run a query that depends on no day as `run` does, and serialize its result as a model."""
-        return model.to_json(await self.run(lambda snapshot, _: make_plan(snapshot)))
+    @property
+    def has_loop_connection(self) -> bool:
+        """Whether the event loop has a connection of its own, which no question waits for."""
+        return self.loop_connection is not None and self.loop_connection.is_open
 
     @property
     def queues(self) -> tuple[SessionThreads, ...]:
-        """The threads that queries wait for."""
-        return self._io_threads, self._cpu_thread
+        """The threads that questions wait for."""
+        return self._threads, self._computing
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Stop the threads and close the connections."""
-        self._cpu_thread.close()
-        self._io_threads.close()
-        await self.plan_executor.close()
+        self._computing.close()
+        self._threads.close()
+        if self.loop_connection is not None:
+            self.loop_connection.close()
 
     def _reconnect(self) -> None:
         """Open new connections after an outage: those of before may be broken, or hold pages of a damaged file."""
-        self.plan_executor.reconnect()
+        if self.loop_connection is not None:
+            self.loop_connection.close()
         self._engine.dispose()
 
     async def snapshot(self) -> CatalogSnapshot:
@@ -186,10 +183,6 @@ class QueryExecutor:
         if state.revision is None or reason:
             raise NotReady(reason)
         return state.revision
-
-
-def _run(session: Session, make_plan: Callable[[], QueryPlan[T]]) -> T:
-    return run_plan(session, make_plan())
 
 
 async def _or_busy(answer: Awaitable[T]) -> T:

@@ -43,7 +43,7 @@ def worker_counters(state: State) -> Read:
             _metric(
                 "vmsizes_db_queries",
                 "Queries that were sent to the database's driver.",
-                lambda: state.plan_executor.query_count,
+                lambda: state.executor.query_count,
             ),
             _metric("vmsizes_log_records_dropped", dropped, lambda: state.logs.dropped if state.logs else 0),
             _metric("process_cpu_seconds", "CPU time of all workers, those that ended too.", time.process_time),
@@ -84,16 +84,13 @@ def _connection_gauges(engine: Engine, executor: QueryExecutor) -> Reads:
     pool = engine.pool if isinstance(engine.pool, QueuePool) else None
 
     def in_use() -> int:
-        return (pool.checkedout() if pool else 0) + executor.plan_executor.connections[0]
+        return pool.checkedout() if pool else 0
 
     def idle() -> int:
-        used, opened, _ = executor.plan_executor.connections
-        return (pool.checkedin() if pool else 0) + opened - used
+        return (pool.checkedin() if pool else 0) + executor.has_loop_connection
 
     yield _metric("vmsizes_db_connections", "Connections to the database.", in_use, state="in_use")
     yield _metric("vmsizes_db_connections", "Connections to the database.", idle, state="idle")
-    waiters = "Queries that wait for a connection to the database."
-    yield _metric("vmsizes_db_connection_waiters", waiters, lambda: executor.plan_executor.connections[2])
 
 
 def _resident_bytes() -> float:

@@ -48,12 +48,11 @@ CHANGE_COLUMNS = {
 def changes(*, output: OutputOptions, **values: Any) -> None:
     """List what ingests changed: prices, sizes, values, disputes and retirements, the oldest first."""
     from app.catalog.queries.changes import find_changes
-    from app.catalog.queries.snapshot import load_snapshot
-    from app.db.statements import run_plan
+    from app.catalog.queries.snapshot import load_catalog
 
     search = parse_params(ChangeSearch, values)
     with context.session() as session:
-        page = run_plan(session, find_changes(search, load_snapshot(session), context.today()))
+        page = find_changes(load_catalog(session, context.today()), search)
     tables = output.format is Format.table and not output.columns
     rows = [item | {"at": item["at"].isoformat()} for item in page.items]
     print_rows([row | {"on": row["at"][:10]} for row in rows] if tables else rows, CHANGE_COLUMNS, output)

@@ -58,7 +58,7 @@ def similar(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOption
 
     params = parse_params(SimilarSearch, values)
     with context.session() as session:
-        found = ask_catalog(session, lambda snapshot: find_similar(name, params, snapshot, context.today()))
+        found = ask_catalog(session, context.today(), lambda catalog: find_similar(catalog, name, params))
         page = to_similar_page(found)
     items = page.model_dump(mode="json")["items"]
     rows, columns = with_list_prices(items, SIMILAR_COLUMNS)
@@ -95,14 +95,13 @@ def compare(
     **values: Any,
 ) -> None:
     """Compare sizes side by side: every field, with its difference from one of them."""
-    from app.catalog.queries.snapshot import load_snapshot
+    from app.catalog.queries.snapshot import load_catalog
     from app.converters.compare import to_comparison_out
-    from app.db.statements import run_plan
     from app.services.compare import compare as compare_sizes
 
     params = parse_params(CompareSearch, {**values, "size": sizes})
     with context.session() as session:
-        result = to_comparison_out(run_plan(session, compare_sizes(params, load_snapshot(session), context.today())))
+        result = to_comparison_out(compare_sizes(load_catalog(session, context.today()), params))
         write_receipt(session, receipt, "GET /compare", params)
     comparison = result.model_dump(mode="json")
     verified = next(field["values"] for field in comparison["fields"] if field["field"] == "verified")

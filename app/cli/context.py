@@ -18,7 +18,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError, ProgrammingError
 from sqlmodel import Session
 
-from app.catalog.queries.pagination import get_revision
+from app.catalog.queries.snapshot import current_revision
 from app.cli.options import OPTION_OF_FIELD, option_name
 from app.cli.output import print_error
 from app.db.engines import driver_message, has_no_tables, make_engine, outage_cause, read_session
@@ -126,7 +126,7 @@ def today() -> date:
 def session() -> Iterator[Session]:
     """Open a session to read with; raises NotReady where the catalog is empty."""
     with read_session(engine()) as opened:
-        if not get_revision(opened):
+        if not current_revision(opened):
             raise NotReady("The catalog is empty; run `vmsizes ingest seeds`.")
         yield opened
 

@@ -46,15 +46,14 @@ COST_COLUMNS = {
 @with_output_options
 def cost(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, **values: Any) -> None:
     """Show what VMs of a size cost with their disks: an hour, a month, a year."""
-    from app.catalog.queries.snapshot import load_snapshot
+    from app.catalog.queries.snapshot import load_catalog
     from app.converters.costs import to_cost_out
-    from app.db.statements import run_plan
     from app.services.costs import compute_costs
 
     params = parse_params(CostSearch, values)
     with context.session() as session:
-        plan = compute_costs(name, params, load_snapshot(session), context.today())
-        answer = to_cost_out(run_plan(session, plan)).model_dump(mode="json")
+        cost = compute_costs(load_catalog(session, context.today()), name, params)
+        answer = to_cost_out(cost).model_dump(mode="json")
     columns = in_currency(COST_COLUMNS, params.currency)
     rows = list(_rows(answer, {**COST_COLUMNS, **columns}))
     if output.format is Format.table:

@@ -184,12 +184,17 @@ def fit(
 
 def _fit_requirements(values: Mapping[str, Any], output: OutputOptions, receipt: Path | None) -> None:
     """Print the sizes that meet raw amounts of resources."""
+    from app.catalog.queries.snapshot import ask_catalog
     from app.converters.resource_fit import to_fit_out
-    from app.services.resource_fit import fit_resources
+    from app.services.resource_fit import plan_resource_fit
 
     params = parse_params(FitSearch, values)
     with context.session() as session:
-        result = fit_resources(session, params, today=context.today())
+        result = ask_catalog(
+            session,
+            context.today(),
+            lambda catalog: plan_resource_fit(catalog, params, rejected="rejected" in params.include),
+        )
         write_receipt(session, receipt, "GET /fit", params)
     data = to_fit_out(result).model_dump(mode="json", by_alias=True)
     items = data["items"]
@@ -256,7 +261,7 @@ def _run_fit(body: "FitIn", selection: SizeSelection) -> "FitAnswerOut":
 
     among = {name: getattr(selection, name) for name in selection.model_fields_set}
     with context.session() as session:
-        return ask_catalog(session, lambda snapshot: plan_fit(body, snapshot, context.today(), among=among))
+        return ask_catalog(session, context.today(), lambda catalog: plan_fit(catalog, body, among=among))
 
 
 def _with_model_name(name: str | None, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,11 +22,10 @@ from app.catalog.queries.exports import (
     export_sizes,
     export_table,
 )
-from app.catalog.queries.snapshot import load_snapshot
+from app.catalog.queries.snapshot import load_catalog, load_snapshot
 from app.cli import context, options
 from app.cli.options import Command, Group, parse_params, query_options
 from app.cli.output import print_note
-from app.db.statements import run_plan
 from app.db.streams import Stream
 from app.errors import BadQuery
 from app.formats.text import Csv, Ndjson, TextFormat
@@ -65,7 +64,7 @@ def prices(*, file_format: FormatOption = FileFormat.csv, output: OutputOption =
     """Write prices: those in force, or with --history all, as GET /prices.csv does."""
     params = parse_params(PriceExport, values)
     with context.session() as session:
-        export = run_plan(session, export_prices(params, load_snapshot(session), context.today()))
+        export = export_prices(load_catalog(session, context.today()), params)
     _write_export("prices", export, file_format, output)
 
 

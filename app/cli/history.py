@@ -7,7 +7,7 @@ import typer
 from app.catalog.queries.price_lines import PriceLine, merge_runs
 from app.catalog.queries.prices import PriceHistorySearch, PriceSearch, find_price_history, find_prices
 from app.catalog.queries.provenance import RefusedPriceSearch, find_refused_prices
-from app.catalog.queries.snapshot import load_snapshot
+from app.catalog.queries.snapshot import load_catalog
 from app.cli import context, options
 from app.cli.options import Command, parse_params, query_options
 from app.cli.outcomes import plural
@@ -23,7 +23,6 @@ from app.cli.output import (
     with_output_options,
 )
 from app.cli.receipts import Receipt, write_receipt
-from app.db.statements import run_plan
 
 app = typer.Typer()
 
@@ -46,12 +45,12 @@ def history(
     day = min(params.until or today, today)
     offer = params.model_dump(include={"os", "purchase", "known_at"})
     with context.session() as session:
-        snapshot = load_snapshot(session)
-        found = run_plan(session, find_price_history(name, params, snapshot, today))
+        catalog = load_catalog(session, today)
+        found = find_price_history(catalog, name, params)
         of_day = PriceSearch(region=(params.region,), as_of=day, **offer)
-        in_force = run_plan(session, find_prices(name, of_day, snapshot, today)).items
+        in_force = find_prices(catalog, name, of_day).items
         search = RefusedPriceSearch(size=name, region=params.region, limit=1)
-        refused = run_plan(session, find_refused_prices(search, snapshot)).total
+        refused = find_refused_prices(catalog, search).total
         write_receipt(session, receipt, "GET /sizes/{name}/price-history", params, name)
     if output.format is Format.table and not output.columns:
         lines = merge_runs(found.items, next(iter(in_force), None))

@@ -32,13 +32,14 @@ def write_receipt(
     session: Session, path: Path | None, endpoint: str, params: BaseModel, name: str | None = None
 ) -> None:
     """Write the receipt of an answer: that of the API to the same question; nothing without a file."""
+    from app.catalog.queries.snapshot import load_catalog
+
     if path is None:
         return
-    from app.catalog.queries.snapshot import Catalog, load_snapshot
     from app.converters.questions import Question, answer
     from app.converters.receipts import make_receipt
 
-    catalog = Catalog(session, load_snapshot(session), context.today())
+    catalog = load_catalog(session, context.today())
     question = Question(endpoint=endpoint, params=params, name=name)
     receipt = make_receipt(catalog, [(question, answer(catalog, question))])
     path.write_text(f"{json.dumps(receipt, indent=1, ensure_ascii=False)}\n", encoding="utf-8")

@@ -91,16 +91,15 @@ def retirements(
 
 def _list(values: Mapping[str, Any], output: OutputOptions) -> None:
     from app.catalog.queries.retirements import find_retirements
-    from app.catalog.queries.snapshot import load_snapshot
-    from app.db.statements import run_plan
+    from app.catalog.queries.snapshot import load_catalog
 
     coming_only = not values.keys() & _DATED
     search = parse_params(RetirementSearch, {**values, "past": False} if coming_only else values)
     with context.session() as session:
-        known, today = load_snapshot(session), context.today()
-        page = run_plan(session, find_retirements(search, known, today))
+        catalog = load_catalog(session, context.today())
+        page = find_retirements(catalog, search)
         others = search.model_copy(update={"past": True, "cursor": None, "limit": 1})
-        past = run_plan(session, find_retirements(others, known, today)).total if coming_only else 0
+        past = find_retirements(catalog, others).total if coming_only else 0
     print_rows(page.items, RETIREMENT_COLUMNS, output)
     if page.total and output.format is Format.table:
         print_line()
@@ -116,14 +115,13 @@ def _list(values: Mapping[str, Any], output: OutputOptions) -> None:
 
 def _plan(inventory: Path, values: Mapping[str, Any], output: OutputOptions) -> None:
     """Print a plan; exits with the code of bad data where an item names something that the catalog does not have."""
-    from app.catalog.queries.snapshot import load_snapshot
+    from app.catalog.queries.snapshot import load_catalog
     from app.converters.inventory import read_inventory
     from app.converters.retirements import plan_inventory, to_plan_rows
-    from app.db.statements import run_plan
 
     needs, items = parse_body(SuccessorNeedsIn, values), read_inventory(inventory)
     with context.session() as session:
-        plan = run_plan(session, plan_inventory(items, needs, load_snapshot(session), context.today()))
+        plan = plan_inventory(load_catalog(session, context.today()), items, needs)
     data = plan.model_dump(mode="json")
     rows, columns = with_list_prices(to_plan_rows(data["items"]), PLAN_COLUMNS)
     rows, columns = with_list_prices(rows, columns, "successor_")

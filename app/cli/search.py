@@ -9,10 +9,9 @@ from sqlalchemy.orm import Session
 
 from app.catalog.fields import SIZE_FIELDS, SIZE_FLAGS, field_title
 from app.catalog.price_notes import price_note
-from app.catalog.queries.language_models import ModelSearch
 from app.catalog.queries.lookups import GpuNames, closest_gpus, load_gpu_names, resolve_gpus
 from app.catalog.queries.params import FacetSearch, SizeParams, SizeSearch
-from app.catalog.queries.provenance import ConflictSearch, RefusedPriceSearch
+from app.catalog.queries.provenance import ConflictSearch, ModelSearch, RefusedPriceSearch
 from app.cli import context, options
 from app.cli.currencies import (
     flatten_converted,
@@ -166,7 +165,8 @@ def search(
 ) -> None:
     """Find sizes, each with its price in the given region, else in the cheapest."""
     from app.catalog.queries.exchange_rates import exchange_rate_json
-    from app.catalog.queries.sizes import search_sizes
+    from app.catalog.queries.sizes import find_sizes
+    from app.catalog.queries.snapshot import ask_catalog
 
     if gpus is not None:
         if values["min_gpus"] is not None or values["max_gpus"] is not None:
@@ -174,7 +174,7 @@ def search(
         values |= {"min_gpus": gpus, "max_gpus": gpus}
     with context.session() as session:
         params = parse_params(SizeSearch, _add_search_words(session, words or [], values))
-        page = search_sizes(session, params, today=context.today())
+        page = ask_catalog(session, context.today(), lambda catalog: find_sizes(catalog, params))
         undecided = _undecided(session, params)
         write_receipt(session, receipt, "GET /sizes", params)
         meant = [] if page.total else _gpus_meant(session, words or [])
@@ -196,14 +196,14 @@ def search(
 def _undecided(session: Session, params: SizeSearch) -> str | None:
     """Say how many more sizes may match; NumPy, which counts them, is not loaded for a search without such filters."""
     from app.catalog.queries.facets import may_be_undecided
+    from app.catalog.queries.snapshot import ask_catalog
 
     if not may_be_undecided(params):
         return None
     from app.catalog.queries.facet_counts import find_facets
-    from app.catalog.queries.snapshot import ask_catalog
 
     search = params.as_params(FacetSearch)
-    return ask_catalog(session, lambda snapshot: find_facets(search, snapshot, context.today())).undecided.detail
+    return ask_catalog(session, context.today(), lambda catalog: find_facets(catalog, search)).undecided.detail
 
 
 def _size_columns(purchase: str) -> Mapping[str, Column]:
@@ -266,10 +266,10 @@ def _is_gpu(names: GpuNames, word: str, *, required: bool = False) -> bool:
 def conflicts(*, output: OutputOptions, **values: Any) -> None:
     """List every figure on which sources disagree: the accepted one and the other."""
     from app.catalog.queries.provenance import find_conflicts
-    from app.db.statements import run_plan
+    from app.catalog.queries.snapshot import load_catalog
 
     with context.session() as session:
-        page = run_plan(session, find_conflicts(parse_params(ConflictSearch, values)))
+        page = find_conflicts(load_catalog(session, context.today()), parse_params(ConflictSearch, values))
     print_rows(page.items, CONFLICT_COLUMNS, output)
     _print_footer(len(page.items), page.total, page.next_cursor, output)
 
@@ -280,12 +280,11 @@ def conflicts(*, output: OutputOptions, **values: Any) -> None:
 def refused_prices(*, output: OutputOptions, **values: Any) -> None:
     """List the retail prices that were refused because they belong to another meter, with rule and evidence."""
     from app.catalog.queries.provenance import find_refused_prices
-    from app.catalog.queries.snapshot import load_snapshot
-    from app.db.statements import run_plan
+    from app.catalog.queries.snapshot import load_catalog
 
     with context.session() as session:
         search = parse_params(RefusedPriceSearch, values)
-        page = run_plan(session, find_refused_prices(search, load_snapshot(session)))
+        page = find_refused_prices(load_catalog(session, context.today()), search)
     print_rows(page.items, REFUSED_PRICE_COLUMNS, output)
     _print_footer(len(page.items), page.total, page.next_cursor, output)
 
@@ -295,11 +294,11 @@ def refused_prices(*, output: OutputOptions, **values: Any) -> None:
 @with_output_options
 def models(*, output: OutputOptions, **values: Any) -> None:
     """List the language models whose configuration is known."""
-    from app.catalog.queries.language_models import find_models
-    from app.db.statements import run_plan
+    from app.catalog.queries.provenance import find_models
+    from app.catalog.queries.snapshot import load_catalog
 
     with context.session() as session:
-        page = run_plan(session, find_models(parse_params(ModelSearch, values)))
+        page = find_models(load_catalog(session, context.today()), parse_params(ModelSearch, values))
     print_rows(page.items, MODEL_COLUMNS, output)
     _print_footer(len(page.items), page.total, page.next_cursor, output)
 
@@ -340,19 +339,18 @@ def show_size(
     """Show a size: its GPUs and price first, then all else, and its cheapest regions."""
     from app.catalog.queries.prices import PriceSearch, find_prices
     from app.catalog.queries.provenance import FactSearch, find_facts
-    from app.catalog.queries.sizes import get_size
-    from app.catalog.queries.snapshot import load_snapshot
-    from app.db.statements import run_plan
+    from app.catalog.queries.sizes import find_size
+    from app.catalog.queries.snapshot import load_catalog
 
     if with_facts and with_prices:
         raise typer.BadParameter("--facts and --prices are two lists: give one at a time")
     params = parse_params(SizeParams, values)
     currency = params.currency
     with context.session() as session:
-        size = json.loads(get_size(session, name, params, today=context.today()))
-        facts = run_plan(session, find_facts(name, FactSearch(limit=500))).items
-        plan = find_prices(name, PriceSearch(limit=500, **params.model_dump()), load_snapshot(session), context.today())
-        prices = run_plan(session, plan).items
+        catalog = load_catalog(session, context.today())
+        size = json.loads(find_size(catalog, name, params))
+        facts = find_facts(catalog, name, FactSearch(limit=500)).items
+        prices = find_prices(catalog, name, PriceSearch(limit=500, **params.model_dump())).items
         write_receipt(session, receipt, "GET /sizes/{name}", params, name)
     rate = size.pop("exchange_rate", None)
     if with_facts:

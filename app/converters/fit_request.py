@@ -13,11 +13,10 @@ import orjson
 
 from app.catalog.queries.language_models import ModelsByKey, get_release_row
 from app.catalog.queries.params import DatedSelection, FitSearch, PageParams, SizeSelection
-from app.catalog.queries.snapshot import CatalogSnapshot
+from app.catalog.queries.snapshot import Catalog
 from app.converters.body_paths import search_params, to_body_error, with_missing_paths, with_paths
 from app.converters.fit_response import to_placement_answer_out
 from app.converters.resource_fit import to_resource_answer_out
-from app.db.statements import QueryPlan
 from app.errors import BadCursor, BadQuery, BadWorkload
 from app.fit.estimator.workload import Engine, Gpus, InferenceWorkload, ServiceLevel, Speculation, TrainingWorkload
 from app.fit.formulas.optimizer import AdaptedMatrix
@@ -93,30 +92,24 @@ def to_usage(inference: InferenceIn | None, training: TrainingIn | None) -> Infe
 
 
 def plan_fit(
-    body: FitIn,
-    snapshot: CatalogSnapshot,
-    today: date,
-    *,
-    most_of_reason: int | None = None,
-    among: Mapping[str, Any] = MappingProxyType({}),
-) -> QueryPlan[FitAnswerOut]:
+    catalog: Catalog, body: FitIn, *, most_of_reason: int | None = None, among: Mapping[str, Any] = MappingProxyType({})
+) -> FitAnswerOut:
     """Plan the query that answers a body; raises BadWorkload naming the path in the body that is wrong.
 
     With `most_of_reason`, `rejected` has at most that many sizes for each reason, the nearest of them with its fixes.
     A model is placed `among` the sizes that these filters leave, which no body has.
     """
-    search = to_search(body, today)
+    search = to_search(body, catalog.today)
     if among and isinstance(search, PlacementSearch):
         search = replace(search, scope=search.scope.model_copy(update=among))
     try:
         if isinstance(search, PlacementSearch):
             page = PageParams(limit=body.limit, cursor=body.cursor)
-            placements = yield from plan_placement(search, snapshot, today, page, _request_key(body, today))
+            placements = plan_placement(catalog, search, page, _request_key(body, catalog.today))
             return to_placement_answer_out(placements, include=body.include, most_of_reason=most_of_reason)
-        recommendation = yield from plan_resource_fit(
+        recommendation = plan_resource_fit(
+            catalog,
             search,
-            snapshot,
-            today,
             purchases=body.pricing.purchases,
             verified_only=body.constraints.verified_only,
             rejected="rejected" in body.include,

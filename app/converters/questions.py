@@ -1,35 +1,65 @@
-"""Questions to the catalog as values: an endpoint of the API with its parameters, and its answer as the API's JSON.
+"""The registry of questions: each endpoint that asks the catalog, its parameters, and its answer as JSON.
 
-What answers questions without HTTP asks them here: the tools for agents, and the check of a receipt.
+The routes of the API, the tools for agents and the check of a receipt ask here.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import orjson
 from pydantic import BaseModel
+from sqlmodel import SQLModel
 
+from app.catalog.models import Gpu, Region, Revision, Series
+from app.catalog.queries.availability import AvailabilitySearch, find_availability
+from app.catalog.queries.changes import ChangeSearch, find_changes
+from app.catalog.queries.costs import CostSearch
+from app.catalog.queries.disks import DiskSearch
 from app.catalog.queries.facets import render_facets
 from app.catalog.queries.language_models import get_model
-from app.catalog.queries.params import CompareSearch, FacetSearch, FitSearch, QueryParams, SizeParams, SizeSearch
-from app.catalog.queries.prices import PriceHistorySearch, PriceSearch, find_price_history, find_prices
-from app.catalog.queries.provenance import FactSearch, find_facts
-from app.catalog.queries.sizes import find_sizes, get_size, render_page
-from app.catalog.queries.snapshot import Catalog
-from app.converters.compare import to_comparison_out
-from app.converters.fit_request import plan_fit
-from app.converters.resource_fit import to_fit_out
-from app.db.statements import run_plan
+from app.catalog.queries.pagination import Listing
+from app.catalog.queries.params import (
+    CompareSearch,
+    FacetSearch,
+    FitSearch,
+    PageParams,
+    QueryParams,
+    SimilarSearch,
+    SizeParams,
+    SizeSearch,
+)
+from app.catalog.queries.prices import (
+    AllPricesSearch,
+    PriceHistorySearch,
+    PriceSearch,
+    find_all_prices,
+    find_price_history,
+    find_prices,
+    is_quick,
+    render_prices,
+)
+from app.catalog.queries.provenance import (
+    ConflictSearch,
+    FactSearch,
+    ModelSearch,
+    RefusedPriceSearch,
+    find_conflicts,
+    find_facts,
+    find_models,
+    find_refused_prices,
+    find_rows,
+    find_sources,
+    get_series,
+)
+from app.catalog.queries.retirements import RetirementSearch, find_retirements
+from app.catalog.queries.sizes import find_size, find_sizes, render_page
+from app.catalog.queries.snapshot import COMPUTING, SHORT, Catalog, computing, short, short_if
 from app.errors import BadQuery
+from app.late_models import LateModel
 from app.nearest import did_you_mean, nearest
-from app.schemas.catalog import ModelOut
 from app.schemas.fit_request import FitIn
-from app.schemas.sizes import FactPage, PriceHistoryPage, PricePage
-from app.services.compare import compare
-from app.services.resource_fit import plan_resource_fit
-
-ModelT = TypeVar("ModelT", bound=BaseModel)
+from app.schemas.retirement_request import RetirementPlanIn
 
 
 class NoParams(QueryParams):
@@ -38,7 +68,7 @@ class NoParams(QueryParams):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One question: an endpoint of `ENDPOINTS`, the name in its path if it has one, and its parameters or body."""
+    """One question: an endpoint of ENDPOINTS, the name in its path if it has one, and its parameters or body."""
 
     endpoint: str
     params: BaseModel
@@ -51,96 +81,171 @@ class Question:
         return {"endpoint": self.endpoint, **name, "params": orjson.loads(dumped)}
 
 
-class _Endpoint(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Endpoint:
+    """The parameters or the body of an endpoint, the module and name of its answer's schema, and what finds it.
+
+    `find` takes the catalog, the name in the path where there is one, and the parameters; it returns a value that has
+    the attributes of the schema, or its JSON.
+    """
+
     params: type[BaseModel]
-    render: Callable[[Catalog, Question], str | bytes]
+    schema: str
+    find: Callable[..., Any]
+    has_receipt: bool = False
+
+    def __post_init__(self) -> None:
+        if self.find in SHORT:
+            SHORT[self] = SHORT[self.find]
+        if self.find in COMPUTING:
+            computing(self)
+
+    @property
+    def model(self) -> LateModel:
+        """Return the schema of the answer."""
+        module, name = self.schema.split(".")
+        return LateModel(f"app.schemas.{module}", name)
+
+    def __call__(self, catalog: Catalog, *args: Any) -> str:
+        """Return the answer as JSON; raises what its query raises, such as NotFound."""
+        found = self.find(catalog, *args)
+        if isinstance(found, str):
+            return found
+        return found.model_dump_json(by_alias=True) if isinstance(found, BaseModel) else self.model.to_json(found)
 
 
 def answer(catalog: Catalog, question: Question) -> dict[str, Any]:
     """Return the answer of the API as JSON data; raises what its query raises, such as NotFound."""
-    found: dict[str, Any] = orjson.loads(ENDPOINTS[question.endpoint].render(catalog, question))
+    named = (question.name or "",) if "{name}" in question.endpoint else ()
+    found: dict[str, Any] = orjson.loads(ENDPOINTS[question.endpoint](catalog, *named, question.params))
     return found
 
 
 def parse_question(data: Mapping[str, Any]) -> Question:
-    """Return a question from its JSON data; raises BadQuery for an endpoint or parameters that there are not.
+    """Return the question of a receipt from its JSON data; raises BadQuery for an endpoint that has no receipts.
 
     Raises pydantic's ValidationError for parameters of a wrong type.
     """
     endpoint = str(data.get("endpoint"))
-    if endpoint not in ENDPOINTS:
-        hint = did_you_mean(nearest(endpoint, ENDPOINTS), " ")
-        raise BadQuery("endpoint", endpoint, f"{hint}allowed are {', '.join(ENDPOINTS)}")
+    allowed = [name for name, other in ENDPOINTS.items() if other.has_receipt]
+    if endpoint not in allowed:
+        hint = did_you_mean(nearest(endpoint, allowed), " ")
+        raise BadQuery("endpoint", endpoint, f"{hint}allowed are {', '.join(allowed)}")
     params = ENDPOINTS[endpoint].params.model_validate(data.get("params", {}))
     return Question(endpoint=endpoint, name=data.get("name"), params=params)
 
 
-def _render_sizes(catalog: Catalog, question: Question) -> str:
-    return render_page(run_plan(catalog.session, find_sizes(_params(question, SizeSearch), *catalog[1:])))
+@short_if(lambda search: not search.names_a_day)
+def _list_sizes(catalog: Catalog, search: SizeSearch) -> str:
+    return render_page(find_sizes(catalog, search))
 
 
-def _render_size(catalog: Catalog, question: Question) -> str:
-    return get_size(catalog.session, question.name or "", _params(question, SizeParams), today=catalog.today)
+@short_if(is_quick)
+def _list_prices(catalog: Catalog, search: AllPricesSearch) -> str:
+    return render_prices(find_all_prices(catalog, search))
 
 
-def _render_facts(catalog: Catalog, question: Question) -> str:
-    plan = find_facts(question.name or "", _params(question, FactSearch), catalog.snapshot)
-    return FactPage.model_validate(run_plan(catalog.session, plan), from_attributes=True).model_dump_json(by_alias=True)
-
-
-def _render_prices(catalog: Catalog, question: Question) -> str:
-    plan = find_prices(question.name or "", _params(question, PriceSearch), *catalog[1:])
-    return PricePage.model_validate(run_plan(catalog.session, plan)).model_dump_json(by_alias=True)
-
-
-def _render_price_history(catalog: Catalog, question: Question) -> str:
-    plan = find_price_history(question.name or "", _params(question, PriceHistorySearch), *catalog[1:])
-    return PriceHistoryPage.model_validate(run_plan(catalog.session, plan)).model_dump_json(by_alias=True)
-
-
-def _render_facets(catalog: Catalog, question: Question) -> str:
+def _list_facets(catalog: Catalog, search: FacetSearch) -> str:
     from app.catalog.queries.facet_counts import find_facets
 
-    return render_facets(run_plan(catalog.session, find_facets(_params(question, FacetSearch), *catalog[1:])))
+    return render_facets(find_facets(catalog, search))
 
 
-def _render_comparison(catalog: Catalog, question: Question) -> str:
-    comparison = run_plan(catalog.session, compare(_params(question, CompareSearch), *catalog[1:]))
-    return to_comparison_out(comparison).model_dump_json(by_alias=True)
+def _list_similar_sizes(catalog: Catalog, name: str, search: SimilarSearch) -> BaseModel:
+    from app.converters.compare import to_similar_page
+    from app.services.similar import find_similar
+
+    return to_similar_page(find_similar(catalog, name, search))
 
 
-def _render_resource_fit(catalog: Catalog, question: Question) -> str:
-    search = _params(question, FitSearch)
-    plan = plan_resource_fit(search, *catalog[1:], rejected="rejected" in search.include)
-    return to_fit_out(run_plan(catalog.session, plan)).model_dump_json(by_alias=True)
+def _compare_sizes(catalog: Catalog, search: CompareSearch) -> BaseModel:
+    from app.converters.compare import to_comparison_out
+    from app.services.compare import compare
+
+    return to_comparison_out(compare(catalog, search))
 
 
-def _render_fit(catalog: Catalog, question: Question) -> str:
-    plan = plan_fit(_params(question, FitIn), *catalog[1:])
-    return run_plan(catalog.session, plan).model_dump_json(by_alias=True)
+@short
+def _show_cost(catalog: Catalog, name: str, search: CostSearch) -> BaseModel:
+    from app.converters.costs import to_cost_out
+    from app.services.costs import compute_costs
+
+    return to_cost_out(compute_costs(catalog, name, search))
 
 
-def _render_model(catalog: Catalog, question: Question) -> str:
-    preset = get_model(catalog.snapshot.models, question.name or "")
-    return ModelOut.model_validate(preset, from_attributes=True).model_dump_json(by_alias=True)
+@short
+def _list_disks(catalog: Catalog, search: DiskSearch) -> BaseModel:
+    from app.converters.costs import to_disk_page
+    from app.services.disks import find_disks
+
+    return to_disk_page(find_disks(catalog, search))
 
 
-def _params(question: Question, model: type[ModelT]) -> ModelT:
-    if not isinstance(question.params, model):
-        raise TypeError(f"{question.endpoint} takes {model.__name__}")
-    return question.params
+@computing
+def _fit_resources(catalog: Catalog, search: FitSearch) -> BaseModel:
+    from app.converters.resource_fit import to_fit_out
+    from app.services.resource_fit import plan_resource_fit
+
+    return to_fit_out(plan_resource_fit(catalog, search, rejected="rejected" in search.include))
 
 
-ENDPOINTS: Mapping[str, _Endpoint] = {
-    "GET /sizes": _Endpoint(SizeSearch, _render_sizes),
-    "GET /sizes/{name}": _Endpoint(SizeParams, _render_size),
-    "GET /sizes/{name}/facts": _Endpoint(FactSearch, _render_facts),
-    "GET /sizes/{name}/prices": _Endpoint(PriceSearch, _render_prices),
-    "GET /sizes/{name}/price-history": _Endpoint(PriceHistorySearch, _render_price_history),
-    "GET /facets": _Endpoint(FacetSearch, _render_facets),
-    "GET /compare": _Endpoint(CompareSearch, _render_comparison),
-    "GET /fit": _Endpoint(FitSearch, _render_resource_fit),
-    "POST /fit": _Endpoint(FitIn, _render_fit),
-    "GET /models/{name}": _Endpoint(NoParams, _render_model),
+@computing
+def _fit_workload(catalog: Catalog, body: FitIn) -> BaseModel:
+    from app.converters.fit_request import plan_fit
+
+    return plan_fit(catalog, body)
+
+
+@computing
+def _plan_retirements(catalog: Catalog, body: RetirementPlanIn) -> BaseModel:
+    from app.converters.retirements import plan_body
+
+    return plan_body(catalog, body)
+
+
+@short
+def _show_model(catalog: Catalog, name: str, _params: BaseModel) -> Any:
+    return get_model(catalog.snapshot.models, name)
+
+
+@short
+def _show_series(catalog: Catalog, name: str, _params: BaseModel) -> Any:
+    return get_series(catalog, name)
+
+
+def _rows_of(model: type[SQLModel], *, newest_first: bool = False) -> Callable[[Catalog, PageParams], Listing]:
+    return short(lambda catalog, page: find_rows(catalog, model, page, newest_first=newest_first))
+
+
+ENDPOINTS: Mapping[str, Endpoint] = {
+    "GET /sizes": Endpoint(SizeSearch, "sizes.SizePage", _list_sizes, has_receipt=True),
+    "GET /sizes/{name}": Endpoint(SizeParams, "sizes.SizeDetailOut", find_size, has_receipt=True),
+    "GET /sizes/{name}/facts": Endpoint(FactSearch, "sizes.FactPage", find_facts, has_receipt=True),
+    "GET /sizes/{name}/prices": Endpoint(PriceSearch, "sizes.PricePage", find_prices, has_receipt=True),
+    "GET /sizes/{name}/price-history": Endpoint(
+        PriceHistorySearch, "sizes.PriceHistoryPage", find_price_history, has_receipt=True
+    ),
+    "GET /sizes/{name}/similar": Endpoint(SimilarSearch, "compare.SimilarPage", _list_similar_sizes),
+    "GET /sizes/{name}/availability": Endpoint(AvailabilitySearch, "sizes.AvailabilityPage", find_availability),
+    "GET /sizes/{name}/cost": Endpoint(CostSearch, "costs.CostOut", _show_cost),
+    "GET /facets": Endpoint(FacetSearch, "sizes.FacetsOut", _list_facets, has_receipt=True),
+    "GET /compare": Endpoint(CompareSearch, "compare.ComparisonOut", _compare_sizes, has_receipt=True),
+    "GET /fit": Endpoint(FitSearch, "fit_response.FitOut", _fit_resources, has_receipt=True),
+    "POST /fit": Endpoint(FitIn, "fit_response.FitAnswerOut", _fit_workload, has_receipt=True),
+    "GET /models/{name}": Endpoint(NoParams, "catalog.ModelOut", _show_model, has_receipt=True),
+    "GET /models": Endpoint(ModelSearch, "catalog.ModelPage", find_models),
+    "GET /prices": Endpoint(AllPricesSearch, "sizes.SizePricePage", _list_prices),
+    "GET /changes": Endpoint(ChangeSearch, "changes.ChangePage", find_changes),
+    "GET /retirements": Endpoint(RetirementSearch, "retirements.RetirementPage", find_retirements),
+    "POST /retirements": Endpoint(RetirementPlanIn, "retirements.RetirementPlanOut", _plan_retirements),
+    "GET /conflicts": Endpoint(ConflictSearch, "sizes.ConflictPage", find_conflicts),
+    "GET /refused-prices": Endpoint(RefusedPriceSearch, "sizes.RefusedPricePage", find_refused_prices),
+    "GET /series": Endpoint(PageParams, "catalog.SeriesPage", _rows_of(Series)),
+    "GET /series/{name}": Endpoint(NoParams, "catalog.SeriesDetailOut", _show_series),
+    "GET /gpus": Endpoint(PageParams, "catalog.GpuPage", _rows_of(Gpu)),
+    "GET /disks": Endpoint(DiskSearch, "costs.DiskPage", _list_disks),
+    "GET /regions": Endpoint(PageParams, "catalog.RegionPage", _rows_of(Region)),
+    "GET /sources": Endpoint(PageParams, "catalog.SourcePage", find_sources),
+    "GET /revisions": Endpoint(PageParams, "catalog.RevisionPage", _rows_of(Revision, newest_first=True)),
 }
-"""The endpoints that can be asked, by method and path."""
+"""The endpoints that can be asked, by method and path; those with receipts first, in the order of an error's text."""

@@ -19,13 +19,12 @@ from sqlalchemy import func, select
 import app.fit
 from app.catalog.column_types import table_of
 from app.catalog.models import Fact, Size
-from app.catalog.queries.params import as_set
+from app.catalog.queries.params import SizeParams, as_set
 from app.catalog.queries.prices import PriceSearch, find_prices
-from app.catalog.queries.sizes import get_size
+from app.catalog.queries.sizes import find_size
 from app.catalog.queries.snapshot import Catalog
 from app.catalog.store.revisions import compute_digest, latest_revision
 from app.converters.questions import Question, answer, parse_question
-from app.db.statements import run_plan
 from app.errors import VmsizesError
 
 FORMAT = 1
@@ -149,7 +148,7 @@ def _prices(catalog: Catalog, question: Question, found: Any) -> Iterable[dict[s
     for name in sorted(regions):
         search = PriceSearch(os=getattr(pricing, "os", None), limit=_MOST, **day)
         search = search.model_copy(update={"region": as_set(tuple(regions[name]))})  # any number: no client asks this
-        listing = run_plan(catalog.session, find_prices(name, search, catalog.snapshot, catalog.today))
+        listing = find_prices(catalog, name, search)
         for item in listing.items:
             yield {"size": name} | {column: item[column] for column in _PRICE_COLUMNS}
 
@@ -174,7 +173,7 @@ def _own_name(catalog: Catalog, question: Question) -> list[str]:
     """Return the full name of the size in the path of a question; none of a path without a size."""
     if question.name is None or "/sizes/" not in question.endpoint:
         return []
-    return [orjson.loads(get_size(catalog.session, question.name, today=catalog.today))["name"]]
+    return [orjson.loads(find_size(catalog, question.name, SizeParams()))["name"]]
 
 
 def _names(found: Any) -> Iterable[str]:

@@ -1,14 +1,12 @@
 """Converts inventories to requests of the plan for retirements, and plans to responses."""
 
 from collections.abc import Mapping, Sequence
-from datetime import date
 from typing import Any
 
 from app.catalog.names import RegionCode, as_written
-from app.catalog.queries.snapshot import CatalogSnapshot
+from app.catalog.queries.snapshot import Catalog, computing
 from app.converters.adjustments import to_adjustment_out
 from app.converters.fit_parts import to_price_note_out
-from app.db.statements import QueryPlan
 from app.fit.features import Refusal
 from app.schemas.fit_response import FailureOut, RejectionOut
 from app.schemas.retirement_request import RetirementPlanIn, SuccessorNeedsIn
@@ -41,21 +39,20 @@ _ANNOUNCED = (
 )
 
 
-def plan_body(body: RetirementPlanIn, snapshot: CatalogSnapshot, today: date) -> QueryPlan[RetirementPlanOut]:
+def plan_body(catalog: Catalog, body: RetirementPlanIn) -> RetirementPlanOut:
     """Plan the query that answers a body."""
     items = [
         InventoryItem(size=item.size, region=RegionCode(item.region), count=item.count, id=item.id)
         for item in body.items
     ]
-    return (yield from plan_inventory(items, body, snapshot, today))
+    return plan_inventory(catalog, items, body)
 
 
-def plan_inventory(
-    items: Sequence[InventoryItem], needs: SuccessorNeedsIn, snapshot: CatalogSnapshot, today: date
-) -> QueryPlan[RetirementPlanOut]:
+@computing
+def plan_inventory(catalog: Catalog, items: Sequence[InventoryItem], needs: SuccessorNeedsIn) -> RetirementPlanOut:
     """Plan the query that answers an inventory of any length."""
     fields = {name: getattr(needs, name) for name in SuccessorNeedsIn.model_fields}
-    plan = yield from plan_retirements(RetirementRequest(items=items, **fields), snapshot, today)
+    plan = plan_retirements(catalog, RetirementRequest(items=items, **fields))
     return to_plan_out(plan)
 
 

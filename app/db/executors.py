@@ -1,4 +1,4 @@
-"""Runs query plans for a server without blocking it: short statements on the event loop, others in threads."""
+"""Runs questions to the database for a server without blocking it: in threads, or briefly on the event loop."""
 
 import asyncio
 import sqlite3
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -17,7 +17,7 @@ from app.db.engines import is_damaged, read_session
 from app.db.guards import Guard, wait_for_ever
 from app.db.interrupts import Interruptible
 from app.db.sqlite_files import DatabaseFile, FileVersion
-from app.db.statements import CompiledStatement, MakePlan, Rows, convert_rows, fetch_rows
+from app.db.statements import BoundStatement, Rows, TakesLong, convert_rows
 from app.telemetry import tracing
 
 P = ParamSpec("P")
@@ -60,17 +60,24 @@ class SessionThreads:
 
         Raises QueueFull at once where MAX_WAITING others wait already. A statement of a cancelled call is interrupted.
         """
-        if self.unfinished >= self._most:
-            raise QueueFull
-        self.unfinished += 1
         job = Interruptible()
         try:
-            loop = asyncio.get_running_loop()
-            with_session = tracing.within_current(partial(self._with_session, job, work, *args, **more))
-            return await self._guard(loop.run_in_executor(self._threads, with_session))
+            return await self._wait(partial(self._with_session, job, work, *args, **more), self._guard)
         except asyncio.CancelledError:
             job.interrupt()
             raise
+
+    async def compute(self, work: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
+        """Call a function without a session, otherwise as `run` does; it is not interrupted."""
+        return await self._wait(partial(work, *args, **more), wait_for_ever)
+
+    async def _wait(self, work: Callable[[], T], guard: Guard) -> T:
+        if self.unfinished >= self._most:
+            raise QueueFull
+        self.unfinished += 1
+        try:
+            loop = asyncio.get_running_loop()
+            return await guard(loop.run_in_executor(self._threads, tracing.within_current(work)))
         finally:
             self.unfinished -= 1
 
@@ -93,103 +100,59 @@ class SessionThreads:
             return work(session, *args, **more)
 
 
-class PlanExecutor(Protocol):
-    """Runs query plans on a database driver; `query_count` counts them."""
+class LoopConnection:
+    """Reads SQLite on the event loop, on a connection of its own.
 
-    query_count: int
+    Raises TakesLong for a statement that is to be run in a thread: one whose cost grows with the catalog, unless that
+    is `small_catalog`, or a long one in any case.
+    """
 
-    @property
-    def connections(self) -> tuple[int, int, int]:
-        """How many connections are in use and are open, and how many queries wait for one."""
-
-    async def run(self, make_plan: MakePlan[T], *, small_catalog: bool) -> T:
-        """Run a plan to its result; in a `small_catalog` no statement takes long."""
-
-    def reconnect(self) -> None:
-        """Have later queries open new connections."""
-
-    async def close(self) -> None:
-        """Close connections."""
-
-
-def make_plan_executor(engine: Engine, threads: SessionThreads, guard: Guard = wait_for_ever) -> PlanExecutor:
-    """Return the executor for an engine's database; it connects at the first query."""
-    if engine.dialect.name == "sqlite":
-        return SqliteExecutor(engine, threads)
-    from app.db.postgres_executor import PostgresExecutor  # noqa: PLC0415  # its driver is loaded only if it is used
-
-    return PostgresExecutor(engine, guard)
-
-
-class SqliteExecutor:
-    """Runs plans on SQLite: short statements on the event loop, others in threads; read-only."""
-
-    def __init__(self, engine: Engine, threads: SessionThreads) -> None:
-        self._engine, self._threads = engine, threads
+    def __init__(self, engine: Engine) -> None:
+        self.small_catalog = False
+        self._engine = engine
         self._file = DatabaseFile.of(engine.url)
-        self._loop_connection: sqlite3.Connection | None = None
+        self._opened_connection: sqlite3.Connection | None = None
         self._opened: FileVersion | None = None
         self._check_at = 0.0
-        self.query_count = 0
-
-    async def run(self, make_plan: MakePlan[T], *, small_catalog: bool) -> T:
-        """Run a plan; statements that are short, or read a small catalog, run on the event loop."""
-        self.query_count += 1
-        plan = make_plan()
-        try:
-            bound = next(plan)
-            while True:
-                compiled = bound.statement.compiled_for("sqlite")
-                parameters = {**compiled.constants, **bound.parameters}
-                rows: Rows | None = None
-                if small_catalog or bound.statement.short:
-                    rows = self._read(compiled, parameters)
-                if rows is None:
-                    rows = await self._threads.run(_fetch, compiled, parameters)
-                bound = plan.send(convert_rows(rows, compiled))
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        finally:
-            plan.close()
 
     @property
-    def connections(self) -> tuple[int, int, int]:
-        """The event loop's connection, which no query waits for; those of threads are the engine's."""
-        return 0, int(self._loop_connection is not None), 0
+    def is_open(self) -> bool:
+        """Whether there is a connection."""
+        return self._opened_connection is not None
 
-    def reconnect(self) -> None:
-        """Close the event loop's connection; a query opens a new one."""
-        if self._loop_connection is not None:
-            self._loop_connection.close()
-            self._loop_connection = None
-
-    async def close(self) -> None:
-        """Close the event loop's connection."""
-        self.reconnect()
-
-    def _read(self, compiled: CompiledStatement, parameters: dict[str, Any]) -> Rows | None:
-        """Return the rows; None where the file is locked, which the event loop does not wait for."""
+    def fetch(self, bound: BoundStatement) -> Rows:
+        """Return the rows of a statement; raises TakesLong."""
+        if not (bound.statement.short or self.small_catalog):
+            raise TakesLong
+        compiled = bound.statement.compiled_for("sqlite")
+        parameters = {**compiled.constants, **bound.parameters}
         try:
             with tracing.statement_span("sqlite", compiled.sql):
-                return self._connection().execute(compiled.sql, parameters).fetchall()
+                rows = self._connection().execute(compiled.sql, parameters).fetchall()
         except sqlite3.DatabaseError as error:
             if getattr(error, "sqlite_errorcode", None) in _LOCKED:
-                return None
-            self.reconnect()  # a connection keeps pages of the file, which may be damaged
+                raise TakesLong from None
+            self.close()  # a connection keeps pages of the file, which may be damaged
             raise OperationalError(compiled.sql, None, error) from error
+        return convert_rows(rows, compiled)
+
+    def close(self) -> None:
+        """Close the connection; the next statement opens a new one."""
+        if self._opened_connection is not None:
+            self._opened_connection.close()
+            self._opened_connection = None
 
     def _connection(self) -> sqlite3.Connection:
         now = time.monotonic()
-        if self._loop_connection is not None and now < self._check_at:
-            return self._loop_connection
+        if self._opened_connection is not None and now < self._check_at:
+            return self._opened_connection
         current = self._file.check() if self._file is not None else None
         if current is not None and self._opened is not None and self._opened.is_replaced_by(current):
-            self.reconnect()
-        if self._loop_connection is None:
-            self._loop_connection, self._opened = self._connect(), current
+            self.close()
+        if self._opened_connection is None:
+            self._opened_connection, self._opened = self._connect(), current
         self._check_at = now + FILE_CHECK_SECONDS
-        return self._loop_connection
+        return self._opened_connection
 
     def _connect(self) -> sqlite3.Connection:
         args, kwargs = self._engine.dialect.create_connect_args(self._engine.url)
@@ -204,7 +167,3 @@ class SqliteExecutor:
 FILE_CHECK_SECONDS = 0.05
 """How long the event loop's connection is used before the file is checked again."""
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_BUSY_RECOVERY, sqlite3.SQLITE_BUSY_SNAPSHOT, sqlite3.SQLITE_LOCKED}
-
-
-def _fetch(session: Session, compiled: CompiledStatement, parameters: dict[str, Any]) -> Rows:
-    return fetch_rows(session.connection(), compiled, parameters)

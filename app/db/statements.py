@@ -1,14 +1,13 @@
-"""Statements that are compiled once and run on the database driver, and query plans made of them.
+"""Statements that are compiled once and run on the database driver.
 
 SQLAlchemy takes longer to build a statement than the database to run it, so frequent statements are built once per
-set of build arguments. A query plan is a generator: it yields statements, is sent their rows, and returns its result,
-so the same plan runs synchronously in a session or asynchronously in a server.
+set of build arguments.
 """
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial, wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from sqlalchemy import Connection, Dialect, FromClause, Select, make_url
 from sqlalchemy.dialects.sqlite.base import SQLiteCompiler
@@ -90,25 +89,28 @@ class BoundStatement:
     parameters: Mapping[str, Any]
 
 
-QueryPlan = Generator[BoundStatement, Rows, T]
-MakePlan = Callable[[], QueryPlan[T]]
-"""Makes a new plan, so that it can be run again where its connection breaks."""
+class TakesLong(Exception):
+    """A statement is not for an event loop: it may take long, or would wait for a lock of the file."""
 
 
-def run_plan(session: Session, plan: QueryPlan[T]) -> T:
-    """Run a plan in a session and return its result; a plan that fails is closed, and holds no lock any more."""
-    connection = session.connection()
-    try:
-        bound = next(plan)
-        while True:
-            compiled = bound.statement.compiled_for(connection.dialect.name)
-            rows = fetch_rows(connection, compiled, {**compiled.constants, **bound.parameters})
-            bound = plan.send(convert_rows(rows, compiled))
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    finally:
-        plan.close()
+class RowReader(Protocol):
+    """Runs statements on one connection."""
+
+    def fetch(self, bound: BoundStatement) -> Rows:
+        """Return the rows of a statement, their values converted to the types of its columns."""
+
+
+Reader = Session | RowReader
+"""What questions read the database by."""
+
+
+def fetch(reader: Reader, bound: BoundStatement) -> Rows:
+    """Return the rows of a statement in a session, or on the connection of an event loop."""
+    if not isinstance(reader, Session):
+        return reader.fetch(bound)
+    connection = reader.connection()
+    compiled = bound.statement.compiled_for(connection.dialect.name)
+    return convert_rows(fetch_rows(connection, compiled, {**compiled.constants, **bound.parameters}), compiled)
 
 
 def fetch_rows(connection: Connection, compiled: CompiledStatement, parameters: Mapping[str, Any]) -> Rows:
@@ -123,12 +125,6 @@ def fetch_rows(connection: Connection, compiled: CompiledStatement, parameters: 
 def pad_keys(keys: Sequence[str]) -> list[str]:
     """Repeat the last of some keys until there are a power of two, so that few statements serve lists of any length."""
     return [*keys, *[*keys[-1:]] * ((1 << (len(keys) - 1).bit_length()) - len(keys))] if keys else []
-
-
-def single_statement(bound: BoundStatement) -> QueryPlan[Rows]:
-    """Plan a single statement; returns its rows."""
-    rows = yield bound
-    return rows
 
 
 def to_dicts(bound: BoundStatement, rows: Rows) -> list[dict[str, Any]]:

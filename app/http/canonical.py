@@ -23,7 +23,7 @@ from pydantic import BaseModel, ValidationError
 
 from app.catalog.queries.params import multi_valued_fields
 from app.http.cache import digest
-from app.http.late_models import LateModel
+from app.late_models import LateModel
 from app.nearest import did_you_mean, nearest
 from app.validation import MAX_ERRORS, check_encodable
 

@@ -11,8 +11,14 @@ from sqlalchemy import Engine
 from sqlmodel import Session
 
 from app.catalog.queries.freshness import load_freshness
-from app.catalog.queries.pagination import revision_id
-from app.catalog.queries.snapshot import MAX_ATTEMPTS, Catalog, CatalogSnapshot, changes_too_fast, load_snapshot
+from app.catalog.queries.snapshot import (
+    MAX_ATTEMPTS,
+    Catalog,
+    CatalogSnapshot,
+    changes_too_fast,
+    load_snapshot,
+    revision_id,
+)
 from app.catalog.store.revisions import latest_revision
 from app.db.executors import SessionThreads
 from app.db.guards import Guard, wait_for_ever

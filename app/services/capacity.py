@@ -10,8 +10,8 @@ from typing import Any
 from app.catalog.queries.candidates import machines_query
 from app.catalog.queries.lookups import get_size_keys
 from app.catalog.queries.params import SizeSelection
-from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import QueryPlan, to_dicts
+from app.catalog.queries.snapshot import Catalog, computing
+from app.db.statements import to_dicts
 from app.fit.estimator.workload import InferenceWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.assumptions import Assumptions
@@ -72,13 +72,14 @@ class SizeCapacity:
     models: tuple[ModelCapacity, ...]
 
 
-def find_capacity(name: str, known: CatalogSnapshot, today: date) -> QueryPlan[SizeCapacity]:
+@computing
+def find_capacity(catalog: Catalog, name: str) -> SizeCapacity:
     """Compute which models one VM of a size serves; raises NotFound for the size."""
-    (key,) = yield from get_size_keys((name,), known.series)
-    query = machines_query(SizeSelection(name=(key,), status=("any",)), (), today=today, rules=())
-    (row,) = [one for one in to_dicts(query, (yield query)) if one["key"] == key]
+    (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
+    query = machines_query(SizeSelection(name=(key,), status=("any",)), (), today=catalog.today, rules=())
+    (row,) = [one for one in to_dicts(query, catalog.fetch(query)) if one["key"] == key]
     machine = to_machine(row)
-    rows = {str(model["id"]): model for model in known.models.values() if _generates_text(model)}
+    rows = {str(model["id"]): model for model in catalog.snapshot.models.values() if _generates_text(model)}
     ordered = sorted(rows.values(), key=lambda model: (-(model["params"] or 0), model["id"]))
     return SizeCapacity(
         size=row["name"],

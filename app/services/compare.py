@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -13,8 +12,7 @@ from app.catalog.queries.exchange_rates import CurrencyRate, convert_prices, con
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.params import CompareSearch, check_days
 from app.catalog.queries.size_details import GPU_FIGURES, SizeDetails, find_size_details
-from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import QueryPlan
+from app.catalog.queries.snapshot import Catalog
 from app.errors import BadQuery, NotFound
 from app.fit.similarity import Number, difference, difference_percent, to_fraction, total_of_gpus, usd_per_unit
 
@@ -49,23 +47,23 @@ class Comparison:
     exchange_rate: CurrencyRate | None
 
 
-def compare(search: CompareSearch, known: CatalogSnapshot, today: date) -> QueryPlan[Comparison]:
+def compare(catalog: Catalog, search: CompareSearch) -> Comparison:
     """Compare the sizes of `search`.
 
     Raises BadQuery for a size that is unknown or named twice, a baseline that is none of them, a region or a day to
     come.
     """
-    check_days(search, today)
-    check_regions(known.regions, "region", search.region)
-    keys = yield from _find_keys("size", search.size, known)
+    check_days(search, catalog.today)
+    check_regions(catalog.snapshot.regions, "region", search.region)
+    keys = _find_keys(catalog, "size", search.size)
     for index, key in enumerate(keys):
         if key in keys[:index]:
             raise BadQuery("size", search.size[index], f"is the same size as {search.size[keys.index(key)]}")
-    base = (yield from _find_keys("baseline", (search.baseline,), known))[0] if search.baseline is not None else keys[0]
+    base = _find_keys(catalog, "baseline", (search.baseline,))[0] if search.baseline is not None else keys[0]
     if base not in keys:
         raise BadQuery("baseline", search.baseline, f"must be one of the sizes: {', '.join(search.size)}")
-    details = yield from find_size_details(keys, search, today, known.rules)
-    rate = yield from find_exchange_rate(search.currency, search.as_of or today)
+    details = find_size_details(catalog, keys, search)
+    rate = find_exchange_rate(catalog, search.currency, search.as_of or catalog.today)
     return side_by_side(details, keys.index(base), rate)
 
 
@@ -109,9 +107,9 @@ def _list_price(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"list_usd_per_hour": adjustment["list_usd_per_hour"], "adjustments": adjustment["rules"]}
 
 
-def _find_keys(field: str, names: tuple[str, ...], known: CatalogSnapshot) -> QueryPlan[tuple[str, ...]]:
+def _find_keys(catalog: Catalog, field: str, names: tuple[str, ...]) -> tuple[str, ...]:
     try:
-        return (yield from get_size_keys(names, known.series))
+        return get_size_keys(catalog, names, catalog.snapshot.series)
     except NotFound as unknown:
         raise BadQuery(field, unknown.name, str(unknown)) from None
 

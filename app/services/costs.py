@@ -14,8 +14,8 @@ from app.catalog.queries.known_prices import NoPrice, explain_no_price
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.params import check_days
 from app.catalog.queries.size_details import SizeDetails, find_size_details
-from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import QueryPlan
+from app.catalog.queries.snapshot import Catalog
+from app.db.statements import Reader
 from app.errors import BadQuery
 from app.fit.costs import (
     MONTHS_PER_YEAR,
@@ -123,29 +123,28 @@ class CostOfSize:
     not_included: tuple[str, ...] = NOT_INCLUDED
 
 
-def compute_costs(name: str, search: CostSearch, known: CatalogSnapshot, today: date) -> QueryPlan[CostOfSize]:
+def compute_costs(catalog: Catalog, name: str, search: CostSearch) -> CostOfSize:
     """Cost the VMs and disks of `search`.
 
     Raises NotFound for the size, BadQuery for a region, a day to come, a currency without a rate, and for a disk that
     there is not or that cannot be so fast.
     """
-    check_days(search, today)
-    check_regions(known.regions, "region", search.region)
-    (key,) = yield from get_size_keys((name,), known.series)
-    (size,) = yield from find_size_details((key,), search, today, known.rules)
-    day = search.as_of or today
-    rate = yield from find_exchange_rate(search.currency, day)
-    price = yield from find_cheapest_price(key, search, today, known.rules)
+    check_days(search, catalog.today)
+    check_regions(catalog.snapshot.regions, "region", search.region)
+    (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
+    (size,) = find_size_details(catalog, (key,), search)
+    day = search.as_of or catalog.today
+    rate = find_exchange_rate(catalog, search.currency, day)
+    price = find_cheapest_price(catalog, key, search)
     region = price.region if price else search.region[0] if len(search.region) == 1 else None
-    catalog = yield from load_disks(day, (region,)) if region else _no_disk_prices(day)
-    disks = tuple(_cost_disk(text, search, catalog, rate, region=region, today=today) for text in search.disk)
-    cost = _to_cost(size, search, price, disks, rate, region=region, day=day, today=today)
-    return cost if price else replace(cost, no_price=(yield from explain_no_price(search, known, today)))
+    of_disks = load_disks(catalog, day, (region,)) if region else _no_disk_prices(catalog, day)
+    disks = tuple(_cost_disk(text, search, of_disks, rate, region=region, today=catalog.today) for text in search.disk)
+    cost = _to_cost(size, search, price, disks, rate, region=region, day=day, today=catalog.today)
+    return cost if price else replace(cost, no_price=explain_no_price(catalog, search))
 
 
-def _no_disk_prices(day: date) -> QueryPlan[DiskCatalog]:
-    catalog = yield from load_disks(day, ())
-    return DiskCatalog(disks=catalog.disks, rates={})
+def _no_disk_prices(reader: Reader, day: date) -> DiskCatalog:
+    return DiskCatalog(disks=load_disks(reader, day, ()).disks, rates={})
 
 
 def _to_cost(

@@ -13,8 +13,7 @@ from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
 from app.catalog.queries.filters import check_sort
 from app.catalog.queries.lookups import check_regions
 from app.catalog.queries.params import check_days
-from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import QueryPlan
+from app.catalog.queries.snapshot import Catalog
 from app.fit.costs import DiskModel, round_usd, usd_per_gib_month
 from app.services.ranked import RankedPage, paginate
 
@@ -69,18 +68,18 @@ class DiskPage:
     exchange_rate: CurrencyRate | None
 
 
-def find_disks(search: DiskSearch, known: CatalogSnapshot, today: date) -> QueryPlan[DiskPage]:
+def find_disks(catalog: Catalog, search: DiskSearch) -> DiskPage:
     """Find one page of the disks that `search` asks for; raises BadQuery for a region, day, currency or sort key."""
-    check_days(search, today)
-    check_regions(known.regions, "region", search.region)
+    check_days(search, catalog.today)
+    check_regions(catalog.snapshot.regions, "region", search.region)
     check_sort(search.sort, DISK_SORT_KEYS)
-    rate = yield from find_exchange_rate(search.currency, search.as_of or today)
-    catalog = yield from load_disks(search.as_of or today, search.region)
-    disks = ((to_disk_model(row), row["source_id"]) for row in catalog.disks)
-    offers = [_cheapest_offer(disk, by, catalog, today) for disk, by in disks if _is_wanted(disk, search)]
+    rate = find_exchange_rate(catalog, search.currency, search.as_of or catalog.today)
+    known = load_disks(catalog, search.as_of or catalog.today, search.region)
+    disks = ((to_disk_model(row), row["source_id"]) for row in known.disks)
+    offers = [_cheapest_offer(disk, by, known, catalog.today) for disk, by in disks if _is_wanted(disk, search)]
     ranked = _sort(offers, search.sort)
-    request_key = f"disks {search.model_dump_json(exclude=search.page_param_names())} {today}"
-    page: RankedPage[DiskOffer] = yield from paginate(ranked, search, request_key, known)
+    request_key = f"disks {search.model_dump_json(exclude=search.page_param_names())} {catalog.today}"
+    page: RankedPage[DiskOffer] = paginate(catalog, ranked, search, request_key)
     return DiskPage(items=tuple(page.items), next_cursor=page.next_cursor, total=len(ranked), exchange_rate=rate)
 
 

@@ -1,8 +1,7 @@
 """Place a language model on catalog sizes or one described machine: one query, then arithmetic ranks the options."""
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import Any
 
 from app.catalog.queries.candidates import machines_query
@@ -12,8 +11,8 @@ from app.catalog.queries.language_models import get_release_row
 from app.catalog.queries.lookups import get_gpu
 from app.catalog.queries.params import DatedSelection, PageParams, check_days
 from app.catalog.queries.sizes import normalize
-from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import BoundStatement, QueryPlan, Rows
+from app.catalog.queries.snapshot import Catalog, CatalogSnapshot
+from app.db.statements import Reader
 from app.errors import BadWorkload, NotFound
 from app.fit.estimator.parallelism import requested_gpus
 from app.fit.estimator.workload import ServiceLevel, TrainingWorkload
@@ -65,35 +64,33 @@ class PlacementResult:
     next_cursor: str | None
 
 
-def plan_placement(
-    search: PlacementSearch, known: CatalogSnapshot, today: date, page: PageParams, request_key: str
-) -> QueryPlan[PlacementResult]:
+def plan_placement(catalog: Catalog, search: PlacementSearch, page: PageParams, request_key: str) -> PlacementResult:
     """Evaluate and rank the selected sizes; raises BadWorkload naming the field that is wrong or missing.
 
     `page` is that of options; `request_key` ties its cursor to the request.
     Raises BadQuery for a region, series, GPU or currency that the catalog does not have, for a day to come, and for a
     cursor of another request; CursorGone for a page of another revision.
     """
-    check_days(search.scope, today)
-    on = search.scope.as_of or today
-    rate = yield from find_exchange_rate(search.currency, on)
+    check_days(search.scope, catalog.today)
+    on = search.scope.as_of or catalog.today
+    rate = find_exchange_rate(catalog, search.currency, on)
     assumptions = Assumptions()
     try:
-        request = _to_request(search, known, assumptions)
+        request = _to_request(search, catalog.snapshot, assumptions)
         prepared = prepare(request, assumptions)
         _check_job_length(search)
-        sizes = yield from _find_sizes(search, known, today, assumptions)
+        sizes = _find_sizes(catalog, search, assumptions)
     except MemoryUnknown:
         raise BadWorkload("hardware", "needs gpu, usable_gib or memory_gib") from None
     except InvalidWorkload as error:
         raise BadWorkload(error.field, error.detail) from None
     prepared = replace(prepared, assumptions=assumptions.recorded)  # reading the hardware has added to them
     placed = rank(sizes, prepared, search.sort)
-    options = yield from paginate(placed.options, page, request_key, known)
+    options = paginate(catalog, placed.options, page, request_key)
     note = None
     # A described machine has no price anyway.
     if not (search.hardware or page.cursor) and all(option.usd_per_hour is None for option in options.items):
-        note = yield from explain_no_price(search.scope, known, today)
+        note = explain_no_price(catalog, search.scope)
     ranking = RankingPart(
         options=options.items,
         total=placed.total,
@@ -146,24 +143,22 @@ def _check_job_length(search: PlacementSearch) -> None:
         raise InvalidWorkload("sort", "time needs training.tokens")
 
 
-def _find_sizes(
-    search: PlacementSearch, known: CatalogSnapshot, today: date, assumptions: Assumptions
-) -> Generator[BoundStatement, Rows, Sizes]:
+def _find_sizes(catalog: Catalog, search: PlacementSearch, assumptions: Assumptions) -> Sizes:
     if search.hardware is not None:
-        return [(yield from _described_machine(search, search.hardware, assumptions))]
-    scope = normalize(search.scope, known)
-    query = machines_query(scope, search.pricing.purchases, today=today, rules=known.rules)
-    return (yield from known.keep_list(query, to_sizes))
+        return [_described_machine(catalog, search, search.hardware, assumptions)]
+    scope = normalize(search.scope, catalog.snapshot)
+    query = machines_query(scope, search.pricing.purchases, today=catalog.today, rules=catalog.snapshot.rules)
+    return catalog.keep_list(query, to_sizes)
 
 
 def _described_machine(
-    search: PlacementSearch, hardware: Hardware, assumptions: Assumptions
-) -> Generator[BoundStatement, Rows, tuple[Vm, Machine]]:
+    reader: Reader, search: PlacementSearch, hardware: Hardware, assumptions: Assumptions
+) -> tuple[Vm, Machine]:
     """Map the described machine; a GPU unknown to the catalog is allowed where its memory is given."""
     gpu: Mapping[str, Any] = {}
     if hardware.gpu is not None:
         try:
-            gpu = yield from get_gpu(hardware.gpu)
+            gpu = get_gpu(reader, hardware.gpu)
         except NotFound as unknown:
             if hardware.memory_gib is None and hardware.usable_gib is None:
                 raise BadWorkload("hardware.gpu", f"{unknown} Or give memory_gib.") from None

@@ -11,8 +11,7 @@ from typing import Any, Generic, TypeVar
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.pagination import ensure_same_revision, offset_of, read_cursor, write_cursor
 from app.catalog.queries.params import PageParams
-from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import QueryPlan
+from app.catalog.queries.snapshot import Catalog
 from app.fit.vm import Adjustment, Vm
 
 Item = TypeVar("Item")
@@ -64,17 +63,15 @@ class RankedPage(Generic[Item]):
     next_cursor: str | None
 
 
-def paginate(
-    ranked: Sequence[Item], params: PageParams, request_key: str, known: CatalogSnapshot
-) -> QueryPlan[RankedPage[Item]]:
+def paginate(catalog: Catalog, ranked: Sequence[Item], params: PageParams, request_key: str) -> RankedPage[Item]:
     """Return the page of `ranked` at the cursor; raises BadCursor, or CursorGone if the catalog has changed since.
 
     The list is computed again for every page, so the cursor holds an offset. `request_key` ties it to one request.
     """
     position = read_cursor(params.cursor, request_key, 1) if params.cursor else None
     start = offset_of(position, params.cursor)
-    # The first page takes the revision of the snapshot: only later pages can have missed a change.
-    revision = known.revision if position is None else (yield from ensure_same_revision(position))
+    if position is not None:
+        ensure_same_revision(catalog, position)
     end = start + params.limit
-    more = end < len(ranked)
-    return RankedPage(items=ranked[start:end], next_cursor=write_cursor(request_key, revision, [end]) if more else None)
+    cursor = write_cursor(request_key, catalog.snapshot.revision, [end]) if end < len(ranked) else None
+    return RankedPage(items=ranked[start:end], next_cursor=cursor)

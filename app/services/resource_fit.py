@@ -5,17 +5,14 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from sqlalchemy.orm import Session
-
 from app.catalog.queries.candidates import candidates_query
 from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
 from app.catalog.queries.known_prices import NoPrice, explain_no_price
-from app.catalog.queries.pagination import current_revision
 from app.catalog.queries.params import ORDERABLE_STATUSES, FitSearch, SizeRequirements, check_days
-from app.catalog.queries.size_sets import SizeQuestion, load_sets
+from app.catalog.queries.size_sets import SizeQuestion
 from app.catalog.queries.sizes import normalize
-from app.catalog.queries.snapshot import CatalogSnapshot, ask_catalog
-from app.db.statements import QueryPlan, to_dicts
+from app.catalog.queries.snapshot import Catalog
+from app.db.statements import to_dicts
 from app.errors import CatalogChanged
 from app.fit.resources import QUANTITIES, ResourceNeeds, evaluate_vm
 from app.fit.verdict import MAX_REJECTED, NEAREST_MISSES, Option, Rejection
@@ -49,41 +46,36 @@ class ResourceFit:
     no_price: NoPrice | None = None
 
 
-def fit_resources(session: Session, search: FitSearch, *, today: date) -> ResourceFit:
-    """Evaluate and rank sizes in this session; raises BadQuery for an unknown region or series, or a bad cursor."""
-    rejected = "rejected" in search.include
-    return ask_catalog(session, lambda known: plan_resource_fit(search, known, today, rejected=rejected))
-
-
 def plan_resource_fit(
+    catalog: Catalog,
     search: FitSearch,
-    known: CatalogSnapshot,
-    today: date,
     *,
     purchases: Collection[str] | None = None,
     verified_only: bool = False,
     rejected: bool = False,
     most_of_reason: int | None = None,
-) -> QueryPlan[ResourceFit]:
+) -> ResourceFit:
     """Evaluate and rank the selected sizes.
 
     `purchases` are the purchase models to price: by default on demand, spot and that of the search. With `rejected` the
     result has the rejected sizes: at most MAX_REJECTED, and at most `most_of_reason` of each reason.
     """
-    check_days(search, today)
-    search = normalize(search, known)
-    rate = yield from find_exchange_rate(search.currency, search.as_of or today)
-    needs = replace(to_needs(search, today), verified_only=verified_only)
-    question = SizeQuestion((yield from load_sets(known)), search, known, today)
-    ranking = yield from rank_sizes(question, needs, search.sort)
-    request_key = f"{search.model_dump_json(exclude=search.page_param_names())} {today} {purchases} {verified_only}"
-    page = yield from paginate(ranking.options, search, request_key, known)
+    check_days(search, catalog.today)
+    search = normalize(search, catalog.snapshot)
+    rate = find_exchange_rate(catalog, search.currency, search.as_of or catalog.today)
+    needs = replace(to_needs(search, catalog.today), verified_only=verified_only)
+    question = SizeQuestion(catalog, search)
+    ranking = rank_sizes(question, needs, search.sort)
+    request_key = (
+        f"{search.model_dump_json(exclude=search.page_param_names())} {catalog.today} {purchases} {verified_only}"
+    )
+    page = paginate(catalog, ranking.options, search, request_key)
     misses = ranking.nearest(
         MAX_REJECTED if rejected else NEAREST_MISSES, most_of_code=most_of_reason if rejected else None
     )
     priced = tuple(("on_demand", "spot", search.purchase) if purchases is None else purchases)
     keys = [question.sets.keys[place] for place in (*page.items, *misses)]
-    vms = (yield from _read_vms(keys, search, priced, known, today)) if keys else []
+    vms = _read_vms(catalog, keys, search, priced) if keys else []
     verdicts = [evaluate_vm(vm, needs) for vm in vms]
     options = [one for one in verdicts if isinstance(one, Option)]
     rejections = [one for one in verdicts if isinstance(one, Rejection)]
@@ -99,17 +91,15 @@ def plan_resource_fit(
         page=options,
         next_cursor=page.next_cursor,
         exchange_rate=rate,
-        no_price=None if has_price else (yield from explain_no_price(search, known, today)),
+        no_price=None if has_price else explain_no_price(catalog, search),
     )
 
 
-def _read_vms(
-    keys: Sequence[str], search: FitSearch, purchases: Collection[str], known: CatalogSnapshot, today: date
-) -> QueryPlan[list[Vm]]:
+def _read_vms(catalog: Catalog, keys: Sequence[str], search: FitSearch, purchases: Collection[str]) -> list[Vm]:
     """Read sizes with their prices; raises CatalogChanged."""
-    query = candidates_query(search, purchases, TRAITS, today=today, rules=known.rules, keys=keys)
-    rows = {row["key"]: row for row in to_dicts(query, (yield query))}
-    if (yield from current_revision()) != known.revision:
+    query = candidates_query(search, purchases, TRAITS, today=catalog.today, rules=catalog.snapshot.rules, keys=keys)
+    rows = {row["key"]: row for row in to_dicts(query, catalog.fetch(query))}
+    if rows.keys() < set(keys):
         raise CatalogChanged
     return [_to_vm(rows[key]) for key in keys]
 

@@ -13,7 +13,6 @@ from typing import Any
 from app.catalog.queries.candidates import SELECTION_FILTERS
 from app.catalog.queries.size_sets import IS_SET, UNKNOWN, SizeQuestion
 from app.db.functions import NANO
-from app.db.statements import QueryPlan
 from app.fit.resources import (
     ResourceNeeds,
     find_failures,
@@ -59,13 +58,13 @@ class RankedSizes:
         return chosen[:most]
 
 
-def rank_sizes(question: SizeQuestion, needs: ResourceNeeds, sort: str) -> QueryPlan[RankedSizes]:
+def rank_sizes(question: SizeQuestion, needs: ResourceNeeds, sort: str) -> RankedSizes:
     """Rank the sizes that a search selects: by a sort, then cost, then fewer VMs, then name."""
-    names, prices = (yield from question.sets.values("name")), (yield from question.prices())
-    figures = yield from _deciding_figures(question, needs)
+    names, prices = question.values("name"), question.prices()
+    figures = _deciding_figures(question, needs)
     alike: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     of_places = list(zip(*figures.values(), strict=True))
-    for place in (yield from _selected(question)):
+    for place in _selected(question):
         alike[of_places[place]].append(place)
     ranking = _Ranking(needs, sort, names, prices.usd)
     for found, places in alike.items():
@@ -129,34 +128,34 @@ class _Ranking:
         return nodes if self._sort == "nodes" else None
 
 
-def _selected(question: SizeQuestion) -> QueryPlan[Sequence[int]]:
+def _selected(question: SizeQuestion) -> Sequence[int]:
     """Find the sizes that a fit is about, whether they fit or not."""
     selected = question.sets.all
     for name in question.names:
         if name in SELECTION_FILTERS:
-            selected &= yield from question.meets(name)
+            selected &= question.meets(name)
     return list(question.sets.places_in(selected))
 
 
-def _deciding_figures(question: SizeQuestion, needs: ResourceNeeds) -> QueryPlan[Mapping[str, Sequence[Any]]]:
+def _deciding_figures(question: SizeQuestion, needs: ResourceNeeds) -> Mapping[str, Sequence[Any]]:
     """Return the figures that a verdict depends on, by place, under the fields of a VM and the names of traits."""
     sets, everywhere = question.sets, question.sets.all
     if "available_in" in question.names:
-        everywhere = yield from question.meets("available_in")
-    offered = yield from question.offered()
+        everywhere = question.meets("available_in")
+    offered = question.offered()
     figures: dict[str, Sequence[Any]] = {
-        "status": (yield from sets.values("status", needs.today)),
-        "verified": (yield from sets.values("verified")),
+        "status": question.values("status"),
+        "verified": question.values("verified"),
         "offered": sets.flags(offered),
         "in_every_region": sets.flags(everywhere),
-        "gpus": (yield from question.gpu_counts()),
+        "gpus": question.gpu_counts(),
     }
     for quantity in requested_quantities(needs):
         if quantity.figure not in figures:
             column = _COLUMNS.get(quantity.figure, quantity.figure)
-            figures[quantity.figure] = yield from sets.values(column)
+            figures[quantity.figure] = question.values(column)
     for name in needs.traits:
-        figures[name] = yield from sets.values(name)
+        figures[name] = question.values(name)
     return figures
 
 

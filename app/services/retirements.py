@@ -15,12 +15,11 @@ from app.catalog.names import as_written, display_keys
 from app.catalog.purchases import Purchase
 from app.catalog.queries.known_prices import NoPrice, explain_no_price
 from app.catalog.queries.lookups import NEAREST_WINDOW
-from app.catalog.queries.pagination import current_revision
 from app.catalog.queries.params import OfferParams
-from app.catalog.queries.snapshot import CatalogSnapshot
+from app.catalog.queries.snapshot import Catalog, computing
 from app.catalog.queries.successors import aliases_query, planned_sizes_query, prices_query
 from app.catalog.regions import closest_regions
-from app.db.statements import QueryPlan, to_dicts
+from app.db.statements import Reader, fetch
 from app.fit.features import (
     ESSENTIAL_FEATURES,
     FEATURE_NAMES,
@@ -57,15 +56,13 @@ MAX_SUGGESTED = 100
 """So many unknown names get suggestions: comparing spellings is slow, and who has more of them has another problem."""
 
 
-def plan_retirements(request: RetirementRequest, known: CatalogSnapshot, today: date) -> QueryPlan[RetirementPlan]:
+@computing
+def plan_retirements(catalog: Catalog, request: RetirementRequest) -> RetirementPlan:
     """Plan for an inventory; a size or a region that the catalog lacks is an error of its item only."""
-    sizes_query = planned_sizes_query(today)
-    sizes = yield from known.keep_list(sizes_query, _with_machines)
-    aliases: dict[str, str] = dict((yield aliases_query()))
-    regions = tuple(sorted({item.region for item in request.items if item.region in known.regions}))
-    prices, purchases, note = yield from _find_prices(request, regions, known, today)
-    if (yield from current_revision()) != known.revision:  # the sizes that are kept are older than the prices
-        sizes = _with_machines(to_dicts(sizes_query, (yield sizes_query)))
+    sizes = catalog.keep_list(planned_sizes_query(catalog.today), _with_machines)
+    aliases: dict[str, str] = dict(catalog.fetch(aliases_query()))
+    regions = tuple(sorted({item.region for item in request.items if item.region in catalog.snapshot.regions}))
+    prices, purchases, note = _find_prices(catalog, request, regions)
     planner = _Planner(
         request=request,
         facts={row["key"]: row for row, _ in sizes},
@@ -73,11 +70,11 @@ def plan_retirements(request: RetirementRequest, known: CatalogSnapshot, today: 
         aliases=aliases,
         prices=prices,
         purchases=purchases,
-        regions=known.regions,
-        today=today,
+        regions=catalog.snapshot.regions,
+        today=catalog.today,
     )
     items = tuple(planner.plan(index, item) for index, item in enumerate(request.items))
-    return RetirementPlan(request=request, today=today, items=items, no_price=note)
+    return RetirementPlan(request=request, today=catalog.today, items=items, no_price=note)
 
 
 RegionPrices = dict[str, dict[str, Price]]
@@ -85,30 +82,30 @@ RegionPrices = dict[str, dict[str, Price]]
 
 
 def _find_prices(
-    request: RetirementRequest, regions: tuple[str, ...], known: CatalogSnapshot, today: date
-) -> QueryPlan[tuple[RegionPrices, Mapping[str, Purchase], NoPrice | None]]:
+    catalog: Catalog, request: RetirementRequest, regions: tuple[str, ...]
+) -> tuple[RegionPrices, Mapping[str, Purchase], NoPrice | None]:
     """Find the prices in some regions, the purchase model of each region, and why that is not the requested one.
 
     A region in which no price of the requested model is known has those of on demand.
     """
     asked = OfferParams(os=request.os, purchase=request.purchase).model_copy(update={"region": regions})  # any number
-    prices = yield from _read_prices(asked)
+    prices = _read_prices(catalog, asked)
     unpriced = tuple(region for region in regions if not prices[region])
     if not unpriced:
         return prices, {}, None
     unknown = asked.model_copy(update={"region": unpriced})
-    note = yield from explain_no_price(unknown, known, today)
-    on_demand = yield from _read_prices(unknown.model_copy(update={"purchase": "on_demand"}))
+    note = explain_no_price(catalog, unknown)
+    on_demand = _read_prices(catalog, unknown.model_copy(update={"purchase": "on_demand"}))
     instead: dict[str, Purchase] = {region: "on_demand" for region in unpriced if on_demand[region]}
     if note is not None and instead and request.purchase != "on_demand":
         note = replace(note, detail=f"{note.detail}; costs there are those of on_demand")
     return prices | on_demand, instead, note
 
 
-def _read_prices(params: OfferParams) -> QueryPlan[RegionPrices]:
+def _read_prices(reader: Reader, params: OfferParams) -> RegionPrices:
     prices: RegionPrices = {region: {} for region in params.region}
     if params.region:
-        for region, key, usd, as_of, adjustment in (yield prices_query(params)):
+        for region, key, usd, as_of, adjustment in fetch(reader, prices_query(params)):
             prices[region][key] = Price(usd_per_hour=usd, as_of=as_of, adjustment=adjustment)
     return prices
 

@@ -2,19 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
 from functools import cache
 from typing import Any
 
-from app.catalog.adjustments import Rules
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.neighbours import ReferenceSize, find_neighbours, reference_query, shown_query, to_neighbour
-from app.catalog.queries.pagination import current_revision
 from app.catalog.queries.params import SimilarSearch, check_days
-from app.catalog.queries.size_sets import SizeQuestion, load_sets
-from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import QueryPlan, Row
-from app.errors import CatalogChanged
+from app.catalog.queries.size_sets import SizeQuestion
+from app.catalog.queries.snapshot import Catalog
+from app.db.statements import Row
 from app.fit.similarity import DISTANCE_DIGITS, Neighbour, SizeTraits, distance_parts, measure_distance
 from app.services.ranked import paginate, to_adjustment, to_fraction
 
@@ -29,27 +25,25 @@ class SimilarSizes:
     total: int
 
 
-def find_similar(name: str, search: SimilarSearch, known: CatalogSnapshot, today: date) -> QueryPlan[SimilarSizes]:
+def find_similar(catalog: Catalog, name: str, search: SimilarSearch) -> SimilarSizes:
     """Rank the sizes offered in the regions of `search` by similarity.
 
     Raises NotFound, or BadQuery for a region or a day to come.
     """
-    check_days(search, today)
-    check_regions(known.regions, "region", search.region)
-    (key,) = yield from get_size_keys((name,), known.series)
-    ((*own,),) = yield reference_query(key, search, today, known.rules)
-    usd = yield from _reference_price(key, tuple(own), search, today, known.rules)
+    check_days(search, catalog.today)
+    check_regions(catalog.snapshot.regions, "region", search.region)
+    (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
+    ((*own,),) = catalog.fetch(reference_query(key, search, catalog.today, catalog.snapshot.rules))
+    usd = _reference_price(catalog, key, tuple(own), search)
     size = to_traits(tuple(own))
     reference = ReferenceSize(key=key, gpu_memory_gib=size.gpu_memory_gib, usd_per_hour=usd)
-    question = SizeQuestion((yield from load_sets(known)), search, known, today)
-    ranked = yield from _rank_neighbours(size, reference, question)
-    request_key = f"{key} {search.model_dump_json(exclude=search.page_param_names())} {today}"
-    page = yield from paginate(ranked, search, request_key, known)
+    question = SizeQuestion(catalog, search)
+    ranked = _rank_neighbours(size, reference, question)
+    request_key = f"{key} {search.model_dump_json(exclude=search.page_param_names())} {catalog.today}"
+    page = paginate(catalog, ranked, search, request_key)
     neighbours: list[Neighbour] = []
     if page.items:
-        rows = yield shown_query(page.items, search, today, known.rules)
-        if (yield from current_revision()) != known.revision:
-            raise CatalogChanged
+        rows = catalog.fetch(shown_query(page.items, search, catalog.today, catalog.snapshot.rules))
         found = {to_neighbour(row)["key"]: to_traits(row) for row in rows}
         neighbours = [measure_distance(size, found[key]) for key in page.items]
     return SimilarSizes(size=size, page=neighbours, next_cursor=page.next_cursor, total=len(ranked))
@@ -58,19 +52,19 @@ def find_similar(name: str, search: SimilarSearch, known: CatalogSnapshot, today
 _FIGURES = ("gpu_id", "gpu_family", "gpu_vendor", "gpu_memory_gib", "vcpus", "memory_gib", "name")
 
 
-def _rank_neighbours(size: SizeTraits, reference: ReferenceSize, question: SizeQuestion) -> QueryPlan[list[str]]:
+def _rank_neighbours(size: SizeTraits, reference: ReferenceSize, question: SizeQuestion) -> list[str]:
     """Return the keys of the neighbours of a size, nearest first; equally near ones by price, then by name.
 
     Each part of a distance is computed once for each different figure.
     """
-    places = yield from find_neighbours(question, reference)
+    places = find_neighbours(question, reference)
     figures: dict[str, Sequence[Any]] = {}
     for name in _FIGURES:
-        values = yield from question.sets.values(name)
+        values = question.values(name)
         figures[name] = [values[place] for place in places]
-    usd = yield from question.figures("usd_per_hour")
+    usd = question.figures("usd_per_hour")
     figures["usd_per_hour"] = [usd[place] for place in places]
-    counts = yield from question.gpu_counts()
+    counts = question.gpu_counts()
     figures["gpu_count"] = [counts[place] for place in places]
     of_class, of_amounts = distance_parts(size)
     parts: list[Sequence[float]] = []
@@ -101,10 +95,11 @@ def to_traits(row: Row) -> SizeTraits:
     )
 
 
-def _reference_price(key: str, own: Row, search: SimilarSearch, today: date, rules: Rules) -> QueryPlan[float]:
+def _reference_price(catalog: Catalog, key: str, own: Row, search: SimilarSearch) -> float:
     """Return the size's price in USD/h in the regions of `search`, else its cheapest anywhere, else 0."""
     usd = to_neighbour(own)["usd_per_hour"]
     if usd is None and search.region:
-        (anywhere,) = yield reference_query(key, search.model_copy(update={"region": ()}), today, rules)
+        everywhere = search.model_copy(update={"region": ()})
+        (anywhere,) = catalog.fetch(reference_query(key, everywhere, catalog.today, catalog.snapshot.rules))
         usd = to_neighbour(anywhere)["usd_per_hour"]
     return float(usd) if usd is not None else 0.0

@@ -1,6 +1,5 @@
 """The page of changes: what each ingest changed, the newest first, as the feeds tell it."""
 
-from functools import partial
 from typing import Any, get_args
 
 from app.catalog.changes import CHANGE_KINDS
@@ -53,8 +52,8 @@ async def render(request: PageRequest) -> str:
 async def _find(request: PageRequest, filters: ChangeFilter) -> tuple[ChangeListing, list[RevisionChanges]]:
     """Return the number of events with the day from which they are known, and the newest revisions with their first."""
     count = ChangeSearch(**{name: getattr(filters, name) for name in filters.model_fields_set}, limit=1)
-    listing = await request.executor.run_in_thread(partial(find_changes, count))
-    return listing, await request.executor.run_in_thread(partial(find_revision_changes, filters))
+    listing = await request.executor.ask(find_changes, count)
+    return listing, await request.executor.ask(find_revision_changes, filters)
 
 
 def _value(event: dict[str, Any], name: str) -> str | None:

@@ -3,11 +3,9 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
-from sqlmodel import Session
 
 from app.catalog.fields import field_title
 from app.catalog.queries.display_names import find_currencies, find_disputing_sources, find_region_names
@@ -21,6 +19,7 @@ from app.catalog.queries.params import (
     PriceDayParams,
     SimilarSearch,
 )
+from app.catalog.queries.snapshot import Catalog
 from app.errors import BadQuery, NotFound
 from app.http.canonical import clean_query
 from app.web.rendering import render_page
@@ -89,9 +88,7 @@ async def render(request: PageRequest) -> str:
     view: CompareView = request.params
     comparison = await _compare(request) if len(view.name) >= _LEAST else None
     sizes = comparison.sizes if comparison else ()
-    names, similar = await asyncio.gather(
-        request.executor.run_in_session(_find_names, sizes), _suggest(request, comparison)
-    )
+    names, similar = await asyncio.gather(request.executor.ask(_find_names, sizes), _suggest(request, comparison))
     rows = _rows(comparison, view) if comparison else []
     listed = [row for row in rows if row.differs or not view.differing]
     return render_page(
@@ -119,7 +116,8 @@ async def render(request: PageRequest) -> str:
     )
 
 
-def _find_names(session: Session, sizes: Sequence[str]) -> _Names:
+def _find_names(catalog: Catalog, sizes: Sequence[str]) -> _Names:
+    session = catalog.session
     return _Names(find_region_names(session), find_currencies(session), find_disputing_sources(session, sizes))
 
 
@@ -136,7 +134,7 @@ async def _compare(request: PageRequest) -> "Comparison":
     view = request.params
     search = _search(view)
     try:
-        return await request.executor.run_in_thread(partial(compare, search))
+        return await request.executor.ask(compare, search)
     except BadQuery as error:
         field = "name" if error.field == "size" else error.field
         raise BadQuery(field, error.value, error.allowed) from None
@@ -153,18 +151,16 @@ async def _suggest(request: PageRequest, comparison: "Comparison | None") -> lis
 
     search = SimilarSearch(os=view.os, purchase=view.purchase, region=view.region, limit=_SUGGESTED + MAX_SIZES)
 
-    def plan(snapshot: Any, today: Any) -> Any:
-        check_regions(snapshot.regions, "region", view.region)
+    def find(catalog: Catalog) -> list[str]:
+        check_regions(catalog.snapshot.regions, "region", view.region)
         try:
-            keys = yield from get_size_keys(view.name, snapshot.series)
+            taken = set(get_size_keys(catalog, view.name, catalog.snapshot.series))
         except NotFound as unknown:
             raise BadQuery("name", unknown.name, str(unknown)) from None
-        found = yield from find_similar(start, search, snapshot, today)
-        taken = set(keys)
+        found = find_similar(catalog, start, search)
         return [one.size.name for one in found.page if one.size.name.lower() not in taken][:_SUGGESTED]
 
-    names: list[str] = await request.executor.run_in_thread(plan)
-    return names
+    return await request.executor.ask(find)
 
 
 def _columns(request: PageRequest, comparison: "Comparison | None") -> list[dict[str, Any]]:

@@ -6,10 +6,10 @@ from math import ceil
 from typing import Any
 
 from pydantic import Field
-from sqlmodel import Session
 
 from app.catalog.fields import field_title
 from app.catalog.queries.disputes import DisputedFigure, DisputeFilter, DisputeListing, find_disputes
+from app.catalog.queries.snapshot import Catalog
 from app.http.canonical import clean_query
 from app.web.rendering import path_segment, render_page
 from app.web.serving import PageContent, PageRequest
@@ -49,7 +49,7 @@ class Figure:
 async def render(request: PageRequest) -> str:
     """Render the page; without figures where a parameter is invalid."""
     view: ConflictsView = request.params
-    found = await request.executor.run_in_session(_find, view) if not request.errors else None
+    found = await request.executor.ask(_find, view) if not request.errors else None
     fields = sorted((field_title(name), name, count) for name, count in found.fields.items()) if found else []
     sources = [(key, *about) for key, about in found.sources.items()] if found else []
     return render_page(
@@ -66,8 +66,8 @@ async def render(request: PageRequest) -> str:
     )
 
 
-def _find(session: Session, view: ConflictsView) -> DisputeListing:
-    return find_disputes(session, view, offset=(view.page - 1) * _ROWS, limit=_ROWS)
+def _find(catalog: Catalog, view: ConflictsView) -> DisputeListing:
+    return find_disputes(catalog.session, view, offset=(view.page - 1) * _ROWS, limit=_ROWS)
 
 
 def _options(chosen: str | None, known: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

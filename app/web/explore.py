@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -13,7 +12,6 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from markupsafe import Markup, escape
 from pydantic import Field
-from sqlmodel import Session
 
 from app.catalog.names import size_key
 from app.catalog.queries.display_names import find_currencies, find_region_names
@@ -23,8 +21,8 @@ from app.catalog.queries.params import LowerText, PriceDayParams, SizeFilter, Si
 from app.catalog.queries.prices import PriceSearch, find_prices
 from app.catalog.queries.size_statements import list_statement
 from app.catalog.queries.sizes import normalize, render_size, to_statement_key
-from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import BoundStatement, QueryPlan
+from app.catalog.queries.snapshot import Catalog
+from app.db.statements import BoundStatement
 from app.errors import BadQuery, NotFound
 from app.http.canonical import clean_query
 from app.web import filter_panel
@@ -276,8 +274,8 @@ async def render(request: PageRequest) -> str:
         raise BadQuery("x" if "x" in view.model_fields_set else "y", view.x, "the two axes must have different figures")
     facets, found, names = await asyncio.gather(
         find_view_facets(request, view.model_copy(update={"name": ()})),
-        request.executor.run_in_thread(partial(_find, view)),
-        request.executor.run_in_session(_find_names),
+        request.executor.ask(_find, view),
+        request.executor.ask(_find_names),
     )
     x, y = FIGURES[view.x], FIGURES[view.y]
     points = _points(found, view)
@@ -319,8 +317,8 @@ async def render(request: PageRequest) -> str:
     )
 
 
-def _find_names(session: Session) -> _Names:
-    return _Names(find_region_names(session), find_currencies(session))
+def _find_names(catalog: Catalog) -> _Names:
+    return _Names(find_region_names(catalog.session), find_currencies(catalog.session))
 
 
 def _options(view: ExploreView, names: _Names, vendors: Sequence[str]) -> dict[str, Any]:
@@ -345,19 +343,19 @@ def _list_of(view: ExploreView) -> SizeList:
     return SizeList(**filters, sort="usd_per_hour")
 
 
-def _find(view: ExploreView, snapshot: CatalogSnapshot, today: date) -> QueryPlan[_Found]:
-    check_days(view, today)
-    rate = yield from find_exchange_rate(view.converted_to, view.as_of or today)
-    key, values = to_statement_key(normalize(_list_of(view), snapshot), today, snapshot.rules)
-    rows = yield BoundStatement(list_statement(key), values)
-    gpus = yield from find_gpus()
+def _find(catalog: Catalog, view: ExploreView) -> _Found:
+    check_days(view, catalog.today)
+    rate = find_exchange_rate(catalog, view.converted_to, view.as_of or catalog.today)
+    key, values = to_statement_key(normalize(_list_of(view), catalog.snapshot), catalog.today, catalog.snapshot.rules)
+    rows = catalog.fetch(BoundStatement(list_statement(key), values))
+    gpus = find_gpus(catalog)
     marked = ""
     if view.name:
         try:
-            (marked,) = yield from get_size_keys(view.name, snapshot.series)
+            (marked,) = get_size_keys(catalog, view.name, catalog.snapshot.series)
         except NotFound as unknown:
             raise BadQuery("name", unknown.name, str(unknown)) from None
-    items = [json.loads(render_size(row, today), parse_float=Decimal) for row in rows]
+    items = [json.loads(render_size(row, catalog.today), parse_float=Decimal) for row in rows]
     return _Found(items, {gpu["id"]: gpu for gpu in gpus}, rate, marked)
 
 
@@ -462,7 +460,7 @@ async def _bars(request: PageRequest, found: _Found, names: _Names) -> list[Bar]
     search = PriceSearch(
         os=view.os, purchase=view.purchase, as_of=view.as_of, known_at=view.known_at, limit=_MAX_PRICES
     )
-    prices = await request.executor.run_in_thread(partial(find_prices, found.key, search))
+    prices = await request.executor.ask(find_prices, found.key, search)
     if not prices.items:
         return []
     shown = [(_shown(FIGURES["price"], repr(one["usd_per_hour"]), view, found.rate), one) for one in prices.items]

@@ -6,7 +6,6 @@ answers have it without white space, and are left out where it is too long even 
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import date
 from typing import Any
 
 import orjson
@@ -14,8 +13,7 @@ import orjson
 from app.catalog.queries.display_names import find_currencies, find_region_names
 from app.catalog.queries.language_models import ModelsByKey, get_release_row
 from app.catalog.queries.params import SizeRequirements
-from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import QueryPlan
+from app.catalog.queries.snapshot import Catalog, computing
 from app.errors import BadQuery, BadWorkload, NotFound
 from app.schemas.fit_request import FitIn
 from app.schemas.fit_response import FitAnswerOut
@@ -72,8 +70,8 @@ async def render(request: PageRequest) -> str:
     row = _model_row(view, snapshot.models)
     body = to_body(view, _longest_context(view, row))
     answer, problem = await _answer(request, view, body)
-    regions, currencies = await request.executor.run_in_session(
-        lambda session: (find_region_names(session), find_currencies(session))
+    regions, currencies = await request.executor.ask(
+        lambda catalog: (find_region_names(catalog.session), find_currencies(catalog.session))
     )
     return render_page(
         request,
@@ -117,7 +115,7 @@ async def _answer(request: PageRequest, view: FitView, body: Mapping[str, Any]) 
         return None, ""
     question = read_body(body)
     try:
-        return await request.executor.run_cpu_bound(lambda snapshot, today: _plan(question, snapshot, today)), ""
+        return await request.executor.ask(_place, question), ""
     except BadWorkload as error:
         name = param_of(error.field)
         if name not in view.model_fields_set:
@@ -126,10 +124,11 @@ async def _answer(request: PageRequest, view: FitView, body: Mapping[str, Any]) 
         raise BadQuery(name, shown, error.detail) from None
 
 
-def _plan(question: FitIn, snapshot: CatalogSnapshot, today: date) -> QueryPlan[FitAnswerOut]:
+@computing
+def _place(catalog: Catalog, question: FitIn) -> FitAnswerOut:
     from app.converters.fit_request import plan_fit
 
-    return plan_fit(question, snapshot, today, most_of_reason=fit_answer.SHOWN_MISSES)
+    return plan_fit(catalog, question, most_of_reason=fit_answer.SHOWN_MISSES)
 
 
 def _model_row(view: FitView, models: ModelsByKey) -> Mapping[str, Any] | None:

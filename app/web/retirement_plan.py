@@ -110,7 +110,7 @@ async def _plan(request: PageRequest) -> "RetirementPlanOut | None":
     if detail := explain_too_many(lines, view.max_successors):
         raise BadQuery("inventory", None, detail)
     needs = SuccessorNeedsIn(**_given(view))
-    return await request.executor.run_cpu_bound(lambda snapshot, today: plan_inventory(items, needs, snapshot, today))
+    return await request.executor.ask(plan_inventory, items, needs)
 
 
 def _given(view: PlanView) -> Mapping[str, Any]:

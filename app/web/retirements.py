@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
-from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -98,13 +97,11 @@ async def render(request: PageRequest) -> str:
     """Render the calendar; without months where a parameter is invalid."""
     view: RetirementsView = request.params
     run, filters = request.executor, view.filters()
-    found = [] if request.errors else await run.run_in_thread(partial(find_all_retirements, filters))
+    found = [] if request.errors else await run.ask(find_all_retirements, filters)
     rows = [row for row in found if (row["days_left"] <= 0) == view.past]
-    region = view.region or (
-        await run.run_in_thread(lambda _snapshot, _today: find_usual_region(view.os)) if rows else None
-    )
+    region = view.region or (await run.ask(find_usual_region, view.os) if rows else None)
     planned = await _find_successors(request, rows, region)
-    regions = await run.run_in_session(find_region_names)
+    regions = await run.ask(lambda catalog: find_region_names(catalog.session))
     months = _months(rows, planned)
     return render_page(
         request,
@@ -146,7 +143,7 @@ async def _find_successors(
         successor_days=1095,
         hours_per_month=Decimal(730),
     )
-    plan = await request.executor.run_cpu_bound(partial(plan_retirements, wanted))
+    plan = await request.executor.ask(plan_retirements, wanted)
     return {item.item.size: item for item in plan.items}
 
 

@@ -10,13 +10,12 @@ from functools import partial
 from math import ceil
 from typing import Any, get_args
 
-from sqlmodel import Session
-
 from app.catalog.queries.display_names import find_currencies, find_disputing_sources, find_region_names
 from app.catalog.queries.facets import Facets
 from app.catalog.queries.params import Category, SizeFilter, SizeList, Status
 from app.catalog.queries.relaxations import find_relaxations
-from app.catalog.queries.sizes import JsonPage
+from app.catalog.queries.sizes import JsonPage, find_sizes
+from app.catalog.queries.snapshot import Catalog
 from app.http.canonical import clean_query, to_query_text
 from app.web import filter_panel
 from app.web.rendering import render_page
@@ -57,7 +56,7 @@ async def render(request: PageRequest) -> str:
     found, facets = await asyncio.gather(_find(request, view), find_view_facets(request, view))
     items = [json.loads(item, parse_float=Decimal) for item in found.items]
     disputed = [item["name"] for item in items if item["disputed"]]
-    names = await request.executor.run_in_session(_find_names, disputed)
+    names = await request.executor.ask(_find_names, disputed)
     columns = [COLUMNS[name] for name in view.columns]
     price = partial(view.shown_price, rate=found.exchange_rate)
     nothing = not found.total and not request.errors
@@ -103,7 +102,8 @@ class _Names:
     disputes: Mapping[str, list[tuple[str, str]]]
 
 
-def _find_names(session: Session, disputed: Sequence[str]) -> _Names:
+def _find_names(catalog: Catalog, disputed: Sequence[str]) -> _Names:
+    session = catalog.session
     return _Names(find_region_names(session), find_currencies(session), find_disputing_sources(session, disputed))
 
 
@@ -143,12 +143,12 @@ def _statuses(view: SizesView, facets: Facets) -> list[filter_panel.Choice]:
 async def _find(request: PageRequest, view: SizesView) -> JsonPage:
     if request.errors:
         return JsonPage(items=[], next_cursor=None, total=0)
-    return await request.executor.find_sizes(view.search(), offset=(view.page - 1) * view.limit)
+    return await request.executor.ask(find_sizes, view.search(), offset=(view.page - 1) * view.limit)
 
 
 async def _relaxations(request: PageRequest, view: SizesView) -> list[tuple[str, str, int]]:
     """Return what finds something instead: in words, the URL, and how many sizes it finds."""
-    found = await request.executor.run_in_thread(partial(find_relaxations, _list_of(view)))
+    found = await request.executor.ask(find_relaxations, _list_of(view))
     return [
         (filter_panel.relaxation_text(view, one), _url_with(request, one.instead), one.nearest_count or one.count)
         for one in found[:_MAX_RELAXATIONS]
@@ -173,7 +173,7 @@ async def find_view_facets(request: PageRequest, view: SizeFilter) -> Facets:
     from app.catalog.queries.facet_counts import find_facets
 
     filters = view.as_params(SizeFilter)
-    return await request.executor.run_and_keep(filters, partial(find_facets, filters))
+    return await request.executor.ask_once(filters, lambda catalog: find_facets(catalog, filters))
 
 
 def _header(request: PageRequest, column: Column) -> tuple[Column, str, str]:

@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 from app.catalog.queries.params import SizeParams
@@ -25,9 +24,9 @@ async def render(request: PageRequest) -> str:
     """Render a size as Markdown; raises NotFound for its name."""
     name, run = request.names["name"], request.executor
     size_json, facts, prices = await asyncio.gather(
-        run.run_in_thread(partial(find_size, name, SizeParams())),
-        run.run_in_thread(lambda known, _: find_facts(name, FactSearch(limit=_MOST), known)),
-        run.run_in_thread(partial(find_prices, name, PriceSearch(os="linux", limit=_MOST))),
+        run.ask(find_size, name, SizeParams()),
+        run.ask(find_facts, name, FactSearch(limit=_MOST)),
+        run.ask(find_prices, name, PriceSearch(os="linux", limit=_MOST)),
     )
     item = json.loads(size_json, parse_float=Decimal)
     grouped = group_facts(facts.items, item)

@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, Field
-from sqlmodel import Session
 
 from app.catalog.fields import field_title
 from app.catalog.names import RegionCode
@@ -22,6 +20,7 @@ from app.catalog.queries.params import PRICED_OS, Day, Os, PlainText, SimilarSea
 from app.catalog.queries.prices import PriceListing, PriceSearch, find_prices
 from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import find_size
+from app.catalog.queries.snapshot import Catalog
 from app.web.rendering import format_amount, path_segment, render_page
 from app.web.serving import NoParams, PageContent, PageRequest
 from app.web.size_fields import group_facts
@@ -74,12 +73,12 @@ async def render(request: PageRequest) -> str:
     prices_of = PriceSearch(os=view.os, as_of=view.as_of, currency=view.converted_to, limit=_MOST)
     similar_to = SimilarSearch(os=view.os, purchase=view.purchase, limit=_SIMILAR)
     size_json, facts, prices, available, names, similar = await asyncio.gather(
-        run.run_in_thread(partial(find_size, name, SizeParams(as_of=view.as_of))),
-        run.run_in_thread(lambda known, _: find_facts(name, FactSearch(limit=_MOST), known)),
-        run.run_in_thread(partial(find_prices, name, prices_of)),
-        run.run_in_thread(lambda known, _: find_availability(name, AvailabilitySearch(limit=_MOST), known)),
-        run.run_in_session(_find_names),
-        run.run_in_thread(partial(find_similar, name, similar_to)),
+        run.ask(find_size, name, SizeParams(as_of=view.as_of)),
+        run.ask(find_facts, name, FactSearch(limit=_MOST)),
+        run.ask(find_prices, name, prices_of),
+        run.ask(find_availability, name, AvailabilitySearch(limit=_MOST)),
+        run.ask(_find_names),
+        run.ask(find_similar, name, similar_to),
     )
     item = json.loads(size_json, parse_float=Decimal)
     rate = prices.exchange_rate
@@ -125,8 +124,8 @@ async def render(request: PageRequest) -> str:
     )
 
 
-def _find_names(session: Session) -> _Names:
-    return _Names(find_region_names(session), find_currencies(session))
+def _find_names(catalog: Catalog) -> _Names:
+    return _Names(find_region_names(catalog.session), find_currencies(catalog.session))
 
 
 def _options(names: _Names) -> dict[str, Any]:
@@ -145,7 +144,7 @@ async def _find_history(request: PageRequest, name: str, region: str | None) -> 
     if region is None:
         return PriceListing(items=[], next_cursor=None, total=0, exchange_rate=None)
     search = PriceSearch(region=(region,), os=view.os, as_of=view.as_of, history=True, limit=_MOST)
-    return await request.executor.run_in_thread(partial(find_prices, name, search))
+    return await request.executor.ask(find_prices, name, search)
 
 
 async def _find_successors(request: PageRequest, item: Mapping[str, Any], region: str | None) -> "PlannedItem | None":
@@ -167,7 +166,7 @@ async def _find_successors(request: PageRequest, item: Mapping[str, Any], region
         successor_days=1095,
         hours_per_month=Decimal(730),
     )
-    plan = await request.executor.run_cpu_bound(partial(plan_retirements, wanted))
+    plan = await request.executor.ask(plan_retirements, wanted)
     return plan.items[0]
 
 
@@ -175,7 +174,7 @@ async def render_models(request: PageRequest) -> str:
     """Render the language models that one VM of a size serves; raises NotFound for its name."""
     from app.services.capacity import PRECISIONS, find_capacity
 
-    capacity = await request.executor.run_cpu_bound(partial(find_capacity, request.names["name"]))
+    capacity = await request.executor.ask(find_capacity, request.names["name"])
     fitting = [one for one in capacity.models if any(held.users for held in one.by_precision.values())]
     return render_page(
         request,

@@ -22,7 +22,6 @@ from sqlmodel import Session
 from app.catalog.models.webhooks import Webhook, WebhookMessage
 from app.catalog.queries.changes import ChangeFilter, find_next_changes
 from app.db.engines import read_session
-from app.db.statements import run_plan
 from app.db.writing import write_session
 from app.schemas.changes import ChangeOut
 from app.webhooks.registry import MESSAGE, WEBHOOK, get_webhook
@@ -198,9 +197,8 @@ def _next_outgoing(session: Session, name: str, now: datetime) -> _Outgoing | No
     unsent = and_(MESSAGE.c.webhook == name, MESSAGE.c.body.is_not(None))
     message = session.execute(select(WebhookMessage).where(unsent)).scalar()
     if message is None:
-        found = run_plan(
-            session,
-            find_next_changes(ChangeFilter.model_validate(webhook.filters), webhook.after_change, MAX_EVENTS + 1),
+        found = find_next_changes(
+            session, ChangeFilter.model_validate(webhook.filters), webhook.after_change, MAX_EVENTS + 1
         )
         if not found.items:
             webhook.after_change = max(webhook.after_change, found.newest)

@@ -14,8 +14,7 @@ from app.catalog.column_types import table_of
 from app.catalog.models import Change
 from app.catalog.models.webhooks import Webhook, WebhookMessage
 from app.catalog.queries.changes import ChangeFilter, normalize
-from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import run_plan
+from app.catalog.queries.snapshot import Catalog, CatalogSnapshot
 from app.errors import BadQuery, NotFound
 from app.nearest import nearest
 from app.webhooks.targets import AllowedTargets, RefusedAddress, UnknownHost, check_url, resolve
@@ -53,7 +52,7 @@ def add_webhook(
         raise BadQuery("name", name, "letters, digits, and . _ - inside are allowed, at most 64 characters")
     if session.get(Webhook, name) is not None:
         raise BadQuery("name", name, "is taken; give another --name")
-    filters = run_plan(session, normalize(request.filters, snapshot))
+    filters = normalize(Catalog(session, snapshot, now.date()), request.filters)
     webhook = Webhook(
         name=name,
         url=request.url,

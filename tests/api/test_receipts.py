@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine
 
 from app.catalog.queries.prices import PriceSearch
-from app.catalog.queries.snapshot import Catalog, load_snapshot
+from app.catalog.queries.snapshot import load_catalog
 from app.converters.questions import Question, answer
 from app.converters.receipts import check_receipt, make_receipt
 from app.db.engines import make_engine, read_session
@@ -63,7 +63,7 @@ def test_a_receipt_is_of_the_answer_that_the_api_gives(
     assert receipt["questions"][0]["answer_sha256"] == hashlib.sha256(canonical.encode()).hexdigest()
     engine = make_engine(catalog_url)
     with read_session(engine) as session:
-        assert check_receipt(Catalog(session, load_snapshot(session), TODAY), receipt) == []
+        assert check_receipt(load_catalog(session, TODAY), receipt) == []
     engine.dispose()
 
 
@@ -90,7 +90,7 @@ def test_an_answer_names_more_regions_than_a_parameter_takes(engine: Engine) -> 
     ingest(engine, reading(size("Standard_X1", vcpus=8), regions=regions, prices=prices), now=NOW)
     question = Question(endpoint="GET /sizes/{name}/prices", name="x1", params=PriceSearch(limit=500))
     with read_session(engine) as session:
-        catalog = Catalog(session, load_snapshot(session), TODAY)
+        catalog = load_catalog(session, TODAY)
         receipt = make_receipt(catalog, [(question, answer(catalog, question))])
         assert receipt["rests_on"]["price_count"] == len(regions)
         assert check_receipt(catalog, receipt) == []

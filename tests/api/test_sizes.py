@@ -14,8 +14,7 @@ from app.catalog.in_force import MAX_SPOT_AGE_DAYS
 from app.catalog.names import size_key
 from app.catalog.queries.params import SizeSearch
 from app.catalog.queries.sizes import find_sizes
-from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
-from app.db.statements import run_plan
+from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, load_snapshot
 from app.schemas.sizes import SizeOut
 from tests.conftest import TODAY
 from tests.walks import walk
@@ -222,7 +221,7 @@ def test_a_list_by_price_is_the_same_by_either_plan(seeded_engine: Engine) -> No
 
 def pages(session: Session, search: SizeSearch, known: CatalogSnapshot) -> list[dict[str, Any]]:
     """Return the items of all pages of a search."""
-    page = run_plan(session, find_sizes(search, known, TODAY))
+    page = find_sizes(Catalog(session, known, TODAY), search)
     items = [json.loads(item) for item in page.items]
     following = search.model_copy(update={"cursor": page.next_cursor})
     return items + (pages(session, following, known) if page.next_cursor else [])

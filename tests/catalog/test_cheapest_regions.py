@@ -16,7 +16,7 @@ from app.catalog.in_force import EVER_KNOWN, PRICE, earliest_spot_day, prices_in
 from app.catalog.models import Region, Size, Source
 from app.catalog.queries.params import SizeSearch
 from app.catalog.queries.price_scope import PriceScope, price_parameters
-from app.db.statements import BoundStatement, Statement, run_plan, single_statement
+from app.db.statements import BoundStatement, Statement, fetch
 from app.db.writing import write_session
 
 TODAY = date(2026, 9, 1)
@@ -73,7 +73,7 @@ def test_a_size_is_priced_in_the_region_where_it_was_cheapest(
         expected = cheapest_of_all(catalog, by_rules, search)
         scope = PriceScope.of(search, by_rules)
         query = select(scope.key.label("size"), scope.offer.priced_in).select_from(scope.source).where(scope.has_offer)
-        found = run_plan(catalog, single_statement(BoundStatement(Statement(query), price_parameters(search, TODAY))))
+        found = fetch(catalog, BoundStatement(Statement(query), price_parameters(search, TODAY)))
         assert {key: region for key, region in found if region is not None} == expected
         nested.rollback()
 

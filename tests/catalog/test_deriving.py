@@ -18,12 +18,11 @@ from app.catalog.models import Offer, SizeJson
 from app.catalog.projections import OFFER_JSON_FIELDS, memory_bucket, offer_json, usd_by
 from app.catalog.purchases import ANY_REGION, PURCHASE_MODELS
 from app.catalog.queries.prices import AllPricesSearch, find_all_prices
-from app.catalog.queries.snapshot import load_snapshot
+from app.catalog.queries.snapshot import load_catalog
 from app.catalog.readings import Reading
 from app.catalog.store.offers import is_derived, save_derived
 from app.db.engines import read_session as reads
 from app.db.functions import ratio
-from app.db.statements import run_plan
 from app.db.writing import write_session
 from app.ingest.run import ingest
 from tests.factories import NOW, price, reading, size, source
@@ -179,7 +178,7 @@ def test_a_spot_price_is_history_and_no_offer(engine: Engine, history: dict[str,
     assert offered(engine, "x1", purchase="spot") is None
     assert offered(engine, "x1", "*", purchase="spot") == (2, "westus")
     with reads(engine) as session:
-        kept = run_plan(session, find_all_prices(AllPricesSearch(region=("eastus",)), load_snapshot(session), TODAY))
+        kept = find_all_prices(load_catalog(session, TODAY), AllPricesSearch(region=("eastus",)))
     assert [(row["usd_per_hour"], row["price_age_days"]) for row in kept.items] == [(1, (TODAY - spot.valid_from).days)]
 
 

@@ -10,7 +10,6 @@ from sqlalchemy import Engine
 from app.catalog.queries.disks import DiskRate, load_disks
 from app.catalog.readings import DiskPriceRow, DiskRow
 from app.db.engines import read_session
-from app.db.statements import run_plan
 from app.ingest.run import ingest
 from tests.factories import NOW, reading, size, source
 
@@ -48,7 +47,7 @@ def rates(engine: Engine) -> Engine:
 
 def in_force(engine: Engine, day: int, *regions: str) -> Mapping[str, DiskRate]:
     with read_session(engine) as session:
-        catalog = run_plan(session, load_disks(date(2026, 8, day), regions))
+        catalog = load_disks(session, date(2026, 8, day), regions)
     assert [disk["id"] for disk in catalog.disks] == ["p30"]
     return {region: found["month"] for region, found in catalog.rates.get("p30", {}).items()}
 

@@ -17,7 +17,6 @@ from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
 from app.catalog.readings import ExchangeRateRow
 from app.catalog.store.revisions import compute_digest
 from app.db.engines import read_session
-from app.db.statements import run_plan
 from app.errors import BadQuery
 from app.ingest.registry import read_csv_source
 from app.ingest.run import forget, ingest
@@ -41,7 +40,7 @@ def save(engine: Engine, *rows: ExchangeRateRow, sources: tuple[str, ...] = ("ba
 
 def find(engine: Engine, currency: str, day: date) -> CurrencyRate | None:
     with read_session(engine) as session:
-        return run_plan(session, find_exchange_rate(currency, day))
+        return find_exchange_rate(session, currency, day)
 
 
 def found(engine: Engine, currency: str, day: date) -> CurrencyRate:

@@ -3,7 +3,6 @@ from sqlalchemy import Engine
 
 from app.catalog.queries.lookups import get_gpu
 from app.db.engines import read_session
-from app.db.statements import run_plan
 from app.errors import NotFound
 
 
@@ -18,7 +17,7 @@ from app.errors import NotFound
 )  # fmt: skip
 def test_a_gpu_is_found_by_whatever_it_is_called(seeded_engine: Engine, name: str, gpu: str) -> None:
     with read_session(seeded_engine) as session:
-        assert run_plan(session, get_gpu(name))["id"] == gpu
+        assert get_gpu(session, name)["id"] == gpu
 
 
 @pytest.mark.parametrize(
@@ -34,5 +33,5 @@ def test_a_name_that_several_have_or_none_is_refused_with_the_nearest(
     seeded_engine: Engine, name: str, nearest: tuple[str, ...]
 ) -> None:
     with read_session(seeded_engine) as session, pytest.raises(NotFound) as refused:
-        run_plan(session, get_gpu(name))
+        get_gpu(session, name)
     assert set(nearest) <= set(refused.value.suggestions)

@@ -10,7 +10,9 @@ from sqlalchemy import Engine, inspect, select
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Fact, Offer, Price, Revision, Size
-from app.catalog.queries.sizes import get_size
+from app.catalog.queries.params import SizeParams
+from app.catalog.queries.sizes import find_size
+from app.catalog.queries.snapshot import load_catalog
 from app.catalog.readings import AliasRow, CorrectionRow, Reading
 from app.catalog.store.revisions import compute_digest
 from app.db.engines import read_session as reads
@@ -27,7 +29,7 @@ def ingest_reading(engine: Engine, what: Reading, **more: Any) -> IngestOutcome:
 
 def shown(engine: Engine, name: str) -> dict[str, Any]:
     with reads(engine) as session:
-        told: dict[str, Any] = json.loads(get_size(session, name, today=NOW.date()))
+        told: dict[str, Any] = json.loads(find_size(load_catalog(session, NOW.date()), name, SizeParams()))
         return told
 
 

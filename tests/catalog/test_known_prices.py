@@ -2,13 +2,14 @@
 
 from datetime import date
 
+import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from app.catalog.queries.known_prices import NoPrice, explain_no_price
 from app.catalog.queries.params import SizeSearch
-from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
-from app.db.statements import run_plan
+from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, load_snapshot
+from app.errors import CatalogChanged
 from app.ingest.run import ingest
 from tests.factories import NOW, price, reading, size
 
@@ -17,7 +18,7 @@ SIZE = size("Standard_X1", vcpus=8)
 
 
 def note(session: Session, known: CatalogSnapshot, today: date = TODAY) -> NoPrice | None:
-    return run_plan(session, explain_no_price(SizeSearch(region=("westus",)), known, today))
+    return Catalog(session, known, today).ask(explain_no_price, SizeSearch(region=("westus",)))
 
 
 def test_a_region_is_known_from_its_first_price_on(engine: Engine) -> None:
@@ -31,7 +32,7 @@ def test_a_region_is_known_from_its_first_price_on(engine: Engine) -> None:
         assert note(session, known, date(2026, 8, 1)) is None
 
 
-def test_an_answer_of_an_earlier_revision_says_nothing_of_the_prices_of_a_later_one(engine: Engine) -> None:
+def test_an_answer_of_an_earlier_revision_is_not_made_of_the_prices_of_a_later_one(engine: Engine) -> None:
     ingest(engine, reading(SIZE, regions=["eastus", "westus"]), now=NOW)
     with Session(engine) as session:
         before = load_snapshot(session)
@@ -43,7 +44,8 @@ def test_an_answer_of_an_earlier_revision_says_nothing_of_the_prices_of_a_later_
     )
     ingest(engine, reading(SIZE, regions=["eastus", "westus"], prices=(price("X1", "1"),)), now=NOW)
     with Session(engine) as session:
-        assert note(session, before) is None
+        with pytest.raises(CatalogChanged):
+            note(session, before)
         later = note(session, load_snapshot(session))
     assert later is not None
     assert later.known_in == ("eastus",)

@@ -9,10 +9,11 @@ from sqlalchemy import Engine
 from app.catalog.column_types import table_of
 from app.catalog.models import LanguageModel
 from app.catalog.presets import Preset
-from app.catalog.queries.language_models import ModelSearch, find_models, get_model, load_models
+from app.catalog.queries.language_models import get_model, load_models
+from app.catalog.queries.provenance import ModelSearch, find_models
+from app.catalog.queries.snapshot import load_catalog
 from app.catalog.readings import ModelRow
 from app.db.engines import read_session as reads
-from app.db.statements import run_plan
 from app.errors import BadData, NotFound
 from app.ingest.run import IngestOutcome, ingest
 from tests.factories import NOW, reading
@@ -37,7 +38,7 @@ def got(engine: Engine, name: str) -> Preset:
 
 def found(engine: Engine, q: str | None = None) -> list[str]:
     with reads(engine) as session:
-        return [item["id"] for item in run_plan(session, find_models(ModelSearch(q=q))).items]
+        return [item["id"] for item in find_models(load_catalog(session, NOW.date()), ModelSearch(q=q)).items]
 
 
 def test_the_table_has_a_column_for_every_field() -> None:

@@ -11,9 +11,8 @@ from sqlalchemy.orm import Session
 from app.catalog.queries.lookups import NEAREST_WINDOW, get_size_keys
 from app.catalog.queries.neighbours import SIZES_PER_SCAN
 from app.catalog.queries.params import SimilarSearch
-from app.catalog.queries.snapshot import load_snapshot
+from app.catalog.queries.snapshot import load_catalog
 from app.catalog.readings import StatedFact
-from app.db.statements import run_plan
 from app.errors import NotFound
 from app.ingest.run import ingest
 from app.services.similar import SimilarSizes, find_similar
@@ -46,7 +45,7 @@ def gpu_size(name: str, gib: int) -> tuple[StatedFact, ...]:
 
 def similar(engine: Engine, name: str, **asked: Any) -> SimilarSizes:
     with Session(engine) as session:
-        return run_plan(session, find_similar(name, SimilarSearch(limit=500, **asked), load_snapshot(session), TODAY))
+        return find_similar(load_catalog(session, TODAY), name, SimilarSearch(limit=500, **asked))
 
 
 def names(found: SimilarSizes) -> set[str]:
@@ -90,7 +89,7 @@ def test_the_nearest_name_is_found_in_the_middle_of_many(engine: Engine) -> None
     many = [one for number in range(2 * NEAREST_WINDOW + 200) for one in size(f"m{number:04}", vcpus=1)]
     ingest(engine, reading(many), now=NOW)
     with Session(engine) as session, pytest.raises(NotFound) as missing:
-        run_plan(session, get_size_keys(("m0700", "m0600x")))
+        get_size_keys(session, ("m0700", "m0600x"))
     assert missing.value.suggestions[0] == "m0600"
     with Session(engine) as session:
-        assert run_plan(session, get_size_keys(("Standard_M0700", "m0001"))) == ("m0700", "m0001")
+        assert get_size_keys(session, ("Standard_M0700", "m0001")) == ("m0700", "m0001")

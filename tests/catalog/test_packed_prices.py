@@ -13,8 +13,7 @@ from sqlalchemy.orm import Session
 from app.catalog.queries.exports import Export, PriceExport, export_prices
 from app.catalog.queries.price_scope import PRICE_KEY
 from app.catalog.queries.prices import AllPricesSearch, find_all_prices
-from app.catalog.queries.snapshot import load_snapshot
-from app.db.statements import run_plan
+from app.catalog.queries.snapshot import Catalog, load_catalog, load_snapshot
 from app.db.streams import Stream
 from app.formats.parquet import write_parquet
 from app.http.canonical import parse_query
@@ -35,7 +34,7 @@ DAYS = ("valid_from", "seen_until", "known_from")
 
 def exported(session: Session, question: str) -> Export:
     params = parse_query(question.encode(), PriceExport)
-    return run_plan(session, export_prices(params, load_snapshot(session), TODAY))
+    return export_prices(load_catalog(session, TODAY), params)
 
 
 def rows_of(engine: Engine, export: Export) -> Iterator[dict[str, Any]]:
@@ -52,7 +51,7 @@ def test_an_export_is_the_pages_of_the_list_in_their_order(seeded_engine: Engine
         snapshot = load_snapshot(session)
         while cursor is not None:
             search = parse_query(f"{question}&limit=500&cursor={cursor}".encode(), AllPricesSearch)
-            page = run_plan(session, find_all_prices(search, snapshot, TODAY))
+            page = find_all_prices(Catalog(session, snapshot, TODAY), search)
             listed += page.items
             cursor = page.next_cursor
         export = exported(session, question)

@@ -13,9 +13,8 @@ from sqlalchemy.orm import Session
 from app.catalog.in_force import LIST, PRICE
 from app.catalog.queries.price_lines import merge_runs
 from app.catalog.queries.prices import PriceHistorySearch, PriceSearch, find_price_history, find_prices
-from app.catalog.queries.snapshot import load_snapshot
+from app.catalog.queries.snapshot import Catalog, load_catalog, load_snapshot
 from app.catalog.store.price_totals import save_price_totals
-from app.db.statements import run_plan
 from app.db.writing import write_session
 from tests.catalog.test_price_runs import (
     FIRST_INGEST,
@@ -76,7 +75,7 @@ def asked(session: Session, limit: int, **days: date | None) -> list[tuple[Any, 
     cursor = None
     while True:
         search = PriceHistorySearch(region=REGIONS[0], limit=limit, cursor=cursor, **days)
-        page = run_plan(session, find_price_history(ONE[0], search, load_snapshot(session), TODAY))
+        page = find_price_history(load_catalog(session, TODAY), ONE[0], search)
         for item in page.items:
             first, known, last = (date.fromisoformat(item[name]) for name in ("valid_from", "known_from", "seen_until"))
             found.append((first, item["source_id"], known, last, round(item["usd_per_hour"] * 10**9)))
@@ -117,8 +116,8 @@ def test_the_price_in_force_is_in_the_line_that_was_seen_last(catalog: Engine, s
         for until, known_at in product(map(on, range(LAST_DAY + 2)), map(ingested, range(6))):
             search = PriceHistorySearch(region=REGIONS[0], until=until, known_at=known_at)
             of_day = PriceSearch(region=(REGIONS[0],), os="linux", purchase="on_demand", as_of=until, known_at=known_at)
-            history = run_plan(session, find_price_history(ONE[0], search, snapshot, TODAY)).items
-            for price in run_plan(session, find_prices(ONE[0], of_day, snapshot, TODAY)).items:
+            history = find_price_history(Catalog(session, snapshot, TODAY), ONE[0], search).items
+            for price in find_prices(Catalog(session, snapshot, TODAY), ONE[0], of_day).items:
                 *others, last = merge_runs(history, price)
                 assert last.in_force, (until, known_at)
                 assert not any(line.in_force for line in others)

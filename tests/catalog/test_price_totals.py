@@ -12,15 +12,15 @@ from app.catalog.column_types import table_of
 from app.catalog.in_force import EVER_KNOWN, PRICE, is_in_force
 from app.catalog.models import Gpu, PriceTotal, Size
 from app.catalog.queries.prices import AllPricesSearch, find_all_prices
-from app.catalog.queries.snapshot import load_snapshot
+from app.catalog.queries.snapshot import load_catalog, load_snapshot
 from app.catalog.store.offers import save_derived
 from app.db.engines import read_session
-from app.db.statements import QueryPlan, Rows, run_plan
 from app.db.writing import write_session
 from app.ingest.run import forget, ingest
 from tests.catalog.test_price_runs import X1, X2, on, one_list
 from tests.conftest import TODAY
 from tests.factories import NOW, price, reading, size, source
+from tests.recording import statements_of
 
 DAY = timedelta(days=1)
 
@@ -31,7 +31,7 @@ def stored(session: Session) -> list[tuple[Any, ...]]:
 
 
 def total_of(session: Session, today: date, **search: Any) -> int:
-    return run_plan(session, find_all_prices(AllPricesSearch(**search), load_snapshot(session), today)).total
+    return find_all_prices(load_catalog(session, today), AllPricesSearch(**search)).total
 
 
 def check_totals(engine: Engine, today: date) -> None:
@@ -124,27 +124,11 @@ def test_the_total_of_a_list_of_prices_is_the_number_of_its_rows(seeded_engine: 
 def test_the_prices_of_a_day_on_which_there_were_none_are_not_looked_for(seeded_engine: Engine) -> None:
     with read_session(seeded_engine) as session:
         snapshot = load_snapshot(session)
-        none, some = (
-            columns_asked(session, find_all_prices(AllPricesSearch(as_of=day), snapshot, TODAY))
-            for day in (date(2020, 1, 1), TODAY)
-        )
-    assert none == [("total",)]
-    assert [names[0] for names in some] == ["total", "size"]
 
+        def columns_on(day: date) -> list[tuple[str, ...]]:
+            search = AllPricesSearch(as_of=day)
+            _, asked = statements_of(session, snapshot, TODAY, lambda catalog: find_all_prices(catalog, search))
+            return [bound.statement.names for bound in asked]
 
-def columns_asked(session: Session, plan: QueryPlan[Any]) -> list[tuple[str, ...]]:
-    """Run a plan and return the names of the columns of its statements."""
-    asked = []
-
-    def observed() -> QueryPlan[Any]:
-        rows: Rows | None = None
-        while True:
-            try:
-                bound = next(plan) if rows is None else plan.send(rows)
-            except StopIteration as end:
-                return end.value
-            asked.append(bound.statement.names)
-            rows = yield bound
-
-    run_plan(session, observed())
-    return asked
+        assert columns_on(date(2020, 1, 1)) == [("total",)]
+        assert [names[0] for names in columns_on(TODAY)] == ["total", "size"]

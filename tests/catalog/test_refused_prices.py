@@ -15,14 +15,13 @@ from app.catalog.queries.costs import CostSearch, find_cheapest_price
 from app.catalog.queries.params import FitSearch, SizeSearch
 from app.catalog.queries.prices import AllPricesSearch, PriceSearch, find_all_prices, find_prices
 from app.catalog.queries.provenance import ConflictSearch, RefusedPriceSearch, find_conflicts, find_refused_prices
-from app.catalog.queries.sizes import search_sizes
-from app.catalog.queries.snapshot import load_snapshot
+from app.catalog.queries.sizes import find_sizes
+from app.catalog.queries.snapshot import ask_catalog, load_catalog
 from app.catalog.readings import AliasRow, PriceBlock, PriceList, PriceRow, Prices, Reading
 from app.db.engines import read_session
-from app.db.statements import run_plan
 from app.ingest.run import forget, ingest
 from app.services.costs import compute_costs
-from app.services.resource_fit import fit_resources
+from app.services.resource_fit import plan_resource_fit
 from tests.catalog.test_price_totals import check_totals
 from tests.conftest import TODAY
 from tests.factories import NOW, price, reading, size, source
@@ -55,15 +54,15 @@ def start(engine: Engine) -> None:
 
 def refused(engine: Engine, **search: Any) -> list[tuple[str, str, float]]:
     with read_session(engine) as session:
-        found = run_plan(session, find_refused_prices(RefusedPriceSearch(**search), load_snapshot(session)))
+        found = find_refused_prices(load_catalog(session, TODAY), RefusedPriceSearch(**search))
     assert found.total == len(found.items)
     return [(item["source_id"], item["rule"], item["usd_per_hour"]) for item in found.items]
 
 
 def prices(engine: Engine, **search: Any) -> list[dict[str, Any]]:
     with read_session(engine) as session:
-        found = find_prices(NAME, PriceSearch(**search), load_snapshot(session), TODAY)
-        return list(run_plan(session, found).items)
+        found = find_prices(load_catalog(session, TODAY), NAME, PriceSearch(**search))
+        return list(found.items)
 
 
 def amounts(engine: Engine, **search: Any) -> list[float]:
@@ -165,7 +164,7 @@ def test_a_constrained_size_without_another_price_has_none(engine: Engine) -> No
     outcome = ingest(engine, list_of("a", *rows), now=NOW)
     assert outcome.summary.refused == {("a", "unlike_parent"): 1}
     with read_session(engine) as session:
-        page = search_sizes(session, SizeSearch(name="X4-2"), today=TODAY)
+        page = ask_catalog(session, TODAY, lambda catalog: find_sizes(catalog, SizeSearch(name="X4-2")))
     assert '"usd_per_hour":null' in page.items[0]
 
 
@@ -229,7 +228,9 @@ def by_region(key: str, usd: Sequence[str], **more: Any) -> list[PriceRow]:
 
 def first_size(engine: Engine, **search: Any) -> tuple[Any, ...]:
     with read_session(engine) as session:
-        item = json.loads(search_sizes(session, SizeSearch(name="X4", **search), today=TODAY).items[0])
+        item = json.loads(
+            ask_catalog(session, TODAY, lambda catalog: find_sizes(catalog, SizeSearch(name="X4", **search))).items[0]
+        )
     marks = ("region", "usd_per_hour", "price_unusual", "median_usd_per_hour", "price_disputed")
     return tuple(item[name] for name in marks)
 
@@ -243,7 +244,7 @@ def test_an_unusual_price_is_never_the_cheapest_unless_its_region_is_asked_for(e
     assert first_size(engine, region=("eastus",), **asked) == ("eastus", 0.719, True, 6.1, False)
     assert first_size(engine, region=("eastus", "westus"), **asked) == ("eastus", 0.719, True, 6.1, False)
     with read_session(engine) as session:
-        cost = run_plan(session, find_cheapest_price("x4", CostSearch(**asked), TODAY, ()))
+        cost = find_cheapest_price(load_catalog(session, TODAY), "x4", CostSearch(**asked))
     assert cost is not None
     assert cost.region == "westeurope"
     marks = {item["region"]: (item["unusual"], item["median_usd_per_hour"]) for item in prices(engine, **asked)}
@@ -278,7 +279,7 @@ def test_a_price_that_is_in_force_no_more_is_compared_with_those_of_its_day(engi
 
 def conflicts(engine: Engine, **search: Any) -> list[tuple[Any, ...]]:
     with read_session(engine) as session:
-        found = run_plan(session, find_conflicts(ConflictSearch(**search)))
+        found = find_conflicts(load_catalog(session, TODAY), ConflictSearch(**search))
     names = ("kind", "field", "region", "os", "purchase", "accepted_value", "accepted_source_id", "value", "source_id")
     return [tuple(item[name] for name in names) for item in found.items]
 
@@ -313,8 +314,8 @@ def test_the_mark_of_a_price_is_in_every_list_of_prices(engine: Engine) -> None:
     start(engine)
     ingest(engine, list_of("a", *by_region("a", ["0.719", "6", "6.2", "5.7", "7.2", "7"])), now=NOW)
     with read_session(engine) as session:
-        plan = find_all_prices(AllPricesSearch(region=("eastus",)), load_snapshot(session), TODAY)
-        (item,) = run_plan(session, plan).items
+        plan = find_all_prices(load_catalog(session, TODAY), AllPricesSearch(region=("eastus",)))
+        (item,) = plan.items
     assert (item["unusual"], item["median_usd_per_hour"], item["disputed"]) == (True, 6.1, False)
 
 
@@ -331,9 +332,9 @@ def warnings_of(engine: Engine, region: str) -> tuple[set[str], set[str]]:
     """Return the warnings about the price of the size in a region: of a fit, and of its cost."""
     price_warnings = {"UNUSUAL_PRICE", "DISPUTED_PRICE"}
     with read_session(engine) as session:
-        option = fit_resources(session, FitSearch(min_vcpus=4, region=(region,)), today=TODAY).page[0]
+        option = plan_resource_fit(load_catalog(session, TODAY), FitSearch(min_vcpus=4, region=(region,))).page[0]
         search = CostSearch(region=(region,))
-        cost = run_plan(session, compute_costs(NAME, search, load_snapshot(session), TODAY))
+        cost = compute_costs(load_catalog(session, TODAY), NAME, search)
     return price_warnings.intersection(option.warnings), price_warnings.intersection(cost.warnings)
 
 
@@ -349,7 +350,7 @@ def test_conflicts_of_prices_follow_those_of_facts_from_page_to_page(engine: Eng
         walked, cursor = [], None
         while True:
             with read_session(engine) as session:
-                page = run_plan(session, find_conflicts(ConflictSearch(limit=limit, cursor=cursor)))
+                page = find_conflicts(load_catalog(session, TODAY), ConflictSearch(limit=limit, cursor=cursor))
             assert page.total == len(whole)
             walked += [(item["kind"], item["field"], item["region"]) for item in page.items]
             cursor = page.next_cursor

@@ -13,25 +13,31 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from app.catalog.purchases import PURCHASE_MODELS
-from app.catalog.queries import size_sets
 from app.catalog.queries import snapshot as snapshot_module
 from app.catalog.queries.facet_counts import find_facets
 from app.catalog.queries.filters import FILTERS, SCOPE_FILTERS
 from app.catalog.queries.pagination import write_cursor
 from app.catalog.queries.params import SORT_KEYS, FacetSearch, SizeFilter, SizeSearch
 from app.catalog.queries.price_scope import price_parameters
-from app.catalog.queries.size_sets import IS_SET, SizeQuestion, SizeSets, load_sets
+from app.catalog.queries.size_sets import IS_SET, SizeQuestion, SizeSets
 from app.catalog.queries.size_statements import list_statement
 from app.catalog.queries.sizes import (
     JsonPage,
     find_sizes,
     normalize,
     render_size,
-    search_sizes,
     to_statement_key,
 )
-from app.catalog.queries.snapshot import CatalogSnapshot, KeptRows, load_snapshot
-from app.db.statements import BoundStatement, run_plan, single_statement
+from app.catalog.queries.snapshot import (
+    Catalog,
+    CatalogSnapshot,
+    KeptAnswers,
+    KeptRows,
+    ask_catalog,
+    load_catalog,
+    load_snapshot,
+)
+from app.db.statements import BoundStatement, fetch
 from app.errors import BadQuery, CatalogChanged, CursorGone
 from app.http.canonical import parse_query
 from app.ingest.run import ingest
@@ -107,7 +113,7 @@ def snapshot(session: Session) -> CatalogSnapshot:
 
 
 def find(session: Session, search: SizeSearch, snapshot: CatalogSnapshot, offset: int = 0) -> JsonPage:
-    return run_plan(session, find_sizes(search, snapshot, TODAY, offset=offset))
+    return Catalog(session, snapshot, TODAY).ask(find_sizes, search, offset=offset)
 
 
 def listed_by_sql(session: Session, search: SizeSearch, snapshot: CatalogSnapshot) -> list[str]:
@@ -115,7 +121,7 @@ def listed_by_sql(session: Session, search: SizeSearch, snapshot: CatalogSnapsho
     search = normalize(search, snapshot)
     key, values = to_statement_key(search, TODAY, snapshot.rules)
     bound = BoundStatement(list_statement(key), values | price_parameters(search, TODAY))
-    return [render_size(row, TODAY) for row in run_plan(session, single_statement(bound))]
+    return [render_size(row, TODAY) for row in fetch(session, bound)]
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -138,7 +144,7 @@ def test_pages_are_the_list_that_one_statement_gives(
 
 @pytest.mark.parametrize("question", FILTERED)
 def test_facets_count_the_sizes_of_the_list(session: Session, snapshot: CatalogSnapshot, question: str) -> None:
-    facets = run_plan(session, find_facets(parse_query(question.encode(), FacetSearch), snapshot, TODAY))
+    facets = find_facets(Catalog(session, snapshot, TODAY), parse_query(question.encode(), FacetSearch))
     rows = [orjson.loads(row) for row in listed_by_sql(session, parse_query(question.encode(), SizeSearch), snapshot)]
     assert facets.total == len(rows)
     if "series" not in question:
@@ -214,8 +220,12 @@ def test_a_question_of_a_revision_that_is_gone_is_to_be_asked_again(engine: Engi
             with pytest.raises(CatalogChanged):
                 find(session, SizeSearch(**{"sort": ("-vcpus",), "limit": 1, **new}), before)
         with pytest.raises(CursorGone):
-            search_sizes(session, search.model_copy(update={"cursor": first.next_cursor}), today=TODAY)
-        assert '"Standard_X1"' in search_sizes(session, search, today=TODAY).items[0]
+            ask_catalog(
+                session,
+                TODAY,
+                lambda catalog: find_sizes(catalog, search.model_copy(update={"cursor": first.next_cursor})),
+            )
+        assert '"Standard_X1"' in ask_catalog(session, TODAY, lambda catalog: find_sizes(catalog, search)).items[0]
 
 
 def test_rows_of_pages_are_kept_up_to_a_bound(
@@ -231,27 +241,28 @@ def test_rows_of_pages_are_kept_up_to_a_bound(
 def test_the_oldest_answers_are_dropped_beyond_a_bound(
     session: Session, snapshot: CatalogSnapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(size_sets, "MAX_ANSWER_BYTES", 5_000)
-    known = run_plan(session, load_sets(snapshot))
-    sets = SizeSets(known.revision, known.keys)
+    monkeypatch.setattr(snapshot_module, "MAX_ANSWER_BYTES", 20_000)
+    own = replace(snapshot, answers=KeptAnswers())
     for vcpus in range(30):
-        question = SizeQuestion(sets, SizeFilter(min_vcpus=vcpus), snapshot, TODAY)
-        found = run_plan(session, question.found())
+        found = Catalog(session, own, TODAY).ask(_found, vcpus)
         assert found.bit_count() == find(session, SizeSearch(min_vcpus=vcpus, limit=1), snapshot).total
-        assert 0 < sets.nbytes <= 5_000
-    assert sets.nbytes > 3_000
+        assert 0 < own.answers.nbytes <= 20_000
+    assert own.answers.nbytes > 15_000
+
+
+def _found(catalog: Catalog, min_vcpus: int) -> int:
+    return SizeQuestion(catalog, SizeFilter(min_vcpus=min_vcpus)).found()
 
 
 @pytest.mark.one_database
 def test_prices_of_many_days_are_kept_up_to_a_bound(
     session: Session, snapshot: CatalogSnapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(size_sets, "MAX_ANSWER_BYTES", 3 * 2**20)
-    own = replace(snapshot, _sets={})
+    monkeypatch.setattr(snapshot_module, "MAX_ANSWER_BYTES", 3 * 2**20)
+    own = replace(snapshot, answers=KeptAnswers())
     for day in range(1, 8):
-        run_plan(session, find_facets(FacetSearch(as_of=date(2026, 5, day), max_usd_per_hour=5), own, TODAY))
-    sets = run_plan(session, load_sets(own))
-    assert 2**20 < sets.nbytes <= 3 * 2**20
+        Catalog(session, own, TODAY).ask(find_facets, FacetSearch(as_of=date(2026, 5, day), max_usd_per_hour=5))
+    assert 2**20 < own.answers.nbytes <= 3 * 2**20
 
 
 def test_an_unknown_region_is_refused(session: Session, snapshot: CatalogSnapshot) -> None:
@@ -261,7 +272,7 @@ def test_an_unknown_region_is_refused(session: Session, snapshot: CatalogSnapsho
 
 def test_facets_of_an_empty_catalog_are_empty(engine: Engine) -> None:
     with Session(engine) as session:
-        facets = run_plan(session, find_facets(SizeFilter(), load_snapshot(session), TODAY))
+        facets = find_facets(load_catalog(session, TODAY), SizeFilter())
     assert (facets.total, facets.counts["series"]) == (0, [])
     assert facets.ranges["vcpus"].unknown == 0
 
@@ -270,7 +281,7 @@ def test_facets_of_an_empty_catalog_are_empty(engine: Engine) -> None:
 @given(st.integers(0, 70), st.sets(st.integers(0, 69)))
 def test_a_set_has_the_places_that_it_is_made_of(count: int, places: set[int]) -> None:
     keys = [f"{number:03}" for number in range(count)]
-    sets = SizeSets("", keys)
+    sets = SizeSets(keys)
     inside = {place for place in places if place < count}
     members = sets.set_of(inside)
     assert list(sets.places_in(members)) == sorted(inside)

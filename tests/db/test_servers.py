@@ -1,16 +1,13 @@
 """URLs of several PostgreSQL servers."""
 
-import asyncio
-import time
+from contextlib import ExitStack
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict
-from sqlalchemy import func, make_url, select
+from sqlalchemy import make_url
 
 from app.db.engines import make_engine
 from app.db.servers import choice_of, parse_url
-from app.db.statements import BoundStatement, Statement, single_statement
-from tests.waiting import until
 
 SEVERAL = {
     "postgresql://u@a:5432,b:5433/n": ("a,b", "5432,5433"),
@@ -53,31 +50,20 @@ def test_all_connections_move_when_one_is_opened_to_another_server(database_url:
     url = make_url(database_url)
     if url.get_backend_name() != "postgresql":
         pytest.skip("SQLite has no servers")
-    from app.db.postgres_executor import PostgresExecutor  # noqa: PLC0415  # as the service does
-
     folder = url.query["host"]
     first, second = (f"{folder}", ""), (f"{folder}/.", "")  # one server by two names
     engine = make_engine(str(url.update_query_dict({"host": f"{first[0]},{second[0]}", "port": ","})))
     choice = choice_of(engine.url)
     assert choice is not None
-    query = BoundStatement(Statement(select(func.count()).select_from(select(1).subquery())), {})
-
-    async def run_twice() -> float:
-        executor = PostgresExecutor(engine)
-        try:
-            await executor.run(lambda: single_statement(query), small_catalog=True)
-            # One that is still being opened would choose its server again.
-            await until(lambda: not executor.connections[0])
-            assert choice.current == first
-            choice.current = second
-            began = time.monotonic()
-            await asyncio.gather(*(executor.run(lambda: single_statement(query), small_catalog=True) for _ in range(4)))
-            return time.monotonic() - began
-        finally:
-            await executor.close()
-
-    assert asyncio.run(run_twice()) < 30, "the pool opens others at once; its time-out is 30 s"
-    assert choice.current == second, "the server that was chosen is tried first"
+    with ExitStack() as open_connections:
+        pooled = [open_connections.enter_context(engine.connect()) for _ in range(3)]
+        assert choice.current == first
+        choice.current = second
+        opened = open_connections.enter_context(engine.connect())
+        assert choice.server_of(opened.connection.dbapi_connection) == second, (
+            "the server that was chosen is tried first"
+        )
+    del pooled
     with engine.connect() as connection:
         assert choice.server_of(connection.connection.dbapi_connection) == second
     choice.current = first

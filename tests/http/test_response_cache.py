@@ -58,7 +58,7 @@ def test_equal_requests_share_a_response(service: CacheMiddleware) -> None:
         assert cache_status(client.get("/sizes/x1")) == "hit"
         assert cache_status(client.get("/sizes?name=B,a")) == "fwd=miss"
         assert cache_status(client.get("/sizes?name=A&name=b")) == "hit"
-    assert service.app.state.plan_executor.query_count == 3
+    assert service.app.state.executor.query_count == 3
 
 
 def test_equal_bodies_share_a_response(service: CacheMiddleware) -> None:
@@ -94,12 +94,12 @@ def test_revalidation_runs_no_query(service: CacheMiddleware) -> None:
     with server(service) as url, open_client(url) as client:
         etag = client.get("/sizes").headers["etag"]
         assert etag.startswith('W/"')
-        asked = service.app.state.plan_executor.query_count
+        asked = service.app.state.executor.query_count
         for mark in (etag, etag.removeprefix("W/"), f'"other", {etag}', "*"):
             confirmed = client.get("/sizes", headers={"if-none-match": mark})
             assert (confirmed.status_code, confirmed.content) == (304, b"")
             assert confirmed.headers["etag"] == etag
-        assert service.app.state.plan_executor.query_count == asked
+        assert service.app.state.executor.query_count == asked
         assert client.get("/sizes", headers={"if-none-match": '"other"'}).status_code == 200
         assert client.get("/sizes/nope", headers={"if-none-match": "*"}).status_code == 404
         assert client.get("/gpus", headers={"if-none-match": "*"}).status_code == 304
@@ -151,7 +151,7 @@ def test_a_cache_of_no_bytes_stores_nothing(database_url: str) -> None:
     with server(service) as url, open_client(url) as client:
         assert [client.get("/sizes").json()["total"] for _ in range(3)] == [1, 1, 1]
     service.app.state.engine.dispose()
-    assert service.app.state.plan_executor.query_count == 3
+    assert service.app.state.executor.query_count == 3
 
 
 def test_max_age_applies_except_to_pages_with_a_next_page(
@@ -236,7 +236,7 @@ def test_a_thousand_concurrent_misses_run_one_query(service: CacheMiddleware) ->
         answers = asyncio.run(all_at_once(url))
     assert {answer.partition(b"\r\n")[0] for answer in answers} == {b"HTTP/1.1 200 OK"}
     assert len({answer.partition(b"\r\n\r\n")[2] for answer in answers}) == 1
-    assert service.app.state.plan_executor.query_count == 1
+    assert service.app.state.executor.query_count == 1
 
 
 def test_a_page_is_kept_in_the_encodings_that_clients_accept_and_no_other(seeded_url: str) -> None:

@@ -135,8 +135,8 @@ def test_an_executor_says_that_it_is_busy(engine: Engine, monkeypatch: pytest.Mo
         monkeypatch.setattr(executors, "MAX_WAITING", -executors.MAX_READERS)
         executor = QueryExecutor(engine, watcher, lambda: TODAY)
         with pytest.raises(Busy, match="Retry"):
-            await executor.run_in_session(lambda _session: None)
-        await executor.close()
+            await executor.ask(lambda _catalog: None)
+        executor.close()
         watcher.close()
 
     asyncio.run(ask())

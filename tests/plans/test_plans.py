@@ -1,8 +1,7 @@
 """What the databases do with the hot questions, at a size of catalog where a full scan would be chosen if it could."""
 
 import re
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -23,13 +22,15 @@ from app.catalog.queries.params import FitSearch, OfferParams, SizeFilter, SizeS
 from app.catalog.queries.prices import AllPricesFilter, AllPricesSearch, find_all_prices
 from app.catalog.queries.size_details import find_size_details
 from app.catalog.queries.sizes import find_sizes
-from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
+from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, KeptAnswers, load_snapshot
 from app.catalog.store.offers import save_derived
 from app.db.engines import analyze, make_engine
-from app.db.statements import BoundStatement, QueryPlan, run_plan
+from app.db.statements import BoundStatement
+from app.errors import NotFound
 from app.services.resource_fit import TRAITS
 from tests.databases import Databases
 from tests.plans.explain import explain, full_scans, plan_of, sorts
+from tests.recording import Recording, statements_of
 
 TODAY = date(2026, 9, 1)
 SIZES, REGIONS = 300, 40
@@ -123,12 +124,12 @@ def test_what_a_search_asks_comes_by_index_and_once_for_a_revision(
     crowded: Engine, large: CatalogSnapshot, search: SizeSearch
 ) -> None:
     forbidden = ("set local enable_seqscan = off",) if crowded.dialect.name == "postgresql" else ()
-    known = replace(large, _sets={})
-    for asked in asks(crowded, find_sizes(search, known, TODAY)):
+    known = replace(large, answers=KeptAnswers())
+    for asked in asks(crowded, known, lambda catalog: find_sizes(catalog, search)):
         lines = plan_of(crowded, asked, *forbidden)
         assert full_scans(lines) == [], lines
     if search.purchase in {"on_demand", "spot"}:  # where prices of others are known is not kept
-        assert list(asks(crowded, find_sizes(search, known, TODAY))) == []
+        assert (asks(crowded, known, lambda catalog: find_sizes(catalog, search))) == []
 
 
 @pytest.mark.parametrize("search", [SizeSearch(as_of=TODAY), SizeSearch(known_at=TODAY, purchase="spot")])
@@ -136,7 +137,11 @@ def test_the_cheapest_regions_of_a_past_day_come_by_index_without_reading_all_pr
     crowded: Engine, large: CatalogSnapshot, search: SizeSearch
 ) -> None:
     by_price = search.model_copy(update={"sort": ("usd_per_hour",)})
-    asked = [one for one in asks(crowded, find_sizes(by_price, large, TODAY)) if "usd" in one.statement.names]
+    asked = [
+        one
+        for one in asks(crowded, large, lambda catalog: find_sizes(catalog, by_price))
+        if "usd" in one.statement.names
+    ]
     assert asked
     for one in asked:
         lines = plan(crowded, one)
@@ -151,34 +156,30 @@ OFFER_SCOPES = [
 
 
 @pytest.mark.parametrize("place", OFFER_SCOPES, ids=lambda place: place.model_dump_json(exclude_defaults=True))
-def test_compared_sizes_come_by_their_keys(crowded: Engine, place: OfferParams) -> None:
-    lines = plan(crowded, next(find_size_details(("x001", "x002", "x003"), place, TODAY, ())))
+def test_compared_sizes_come_by_their_keys(crowded: Engine, large: CatalogSnapshot, place: OfferParams) -> None:
+    (asked,) = asks(crowded, large, lambda catalog: find_size_details(catalog, ("x001", "x002", "x003"), place))
+    lines = plan(crowded, asked)
     assert full_scans(lines) == [], lines
 
 
 def test_names_are_looked_up_by_index_and_suggestions_by_a_range_scan(crowded: Engine) -> None:
-    question = get_size_keys(("nope", "x001"), {})
     forbidden = ("set local enable_seqscan = off",) if crowded.dialect.name == "postgresql" else ()
-    known = plan_of(crowded, next(question), *forbidden)
-    near = plan(crowded, question.send([]))
+    with Session(crowded) as session, pytest.raises(NotFound):
+        get_size_keys(recording := Recording(session), ("nope", "x001"), {})
+    known, near = plan_of(crowded, recording.asked[0], *forbidden), plan(crowded, recording.asked[1])
     assert not re.search(r"^SCAN size|Seq Scan on size", known, re.MULTILINE), known
     assert not re.search(r"USE TEMP B-TREE|Sort  \(", near), near
 
 
-def asks(engine: Engine, question: QueryPlan[Any]) -> Iterator[BoundStatement]:
+def asks(engine: Engine, known: CatalogSnapshot, question: Callable[[Catalog], Any]) -> list[BoundStatement]:
     """Everything that a question asks, while it is answered."""
-    with engine.connect() as connection, suppress(StopIteration):
-        asked = next(question)
-        while True:
-            yield asked
-            compiled = asked.statement.compiled_for(engine.dialect.name)
-            rows = connection.exec_driver_sql(compiled.sql, {**compiled.constants, **asked.parameters})
-            asked = question.send([tuple(row) for row in rows])
-
-
-def answered(engine: Engine, question: QueryPlan[Answer]) -> Answer:
     with Session(engine) as session:
-        return run_plan(session, question)
+        return statements_of(session, known, TODAY, question)[1]
+
+
+def answered(engine: Engine, known: CatalogSnapshot, question: Callable[[Catalog], Answer]) -> Answer:
+    with Session(engine) as session:
+        return Catalog(session, known, TODAY).ask(question)
 
 
 FACETS = [
@@ -194,12 +195,12 @@ def test_what_facets_ask_comes_by_index_and_once_for_a_revision(
     crowded: Engine, large: CatalogSnapshot, search: SizeFilter
 ) -> None:
     forbidden = ("set local enable_seqscan = off",) if crowded.dialect.name == "postgresql" else ()
-    known = replace(large, _sets={})
-    asked = list(asks(crowded, find_facets(search, known, TODAY)))
+    known = replace(large, answers=KeptAnswers())
+    asked = asks(crowded, known, lambda catalog: find_facets(catalog, search))
     different = {one.statement: plan_of(crowded, one, *forbidden) for one in asked}
     for lines in different.values():
         assert full_scans(lines) == [], lines
-    assert list(asks(crowded, find_facets(search, known, TODAY))) == []
+    assert (asks(crowded, known, lambda catalog: find_facets(catalog, search))) == []
 
 
 LISTS = [
@@ -227,9 +228,11 @@ PRICES = [
 
 @pytest.mark.parametrize("search", PRICES, ids=lambda search: search.model_dump_json(exclude_defaults=True))
 def test_prices_come_by_a_scan_of_their_key(crowded: Engine, large: CatalogSnapshot, search: AllPricesSearch) -> None:
-    asked = asks(crowded, find_all_prices(search, large, TODAY))
+    asked = asks(crowded, large, lambda catalog: find_all_prices(catalog, search))
     (page,) = (one for one in asked if "usd_per_hour" in one.statement.names)
-    export = answered(crowded, export_prices(PriceExport(**search.model_dump(include=PRICE_SCOPE)), large, TODAY))
+    export = answered(
+        crowded, large, lambda catalog: export_prices(catalog, PriceExport(**search.model_dump(include=PRICE_SCOPE)))
+    )
     for listed in (page, export.query):
         lines = plan(crowded, listed)
         assert sorts(lines) == 0, lines
@@ -238,14 +241,16 @@ def test_prices_come_by_a_scan_of_their_key(crowded: Engine, large: CatalogSnaps
 
 def test_prices_of_gpus_are_searched_by_their_sizes(crowded: Engine, large: CatalogSnapshot) -> None:
     few = replace(large, sizes=SIZES)  # a large catalog finds the sizes on columns
-    for asked in asks(crowded, find_all_prices(AllPricesSearch(gpu=("*a1*",)), few, TODAY)):
+    for asked in asks(crowded, few, lambda catalog: find_all_prices(catalog, AllPricesSearch(gpu=("*a1*",)))):
         lines = plan(crowded, asked)
         assert full_scans(lines) == [], lines
 
 
 def test_a_page_of_prices_further_on_begins_where_the_last_one_ended(crowded: Engine, large: CatalogSnapshot) -> None:
-    first = answered(crowded, find_all_prices(AllPricesSearch(limit=2), large, TODAY))
-    (page, *_) = asks(crowded, find_all_prices(AllPricesSearch(limit=2, cursor=first.next_cursor), large, TODAY))
+    first = answered(crowded, large, lambda catalog: find_all_prices(catalog, AllPricesSearch(limit=2)))
+    (page, *_) = asks(
+        crowded, large, lambda catalog: find_all_prices(catalog, AllPricesSearch(limit=2, cursor=first.next_cursor))
+    )
     lines = plan(crowded, page)
     assert full_scans(lines) == [], lines
     assert sorts(lines) == 0, lines

@@ -8,7 +8,9 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from app.catalog.queries.sizes import get_size
+from app.catalog.queries.params import SizeParams
+from app.catalog.queries.sizes import find_size
+from app.catalog.queries.snapshot import load_catalog
 
 TODAY = date(2026, 9, 1)
 
@@ -183,7 +185,7 @@ SPOT_CHECKS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", SPOT_CHECKS)
 def test_a_size_is_what_its_pages_say(seeded_engine: Engine, name: str) -> None:
     with Session(seeded_engine) as session:
-        size = json.loads(get_size(session, name, today=TODAY))
+        size = json.loads(find_size(load_catalog(session, TODAY), name, SizeParams()))
     assert {field: size[field] for field in SPOT_CHECKS[name]} == SPOT_CHECKS[name]
 
 
@@ -199,4 +201,4 @@ def test_a_size_is_what_its_pages_say(seeded_engine: Engine, name: str) -> None:
 )
 def test_an_alias_leads_to_the_size_by_the_vendors_name(seeded_engine: Engine, alias: str, name: str) -> None:
     with Session(seeded_engine) as session:
-        assert json.loads(get_size(session, alias, today=TODAY))["name"] == name
+        assert json.loads(find_size(load_catalog(session, TODAY), alias, SizeParams()))["name"] == name

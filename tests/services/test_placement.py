@@ -10,9 +10,8 @@ from pydantic import ValidationError
 from sqlalchemy import Engine
 from sqlmodel import Session
 
-from app.catalog.queries.snapshot import load_snapshot
+from app.catalog.queries.snapshot import Catalog, load_catalog, load_snapshot
 from app.converters.fit_request import plan_fit
-from app.db.statements import run_plan
 from app.errors import BadWorkload
 from app.schemas.fit_request import FitIn
 from tests.conftest import TODAY
@@ -79,7 +78,7 @@ def test_every_body_is_answered_or_rejected_with_a_message(
         asked.pop("architecture", None)
     with Session(seeded_engine) as session:
         try:
-            fit = run_plan(session, plan_fit(FitIn.model_validate(asked), load_snapshot(session), TODAY))
+            fit = plan_fit(load_catalog(session, TODAY), FitIn.model_validate(asked))
         except (ValidationError, BadWorkload):
             event("refused")
             return
@@ -99,7 +98,7 @@ def test_a_request_has_one_answer(seeded_engine: Engine, model: str, load: dict[
         known = load_snapshot(session)
         try:
             body = FitIn.model_validate(asked)
-            first, second = (run_plan(session, plan_fit(body, known, TODAY)).model_dump_json() for _ in range(2))
+            first, second = (plan_fit(Catalog(session, known, TODAY), body).model_dump_json() for _ in range(2))
         except (ValidationError, BadWorkload):
             return
     assert first == second

@@ -11,9 +11,9 @@ from app.catalog.models.sizes import Size
 from app.catalog.queries.candidates import candidates_query
 from app.catalog.queries.params import FitSearch
 from app.catalog.queries.sizes import normalize
-from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
+from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, load_catalog, load_snapshot
 from app.converters.resource_fit import to_fit_out
-from app.db.statements import run_plan, single_statement, to_dicts
+from app.db.statements import fetch, to_dicts
 from app.fit.resources import ResourceNeeds, evaluate_vm, unused_gpu_memory_gib
 from app.fit.verdict import Option, Rejection, miss_distance
 from app.services.resource_fit import TRAITS, _to_vm, plan_resource_fit, to_needs
@@ -71,7 +71,7 @@ def one_by_one(session: Session, search: FitSearch, known: CatalogSnapshot) -> t
     """Evaluate every size that is selected."""
     search, needs = normalize(search, known), to_needs(search, TODAY)
     query = candidates_query(search, {"on_demand", "spot", search.purchase}, TRAITS, today=TODAY, rules=known.rules)
-    verdicts = [evaluate_vm(_to_vm(row), needs) for row in to_dicts(query, run_plan(session, single_statement(query)))]
+    verdicts = [evaluate_vm(_to_vm(row), needs) for row in to_dicts(query, fetch(session, query))]
     options = [one for one in verdicts if isinstance(one, Option)]
     rejections = [one for one in verdicts if isinstance(one, Rejection)]
     return sorted(options, key=lambda one: order_of(one, search.sort, needs)), sorted(rejections, key=miss_distance)
@@ -84,7 +84,7 @@ def test_sizes_are_ranked_as_if_each_were_evaluated_by_itself(seeded_engine: Eng
         known = load_snapshot(session)
         options, rejections = one_by_one(session, search, known)
         for page in range(2):
-            found = run_plan(session, plan_resource_fit(search, known, TODAY, rejected=True))
+            found = plan_resource_fit(Catalog(session, known, TODAY), search, rejected=True)
             assert list(found.page) == options[page * search.limit :][: search.limit]
             assert (found.total, found.rejected_total) == (len(options), len(rejections))
             assert list(found.rejections) == rejections
@@ -102,7 +102,7 @@ def test_so_many_misses_of_each_reason_are_shown(seeded_engine: Engine, most: in
     with Session(seeded_engine) as session:
         known = load_snapshot(session)
         _, rejections = one_by_one(session, search, known)
-        found = run_plan(session, plan_resource_fit(search, known, TODAY, rejected=True, most_of_reason=most))
+        found = plan_resource_fit(Catalog(session, known, TODAY), search, rejected=True, most_of_reason=most)
     shown = [
         one
         for number, one in enumerate(rejections)
@@ -116,6 +116,6 @@ def test_so_many_misses_of_each_reason_are_shown(seeded_engine: Engine, most: in
 def test_only_sizes_with_a_part_of_a_gpu_are_told_so(seeded_engine: Engine, needs: dict[str, Any]) -> None:
     search = FitSearch(**needs, include=["rejected"], limit=500)
     with Session(seeded_engine) as session:
-        answer = run_plan(session, plan_resource_fit(search, load_snapshot(session), TODAY))
+        answer = plan_resource_fit(load_catalog(session, TODAY), search)
         parts = session.exec(select(func.count()).where(col(Size.gpu_count) > 0, col(Size.gpu_count) < 1)).one()
     assert 0 < to_fit_out(answer).rejection_summary["FRACTIONAL_GPU"] <= parts

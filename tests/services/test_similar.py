@@ -11,8 +11,8 @@ from app.catalog.purchases import Purchase
 from app.catalog.queries.neighbours import MEMORY_STEPS, SIZES_PER_SCAN, shown_query, to_neighbour
 from app.catalog.queries.params import SimilarSearch
 from app.catalog.queries.price_scope import SIZE
-from app.catalog.queries.snapshot import load_snapshot
-from app.db.statements import run_plan, single_statement
+from app.catalog.queries.snapshot import Catalog, load_catalog, load_snapshot
+from app.db.statements import fetch
 from app.fit.similarity import DISTANCE_DIGITS, SizeTraits, measure_distance
 from app.services.similar import find_similar, to_traits
 from tests.conftest import TODAY
@@ -67,18 +67,18 @@ def test_neighbours_are_those_of_the_definition(seeded_engine: Engine, number: i
             os=rng.choice(["linux", "windows"]),
             limit=500,
         )
-        rows = run_plan(session, single_statement(shown_query(keys, search, TODAY, known.rules)))
+        rows = fetch(session, shown_query(keys, search, TODAY, known.rules))
         all_sizes = {to_neighbour(row)["key"]: to_traits(row) for row in rows}
         priced = [key for key in keys if all_sizes[key].usd_per_hour is not None] or keys
         key = rng.choice(priced if number % 2 else priced[:40])
-        found = run_plan(session, find_similar(key, search, known, TODAY))
+        found = find_similar(Catalog(session, known, TODAY), key, search)
     assert [one.size.name for one in found.page] == neighbours(all_sizes[key], all_sizes, key, search)
 
 
 @pytest.mark.parametrize("name", ["nv4as_v4", "d4s_v5", "nd40rs_v2"])
 def test_a_small_gpu_has_no_neighbours_without_one(seeded_engine: Engine, name: str) -> None:
     with Session(seeded_engine) as session:
-        found = run_plan(session, find_similar(name, SimilarSearch(limit=500), load_snapshot(session), TODAY))
+        found = find_similar(load_catalog(session, TODAY), name, SimilarSearch(limit=500))
     assert found.page
     assert {one.size.gpu_id is None for one in found.page} == {found.size.gpu_id is None}
 
@@ -94,8 +94,8 @@ def test_a_size_of_unknown_gpu_memory_is_like_none_without_gpus(
             select(SIZE.c.key).where(SIZE.c.gpu_memory_gib.is_(None), SIZE.c.gpu_model.is_not(None)).order_by("key")
         ).scalars()
         for name in [*unknown][:6]:
-            found = run_plan(session, find_similar(name, search, known, TODAY))
+            found = find_similar(Catalog(session, known, TODAY), name, search)
             assert found.page
             assert all(neighbour.size.gpu_memory_gib != 0 for neighbour in found.page)
-        none = run_plan(session, find_similar("d4s_v5", search, known, TODAY))
+        none = find_similar(Catalog(session, known, TODAY), "d4s_v5", search)
     assert {neighbour.size.gpu_memory_gib for neighbour in none.page} == {0}

@@ -25,8 +25,8 @@ from app.api.openapi.schemas import (
     to_plain_schema,
     with_fields_example,
 )
-from app.http.late_models import LateModel
 from app.http.problems import Problem
+from app.late_models import LateModel
 
 LICENSE = {"name": "MIT", "identifier": "MIT"}
 

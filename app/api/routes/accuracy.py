@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Response
 
 from app.api.deps import json_response
-from app.http.late_models import LateModel
+from app.late_models import LateModel
 
 router = APIRouter(tags=["fit"])
 _ACCURACY = LateModel("app.schemas.accuracy", "AccuracyOut")

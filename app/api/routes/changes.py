@@ -5,21 +5,18 @@ types fail (ADR 11).
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api.deps import Executor, json_response
+from app.api.deps import Executor, answer, model_of
 from app.api.executor import QueryExecutor
-from app.catalog.queries.changes import ChangeFilter, ChangeSearch, find_changes, find_revision_changes
-from app.http.late_models import LateModel
+from app.catalog.queries.changes import ChangeFilter, ChangeSearch, find_revision_changes
 
 if TYPE_CHECKING:
     from app.formats.feeds import Feed
 
 router = APIRouter(tags=["changes"])
-_CHANGE_PAGE = LateModel("app.schemas.changes", "ChangePage")
 
 
 class AtomResponse(Response):
@@ -34,10 +31,10 @@ class JsonFeedResponse(Response):
     media_type = "application/feed+json"
 
 
-@router.get("/changes", response_model=_CHANGE_PAGE)
+@router.get("/changes", response_model=model_of("GET /changes"))
 async def list_changes(search: Annotated[ChangeSearch, Query()], executor: Executor) -> Response:
     """List what ingests changed: prices, sizes, accepted values, disputes and retirements, the oldest first."""
-    return json_response(_CHANGE_PAGE.to_json(await executor.run_in_thread(partial(find_changes, search))))
+    return await answer(executor, "GET /changes", search)
 
 
 @router.get("/changes.atom", response_class=AtomResponse, include_in_schema=False)
@@ -66,6 +63,6 @@ async def _write_feed(
     from app.converters.change_feed import to_feed
 
     newest = await executor.revision()
-    revisions = await executor.run_in_thread(partial(find_revision_changes, search))
+    revisions = await executor.ask(find_revision_changes, search)
     base = str(request.app.servers[0]["url"]).rstrip("/")
     return write(to_feed(revisions, search, path=request.url.path, base_url=base, updated_at=newest["created_at"]))

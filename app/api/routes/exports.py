@@ -3,7 +3,6 @@
 NDJSON is left out of the OpenAPI document because generators that do not know its media type fail (ADR 11).
 """
 
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
@@ -69,7 +68,7 @@ async def _export_sizes(query: SizeExport, executor: QueryExecutor) -> Export:
 
 
 async def _export_prices(query: PriceExport, executor: QueryExecutor) -> Export:
-    return await executor.run(partial(export_prices, query))
+    return await executor.ask(export_prices, query)
 
 
 async def _parquet_response(export: Export, files: ExportFileCache, request: Request) -> Response:

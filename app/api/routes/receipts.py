@@ -5,11 +5,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
-from sqlmodel import Session
 
 from app.api.deps import Executor
 from app.catalog.queries.params import PlainText
-from app.catalog.queries.snapshot import Catalog, CatalogSnapshot
+from app.catalog.queries.snapshot import Catalog
+from app.converters.questions import answer, parse_question
 from app.schemas.bodies import In
 
 router = APIRouter(include_in_schema=False)
@@ -26,17 +26,15 @@ class QuestionIn(In):
 @router.post("/receipts")
 async def make_receipt(question: Annotated[QuestionIn, Body()], executor: Executor) -> dict[str, Any]:
     """Return the receipt of the answer to a question: what it rests on, for `vmsizes verify`."""
-    today = executor.today()
-
-    def work(session: Session, snapshot: CatalogSnapshot) -> dict[str, Any]:
-        from app.converters.questions import answer, parse_question
-        from app.converters.receipts import make_receipt
-
-        catalog, asked = Catalog(session, snapshot, today), parse_question(question.model_dump())
-        return make_receipt(catalog, [(asked, answer(catalog, asked))])
-
     try:
-        return await executor.run_with_snapshot(work)
+        return await executor.ask(_make_receipt, question)
     except ValidationError as error:
         located = [{**one, "loc": ("body", "params", *one["loc"])} for one in error.errors()]
         raise RequestValidationError(located) from None
+
+
+def _make_receipt(catalog: Catalog, question: QuestionIn) -> dict[str, Any]:
+    from app.converters.receipts import make_receipt
+
+    asked = parse_question(question.model_dump())
+    return make_receipt(catalog, [(asked, answer(catalog, asked))])

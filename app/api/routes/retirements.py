@@ -1,21 +1,14 @@
 """Endpoints about retirements: the list, the same as a calendar, and a plan for an inventory."""
 
-from datetime import date
-from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from app.api.deps import Executor, json_response
-from app.catalog.queries.retirements import RetirementFilter, RetirementSearch, find_all_retirements, find_retirements
-from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import QueryPlan
-from app.http.late_models import LateModel
+from app.api.deps import Executor, answer, model_of
+from app.catalog.queries.retirements import RetirementFilter, RetirementSearch, find_all_retirements
 from app.schemas.retirement_request import RetirementPlanIn
 
 router = APIRouter(tags=["retirements"])
-_RETIREMENT_PAGE = LateModel("app.schemas.retirements", "RetirementPage")
-_RETIREMENT_PLAN = LateModel("app.schemas.retirements", "RetirementPlanOut")
 
 
 class CalendarResponse(Response):
@@ -24,10 +17,10 @@ class CalendarResponse(Response):
     media_type = "text/calendar"
 
 
-@router.get("/retirements", response_model=_RETIREMENT_PAGE)
+@router.get("/retirements", response_model=model_of("GET /retirements"))
 async def list_retirements(search: Annotated[RetirementSearch, Query()], executor: Executor) -> Response:
     """List the sizes that retire, then those that have retired, by date, each with the source of the date."""
-    return json_response(_RETIREMENT_PAGE.to_json(await executor.run_in_thread(partial(find_retirements, search))))
+    return await answer(executor, "GET /retirements", search)
 
 
 @router.get("/retirements.ics", response_class=CalendarResponse)
@@ -36,21 +29,14 @@ async def export_retirements_ics(search: Annotated[RetirementFilter, Query()], e
     from app.converters.retirement_calendar import to_calendar
 
     revision = await executor.revision()
-    rows = await executor.run_in_thread(partial(find_all_retirements, search))
+    rows = await executor.ask(find_all_retirements, search)
     return CalendarResponse(to_calendar(rows, stamped_at=revision["created_at"]))
 
 
-@router.post("/retirements", summary="Plan for retirements", response_model=_RETIREMENT_PLAN)
+@router.post("/retirements", summary="Plan for retirements", response_model=model_of("POST /retirements"))
 async def plan_retirements(body: RetirementPlanIn, executor: Executor) -> Response:
     """Find out which sizes of an inventory retire, when, and which sizes can take their place at what cost.
 
     A size or a region that the catalog does not have is an error of its item; the other items are answered.
     """
-    return json_response(await executor.run_cpu_bound(lambda snapshot, today: _render_plan(body, snapshot, today)))
-
-
-def _render_plan(body: RetirementPlanIn, snapshot: CatalogSnapshot, today: date) -> QueryPlan[str]:
-    from app.converters.retirements import plan_body
-
-    answer = yield from plan_body(body, snapshot, today)
-    return answer.model_dump_json(by_alias=True)
+    return await answer(executor, "POST /retirements", body)

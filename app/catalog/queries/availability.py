@@ -12,8 +12,8 @@ from app.catalog.models import Availability, Source
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.pagination import Listing, ListStatements, SortKey, read_list
 from app.catalog.queries.params import PageParams, RegionSet
-from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import QueryPlan, pad_keys
+from app.catalog.queries.snapshot import Catalog, short
+from app.db.statements import pad_keys
 
 _availability, _source = table_of(Availability), table_of(Source)
 
@@ -24,14 +24,15 @@ class AvailabilitySearch(PageParams):
     region: RegionSet = Field(default=(), description="This region; any of several.", examples=[["eastus"]])
 
 
-def find_availability(name: str, search: AvailabilitySearch, snapshot: CatalogSnapshot) -> QueryPlan[Listing]:
+@short
+def find_availability(catalog: Catalog, name: str, search: AvailabilitySearch) -> Listing:
     """Find one page of the regions that have a size; raises NotFound for the size, BadQuery for a region."""
-    (key,) = yield from get_size_keys((name,), snapshot.series)
-    check_regions(snapshot.regions, "region", search.region)
+    (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
+    check_regions(catalog.snapshot.regions, "region", search.region)
     regions = pad_keys(search.region)
     values = {"size": key, **{f"region_{index}": str(region) for index, region in enumerate(regions)}}
     identity = f"{key} {search.model_dump_json(exclude=search.page_param_names())}"
-    found = yield from read_list(_regions_of(len(regions)), values, search, identity=identity)
+    found = read_list(catalog, _regions_of(len(regions)), values, search, identity=identity)
     return replace(found, items=[{**item, "zones": item["zones"].split()} for item in found.items])
 
 

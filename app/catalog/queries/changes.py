@@ -53,8 +53,8 @@ from app.catalog.queries.params import (
     as_set,
 )
 from app.catalog.queries.price_scope import GPU, SIZE, PriceScope
-from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import BoundStatement, QueryPlan, Statement, cached_statement, to_dicts
+from app.catalog.queries.snapshot import Catalog
+from app.db.statements import BoundStatement, Reader, Statement, cached_statement, fetch, to_dicts
 from app.errors import BadQuery, NotFound
 
 CHANGE, REVISION = table_of(Change), table_of(Revision)
@@ -278,10 +278,10 @@ _KNOWN = Statement(
 # Plans
 
 
-def find_changes(search: ChangeSearch, snapshot: CatalogSnapshot, _today: date) -> QueryPlan[ChangeListing]:
+def find_changes(catalog: Catalog, search: ChangeSearch) -> ChangeListing:
     """Find one page of events, the oldest first; raises BadQuery for a size, series, GPU or region that is unknown."""
-    filters = yield from normalize(search, snapshot)
-    key, values = yield from _to_statement_key(filters)
+    filters = normalize(catalog, search)
+    key, values = _to_statement_key(catalog, filters)
     identity = f"changes {filters.model_dump_json(exclude=search.page_param_names())}"
     position = read_position(search.cursor, identity, _ORDER) if search.cursor else None
     start = position.parameters if position is not None else {"at_0": 0}
@@ -294,28 +294,26 @@ def find_changes(search: ChangeSearch, snapshot: CatalogSnapshot, _today: date) 
         position=position,
         key_of=lambda row: [row[0]],
     )
-    found = yield from read_page(query, snapshot)
-    ((tracked_since,),) = yield BoundStatement(_TRACKED, {})
+    found = read_page(catalog, query)
+    ((tracked_since,),) = catalog.fetch(BoundStatement(_TRACKED, {}))
     return ChangeListing(
         items=to_dicts(page, found.rows),
         next_cursor=found.next_cursor,
         total=found.total,
-        revision=int(snapshot.revision.partition("-")[0]),
+        revision=int(catalog.snapshot.revision.partition("-")[0]),
         tracked_since=tracked_since,
     )
 
 
-def find_revision_changes(
-    filters: ChangeFilter, snapshot: CatalogSnapshot, _today: date
-) -> QueryPlan[list[RevisionChanges]]:
+def find_revision_changes(catalog: Catalog, filters: ChangeFilter) -> list[RevisionChanges]:
     """Find the newest revisions with events that match, the newest first; raises as `find_changes`."""
-    normalized = yield from normalize(filters, snapshot)
-    key, values = yield from _to_statement_key(normalized)
-    entries = yield BoundStatement(_entries_statement(key), values | {"limit": MAX_ENTRIES})
+    normalized = normalize(catalog, filters)
+    key, values = _to_statement_key(catalog, normalized)
+    entries = catalog.fetch(BoundStatement(_entries_statement(key), values | {"limit": MAX_ENTRIES}))
     if not entries:
         return []
     lines = BoundStatement(_lines_statement(key), values | {"since": entries[-1][0] - 1, "lines": MAX_LINES})
-    rows = yield lines
+    rows = catalog.fetch(lines)
     events = to_dicts(lines, rows)
     created = {number: created_at for number, created_at, _, _ in entries}
     return [
@@ -329,50 +327,50 @@ def find_revision_changes(
     ]
 
 
-def find_next_changes(filters: ChangeFilter, after: int, limit: int) -> QueryPlan[NextChanges]:
+def find_next_changes(reader: Reader, filters: ChangeFilter, after: int, limit: int) -> NextChanges:
     """Find the first events after one by its id; `filters` are normalized, and no name in them is looked up again."""
-    ((newest,),) = yield BoundStatement(_NEWEST, {})
-    key, values = yield from _to_statement_key(filters)
+    ((newest,),) = fetch(reader, BoundStatement(_NEWEST, {}))
+    key, values = _to_statement_key(reader, filters)
     page = BoundStatement(_page_statement(key), values | {"at_0": after, "limit": limit})
-    rows = yield page
+    rows = fetch(reader, page)
     return NextChanges(items=to_dicts(page, rows), newest=newest)
 
 
 FilterT = TypeVar("FilterT", bound=ChangeFilter)
 
 
-def normalize(filters: FilterT, snapshot: CatalogSnapshot) -> QueryPlan[FilterT]:
+def normalize(catalog: Catalog, filters: FilterT) -> FilterT:
     """Replace names of sizes, series and GPUs by those of the catalog; raises BadQuery for one that it lacks."""
-    check_regions(snapshot.regions, "region", filters.region)
+    check_regions(catalog.snapshot.regions, "region", filters.region)
     sizes = [*filters.size]
     for index, name in enumerate(sizes):
         if "*" not in name and "?" not in name:
-            sizes[index] = yield from _size_key(name, snapshot)
+            sizes[index] = _size_key(catalog, name)
     return filters.model_copy(
         update={
             "size": tuple(sizes),
-            "series": resolve_series(snapshot.series, filters.series),
-            "gpu": resolve_gpus(snapshot.gpus, filters.gpu),
+            "series": resolve_series(catalog.snapshot.series, filters.series),
+            "gpu": resolve_gpus(catalog.snapshot.gpus, filters.gpu),
         }
     )
 
 
-def _size_key(name: str, snapshot: CatalogSnapshot) -> QueryPlan[str]:
+def _size_key(catalog: Catalog, name: str) -> str:
     """Return the key of a size, which may be gone; raises BadQuery for one that never was."""
     try:
-        (key,) = yield from get_size_keys((name,), snapshot.series)
+        (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
     except NotFound as unknown:
-        ((known,),) = yield BoundStatement(_KNOWN, {"key": size_key(name)})
+        ((known,),) = catalog.fetch(BoundStatement(_KNOWN, {"key": size_key(name)}))
         if not known:
             raise BadQuery("size", unknown.name, f"{unknown} GET /sizes lists them.") from None
         return size_key(name)
     return key
 
 
-def _to_statement_key(filters: ChangeFilter) -> QueryPlan[tuple[ChangeStatementKey, dict[str, Any]]]:
+def _to_statement_key(reader: Reader, filters: ChangeFilter) -> tuple[ChangeStatementKey, dict[str, Any]]:
     active, values = active_filters(filters, CHANGE_FILTERS, CHANGE_FILTERS)
     since = filters.since or "0"
     if since.isdigit():
         return ChangeStatementKey(filters=active), values | {"since": min(int(since), 2**31 - 1)}
-    ((before,),) = yield BoundStatement(_BEFORE, {"day": f"{since} 00:00:00+00:00"})
+    ((before,),) = fetch(reader, BoundStatement(_BEFORE, {"day": f"{since} 00:00:00+00:00"}))
     return ChangeStatementKey(filters=active), values | {"since": before}

@@ -14,8 +14,9 @@ from app.catalog.disks import DISK_TYPES, Redundancy
 from app.catalog.in_force import PRICE, earliest_spot_day, is_in_force, last_observed
 from app.catalog.queries.params import CurrencyParams, Day, Hours, LowerText, OfferParams
 from app.catalog.queries.price_scope import region_binds
+from app.catalog.queries.snapshot import Catalog
 from app.db.functions import NANO
-from app.db.statements import BoundStatement, QueryPlan, Statement, cached_statement
+from app.db.statements import BoundStatement, Statement, cached_statement
 
 price = PRICE.c
 
@@ -92,18 +93,17 @@ class SizePrice:
     disputed: bool
 
 
-def find_cheapest_price(key: str, search: CostSearch, today: date, rules: Rules) -> QueryPlan[SizePrice | None]:
+def find_cheapest_price(catalog: Catalog, key: str, search: CostSearch) -> SizePrice | None:
     """Find the cheapest offer of a size in the regions of `search`, on its day; None where there is none."""
-    day = search.as_of or today
+    day = search.as_of or catalog.today
     days = {"day": day, "spot_since": earliest_spot_day(day)}
     if search.known_at is not None:
         days["known"] = search.known_at
     values = {f"region_{index}": code for index, code in enumerate(search.region)}
     values |= {name: each.isoformat() for name, each in days.items()}
     values |= {"key": key, "os": search.os, "purchase": search.purchase}
-    rows = yield BoundStatement(
-        _cheapest_statement(len(search.region), rules, known=search.known_at is not None), values
-    )
+    rules, known = catalog.snapshot.rules, search.known_at is not None
+    rows = catalog.fetch(BoundStatement(_cheapest_statement(len(search.region), rules, known=known), values))
     for region, nano_usd, as_of, approximate_date, source_id, adjustment, unusual, disputed in rows:
         return SizePrice(
             region=region,

@@ -15,7 +15,7 @@ from app.catalog.models import Disk, DiskPrice
 from app.catalog.queries.params import Count, CurrencyParams, Day, PageParams, RegionSet, SortOrder
 from app.catalog.queries.price_scope import region_binds
 from app.db.functions import NANO
-from app.db.statements import BoundStatement, QueryPlan, Statement, cached_statement, to_dicts
+from app.db.statements import BoundStatement, Reader, Statement, cached_statement, fetch, to_dicts
 
 DISK, PRICE = table_of(Disk), table_of(DiskPrice)
 _price = PRICE.c
@@ -73,12 +73,12 @@ class DiskCatalog:
     rates: Mapping[str, Mapping[str, DiskRates]]
 
 
-def load_disks(day: date, regions: Sequence[str]) -> QueryPlan[DiskCatalog]:
+def load_disks(reader: Reader, day: date, regions: Sequence[str]) -> DiskCatalog:
     """Read all disks, and the rates that are in force on a day in some regions, or in all where none is given."""
     query = BoundStatement(_disks_statement(), {})
-    disks = yield query
+    disks = fetch(reader, query)
     values = {f"region_{index}": code for index, code in enumerate(regions)}
-    rows = yield BoundStatement(_rates_statement(len(regions)), values | {"day": day.isoformat()})
+    rows = fetch(reader, BoundStatement(_rates_statement(len(regions)), values | {"day": day.isoformat()}))
     rates: dict[str, dict[str, dict[str, DiskRate]]] = {}
     for disk, region, per, nano_usd, valid_from, source in rows:
         rate = DiskRate(usd=Decimal(nano_usd) / NANO, valid_from=date.fromisoformat(valid_from), source_id=source)

@@ -18,7 +18,6 @@ from app.catalog.queries.lookups import check_field, get_subject_key, load_serie
 from app.catalog.queries.params import LowerTextSet, PlainText, QueryParams
 from app.catalog.queries.provenance import PRICE_FIELD
 from app.db.functions import usd_of, usd_text
-from app.db.statements import run_plan
 from app.errors import BadQuery
 from app.nearest import did_you_mean, nearest
 
@@ -120,7 +119,7 @@ def _disputed_prices(session: Session, filters: DisputeFilter) -> list[DisputedF
         .order_by(*(run[name] for name in SERIES), run.seen_until.desc(), run.source_id)
     )
     if filters.subject is not None:
-        query = query.where(run.size_key == run_plan(session, get_subject_key(filters.subject)))
+        query = query.where(run.size_key == get_subject_key(session, filters.subject))
     if filters.series:
         query = query.where(SIZE.c.series_id.in_(resolve_series(load_series_ids(session), filters.series)))
     figures = []
@@ -163,7 +162,7 @@ def _conditions(session: Session, filters: DisputeFilter) -> dict[str, ColumnEle
         check_field(filters.field, {name: None for fields in FIELDS.values() for name in fields} | {PRICE_FIELD: None})
         conditions["field"] = FACT.c.field == filters.field
     if filters.subject is not None:
-        conditions["subject"] = FACT.c.subject == run_plan(session, get_subject_key(filters.subject))
+        conditions["subject"] = FACT.c.subject == get_subject_key(session, filters.subject)
     if filters.series:
         ids = resolve_series(load_series_ids(session), filters.series)
         sizes = select(SIZE.c.key).where(SIZE.c.series_id.in_(ids))

@@ -18,7 +18,7 @@ from sqlalchemy import Date, String, bindparam, cast, func, select
 from app.catalog.column_types import table_of
 from app.catalog.models import ExchangeRate
 from app.catalog.projections import OFFER_JSON_FIELDS
-from app.db.statements import BoundStatement, QueryPlan, Statement
+from app.db.statements import BoundStatement, Reader, Statement, fetch
 from app.errors import BadQuery
 
 USD, EUR = "USD", "EUR"
@@ -104,7 +104,7 @@ EXCHANGE_RATE_FIELDS = ("currency", "units_per_usd", "units_per_euro", "usd_per_
 """The fields of an exchange rate as answers show it, in this order."""
 
 
-def find_exchange_rate(currency: str | None, day: date) -> QueryPlan[CurrencyRate | None]:
+def find_exchange_rate(reader: Reader, currency: str | None, day: date) -> CurrencyRate | None:
     """Find the newest rate at or before a day; None without a currency, and for US dollars where no rate is known.
 
     A currency whose source had rates of other currencies on a later day has ended by then. Raises BadQuery for such a
@@ -114,11 +114,11 @@ def find_exchange_rate(currency: str | None, day: date) -> QueryPlan[CurrencyRat
         return None
     # The euro has no rows: it is what the others are counted in.
     listed = USD if currency == EUR else currency
-    rows = yield BoundStatement(_rate_statement(), {"currency": listed, "day": day.isoformat()})
+    rows = fetch(reader, BoundStatement(_rate_statement(), {"currency": listed, "day": day.isoformat()}))
     if not rows and currency == USD:
         return None
     if not rows:
-        known = yield BoundStatement(_currencies_statement(), {})
+        known = fetch(reader, BoundStatement(_currencies_statement(), {}))
         raise _no_rate(currency, day, {name: (first, last) for name, first, last in known})
     ((on, units, usd, source),) = rows
     found = date.fromisoformat(on)

@@ -23,10 +23,10 @@ from app.catalog.queries.prices import PRICE_COLUMNS, AllPricesFilter, normalize
 from app.catalog.queries.provenance import conflicts_query, refused_prices_query
 from app.catalog.queries.size_statements import list_statement
 from app.catalog.queries.sizes import STATUS_AND_OFFER_FIELDS, normalize, render_size, to_statement_key
-from app.catalog.queries.snapshot import CatalogSnapshot
+from app.catalog.queries.snapshot import Catalog, CatalogSnapshot
 from app.db.functions import usd_of
 from app.db.packed import PackedColumn, count_packed
-from app.db.statements import BoundStatement, QueryPlan, Rows, Statement
+from app.db.statements import BoundStatement, Rows, Statement
 from app.errors import BadQuery
 from app.nearest import did_you_mean, nearest
 
@@ -121,16 +121,16 @@ def _size_values(names: Sequence[str], today: date, rows: Rows) -> list[Sequence
     return [values[name] for name in names]
 
 
-def export_prices(export: PriceExport, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Export]:
+def export_prices(catalog: Catalog, export: PriceExport) -> Export:
     """Return the export of prices; raises BadQuery for a filter or column that the catalog does not have."""
-    check_days(export, today)
-    columns = _with_adjustments(PRICE_COLUMNS, export.fields, snapshot)
-    normalized = yield from normalize_prices(export, snapshot)
-    key, values = to_price_statement_key(normalized, today, snapshot.rules)
+    check_days(export, catalog.today)
+    columns = _with_adjustments(PRICE_COLUMNS, export.fields, catalog.snapshot)
+    normalized = normalize_prices(catalog, export)
+    key, values = to_price_statement_key(normalized, catalog.today, catalog.snapshot.rules)
 
     names = tuple(columns)
     query = BoundStatement(packed_prices_statement(key, names), values)
-    packed = packed_price_columns(names, today)
+    packed = packed_price_columns(names, catalog.today)
     return Export(query=query, columns=columns, values=partial(_packed_values, packed), packed=packed)
 
 

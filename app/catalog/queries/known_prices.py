@@ -9,10 +9,9 @@ from sqlalchemy import Date, bindparam, or_, select
 
 from app.catalog.column_types import table_of
 from app.catalog.models import PriceTotal
-from app.catalog.queries.pagination import current_revision
 from app.catalog.queries.params import OfferParams
-from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import BoundStatement, QueryPlan, Statement
+from app.catalog.queries.snapshot import Catalog
+from app.db.statements import BoundStatement, Statement
 
 _MAX_NAMED = 6
 """The most regions a text names; more are only counted."""
@@ -29,20 +28,20 @@ class NoPrice:
     detail: str
 
 
-def explain_no_price(asked: OfferParams, snapshot: CatalogSnapshot, today: date) -> QueryPlan[NoPrice | None]:
+def explain_no_price(catalog: Catalog, asked: OfferParams) -> NoPrice | None:
     """Find where prices are known if no size has one in the requested regions; None if any has.
 
-    Also None with `known_at`, for which there are no totals, and if the catalog has changed since the snapshot.
+    Also None with `known_at`, for which there are no totals.
     """
     if getattr(asked, "known_at", None) is not None:
         return None
-    day = getattr(asked, "as_of", None) or today
+    day = getattr(asked, "as_of", None) or catalog.today
     values = {"os": asked.os, "purchase": asked.purchase, "day": day.isoformat()}
-    rows = yield BoundStatement(_regions_statement(), values)
+    rows = catalog.fetch(BoundStatement(_regions_statement(), values))
     known_in = tuple(region for (region,) in rows)
-    if set(asked.region or known_in) & set(known_in) or (yield from current_revision()) != snapshot.revision:
+    if set(asked.region or known_in) & set(known_in):
         return None
-    detail = _detail(asked, known_in, len(snapshot.regions), day if day != today else None)
+    detail = _detail(asked, known_in, len(catalog.snapshot.regions), day if day != catalog.today else None)
     return NoPrice(os=asked.os, purchase=asked.purchase, known_in=known_in, detail=detail)
 
 

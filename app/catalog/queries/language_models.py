@@ -1,67 +1,21 @@
-"""Search language models, and get one by any of its names."""
+"""Get language models by any of their names."""
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
-import orjson
-from pydantic import Field
-from sqlalchemy import Select, String, bindparam, func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
 from app.catalog.models import LanguageModel
-from app.catalog.names import escape_like, model_key, model_keys
+from app.catalog.names import model_key, model_keys
 from app.catalog.presets import Preset, split_names
-from app.catalog.queries.pagination import Listing, ListStatements, RevisionTotals, SortKey, read_list, split_lists
-from app.catalog.queries.params import LowerText, PageParams
-from app.db.statements import QueryPlan, pad_keys
 from app.errors import NotFound
 from app.nearest import starting_with
 
 _table = table_of(LanguageModel)
 _model = _table.c
-_SEARCHED = func.lower(
-    _model.id + " " + _model.name + " " + func.coalesce(_model.hf_repo, "") + " " + func.coalesce(_model.aliases, "")
-)
-
-
-class ModelSearch(PageParams):
-    """Which language models."""
-
-    q: LowerText | None = Field(
-        default=None,
-        description="Words to find in id, name, repository and aliases; all must be there.",
-        examples=["llama 3.1"],
-    )
-
-
-def find_models(search: ModelSearch, snapshot: RevisionTotals | None = None) -> QueryPlan[Listing]:
-    """Find language models by words, in the order of their ids."""
-    words = pad_keys((search.q or "").split())
-    values = {f"word_{index}": f"%{escape_like(word)}%" for index, word in enumerate(words)}
-    identity = f"models {search.model_dump_json(exclude=search.page_param_names())}"
-    found = yield from read_list(_models_with(len(words)), values, search, identity=identity, snapshot=snapshot)
-    return replace(found, items=[split_lists(one) | {"config": parse_config(one["config"])} for one in found.items])
-
-
-@lru_cache(maxsize=8)
-def _models_with(words: int) -> ListStatements:
-    """Return the list of the models whose names contain a number of words."""
-
-    def build() -> Select[Any]:
-        binds = (bindparam(f"word_{index}", type_=String) for index in range(words))
-        return select(_table).where(*(_SEARCHED.like(bind, escape="\\") for bind in binds))
-
-    return ListStatements(build, [SortKey(name="id", expression=_model.id, nullable=False)])
-
-
-def parse_config(text: str | None) -> Mapping[str, Any]:
-    """Return the object that a row has as JSON text; empty where there is none."""
-    return orjson.loads(text) if text is not None else {}
-
 
 ModelsByKey = Mapping[str, Mapping[str, Any]]
 """The rows of all models by the key of each of their names."""

@@ -19,7 +19,7 @@ from app.catalog.presets import split_names
 from app.catalog.queries.globs import compile_glob
 from app.catalog.queries.price_scope import GPU, SIZE, size
 from app.catalog.regions import closest_regions
-from app.db.statements import BoundStatement, QueryPlan, Statement, to_dicts
+from app.db.statements import BoundStatement, Reader, Statement, fetch, to_dicts
 from app.errors import BadQuery, NotFound
 from app.nearest import TWO_TYPOS_LENGTH, closest_spellings, did_you_mean, nearest, starting_with
 
@@ -31,7 +31,7 @@ NEAREST_WINDOW = 500
 """Suggestions for an unknown size are searched among this many names before it in the alphabet, and as many after."""
 
 
-def get_size_keys(names: Sequence[str], series: Mapping[str, str] | None = None) -> QueryPlan[tuple[str, ...]]:
+def get_size_keys(reader: Reader, names: Sequence[str], series: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Return the key of each size, by its name or an alias, in any case; raises NotFound for the first unknown one.
 
     `series` are the ids of all series by the keys of their names, as a snapshot has them. Without them they are read
@@ -41,28 +41,28 @@ def get_size_keys(names: Sequence[str], series: Mapping[str, str] | None = None)
         if "\0" in name:  # PostgreSQL takes no text that has one
             raise NotFound("size", name)
     forms = [display_keys(name) for name in names]
-    rows = yield _with_names(_keys_statement, [form for keys in forms for form in keys])
+    rows = fetch(reader, _with_names(_keys_statement, [form for keys in forms for form in keys]))
     # A size's own name wins over the alias of another.
     known = {named: key for named, key in rows if named != key} | {key: key for named, key in rows if named == key}
     found: list[str] = []
     for name, keys in zip(names, forms, strict=True):
         meant = dict.fromkeys(known[form] for form in (keys[-1:] if keys[-1] in known else keys) if form in known)
         if len(meant) != 1:
-            raise (yield from _no_size(name, keys[0], series))
+            raise _no_size(reader, name, keys[0], series)
         found += meant
     return tuple(found)
 
 
-def _no_size(name: str, key: str, series: Mapping[str, str] | None) -> QueryPlan[NotFound]:
+def _no_size(reader: Reader, name: str, key: str, series: Mapping[str, str] | None) -> NotFound:
     """Return the error for the name of no size: it says that it is one of a series, or which names are near it."""
     if series is None:
-        series = _series_ids((yield BoundStatement(_series_names_statement(), {})))
+        series = _series_ids(fetch(reader, BoundStatement(_series_names_statement(), {})))
     if series_key(name) in series:
         series_id = series[series_key(name)]
         return NotFound("size", name, hint=f"{series_id} is a series of sizes; search with series={series_id}.")
-    around = yield BoundStatement(_keys_around_statement(), {"key": key})
+    around = fetch(reader, BoundStatement(_keys_around_statement(), {"key": key}))
     near = starting_with(key, (other for (other,) in around), 2)
-    called: dict[str, str] = dict((yield _with_names(_names_statement, near))) if near else {}
+    called: dict[str, str] = dict(fetch(reader, _with_names(_names_statement, near))) if near else {}
     return NotFound("size", name, suggestions=tuple(called[other] for other in near if other in called))
 
 
@@ -154,17 +154,17 @@ def check_regions(known: Collection[str], field: str, codes: Iterable[str]) -> N
             raise BadQuery(field, as_written(code), f"no such region; {hint}GET /regions lists them")
 
 
-def get_subject_key(name: str, series: Mapping[str, str] | None = None) -> QueryPlan[str]:
+def get_subject_key(reader: Reader, name: str, series: Mapping[str, str] | None = None) -> str:
     """Return the key of whatever a fact can be about: a GPU, a size by any of its names, or a series.
 
     `series` are those of `get_size_keys`. Raises BadQuery.
     """
-    if (yield BoundStatement(_gpu_statement(), {"id": name.lower()})):
+    if fetch(reader, BoundStatement(_gpu_statement(), {"id": name.lower()})):
         return name.lower()
     if series is None:
-        series = _series_ids((yield BoundStatement(_series_names_statement(), {})))
+        series = _series_ids(fetch(reader, BoundStatement(_series_names_statement(), {})))
     try:
-        (key,) = yield from get_size_keys((name,), series)
+        (key,) = get_size_keys(reader, (name,), series)
     except NotFound as no_size:
         try:
             return get_series_ids(series, [name])[0]
@@ -195,15 +195,15 @@ _FILLER_WORDS = frozenset(
 """Words that vendors and drivers put into GPU names and that distinguish no two GPUs of the catalog."""
 
 
-def get_gpu(name: str) -> QueryPlan[GpuRow]:
+def get_gpu(reader: Reader, name: str) -> GpuRow:
     """Return a GPU model by its id, its name, an alias, or words that only it has; raises NotFound."""
-    return match_gpu((yield from find_gpus()), name)
+    return match_gpu(find_gpus(reader), name)
 
 
-def find_gpus() -> QueryPlan[Sequence[GpuRow]]:
+def find_gpus(reader: Reader) -> Sequence[GpuRow]:
     """Find all GPU models, in the order of their ids."""
     query = BoundStatement(_gpus_statement(), {})
-    rows = yield query
+    rows = fetch(reader, query)
     return to_dicts(query, rows)
 
 

@@ -26,8 +26,8 @@ from app.catalog.queries.price_scope import (
     size,
     status_of,
 )
-from app.catalog.queries.size_sets import IS_SET, SizeQuestion, SizeSets
-from app.db.statements import BoundStatement, QueryPlan, Row, Statement, cached_statement, pad_keys
+from app.catalog.queries.size_sets import IS_SET, SizeQuestion
+from app.db.statements import BoundStatement, Row, Statement, cached_statement, pad_keys
 
 MEMORY_STEPS = range(-3, 4)
 """Powers of two that the GPU memory and the price are multiplied by: from an eighth to eight times."""
@@ -71,13 +71,13 @@ def shown_query(keys: Sequence[str], params: SimilarSearch, today: date, rules: 
     return BoundStatement(_shown_statement(PriceScopeKey.of(params, rules), len(padded)), values)
 
 
-def find_neighbours(question: SizeQuestion, reference: ReferenceSize) -> QueryPlan[list[int]]:
+def find_neighbours(question: SizeQuestion, reference: ReferenceSize) -> list[int]:
     """Find the places of the sizes around a reference that can be ordered."""
-    sets, prices = question.sets, (yield from question.prices())
-    ordered = yield from question.order(("usd_per_hour", "name"))
-    may = (yield from question.offered()) & (yield from question.orderable())
+    sets, prices = question.sets, question.prices()
+    ordered = question.order(("usd_per_hour", "name"))
+    may = question.offered() & question.orderable()
     may &= ~(1 << sets.place_of(reference.key))
-    by_memory = yield from sets.keep("memory buckets", lambda: _sets_by_memory(sets))
+    by_memory = question.catalog.keep("memory buckets", lambda: _sets_by_memory(question))
     found: set[int] = set()
     for step in MEMORY_STEPS:
         price = reference.usd_per_hour * 2.0**step
@@ -92,13 +92,13 @@ _NO_MEMORY, _UNKNOWN_MEMORY = -100, -200
 """The buckets of sizes without GPU memory, and of unknown: no step from a bucket leads there."""
 
 
-def _sets_by_memory(sets: SizeSets) -> QueryPlan[Mapping[int, int]]:
+def _sets_by_memory(question: SizeQuestion) -> Mapping[int, int]:
     """Return the sizes in each bucket of GPU memory."""
     places = defaultdict[int, list[int]](list)
-    for place, memory in enumerate((yield from sets.values("gpu_memory_gib"))):
+    for place, memory in enumerate(question.values("gpu_memory_gib")):
         bucket = memory_bucket(memory) if memory else _NO_MEMORY if memory == 0 else _UNKNOWN_MEMORY
         places[bucket].append(place)
-    return {bucket: sets.set_of(of_bucket) for bucket, of_bucket in places.items()}
+    return {bucket: question.sets.set_of(of_bucket) for bucket, of_bucket in places.items()}
 
 
 def _alike(by_memory: Mapping[int, int], memory: float | None, step: int) -> int:

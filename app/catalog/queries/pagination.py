@@ -12,18 +12,16 @@ from datetime import date
 from decimal import Decimal
 from functools import cached_property
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, Integer, and_, bindparam, false, or_, select, tuple_
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, Integer, and_, bindparam, false, or_, tuple_
 from sqlalchemy.sql import Select, func
 
-from app.catalog.column_types import table_of
-from app.catalog.models import Revision
 from app.catalog.queries.params import PageParams
-from app.db.statements import BoundStatement, QueryPlan, Row, Rows, Statement, run_plan, to_dicts
-from app.errors import BadCursor, CursorGone
+from app.catalog.queries.snapshot import Catalog, current_revision
+from app.db.statements import BoundStatement, Row, Rows, Statement, to_dicts
+from app.errors import BadCursor, CatalogChanged, CursorGone
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,32 +105,13 @@ def _from_json(value: Any) -> Any:
     return value
 
 
-_REVISION = table_of(Revision).c
-_NEWEST = Statement(select(_REVISION.number, _REVISION.digest).order_by(_REVISION.number.desc()).limit(1), short=True)
-
-
-def current_revision() -> QueryPlan[str]:
-    """Return the id of the current revision, empty before the first ingest."""
-    rows = yield BoundStatement(_NEWEST, {})
-    return revision_id(*rows[0]) if rows else ""
-
-
-def revision_id(number: int, digest: str) -> str:
-    """Return the id of a revision: its number, which only grows, and the first digits of its digest."""
-    return f"{f'{number}'[:8]}-{digest[:8]}"
-
-
-def get_revision(session: Session) -> str:
-    """Return the id of the current revision, empty before the first ingest."""
-    return run_plan(session, current_revision())
-
-
-def ensure_same_revision(position: CursorPosition) -> QueryPlan[str]:
-    """Check, after a page was read, that no revision came since the page before; raises CursorGone."""
-    now = yield from current_revision()
-    if now != position.revision:
-        raise CursorGone(position.revision, now)
-    return now
+def ensure_same_revision(catalog: Catalog, position: CursorPosition) -> None:
+    """Check that no revision came since the page before; raises CursorGone, or CatalogChanged for a newer one."""
+    if position.revision == catalog.snapshot.revision:
+        return
+    if catalog.snapshot.revision == current_revision(catalog):
+        raise CursorGone(position.revision, catalog.snapshot.revision)
+    raise CatalogChanged
 
 
 Item = dict[str, Any]
@@ -205,7 +184,7 @@ class ListQuery:
     key_of: Callable[[Row], Sequence[Any]]
     skips: bool = False
     kept: bool = False
-    rows: "Callable[[], QueryPlan[Rows]] | None" = None
+    rows: Callable[[], Rows] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,56 +196,36 @@ class RowPage:
     total: int
 
 
-class RevisionTotals(Protocol):
-    """A known revision, and the totals of lists that were counted at it: a `CatalogSnapshot`."""
-
-    @property
-    def revision(self) -> str:
-        """Return the id of the revision."""
-
-    def cached_total(self, query: str) -> int | None:
-        """Return the total of a list that was counted before."""
-
-    def remember_total(self, query: str, total: int) -> None:
-        """Keep the total of a list."""
-
-
-def read_page(query: ListQuery, snapshot: RevisionTotals | None = None) -> QueryPlan[RowPage]:
+def read_page(catalog: Catalog, query: ListQuery) -> RowPage:
     """Read one page, and count the list unless the snapshot has its total.
 
-    Raises CursorGone where the catalog has changed since the page before. The revision is known before the first page
-    is read: if it changes meanwhile, the second page is refused and no row is lost.
+    Raises CursorGone where the catalog has changed since the page before.
     """
     position = query.position
     if position is not None:
-        revision = position.revision
-    else:
-        revision = snapshot.revision if snapshot is not None else (yield from current_revision())
-    total = snapshot.cached_total(query.identity) if snapshot is not None else None
+        ensure_same_revision(catalog, position)
+    total = catalog.snapshot.cached_total(query.identity)
     if total is None and query.kept:
-        total = yield from _count(query, snapshot)
+        total = _count(catalog, query)
     rows: Rows = ()
     if total != 0 or position is not None:
-        rows = (yield query.page) if query.rows is None else (yield from query.rows())
-    if position is not None:
-        yield from ensure_same_revision(position)
+        rows = catalog.fetch(query.page) if query.rows is None else query.rows()
     page = rows[: query.limit]
     more = len(rows) > len(page)
     if position is None and not query.skips and not more:
         total = len(rows)  # the page is the whole list
-        if snapshot is not None and not rows:
-            snapshot.remember_total(query.identity, 0)  # what was looked for in vain is not looked for again
+        if not rows:
+            catalog.keep_total(query.identity, 0)  # what was looked for in vain is not looked for again
     elif total is None:
-        total = yield from _count(query, snapshot)
-    next_cursor = write_cursor(query.identity, revision, query.key_of(page[-1])) if more else None
-    return RowPage(rows=page, next_cursor=next_cursor, total=total)
+        total = _count(catalog, query)
+    cursor = write_cursor(query.identity, catalog.snapshot.revision, query.key_of(page[-1])) if more else None
+    return RowPage(rows=page, next_cursor=cursor, total=total)
 
 
-def _count(query: ListQuery, snapshot: RevisionTotals | None) -> QueryPlan[int]:
+def _count(catalog: Catalog, query: ListQuery) -> int:
     """Count a list, and let the snapshot keep its total."""
-    ((total,),) = yield query.count()
-    if snapshot is not None:
-        snapshot.remember_total(query.identity, total)
+    ((total,),) = catalog.fetch(query.count())
+    catalog.keep_total(query.identity, total)
     return int(total)
 
 
@@ -307,13 +266,8 @@ class ListStatements:
 
 
 def read_list(
-    statements: ListStatements,
-    values: Mapping[str, Any],
-    page: PageParams,
-    *,
-    identity: str,
-    snapshot: RevisionTotals | None = None,
-) -> QueryPlan[Listing]:
+    catalog: Catalog, statements: ListStatements, values: Mapping[str, Any], page: PageParams, *, identity: str
+) -> Listing:
     """Read one page of a list, for which the query's binds have some values.
 
     Raises BadCursor, or CursorGone for a page after one of another revision.
@@ -332,7 +286,7 @@ def read_list(
         position=position,
         key_of=lambda row: [row[column] for column in columns],
     )
-    found = yield from read_page(query, snapshot)
+    found = read_page(catalog, query)
     return Listing(items=to_dicts(bound, found.rows), next_cursor=found.next_cursor, total=found.total)
 
 

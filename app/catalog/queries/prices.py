@@ -51,9 +51,9 @@ from app.catalog.queries.params import (
 )
 from app.catalog.queries.price_scope import GPU, PRICE_KEY, SIZE, PriceScope
 from app.catalog.queries.sizes import age_days
-from app.catalog.queries.snapshot import CatalogSnapshot
+from app.catalog.queries.snapshot import Catalog
 from app.db.functions import is_among, usd_of
-from app.db.statements import BoundStatement, QueryPlan, Row, Rows, Statement, cached_statement
+from app.db.statements import BoundStatement, Row, Rows, Statement, cached_statement
 from app.errors import BadQuery, NotFound
 
 price = PRICE.c
@@ -299,27 +299,25 @@ class PriceListing(Listing):
     exchange_rate: CurrencyRate | None
 
 
-def find_prices(name: str, search: PriceSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[PriceListing]:
+def find_prices(catalog: Catalog, name: str, search: PriceSearch) -> PriceListing:
     """Find one page of a size's prices; raises NotFound for the size, or BadQuery for a region or a day."""
-    check_days(search, today)
-    keys = yield from get_size_keys((name,), snapshot.series)
-    check_regions(snapshot.regions, "region", search.region)
+    check_days(search, catalog.today)
+    keys = get_size_keys(catalog, (name,), catalog.snapshot.series)
+    check_regions(catalog.snapshot.regions, "region", search.region)
     given = search.model_fields_set | {"size"}
     of_size = AllPricesSearch.model_construct(given, **dict(search), size=keys)
-    return _without((yield from _find_page(of_size, snapshot, today, sort=search.sort)), "size")
+    return _without(_find_page(catalog, of_size, sort=search.sort), "size")
 
 
-def find_price_history(
-    name: str, search: PriceHistorySearch, snapshot: CatalogSnapshot, today: date
-) -> QueryPlan[PriceListing]:
+def find_price_history(catalog: Catalog, name: str, search: PriceHistorySearch) -> PriceListing:
     """Find one page of the prices of a size in a region over time; raises NotFound for the size, or BadQuery."""
-    check_days(search, today)
-    last = search.until or today
+    check_days(search, catalog.today)
+    last = search.until or catalog.today
     if search.since is not None and search.since > last:
         default = "" if search.until else ", which is today (UTC)"
         raise BadQuery("since", search.since, f"must not be later than until={last}{default}")
-    keys = yield from get_size_keys((name,), snapshot.series)
-    check_regions(snapshot.regions, "region", (search.region,))
+    keys = get_size_keys(catalog, (name,), catalog.snapshot.series)
+    check_regions(catalog.snapshot.regions, "region", (search.region,))
     given: dict[str, Any] = {
         "size": keys,
         "region": (search.region,),
@@ -328,7 +326,7 @@ def find_price_history(
         "history": True,
     }
     prices = AllPricesSearch.model_construct(set(given), **given)
-    found = yield from _find_page(prices, snapshot, today, since=search.since)
+    found = _find_page(catalog, prices, since=search.since)
     return _without(found, "size", "region", "os", "purchase", "price_age_days")
 
 
@@ -347,17 +345,16 @@ A rare purchase model takes some milliseconds: the prices of all sizes are read.
 """
 
 
-def is_quick(search: AllPricesSearch, snapshot: CatalogSnapshot) -> bool:
-    """Return whether a page takes the database too little time to be handed to a thread."""
-    is_short = bool(search.region) and search.limit <= QUICK_ROWS and search.model_fields_set <= _QUICK
-    return is_short and snapshot.small
+def is_quick(search: AllPricesSearch) -> bool:
+    """Return whether a page of a small catalog takes the database too little time to be handed to a thread."""
+    return bool(search.region) and search.limit <= QUICK_ROWS and search.model_fields_set <= _QUICK
 
 
-def find_all_prices(search: AllPricesSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[PriceListing]:
+def find_all_prices(catalog: Catalog, search: AllPricesSearch) -> PriceListing:
     """Find one page of prices; raises BadQuery for a size, series, GPU or region that the catalog lacks, or a day."""
-    check_days(search, today)
-    normalized = yield from normalize_prices(search, snapshot)
-    return (yield from _find_page(normalized, snapshot, today))
+    check_days(search, catalog.today)
+    normalized = normalize_prices(catalog, search)
+    return _find_page(catalog, normalized)
 
 
 def render_prices(found: PriceListing) -> str:
@@ -369,17 +366,17 @@ def render_prices(found: PriceListing) -> str:
     return f'{text[:-1]},"exchange_rate":{exchange_rate_json(found.exchange_rate)}}}'
 
 
-def normalize_prices(filters: FilterT, snapshot: CatalogSnapshot) -> QueryPlan[FilterT]:
+def normalize_prices(catalog: Catalog, filters: FilterT) -> FilterT:
     """Replace names of sizes, series and GPUs by those of the catalog; raises BadQuery for one that it lacks."""
-    check_regions(snapshot.regions, "region", filters.region)
+    check_regions(catalog.snapshot.regions, "region", filters.region)
     if not (filters.size or filters.series or filters.gpu):
         return filters
     try:
-        keys = (yield from get_size_keys(filters.size, snapshot.series)) if filters.size else ()
+        keys = get_size_keys(catalog, filters.size, catalog.snapshot.series) if filters.size else ()
     except NotFound as unknown:
         raise BadQuery("size", unknown.name, f"{unknown} GET /sizes lists them.") from None
-    gpus = resolve_gpus(snapshot.gpus, filters.gpu)
-    series = resolve_series(snapshot.series, filters.series)
+    gpus = resolve_gpus(catalog.snapshot.gpus, filters.gpu)
+    series = resolve_series(catalog.snapshot.series, filters.series)
     return filters.model_copy(update={"size": keys, "series": series, "gpu": gpus})
 
 
@@ -395,16 +392,11 @@ def to_price_statement_key(
 
 
 def _find_page(
-    search: AllPricesSearch,
-    snapshot: CatalogSnapshot,
-    today: date,
-    *,
-    since: date | None = None,
-    sort: PriceSort = "region",
-) -> QueryPlan[PriceListing]:
-    rate = yield from find_exchange_rate(search.currency, search.as_of or today)
-    key, values = to_price_statement_key(search, today, snapshot.rules)
-    identity = f"prices {search.model_dump_json(exclude=search.page_param_names())} {since} {sort} {today}"
+    catalog: Catalog, search: AllPricesSearch, *, since: date | None = None, sort: PriceSort = "region"
+) -> PriceListing:
+    rate = find_exchange_rate(catalog, search.currency, search.as_of or catalog.today)
+    key, values = to_price_statement_key(search, catalog.today, catalog.snapshot.rules)
+    identity = f"prices {search.model_dump_json(exclude=search.page_param_names())} {since} {sort} {catalog.today}"
     key = replace(key, sort=sort)
     if since is not None:
         key = replace(key, since=True)
@@ -424,8 +416,8 @@ def _find_page(
         key_of=_key_of if sort == "region" else lambda row: [row[6], *_key_of(row)],
         kept=has_total,
     )
-    page = yield from read_page(query, snapshot)
-    items = _to_items(page.rows, today)
+    page = read_page(catalog, query)
+    items = _to_items(page.rows, catalog.today)
     if rate is not None:
         items = [item | {"converted": convert_price(item, rate)} for item in items]
     return PriceListing(items=items, next_cursor=page.next_cursor, total=page.total, exchange_rate=rate)

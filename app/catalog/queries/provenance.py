@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, Any
 
+import orjson
 from pydantic import AfterValidator, Field
 from sqlalchemy import (
     BindParameter,
@@ -32,8 +33,8 @@ from sqlmodel import SQLModel
 from app.catalog.column_types import table_of
 from app.catalog.fields import FIELDS, SIZE_FIELDS, SIZE_FLAGS
 from app.catalog.in_force import PRICE, SERIES
-from app.catalog.models import Benchmark, Fact, PriceFile, RefusedPrice, Series, Size, Source
-from app.catalog.names import RegionCode
+from app.catalog.models import Benchmark, Fact, LanguageModel, PriceFile, RefusedPrice, Series, Size, Source
+from app.catalog.names import RegionCode, escape_like
 from app.catalog.price_checks import Rule
 from app.catalog.queries.freshness import Freshness
 from app.catalog.queries.lookups import check_field, check_regions, get_series_ids, get_size_keys, get_subject_key
@@ -42,25 +43,22 @@ from app.catalog.queries.pagination import (
     Listing,
     ListStatements,
     SortKey,
-    current_revision,
     is_cursor_of,
     read_list,
     split_lists,
     write_cursor,
 )
-from app.catalog.queries.params import LowerTextSet, PageParams, PlainText
-from app.catalog.queries.snapshot import CatalogSnapshot
+from app.catalog.queries.params import LowerText, LowerTextSet, PageParams, PlainText
+from app.catalog.queries.snapshot import Catalog, short
 from app.db.functions import usd_of, usd_text
-from app.db.statements import BoundStatement, QueryPlan, Statement, pad_keys, to_dicts
+from app.db.statements import BoundStatement, Statement, pad_keys, to_dicts
 from app.errors import BadQuery, NotFound
 
 
-def find_rows(
-    model: type[SQLModel], page: PageParams, snapshot: CatalogSnapshot | None = None, *, newest_first: bool = False
-) -> QueryPlan[Listing]:
+def find_rows(catalog: Catalog, model: type[SQLModel], page: PageParams, *, newest_first: bool = False) -> Listing:
     """Find one page of a small table in the order of its primary key, ascending or descending."""
     listed = _rows_of(model, newest_first)
-    found = yield from read_list(listed, {}, page, identity=table_of(model).name, snapshot=snapshot)
+    found = read_list(catalog, listed, {}, page, identity=table_of(model).name)
     return replace(found, items=[split_lists(row) for row in found.items])
 
 
@@ -74,22 +72,23 @@ def _rows_of(model: type[SQLModel], newest_first: bool) -> ListStatements:
     return ListStatements(lambda: select(table), order, short=True)
 
 
-def find_sources(page: PageParams, freshness: Freshness, snapshot: CatalogSnapshot | None = None) -> QueryPlan[Listing]:
+@short
+def find_sources(catalog: Catalog, page: PageParams, freshness: Freshness) -> Listing:
     """Find one page of the sources, each with the newest day of its prices or exchange rates."""
-    found = yield from find_rows(Source, page, snapshot)
+    found = find_rows(catalog, Source, page)
     return replace(found, items=[row | {"newest_day": freshness.newest_day_of(row["id"])} for row in found.items])
 
 
-def get_series(name: str, snapshot: CatalogSnapshot) -> QueryPlan[Item]:
+def get_series(catalog: Catalog, name: str) -> Item:
     """Return a series by its id, name or alias, with its benchmarks, its sizes and the flags that all of them have.
 
     Raises NotFound.
     """
-    (key,) = get_series_ids(snapshot.series, [name])
+    (key,) = get_series_ids(catalog.snapshot.series, [name])
     found = []
     for statement in _series_statements():
         bound = BoundStatement(statement, {"series": key})
-        found.append(to_dicts(bound, (yield bound)))
+        found.append(to_dicts(bound, catalog.fetch(bound)))
     series, sizes, benchmarks = found
     if not series:  # an ingest removed it after its name was looked up
         raise NotFound("series", name)
@@ -111,6 +110,49 @@ def _series_statements() -> tuple[Statement, ...]:
         select(benchmark).where(benchmark.c.series_id == _bind("series")).order_by(benchmark.c.id),
     )
     return tuple(Statement(query) for query in queries)
+
+
+_MODELS = table_of(LanguageModel)
+_model = _MODELS.c
+_SEARCHED = func.lower(
+    _model.id + " " + _model.name + " " + func.coalesce(_model.hf_repo, "") + " " + func.coalesce(_model.aliases, "")
+)
+
+
+class ModelSearch(PageParams):
+    """Which language models."""
+
+    q: LowerText | None = Field(
+        default=None,
+        description="Words to find in id, name, repository and aliases; all must be there.",
+        examples=["llama 3.1"],
+    )
+
+
+@short
+def find_models(catalog: Catalog, search: ModelSearch) -> Listing:
+    """Find language models by words, in the order of their ids."""
+    words = pad_keys((search.q or "").split())
+    values = {f"word_{index}": f"%{escape_like(word)}%" for index, word in enumerate(words)}
+    identity = f"models {search.model_dump_json(exclude=search.page_param_names())}"
+    found = read_list(catalog, _models_with(len(words)), values, search, identity=identity)
+    return replace(found, items=[split_lists(one) | {"config": parse_config(one["config"])} for one in found.items])
+
+
+@lru_cache(maxsize=8)
+def _models_with(words: int) -> ListStatements:
+    """Return the list of the models whose names contain a number of words."""
+
+    def build() -> Select[Any]:
+        binds = (bindparam(f"word_{index}", type_=String) for index in range(words))
+        return select(_MODELS).where(*(_SEARCHED.like(bind, escape="\\") for bind in binds))
+
+    return ListStatements(build, [SortKey(name="id", expression=_model.id, nullable=False)])
+
+
+def parse_config(text: str | None) -> Mapping[str, Any]:
+    """Return the object that a row has as JSON text; empty where there is none."""
+    return orjson.loads(text) if text is not None else {}
 
 
 FACT = table_of(Fact)
@@ -135,18 +177,19 @@ class ConflictSearch(PageParams):
     )
 
 
-def find_facts(name: str, search: FactSearch, snapshot: CatalogSnapshot | None = None) -> QueryPlan[Listing]:
+@short
+def find_facts(catalog: Catalog, name: str, search: FactSearch) -> Listing:
     """Find one page of what each source states of a size, by field, the accepted fact first.
 
     Raises NotFound for the size, BadQuery for a field that no size has.
     """
-    (key,) = yield from get_size_keys((name,), snapshot.series if snapshot is not None else None)
+    (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
     for field in search.field:
         check_field(field, SIZE_FIELDS)
     fields = pad_keys(search.field)
     values = {"subject": key, **{f"field_{index}": field for index, field in enumerate(fields)}}
     identity = f"{key} {search.model_dump_json(exclude=search.page_param_names())}"
-    found = yield from read_list(_facts_of(len(fields)), values, search, identity=identity)
+    found = read_list(catalog, _facts_of(len(fields)), values, search, identity=identity)
     items = [{name: value for name, value in item.items() if name != "rank"} for item in found.items]
     return replace(found, items=items)
 
@@ -180,7 +223,8 @@ PRICE_FIELD = "usd_per_hour"
 _OF_PRICES = ("region", "os", "purchase")
 
 
-def find_conflicts(search: ConflictSearch, snapshot: CatalogSnapshot | None = None) -> QueryPlan[Listing]:
+@short
+def find_conflicts(catalog: Catalog, search: ConflictSearch) -> Listing:
     """Find one page of the values that dispute the accepted one: those of facts, then those of prices.
 
     Raises BadQuery for an unknown field or subject.
@@ -190,48 +234,45 @@ def find_conflicts(search: ConflictSearch, snapshot: CatalogSnapshot | None = No
         check_field(search.field, {name: None for fields in FIELDS.values() for name in fields} | {PRICE_FIELD: None})
         values["field"] = search.field
     if search.subject is not None:
-        series = snapshot.series if snapshot is not None else None
-        values["subject"] = yield from get_subject_key(search.subject, series)
+        values["subject"] = get_subject_key(catalog, search.subject, catalog.snapshot.series)
     identity = search.model_dump_json(exclude=search.page_param_names())
     if search.field not in (None, PRICE_FIELD):
         facts = _conflicts(_fact_conflicts, _FACT_ORDER, tuple(values))
-        found = yield from read_list(facts, values, search, identity=identity, snapshot=snapshot)
+        found = read_list(catalog, facts, values, search, identity=identity)
     elif search.field == PRICE_FIELD or is_cursor_of(search.cursor, _of_prices(identity)):
-        found = yield from _find_price_conflicts(values, search, identity, snapshot)
+        found = _find_price_conflicts(catalog, values, search, identity)
     else:
-        found = yield from _find_all_conflicts(values, search, identity, snapshot)
+        found = _find_all_conflicts(catalog, values, search, identity)
     return replace(found, items=[item | {name: item[name] or None for name in _OF_PRICES} for item in found.items])
 
 
-def _find_all_conflicts(
-    values: Mapping[str, str], search: ConflictSearch, identity: str, snapshot: CatalogSnapshot | None
-) -> QueryPlan[Listing]:
+def _find_all_conflicts(catalog: Catalog, values: Mapping[str, str], search: ConflictSearch, identity: str) -> Listing:
     """Find a page that begins among facts: where these end, prices follow."""
     facts = _conflicts(_fact_conflicts, _FACT_ORDER, tuple(values))
-    found = yield from read_list(facts, values, search, identity=identity, snapshot=snapshot)
+    found = read_list(catalog, facts, values, search, identity=identity)
     room = search.limit - len(found.items)
     first = search.model_copy(update={"cursor": None, "limit": max(room, 1)})
     prices = _conflicts(_price_conflicts, _PRICE_ORDER, tuple(values))
-    rest = yield from read_list(prices, values, first, identity=_of_prices(identity), snapshot=snapshot)
+    rest = read_list(catalog, prices, values, first, identity=_of_prices(identity))
     total = found.total + rest.total
     if found.next_cursor is not None or (room == 0 and not rest.total):
         return replace(found, total=total)
     if room == 0:
-        before_all = write_cursor(_of_prices(identity), (yield from current_revision()), [""] * len(_PRICE_ORDER))
+        before_all = write_cursor(_of_prices(identity), catalog.snapshot.revision, [""] * len(_PRICE_ORDER))
         return replace(found, next_cursor=before_all, total=total)
     return Listing(items=[*found.items, *rest.items], next_cursor=rest.next_cursor, total=total)
 
 
 def _find_price_conflicts(
-    values: Mapping[str, str], search: ConflictSearch, identity: str, snapshot: CatalogSnapshot | None
-) -> QueryPlan[Listing]:
+    catalog: Catalog, values: Mapping[str, str], search: ConflictSearch, identity: str
+) -> Listing:
     """Find a page of prices, which come after all facts unless the field of prices is asked for."""
     prices = _conflicts(_price_conflicts, _PRICE_ORDER, tuple(values))
-    found = yield from read_list(prices, values, search, identity=_of_prices(identity), snapshot=snapshot)
+    found = read_list(catalog, prices, values, search, identity=_of_prices(identity))
     if search.field is not None:
         return found
     facts, first = _conflicts(_fact_conflicts, _FACT_ORDER, tuple(values)), search.model_copy(update={"cursor": None})
-    before = yield from read_list(facts, values, first, identity=identity, snapshot=snapshot)
+    before = read_list(catalog, facts, values, first, identity=identity)
     return replace(found, total=found.total + before.total)
 
 
@@ -356,20 +397,21 @@ class RefusedPriceSearch(PageParams):
     rule: Rule | None = Field(default=None, description="By this rule.", examples=["equals_windows"])
 
 
-def find_refused_prices(search: RefusedPriceSearch, snapshot: CatalogSnapshot) -> QueryPlan[Listing]:
+@short
+def find_refused_prices(catalog: Catalog, search: RefusedPriceSearch) -> Listing:
     """Find one page of the prices that failed a check; raises BadQuery for an unknown size or region."""
     given = search.model_dump(include={"size", "region", "source", "rule"}, exclude_none=True)
     values = {_REFUSED_FILTERS[name]: value for name, value in given.items()}
     if search.region is not None:
-        check_regions(snapshot.regions, "region", (search.region,))
+        check_regions(catalog.snapshot.regions, "region", (search.region,))
     if search.size is not None:
         try:
-            (values["size_key"],) = yield from get_size_keys((search.size,), snapshot.series)
+            (values["size_key"],) = get_size_keys(catalog, (search.size,), catalog.snapshot.series)
         except NotFound as unknown:
             raise BadQuery("size", search.size, f"{unknown} GET /sizes lists them.") from None
     identity = f"refused {search.model_dump_json(exclude=search.page_param_names())}"
     listed = _refused_prices(tuple(values))
-    found = yield from read_list(listed, values, search, identity=identity, snapshot=snapshot)
+    found = read_list(catalog, listed, values, search, identity=identity)
     return replace(found, items=[{n: v for n, v in item.items() if n != "size_key"} for item in found.items])
 
 

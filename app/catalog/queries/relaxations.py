@@ -2,17 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
 from app.catalog.queries.facets import FACET_OF_PARAM, RANGE_FACETS
 from app.catalog.queries.params import SizeList
-from app.catalog.queries.size_sets import SizeQuestion, load_sets
+from app.catalog.queries.size_sets import SizeQuestion
 from app.catalog.queries.sizes import normalize
-from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import QueryPlan
+from app.catalog.queries.snapshot import Catalog
 
 _IGNORED = frozenset(("sort", "as_of", "known_at"))
 """Parameters that leave nothing out."""
@@ -36,19 +34,19 @@ class Relaxation:
     nearest_count: int = 0
 
 
-def find_relaxations(search: SizeList, snapshot: CatalogSnapshot, today: date) -> QueryPlan[list[Relaxation]]:
+def find_relaxations(catalog: Catalog, search: SizeList) -> list[Relaxation]:
     """Find which filter to relax, and by how much; pairs of filters where no single one is enough.
 
     A bound that is moved comes before a filter that is given up; then those that find least, as they keep most of what
     was asked for.
     """
-    search = normalize(search, snapshot)
+    search = normalize(search, catalog.snapshot)
     names = [name for name in search.model_fields_set - _IGNORED if not _is_default(search, name)]
     names += [name for name in _INSTEAD if name not in names]
     found: list[Relaxation] = []
     for together in (1, 2):
         for chosen in combinations(sorted(names), together):
-            relaxation = yield from _relaxed(search, chosen, snapshot, today)
+            relaxation = _relaxed(catalog, search, chosen)
             if relaxation.count:
                 found.append(relaxation)
         if found:
@@ -60,32 +58,30 @@ def _is_default(search: SizeList, name: str) -> bool:
     return bool(getattr(search, name) == SizeList.model_fields[name].default)
 
 
-def _relaxed(search: SizeList, names: tuple[str, ...], snapshot: CatalogSnapshot, today: date) -> QueryPlan[Relaxation]:
+def _relaxed(catalog: Catalog, search: SizeList, names: tuple[str, ...]) -> Relaxation:
     instead = {name: _INSTEAD.get(name) for name in names}
     bound = names[0] if len(names) == 1 and FACET_OF_PARAM.get(names[0]) in RANGE_FACETS else ""
-    count, reached = yield from _count(search, instead, bound, snapshot, today)
+    count, reached = _count(catalog, search, instead, bound)
     relaxation = Relaxation(names=names, instead=instead, count=count)
     if not bound or not count or reached is None:
         return relaxation
     # What a figure's bound is compared with may differ from the figure itself, as of a slice of a GPU: it is tried.
     nearest = _as_parameter(bound, reached)
-    nearest_count, _ = yield from _count(search, {bound: nearest}, "", snapshot, today)
+    nearest_count, _ = _count(catalog, search, {bound: nearest}, "")
     if not nearest_count:
         return relaxation
     return Relaxation(names=names, instead={bound: nearest}, count=count, nearest=nearest, nearest_count=nearest_count)
 
 
-def _count(
-    search: SizeList, instead: Mapping[str, Any], bound: str, snapshot: CatalogSnapshot, today: date
-) -> QueryPlan[tuple[int, float | None]]:
+def _count(catalog: Catalog, search: SizeList, instead: Mapping[str, Any], bound: str) -> tuple[int, float | None]:
     given = {name: getattr(search, name) for name in search.model_fields_set if name not in instead}
     changed = {name: str(value) if isinstance(value, Fraction) else value for name, value in instead.items()}
     relaxed = SizeList(**given, **{name: value for name, value in changed.items() if value is not None})
-    question = SizeQuestion((yield from load_sets(snapshot)), relaxed, snapshot, today)
-    found = yield from question.found()
+    question = SizeQuestion(catalog, relaxed)
+    found = question.found()
     if not bound:
         return found.bit_count(), None
-    figures = yield from question.figures(FACET_OF_PARAM[bound])
+    figures = question.figures(FACET_OF_PARAM[bound])
     known = [float(figures[place]) for place in question.sets.places_in(found) if figures[place] is not None]
     reached = max if bound.startswith("min_") else min
     return found.bit_count(), reached(known, default=None)

@@ -44,8 +44,8 @@ from app.catalog.queries.price_scope import (
     size,
     status_of,
 )
-from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import BoundStatement, QueryPlan, Statement, cached_statement, to_dicts
+from app.catalog.queries.snapshot import Catalog, CatalogSnapshot
+from app.db.statements import BoundStatement, Reader, Statement, cached_statement, fetch, to_dicts
 from app.errors import BadQuery
 
 _FIELD = "retirement_date"
@@ -191,18 +191,19 @@ def _accepted(name: str) -> FromClause:
 FilterT = TypeVar("FilterT", bound=RetirementFilter)
 
 
-def find_retirements(search: RetirementSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Listing]:
+def find_retirements(catalog: Catalog, search: RetirementSearch) -> Listing:
     """Find one page of retirements, those to come first, by date; raises BadQuery for a wrong filter."""
-    search = _normalize(search, snapshot)
-    key, values = _to_statement_key(search, today)
-    identity = f"retirements {search.model_dump_json(exclude=search.page_param_names())} {today}"
+    search = _normalize(search, catalog.snapshot)
+    key, values = _to_statement_key(search, catalog.today)
+    identity = f"retirements {search.model_dump_json(exclude=search.page_param_names())} {catalog.today}"
     position = read_position(search.cursor, identity, _ORDER) if search.cursor else None
     page = BoundStatement(
         _page_statement(RetirementStatementKey(filters=key.filters, after=position is not None)),
         values | {"limit": search.limit + 1} | (position.parameters if position is not None else {}),
     )
     columns = [page.statement.names.index(name) for name in ("past", _FIELD, "key")]
-    found = yield from read_page(
+    found = read_page(
+        catalog,
         ListQuery(
             identity=identity,
             page=page,
@@ -211,26 +212,23 @@ def find_retirements(search: RetirementSearch, snapshot: CatalogSnapshot, today:
             position=position,
             key_of=lambda row: [row[column] for column in columns],
         ),
-        snapshot,
     )
-    items = [_to_item(row, today) for row in to_dicts(page, found.rows)]
+    items = [_to_item(row, catalog.today) for row in to_dicts(page, found.rows)]
     return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
 
 
-def find_all_retirements(
-    filters: RetirementFilter, snapshot: CatalogSnapshot, today: date
-) -> QueryPlan[Sequence[Mapping[str, Any]]]:
+def find_all_retirements(catalog: Catalog, filters: RetirementFilter) -> Sequence[Mapping[str, Any]]:
     """Return all retirements in the order of the list; raises as `find_retirements`."""
-    key, values = _to_statement_key(_normalize(filters, snapshot), today)
+    key, values = _to_statement_key(_normalize(filters, catalog.snapshot), catalog.today)
     query = BoundStatement(_list_statement(key), values)
-    rows = yield query
-    return [_to_item(row, today) for row in to_dicts(query, rows)]
+    rows = catalog.fetch(query)
+    return [_to_item(row, catalog.today) for row in to_dicts(query, rows)]
 
 
-def find_usual_region(os: Os) -> QueryPlan[str | None]:
+def find_usual_region(reader: Reader, os: Os) -> str | None:
     """Return the region in which most sizes that retire are cheapest on demand; None where none has a price."""
     query = BoundStatement(_usual_region_statement(), {"os": os, "any": ANY_REGION["on_demand"]})
-    rows = yield query
+    rows = fetch(reader, query)
     return next((row[0] for row in rows), None)
 
 

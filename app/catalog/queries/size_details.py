@@ -10,7 +10,6 @@ from typing import Any
 
 from sqlalchemy import bindparam, select
 
-from app.catalog.adjustments import Rules
 from app.catalog.fields import GPU_FIELDS
 from app.catalog.queries.params import OfferParams
 from app.catalog.queries.price_scope import (
@@ -25,7 +24,8 @@ from app.catalog.queries.price_scope import (
 )
 from app.catalog.queries.size_statements import SIZE_JSON
 from app.catalog.queries.sizes import render_size
-from app.db.statements import BoundStatement, QueryPlan, Statement, cached_statement
+from app.catalog.queries.snapshot import Catalog
+from app.db.statements import BoundStatement, Statement, cached_statement
 
 GPU_FIGURES = tuple(
     name
@@ -44,15 +44,14 @@ class SizeDetails:
     gpu: Mapping[str, float | None]
 
 
-def find_size_details(
-    keys: Sequence[str], params: OfferParams, today: date, rules: Rules
-) -> QueryPlan[tuple[SizeDetails, ...]]:
+def find_size_details(catalog: Catalog, keys: Sequence[str], params: OfferParams) -> tuple[SizeDetails, ...]:
     """Find sizes by keys that exist, in the order of the keys; prices are null where there is no offer."""
     values = {f"key_{index}": key for index, key in enumerate(keys)}
-    values |= price_parameters(params, today)
-    rows = yield BoundStatement(_statement(PriceScopeKey.of(params, rules), len(keys)), values)
+    values |= price_parameters(params, catalog.today)
+    statement = _statement(PriceScopeKey.of(params, catalog.snapshot.rules), len(keys))
+    rows = catalog.fetch(BoundStatement(statement, values))
     found = {key: row for key, *row in rows}
-    return tuple(_to_size_details(found[key], today) for key in keys)
+    return tuple(_to_size_details(found[key], catalog.today) for key in keys)
 
 
 def _to_size_details(row: Sequence[Any], today: date) -> SizeDetails:

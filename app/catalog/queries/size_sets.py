@@ -4,20 +4,17 @@ SQL judges every condition. It is asked once for each revision, and its answer i
 whose bit `n` is set if the size at place `n` meets it. Places are those of the keys, ascending. Lists, totals and
 facets are then intersections (`&`), counts (`int.bit_count`) and walks in an order. A set of 1,600 sizes takes 200
 bytes.
-
-What is read while an ingest commits may be of two revisions. So the revision is read after all else, and where it has
-moved CatalogChanged is raised: the question is to be asked again, of the new revision.
 """
 
 from array import array
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from itertools import compress
-from threading import Lock
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from sqlalchemy import Boolean, ColumnElement, Double, Integer, bindparam, cast, func, select, type_coerce
 
@@ -34,7 +31,6 @@ from app.catalog.queries.filters import (
     active_names,
     filter_condition,
 )
-from app.catalog.queries.pagination import current_revision
 from app.catalog.queries.params import PRICE_SORT_KEYS, SIZE_COLUMNS, OfferParams
 from app.catalog.queries.price_scope import (
     GPU,
@@ -52,23 +48,18 @@ from app.catalog.queries.price_scope import (
     status_of,
 )
 from app.catalog.queries.size_statements import join_tables, rows_statement
-from app.catalog.queries.snapshot import CatalogSnapshot
+from app.catalog.queries.snapshot import Catalog
 from app.db.functions import ratio
-from app.db.statements import BoundStatement, QueryPlan, Rows, Statement, cached_statement, pad_keys
+from app.db.statements import BoundStatement, Rows, Statement, cached_statement, pad_keys
 from app.errors import CatalogChanged
-
-T = TypeVar("T")
 
 UNKNOWN = float("inf")
 """Stands for an unknown price, and sorts after every known one."""
 _SIZES = 500
 """How many sizes' past prices are read at a time, to bound the rows in memory."""
 IS_SET = ord("1")
-MAX_ANSWER_BYTES = 24 * 2**20
-"""The most memory that the answers of a revision take; then the oldest are dropped. A set of 1,600 sizes takes 200
-bytes, prices of a region 13 kB, and those of all regions on one day 0.8 MB."""
-_ANSWER_BYTES = 300
-"""What an answer takes besides its own: its key, and its place among the others."""
+_STEP = 64
+"""Of how many sizes, by price, a set is kept."""
 _DIVIDED_BY = {
     "usd_per_vcpu_hour": "vcpus",
     "usd_per_memory_gib_hour": "memory_gib",
@@ -119,18 +110,14 @@ class SortColumn:
 
 
 class SizeSets:
-    """The sizes of a revision by place, and the answers to what was asked about them.
+    """The sizes of a revision by place: their keys, ascending."""
 
-    Answers never change, so that threads may share them: two that ask the same at once keep the same. `nbytes` is what
-    the answers take.
-    """
-
-    def __init__(self, revision: str, keys: Sequence[str]) -> None:
-        self.revision, self.keys = revision, keys
+    def __init__(self, keys: Sequence[str]) -> None:
+        self.keys = keys
         self.places = {key: place for place, key in enumerate(keys)}
-        self.nbytes = 0
-        self._kept: dict[Hashable, Any] = {}
-        self._adding = Lock()
+
+    def __len__(self) -> int:
+        return len(self.keys)
 
     @property
     def all(self) -> int:
@@ -163,71 +150,28 @@ class SizeSets:
         """Return one digit per place: IS_SET where the size is in the set."""
         return bin(members | 1 << len(self.keys))[:2:-1].encode()
 
-    def keep(self, key: Hashable, ask: Callable[[], QueryPlan[T]]) -> QueryPlan[T]:
-        """Return the answer from before, or ask; raises CatalogChanged if an ingest has committed in the meantime."""
-        kept: T | None = self._kept.get(key)
-        if kept is not None:
-            return kept
-        answer = yield from ask()
-        if (yield from current_revision()) != self.revision:
-            raise CatalogChanged
-        with self._adding:
-            if key not in self._kept:
-                self._kept[key] = answer
-                self.nbytes += _ANSWER_BYTES + _bytes_of(answer)
-            while self.nbytes > MAX_ANSWER_BYTES:
-                self.nbytes -= _ANSWER_BYTES + _bytes_of(self._kept.pop(next(iter(self._kept))))
-        return answer
 
-    def values(self, name: str, today: date | None = None) -> QueryPlan[Sequence[Any]]:
-        """Return a figure of each size by place: a column, the family of its GPU, its status on a day, its local disks.
+def load_sets(catalog: Catalog) -> SizeSets:
+    """Load the keys of all sizes, or return those that are kept with the snapshot."""
 
-        A flag is 0, 1 or None.
-        """
+    def ask() -> SizeSets:
+        return SizeSets([row[0] for row in catalog.fetch(BoundStatement(_values_statement("key"), {}))])
 
-        def ask() -> QueryPlan[Sequence[Any]]:
-            rows = yield BoundStatement(_values_statement(name), {"today": today.isoformat()} if today else {})
-            if len(rows) != len(self.keys):
-                raise CatalogChanged
-            return tuple(row[0] for row in rows)
-
-        return self.keep(("values", name, today if name == "status" else None), ask)
-
-
-def load_sets(snapshot: CatalogSnapshot) -> QueryPlan[SizeSets]:
-    """Load the keys of all sizes, or return the sets that are kept with the snapshot."""
-    return snapshot.keep_sets(_read_keys)
-
-
-def _read_keys(revision: str) -> QueryPlan[SizeSets]:
-    rows = yield BoundStatement(_values_statement("key"), {})
-    if (yield from current_revision()) != revision:
-        raise CatalogChanged
-    return SizeSets(revision, tuple(row[0] for row in rows))
-
-
-def _bytes_of(answer: Any) -> int:
-    """Return the memory of an answer, without the texts and numbers that answers share with others."""
-    if isinstance(answer, Prices):
-        return _bytes_of(answer.offered) + _bytes_of(answer.usd)
-    if isinstance(answer, int):
-        return answer.bit_length() // 8
-    if isinstance(answer, array):
-        return len(answer) * answer.itemsize
-    return sum(map(_bytes_of, answer.values())) if isinstance(answer, Mapping) else 8 * len(answer)
+    return catalog.keep("keys", ask)
 
 
 class SizeQuestion:
     """A search for sizes: which meet its filters, their prices and their order. Only what is new is asked of SQL."""
 
-    def __init__(self, sets: SizeSets, search: OfferParams, snapshot: CatalogSnapshot, today: date) -> None:
-        self.sets, self.search, self._rules, self._today = sets, search, snapshot.rules, today
+    def __init__(self, catalog: Catalog, search: OfferParams) -> None:
+        self.sets, self.search, self.catalog = load_sets(catalog), search, catalog
+        self._rules, self._today = catalog.snapshot.rules, catalog.today
         days = named_days(search)
         self._scope = _Scope(
             search.os,
             search.purchase,
             search.region,
-            (days.as_of or today) if days is not None else None,
+            (days.as_of or catalog.today) if days is not None else None,
             days.known_at if days is not None else None,
         )
 
@@ -247,133 +191,167 @@ class SizeQuestion:
         statement = rows_statement(PriceScopeKey.of(self.search, self._rules), len(padded))
         return BoundStatement(statement, self._parameters() | {f"key_{at}": key for at, key in enumerate(padded)})
 
-    def found(self) -> QueryPlan[int]:
+    def found(self) -> int:
         """Find the sizes that meet all filters and have an offer."""
-        found = yield from self.offered()
+        found = self.offered()
         for name in self.names:
-            found &= yield from self.meets(name)
+            found &= self.meets(name)
         return found
 
-    def meets(self, name: str) -> QueryPlan[int]:
+    def meets(self, name: str) -> int:
         """Find the sizes that meet one filter."""
         value = getattr(self.search, name)
         if name in PRICE_FILTERS:
-            prices = yield from self.prices()
-            return priced_within(self.sets, prices, name, value)
+            return self.price_steps().within(name, float(value))
         scope: Hashable = {"status": self._today, "available_in": self._scope._replace(regions=())}.get(name)
-        return (yield from self.sets.keep((name, value, scope), lambda: self._ask(name)))
+        return self.catalog.keep((name, value, scope), lambda: self._ask(name))
 
-    def orderable(self) -> QueryPlan[int]:
+    def orderable(self) -> int:
         """Find the sizes that are neither retired nor withdrawn."""
 
-        def ask() -> QueryPlan[int]:
-            statuses = yield from self.sets.values("status", self._today)
+        def ask() -> int:
+            statuses = self.values("status")
             return self.sets.set_of(at for at, status in enumerate(statuses) if status not in {"retired", "withdrawn"})
 
-        return self.sets.keep(("orderable", self._today), ask)
+        return self.catalog.keep(("orderable", self._today), ask)
 
-    def offered(self) -> QueryPlan[int]:
+    def offered(self) -> int:
         """Find the sizes that have an offer in the regions of the search."""
         if not self._scope.regions:
             return self.sets.all
         if self._scope.as_of is None:
-            return (yield from self.prices()).offered
-        return (yield from self.sets.keep(("offered", self._scope), self._ask_offered))
+            return self.prices().offered
+        return self.catalog.keep(("offered", self._scope), self._ask_offered)
 
-    def prices(self, purchase: str | None = None) -> QueryPlan[Prices]:
+    def prices(self, purchase: str | None = None) -> Prices:
         """Find the prices of those offers by a purchase model; the default is that of the search."""
         purchase = purchase or self._scope.purchase
-        return self.sets.keep(("prices", self._scope, purchase), lambda: self._ask_prices(purchase))
+        return self.catalog.keep(("prices", self._scope, purchase), lambda: self._ask_prices(purchase))
 
-    def region_prices(self) -> QueryPlan[Mapping[str, Prices]]:
+    def region_prices(self) -> Mapping[str, Prices]:
         """Find the prices in each region."""
         key = ("prices by region", self._scope._replace(regions=()))
-        return self.sets.keep(key, self._ask_region_prices)
+        return self.catalog.keep(key, self._ask_region_prices)
 
-    def figures(self, name: str) -> QueryPlan[Sequence[Any]]:
+    def price_steps(self) -> "PriceSteps":
+        """Find the sizes by their prices under the purchase model of the search."""
+        key = ("steps", self._scope)
+        return self.catalog.keep(key, lambda: PriceSteps(self.sets, self.prices()))
+
+    def region_price_steps(self) -> Mapping[str, "PriceSteps"]:
+        """Find the sizes in each region by their prices."""
+        key = ("steps by region", self._scope._replace(regions=()))
+        prices = self.region_prices()
+        return self.catalog.keep(key, lambda: {code: PriceSteps(self.sets, usd) for code, usd in prices.items()})
+
+    def values(self, name: str) -> Sequence[Any]:
+        """Return a figure of each size by place: a column, the family of its GPU, its status, its local disks.
+
+        A flag is 0, 1 or None.
+        """
+        today = self._today if name == "status" else None
+
+        def ask() -> Sequence[Any]:
+            bound = BoundStatement(_values_statement(name), {"today": today.isoformat()} if today else {})
+            rows = self.catalog.fetch(bound)
+            if len(rows) != len(self.sets):
+                raise CatalogChanged
+            return [row[0] for row in rows]
+
+        return self.catalog.keep(("values", name, today), ask)
+
+    def sets_by_value(self, name: str) -> Mapping[Any, int]:
+        """Return the sizes that have each value of a figure, ascending; unknown ones come last, under None."""
+
+        def ask() -> Mapping[Any, int]:
+            places = defaultdict[Any, list[int]](list)
+            for place, value in enumerate(self.values(name)):
+                places[value].append(place)
+            values = [*sorted(value for value in places if value is not None), *(None for _ in places.keys() & {None})]
+            return {value: self.sets.set_of(places[value]) for value in values}
+
+        return self.catalog.keep(("by value", name, self._today if name == "status" else None), ask)
+
+    def figures(self, name: str) -> Sequence[Any]:
         """Return a figure of each size by place; None where it is unknown, and for a price where there is no offer."""
         if name != "usd_per_hour":
-            return (yield from self.sets.values(name, self._today))
-        return _without_unknown((yield from self.prices()).usd)
+            return self.values(name)
+        return _without_unknown(self.prices().usd)
 
-    def gpu_counts(self) -> QueryPlan[Sequence[Fraction | None]]:
+    def gpu_counts(self) -> Sequence[Fraction | None]:
         """Return the exact number of GPUs of each size by place."""
 
-        def ask() -> QueryPlan[Sequence[Fraction | None]]:
-            above = yield from self.sets.values("gpu_count_numerator")
-            below = yield from self.sets.values("gpu_count_denominator")
+        def ask() -> Sequence[Fraction | None]:
+            above = self.values("gpu_count_numerator")
+            below = self.values("gpu_count_denominator")
             exact = {pair: Fraction(*pair) for pair in set(zip(above, below, strict=True)) if None not in pair}
             return [exact.get(pair) for pair in zip(above, below, strict=True)]
 
-        return self.sets.keep("gpu counts", ask)
+        return self.catalog.keep("gpu counts", ask)
 
-    def order(self, names: Sequence[str]) -> QueryPlan["Sequence[int]"]:
+    def order(self, names: Sequence[str]) -> Sequence[int]:
         """Sort all sizes by some keys, the last of which is unique."""
         priced = any(is_price(name.removeprefix("-")) for name in names)
 
-        def ask() -> QueryPlan[Sequence[int]]:
+        def ask() -> Sequence[int]:
             places = list(range(len(self.sets.keys)))
-            for column in reversed((yield from self.sort_columns(names))):
+            for column in reversed(self.sort_columns(names)):
                 places = column.sort(places)
             return array("I", places)
 
-        return self.sets.keep(("order", tuple(names), self._scope if priced else None), ask)
+        return self.catalog.keep(("order", tuple(names), self._scope if priced else None), ask)
 
-    def sort_columns(self, names: Sequence[str]) -> QueryPlan[list[SortColumn]]:
+    def sort_columns(self, names: Sequence[str]) -> list[SortColumn]:
         """Return the values of each sort key."""
-        columns: list[SortColumn] = []
-        for name in names:
-            column = yield from self._sort_column(name)
-            columns.append(column)
-        return columns
+        return [self._sort_column(name) for name in names]
 
-    def _sort_column(self, name: str) -> QueryPlan[SortColumn]:
+    def _sort_column(self, name: str) -> SortColumn:
         """Return the values of a sort key."""
         descending, name = name.startswith("-"), name.removeprefix("-")
         if name == "name":
             return SortColumn(self.sets.keys, descending)
         if not is_price(name):
-            return SortColumn((yield from self.sets.values(SIZE_COLUMNS[name])), descending)
+            return SortColumn(self.values(SIZE_COLUMNS[name]), descending)
         if name in PRICE_SORT_KEYS:
-            prices = yield from self.prices(PRICE_SORT_KEYS[name])
+            prices = self.prices(PRICE_SORT_KEYS[name])
             if not descending:
                 return SortColumn(prices.usd, descending)
             return SortColumn(_without_unknown(prices.usd), descending)
-        return SortColumn((yield from self._unit_prices(name)), descending)
+        return SortColumn(self._unit_prices(name), descending)
 
-    def _unit_prices(self, name: str) -> QueryPlan[Sequence[float | None]]:
+    def _unit_prices(self, name: str) -> Sequence[float | None]:
         """Return prices of a vCPU, a GiB or a GPU, as `app.catalog.projections.unit_price` does in SQL."""
-        prices = yield from self.prices()
-        divisors = yield from self.sets.values(_DIVIDED_BY[name])
+        prices = self.prices()
+        divisors = self.values(_DIVIDED_BY[name])
         factors: Iterable[int] = [1] * len(divisors)
         if name == "usd_per_gpu_hour":
-            factors = yield from self.sets.values("gpu_count_denominator")
+            factors = self.values("gpu_count_denominator")
         return [
             ratio(usd, factor, divisor) if divisor and usd != UNKNOWN else None
             for usd, factor, divisor in zip(prices.usd, factors, divisors, strict=True)
         ]
 
-    def _ask(self, name: str) -> QueryPlan[int]:
+    def _ask(self, name: str) -> int:
         (active,), values = active_filters(self.search, [name])
         statement = _condition_statement(active, replace(PriceScopeKey.of(self.search, self._rules), regions=0))
-        rows = yield BoundStatement(statement, values | self._parameters())
+        rows = self.catalog.fetch(BoundStatement(statement, values | self._parameters()))
         return self.sets.set_of_keys(rows)
 
-    def _ask_offered(self) -> QueryPlan[int]:
+    def _ask_offered(self) -> int:
         statement = _offered_statement(PriceScopeKey.of(self.search, self._rules))
-        rows = yield BoundStatement(statement, self._parameters())
+        rows = self.catalog.fetch(BoundStatement(statement, self._parameters()))
         return self.sets.set_of_keys(rows)
 
-    def _ask_prices(self, purchase: str) -> QueryPlan[Prices]:
+    def _ask_prices(self, purchase: str) -> Prices:
         statement = _prices_statement(PriceScopeKey.of(self.search, self._rules), purchase)
-        rows = yield BoundStatement(statement, self._parameters())
+        rows = self.catalog.fetch(BoundStatement(statement, self._parameters()))
         return self._to_prices(rows)
 
-    def _ask_region_prices(self) -> QueryPlan[Mapping[str, Prices]]:
+    def _ask_region_prices(self) -> Mapping[str, Prices]:
         os, purchase = self._scope.os, self._scope.purchase
         by_region: dict[str, list[tuple[str, float | None]]] = defaultdict(list)
         if self._scope.as_of is None:
-            rows = yield BoundStatement(_region_prices_statement(os, purchase), self._parameters())
+            rows = self.catalog.fetch(BoundStatement(_region_prices_statement(os, purchase), self._parameters()))
             for region, *offer in rows:
                 by_region[region].append((offer[0], offer[1]))
         else:
@@ -382,7 +360,7 @@ class SizeQuestion:
             for start in range(0, len(keys), _SIZES):
                 some = keys[start : start + _SIZES]
                 bounds = {"first_key": some[0], "last_key": some[-1]}
-                rows = yield BoundStatement(statement, self._parameters() | bounds)
+                rows = self.catalog.fetch(BoundStatement(statement, self._parameters() | bounds))
                 for key, region, usd in rows:
                     by_region[region].append((key, usd))
         return {region: self._to_prices(some) for region, some in by_region.items() if region not in _PSEUDO_REGIONS}
@@ -404,12 +382,45 @@ class SizeQuestion:
 _PSEUDO_REGIONS = frozenset(ANY_REGION.values())
 
 
-def priced_within(sets: SizeSets, prices: Prices, name: str, bound: Any) -> int:
-    """Return the sizes whose known price meets one of PRICE_FILTERS."""
-    limit = float(bound)
-    if name == "min_usd_per_hour":
-        return sets.set_of(place for place, usd in enumerate(prices.usd) if limit <= usd < UNKNOWN)
-    return sets.set_of(place for place, usd in enumerate(prices.usd) if usd <= limit)
+class PriceSteps:
+    """The sizes that have known prices, the cheapest first, so that those up to a price are a set that is kept.
+
+    Of each _STEP sizes the set of all up to there is kept; the sizes between are added.
+    """
+
+    def __init__(self, sets: SizeSets, prices: Prices) -> None:
+        usd, known = prices.usd, sets.places_in(prices.offered)
+        self._sets = sets
+        self.places = array("I", sorted((place for place in known if usd[place] != UNKNOWN), key=usd.__getitem__))
+        self._usd = array("d", map(usd.__getitem__, self.places))
+        self._up_to = [0]
+        for start in range(0, len(self.places), _STEP):
+            self._up_to.append(self._up_to[-1] | sets.set_of(self.places[start : start + _STEP]))
+
+    def __len__(self) -> int:
+        return 2 * len(self.places)
+
+    @property
+    def priced(self) -> int:
+        """Return the sizes that have a known price."""
+        return self._up_to[-1]
+
+    def ends(self, members: int) -> tuple[float | None, float | None]:
+        """Return the least and the greatest price of some sizes; None where none has a known price."""
+        flags = self._sets.flags(members & self.priced)
+        ends = (range(len(self.places)), range(len(self.places) - 1, -1, -1))
+        least, most = (next((at for at in end if flags[self.places[at]] == IS_SET), None) for end in ends)
+        return None if least is None else self._usd[least], None if most is None else self._usd[most]
+
+    def within(self, name: str, usd: float) -> int:
+        """Return the sizes whose known price meets one of PRICE_FILTERS."""
+        if name == "min_usd_per_hour":
+            return self.priced & ~self._first(bisect_left(self._usd, usd))
+        return self._first(bisect_right(self._usd, usd))
+
+    def _first(self, count: int) -> int:
+        steps, more = divmod(count, _STEP)
+        return self._up_to[steps] | self._sets.set_of(self.places[count - more : count])
 
 
 def _without_unknown(prices: Sequence[float]) -> Sequence[float | None]:

@@ -5,18 +5,17 @@ ingest. The statements are in `app.catalog.queries.size_statements`.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from typing import Any, TypeVar
 
 import orjson
-from sqlalchemy.orm import Session
 
-from app.catalog.adjustments import Rules, load_rules
+from app.catalog.adjustments import Rules
 from app.catalog.projections import NO_OFFER_JSON, OFFER_JSON_FIELDS
 from app.catalog.queries.exchange_rates import (
     CurrencyRate,
@@ -35,7 +34,6 @@ from app.catalog.queries.known_prices import NoPrice, explain_no_price
 from app.catalog.queries.lookups import check_gpu_vendor, check_regions, get_size_keys, resolve_gpus, resolve_series
 from app.catalog.queries.pagination import (
     CursorPosition,
-    current_revision,
     ensure_same_revision,
     read_position,
     write_cursor,
@@ -53,10 +51,10 @@ from app.catalog.queries.price_scope import (
     PriceScopeKey,
     price_parameters,
 )
-from app.catalog.queries.size_sets import IS_SET, SizeQuestion, SortColumn, load_sets, place_after
+from app.catalog.queries.size_sets import IS_SET, SizeQuestion, SortColumn, place_after
 from app.catalog.queries.size_statements import StatementKey, size_statement
-from app.catalog.queries.snapshot import CatalogSnapshot, ask_catalog
-from app.db.statements import BoundStatement, QueryPlan, Row, Rows, run_plan
+from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, short_if
+from app.db.statements import BoundStatement, Row, Rows
 from app.errors import CatalogChanged, NotFound
 
 STATUS_AND_OFFER_FIELDS = ("status", *OFFER_JSON_FIELDS, "price_age_days")
@@ -117,40 +115,39 @@ def render_page(page: JsonPage) -> str:
     return f'{{"items":[{",".join(page.items)}],"next_cursor":{cursor},"total":{page.total}{end}}}'
 
 
-def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date, *, offset: int = 0) -> QueryPlan[JsonPage]:
+@short_if(lambda search, **_more: not search.names_a_day)
+def find_sizes(catalog: Catalog, search: SizeSearch, *, offset: int = 0) -> JsonPage:
     """Find one page of a search; raises BadQuery for a name that the catalog does not have, and CursorGone.
 
     `offset` skips sizes: pages for people are numbered, which cursors are not.
     """
-    check_days(search, today)
-    search = normalize(search, snapshot)
-    priced_on = search.as_of or today
-    rate = yield from find_exchange_rate(search.currency, priced_on)
+    check_days(search, catalog.today)
+    search = normalize(search, catalog.snapshot)
+    priced_on = search.as_of or catalog.today
+    rate = find_exchange_rate(catalog, search.currency, priced_on)
     identity = search.model_dump_json(exclude=search.page_param_names())
     if search.names_a_day:
-        identity = f"{identity} {today}"
+        identity = f"{identity} {catalog.today}"
     check_sort(search.sort)
     position = None
     if search.cursor:
         position = read_position(
-            search.cursor, identity, to_sort_keys(search.sort, PriceScope.of(search, snapshot.rules))
+            search.cursor, identity, to_sort_keys(search.sort, PriceScope.of(search, catalog.snapshot.rules))
         )
-        if position.revision != snapshot.revision:
-            yield from ensure_same_revision(position)
-            raise CatalogChanged
-    question = SizeQuestion((yield from load_sets(snapshot)), search, snapshot, today)
-    places, total, columns = yield from _first_places(question, search, position, offset)
+        ensure_same_revision(catalog, position)
+    question = SizeQuestion(catalog, search)
+    places, total, columns = _first_places(question, search, position, offset)
     shown, more = places[offset:][: search.limit], len(places) > offset + search.limit
-    rows = yield from _read_rows(question, shown, snapshot)
+    rows = _read_rows(catalog, question, shown)
 
     def cursor_at(place: int) -> str:
-        return write_cursor(identity, snapshot.revision, [column.values[place] for column in columns])
+        return write_cursor(identity, catalog.snapshot.revision, [column.values[place] for column in columns])
 
     if rate is None:
-        items = [render_size(row, today) for row in rows]
+        items = [render_size(row, catalog.today) for row in rows]
     else:
-        items = [render_converted_size(row, today, rate) for row in rows]
-    note = None if any(map(_has_price, rows)) else (yield from explain_no_price(search, snapshot, today))
+        items = [render_converted_size(row, catalog.today, rate) for row in rows]
+    note = None if any(map(_has_price, rows)) else explain_no_price(catalog, search)
     return JsonPage(
         items=items,
         next_cursor=cursor_at(shown[-1]) if more else None,
@@ -169,64 +166,47 @@ def _has_price(row: Row) -> bool:
 
 def _first_places(
     question: SizeQuestion, search: SizeSearch, position: CursorPosition | None, offset: int
-) -> QueryPlan[tuple[list[int], int, list[SortColumn]]]:
+) -> tuple[list[int], int, list[SortColumn]]:
     """Find the places of a page, with those that its offset skips and the one behind it; the total; the sort keys."""
-    found = yield from question.found()
+    found = question.found()
     names = sort_names(search.sort)
-    order, columns = (yield from question.order(names)), (yield from question.sort_columns(names))
+    order, columns = question.order(names), question.sort_columns(names)
     start = place_after(order, columns, position.values) if position is not None else 0
     flags = question.sets.flags(found)
     listed = (place for place in islice(order, start, None) if flags[place] == IS_SET)
     return list(islice(listed, offset + search.limit + 1)), found.bit_count(), columns
 
 
-def _read_rows(question: SizeQuestion, places: Sequence[int], snapshot: CatalogSnapshot) -> QueryPlan[Rows]:
+def _read_rows(catalog: Catalog, question: SizeQuestion, places: Sequence[int]) -> Rows:
     """Read the rows that sizes are rendered from, unless they are kept; raises CatalogChanged."""
-    kept = snapshot.rows.of(question.priced_by)
+    kept = catalog.snapshot.rows.of(question.priced_by)
     keys = [question.sets.keys[place] for place in places]
     missing = [key for key in keys if key not in kept]
     read: dict[str, Row] = {}
     if missing:
-        rows = yield question.rows_of(missing)
-        read = {row[0]: row[1:] for row in rows}
-        if (yield from current_revision()) != snapshot.revision or len(read) != len(missing):
+        read = {row[0]: row[1:] for row in catalog.fetch(question.rows_of(missing))}
+        if len(read) != len(missing):
             raise CatalogChanged
-        snapshot.rows.add(question.priced_by, read)
+        catalog.when_confirmed(partial(catalog.snapshot.rows.add, question.priced_by, read))
     return [read[key] if key in read else kept[key] for key in keys]
 
 
-def search_sizes(session: Session, search: SizeSearch, *, today: date) -> JsonPage:
-    """Find one page of a search in a session."""
-    return ask_catalog(session, lambda snapshot: find_sizes(search, snapshot, today))
-
-
-def get_size(session: Session, name: str, params: SizeParams | None = None, *, today: date) -> str:
+@short_if(lambda _name, params: not params.names_a_day)
+def find_size(catalog: Catalog, name: str, params: SizeParams) -> str:
     """Return one size by any of its names as JSON text, with its cheapest on-demand Linux price; raises NotFound."""
-    params = params or SizeParams()
-    rules = load_rules(session) if params.names_a_day else ()
-    return run_plan(session, _find_size(name, params, today, rules, None))
-
-
-def find_size(name: str, params: SizeParams, snapshot: CatalogSnapshot, today: date) -> QueryPlan[str]:
-    """Find one size as `get_size` does."""
-    return _find_size(name, params, today, snapshot.rules, snapshot.series)
-
-
-def _find_size(
-    name: str, params: SizeParams, today: date, rules: Rules, series: Mapping[str, str] | None
-) -> QueryPlan[str]:
-    check_days(params, today)
+    check_days(params, catalog.today)
     everywhere = DatedSelection(as_of=params.as_of, known_at=params.known_at)
-    (key,) = yield from get_size_keys((name,), series)
-    values = {"key": key, **price_parameters(everywhere, today)}
-    rows = yield BoundStatement(size_statement(PriceScopeKey.of(everywhere, rules)), values)
+    (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
+    values = {"key": key, **price_parameters(everywhere, catalog.today)}
+    rows = catalog.fetch(BoundStatement(size_statement(PriceScopeKey.of(everywhere, catalog.snapshot.rules)), values))
     if not rows:  # an ingest removed it after its name was looked up
         raise NotFound("size", name)
     (row,) = rows
-    rate = yield from find_exchange_rate(params.currency, params.as_of or today)
+    rate = find_exchange_rate(catalog, params.currency, params.as_of or catalog.today)
     if rate is None:
-        return render_size(row, today)
-    return f'{render_converted_size(row, today, rate)[:-1]},"exchange_rate":{exchange_rate_json(rate)}}}'
+        return render_size(row, catalog.today)
+    size = render_converted_size(row, catalog.today, rate)
+    return f'{size[:-1]},"exchange_rate":{exchange_rate_json(rate)}}}'
 
 
 def normalize(selection: SelectionT, snapshot: CatalogSnapshot) -> SelectionT:

@@ -1,29 +1,37 @@
 """What every search needs to know of a revision of the catalog: small, read once for each revision and kept."""
 
+from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from hashlib import blake2b
 from sys import intern
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.catalog.adjustments import Rules, load_rules
 from app.catalog.column_types import table_of
-from app.catalog.models import Size
+from app.catalog.models import Revision, Size
 from app.catalog.queries.language_models import ModelsByKey, load_models
 from app.catalog.queries.lookups import GpuNames, load_gpu_names, load_region_codes, load_series_ids
-from app.catalog.queries.pagination import current_revision, get_revision
-from app.db.statements import BoundStatement, QueryPlan, Row, run_plan, to_dicts
+from app.db.statements import BoundStatement, Reader, Row, Rows, Statement, TakesLong, fetch, to_dicts
 from app.errors import Busy, CatalogChanged
 
+P = ParamSpec("P")
 T = TypeVar("T")
+QuestionT = TypeVar("QuestionT", bound=Callable[..., Any])
 
+MAX_ANSWER_BYTES = 24 * 2**20
+"""The most memory that the answers of a revision take; then the oldest are dropped. A set of 1,600 sizes takes 200
+bytes, prices of a region 13 kB, and those of all regions on one day 0.8 MB."""
+_ANSWER_BYTES = 300
+"""What an answer takes besides its own: its key, and its place among the others."""
 _MAX_TOTALS = 10_000
 _MAX_LISTS, _MAX_LIST_LENGTH = 4, 2_000
 MAX_ROW_BYTES = 8 * 2**20
@@ -68,13 +76,59 @@ def _row_bytes(row: Row) -> int:
     return _ROW_BYTES + len(row[0]) + len(row[2] or "")
 
 
+class KeptAnswers:
+    """What was asked about a revision, by what was asked; up to a bound of memory, the oldest first out.
+
+    Answers never change, so that threads may share them: two that ask the same at once keep the same. `nbytes` is what
+    the answers take.
+    """
+
+    def __init__(self) -> None:
+        self.nbytes = 0
+        self._kept: dict[Hashable, Any] = {}
+        self._adding = Lock()
+
+    def get(self, key: Hashable) -> Any:
+        """Return an answer; None if it is not kept."""
+        return self._kept.get(key)
+
+    def add(self, answers: Mapping[Hashable, Any]) -> None:
+        """Keep answers that are known to be of this revision."""
+        with self._adding:
+            for key, answer in answers.items():
+                if key not in self._kept:
+                    self._kept[key] = answer
+                    self.nbytes += _ANSWER_BYTES + _bytes_of(answer)
+            while self.nbytes > MAX_ANSWER_BYTES:
+                self.nbytes -= _ANSWER_BYTES + _bytes_of(self._kept.pop(next(iter(self._kept))))
+
+    def clear(self) -> None:
+        """Drop all answers, as for measuring how long they take."""
+        with self._adding:
+            self._kept.clear()
+            self.nbytes = 0
+
+
+def _bytes_of(answer: Any) -> int:
+    """Return the memory of an answer, without the texts and numbers that answers share with others."""
+    if isinstance(answer, int):
+        return answer.bit_length() // 8
+    if isinstance(answer, array):
+        return len(answer) * answer.itemsize
+    if isinstance(answer, Mapping):
+        return sum(map(_bytes_of, answer.values()))
+    if hasattr(answer, "_fields"):  # a named tuple of answers
+        return sum(map(_bytes_of, answer))
+    return 8 * len(answer)
+
+
 @dataclass(frozen=True, slots=True)
 class CatalogSnapshot:
     """Names and numbers of one revision of the catalog.
 
     `regions` are codes, `series` ids by the key of each name, `models` rows of language models by the key of each
     name, `rules` those by which prices are adjusted; `totals` are lengths of lists, counted once for each query. More
-    is loaded when it is first needed: the sets of sizes (`app.catalog.queries.size_sets`), and rows of pages.
+    is kept when it was first needed: `answers` (`app.catalog.queries.size_sets`), `rows` of pages, and `lists`.
     """
 
     revision: str
@@ -85,9 +139,9 @@ class CatalogSnapshot:
     gpus: GpuNames
     rules: Rules = ()
     totals: dict[bytes, int] = field(default_factory=dict)
-    _sets: dict[str, Any] = field(default_factory=dict)
-    _lists: OrderedDict[Hashable, list[Any]] = field(default_factory=OrderedDict)
+    answers: KeptAnswers = field(default_factory=KeptAnswers)
     rows: KeptRows = field(default_factory=KeptRows)
+    lists: OrderedDict[Hashable, list[Any]] = field(default_factory=OrderedDict)
 
     @property
     def small(self) -> bool:
@@ -104,47 +158,129 @@ class CatalogSnapshot:
         """Return the total of a list that was counted before."""
         return self.totals.get(_digest(query))
 
-    def keep_sets(self, load: Callable[[str], QueryPlan[T]]) -> QueryPlan[T]:
-        """Load the sets of this revision once, or return them; two threads that load them at once keep the same."""
-        kept = self._sets.get("sets")
+
+@dataclass(slots=True, eq=False)
+class Catalog:
+    """What a question is answered from: a connection, the snapshot of a revision, and the day.
+
+    What is read while an ingest commits may be of two revisions. So the revision is read after all else: where it has
+    moved CatalogChanged is raised, and the question is to be asked again of the new one. What is new is kept with the
+    snapshot then, and not before.
+    """
+
+    reader: Reader
+    snapshot: CatalogSnapshot
+    today: date
+    _has_read: bool = False
+    _answers: dict[Hashable, Any] = field(default_factory=dict)
+    _when_confirmed: list[Callable[[], None]] = field(default_factory=list)
+
+    def ask(self, question: "Callable[Concatenate[Catalog, P], T]", *args: P.args, **more: P.kwargs) -> T:
+        """Answer a question from one revision; raises CatalogChanged if an ingest has committed since the snapshot."""
+        answer = question(self, *args, **more)
+        self.confirm()
+        return answer
+
+    @property
+    def session(self) -> Session:
+        """Return the session of a question that is answered in a thread."""
+        if not isinstance(self.reader, Session):
+            raise TakesLong
+        return self.reader
+
+    def fetch(self, bound: BoundStatement) -> Rows:
+        """Return the rows of a statement."""
+        self._has_read = True
+        return fetch(self.reader, bound)
+
+    def keep(self, key: Hashable, ask: Callable[[], T]) -> T:
+        """Return the answer from before, or ask; the answer must not be changed."""
+        kept: T | None = self.snapshot.answers.get(key)
         if kept is None:
-            kept = self._sets.setdefault("sets", (yield from load(self.revision)))
-        return cast("T", kept)
+            kept = self._answers.get(key)
+        if kept is None:
+            kept = self._answers[key] = ask()
+        return kept
 
-    def forget_sets(self) -> None:
-        """Drop what was asked of this revision, as for measuring how long it takes."""
-        self._sets.clear()
-
-    def keep_list(
-        self, query: BoundStatement, convert: Callable[[list[dict[str, Any]]], list[T]]
-    ) -> QueryPlan[list[T]]:
+    def keep_list(self, query: BoundStatement, convert: Callable[[list[dict[str, Any]]], list[T]]) -> list[T]:
         """Run a query and convert its rows, or return the list that was converted before; it must not be changed.
-
-        Raises CatalogChanged if an ingest has committed since.
 
         The last few lists are kept, but no long ones: 1,500 candidates of a fit take 4 MB.
         """
         key = (query.statement, frozenset(query.parameters.items()))
-        kept: list[T] | None = self._lists.get(key)
+        kept: list[T] | None = self.snapshot.lists.get(key)
         if kept is not None:
             return kept
-        rows = yield query
-        if (yield from current_revision()) != self.revision:
+        converted = convert(to_dicts(query, self.fetch(query)))
+        if len(converted) <= _MAX_LIST_LENGTH:
+            self.when_confirmed(partial(self._add_list, key, converted))
+        return converted
+
+    def keep_total(self, query: str, total: int) -> None:
+        """Keep the total of a list."""
+        self.when_confirmed(partial(self.snapshot.remember_total, query, total))
+
+    def when_confirmed(self, keep: Callable[[], None]) -> None:
+        """Have something kept as soon as all is known to be of one revision."""
+        self._when_confirmed.append(keep)
+
+    def confirm(self) -> None:
+        """Check that the snapshot is still of the current revision, and keep what is new; raises CatalogChanged."""
+        if self._has_read and current_revision(self.reader) != self.snapshot.revision:
             raise CatalogChanged
-        found = convert(to_dicts(query, rows))
-        if len(found) <= _MAX_LIST_LENGTH:
-            self._lists[key] = found
-            while len(self._lists) > _MAX_LISTS:
-                self._lists.popitem(last=False)
-        return found
+        self.snapshot.answers.add(self._answers)
+        for keep in self._when_confirmed:
+            keep()
+        self._has_read, self._answers, self._when_confirmed = False, {}, []
+
+    def _add_list(self, key: Hashable, converted: list[Any]) -> None:
+        self.snapshot.lists[key] = converted
+        while len(self.snapshot.lists) > _MAX_LISTS:
+            self.snapshot.lists.popitem(last=False)
 
 
-class Catalog(NamedTuple):
-    """What a question is answered from: a session, what its revision has, and the day."""
+SHORT: dict[Callable[..., Any], Callable[..., bool]] = {}
+"""Questions that take a millisecond where no statement takes long, and for which parameters: a server answers them on
+its event loop."""
+COMPUTING: set[Callable[..., Any]] = set()
+"""Questions that take milliseconds of arithmetic: a server answers one at a time."""
 
-    session: Session
-    snapshot: CatalogSnapshot
-    today: date
+
+def short(question: QuestionT) -> QuestionT:
+    """Have servers answer a question on the event loop."""
+    SHORT[question] = lambda *_args, **_more: True
+    return question
+
+
+def short_if(condition: Callable[..., bool]) -> Callable[[QuestionT], QuestionT]:
+    """Have servers answer a question on the event loop where its parameters meet a condition."""
+
+    def mark(question: QuestionT) -> QuestionT:
+        SHORT[question] = condition
+        return question
+
+    return mark
+
+
+def computing(question: QuestionT) -> QuestionT:
+    """Have servers answer one such question at a time."""
+    COMPUTING.add(question)
+    return question
+
+
+_REVISION = table_of(Revision).c
+_NEWEST = Statement(select(_REVISION.number, _REVISION.digest).order_by(_REVISION.number.desc()).limit(1), short=True)
+
+
+def current_revision(reader: Reader) -> str:
+    """Return the id of the current revision, empty before the first ingest."""
+    rows = fetch(reader, BoundStatement(_NEWEST, {}))
+    return revision_id(*rows[0]) if rows else ""
+
+
+def revision_id(number: int, digest: str) -> str:
+    """Return the id of a revision: its number, which only grows, and the first digits of its digest."""
+    return f"{f'{number}'[:8]}-{digest[:8]}"
 
 
 def _digest(query: str) -> bytes:
@@ -158,7 +294,7 @@ def load_snapshot(session: Session) -> CatalogSnapshot:
     The revision is read first: if the catalog changes meanwhile, the snapshot is known to be outdated, never too new.
     """
     return CatalogSnapshot(
-        revision=get_revision(session),
+        revision=current_revision(session),
         regions=load_region_codes(session),
         series=load_series_ids(session),
         sizes=session.execute(select(func.count()).select_from(table_of(Size))).scalar_one(),
@@ -177,9 +313,14 @@ def changes_too_fast() -> Busy:
     return Busy("The catalog changes faster than it can be read. Retry in some seconds.")
 
 
-def ask_catalog(session: Session, make_plan: Callable[[CatalogSnapshot], QueryPlan[T]]) -> T:
-    """Run a plan of the newest revision in a session, and again if an ingest commits meanwhile; raises Busy."""
+def load_catalog(session: Session, today: date) -> Catalog:
+    """Load the snapshot of the newest revision, for questions in a session."""
+    return Catalog(session, load_snapshot(session), today)
+
+
+def ask_catalog(session: Session, today: date, question: Callable[[Catalog], T]) -> T:
+    """Answer a question from the newest revision in a session, again if an ingest commits meanwhile; raises Busy."""
     for _ in range(MAX_ATTEMPTS):
         with suppress(CatalogChanged):
-            return run_plan(session, make_plan(load_snapshot(session)))
+            return load_catalog(session, today).ask(question)
     raise changes_too_fast()
