@@ -6,14 +6,13 @@ from datetime import date, datetime
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Engine
-from sqlmodel import Session
 
 from app.catalog.queries.freshness import Freshness, load_freshness
 from app.catalog.queries.ingests import FeedRefresh, load_feed_refreshes, load_last_ingests
 from app.catalog.queries.snapshot import COMPUTING, MAX_ATTEMPTS, SHORT, Catalog, CatalogSnapshot, changes_too_fast
 from app.db.executors import LoopConnection, QueueFull, SessionThreads
 from app.db.replication import Replication, load_replication
-from app.db.statements import TakesLong
+from app.db.statements import DriverReader, TakesLong
 from app.errors import Busy, CatalogChanged, NotReady
 from app.http.revision import RevisionWatcher
 from app.telemetry import tracing
@@ -105,13 +104,13 @@ class QueryExecutor:
     ) -> T:
         today = self.today()
 
-        def work(session: Session) -> T:
-            return Catalog(session, snapshot, today).ask(question, *args, **more)
+        def work(reader: DriverReader) -> T:
+            return Catalog(reader, snapshot, today).ask(question, *args, **more)
 
         if question not in COMPUTING:
-            return await _or_busy(self._threads.run(work))
+            return await _or_busy(self._threads.read(work))
         with tracing.span("fit"):
-            return await _or_busy(self._computing.run(work))
+            return await _or_busy(self._computing.read(work))
 
     @property
     def has_loop_connection(self) -> bool:

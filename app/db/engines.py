@@ -16,6 +16,7 @@ from sqlmodel import Session, create_engine
 from app.db import functions
 from app.db.servers import choice_of, parse_url
 from app.db.sqlite_files import IS_NO_FILE, MISSING, DatabaseFile
+from app.db.statements import has_outdated_plan
 
 POOL_SIZE = 9
 """The size of a connection pool; there are fewer reading threads (`app.db.executors`), so none waits."""
@@ -116,14 +117,6 @@ def _set_up(connection: DBAPIConnection, *pragmas: str) -> None:
     for pragma in pragmas:
         cursor.execute(f"pragma {pragma}")
     cursor.close()
-
-
-def has_outdated_plan(error: BaseException) -> bool:
-    """Check whether an error means that PostgreSQL has prepared a statement for other column types.
-
-    A migration that changes the type of a column leaves such statements in every open connection.
-    """
-    return "cached plan must not change result type" in str(error)
 
 
 def _replace_outdated_connections(context: ExceptionContext) -> None:

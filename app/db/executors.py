@@ -13,11 +13,11 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlmodel import Session
 
 from app.db import functions
-from app.db.engines import is_damaged, read_session
+from app.db.engines import is_damaged
 from app.db.guards import Guard, wait_for_ever
 from app.db.interrupts import Interruptible
 from app.db.sqlite_files import DatabaseFile, FileVersion
-from app.db.statements import BoundStatement, Rows, TakesLong, convert_rows
+from app.db.statements import BoundStatement, DriverReader, Rows, TakesLong, convert_rows
 from app.telemetry import tracing
 
 P = ParamSpec("P")
@@ -37,7 +37,7 @@ class QueueFull(Exception):
 
 
 class SessionThreads:
-    """Runs functions that read with a session, each in one thread with a session of its own; `unfinished` run or wait.
+    """Runs functions that read, each in one thread on a connection of its own; `unfinished` run or wait.
 
     A function whose connection breaks is called once more, on a new connection. One that `guard` gives up goes on in
     its thread until the database answers, or the connection ends.
@@ -60,9 +60,13 @@ class SessionThreads:
 
         Raises QueueFull at once where MAX_WAITING others wait already. A statement of a cancelled call is interrupted.
         """
+        return await self.read(lambda reader: work(reader.session, *args, **more))
+
+    async def read(self, work: Callable[[DriverReader], T]) -> T:
+        """Call a function that reads by the driver, otherwise as `run` does."""
         job = Interruptible()
         try:
-            return await self._wait(partial(self._with_session, job, work, *args, **more), self._guard)
+            return await self._wait(partial(self._with_connection, job, work), self._guard)
         except asyncio.CancelledError:
             job.interrupt()
             raise
@@ -85,19 +89,21 @@ class SessionThreads:
         """Stop the threads; work that has not started is cancelled."""
         self._threads.shutdown(cancel_futures=True)
 
-    def _with_session(
-        self, job: Interruptible, work: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs
-    ) -> T:
+    def _with_connection(self, job: Interruptible, work: Callable[[DriverReader], T]) -> T:
         try:
-            with tracing.span(self.name), read_session(self._engine) as session, job.running(session):
-                return work(session, *args, **more)
+            return self._once(job, work)
         except DBAPIError as error:
             if not error.connection_invalidated:
                 if is_damaged(error):
                     self._engine.dispose()  # a connection keeps pages of the file, which may be damaged
                 raise
-        with tracing.span(self.name), read_session(self._engine) as session, job.running(session):
-            return work(session, *args, **more)
+        return self._once(job, work)
+
+    def _once(self, job: Interruptible, work: Callable[[DriverReader], T]) -> T:
+        with tracing.span(self.name), self._engine.connect() as connection:
+            reader = DriverReader(connection)
+            with job.running(reader.driver):
+                return work(reader)
 
 
 class LoopConnection:

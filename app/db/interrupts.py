@@ -5,25 +5,22 @@ from contextlib import contextmanager, suppress
 from threading import Lock, Thread
 from typing import Any
 
-from sqlmodel import Session
-
 CANCEL_SECONDS = 5.0
 """How long PostgreSQL may take to be told; it is told over a connection of its own."""
 
 
 class Interruptible:
-    """Work in a session that may be interrupted; before and after it runs that does nothing."""
+    """Work on a connection that may be interrupted; before and after it runs that does nothing."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._driver: Any = None
 
     @contextmanager
-    def running(self, session: Session) -> Iterator[None]:
-        """Let statements of a session be interrupted in this block."""
-        connection: Any = session.connection().connection.driver_connection
+    def running(self, driver: Any) -> Iterator[None]:
+        """Let statements on a connection of a driver be interrupted in this block."""
         with self._lock:
-            self._driver = connection
+            self._driver = driver
         try:
             yield
         finally:

