@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from fractions import Fraction
 from functools import reduce
-from math import frexp
 from operator import add
 from typing import Any
 
@@ -69,26 +68,6 @@ def size_json(row: Mapping[str, Any], source_url: str | None) -> str:
     return json.dumps(shown, default=date.isoformat, ensure_ascii=False, separators=(",", ":"))
 
 
-MAX_MEMORY_BUCKET = 15
-"""The bucket of 32 TiB and more."""
-
-
-def memory_bucket(gpu_memory_gib: float) -> int:
-    """Return the bucket of a GPU memory above zero: log2 of the GiB, rounded down, 0 to MAX_MEMORY_BUCKET.
-
-    A list by price is merged from one index scan a bucket, however many memory sizes there are.
-    """
-    return min(max(frexp(gpu_memory_gib)[1] - 1, 0), MAX_MEMORY_BUCKET)
-
-
-def memory_bucket_sql(gpu_memory_gib: ColumnElement[float]) -> ColumnElement[int]:
-    """Return `memory_bucket` as SQL; null without a GPU."""
-    return case(
-        *((gpu_memory_gib >= 2.0**bucket, bucket) for bucket in range(MAX_MEMORY_BUCKET, 0, -1)),
-        (gpu_memory_gib > 0, 0),
-    )
-
-
 RANK_COLUMNS = tuple(f"{purchase}_rank_usd" for purchase in PURCHASE_MODELS)
 PRICE_COLUMNS = (
     *RANK_COLUMNS,
@@ -115,10 +94,6 @@ UNKNOWN_PRICE_RANK = float("inf")
 UNRANKED = literal(UNKNOWN_PRICE_RANK, Double)
 _INDEXED_PURCHASES = ("on_demand", "spot")
 """The purchase models with an index by price, in which unknown ones come last; by the others they are null."""
-
-
-MEMORY_INDEX = "ix_offer_gpu"
-"""The index of offers with a GPU by memory bucket and on-demand price."""
 
 
 def rank_usd(offer: Any, purchase: str) -> ColumnElement[float]:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial, wraps
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
-from sqlalchemy import Connection, Dialect, FromClause, Select, make_url
-from sqlalchemy.dialects.sqlite.base import SQLiteCompiler
+from sqlalchemy import Connection, Dialect, Select, make_url
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeDecorator, TypeEngine
@@ -213,17 +212,8 @@ def _process_result(kind: TypeDecorator[Any], dialect: Dialect, value: Any) -> A
     return kind.process_result_value(value, dialect)
 
 
-class _HintingCompiler(SQLiteCompiler):
-    """Writes table hints (`indexed by ...`), which SQLAlchemy ignores for SQLite."""
-
-    def get_from_hint_text(self, _table: FromClause, text: str | None) -> str | None:
-        return text
-
-
 @cache
 def _dialect(kind: str) -> Dialect:
     if kind == "sqlite":
-        dialect = make_url("sqlite://").get_dialect()(paramstyle="named")  # type: ignore[call-arg]  # every one has it
-        dialect.statement_compiler = _HintingCompiler
-        return dialect
+        return make_url("sqlite://").get_dialect()(paramstyle="named")  # type: ignore[call-arg]  # every one has it
     return make_url("postgresql+psycopg://").get_dialect()()

@@ -15,7 +15,7 @@ from sqlalchemy import Engine, delete, select
 from app.catalog.column_types import table_of
 from app.catalog.in_force import MAX_SPOT_AGE_DAYS
 from app.catalog.models import Offer, SizeJson
-from app.catalog.projections import OFFER_JSON_FIELDS, memory_bucket, offer_json, usd_by
+from app.catalog.projections import OFFER_JSON_FIELDS, offer_json, usd_by
 from app.catalog.purchases import ANY_REGION, PURCHASE_MODELS
 from app.catalog.queries.prices import AllPricesSearch, find_all_prices
 from app.catalog.queries.snapshot import load_catalog
@@ -138,11 +138,6 @@ def test_the_document_of_an_offer_says_what_its_columns_say(seeded_engine: Engin
         }
         assert json.loads(offer.written) == expected
         assert list(expected) == list(json.loads(offer.written)) == list(OFFER_JSON_FIELDS)
-
-
-def test_the_memory_bucket_of_an_offer_is_that_of_its_gpu_memory(seeded_engine: Engine) -> None:
-    for offer in offers(seeded_engine):
-        assert offer.gpu_octave == (memory_bucket(offer.gpu_memory_gib) if offer.gpu_memory_gib else None)
 
 
 def test_an_offer_is_updated_not_replaced(engine: Engine) -> None:

@@ -12,7 +12,7 @@ class Offer(CatalogTable, table=True):
     """What a size costs today in a region by each purchase model; derived at ingest.
 
     The regions of `app.catalog.purchases.ANY_REGION` have every size, with its offer in the region where it is
-    cheapest by that purchase model, or with no price. The index of sizes with a GPU is in app.catalog.indexes.
+    cheapest by that purchase model, or with no price.
     There are no foreign keys: offers are made of rows of sizes and prices, and PostgreSQL would take longer to look for
     these again than to write an offer.
     """
@@ -26,7 +26,6 @@ class Offer(CatalogTable, table=True):
     region: str = Field(sa_type=BYTEWISE, primary_key=True, description="where it was asked for, or one of ANY_REGION")
     os: str = Field(sa_type=BYTEWISE, primary_key=True)
     size_key: str = Field(sa_type=BYTEWISE, primary_key=True)
-    gpu_octave: int | None = Field(default=None, description="GPU memory by powers of two: app.catalog.projections")
     gpu_memory_gib: float | None = Field(default=None, description="this and the eight below: as in size")
     gpu_count: float | None = None
     gpu_count_numerator: int | None = None

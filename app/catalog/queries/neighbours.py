@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import reduce
 from itertools import islice
+from math import frexp
 from operator import or_
 from typing import Any
 
@@ -14,7 +15,6 @@ from sqlalchemy import FromClause, Select, bindparam, cast, select
 
 from app.catalog.adjustments import Rules
 from app.catalog.column_types import UsdColumn
-from app.catalog.projections import memory_bucket
 from app.catalog.queries.params import SimilarSearch
 from app.catalog.queries.price_scope import (
     GPU,
@@ -96,15 +96,24 @@ def _sets_by_memory(question: SizeQuestion) -> Mapping[int, int]:
     """Return the sizes in each bucket of GPU memory."""
     places = defaultdict[int, list[int]](list)
     for place, memory in enumerate(question.values("gpu_memory_gib")):
-        bucket = memory_bucket(memory) if memory else _NO_MEMORY if memory == 0 else _UNKNOWN_MEMORY
+        bucket = _memory_bucket(memory) if memory else _NO_MEMORY if memory == 0 else _UNKNOWN_MEMORY
         places[bucket].append(place)
     return {bucket: question.sets.set_of(of_bucket) for bucket, of_bucket in places.items()}
+
+
+_MAX_BUCKET = 15
+"""The bucket of 32 TiB and more."""
+
+
+def _memory_bucket(gpu_memory_gib: float) -> int:
+    """Return the bucket of a GPU memory above zero: log2 of the GiB, rounded down, 0 to _MAX_BUCKET."""
+    return min(max(frexp(gpu_memory_gib)[1] - 1, 0), _MAX_BUCKET)
 
 
 def _alike(by_memory: Mapping[int, int], memory: float | None, step: int) -> int:
     """Return the sizes of about a GPU memory; one of unknown memory is compared with all that may have some."""
     if memory:
-        return by_memory.get(memory_bucket(memory) + step, 0)
+        return by_memory.get(_memory_bucket(memory) + step, 0)
     if memory == 0:
         return by_memory.get(_NO_MEMORY, 0)
     return reduce(or_, (alike for bucket, alike in by_memory.items() if bucket != _NO_MEMORY), 0)

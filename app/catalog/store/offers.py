@@ -43,7 +43,6 @@ from app.catalog.projections import (
     COPIED_SIZE_COLUMNS,
     PRICE_COLUMNS,
     RANK_COLUMNS,
-    memory_bucket_sql,
     rank_usd,
     side_by_side,
     size_json,
@@ -316,7 +315,6 @@ def _whole_offers(kind: str) -> Select[Any]:
     values: dict[str, ColumnElement[Any]] = {
         **{name: _STAGED.c[name] for name in (*_GROUP, "priced_in", *PRICE_COLUMNS)},
         **{name: _SIZE.c[name] for name in COPIED_SIZE_COLUMNS},
-        "gpu_octave": memory_bucket_sql(_SIZE.c.gpu_memory_gib),
     }
     whole = select(*(values[name] for name in _OFFER.c.keys()))  # noqa: SIM118  # a collection of columns is no mapping
     whole = whole.join_from(_STAGED, _SIZE, _SIZE.c.key == _STAGED.c.size_key)
