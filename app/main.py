@@ -32,8 +32,7 @@ from app.api.routes import (
     system,
 )
 from app.converters.questions import ENDPOINTS
-from app.db.engines import make_engine
-from app.db.traced import trace_statements
+from app.db.engines import make_engine, trace_statements
 from app.http.access import AccessMiddleware, RateLimiter
 from app.http.canonical import cacheable_endpoints
 from app.http.common_headers import common_headers

@@ -7,8 +7,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Engine
 
-from app.catalog.queries.freshness import Freshness, load_freshness
-from app.catalog.queries.ingests import FeedRefresh, load_feed_refreshes, load_last_ingests
+from app.catalog.queries.freshness import FeedRefresh, Freshness, load_feed_refreshes, load_freshness, load_last_ingests
 from app.catalog.queries.snapshot import COMPUTING, MAX_ATTEMPTS, SHORT, Catalog, CatalogSnapshot, changes_too_fast
 from app.db.executors import LoopConnection, QueueFull, SessionThreads
 from app.db.replication import Replication, load_replication

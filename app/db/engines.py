@@ -1,13 +1,14 @@
-"""Engines and sessions for SQLite and PostgreSQL, and why a database cannot be reached."""
+"""Engines, sessions and spans of statements for SQLite and PostgreSQL, and why a database cannot be reached."""
 
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, cast
 
 from sqlalchemy import URL, Engine, event
-from sqlalchemy.engine.interfaces import DBAPIConnection, ExceptionContext
+from sqlalchemy.engine import Connection, ExceptionContext
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
 from sqlalchemy.orm import Session as AnySession
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
@@ -17,6 +18,7 @@ from app.db import functions
 from app.db.servers import choice_of, parse_url
 from app.db.sqlite_files import IS_NO_FILE, MISSING, DatabaseFile
 from app.db.statements import has_outdated_plan
+from app.telemetry import tracing
 
 POOL_SIZE = 9
 """The size of a connection pool; there are fewer reading threads (`app.db.executors`), so none waits."""
@@ -214,3 +216,37 @@ def outage_cause(error: DBAPIError) -> str | None:
 def driver_message(error: DBAPIError) -> str:
     """Return the first line of the driver's message, for the log: it may name a host and a user, never a password."""
     return str(error.orig).strip().partition("\n")[0]
+
+
+_SPAN = "vmsizes_span"
+
+
+def trace_statements(engine: Engine) -> None:
+    """Give each statement of an engine a span, where traces are sent."""
+    if not tracing.is_on():
+        return
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def begin(
+        connection: Connection, _cursor: Any, statement: str, _parameters: Any, context: Any, _many: bool
+    ) -> None:  # as SQLAlchemy calls it
+        span = tracing.statement_span(connection.dialect.name, statement)
+        span.__enter__()
+        setattr(context, _SPAN, span)
+
+    @event.listens_for(engine, "after_cursor_execute")
+    def end(
+        _connection: Connection, _cursor: Any, _statement: str, _parameters: Any, context: Any, _many: bool
+    ) -> None:
+        _end(context, None)
+
+    @event.listens_for(engine, "handle_error")
+    def fail(failure: ExceptionContext) -> None:
+        _end(failure.execution_context, failure.original_exception)
+
+
+def _end(context: Any, error: BaseException | None) -> None:
+    span: AbstractContextManager[object] | None = getattr(context, _SPAN, None)
+    if span is not None:
+        setattr(context, _SPAN, None)
+        span.__exit__(type(error) if error else None, error, None)

@@ -3,10 +3,12 @@
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Concatenate, ParamSpec, TypeVar, cast
+from threading import Lock, Thread
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -14,8 +16,6 @@ from sqlmodel import Session
 
 from app.db import functions
 from app.db.engines import is_damaged
-from app.db.guards import Guard, wait_for_ever
-from app.db.interrupts import Interruptible
 from app.db.sqlite_files import DatabaseFile, FileVersion
 from app.db.statements import BoundStatement, DriverReader, Rows, TakesLong, convert_rows
 from app.telemetry import tracing
@@ -24,9 +24,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MAX_READERS = 4
-"""How many queries run in threads at once. With one thread each for revisions, computing, counting and loading these
-are fewer than the pool's connections (`app.db.engines`): a running query never waits for a connection, and one that
-waits for a thread holds nothing."""
+"""How many questions run in threads at once. With those of computing and of tools for agents these are fewer than the
+pool's connections (`app.db.engines`): a running question never waits for a connection, and one that waits for a thread
+holds nothing."""
 
 MAX_WAITING = 256
 """How many queries may wait for threads: with the slowest ones each would wait minutes, and its client is gone."""
@@ -34,6 +34,54 @@ MAX_WAITING = 256
 
 class QueueFull(Exception):
     """Too many queries wait for a thread."""
+
+
+class Guard(Protocol):
+    """Waits for an answer of the database; may raise instead, when the database does not answer at all."""
+
+    async def __call__(self, answer: Awaitable[T], /) -> T:
+        """Return what is awaited."""
+
+
+async def wait_for_ever(answer: Awaitable[T], /) -> T:
+    """Wait for an answer however long it takes: the guard of programs that have nothing else to do."""
+    return await answer
+
+
+CANCEL_SECONDS = 5.0
+"""How long PostgreSQL may take to be told; it is told over a connection of its own."""
+
+
+class Interruptible:
+    """Work on a connection that may be interrupted; before and after it runs that does nothing."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._driver: Any = None
+
+    @contextmanager
+    def running(self, driver: Any) -> Iterator[None]:
+        """Let statements on a connection of a driver be interrupted in this block."""
+        with self._lock:
+            self._driver = driver
+        try:
+            yield
+        finally:
+            with self._lock:  # the connection may be another's from now on
+                self._driver = None
+
+    def interrupt(self) -> None:
+        """Interrupt the statement that runs now, if any; does not wait for it."""
+        Thread(target=self._interrupt, name="interrupt", daemon=True).start()
+
+    def _interrupt(self) -> None:
+        with self._lock, suppress(Exception):  # it may have ended, or its connection may be gone
+            if self._driver is None:
+                return
+            if hasattr(self._driver, "cancel_safe"):
+                self._driver.cancel_safe(timeout=CANCEL_SECONDS)
+            else:
+                self._driver.interrupt()
 
 
 class SessionThreads:

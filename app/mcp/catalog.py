@@ -20,8 +20,7 @@ from app.catalog.queries.snapshot import (
     revision_id,
 )
 from app.catalog.store.revisions import latest_revision
-from app.db.executors import SessionThreads
-from app.db.guards import Guard, wait_for_ever
+from app.db.executors import Guard, SessionThreads, wait_for_ever
 from app.errors import CatalogChanged, NotReady
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.guards import Guard, wait_for_ever
+from app.db.executors import Guard, wait_for_ever
 from app.errors import NotReady
 from app.mcp.catalog import CatalogReader
 from app.mcp.stdio import NOT_INSTALLED, is_installed
