@@ -33,7 +33,7 @@ def main() -> int:
     parser.add_argument("file", type=Path)
     parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
     parser.add_argument("--seed", type=int, default=33)
-    parser.add_argument("--group", default="", help="replay only groups that begin so")
+    parser.add_argument("--group", default="", help="only groups that begin so")
     parser.add_argument("--every", type=int, default=1, help="replay every n-th question only")
     options = parser.parse_args()
     return record(options) if options.verb == "record" else replay(options)
@@ -45,6 +45,7 @@ def record(options: argparse.Namespace) -> int:
     with sqlite3.connect(options.file) as kept, running(options.database) as asker:
         kept.execute(TABLE)
         questions = make_questions(asker.client, options.seed)
+        questions = [question for question in questions if question.group.startswith(options.group)]
         counts: Counter[str] = Counter()
         for question, answer in _progress(_walk_all(asker, questions), len(questions)):
             counts[question.group] += 1

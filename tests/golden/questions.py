@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 import orjson
 
 from benchmarks.search.bodies import random_body
-from tests.golden.values import CURRENCIES, DAYS, DISKS, LATE_DAYS, WORDS, Values, number
+from tests.golden.values import CURRENCIES, DAYS, DISKS, LATE_DAYS, WORDS, Values
 
 Pairs = list[tuple[str, str]]
 
@@ -147,7 +147,7 @@ def value_of(rng: Random, name: str, schema: Mapping[str, Any], values: Values) 
         return rng.choice((*DAYS, *LATE_DAYS)) if name in {"after", "before", "until"} else rng.choice(DAYS)
     if schema.get("type") == "boolean":
         return rng.choice(("true", "false"))
-    return number(rng, name) if schema.get("type") in {"number", "integer"} else rng.choice(WORDS)
+    return values.number(rng, name) if schema.get("type") in {"number", "integer"} else rng.choice(WORDS)
 
 
 class Operation:

@@ -41,9 +41,13 @@ WORDS = ("h100", "nd", "v5", "gpu", "amd", "d4s", "arm", "standard_e", "mi300x",
 
 @dataclass(slots=True)
 class Values:
-    """Names of the catalog by what they name, and the keys that lists are sorted by."""
+    """Names of the catalog by what they name, and the prices of its sizes in regions that are often asked for.
+
+    A bound that is the price of a size tells whether the bound itself is included.
+    """
 
     names: dict[str, list[str]] = field(default_factory=dict)
+    usd_per_hour: list[str] = field(default_factory=list)
 
     @classmethod
     def read(cls, client: httpx.Client, rng: Random) -> "Values":
@@ -62,6 +66,11 @@ class Values:
         def ids(path: str, name: str = "id") -> list[str]:
             return [str(row[name]) for row in client.get(f"{path}?limit=500").raise_for_status().json()["items"]]
 
+        prices: list[str] = []
+        for region in ("", "&region=eastus", "&region=westeurope"):
+            priced = client.get(f"/sizes?limit=500&sort=usd_per_hour&fields=usd_per_hour{region}").raise_for_status()
+            prices += [str(row["usd_per_hour"]) for row in priced.json()["items"] if row["usd_per_hour"] is not None]
+
         return cls(
             {
                 "size": sizes,
@@ -70,7 +79,8 @@ class Values:
                 "region": ids("/regions", "code"),
                 "model": [*ids("/models"), *MODELS],
                 "source": ids("/sources"),
-            }
+            },
+            prices,
         )
 
     def size(self, rng: Random) -> str:
@@ -87,8 +97,15 @@ class Values:
         )
 
 
+    def number(self, rng: Random, name: str) -> str:
+        """Return a number for a parameter."""
+        if name.endswith("usd_per_hour") and rng.random() < 0.7:
+            return rng.choice(self.usd_per_hour)
+        return number(rng, name)
+
+
 def number(rng: Random, name: str) -> str:
-    """Return a number for a parameter."""
+    """Return a number for a parameter whose values are not of the catalog."""
     for key in (name, name.removeprefix("min_").removeprefix("max_")):
         if key in NUMBERS:
             return str(rng.choice(NUMBERS[key]))
