@@ -3,6 +3,7 @@
 import argparse
 import difflib
 import json
+import os
 import sqlite3
 import sys
 import time
@@ -14,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
+from app.settings import PROJECT
 from tests.golden.allowed import reason_of
 from tests.golden.asking import Answer, Asker, as_text, make_questions, next_page, running
 from tests.golden.questions import Question
@@ -36,6 +38,7 @@ def main() -> int:
     parser.add_argument("--group", default="", help="only groups that begin so")
     parser.add_argument("--every", type=int, default=1, help="replay every n-th question only")
     options = parser.parse_args()
+    os.environ["PYTHONPATH"] = str(PROJECT)  # ask the service and the commands of this checkout, whatever is installed
     return record(options) if options.verb == "record" else replay(options)
 
 

@@ -96,7 +96,6 @@ class Values:
             (f"*{name[:cut]}*", f"Standard_{name[:cut]}*", f"*{name[cut:]}", f"{name[:cut]}?{name[cut + 1 :]}")
         )
 
-
     def number(self, rng: Random, name: str) -> str:
         """Return a number for a parameter."""
         if name.endswith("usd_per_hour") and rng.random() < 0.7:
