@@ -80,6 +80,10 @@ class Settings(BaseSettings):
         default=1024, ge=0, description="How much disk a worker may use to cache Parquet files, MiB."
     )
     seeds: Path = Field(default=PROJECT / "seeds", description="The folder that `vmsizes ingest seeds` reads.")
+    clouds: str = Field(
+        default="",
+        description="The clouds that `vmsizes ingest seeds` reads, separated by commas: azure,aws,gcp. Empty: all.",
+    )
     feeds: Path | None = Field(
         default=None,
         description="The folder for pages that `vmsizes refresh` fetches. Unset: beside the database.",

@@ -157,11 +157,17 @@ def seeded_url(databases: Databases, seeded_template_url: str) -> str:
 
 
 @pytest.fixture(scope="session")
+def all_clouds_url() -> str:
+    """A read-only SQLite database with the seeds of all clouds."""
+    return seeded.seeded_sqlite_url("")
+
+
+@pytest.fixture(scope="session")
 def few_price_seeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with all seeds but the price tables: a few prices of each kind, in a quarter of the time to ingest."""
+    """A folder with Azure's seeds but the price tables: a few prices of each kind, in a quarter of the time."""
     folder = tmp_path_factory.mktemp("seeds")
     for path in (PROJECT / "seeds").iterdir():
-        if path.name != "prices":
+        if path.name not in ("clouds", "prices"):
             (folder / path.name).symlink_to(path)
     return folder
 
@@ -181,7 +187,7 @@ def few_size_seeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the seeds of documents, and few prices."""
     folder = tmp_path_factory.mktemp("few")
     for path in (PROJECT / "seeds").iterdir():
-        if path.name not in ("availability", "prices", "sizes"):
+        if path.name not in ("availability", "clouds", "prices", "sizes"):
             (folder / path.name).symlink_to(path)
     return folder
 

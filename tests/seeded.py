@@ -1,4 +1,4 @@
-"""An SQLite database with everything in seeds/, built once for each state of the files that it is made from.
+"""An SQLite database with the seeds of Azure, or of all clouds, built once for each state of the files behind it.
 
 The test processes, `make openapi` and `make check` each need one, and all of Azure takes several seconds to ingest.
 PostgreSQL gets the same rows by COPY, in a sixth of the time; that both give the same digest is tested on few sizes.
@@ -33,18 +33,22 @@ NULL = "\\N"
 ROWS_OF_A_BLOCK = 5_000
 
 
-def seeded_sqlite_url() -> str:
-    """Return the URL of the database, which is read-only; builds it if a file that it is made from has changed."""
+def seeded_sqlite_url(clouds: str = "azure") -> str:
+    """Return the URL of the database, which is read-only; builds it if a file that it is made from has changed.
+
+    It has Azure, or the `clouds` that VMSIZES_CLOUDS would name: all for an empty text.
+    """
     FOLDER.mkdir(parents=True, exist_ok=True)
-    file = FOLDER / f"{_fingerprint()}.db"
-    with (FOLDER / "lock").open("w") as lock:
+    name = clouds or "all"
+    file = FOLDER / f"{name}-{_fingerprint()}.db"
+    with (FOLDER / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not file.exists():
-            for outdated in FOLDER.glob("*.*"):
+            for outdated in FOLDER.glob(f"{name}-*.*"):
                 outdated.unlink()
             part = file.with_suffix(".part")
             run_program(f"sqlite:///{part}", "migrate")
-            run_program(f"sqlite:///{part}", "ingest", "seeds")
+            run_program(f"sqlite:///{part}", "ingest", "seeds", clouds=clouds)
             part.rename(file)
     return f"sqlite:///{file}"
 
@@ -85,10 +89,10 @@ def _copy_rows(source: sqlite3.Connection, target: Connection, table: Table) -> 
             copy.write(lines.getvalue())
 
 
-def run_program(database_url: str, *arguments: str) -> None:
+def run_program(database_url: str, *arguments: str, clouds: str = "azure") -> None:
     """Run the installed program on a database; fails with its output if it fails."""
     program = str(Path(sys.executable).with_name("vmsizes"))
-    environment = {**os.environ, "VMSIZES_DATABASE_URL": database_url}
+    environment = {**os.environ, "VMSIZES_DATABASE_URL": database_url, "VMSIZES_CLOUDS": clouds}
     done = subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

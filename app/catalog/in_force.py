@@ -30,10 +30,11 @@ from sqlalchemy import (
 
 from app.catalog.adjustments import Rules, adjusted_nano_usd, adjustment_json
 from app.catalog.column_types import UsdColumn, table_of
-from app.catalog.models import CompleteList, Price
+from app.catalog.models import CompleteList, Price, Source
 from app.db.functions import usd_of
 
 PRICE, LIST = table_of(Price), table_of(CompleteList)
+_SOURCE = table_of(Source).c
 SERIES = ("size_key", "region", "os", "purchase")
 """The columns of one offer, whose prices follow one another."""
 
@@ -125,10 +126,12 @@ def prices_in_force(
 ) -> Select[Any]:
     """Select the prices that are offers on a day, by SERIES: usd_per_hour, as_of, approximate_date, adjustment, marks.
 
-    `as_of` is the last day up to `day` on which the price was observed. Conditions are on columns of PRICE. Prices are
-    those that are paid by the rules of that day.
+    `as_of` is the last day up to `day` on which the price was observed; a price with a `formula` is computed from
+    others, and no list states it. Conditions are on columns of PRICE. Prices are those that are paid by the rules of
+    that day.
     """
     run = PRICE.c
+    formula = select(_SOURCE.formula).where(_SOURCE.id == run.source_id).correlate(PRICE).scalar_subquery()
     return select(
         *(run[name] for name in SERIES),
         usd_per_hour(run, day, rules).label("usd_per_hour"),
@@ -137,6 +140,7 @@ def prices_in_force(
         adjustment_json(run, day, rules).label("adjustment"),
         run.median_nano_usd,
         run.disputed,
+        formula.label("formula"),
     ).where(is_in_force(run, day, known, spot_since), *conditions)
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Self
 
-from app.catalog.providers import DEFAULT_PROVIDER, Provider
+from app.catalog.providers import DEFAULT_PROVIDER, Provider, provider_of_region
 
 
 def size_key(name: str, provider: Provider = DEFAULT_PROVIDER) -> str:
@@ -40,11 +40,12 @@ def series_key(name: str) -> str:
     return re.sub(r"[^a-z0-9+]", "", bare.lower())
 
 
-def region_key(name: str, provider: Provider = DEFAULT_PROVIDER) -> str:
-    """Return the code of a region in any spelling that the provider's rules allow.
+def region_key(name: str, provider: Provider | None = None) -> str:
+    """Return the code of a region in any spelling that the rules of its provider allow.
 
-    Azure's `West Europe` and `west-europe` are `westeurope`; a provider whose codes differ by a hyphen keeps it.
+    Azure's `West Europe` and `west-europe` are `westeurope`; `us-east-1` is AWS's and `us-east1` Google's.
     """
+    provider = provider or provider_of_region(name)
     return provider.region_separators.sub("", name).lower()
 
 
@@ -58,7 +59,7 @@ class RegionCode(str):
     written: str
 
     def __new__(cls, written: str) -> Self:
-        """Normalize a region's name; the request it is from names no provider, so the default one is meant."""
+        """Normalize a region's name; its form says whose region it is."""
         code = super().__new__(cls, region_key(written))
         code.written = written
         return code

@@ -73,7 +73,7 @@ PRICE_COLUMNS = (
     *RANK_COLUMNS,
     *(
         f"{purchase}_{what}"
-        for what in ("as_of", "approximate_date", "adjustment", "median_usd", "disputed")
+        for what in ("as_of", "approximate_date", "adjustment", "median_usd", "disputed", "formula")
         for purchase in PURCHASE_MODELS
     ),
 )
@@ -135,6 +135,7 @@ def side_by_side(prices_in_force: Select[Any], *, adjusted: bool) -> Select[Any]
             f"{purchase}_adjustment": func.max(price.adjustment).filter(of_this) if adjusted else cast(null(), String),
             f"{purchase}_median_usd": cast(usd_of(func.max(price.median_nano_usd).filter(of_this)), Double),
             f"{purchase}_disputed": func.max(cast(price.disputed, Integer)).filter(of_this) == 1,
+            f"{purchase}_formula": func.max(price.formula).filter(of_this),
         }
     key = [price[name] for name in _KEY]
     return select(*key, *(columns[name].label(name) for name in PRICE_COLUMNS)).group_by(*key)
@@ -207,7 +208,7 @@ def offer_json_columns(purchase: str) -> tuple[str, ...]:
     """Return the columns of an offer that its JSON by a purchase model is written from."""
     stored = (name for name in OFFER_JSON_FIELDS if name.endswith(("_as_of", "_approximate_date")))
     figures = (name for names in _DIVIDED_BY.values() for name in names if name)
-    of_this = (f"{purchase}_{name}" for name in ("as_of", "adjustment", "median_usd", "disputed"))
+    of_this = (f"{purchase}_{name}" for name in ("as_of", "adjustment", "median_usd", "disputed", "formula"))
     return tuple(
         dict.fromkeys(("priced_in", *RANK_COLUMNS, *figures, *of_this, *stored)) - {"price_as_of": None}.keys()
     )
@@ -216,7 +217,8 @@ def offer_json_columns(purchase: str) -> tuple[str, ...]:
 def offer_json(offer: Any, purchase: str) -> ColumnElement[str]:
     """Return the SQL that writes an offer by one purchase model as JSON; prices are USD an hour.
 
-    It begins with the `adjustment` of the price, if rules changed it; then come OFFER_JSON_FIELDS.
+    It begins with the `adjustment` of the price, if rules changed it, and has an `estimate` if no list states it;
+    then come OFFER_JSON_FIELDS.
     """
     prices = {"usd_per_hour": purchase, **{f"{one}_usd_per_hour": one for one in PURCHASE_MODELS}}
     columns = {"region": offer["priced_in"], "price_as_of": offer[f"{purchase}_as_of"]}
@@ -239,7 +241,10 @@ def offer_json(offer: Any, purchase: str) -> ColumnElement[str]:
         return case((known, number_after(_constant(start), usd)), else_=_constant(f"{start}null"))
 
     adjustment = offer[f"{purchase}_adjustment"]
-    start = func.coalesce(_constant('{"adjustment":') + adjustment + _constant(","), _constant("{"))
+    adjusted = func.coalesce(_constant('{"adjustment":') + adjustment + _constant(","), _constant("{"))
+    formula = offer[f"{purchase}_formula"]
+    estimate = _constant('"estimate":{"estimated":true,"formula":') + json_text(formula) + _constant("},")
+    start = adjusted + case((formula.is_not(None), estimate), else_=_constant(""))
     names = ((name, f'{"," if index else ""}"{name}":') for index, name in enumerate(OFFER_JSON_FIELDS))
     return reduce(add, (member(name, begun) for name, begun in names), start) + _constant("}")
 

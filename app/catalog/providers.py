@@ -1,8 +1,10 @@
 """The clouds whose sizes the catalog has: how each writes the names of sizes and regions, and what its API defines."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal, get_args
 
 from app.catalog.fields import RESOURCE_SKUS_FIELDS
 
@@ -21,8 +23,10 @@ class Provider:
     """Pattern of all size names; a page with other names describes something else."""
     doubtful_size_name: re.Pattern[str] = re.compile(r"\s")
     """Blanks or a footnote mark: such a name is only accepted if a list of sizes has it."""
-    region_separators: re.Pattern[str]
+    region_separators: re.Pattern[str] = re.compile(r"\s")
     """What does not count in the name of a region; what tells two codes apart is not among it."""
+    region_form: re.Pattern[str] | None = None
+    """How its regions are written, in lower case; no other provider writes any of its regions so. None: otherwise."""
     region_abbreviations: Mapping[str, str] = field(default_factory=dict)
     """Abbreviations of places in billing names and their form in region codes; used for suggestions only."""
     region_code: re.Pattern[str]
@@ -76,19 +80,85 @@ AZURE = Provider(
     constrained_key=re.compile(r"[a-z]+\d+-\d"),
 )
 
-PROVIDERS: Mapping[str, Provider] = {provider.id: provider for provider in (AZURE,)}
+AWS = Provider(
+    id="aws",
+    name="AWS",
+    publishers=frozenset({"AWS", "moto", "apache-libcloud", "karpenter-provider-aws", "skypilot-catalog aws"}),
+    region_form=re.compile(
+        r"(?:af|ap|ca|cn|eu|il|me|mx|sa|us)(?:-gov|-iso[a-z]*)?-(?:north|south|east|west|central)(?:east|west)?-\d+.*"
+    ),
+    region_code=re.compile(r"[a-z]{2}(?:-[a-z]+)+-\d+(?:-[a-z]+-\d+)?"),
+    region_code_hint="written like us-east-1",
+)
+
+GCP = Provider(
+    id="gcp",
+    name="Google Cloud",
+    publishers=frozenset({"Google", "google-cloud-pricing-cost-calculator", "google-cloud-compute-machine-types"}),
+    region_form=re.compile(
+        r"(?:africa|asia|australia|europe|me|northamerica|southamerica|us)"
+        r"-(?:north|south|east|west|central)(?:east|west)?\d+"
+    ),
+    region_code=re.compile(r"[a-z]+-[a-z]+\d+"),
+    region_code_hint="written like us-east1",
+)
+
+
+def _with_own_regions(id_: str, name: str, publishers: Iterable[str]) -> Provider:
+    """Return a provider whose codes of regions others use, too: they begin with its id here (`lambda-us-east-1`)."""
+    return Provider(
+        id=id_,
+        name=name,
+        publishers=frozenset(publishers),
+        region_form=re.compile(rf"{id_}(?:-.*)?"),
+        region_code=re.compile(rf"{id_}(?:-[a-z0-9]+)*"),
+        region_code_hint=f"{id_} for all of its regions, or written like {id_}-us-1",
+    )
+
+
+_OWN_REGIONS = (
+    ("oci", "Oracle Cloud", ("Oracle", "karpenter-oci")),
+    ("coreweave", "CoreWeave", ("CoreWeave", "cluster-autoscaler coreweave")),
+    ("hyperstack", "Hyperstack", ("Hyperstack", "skypilot-catalog hyperstack")),
+    ("lambda", "Lambda", ("Lambda", "skypilot-catalog lambda")),
+    ("nebius", "Nebius", ("Nebius", "skypilot-catalog nebius")),
+    ("runpod", "RunPod", ("RunPod", "gpu-pricing runpod")),
+    ("verda", "Verda", ("Verda", "skypilot-catalog verda")),
+)
+
+ProviderId = Literal["azure", "aws", "gcp", "oci", "coreweave", "hyperstack", "lambda", "nebius", "runpod", "verda"]
+PROVIDER_IDS: tuple[ProviderId, ...] = get_args(ProviderId)
+
+PROVIDERS: Mapping[str, Provider] = {
+    provider.id: provider for provider in (AZURE, AWS, GCP, *(_with_own_regions(*each) for each in _OWN_REGIONS))
+}
 """Every provider by its id."""
 
 UNKNOWN_PUBLISHER = "unknown"
 """The publisher of sources that name none."""
 
 DEFAULT_PROVIDER = AZURE
-"""The provider that is meant where neither a source nor a request says which; there is no other yet."""
+"""The provider that is meant where neither a source nor the form of a name says which."""
 
 
 def provider_of(publisher: str) -> Provider:
     """Return the provider whose sizes a publisher's sources describe; a publisher of no provider has the default."""
     return next((one for one in PROVIDERS.values() if publisher in one.publishers), DEFAULT_PROVIDER)
+
+
+@lru_cache(maxsize=1_024)
+def provider_of_region(name: str) -> Provider:
+    """Return the provider that writes its regions like this: no code is that of two."""
+    written = name.strip().lower()
+    forms = ((one, one.region_form) for one in PROVIDERS.values())
+    return next((one for one, form in forms if form and form.fullmatch(written)), DEFAULT_PROVIDER)
+
+
+def split_provider(name: str) -> tuple[Provider | None, str]:
+    """Return the provider that stands before the name of a size, if any, and the name: `aws:m5.large`."""
+    prefix, colon, rest = name.partition(":")
+    provider = PROVIDERS.get(prefix.strip().lower()) if colon else None
+    return (None, name) if provider is None else (provider, rest.strip())
 
 
 def is_other_vendor(publisher: str) -> bool:

@@ -10,6 +10,8 @@ from app.catalog.adjustment_rules import AdjustmentRule
 from app.catalog.column_types import USD_DECIMALS, to_nano_usd
 from app.catalog.fields import FactValue, SubjectKind
 from app.catalog.presets import Preset
+from app.catalog.providers import DEFAULT_PROVIDER
+from app.catalog.regions import Continent
 
 
 class Progress(Protocol):
@@ -138,6 +140,8 @@ class SourceRow:
     pinned: bool = False
     retail: bool = False
     """Whether its prices are those that the vendor publishes for everybody."""
+    formula: str | None = None
+    """How its prices were computed, where no list states them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,11 +183,20 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegionRow:
-    """A region as a source names it; `code` is lower case without spaces."""
+    """A region as a source names it; `code` is lower case without spaces, `country` by ISO 3166-1, degrees north, east.
+
+    Where a price is for all regions of a provider, they are one region here, without a place.
+    """
 
     code: str
     name: str
     geography: str | None
+    provider: str = DEFAULT_PROVIDER.id
+    place: str | None = None
+    country: str | None = None
+    continent: Continent | None = None
+    latitude: float | None = None
+    longitude: float | None = None
     source: str
     file: str
     line: int

@@ -1,10 +1,14 @@
-"""Finds the regions that an unknown code may mean."""
+"""Names the continents of regions, and finds the regions that an unknown code may mean."""
 
 import re
 from collections.abc import Collection, Sequence
+from typing import Literal, get_args
 
-from app.catalog.providers import DEFAULT_PROVIDER
+from app.catalog.providers import DEFAULT_PROVIDER, provider_of_region
 from app.nearest import closest_spellings, did_you_mean
+
+Continent = Literal["africa", "asia", "europe", "north_america", "oceania", "south_america"]
+CONTINENTS: tuple[Continent, ...] = get_args(Continent)
 
 _DIRECTION = re.compile("north|south|east|west|central")
 MAX_REGIONS = 3
@@ -16,7 +20,10 @@ def closest_regions(code: str, known: Collection[str]) -> Sequence[str]:
 
     `us-east` is `eastus`, never `ukeast`: with the place misspelled a code counts that is a few typos away as a whole
     and in its place. Where a place has no region of the directions, a few others of it are meant.
+    Codes of the provider that writes its regions so are meant, if the catalog has any.
     """
+    provider = provider_of_region(code)
+    known = [one for one in known if provider_of_region(one) is provider] or known
     place, directions, number = _parse_region(code)
     there = sorted((one for one in known if _parse_region(one)[0] == place), key=lambda one: (len(one), one))
     if not there:
@@ -30,7 +37,8 @@ def closest_regions(code: str, known: Collection[str]) -> Sequence[str]:
 
 
 def _parse_region(code: str) -> tuple[str, Sequence[str], str]:
-    """Split a code into its place, its directions in alphabetical order, and its number."""
+    """Split a code into its place, its directions in alphabetical order, and its number; hyphens do not count."""
+    code = code.replace("-", "")
     letters = code.rstrip("0123456789")
     place = _DIRECTION.sub("", letters)
     full = DEFAULT_PROVIDER.region_abbreviations.get(place, place)
@@ -39,7 +47,9 @@ def _parse_region(code: str) -> tuple[str, Sequence[str], str]:
 
 
 def _is_place_of(place: str, code: str, written: str) -> bool:
-    return place in code or sorted(place) == sorted(written) or bool(closest_spellings(written, [place]))
+    return (
+        place in code.replace("-", "") or sorted(place) == sorted(written) or bool(closest_spellings(written, [place]))
+    )
 
 
 def explain_unknown_region(code: str, known: Collection[str]) -> str:

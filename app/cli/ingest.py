@@ -21,7 +21,7 @@ from app.cli.outcomes import plural, print_outcome, print_reports, print_tables
 from app.cli.output import Column, Format, Json, OutputOptions, get_console, print_note, print_rows, with_output_options
 from app.cli.progress import progress
 from app.errors import BadData, BadQuery
-from app.ingest.registry import CSV_SOURCES, read_csv_source, read_pages, read_seeds, relative_to
+from app.ingest.registry import CSV_SOURCES, parse_clouds, read_csv_source, read_pages, read_seeds, relative_to
 from app.ingest.run import forget as forget_sources
 from app.ingest.run import has_catalog, ingest, to_json_line
 
@@ -90,9 +90,11 @@ def seeds(
     as_json: Json = False,
 ) -> None:
     """Read a whole folder of sources, regions, GPUs, series, documents, prices …; by default the project's own."""
-    folder = folder or context.settings().seeds
+    settings = context.settings()
+    folder = folder or settings.seeds
+    clouds = parse_clouds(settings.clouds, folder)
     with progress() as step:
-        reading = relative_to(folder, read_seeds(folder, progress=step))
+        reading = relative_to(folder, read_seeds(folder, clouds=clouds, progress=step))
     _ingest(reading, strict=strict, as_json=as_json, dry_run=dry_run, wait=wait)
 
 

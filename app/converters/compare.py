@@ -26,6 +26,7 @@ def _neighbour(neighbour: Neighbour) -> SimilarOut:
     size = neighbour.size
     return SimilarOut(
         size=size.name,
+        provider=size.provider,
         distance=round(neighbour.distance, DISTANCE_DIGITS),
         cheaper=neighbour.cheaper,
         bigger=neighbour.bigger,

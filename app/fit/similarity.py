@@ -86,6 +86,7 @@ class SizeTraits:
     memory_gib: float | None
     region: str | None
     usd_per_hour: Decimal | None
+    provider: str | None = None
     adjustment: Adjustment | None = None
 
 

@@ -1,6 +1,6 @@
 """Lists every kind of CSV file that can be ingested, and reads files, pages and folders of seeds."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from itertools import count
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.catalog.fields import SubjectKind
+from app.catalog.providers import DEFAULT_PROVIDER, PROVIDERS
 from app.catalog.readings import FileRead, Prices, Progress, Reading, SourceKind, SourceRow, no_progress
 from app.errors import BadData
 from app.ingest.documents.gpu_memory import GpuMemoryIndex
@@ -113,19 +114,57 @@ def read_pages(
     )
 
 
-def read_seeds(folder: Path, *, progress: Progress = no_progress) -> Reading:
-    """Read a folder of seeds: the CSV files of each kind, the tables in `prices`, and the pages in `documents`."""
+CLOUDS = "clouds"
+"""The folder in that of the seeds that has a folder for each cloud but Azure."""
+SHARED_KINDS = ("gpus", "models", "exchange_rates")
+"""The kinds of files in the folder of seeds that are of no cloud; all others there are Azure's."""
+
+
+def parse_clouds(text: str, folder: Path) -> Sequence[str]:
+    """Return the ids of clouds that a list separated by commas names, for an empty one all that a folder of seeds has.
+
+    Raises BadData for a cloud that the folder lacks.
+    """
+    others = [cloud for cloud in PROVIDERS if (folder / CLOUDS / cloud).is_dir()]
+    allowed = [DEFAULT_PROVIDER.id, *others]
+    clouds = [*dict.fromkeys(name.strip().lower() for name in text.split(",") if name.strip())]
+    if unknown := [cloud for cloud in clouds if cloud not in allowed]:
+        raise BadData(f"{unknown[0]!r} has no seeds in {folder}; these are {', '.join(allowed)}", file="VMSIZES_CLOUDS")
+    return clouds or allowed
+
+
+def read_seeds(
+    folder: Path,
+    *,
+    clouds: Collection[str] = (DEFAULT_PROVIDER.id,),
+    progress: Progress = no_progress,
+) -> Reading:
+    """Read a folder of seeds: the CSV files of each kind, the tables in `prices`, and the pages in `documents`.
+
+    These are of all clouds and of Azure. Each other cloud has a folder of the same kinds in `clouds`, beside the GPUs
+    that only they have.
+    """
     if not folder.is_dir():
         raise BadData("is not a folder; VMSIZES_SEEDS says where the seeds are", file=str(folder))
+    of_azure = DEFAULT_PROVIDER.id in clouds
+    reading = _read_folder(folder, tuple(CSV_SOURCES) if of_azure else SHARED_KINDS, progress)
+    if of_azure and (folder / "documents").is_dir():
+        reading += read_pages([folder / "documents"], folder, progress=progress)
+    others = [folder / CLOUDS / cloud for cloud in clouds if cloud != DEFAULT_PROVIDER.id]
+    for each in [folder / CLOUDS, *others] if others else ():
+        reading += _read_folder(each, tuple(CSV_SOURCES), progress)
+    return reading
+
+
+def _read_folder(folder: Path, kinds: Collection[str], progress: Progress) -> Reading:
+    """Read the CSV files of some kinds in a folder, and its tables of prices."""
     reading = Reading()
-    for name in CSV_SOURCES:
+    for name in kinds:
         progress(f"reading {name}", None)
         for path in seed_files(folder, name):
             reading += read_csv_source(name, path, folder / "sources.csv", new_sizes=True)
-    if (folder / "prices" / MANIFEST).exists():
+    if "prices" in kinds and (folder / "prices" / MANIFEST).exists():
         reading += read_price_tables(folder / "prices", read_sources(folder / "sources.csv"))
-    if (folder / "documents").is_dir():
-        reading += read_pages([folder / "documents"], folder, progress=progress)
     return reading
 
 

@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field
 
 from app.catalog.presets import Preset
 from app.catalog.providers import PROVIDERS
+from app.catalog.regions import CONTINENTS
 from app.schemas.sizes import Out, PageOut
 
 
@@ -105,6 +106,12 @@ class RegionOut(Out):
     code: str = Field(description="Its code: `eastus`.")
     name: str = Field(description="Its name: `East US`.")
     geography: str | None = Field(description="The part of the world that it belongs to.")
+    provider: str = Field(description=f"Whose region it is: {', '.join(PROVIDERS)}. Extensible.")
+    place: str | None = Field(description="The city or state where it is.")
+    country: str | None = Field(description="Its country by ISO 3166-1: `US`; null for a price of all regions.")
+    continent: str | None = Field(description=f"{', '.join(CONTINENTS)}. Extensible.")
+    latitude: float | None = Field(description="Degrees north of the place.")
+    longitude: float | None = Field(description="Degrees east of the place.")
     source_id: str = Field(description="Id of the source in GET /sources.")
 
 
@@ -126,6 +133,7 @@ class SourceOut(Out):
     sha256: str = Field(description="SHA-256 of the content that was read.")
     pinned: bool = Field(description="Whether its values stay accepted even if other sources disagree.")
     retail: bool = Field(description="Whether its prices are those that the vendor publishes for everybody.")
+    formula: str | None = Field(description="How its prices were computed; null where a list states them.")
     newest_day: date | None = Field(
         description="The newest day, up to today, of its prices or exchange rates; null if it has none with a date."
     )

@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from app.catalog.providers import PROVIDERS
 from app.schemas.sizes import AdjustmentField, ExchangeRateField, NextCursor, Out, Total, Usd
 
 
@@ -26,6 +27,7 @@ class SimilarOut(Out):
     """A size that is similar to another."""
 
     size: str = Field(description="Name of the size.")
+    provider: str | None = Field(description=f"Who sells it: {', '.join(PROVIDERS)}. Extensible.")
     distance: float = Field(description="The sum of the contributions: 0 (the same) to 1.")
     cheaper: bool | None = Field(description="Costs less an hour; null where a price is unknown.")
     bigger: bool | None = Field(description="At least as much GPU memory, vCPUs and memory, and more of one of them.")

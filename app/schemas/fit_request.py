@@ -8,6 +8,8 @@ from pydantic import AfterValidator, Field, model_validator
 from app.catalog.purchases import PURCHASE_MODELS, Purchase
 from app.catalog.queries.params import (
     PRICED_OS,
+    ContinentSet,
+    CountrySet,
     Currency,
     Cursor,
     Day,
@@ -16,6 +18,7 @@ from app.catalog.queries.params import (
     LowerTextSet,
     Os,
     PlainText,
+    ProviderSet,
     RegionSet,
     SizeRequirements,
     UsdAmount,
@@ -76,6 +79,9 @@ class ConstraintsIn(In):
     gpu_vendor: PlainText | None = Field(default=None, description="Only GPUs of this maker.")
     regions: RegionSet = Field(default=(), description="Priced in one of these.")
     available_in: RegionSet = Field(default=(), description="Priced in all of these.")
+    provider: ProviderSet = ()
+    country: CountrySet = Field(default=(), description="Priced in a region in one of these countries (ISO 3166-1).")
+    continent: ContinentSet = Field(default=(), description="Priced in a region on one of these continents.")
     min_nodes: Nodes = Field(default=1, description="The fewest VMs.")
     max_nodes: Nodes = Field(default=1, description="The most VMs; default 1, with serving 100.")
     utilization: Fraction | None = Field(
@@ -198,15 +204,17 @@ class FitIn(ModelIn):
             _check_resources_alone(self)
         elif self.sort == "waste":
             raise contradiction("sort=waste is for resources only")
-        if self.hardware is not None and {"regions", "available_in"} & self.constraints.model_fields_set:
+        if self.hardware is not None and _OF_THE_CATALOG & self.constraints.model_fields_set:
             raise contradiction(
-                "constraints.regions and available_in are about the catalog; they cannot be given with hardware"
+                "constraints.regions, available_in, provider, country and continent are about the catalog; "
+                "they cannot be given with hardware"
             )
         return self
 
 
+_OF_THE_CATALOG = {"regions", "available_in", "provider", "country", "continent"}
 _RESOURCE_CONSTRAINTS = {
-    *("series", "name", "gpu", "gpu_vendor", "regions", "available_in", "max_nodes", "allow_preview"),
+    *("series", "name", "gpu", "gpu_vendor", *_OF_THE_CATALOG, "max_nodes", "allow_preview"),
     *("allow_retiring", "verified_only", "budget_usd_per_month"),
 }
 """The constraints that apply to resources, too."""

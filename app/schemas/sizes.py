@@ -71,6 +71,17 @@ class AdjustmentOut(Out):
     rules: list[str] = Field(description="Names of the rules that make the price, in their order.")
 
 
+class ComputedPriceOut(Out):
+    """How a price that no list states is computed."""
+
+    estimated: bool = Field(description="Always true.")
+    formula: str = Field(description="What the price is computed from, in words.")
+
+
+EstimateField = Annotated[
+    Omittable[ComputedPriceOut], Field(description="What usd_per_hour is computed from, where no list states it.")
+]
+
 AdjustmentField = Annotated[
     Omittable[AdjustmentOut],
     Field(description="The list price, where rules of `vmsizes ingest adjustments` changed usd_per_hour."),
@@ -167,6 +178,7 @@ class SizeOut(SizeFieldsOut):
     price_as_of: date | None = Field(description="The day from which usd_per_hour is known to hold.")
     price_age_days: int | None = Field(description="Days since price_as_of, today.")
     adjustment: AdjustmentField = None
+    estimate: EstimateField = None
     converted: Omittable[ConvertedPricesOut] = Field(
         default=None, description="With `currency`: the prices in that currency."
     )
@@ -307,6 +319,7 @@ class PriceOut(Out):
     median_usd_per_hour: float | None = UNUSUAL_MEDIAN
     disputed: bool = DISPUTED_PRICE
     adjustment: AdjustmentField = None
+    estimate: EstimateField = None
     converted: Omittable[ConvertedPriceOut] = Field(
         default=None, description="With `currency`: the price in that currency."
     )
@@ -408,6 +421,7 @@ class FacetCountsOut(Out):
     undecided: UndecidedOut = Field(
         description="Sizes that are left out because a figure is unknown; unknown meets no bound."
     )
+    provider: list[FacetCountOut] = Field(description="Clouds, ignoring `provider`.")
     gpu_model: list[FacetCountOut] = Field(description="GPU models, ignoring `gpu`.")
     gpu_vendor: list[FacetCountOut] = Field(description="GPU vendors, ignoring `gpu_vendor`.")
     series: list[FacetCountOut] = Field(description="Series by id, ignoring `series`.")

@@ -11,6 +11,7 @@ from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.exchange_rates import CurrencyRate, convert_prices, converted_name, find_exchange_rate
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.params import CompareSearch, check_days
+from app.catalog.queries.region_places import place_regions
 from app.catalog.queries.size_details import GPU_FIGURES, SizeDetails, find_size_details
 from app.catalog.queries.snapshot import Catalog
 from app.errors import BadQuery, NotFound
@@ -55,6 +56,7 @@ def compare(catalog: Catalog, search: CompareSearch) -> Comparison:
     """
     check_days(search, catalog.today)
     check_regions(catalog.snapshot.regions, "region", search.region)
+    search = place_regions(search, catalog.snapshot.regions)
     keys = _find_keys(catalog, "size", search.size)
     for index, key in enumerate(keys):
         if key in keys[:index]:
@@ -98,7 +100,7 @@ def side_by_side(
 
 
 def _without_adjustment(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name != "adjustment"}
+    return {name: value for name, value in row.items() if name not in ("adjustment", "estimate")}
 
 
 def _list_price(row: Mapping[str, Any]) -> dict[str, Any]:

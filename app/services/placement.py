@@ -10,6 +10,7 @@ from app.catalog.queries.known_prices import NoPrice, explain_no_price
 from app.catalog.queries.language_models import get_release_row
 from app.catalog.queries.lookups import get_gpu
 from app.catalog.queries.params import DatedSelection, PageParams, check_days
+from app.catalog.queries.region_places import place_regions
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot
 from app.db.statements import Reader
@@ -72,6 +73,9 @@ def plan_placement(catalog: Catalog, search: PlacementSearch, page: PageParams, 
     cursor of another request; CursorGone for a page of another revision.
     """
     check_days(search.scope, catalog.today)
+    scope = place_regions(search.scope, catalog.snapshot.regions)
+    if scope is not search.scope:
+        search = replace(search, scope=scope, constraints=replace(search.constraints, regions=scope.region))
     on = search.scope.as_of or catalog.today
     rate = find_exchange_rate(catalog, search.currency, on)
     assumptions = Assumptions()

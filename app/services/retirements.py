@@ -5,13 +5,14 @@ once, each region priced once. Regions without any price of the requested purcha
 """
 
 from bisect import bisect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
 from app.catalog.names import as_written, display_keys
+from app.catalog.providers import split_provider
 from app.catalog.purchases import Purchase
 from app.catalog.queries.known_prices import NoPrice, explain_no_price
 from app.catalog.queries.lookups import NEAREST_WINDOW
@@ -132,7 +133,7 @@ class _Planner:
         aliases: Mapping[str, str],
         prices: Mapping[str, Mapping[str, Price]],
         purchases: Mapping[str, Purchase],
-        regions: frozenset[str],
+        regions: Collection[str],
         today: date,
     ) -> None:
         self._request, self._facts, self._aliases = request, facts, aliases
@@ -253,9 +254,11 @@ class _Planner:
 
     def _find_key(self, name: str) -> str | None:
         """Return the key of a size by its name or an alias; a size's own name wins over the alias of another."""
-        *others, itself = (key if key in self._facts else self._aliases.get(key) for key in display_keys(name))
+        provider, bare = split_provider(name)
+        *others, itself = (key if key in self._facts else self._aliases.get(key) for key in display_keys(bare))
         keys = {itself} if itself is not None else {key for key in others if key is not None}
-        return keys.pop() if len(keys) == 1 else None
+        key = keys.pop() if len(keys) == 1 else None
+        return None if key is None or (provider and self._facts[key]["provider"] != provider.id) else key
 
     def _unknown(self, field: str, name: str) -> ItemError:
         error = self._errors.get((field, name))

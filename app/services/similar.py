@@ -8,6 +8,7 @@ from typing import Any
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.neighbours import ReferenceSize, find_neighbours, reference_query, shown_query, to_neighbour
 from app.catalog.queries.params import SimilarSearch, check_days
+from app.catalog.queries.region_places import place_regions
 from app.catalog.queries.size_sets import SizeQuestion
 from app.catalog.queries.snapshot import Catalog
 from app.db.statements import Row
@@ -32,13 +33,15 @@ def find_similar(catalog: Catalog, name: str, search: SimilarSearch) -> SimilarS
     """
     check_days(search, catalog.today)
     check_regions(catalog.snapshot.regions, "region", search.region)
+    search = place_regions(search, catalog.snapshot.regions)
     (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
     ((*own,),) = catalog.fetch(reference_query(key, search, catalog.today, catalog.snapshot.rules))
     usd = _reference_price(catalog, key, tuple(own), search)
     size = to_traits(tuple(own))
-    reference = ReferenceSize(key=key, gpu_memory_gib=size.gpu_memory_gib, usd_per_hour=usd)
+    figures = {name: getattr(size, name) for name in ("gpu_memory_gib", "vcpus", "memory_gib")}
+    reference = ReferenceSize(key=key, usd_per_hour=usd, **figures)
     question = SizeQuestion(catalog, search)
-    ranked = _rank_neighbours(size, reference, question)
+    ranked = _rank_neighbours(size, reference, question, by_provider=bool(search.provider))
     request_key = f"{key} {search.model_dump_json(exclude=search.page_param_names())} {catalog.today}"
     page = paginate(catalog, ranked, search, request_key)
     neighbours: list[Neighbour] = []
@@ -52,12 +55,14 @@ def find_similar(catalog: Catalog, name: str, search: SimilarSearch) -> SimilarS
 _FIGURES = ("gpu_id", "gpu_family", "gpu_vendor", "gpu_memory_gib", "vcpus", "memory_gib", "name")
 
 
-def _rank_neighbours(size: SizeTraits, reference: ReferenceSize, question: SizeQuestion) -> list[str]:
+def _rank_neighbours(
+    size: SizeTraits, reference: ReferenceSize, question: SizeQuestion, *, by_provider: bool
+) -> list[str]:
     """Return the keys of the neighbours of a size, nearest first; equally near ones by price, then by name.
 
     Each part of a distance is computed once for each different figure.
     """
-    places = find_neighbours(question, reference)
+    places = find_neighbours(question, reference, by_provider=by_provider)
     figures: dict[str, Sequence[Any]] = {}
     for name in _FIGURES:
         values = question.values(name)
@@ -85,6 +90,7 @@ def to_traits(row: Row) -> SizeTraits:
     known = to_neighbour(row)
     return SizeTraits(
         name=known["name"],
+        provider=known["provider"],
         status=known["status"],
         verified=known["verified"],
         series=known["series_id"],

@@ -54,9 +54,8 @@ for _group, _fields in SIZE_GROUPS.items():
 
 NETWORK_FLAGS = ("infiniband", "accelerated_networking", "gpudirect_rdma")
 FLAGS = tuple(flag for flag in FLAG_FACETS if flag not in (*NETWORK_FLAGS, "nvlink", "verified", "disputed"))
-TEXTS = tuple(
-    name for name in COUNTED_FACETS if name not in ("gpu_model", "gpu_vendor", "series", "category", "status", "arch")
-)
+_WITH_A_PLACE = ("gpu_model", "gpu_vendor", "series", "category", "status", "arch", "provider")
+TEXTS = tuple(name for name in COUNTED_FACETS if name not in _WITH_A_PLACE)
 """Filters by a text for which the panel has no place of its own: a choice of one of its values."""
 _BOUNDS = {
     name: bounds for group in BOUNDS.values() for bounds in group for name in (bounds.least, bounds.most) if name
@@ -64,6 +63,7 @@ _BOUNDS = {
 
 TITLES: Mapping[str, str] = {
     "q": "Text",
+    "provider": "Cloud",
     "gpu": "GPU",
     "os": "System",
     "purchase": "Price",
@@ -83,8 +83,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "gpu": ("gpu", "gpu_vendor", "nvlink", *_bound_names("gpu")),
     "cpu": ("arch", *_bound_names("cpu")),
     "price": ("os", "purchase", *_bound_names("price"), "as_of", "known_at"),
-    "region": ("region", "available_in"),
-    "kind": ("category", "series", "name"),
+    "region": ("region", "available_in", "country", "continent"),
+    "kind": ("provider", "category", "series", "name"),
     "network": (*NETWORK_FLAGS, *_bound_names("network")),
     "features": (*FLAGS, *TEXTS, *_bound_names("features")),
     "status": ("status", "verified", "disputed"),

@@ -10,6 +10,7 @@ from functools import partial
 from math import ceil
 from typing import Any, get_args
 
+from app.catalog.providers import PROVIDERS
 from app.catalog.queries.display_names import find_currencies, find_disputing_sources, find_region_names
 from app.catalog.queries.facets import Facets
 from app.catalog.queries.params import Category, SizeFilter, SizeList, Status
@@ -118,6 +119,7 @@ def _options(view: SizesView, facets: Facets, names: _Names) -> dict[str, Any]:
         "units": tuple(UNIT_TITLES.items()),
         "divisors": tuple(PER_TITLES.items()),
         "regions": sorted(regions, key=lambda one: (not one.checked, one.title)),
+        "clouds": {provider.id: provider.name for provider in PROVIDERS.values()},
         "categories": {name: name.replace("_", " ") for name in get_args(Category)},
         "statuses": _statuses(view, facets),
         "sorts": _sorts(view),

@@ -182,7 +182,7 @@ def test_a_model_as_a_parameter_of_fit_is_sent_to_post(client: httpx.Client) -> 
         ("max_usd_per_month=99", "did you mean max_usd_per_hour?"),
         ("max_price_per_hour=3", "did you mean max_usd_per_hour?"),
         ("format=csv", "whole lists are at /sizes.csv"),
-        ("provider=azure", "the `provider` of an item names it"),
+        ("provider=azur", "did you mean azure?"),
         ("family=nd", "did you mean series?"),
         ("sort=usd_per_hour desc", "did you mean -usd_per_hour?"),
         ("sort=vcpus:asc", "did you mean vcpus?"),

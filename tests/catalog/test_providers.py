@@ -1,10 +1,19 @@
+import csv
 import re
 from datetime import date
 
 import pytest
 
 from app.catalog.names import region_key, size_key
-from app.catalog.providers import DEFAULT_PROVIDER, PROVIDERS, Provider, provider_of
+from app.catalog.providers import (
+    DEFAULT_PROVIDER,
+    PROVIDER_IDS,
+    PROVIDERS,
+    Provider,
+    provider_of,
+    provider_of_region,
+    split_provider,
+)
 from app.catalog.resolution.derive import Spelling
 from app.catalog.resolution.reconcile import (
     FactRow,
@@ -14,6 +23,7 @@ from app.catalog.resolution.reconcile import (
     reconcile,
 )
 from app.catalog.resolution.subjects import SubjectKeys
+from app.settings import PROJECT
 
 OTHER = Provider(
     id="other",
@@ -28,7 +38,46 @@ OTHER = Provider(
 def test_regions_that_differ_by_a_hyphen_stay_two_where_the_hyphen_counts() -> None:
     assert region_key(" US-East-1", OTHER) == "us-east-1"
     assert region_key("us-east1", OTHER) == "us-east1"
-    assert region_key("us-east-1") == region_key("us-east1") == "useast1"
+    assert (region_key("US-East-1"), region_key("us-east1"), region_key("us-east")) == (
+        "us-east-1",
+        "us-east1",
+        "useast",
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "provider"),
+    [
+        ("West Europe", "azure"),
+        ("west-us-2", "azure"),
+        ("east-us2", "azure"),
+        ("uk-south", "azure"),
+        ("US-East-1", "aws"),
+        ("us-gov-west-1", "aws"),
+        ("us-west-2-lax-1", "aws"),
+        ("northamerica-northeast1", "gcp"),
+        ("europe-west12", "gcp"),
+        ("oci", "oci"),
+        ("nebius-us-central1", "nebius"),
+    ],
+)
+def test_the_form_of_a_region_says_whose_it_is(written: str, provider: str) -> None:
+    assert provider_of_region(written).id == provider
+    assert provider_of_region(written).region_code.fullmatch(region_key(written))
+
+
+def test_no_region_of_the_seeds_has_the_form_of_another_provider() -> None:
+    for path in (PROJECT / "seeds" / "clouds").glob("*/regions.csv"):
+        codes = [row["code"] for row in csv.DictReader(path.read_text().splitlines())]
+        assert {provider_of_region(code).id for code in codes} == {path.parent.name}
+        assert [region_key(code) for code in codes] == codes
+
+
+def test_a_name_may_begin_with_the_id_of_its_provider() -> None:
+    assert split_provider("AWS: m5.large") == (PROVIDERS["aws"], "m5.large")
+    assert split_provider("m5.large") == (None, "m5.large")
+    assert split_provider("nobody:m5.large") == (None, "nobody:m5.large")
+    assert tuple(PROVIDERS) == PROVIDER_IDS
 
 
 def test_only_the_prefix_of_the_provider_itself_is_dropped() -> None:
@@ -41,9 +90,8 @@ def test_only_the_prefix_of_the_provider_itself_is_dropped() -> None:
 def test_a_key_does_not_change_when_it_is_made_again(provider: Provider) -> None:
     for name in (f"{provider.size_prefix}ND40rs_v2", "ND40rs_v2"):
         assert size_key(size_key(name, provider), provider) == size_key(name, provider) == "nd40rs_v2"
-    code = region_key("West Europe 2", provider)
+    code = region_key(" US-East-1 ", provider)
     assert region_key(code, provider) == code
-    assert provider.region_code.fullmatch(code)
 
 
 def test_the_fields_that_an_api_defines_are_those_of_its_provider() -> None:

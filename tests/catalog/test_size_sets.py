@@ -57,6 +57,7 @@ min_infiniband_gbps=200|nvlink=true|arch=x64|arch=arm64|premium_storage=true|ult
 max_usd_per_hour=10&region=eastus|min_usd_per_hour=2&max_usd_per_hour=40|min_usd_per_hour=0&os=windows
 min_usd_per_hour=1&purchase=spot&region=eastus,westeurope|purchase=reserved_3y&max_usd_per_hour=30
 as_of=2026-02-01&max_usd_per_hour=5|as_of=2025-06-01&available_in=eastus|as_of=2025-06-01&region=eastus,uksouth
+provider=azure|provider=aws|country=US|continent=europe&min_gpus=1
 """.replace("\n", "|")
     .strip("|")
     .split("|")

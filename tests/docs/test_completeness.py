@@ -47,7 +47,7 @@ COLUMNS: dict[str, Collection[str]] = {
     "Prices": prices.COLUMNS,
     "Corrections": reference.CORRECTION_COLUMNS,
     "Aliases": reference.ALIAS_COLUMNS,
-    "Regions": reference.REGION_COLUMNS,
+    "Regions": (*reference.REGION_COLUMNS, *reference.PLACE_COLUMNS),
     "Benchmarks": reference.BENCHMARK_COLUMNS,
     "Adjustments": (*adjustments.COLUMNS, *adjustments.OPTIONAL),
     "Disks": disks.COLUMNS,

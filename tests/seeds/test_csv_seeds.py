@@ -9,7 +9,7 @@ import pytest
 
 from app.catalog.disks import PRICED_PER
 from app.catalog.names import series_key, size_key
-from app.catalog.providers import PROVIDERS
+from app.catalog.providers import DEFAULT_PROVIDER
 from app.catalog.readings import PriceRow, Reading, SourceRow
 
 ByFile = dict[str, Reading]
@@ -188,7 +188,7 @@ def test_a_series_with_gpus_has_a_scale_up_domain(by_file: ByFile) -> None:
     with_gpus = {s.subject for s in facts if s.value == "gpu_accelerated"}
     assert len(with_gpus) == 29
     assert with_gpus <= {s.subject for s in facts if s.field == "scale_up_domain_gpus"}
-    assert {s.value for s in by_file["series"].facts if s.field == "provider"} == set(PROVIDERS)
+    assert {s.value for s in by_file["series"].facts if s.field == "provider"} == {DEFAULT_PROVIDER.id}
 
 
 def test_no_name_of_a_series_is_also_another_ones(by_file: ByFile) -> None:

@@ -8,6 +8,7 @@ from typing import Any, get_args
 from app.catalog.changes import CHANGE_KINDS
 from app.catalog.disks import DISK_TYPES, REDUNDANCIES
 from app.catalog.price_checks import Rule
+from app.catalog.providers import PROVIDER_IDS
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.params import (
     PLAIN_ITEM_PATTERN,
@@ -20,6 +21,7 @@ from app.catalog.queries.params import (
     Status,
 )
 from app.catalog.queries.prices import PriceSort
+from app.catalog.regions import CONTINENTS
 from app.fit.features import FEATURE_NAMES
 from app.fit.formulas.data_types import BITS
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
@@ -44,6 +46,8 @@ ENUMS: Mapping[str, tuple[str, ...]] = {
     "Os": get_args(Os),
     "Purchase": PURCHASE_MODELS,
     "Arch": get_args(Arch),
+    "ProviderId": PROVIDER_IDS,
+    "Continent": CONTINENTS,
     "SizeCategory": get_args(Category),
     "SizeStatus": get_args(Status),
     "DiskType": DISK_TYPES,
@@ -246,7 +250,7 @@ def with_fields_example(parameter: Parameter, items: list[str]) -> Parameter:
 
 def sort_parameters(parameters: list[Parameter], operation: str) -> list[Parameter]:
     """Sort parameters: path, required, optional, then sort, limit and cursor, last those that came later."""
-    appended = ("", *_APPENDED.get(operation, ()))
+    appended = ("", *_APPENDED.get(operation, ()), "provider", "country", "continent")
 
     def place(parameter: Parameter) -> tuple[bool, bool, int, int]:
         name = parameter["name"]

@@ -76,6 +76,14 @@ class Offer(CatalogTable, table=True):
     reserved_3y_disputed: bool | None = None
     savings_1y_disputed: bool | None = None
     savings_3y_disputed: bool | None = None
+    on_demand_formula: str | None = Field(
+        sa_type=BYTEWISE, default=None, description="how the price is computed; null where a list states it"
+    )
+    spot_formula: str | None = Field(sa_type=BYTEWISE, default=None)
+    reserved_1y_formula: str | None = Field(sa_type=BYTEWISE, default=None)
+    reserved_3y_formula: str | None = Field(sa_type=BYTEWISE, default=None)
+    savings_1y_formula: str | None = Field(sa_type=BYTEWISE, default=None)
+    savings_3y_formula: str | None = Field(sa_type=BYTEWISE, default=None)
 
 
 class SizeJson(CatalogTable, table=True):

@@ -6,6 +6,7 @@ from sqlalchemy import false
 from sqlmodel import Field
 
 from app.catalog.column_types import BYTEWISE, NOT_IN_DIGEST, WITHOUT_ROWID, CatalogTable
+from app.catalog.providers import DEFAULT_PROVIDER
 
 
 class Source(CatalogTable, table=True):
@@ -27,6 +28,9 @@ class Source(CatalogTable, table=True):
         default=False,
         sa_column_kwargs={"server_default": false()},
         description="its prices are those that the vendor publishes for everybody, which are checked",
+    )
+    formula: str | None = Field(
+        sa_type=BYTEWISE, default=None, description="how its prices were computed; null where a list states them"
     )
 
 
@@ -196,12 +200,20 @@ class Correction(CatalogTable, table=True):
 
 
 class Region(CatalogTable, table=True):
-    """A region of the provider."""
+    """A region of a provider; where one price is for all of its regions, they are one here, without a place."""
 
     code: str = Field(sa_type=BYTEWISE, primary_key=True)
     name: str = Field(sa_type=BYTEWISE)
     geography: str | None = Field(sa_type=BYTEWISE, default=None)
     source_id: str = Field(sa_type=BYTEWISE, foreign_key="source.id")
+    provider: str = Field(
+        sa_type=BYTEWISE, default=DEFAULT_PROVIDER.id, sa_column_kwargs={"server_default": DEFAULT_PROVIDER.id}
+    )
+    place: str | None = Field(sa_type=BYTEWISE, default=None, description="the city or state")
+    country: str | None = Field(sa_type=BYTEWISE, default=None, description="by ISO 3166-1: US")
+    continent: str | None = Field(sa_type=BYTEWISE, default=None)
+    latitude: float | None = Field(default=None, description="degrees north")
+    longitude: float | None = Field(default=None, description="degrees east")
 
 
 class Availability(CatalogTable, table=True):

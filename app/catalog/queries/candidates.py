@@ -40,7 +40,7 @@ from app.catalog.queries.price_scope import (
 )
 from app.db.statements import BoundStatement, Statement, cached_statement, pad_keys
 
-SELECTION_FILTERS = ("q", "name", "series", "category", "gpu", "gpu_vendor", "verified", "disputed")
+SELECTION_FILTERS = ("q", "name", "series", "category", "gpu", "gpu_vendor", "verified", "disputed", "provider")
 """Filters that select candidates; everything else is a requirement, and a fit reports what fails it."""
 
 _NAMING_FILTERS = {"q", "name", "series", "category"}

@@ -47,6 +47,7 @@ from app.catalog.queries.params import (
     Os,
     PageParams,
     PlainText,
+    ProviderSet,
     Quantity,
     QueryParams,
     RegionSet,
@@ -111,6 +112,7 @@ class ChangeFilter(QueryParams):
         description="Of the sizes of a series that are in the catalog; of any of several.",
         examples=[["ndv2"]],
     )
+    provider: ProviderSet = ()
     gpu: GpuSet = Field(
         default=(),
         description="Of sizes in the catalog with this GPU: a name or a glob, as GET /sizes takes it.",
@@ -146,6 +148,7 @@ CHANGE_FILTERS: Mapping[str, Filter] = {
     "kind": any_of(change.kind),
     "revision": equals(change.revision),
     "size": Filter(_any_size, name_patterns),
+    "provider": FILTERS["provider"],
     "series": FILTERS["series"],
     "gpu": FILTERS["gpu"],
     "region": any_of(change.region),
@@ -250,7 +253,7 @@ def _matching(key: ChangeStatementKey, columns: Sequence[ColumnElement[Any]]) ->
     """Select events of the revisions after one; sizes and GPUs are joined only for a filter on them."""
     used = {one.name for one in key.filters}
     query = select(*columns).select_from(CHANGE).join(REVISION, REVISION.c.number == change.revision)
-    if used & {"series", "gpu"}:
+    if used & {"provider", "series", "gpu"}:
         query = query.join(SIZE, SIZE.c.key == change.size_key)
     if "gpu" in used:
         query = query.join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)

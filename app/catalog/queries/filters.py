@@ -222,6 +222,9 @@ _OF_THEIR_OWN: Mapping[str, Filter] = {
     "os": Filter(lambda *_: true()),
     "purchase": Filter(lambda *_: true()),
     "region": Filter(lambda *_: true()),
+    "country": Filter(lambda *_: true()),
+    "continent": Filter(lambda *_: true()),
+    "provider": Filter(lambda _scope, ids: size.provider.in_([literal_text(id_) for id_ in ids])),
     "available_in": Filter(lambda scope, regions: priced_in_all(scope, scope.key, regions), tuple),
     "min_gpu_mem_per_gpu": _at_least(lambda _scope: gpu_slice_gib()),
     "max_gpu_mem_per_gpu": _at_most(lambda _scope: whole_gpu_gib()),
@@ -229,7 +232,7 @@ _OF_THEIR_OWN: Mapping[str, Filter] = {
     "min_usd_per_hour": Filter(_at_least_usd, _in_usd),
     "max_usd_per_hour": _at_most(lambda scope: scope.rank, _in_usd),
 }
-"""Filters that are not about one column; `os`, `purchase` and `region` choose offers, which the price scope does."""
+"""Filters that are not about one column; those in SCOPE_FILTERS choose offers, which the price scope does."""
 
 
 def _in_lower_case(text: str) -> Sequence[str]:
@@ -264,7 +267,7 @@ FILTERS: Mapping[str, Filter] = {
 ALWAYS_ACTIVE = ("status",)
 """Filters that hold even if a request does not set them: retired and withdrawn sizes are left out."""
 
-SCOPE_FILTERS = ("os", "purchase", "region")
+SCOPE_FILTERS = ("os", "purchase", "region", "country", "continent")
 """Filters that choose the price scope and are no conditions of their own."""
 
 PRICE_FILTERS = frozenset({"min_usd_per_hour", "max_usd_per_hour"})

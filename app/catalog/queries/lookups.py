@@ -13,9 +13,10 @@ from sqlalchemy import BindParameter, Integer, bindparam, literal_column, select
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Gpu, Region, Series, SizeAlias
+from app.catalog.models import Gpu, Series, SizeAlias
 from app.catalog.names import as_written, display_keys, series_key
 from app.catalog.presets import split_names
+from app.catalog.providers import split_provider
 from app.catalog.queries.globs import compile_glob
 from app.catalog.queries.price_scope import GPU, SIZE, size
 from app.catalog.regions import closest_regions
@@ -24,7 +25,7 @@ from app.errors import BadQuery, NotFound
 from app.nearest import TWO_TYPOS_LENGTH, closest_spellings, did_you_mean, nearest, starting_with
 
 ALIAS = table_of(SizeAlias)
-_series, _region, _gpu = table_of(Series).c, table_of(Region).c, table_of(Gpu).c
+_series, _gpu = table_of(Series).c, table_of(Gpu).c
 _SERIES_NAMES = select(_series.id, _series.name, _series.aliases)
 
 NEAREST_WINDOW = 500
@@ -34,19 +35,25 @@ NEAREST_WINDOW = 500
 def get_size_keys(reader: Reader, names: Sequence[str], series: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Return the key of each size, by its name or an alias, in any case; raises NotFound for the first unknown one.
 
+    A name may begin with its provider: `aws:m5.large`.
     `series` are the ids of all series by the keys of their names, as a snapshot has them. Without them they are read
     for an unknown name, which may be that of a series.
     """
     for name in names:
         if "\0" in name:  # PostgreSQL takes no text that has one
             raise NotFound("size", name)
-    forms = [display_keys(name) for name in names]
+    split = [split_provider(name) for name in names]
+    forms = [display_keys(bare) for _, bare in split]
     rows = fetch(reader, _with_names(_keys_statement, [form for keys in forms for form in keys]))
     # A size's own name wins over the alias of another.
-    known = {named: key for named, key in rows if named != key} | {key: key for named, key in rows if named == key}
+    known = {named: key for named, key, _ in rows if named != key}
+    known |= {key: key for named, key, _ in rows if named == key}
+    sellers = {key: seller for _, key, seller in rows}
     found: list[str] = []
-    for name, keys in zip(names, forms, strict=True):
+    for name, (provider, _), keys in zip(names, split, forms, strict=True):
         meant = dict.fromkeys(known[form] for form in (keys[-1:] if keys[-1] in known else keys) if form in known)
+        if provider is not None:
+            meant = {key: None for key in meant if sellers[key] == provider.id}
         if len(meant) != 1:
             raise _no_size(reader, name, keys[0], series)
         found += meant
@@ -76,10 +83,13 @@ def _name_binds(count: int) -> list[BindParameter[str]]:
 
 @lru_cache(maxsize=16)
 def _keys_statement(count: int) -> Statement:
-    """Rows: each of `count` names that is known, and the key of its size."""
+    """Rows: each of `count` names that is known, the key of its size, and its provider."""
     names = _name_binds(count)
-    own = select(size.key.label("named"), size.key.label("key")).where(size.key.in_(names))
-    other = select(ALIAS.c.alias_key, ALIAS.c.size_key).where(ALIAS.c.alias_key.in_(names))
+    own = select(size.key.label("named"), size.key.label("key"), size.provider).where(size.key.in_(names))
+    other = select(ALIAS.c.alias_key, ALIAS.c.size_key, size.provider).join_from(
+        ALIAS, SIZE, size.key == ALIAS.c.size_key
+    )
+    other = other.where(ALIAS.c.alias_key.in_(names))
     return Statement(select(union_all(own, other).subquery()), short=True)
 
 
@@ -139,11 +149,6 @@ def resolve_series(ids: Mapping[str, str], names: Iterable[str]) -> tuple[str, .
         return get_series_ids(ids, names)
     except NotFound as unknown:
         raise BadQuery("series", unknown.name, f"{unknown} GET /series lists them.") from None
-
-
-def load_region_codes(session: Session) -> frozenset[str]:
-    """Return the codes of all regions."""
-    return frozenset(session.execute(select(_region.code)).scalars())
 
 
 def check_regions(known: Collection[str], field: str, codes: Iterable[str]) -> None:

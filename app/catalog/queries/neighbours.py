@@ -38,7 +38,7 @@ less."""
 
 _SIZE_COLUMNS = (
     *("name", "verified", "series_id", "gpu_id", "gpu_vendor", "gpu_model", "gpu_count", "gpu_count_numerator"),
-    *("gpu_count_denominator", "gpu_memory_gib", "vcpus", "memory_gib"),
+    *("gpu_count_denominator", "gpu_memory_gib", "vcpus", "memory_gib", "provider"),
 )
 NEIGHBOUR_COLUMNS = ("key", "status", "gpu_family", "region", "usd_per_hour", "adjustment", *_SIZE_COLUMNS)
 """The columns of a row: what a similarity is computed from, and JSON of what rules did to the price, else null."""
@@ -51,10 +51,12 @@ def to_neighbour(row: Row) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceSize:
-    """The size whose neighbours are searched: its GPU memory, GiB (None: unknown), and a price, USD an hour."""
+    """The size whose neighbours are searched: its memories, GiB (None: unknown), and a price, USD an hour."""
 
     key: str
     gpu_memory_gib: float | None
+    vcpus: int | None
+    memory_gib: float | None
     usd_per_hour: float
 
 
@@ -71,14 +73,25 @@ def shown_query(keys: Sequence[str], params: SimilarSearch, today: date, rules: 
     return BoundStatement(_shown_statement(PriceScopeKey.of(params, rules), len(padded)), values)
 
 
-def find_neighbours(question: SizeQuestion, reference: ReferenceSize) -> list[int]:
-    """Find the places of the sizes around a reference that can be ordered."""
+def find_neighbours(question: SizeQuestion, reference: ReferenceSize, *, by_provider: bool) -> list[int]:
+    """Find the places of the sizes around a reference that can be ordered.
+
+    `by_provider` says that only sizes of the providers in the question count: then those with as many vCPUs and the
+    same memory do, too, whatever they cost.
+    """
     sets, prices = question.sets, question.prices()
     ordered = question.order(("usd_per_hour", "name"))
     may = question.offered() & question.orderable()
     may &= ~(1 << sets.place_of(reference.key))
+    if by_provider:
+        may &= question.meets("provider")
     by_memory = question.catalog.keep("memory buckets", lambda: _sets_by_memory(question))
     found: set[int] = set()
+    if by_provider:
+        vcpus, memory = question.values("vcpus"), question.values("memory_gib")
+        wanted = (reference.vcpus, reference.memory_gib)
+        alike = sets.places_in(may & _alike(by_memory, reference.gpu_memory_gib, 0))
+        found.update(place for place in alike if (vcpus[place], memory[place]) == wanted)
     for step in MEMORY_STEPS:
         price = reference.usd_per_hour * 2.0**step
         flags = sets.flags(may & _alike(by_memory, reference.gpu_memory_gib, step))

@@ -24,7 +24,9 @@ from pydantic_core import PydanticCustomError
 from app.catalog.fields import SHOWN_FIELDS, SIZE_FIELDS
 from app.catalog.names import LowerName, RegionCode
 from app.catalog.projections import SIZE_JSON_FIELDS, UNIT_PRICE_FIELDS
+from app.catalog.providers import ProviderId
 from app.catalog.purchases import PURCHASE_MODELS, Purchase
+from app.catalog.regions import Continent
 from app.errors import BadQuery
 
 SIZE_COLUMNS = {
@@ -113,6 +115,11 @@ def _is_none(value: Any) -> bool:
     return value is None
 
 
+def _is_empty(value: Any) -> bool:
+    """Return whether a set has no values: left out of a dump as a missing value is."""
+    return not value
+
+
 def _true_or_false(value: Any) -> Any:
     """Check that a boolean is spelled as in JSON: pydantic would also read `yes`, `on` and `1`."""
     if isinstance(value, str) and value not in ("true", "false"):
@@ -168,6 +175,18 @@ Gib = Annotated[Quantity, GIB]
 Count = Annotated[int, Field(ge=0, le=2_000_000_000)]
 GpuCount = Annotated[float, Field(ge=0, le=MAX_QUANTITY, allow_inf_nan=False), BeforeValidator(parse_gpu_count)]
 JsonBool = Annotated[bool, BeforeValidator(_true_or_false)]
+ProviderSet = Annotated[
+    tuple[ProviderId, ...],
+    AfterValidator(as_set),
+    Field(description="The cloud that sells the size; any of several.", examples=[["azure"]], exclude_if=_is_empty),
+]
+Country = Annotated[str, Field(pattern="^[A-Za-z]{2}$"), AfterValidator(_upper)]
+CountrySet = Annotated[
+    tuple[Country, ...], AfterValidator(as_set), Field(max_length=60, examples=[["US"]], exclude_if=_is_empty)
+]
+ContinentSet = Annotated[
+    tuple[Continent, ...], AfterValidator(as_set), Field(examples=[["north_america"]], exclude_if=_is_empty)
+]
 Currency = Annotated[str, Field(pattern="^[A-Za-z]{3}$"), AfterValidator(_upper)]
 UsdAmount = Annotated[Decimal, Field(ge=0, le=Decimal("1e9"), allow_inf_nan=False)]
 
@@ -187,7 +206,7 @@ class QueryParams(BaseModel):
 
     elsewhere: ClassVar[Mapping[str, str]] = {
         "format": "JSON is the only format here; whole lists are at /sizes.csv and /prices.csv, .ndjson and .parquet",
-        "provider": "sizes are not filtered by provider; the `provider` of an item names it",
+        "provider": "lists of sizes and of prices are filtered by it: GET /sizes?provider=aws",
     }
     """Names that are no parameters here, and the hint that says what takes them."""
 
@@ -303,7 +322,20 @@ class OfferParams(QueryParams):
     )
 
 
-class SizeSelection(OfferParams):
+class PlaceParams(QueryParams):
+    """Where regions are whose prices are meant."""
+
+    country: CountrySet = Field(
+        default=(),
+        description="The prices of the regions in this country (ISO 3166-1), or in any of several.",
+    )
+    continent: ContinentSet = Field(
+        default=(),
+        description="The prices of the regions on this continent, or on any of several.",
+    )
+
+
+class SizeSelection(PlaceParams, OfferParams):
     """Which sizes a query selects: by name, GPU, status and region."""
 
     q: LowerText | None = Field(
@@ -317,6 +349,7 @@ class SizeSelection(OfferParams):
     series: LowerTextSet = Field(
         default=(), description="A series, by its id or name; any of several.", examples=[["nd_h100_v5"]]
     )
+    provider: ProviderSet = ()
     category: Annotated[tuple[Category, ...], AfterValidator(as_set)] = Field(
         default=(), description="The type of size; any of several.", examples=[["gpu_accelerated"]]
     )
@@ -529,7 +562,7 @@ class FitSearch(DatedSelection, SizeRequirements, CurrencyParams, PageParams):
         return sort
 
 
-class SimilarSearch(PriceDayParams, OfferParams, PageParams):
+class SimilarSearch(PriceDayParams, PlaceParams, OfferParams, PageParams):
     """Parameters of a search for similar sizes."""
 
     region: RegionSet = Field(
@@ -537,10 +570,11 @@ class SimilarSearch(PriceDayParams, OfferParams, PageParams):
         description="Only sizes that have a price in this region, in any of several, with the cheapest of them.",
         examples=[["eastus"]],
     )
+    provider: ProviderSet = ()
     limit: int = Field(default=10, ge=1, le=500, description="How many items a page holds at most.", examples=[2])
 
 
-class CompareSearch(PriceDayParams, OfferParams, CurrencyParams):
+class CompareSearch(PriceDayParams, PlaceParams, OfferParams, CurrencyParams):
     """Which sizes to compare."""
 
     size: Annotated[tuple[LowerText, ...], Field(min_length=2, max_length=MAX_COMPARED)] = Field(

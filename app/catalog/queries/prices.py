@@ -44,12 +44,14 @@ from app.catalog.queries.params import (
     OfferParams,
     Os,
     PageParams,
+    PlaceParams,
     PlainText,
-    QueryParams,
+    ProviderSet,
     RegionSet,
     check_days,
 )
 from app.catalog.queries.price_scope import GPU, PRICE_KEY, SIZE, PriceScope
+from app.catalog.queries.region_places import place_regions
 from app.catalog.queries.sizes import age_days
 from app.catalog.queries.snapshot import Catalog
 from app.db.functions import is_among, usd_of
@@ -223,7 +225,7 @@ def _conditions(key: PriceStatementKey, filters: Mapping[str, Filter]) -> list[C
     return [filter_condition(one, scope, filters) for one in key.filters]
 
 
-class PriceFilter(QueryParams):
+class PriceFilter(PlaceParams):
     """Which prices, of whatever size."""
 
     region: RegionSet = Field(default=(), description="In this region; in any of several.", examples=[["eastus"]])
@@ -280,6 +282,7 @@ class AllPricesFilter(PriceFilter):
     series: LowerTextSet = Field(
         default=(), description="Of the sizes of a series, by its id or name; of any of several.", examples=[["ndv2"]]
     )
+    provider: ProviderSet = ()
     gpu: GpuSet = Field(
         default=(), description="Of sizes with this GPU: a name or a glob, as GET /sizes takes it.", examples=[["A100"]]
     )
@@ -304,6 +307,7 @@ def find_prices(catalog: Catalog, name: str, search: PriceSearch) -> PriceListin
     check_days(search, catalog.today)
     keys = get_size_keys(catalog, (name,), catalog.snapshot.series)
     check_regions(catalog.snapshot.regions, "region", search.region)
+    search = place_regions(search, catalog.snapshot.regions)
     given = search.model_fields_set | {"size"}
     of_size = AllPricesSearch.model_construct(given, **dict(search), size=keys)
     return _without(_find_page(catalog, of_size, sort=search.sort), "size")
@@ -369,6 +373,7 @@ def render_prices(found: PriceListing) -> str:
 def normalize_prices(catalog: Catalog, filters: FilterT) -> FilterT:
     """Replace names of sizes, series and GPUs by those of the catalog; raises BadQuery for one that it lacks."""
     check_regions(catalog.snapshot.regions, "region", filters.region)
+    filters = place_regions(filters, catalog.snapshot.regions, by_provider=True)
     if not (filters.size or filters.series or filters.gpu):
         return filters
     try:
@@ -417,7 +422,7 @@ def _find_page(
         kept=has_total,
     )
     page = read_page(catalog, query)
-    items = _to_items(page.rows, catalog.today)
+    items = _to_items(page.rows, catalog.today, catalog.snapshot.formulas)
     if rate is not None:
         items = [item | {"converted": convert_price(item, rate)} for item in items]
     return PriceListing(items=items, next_cursor=page.next_cursor, total=page.total, exchange_rate=rate)
@@ -428,7 +433,7 @@ def convert_price(item: Mapping[str, Any], rate: CurrencyRate) -> dict[str, Any]
     return {"currency": rate.currency, "price_per_hour": rate.convert_number(item["usd_per_hour"])}
 
 
-def _to_items(rows: Rows, today: date) -> list[dict[str, Any]]:
+def _to_items(rows: Rows, today: date, formulas: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the items of a page; a dict whose keys are written down is made in a third of the time of others."""
     ages = {day: age_days(day, today) for day in {row[5] for row in rows}}
     items: list[dict[str, Any]] = []
@@ -443,6 +448,8 @@ def _to_items(rows: Rows, today: date) -> list[dict[str, Any]]:
         }  # fmt: skip
         if adjustment is not None:
             item["adjustment"] = orjson.loads(adjustment)
+        if source in formulas:
+            item["estimate"] = {"estimated": True, "formula": formulas[source]}
         items.append(item)
     return items
 

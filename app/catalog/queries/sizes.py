@@ -51,6 +51,7 @@ from app.catalog.queries.price_scope import (
     PriceScopeKey,
     price_parameters,
 )
+from app.catalog.queries.region_places import place_regions
 from app.catalog.queries.size_sets import IS_SET, SizeQuestion, SortColumn, place_after
 from app.catalog.queries.size_statements import StatementKey, size_statement
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, short_if
@@ -213,6 +214,7 @@ def normalize(selection: SelectionT, snapshot: CatalogSnapshot) -> SelectionT:
     """Replace names of series and GPUs by those of the catalog; raises BadQuery for one that the catalog lacks."""
     check_regions(snapshot.regions, "region", selection.region)
     check_regions(snapshot.regions, "available_in", selection.available_in)
+    selection = place_regions(selection, snapshot.regions)
     if selection.gpu_vendor is not None:
         check_gpu_vendor(snapshot.gpus, selection.gpu_vendor)
     # What the client did not give stays out of the model's set fields, by which active_filters goes.

@@ -19,7 +19,8 @@ from app.catalog.adjustments import Rules, load_rules
 from app.catalog.column_types import table_of
 from app.catalog.models import Revision, Size
 from app.catalog.queries.language_models import ModelsByKey, load_models
-from app.catalog.queries.lookups import GpuNames, load_gpu_names, load_region_codes, load_series_ids
+from app.catalog.queries.lookups import GpuNames, load_gpu_names, load_series_ids
+from app.catalog.queries.region_places import RegionPlace, load_formulas, load_region_places
 from app.db.statements import BoundStatement, DriverReader, Reader, Row, Rows, Statement, TakesLong, fetch, to_dicts
 from app.errors import Busy, CatalogChanged
 
@@ -126,18 +127,20 @@ def _bytes_of(answer: Any) -> int:
 class CatalogSnapshot:
     """Names and numbers of one revision of the catalog.
 
-    `regions` are codes, `series` ids by the key of each name, `models` rows of language models by the key of each
-    name, `rules` those by which prices are adjusted; `totals` are lengths of lists, counted once for each query. More
-    is kept when it was first needed: `answers` (`app.catalog.queries.size_sets`), `rows` of pages, and `lists`.
+    `regions` are places by code, `series` ids by the key of each name, `models` rows of language models by the key of
+    each name, `rules` those by which prices are adjusted, `formulas` how prices are computed, by the sources that no
+    list states the prices of; `totals` are lengths of lists, counted once for each query. More is kept when it was
+    first needed: `answers` (`app.catalog.queries.size_sets`), `rows` of pages, and `lists`.
     """
 
     revision: str
-    regions: frozenset[str]
+    regions: Mapping[str, RegionPlace]
     series: Mapping[str, str]
     sizes: int
     models: ModelsByKey
     gpus: GpuNames
     rules: Rules = ()
+    formulas: Mapping[str, str] = field(default_factory=dict)
     totals: dict[bytes, int] = field(default_factory=dict)
     answers: KeptAnswers = field(default_factory=KeptAnswers)
     rows: KeptRows = field(default_factory=KeptRows)
@@ -297,12 +300,13 @@ def load_snapshot(session: Session) -> CatalogSnapshot:
     """
     return CatalogSnapshot(
         revision=current_revision(session),
-        regions=load_region_codes(session),
+        regions=load_region_places(session),
         series=load_series_ids(session),
         sizes=session.execute(select(func.count()).select_from(table_of(Size))).scalar_one(),
         models=load_models(session),
         gpus=load_gpu_names(session),
         rules=load_rules(session),
+        formulas=load_formulas(session),
     )
 
 

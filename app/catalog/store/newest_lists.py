@@ -13,14 +13,16 @@ from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Availability, Fact, Price, Region, Size, Source
+from app.catalog.providers import DEFAULT_PROVIDER
 
 PRICE = table_of(Price).c
 
 
 def load_region_codes(session: Session) -> tuple[str, ...]:
-    """Return the codes of all regions, sorted."""
-    code = table_of(Region).c.code
-    return tuple(session.execute(select(code).order_by(code)).scalars())
+    """Return the codes of the regions of the provider whose feeds there are, sorted."""
+    region = table_of(Region).c
+    of_feeds = select(region.code).where(region.provider == DEFAULT_PROVIDER.id)
+    return tuple(session.execute(of_feeds.order_by(region.code)).scalars())
 
 
 def load_size_keys(session: Session) -> frozenset[str]:

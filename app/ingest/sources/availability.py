@@ -1,6 +1,7 @@
 """Reads CSV files of availability: a row for each size, a column for each region, the zones in the cell."""
 
 import csv
+import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from app.ingest.csv_files import CsvRow, open_csv
 from app.ingest.sources.claims import read_cited
 
 COLUMNS = ("size", "source")
+_ZONE = re.compile(r"[0-9]{1,3}|[a-z0-9]{1,20}(?:-[a-z0-9]{1,20}){1,4}")
 NO_ZONES = "-"
 """What a cell holds where a size is offered without a choice of zone; it is blank where the region lacks the size."""
 
@@ -24,7 +26,7 @@ def read_availability(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
 
 
 def to_availability(row: CsvRow, regions: list[str]) -> list[AvailabilityRow]:
-    """Map one row to an entry for each region that has the size; zones are numbers with spaces between."""
+    """Map one row to an entry for each region that has the size; zones are numbers or ids with spaces between."""
     size, source = row.text("size"), row.text("source")
     return [
         AvailabilityRow(
@@ -42,6 +44,6 @@ def to_availability(row: CsvRow, regions: list[str]) -> list[AvailabilityRow]:
 
 def _to_zones(row: CsvRow, region: str, cell: str) -> str:
     zones = [] if cell == NO_ZONES else cell.split()
-    if not all(zone.isascii() and zone.isdecimal() for zone in zones):
-        raise row.error(region, f"must be zones such as 1 2 3, or {NO_ZONES} for none")
+    if not all(map(_ZONE.fullmatch, zones)):
+        raise row.error(region, f"must be zones such as 1 2 3 or use1-az1, or {NO_ZONES} for none")
     return " ".join(zones)

@@ -16,7 +16,7 @@ from app.ingest.csv_files import CsvRow, read_rows, sha256_of
 Value = TypeVar("Value")
 
 COLUMNS = ("id", "title", "publisher", "kind", "url", "published_on")
-OPTIONAL = ("pinned", "retail")
+OPTIONAL = ("pinned", "retail", "formula")
 _STEM = re.compile(r"[a-z0-9][a-z0-9._-]*")
 GPU_NAME_COLUMNS = ("vendor", "model", "family", "aliases")
 
@@ -51,6 +51,7 @@ def to_source(row: CsvRow, digest: str) -> SourceRow:
         sha256=digest,
         pinned=bool(row.cells.get("pinned")) and row.flag("pinned"),
         retail=bool(row.cells.get("retail")) and row.flag("retail"),
+        formula=row.cells.get("formula") or None,
     )
 
 

@@ -1,37 +1,62 @@
 """Reads the CSV files of regions, aliases, corrections and benchmarks."""
 
+import re
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 
 from app.catalog.fields import FIELDS, parse_text
 from app.catalog.names import region_key, size_key
-from app.catalog.providers import DEFAULT_PROVIDER
+from app.catalog.providers import provider_of_region
 from app.catalog.readings import AliasRow, BenchmarkRow, CorrectionRow, Reading, RegionRow, SourceRow
+from app.catalog.regions import CONTINENTS
 from app.ingest.csv_files import CsvRow, read_rows
 from app.ingest.sources.claims import read_cited
 
 REGION_COLUMNS = ("code", "name", "geography", "source")
+PLACE_COLUMNS = ("place", "country", "continent", "latitude", "longitude")
+"""The columns that a file of regions may have: where they are."""
+_COUNTRY, _DEGREES = re.compile(r"[A-Z]{2}"), re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,6})?")
 
 
 def read_regions(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
     """Read the regions, and the sources that list them."""
-    rows, notes = read_cited(path, REGION_COLUMNS, sources, to_region)
+    rows, notes = read_cited(path, REGION_COLUMNS, sources, to_region, optional=PLACE_COLUMNS)
     return Reading(sources=notes, regions=rows)
 
 
 def to_region(row: CsvRow) -> RegionRow:
     """Map one row; the code is normalised, so that `West Europe` is read as `westeurope`."""
-    code = region_key(row.text("code"))
-    if not DEFAULT_PROVIDER.region_code.fullmatch(code):
-        raise row.error("code", f"must be {DEFAULT_PROVIDER.region_code_hint}")
+    code, provider = region_key(row.text("code")), provider_of_region(row.text("code"))
+    if not provider.region_code.fullmatch(code):
+        raise row.error("code", f"must be {provider.region_code_hint}")
+    country, continent = row.cells.get("country"), row.cells.get("continent")
+    if country and not _COUNTRY.fullmatch(country):
+        raise row.error("country", "must be two capital letters (ISO 3166-1), such as DE")
     return RegionRow(
         code=code,
         name=row.text("name"),
         geography=row.optional("geography"),
+        provider=provider.id,
+        place=row.cells.get("place") or None,
+        country=country or None,
+        continent=row.choice("continent", CONTINENTS) if continent else None,
+        latitude=_degrees(row, "latitude", 90),
+        longitude=_degrees(row, "longitude", 180),
         source=row.text("source"),
         file=row.file,
         line=row.line,
     )
+
+
+def _degrees(row: CsvRow, column: str, most: int) -> float | None:
+    """Return the cell as degrees, north and east above zero; None where it is blank or there is no such column."""
+    cell = row.cells.get(column)
+    if not cell:
+        return None
+    if not _DEGREES.fullmatch(cell) or abs(Decimal(cell)) > most:
+        raise row.error(column, f"must be degrees from -{most} to {most}, written like -33.87")
+    return float(cell)
 
 
 ALIAS_COLUMNS = ("alias", "size", "source", "reason")
