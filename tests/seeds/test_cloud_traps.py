@@ -1,0 +1,180 @@
+"""The fifteen traps of the price lists of AWS, Google, Oracle and the GPU clouds: what a hasty reader gets wrong."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, text
+
+from app.db.engines import make_engine
+
+pytestmark = pytest.mark.one_database
+
+
+@pytest.fixture(scope="module")
+def catalog(all_clouds_url: str) -> Iterator[Engine]:
+    """The catalog of all clouds."""
+    engine = make_engine(all_clouds_url)
+    yield engine
+    engine.dispose()
+
+
+def rows(catalog: Engine, sql: str, **values: Any) -> list[tuple[Any, ...]]:
+    with catalog.connect() as connection:
+        return [tuple(row) for row in connection.execute(text(sql), values)]
+
+
+def size(catalog: Engine, name: str, *columns: str) -> tuple[Any, ...]:
+    (row,) = rows(catalog, f"select {', '.join(columns)} from size where name = :name", name=name)
+    return row
+
+
+def usd(catalog: Engine, name: str, region: str, purchase: str = "on_demand") -> Decimal | None:
+    """Return the newest price of a size on Linux, USD an hour."""
+    found = rows(
+        catalog,
+        "select nano_usd_per_hour from price join size on size.key = size_key where name = :name and region = :region "
+        "and os = 'linux' and purchase = :purchase order by valid_from desc limit 1",
+        name=name,
+        region=region,
+        purchase=purchase,
+    )
+    return Decimal(found[0][0]).scaleb(-9) if found else None
+
+
+def test_a_price_of_dedicated_tenancy_is_not_taken_for_that_of_bare_metal(catalog: Engine) -> None:
+    for metal, virtual in (("c6g.metal", "c6g.16xlarge"), ("c7i.metal-24xl", "c7i.24xlarge")):
+        for region in ("us-east-1", "us-gov-west-1"):
+            assert usd(catalog, metal, region) == usd(catalog, virtual, region)
+    ((source,),) = rows(
+        catalog,
+        "select source_id from price where size_key = 'c6g.metal' and region = 'us-east-1' and purchase = 'on_demand'",
+    )
+    assert source == "aws-prices-bare-metal-2026-07-20"
+    # The list of March 2025 has this price, of dedicated tenancy.
+    assert usd(catalog, "a1.2xlarge", "ap-south-1") != Decimal("0.217")
+
+
+def test_zero_is_never_a_price(catalog: Engine) -> None:
+    assert rows(catalog, "select count(*) from price where nano_usd_per_hour <= 0") == [(0,)]
+
+
+def test_a_fraction_of_a_gpu_is_neither_one_nor_none(catalog: Engine) -> None:
+    columns = ("gpu_count_numerator", "gpu_count_denominator", "gpu_memory_gib", "gpu_id")
+    assert size(catalog, "g6f.large", *columns) == (1, 8, 3.0, "l4")
+    assert size(catalog, "g6f.4xlarge", *columns) == (1, 2, 12.0, "l4")
+    assert size(catalog, "g4-standard-6", *columns) == (1, 8, 12.0, "rtx-pro-6000-bse")
+
+
+def test_gpu_memory_is_read_in_the_unit_and_of_the_gpus_that_the_list_means(catalog: Engine) -> None:
+    each, total = "gpu_memory_gib_per_gpu", "gpu_memory_gib"
+    assert size(catalog, "g6.xlarge", each) == (24.0,)  # 22,888 MiB: decimal gigabytes
+    assert size(catalog, "g6e.xlarge", each) == (48.0,)
+    assert size(catalog, "p5.48xlarge", each, total) == (80.0, 640.0)  # 81,920 MiB: GiB
+    assert size(catalog, "p5en.48xlarge", each) == (141.0,)
+    assert size(catalog, "gpu_8x_v100", each, total) == (16.0, 128.0)  # the list's total is that of one GPU
+    assert size(catalog, "gpu-h100-sxm_8gpu-128vcpu-1600gb", each, total) == (80.0, 640.0)  # and here of all
+
+
+def test_cards_of_one_name_stay_apart_by_form_and_memory(catalog: Engine) -> None:
+    def gpu(name: str) -> str | None:
+        (id_,) = size(catalog, name, "gpu_id")
+        return str(id_) if id_ else None
+
+    assert (gpu("p4d.24xlarge"), gpu("p4de.24xlarge")) == ("a100-sxm-40", "a100-sxm-80")
+    assert (gpu("a2-highgpu-1g"), gpu("a2-ultragpu-1g")) == ("a100-sxm-40", "a100-sxm-80")
+    assert (gpu("n3-H100x1"), gpu("n3-H100-SXM5x8")) == ("h100-pcie-80", "h100-sxm-80")
+    assert gpu("runpod-h100-nvl-secure") == "h100-nvl-94"
+    assert gpu("gpu_1x_gh200") == "gh200-96"
+    assert gpu("gpu_1x_rtx6000") == "rtx-6000-turing"
+    assert gpu("1RTX6000ADA.10V") == "rtx-6000-ada"
+    assert size(catalog, "gpu_8x_a100", "gpu_id", "gpu_model") == (None, "A100 40GB, form not stated")
+
+
+def test_no_price_is_from_before_the_cut_of_june_2025(catalog: Engine) -> None:
+    for name, dollars in (("p5.48xlarge", "55.04"), ("p4d.24xlarge", "21.957642"), ("p5en.48xlarge", "63.296")):
+        assert usd(catalog, name, "us-east-1") == Decimal(dollars)
+        older = "select count(*) from price where size_key = :key and valid_from < '2025-06-05'"
+        assert rows(catalog, older, key=name) == [(0,)]
+
+
+def test_the_network_is_not_the_sum_over_the_cards(catalog: Engine) -> None:
+    for name, gbps in (
+        ("c6in.32xlarge", 200),
+        ("g6e.48xlarge", 400),
+        ("p4d.24xlarge", 400),
+        ("p6-b200.48xlarge", 3200),
+    ):
+        assert size(catalog, name, "network_mbps") == (gbps * 1000,)
+    assert size(catalog, "a3-highgpu-8g", "network_mbps") == (None,)
+
+
+def test_a_price_of_google_has_no_discount_for_sustained_use(catalog: Engine) -> None:
+    assert usd(catalog, "n2-standard-8", "europe-west3") == Decimal("0.500496")
+    assert usd(catalog, "n2-standard-8", "europe-west3", "reserved_1y") == Decimal("0.315008")
+
+
+def test_a_price_of_google_is_of_the_machine_with_its_gpus_and_tpus_are_none(catalog: Engine) -> None:
+    assert usd(catalog, "a2-highgpu-1g", "us-central1") == Decimal("3.673385")
+    assert size(catalog, "n1-standard-4", "gpu_count") == (0.0,)
+    assert not rows(catalog, "select key from size where provider = 'gcp' and (key like 'ct%' or key like 'tpu%')")
+
+
+def test_a_shared_core_has_the_vcpus_that_the_machine_shows(catalog: Engine) -> None:
+    assert size(catalog, "e2-micro", "vcpus", "memory_gib") == (2, 1.0)
+
+
+def test_a_size_of_capacity_blocks_has_no_price_and_not_zero(catalog: Engine) -> None:
+    for name in ("p5e.48xlarge", "trn2.48xlarge"):
+        assert usd(catalog, name, "us-east-2") is None
+        ((rank,),) = rows(
+            catalog,
+            "select on_demand_rank_usd from offer join size on key = size_key where name = :name and region = '*' "
+            "and os = 'linux'",
+            name=name,
+        )
+        assert rank == float("inf")
+
+
+def test_spot_prices_have_their_day_and_are_below_those_on_demand(catalog: Engine) -> None:
+    of_region = "from price join region on code = region where purchase = 'spot' and provider <> 'azure'"
+    assert rows(catalog, f"select distinct provider, valid_from, approximate_date {of_region}") == [
+        ("gcp", "2026-07-16", 0)
+    ]
+    same = "a.size_key = b.size_key and a.region = b.region and a.source_id = b.source_id"
+    dearer = (
+        f"select count(*) from price a join price b on {same} join region on code = a.region where provider = 'gcp'"
+    )
+    assert rows(
+        catalog,
+        f"{dearer} and a.purchase = 'spot' and b.purchase = 'on_demand' and a.nano_usd_per_hour >= b.nano_usd_per_hour",
+    ) == [(0,)]
+
+
+def test_regions_of_one_name_are_those_of_two_clouds(catalog: Engine) -> None:
+    codes = dict(rows(catalog, "select code, provider from region"))
+    assert (codes["us-east-1"], codes["us-east1"], codes["eastus"]) == ("aws", "gcp", "azure")
+    assert (codes["lambda"], codes["nebius-us-central1"], codes["us-central1"]) == ("lambda", "nebius", "gcp")
+    assert codes["us-west-2-lax-1"] == "aws"
+    sellers = "select count(*) from price join size on key = size_key join region on code = region"
+    assert rows(catalog, f"{sellers} where size.provider <> region.provider") == [(0,)]
+
+
+def test_prices_of_another_currency_or_unit_are_not_taken_for_dollars_an_hour(catalog: Engine) -> None:
+    assert not rows(catalog, "select key from size where provider = 'seeweb' or key like 'ecs%gpu%'")  # euros
+    assert not rows(catalog, "select code from region where code like 'cn-%'")  # yuan
+    assert size(catalog, "VM.Standard2.8", "vcpus") == (16,)  # eight OCPUs
+    assert usd(catalog, "VM.Standard2.8", "oci") == 8 * Decimal("0.0638")
+    assert usd(catalog, "BM.GPU.H100.8", "oci") == 80
+    assert usd(catalog, "gpu_8x_h100_sxm5", "lambda") == Decimal("31.92")  # dollars, and not cents
+
+
+def test_a_list_of_prices_says_nothing_of_availability_nor_the_reverse(catalog: Engine) -> None:
+    offered = "select count(*) from availability where size_key = :key and region = 'us-east-1'"
+    assert rows(catalog, offered, key="r9g.large") == [(1,)]
+    assert usd(catalog, "r9g.large", "us-east-1") is None
+    assert rows(catalog, offered, key="p3.16xlarge") == [(0,)]
+    assert usd(catalog, "p3.16xlarge", "us-east-1") is not None
+    assert not rows(catalog, "select region from availability where region = 'lambda' or region like 'verda%'")
+    assert usd(catalog, "2B200.60V", "verda-fin-03") is None  # sold out that day
