@@ -9,18 +9,20 @@ the rest). Runs of a configuration that was measured several times, and of a mod
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from math import nan
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares  # type: ignore[import-untyped]  # SciPy has no stubs of its own
 
-from app.fit.estimator.serving_speed import first_token_work, request_work
+from app.fit.estimator.serving import ServingSetup
+from app.fit.estimator.serving_speed import MAX_TENSOR_PARALLEL, first_token_work, model_key, request_work
 from app.fit.formulas import serving_constants
-from app.fit.formulas.serving_constants import FIRST_TOKEN, STEP, Spread
+from app.fit.formulas.serving_constants import FIRST_TOKEN, FIRST_TOKEN_SPREAD, STEP, STEP_SPREAD, Spread
 from app.fit.formulas.serving_speed import (
     FirstTokenConstants,
     StepConstants,
@@ -29,6 +31,8 @@ from app.fit.formulas.serving_speed import (
     step_time,
 )
 from app.settings import PROJECT
+from benchmarks.accuracy.estimates import setup_of
+from benchmarks.accuracy.reported import ReportedRun, reported_runs
 from benchmarks.accuracy.runs import ServingRun, serving_runs
 from benchmarks.accuracy.serving import labels
 
@@ -40,23 +44,39 @@ BEGIN, END = "# Fitted, by `python -m benchmarks.calibrate --write`.\n", "# End 
 
 STEP_LIMITS: Mapping[str, tuple[float, float]] = {
     "dense_read": (1.0, 3.0), "expert_read": (1.0, 3.0), "dequantize": (0.0, 3.0), "kv_read": (1.0, 3.0),
-    "compute": (1.0, 6.0), "layer_us": (0.0, 200.0), "latent_us": (0.0, 100.0), "expert_us": (0.0, 30.0),
+    "compute": (1.5, 6.0), "layer_us": (0.0, 200.0), "latent_us": (0.0, 100.0), "expert_us": (0.0, 30.0),
     "doubling_us": (0.0, 50.0), "collective": (1.0, 20.0), "sequence_us": (0.0, 100.0), "prefill_dense": (1.0, 6.0),
-    "prefill_experts": (1.0, 9.0), "sglang": (-0.3, 0.6), "vllm": (-0.3, 0.6),
+    "prefill_experts": (1.0, 9.0), "vllm": (-0.3, 0.6),
 }  # fmt: skip
-"""Least and greatest value of each constant: nothing is faster than at the rated speed."""
+"""Least and greatest value of each constant: nothing is faster than at the rated speed.
+
+No engine computes a step at more than two thirds of the peak.
+"""
+AMD_LIMITS: Mapping[str, tuple[float, float]] = {"amd": (0.0, 3.0), "amd_latent": (0.0, 3.0)}
+"""Of the constants of AMD's GPUs, which are fitted to their runs alone, after all others."""
 FIRST_TOKEN_LIMITS: Mapping[str, tuple[float, float]] = {
-    "base_ms": (0.0, 300.0), "layer_ms": (0.0, 5.0), "latent_ms": (0.0, 10.0), "waiting": (0.0, 1.0),
-    "steps": (0.0, 20.0), "sglang": (-0.5, 4.0), "vllm": (-0.6, 2.0),
+    "base_ms": (0.0, 300.0), "steps": (0.0, 20.0), "trtllm_ms": (0.0, 300.0), "trtllm_steps": (0.0, 20.0),
+    "doubling_ms": (0.0, 3.0), "waiting": (0.0, 1.0), "sglang_waiting": (0.0, 3.0),
 }  # fmt: skip
+LAUNCH_LIMITS: Mapping[str, tuple[float, float]] = {"sglang_layer_us": (0.0, 5000.0)}
+"""Of the constant of a step that is fitted together with those of the first token, which shows it best."""
 LOSS_SCALE = {"step": 0.15, "first_token": 0.2}
 """The error (of the logarithm) from which on the loss is linear."""
 EVEN = 300
 """Runs of a model beyond which each counts less, by the fourth root."""
+REPORTED_EVEN = 10
+"""The same of reported runs, of which there are few of a model."""
+BURST_WEIGHT = 0.04
+"""Weight of a run of a burst in the fit of the first token: few runs that are reported have all that is not of it."""
+SEEN = 20
+"""With this many runs a model's own range is known; of others it is that of models left out."""
 
 
 class Runs(NamedTuple):
-    """The measured runs: their work as arrays, measured times in seconds, the weight of each and its labels."""
+    """The measured runs: their work as arrays, measured times in seconds, the weight of each and its labels.
+
+    A time that a run does not report is NaN.
+    """
 
     step: StepWork
     first: StepWork
@@ -88,20 +108,38 @@ def _take(work: StepWork, mask: Mask) -> StepWork:
 
 @lru_cache(maxsize=1)
 def read_runs() -> Runs:
-    """Return all measured runs."""
-    found = serving_runs()
-    runs = [run for run, _ in found]
-    named = [labels(run) for run in runs]
-    experts = ["experts" if setup.model.shape.experts else "dense" for _, setup in found]
+    """Return all measured runs: those that start together, and those that are reported."""
+    together, reported = serving_runs(), reported_runs()
+    setups = [setup for _, setup in together] + [setup_of(run.body) for run in reported]
+    named = [{**labels(run), "source": "InferenceX"} for run, _ in together]
+    named += [_reported_labels(run, setup) for run, setup in zip(reported, setups[len(together) :], strict=True)]
     columns = {name: np.array([one[name] for one in named]) for name in named[0]}
+    experts = ["experts" if setup.model.shape.experts else "dense" for setup in setups]
+    keys = [model_key(setup) for setup in setups]
+    times = [(run.tpot_s, run.ttft_s) for run, _ in together]
+    for run in reported:
+        measured_s = run.measured_ms / 1e3
+        times.append((measured_s, nan) if run.figure == "tpot" else (nan, measured_s))
+    models = Counter(run.labels["model"] for run in reported)
     return Runs(
-        _stack([request_work(setup) for _, setup in found]),
-        _stack([first_token_work(setup) for _, setup in found]),
-        np.array([run.tpot_s for run in runs]),
-        np.array([run.ttft_s for run in runs]),
-        _weights(runs),
-        {**columns, "kind": np.array(experts)},
-    )
+        _stack([request_work(setup) for setup in setups]),
+        _stack([first_token_work(setup) for setup in setups]),
+        np.array([tpot for tpot, _ in times]),
+        np.array([ttft for _, ttft in times]),
+        np.concatenate((
+            _weights([run for run, _ in together]),
+            np.array([(REPORTED_EVEN / models[run.labels["model"]]) ** 0.25 for run in reported]),
+        )),
+        {**columns, "kind": np.array(experts), "key": np.array([" ".join(map(str, key)) for key in keys])},
+    )  # fmt: skip
+
+
+def _reported_labels(run: ReportedRun, setup: ServingSetup) -> dict[str, str | int | float]:
+    """Return the labels of a reported run, with those that runs of bursts have."""
+    shape = "DeepSeek-V3" if "deepseek" in str(run.labels["model"]).lower() else run.labels["model"]
+    dtype, tensor = setup.weights.type.dtype if setup.weights else None, setup.deployment.parallelism.tensor
+    batch = 1 << max(0, setup.concurrency - 1).bit_length()
+    return {**run.labels, "shape": shape, "dtype": str(dtype), "tensor_parallel": tensor, "batch": batch}
 
 
 def _weights(runs: list[ServingRun]) -> Array:
@@ -132,28 +170,62 @@ class Fit:
         return np.log(np.asarray(first_token_time(runs.first, steps, self.step, self.first_token)) / runs.ttft_s)
 
 
+def is_burst(runs: Runs) -> Mask:
+    """Return which runs start together."""
+    return np.asarray(runs.step.burst) > 0
+
+
+def is_on_amd(runs: Runs) -> Mask:
+    """Return which runs are on GPUs of AMD."""
+    return np.asarray(runs.step.amd) > 0
+
+
 def fit(runs: Runs, start: Fit | None = None) -> Fit:
-    """Fit the constants to runs: first those of a step, then with these those of the first token."""
-    before = start or Fit(step=STEP, first_token=FIRST_TOKEN)
+    """Fit the constants: those of a step to runs of bursts, those of AMD to its runs, then those of the first token.
 
-    def step_residuals(values: Array) -> Array:
-        return runs.weights * Fit(step=_step(values), first_token=before.first_token).step_errors(runs)
-
-    step = _step(_solve(step_residuals, asdict(before.step), STEP_LIMITS, LOSS_SCALE["step"]))
-
-    def first_residuals(values: Array) -> Array:
-        return runs.weights * Fit(step=step, first_token=_first_token(values)).first_token_errors(runs)
-
-    first = _solve(first_residuals, asdict(before.first_token), FIRST_TOKEN_LIMITS, LOSS_SCALE["first_token"])
-    return Fit(step=step, first_token=_first_token(first))
-
-
-def _step(values: Array) -> StepConstants:
-    return StepConstants(**dict(zip(STEP_LIMITS, map(float, values), strict=True)))
+    Reported times per output token of NVIDIA's GPUs are left out: they are what the constants are checked with.
+    """
+    found = start or Fit(step=STEP, first_token=FIRST_TOKEN)
+    on_amd = is_on_amd(runs) & ~np.isnan(runs.tpot_s)
+    for _ in range(ROUNDS):
+        step = _fit_step(runs.where(is_burst(runs)), found.step, STEP_LIMITS)
+        if np.any(on_amd):
+            step = _fit_step(runs.where(on_amd), step, AMD_LIMITS)
+        found = _fit_first_token(runs.where(~np.isnan(runs.ttft_s)), replace(found, step=step))
+    return found
 
 
-def _first_token(values: Array) -> FirstTokenConstants:
-    return FirstTokenConstants(**dict(zip(FIRST_TOKEN_LIMITS, map(float, values), strict=True)))
+ROUNDS = 2
+"""Steps and first tokens have a constant in common, so that each is fitted with what the other has found."""
+
+
+def _fit_first_token(runs: Runs, before: Fit) -> Fit:
+    """Fit the constants of the first token, and of a step how long a prompt is launched."""
+    weights = runs.weights * np.where(is_burst(runs), BURST_WEIGHT, 1.0)
+    limits = {**FIRST_TOKEN_LIMITS, **LAUNCH_LIMITS}
+
+    def constants(values: Array) -> Fit:
+        named = dict(zip(limits, map(float, values), strict=True))
+        launched = {name: named.pop(name) for name in LAUNCH_LIMITS}
+        return Fit(step=replace(before.step, **launched), first_token=FirstTokenConstants(**named))
+
+    def residuals(values: Array) -> Array:
+        return weights * constants(values).first_token_errors(runs)
+
+    start = asdict(before.step) | asdict(before.first_token)
+    return constants(_solve(residuals, start, limits, LOSS_SCALE["first_token"]))
+
+
+def _fit_step(runs: Runs, before: StepConstants, limits: Mapping[str, tuple[float, float]]) -> StepConstants:
+    """Fit those constants of a step that have limits, with all others as before."""
+
+    def constants(values: Array) -> StepConstants:
+        return replace(before, **dict(zip(limits, map(float, values), strict=True)))
+
+    def residuals(values: Array) -> Array:
+        return runs.weights * Fit(step=constants(values), first_token=FIRST_TOKEN).step_errors(runs)
+
+    return constants(_solve(residuals, asdict(before), limits, LOSS_SCALE["step"]))
 
 
 def _solve(
@@ -181,42 +253,87 @@ def left_out_errors(label: str, start: Fit) -> tuple[Array, Array]:
     return steps, firsts
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _left_out(label: str) -> tuple[Array, Array]:
     return left_out_errors(label, Fit(step=STEP, first_token=FIRST_TOKEN))
 
 
 def median_error(errors: Array) -> float:
     """Return the median of |estimate / measurement - 1|."""
-    return float(np.median(np.abs(np.exp(errors) - 1)))
+    return float(np.nanmedian(np.abs(np.exp(errors) - 1)))
 
 
-def decode_left_out() -> float:
-    """Return the median error of a step with its model left out of the fit."""
-    return median_error(_left_out("shape")[0])
+def left_out_median(figure: int, choose: Callable[[Runs], Mask]) -> float:
+    """Return the median error of a step (0) or a first token (1) of some runs, with their model left out of the fit."""
+    return median_error(_left_out("shape")[figure][choose(read_runs())])
 
 
-def ttft_left_out() -> float:
-    """Return the median error of the first token with its model left out of the fit."""
-    return median_error(_left_out("shape")[1])
+SHARE, FIRST_TOKEN_SHARE = (0.1, 0.9), (0.125, 0.875)
+"""Of the runs of a kind a tenth is below the range of a step, and a tenth above; of the first token an eighth."""
 
 
-def spreads(by_shape: Array, by_gpu: Array) -> dict[str, Spread]:
-    """Return measured / estimated at a tenth and at nine tenths of the runs of each kind of model.
+def _spread(*errors: Array, share: tuple[float, float] = SHARE) -> Spread:
+    """Return measured / estimated at the ends of a range: of several errors those that are further."""
+    ends = [np.exp(np.nanquantile(-one, share)) for one in errors]
+    return Spread(float(min(end[0] for end in ends)), float(max(end[1] for end in ends)))
 
-    With the model, or the GPU, left out of the fit, whichever is further.
+
+def spreads(by: Mapping[str, tuple[Array, Array]]) -> dict[str, dict[str, Spread]]:
+    """Return the ranges of steps and of first tokens, by what is left out of the fit: the model, the GPU or the engine.
+
+    Of a measured model the range is that of its kind. That of others, and of other GPUs, is of what is left out as a
+    whole: an engine or a GPU, and all reported runs of NVIDIA's GPUs, to which no step is fitted.
     """
-    found = {}
-    for kind in ("dense", "experts"):
-        mask = read_runs().labels["kind"] == kind
-        ends = [np.exp(np.quantile(-errors[mask], (0.1, 0.9))) for errors in (by_shape, by_gpu)]
-        found[kind] = Spread(float(min(end[0] for end in ends)), float(max(end[1] for end in ends)))
-    return found
+    runs = read_runs()
+    steps, firsts = by["shape"]
+    burst, amd, kinds = is_burst(runs), is_on_amd(runs), runs.labels["kind"]
+    measured = {kind: _spread(*(by[label][0][burst & (kinds == kind)] for label in ("shape", "gpu"))) for kind in KINDS}
+    reported = ~burst & ~amd & (runs.labels["tensor_parallel"] <= MAX_TENSOR_PARALLEL)
+    unseen = _spread(steps[reported], by["engine"][0][burst], by["gpu"][0][burst])
+    return {
+        "step": {**measured, "unseen": unseen, "amd": _spread(steps[amd], by["source"][0][amd])},
+        "first_token": {
+            "steady": _spread(firsts[~burst], share=FIRST_TOKEN_SHARE),
+            "burst": _spread(firsts[burst], share=FIRST_TOKEN_SHARE),
+        },
+    }
+
+
+KINDS = ("dense", "experts")
+
+
+def left_out_lines(label: str) -> Iterator[str]:
+    """Yield the error, and the share in the range of what was not measured, where a label's runs are left out."""
+    runs, (steps, firsts) = read_runs(), _left_out(label)
+    burst, amd = is_burst(runs), is_on_amd(runs)
+    groups = (
+        ("step, InferenceX", steps, burst, STEP_SPREAD["unseen"]),
+        ("step, reported", steps, ~burst & ~amd, STEP_SPREAD["unseen"]),
+        ("step, AMD", steps, amd, STEP_SPREAD["amd"]),
+        ("first token, InferenceX", firsts, burst, FIRST_TOKEN_SPREAD["burst"]),
+        ("first token, reported", firsts, ~burst, FIRST_TOKEN_SPREAD["steady"]),
+    )
+    for name, errors, mask, spread in groups:
+        for value in ("", *np.unique(runs.labels[label][mask])):
+            chosen = errors[mask & ~np.isnan(errors) & ((runs.labels[label] == value) | (value == ""))]
+            if not len(chosen):
+                continue
+            measured = np.exp(-chosen)
+            inside = int(np.sum((spread.low <= measured) & (measured <= spread.high)))
+            title = f"  without {value}" if value else f"{name}, without the {label}"
+            ratio = np.exp(np.median(chosen))
+            yield (
+                f"{title:52} n {len(chosen):5}  in range {inside:5} ({inside / len(chosen):4.0%})"
+                f"  high/low {spread.high / spread.low:.2f}  error {median_error(chosen):6.1%}  ratio {ratio:.2f}"
+            )
 
 
 def report(name: str, errors: Array) -> None:
     """Print the statistics of errors."""
-    low, high = np.exp(np.quantile(errors, (0.1, 0.9)))
+    errors = errors[~np.isnan(errors)]
+    if not len(errors):
+        return
+    low, high = np.exp(np.quantile(errors, SHARE))
     print(
         f"{name:36} n {len(errors):5}  median error {median_error(errors):6.1%}"
         f"  ratio {np.exp(np.median(errors)):.2f} ({low:.2f} to {high:.2f})"
@@ -230,25 +347,32 @@ def main() -> int:
     options = parser.parse_args()
     runs, found = read_runs(), fit(read_runs())
     print(found)
-    spread: dict[str, dict[str, Spread]] = {}
-    left_out = {label: left_out_errors(label, found) for label in ("shape", "gpu", "engine")}
+    left_out = {label: left_out_errors(label, found) for label in ("shape", "gpu", "engine", "source")}
     for index, (title, errors) in enumerate(
         {"step": found.step_errors(runs), "first_token": found.first_token_errors(runs)}.items()
     ):
-        print(f"\n{title}")
-        report("all", errors)
-        for label in ("model", "gpu", "engine", "dtype", "tensor_parallel", "batch", "kind"):
-            for value in np.unique(runs.labels[label]):
-                report(f"  {label} {value}", errors[runs.labels[label] == value])
-        for label, both in left_out.items():
-            report(f"without the {label}", both[index])
-            for value in np.unique(runs.labels[label]):
-                report(f"  without {value}", both[index][runs.labels[label] == value])
-        spread[title] = spreads(left_out["shape"][index], left_out["gpu"][index])
+        for arrivals, mask in {"together": is_burst(runs), "reported": ~is_burst(runs)}.items():
+            print(f"\n{title}, {arrivals}")
+            report("all", errors[mask])
+            for label in ("model", "gpu", "engine", "source", "dtype", "tensor_parallel", "batch", "kind"):
+                for value in np.unique(runs.labels[label][mask]):
+                    report(f"  {label} {value}", errors[mask & (runs.labels[label] == value)])
+            for label, both in left_out.items():
+                report(f"without the {label}", both[index][mask])
+                for value in np.unique(runs.labels[label][mask]):
+                    report(f"  without {value}", both[index][mask & (runs.labels[label] == value)])
+    spread = spreads(left_out)
     print(spread)
     if options.write:
         write(found, spread)
     return 0
+
+
+def measured_models() -> list[tuple[int | str, ...]]:
+    """Return what models with a range of their own are recognized by."""
+    keys = Counter(read_runs().labels["key"])
+    often = (key.split() for key, times in keys.items() if times >= SEEN)
+    return sorted((*map(int, numbers), engine) for *numbers, engine in often)
 
 
 def write(found: Fit, spread: Mapping[str, Mapping[str, Spread]]) -> None:
@@ -259,6 +383,7 @@ def write(found: Fit, spread: Mapping[str, Mapping[str, Spread]]) -> None:
         f"FIRST_TOKEN = {_literal(found.first_token)}",
         f"STEP_SPREAD: Mapping[str, Spread] = {_spread_literal(spread['step'])}",
         f"FIRST_TOKEN_SPREAD: Mapping[str, Spread] = {_spread_literal(spread['first_token'])}",
+        f"MEASURED_MODELS = frozenset({measured_models()})",
     ]
     before, after = text.split(BEGIN)[0], text.split(END)[1]
     MODULE.write_text(before + BEGIN + "\n".join(lines) + "\n" + END + after, encoding="utf-8")

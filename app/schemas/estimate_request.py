@@ -117,6 +117,7 @@ ActivationFormula = Literal["korthikanti", "modern", "zero"]
 
 
 Engine = Literal["vllm", "sglang", "trtllm"]
+Arrivals = Literal["steady", "burst"]
 Link = Literal["nvlink", "pcie"]
 Network = Literal["infiniband", "ethernet"]
 
@@ -190,6 +191,11 @@ class InferenceIn(In):
         default=None, description="Tokens that are generated for a prompt; default: as many as it has."
     )
     engine: Engine | None = Field(default=None, description="The serving engine; default vllm.")
+    arrivals: Arrivals | None = Field(
+        default=None,
+        description="How requests arrive: default steady, one after another; burst, all at once, as in benchmarks that "
+        "start them together, where prompts wait for each other.",
+    )
     concurrency: Sequences | None = Field(default=None, description="Sequences at a time, over all copies; default 1.")
     block_tokens: Count | None = Field(
         default=None, description="Tokens of a page of the KV cache; default 1, vLLM 16."

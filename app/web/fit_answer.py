@@ -94,6 +94,7 @@ WARNINGS: Mapping[str, str] = {
 
 DEPARTURES: Mapping[str, str] = {
     "gpu": "this GPU",
+    "vendor": "GPUs of AMD",
     "gpus": "this number of GPUs",
     "peak": "a GPU of unknown peak",
     "link": "GPUs joined by PCIe",

@@ -20,6 +20,12 @@ TOLERANCE = 0.02
 def main() -> int:
     """Compute the families; return 1 where one is worse than recorded, or not recorded."""
     options = _options()
+    for label in options.left_out or ():
+        from benchmarks.calibrate import left_out_lines  # noqa: PLC0415  # needs numpy and scipy
+
+        print(*left_out_lines(label), sep="\n")
+    if options.left_out:
+        return 0
     recorded = {one.family: one for one in read_accuracy()} if TABLE.exists() else {}
     found = []
     for family in FAMILIES:
@@ -54,9 +60,10 @@ def line(name: str, points: Sequence[Point]) -> str:
     share = sum(point.in_range for point in points) / len(points)
     ratios = sorted(point.ratio for point in points)
     p10, p90 = ratios[len(ratios) // 10], ratios[-1 - len(ratios) // 10]
+    width = median(point.high / point.low for point in points)
     return (
-        f"{name:40} n {len(points):5}  in range {share:6.1%}  error {median(errors(points)):6.1%}"
-        f"  ratio {median(ratios):5.2f} ({p10:.2f} to {p90:.2f})"
+        f"{name:40} n {len(points):5}  in range {share:6.1%}  high/low {width:4.2f}"
+        f"  error {median(errors(points)):6.1%}  ratio {median(ratios):5.2f} ({p10:.2f} to {p90:.2f})"
     )
 
 
@@ -92,6 +99,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", action="append", metavar="FAMILY", choices=[family.id for family in FAMILIES],
                         help="this family; may be repeated")  # fmt: skip
     parser.add_argument("--by", action="append", metavar="LABEL", help="break down by a label: model, gpu, engine")
+    parser.add_argument(
+        "--left-out",
+        action="append",
+        metavar="LABEL",
+        choices=("shape", "engine", "gpu", "source"),
+        help="the same of speed with the runs of each model, engine, GPU or source left out of the fit",
+    )
     parser.add_argument("--write", action="store_true", help="record the table, and write docs/accuracy.md")
     parser.add_argument("--check", action="store_true", help="fail where a family is worse than recorded")
     return parser.parse_args()

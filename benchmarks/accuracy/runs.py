@@ -74,6 +74,7 @@ class ServingRun:
                 "concurrency": self.batch,
                 "tensor_parallel": self.tensor_parallel,
                 "engine": self.engine,
+                "arrivals": "burst",
                 "allow_longer_context": True,
             }
             | self._data_parallel(),

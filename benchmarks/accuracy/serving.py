@@ -36,16 +36,16 @@ def _points(path: str, measured_ms: Callable[[ServingRun], float]) -> Callable[[
     return points
 
 
-def _decode_left_out() -> tuple[float, str]:
-    from benchmarks.calibrate import decode_left_out  # needs numpy and scipy
+def left_out(figure: int, which: str) -> Callable[[], tuple[float, str]]:
+    """Return what computes the median error of runs whose model is left out of the fit: burst, steady or amd."""
 
-    return decode_left_out(), "model"
+    def compute() -> tuple[float, str]:
+        from benchmarks.calibrate import is_burst, is_on_amd, left_out_median  # needs numpy and scipy
 
+        choose = {"burst": is_burst, "steady": lambda runs: ~is_burst(runs), "amd": is_on_amd}[which]
+        return left_out_median(figure, choose), "model"
 
-def _ttft_left_out() -> tuple[float, str]:
-    from benchmarks.calibrate import ttft_left_out  # needs numpy and scipy
-
-    return ttft_left_out(), "model"
+    return compute
 
 
 def _data_parallel_points(path: str, measured_ms: Callable[[ServingRun], float]) -> Callable[[], Iterator[Point]]:
@@ -77,7 +77,7 @@ DECODE_STEP = _in_milliseconds(
     title="Time per output token",
     figure="inference.decode.expected_step",
     points=_points("inference.decode.expected_step", lambda run: run.tpot_s * 1e3),
-    leave_one_out=_decode_left_out,
+    leave_one_out=left_out(0, "burst"),
 )
 DECODE_STEP_DATA_PARALLEL = _in_milliseconds(
     id="decode_step_data_parallel",
@@ -85,12 +85,12 @@ DECODE_STEP_DATA_PARALLEL = _in_milliseconds(
     figure="inference.decode.expected_step",
     points=_data_parallel_points("inference.decode.expected_step", lambda run: run.tpot_s * 1e3),
 )
-TTFT = _in_milliseconds(
-    id="ttft",
-    title="Time to the first token",
+TTFT_BURST = _in_milliseconds(
+    id="ttft_burst",
+    title="Time to the first token where requests start together",
     figure="inference.ttft",
     points=_points("inference.ttft", lambda run: run.ttft_s * 1e3),
-    leave_one_out=_ttft_left_out,
+    leave_one_out=left_out(1, "burst"),
 )
 TTFT_DATA_PARALLEL = _in_milliseconds(
     id="ttft_data_parallel",

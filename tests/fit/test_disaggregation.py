@@ -115,7 +115,7 @@ def test_users_are_answered_as_fast_as_their_requests_come(users: int) -> None:
 
 def test_a_target_that_leaves_no_time_to_wait_is_shared_with_shorter_steps() -> None:
     strict, loose = (
-        report(**LONG | {"ttft_ms": ttft, "tpot_ms": 50.0}, disaggregated=True) for ttft in (350.0, 1500.0)
+        report(**LONG | {"ttft_ms": ttft, "tpot_ms": 50.0}, disaggregated=True) for ttft in (400.0, 1500.0)
     )
     assert strict.limited_by == "ttft"
     assert (strict.replicas or 0) > (loose.replicas or 0)

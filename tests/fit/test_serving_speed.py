@@ -14,6 +14,7 @@ from app.fit.estimator.speed_model import Lengths, expert_shares, request_length
 from app.fit.estimator.workload import Gpus, InferenceWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.assumptions import Assumptions
+from app.fit.formulas.serving_constants import STEP_SPREAD
 from benchmarks.accuracy.estimates import setup_of as preset_setup
 
 LLAMA_70B = Architecture(layers=80, hidden=8192, heads=64, kv_heads=8, head_dim=128, intermediate=28_672, vocab=128_256)
@@ -96,8 +97,13 @@ def test_more_sequences_and_a_longer_context_never_make_a_step_shorter(
     if before.first_token_s is not None and busier.first_token_s is not None:
         assert busier.first_token_s.mid >= before.first_token_s.mid * (1 - ROUNDING)
     if workload.context_tokens is not None and workload.prompt_tokens is None:
-        longer = speed_of(shape, replace(workload, context_tokens=workload.context_tokens + more))
-        assert longer.expected_s.mid >= before.expected_s.mid * (1 - ROUNDING)
+        # A longer output would have fewer prompts read meanwhile.
+        output = workload.output_tokens or max(1, workload.context_tokens // 3)
+        shorter, longer = (
+            speed_of(shape, replace(workload, context_tokens=tokens, output_tokens=output))
+            for tokens in (workload.context_tokens, workload.context_tokens + more)
+        )
+        assert longer.expected_s.mid >= shorter.expected_s.mid * (1 - ROUNDING)
 
 
 @given(SHAPES, workloads(), st.floats(1, 3), st.floats(1, 3), st.floats(1, 3))
@@ -142,7 +148,6 @@ def test_tensor_ranks_over_pcie_and_stages_over_ethernet_take_longer() -> None:
 @pytest.mark.parametrize(
     ("change", "departure"),
     [
-        ({"bandwidth_gb_per_s": 864}, "gpu"),
         ({"peak_tflops": None}, "peak"),
         ({"link": "pcie"}, "link"),
     ],
@@ -157,8 +162,53 @@ def test_what_was_not_measured_makes_the_range_wider(change: dict[str, object], 
     assert widths[1] == pytest.approx(widths[0] * 1.2**2)
 
 
+@pytest.mark.parametrize(
+    ("shape", "gpus", "departures"),
+    [
+        (LLAMA_70B, replace(H100, bandwidth_gb_per_s=864.0), ("gpu",)),
+        (replace(LLAMA_70B, layers=79), H100, ("model",)),
+        (LLAMA_70B, replace(H100, bandwidth_gb_per_s=5300.0, peak_tflops=1307.4), ("vendor",)),
+        (LLAMA_70B, replace(H100, bandwidth_gb_per_s=6000.0, peak_tflops=1307.4), ("gpu", "vendor")),
+    ],
+)
+def test_models_and_gpus_without_runs_have_the_range_of_those_left_out(
+    shape: Architecture, gpus: Gpus, departures: tuple[str, ...]
+) -> None:
+    load = InferenceWorkload(context_tokens=4096, concurrency=16, tensor_parallel=8, engine="vllm", dtype="bf16")
+    speed = speed_of(shape, load, gpus)
+    assert speed.departures == departures
+    spread = STEP_SPREAD["amd" if "vendor" in departures else "unseen"]
+    assert speed.expected_s.high / speed.expected_s.mid == pytest.approx(spread.high)
+    assert speed.expected_s.low / speed.expected_s.mid == pytest.approx(spread.low)
+
+
+def test_a_gpu_of_amd_takes_longer_than_its_figures_say_the_most_with_latent_attention() -> None:
+    load = InferenceWorkload(context_tokens=4096, concurrency=16, tensor_parallel=8, engine="sglang", dtype="bf16")
+    gpus = [replace(H100, bandwidth_gb_per_s=5300.0, peak_tflops=peak) for peak in (1250.0, 1307.4)]
+    times = [speed_of(shape, load, gpu).expected_s for shape in (LLAMA_70B, LATENT) for gpu in gpus]
+    assert 1.3 < times[1].mid / times[0].mid < 2 < times[3].mid / times[2].mid
+
+
+def test_a_burst_waits_for_its_prompts_and_steady_requests_only_for_steps() -> None:
+    load = InferenceWorkload(prompt_tokens=4096, output_tokens=512, concurrency=64, tensor_parallel=8, engine="vllm")
+    steady, burst = (speed_of(LLAMA_70B, replace(load, arrivals=arrivals)) for arrivals in ("steady", "burst"))
+    assert steady.expected_s.mid == burst.expected_s.mid
+    assert steady.first_token_s is not None
+    assert burst.first_token_s is not None
+    alone = speed_of(LLAMA_70B, replace(load, concurrency=1)).first_token_s
+    assert alone is not None
+    assert steady.first_token_s.mid < alone.mid + 2 * steady.expected_s.mid
+    assert burst.first_token_s.mid > 2 * steady.first_token_s.mid
+
+
+def test_a_request_alone_has_no_prompts_of_others_beside_it() -> None:
+    load = InferenceWorkload(prompt_tokens=28_000, output_tokens=256, concurrency=1, tensor_parallel=8, engine="vllm")
+    long, short = (speed_of(LLAMA_70B, replace(load, output_tokens=tokens)) for tokens in (2, 256))
+    assert long.expected_s.mid == pytest.approx(short.expected_s.mid, rel=0.01)
+
+
 def test_an_engine_that_is_not_named_makes_the_range_wider() -> None:
-    load = InferenceWorkload(context_tokens=4096, concurrency=16, tensor_parallel=8)
+    load = InferenceWorkload(prompt_tokens=2000, output_tokens=100, concurrency=64, tensor_parallel=8)
     unnamed, named = speed_of(LLAMA_70B, load), speed_of(LLAMA_70B, replace(load, engine="vllm"))
     assert unnamed.expected_s.mid == named.expected_s.mid
     assert unnamed.expected_s.low < named.expected_s.low

@@ -27,6 +27,7 @@ from app.fit.formulas.data_types import BITS
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
 from app.schemas.estimate_request import (
     ActivationFormula,
+    Arrivals,
     AttentionKind,
     CrossEntropy,
     Engine,
@@ -65,6 +66,7 @@ ENUMS: Mapping[str, tuple[str, ...]] = {
     "Mlp": get_args(MlpKind),
     "QkNorm": get_args(QkNormKind),
     "Engine": get_args(Engine),
+    "Arrivals": get_args(Arrivals),
     "Link": get_args(Link),
     "Network": get_args(Network),
     "TrainingMethod": get_args(TrainingMethod),

@@ -27,6 +27,7 @@ from app.fit.estimator.speed_model import (
     is_disaggregated,
     most_busy,
     prompt_busy_s,
+    queue_s,
     request_lengths,
     speed_model,
     transfer_s,
@@ -82,7 +83,7 @@ class CopySpeed:
         step = max(least, step_time(work, STEP) / tokens)
         alone = prompt_work(setup, work, self.lengths, sequences)
         first = max(self.least_prompt_s, first_token_time(alone, step * tokens, STEP, FIRST_TOKEN))
-        first += self.transfer_s or 0.0
+        first += queue_s(work, alone, step * tokens) + (self.transfer_s or 0.0)
         prompts = work.prompts * prompt_time(work, STEP) * engine_factor(work, STEP) / tokens
         return LoadTimes(step, first, prompts, first + self.lengths.output * step)
 
@@ -191,6 +192,8 @@ def at_service_level(
     if workload.concurrency is not None:
         detail = "cannot be given with serving: how many requests are open follows from its load and targets"
         raise InvalidWorkload("inference.concurrency", detail)
+    if workload.arrivals is not None:
+        raise InvalidWorkload("inference.arrivals", "cannot be given with serving: its requests arrive at random")
     tokens, context = level.input_tokens + level.output_tokens, workload.context_tokens
     if context is not None and context < tokens:
         detail = f"{context} is less than serving.input_tokens and serving.output_tokens together, {tokens}"
@@ -204,6 +207,7 @@ def at_service_level(
         output_tokens=level.output_tokens,
         prefix_cache_hit=hit,
         concurrency=1,
+        arrivals="random",
         prefill_busy=0.0 if level.disaggregated else None,
     )
     return request, replace(level, prefix_cache_hit=hit, think_time_s=think, peak_to_mean=peak)

@@ -1,6 +1,6 @@
 """Speed of a serving workload: the bound of a decode step, expected times, their range, and models of other kinds."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import ceil, inf, log2
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from app.fit.estimator.speed_model import (
     SpeedModel,
     is_disaggregated,
     prompt_busy_s,
+    queue_s,
     request_lengths,
     spans_vms,
     speed_model,
@@ -31,7 +32,14 @@ from app.fit.formulas.inference import DecodeStep, decode_flops, experts_read, s
 from app.fit.formulas.links import LinkKind, stage_hop, tensor_link
 from app.fit.formulas.memory import KvCache, Parallelism, kv_bytes_per_sequence
 from app.fit.formulas.quantities import Evidence, Figure, Range, bound, estimate
-from app.fit.formulas.serving_constants import FIRST_TOKEN, FIRST_TOKEN_SPREAD, STEP, STEP_SPREAD, Spread
+from app.fit.formulas.serving_constants import (
+    FIRST_TOKEN,
+    FIRST_TOKEN_SPREAD,
+    MEASURED_MODELS,
+    STEP,
+    STEP_SPREAD,
+    Spread,
+)
 from app.fit.formulas.serving_speed import (
     CHUNK_TOKENS,
     MAX_RANKS_OF_A_PROMPT,
@@ -41,8 +49,46 @@ from app.fit.formulas.serving_speed import (
     step_time,
 )
 
-MIN_BANDWIDTH_GB_PER_S = 3000.0
-"""The slowest measured GPU is an H100 (3,350 GB/s): older and graphics GPUs are outside."""
+
+class _Gpu(NamedTuple):
+    """A GPU by its memory bandwidth, GB/s, and the dense peaks of its types, TFLOP/s."""
+
+    bandwidth: float
+    peaks: tuple[float, ...]
+
+
+MEASURED_GPUS = {
+    "H100": _Gpu(3350, (989, 1979)),
+    "H200": _Gpu(4800, (989, 1979)),
+    "B200": _Gpu(8000, (2250, 4500, 9000)),
+    "GB200, GB300": _Gpu(8000, (2500, 5000, 10_000, 15_000)),
+    "MI300X": _Gpu(5300, (1307, 2615)),
+}
+"""GPUs of the measured runs: the vendors' pages. All others are outside."""
+AMD_PEAKS = MEASURED_GPUS["MI300X"].peaks
+"""Dense peaks that no GPU of NVIDIA has: MI300X and MI325X."""
+ROUNDING = 0.02
+"""How far a figure of a GPU may be from that of a measured one: sources round it."""
+
+
+def _is_about(given: float, rated: Iterable[float]) -> bool:
+    return any(abs(given / one - 1) <= ROUNDING for one in rated)
+
+
+def is_measured(gpus: Gpus) -> bool:
+    """Whether runs on such GPUs were measured: their bandwidth and, where known, their peak are of one of them."""
+    bandwidth, peak = gpus.bandwidth_gb_per_s or 0.0, gpus.peak_tflops
+    return any(
+        _is_about(bandwidth, (gpu.bandwidth,)) and (peak is None or _is_about(peak, gpu.peaks))
+        for gpu in MEASURED_GPUS.values()
+    )
+
+
+def is_amd(gpus: Gpus) -> bool:
+    """Whether the GPUs have a peak of AMD's."""
+    return gpus.peak_tflops is not None and _is_about(gpus.peak_tflops, AMD_PEAKS)
+
+
 MAX_TENSOR_PARALLEL = 8
 """The most GPUs of a layer that were measured."""
 MAX_SEQUENCES = 128
@@ -66,7 +112,8 @@ def find_departures(setup: ServingSetup, kept_tokens: float | None, *, typical: 
     gpus, parallelism, shape = setup.gpus, setup.deployment.parallelism, setup.model.shape
     dtype = setup.weights.type.dtype if setup.weights is not None else None
     departs = {
-        "gpu": (gpus.bandwidth_gb_per_s or 0.0) < MIN_BANDWIDTH_GB_PER_S,
+        "gpu": not is_measured(gpus),
+        "vendor": is_amd(gpus),
         "peak": gpus.peak_tflops is None,
         "link": parallelism.stage_gpus > 1 and gpus.link == "pcie",
         "tensor_parallel": parallelism.stage_gpus > MAX_TENSOR_PARALLEL,
@@ -77,16 +124,20 @@ def find_departures(setup: ServingSetup, kept_tokens: float | None, *, typical: 
         "sequences": setup.sequences > MAX_SEQUENCES * parallelism.data,
         "context": kept_tokens is None or kept_tokens > MAX_CONTEXT_TOKENS,
         "dtype": dtype not in MEASURED_DTYPES,
-        "model": typical
-        or shape.unknown_type
-        or (shape.kv_layers is not None and shape.kv_layers != shape.layers)
-        or any(is_sparse(group.content) for group in shape.groups),
+        "model": typical or shape.unknown_type or model_key(setup) not in MEASURED_MODELS,
     }
     return tuple(name for name, outside in departs.items() if outside)
 
 
+def model_key(setup: ServingSetup) -> tuple[int, int, int, str]:
+    """Return what models are recognized by as measured: layers, hidden size and experts, each with an engine."""
+    shape = setup.model.shape
+    return shape.layers or 0, shape.hidden or 0, shape.experts or 0, setup.engine
+
+
 DEPARTURES = {
-    "gpu": "a GPU with less memory bandwidth than an H100",
+    "gpu": "a GPU that no measured run has",
+    "vendor": "a GPU of AMD, of which few runs are measured, with a range of its own",
     "peak": "a GPU whose peak is unknown: computing and prompts are not counted",
     "link": "tensor parallelism over PCIe",
     "tensor_parallel": "a layer on more than 8 GPUs",
@@ -97,19 +148,42 @@ DEPARTURES = {
     "sequences": "more than 128 sequences of a copy, which few runs have",
     "context": "more than 16,384 tokens of a sequence, or an unknown number",
     "dtype": "a type of weights that was not measured",
-    "model": "a model whose layers are not all full or windowed attention, or are unknown, or whose type is",
+    "model": "a model that no measured run has, or not with this engine",
 }
 """What each departure means."""
 
 
-def widened(spread: Spread, departures: tuple[str, ...], *, engine_unknown: bool) -> Spread:
-    """Return a spread that is wider for each departure, and for an unknown engine as far as engines differ."""
-    by = WIDER ** min(len(departures), MAX_DEPARTURES)
-    low, high = spread.low / by, spread.high * by
-    if engine_unknown:
-        factors = (1.0, 1 + STEP.sglang, 1 + STEP.vllm)
-        low, high = low * min(factors) / (1 + STEP.vllm), high * max(factors) / (1 + STEP.vllm)
-    return Spread(low, high)
+LEFT_OUT = frozenset({"model", "gpu", "vendor"})
+"""Departures whose range is that of models, GPUs and vendors that were left out as a whole: none is wider for them."""
+
+
+def step_spread(model: SpeedModel, departures: tuple[str, ...]) -> Spread:
+    """Return the range of a step: of a measured model, of one or a GPU that is not, or of AMD's GPUs."""
+    kind = "experts" if model.experts else "dense"
+    if "vendor" in departures:
+        kind = "amd"
+    elif not LEFT_OUT.isdisjoint(departures):
+        kind = "unseen"
+    return widened(STEP_SPREAD[kind], departures)
+
+
+def first_token_spread(setup: ServingSetup, departures: tuple[str, ...]) -> Spread:
+    """Return the range of the time to the first token: of requests that come one by one, or together."""
+    kind = "burst" if setup.workload.arrivals == "burst" else "steady"
+    return widened(FIRST_TOKEN_SPREAD[kind], departures)
+
+
+def widened(spread: Spread, departures: tuple[str, ...]) -> Spread:
+    """Return a spread that is wider for each other departure."""
+    by = WIDER ** min(sum(name not in LEFT_OUT for name in departures), MAX_DEPARTURES)
+    return Spread(spread.low / by, spread.high * by)
+
+
+def over_engines(spread: Spread, work: StepWork) -> Spread:
+    """Return a spread that also has the other engines' steps: of work whose engine is not named."""
+    steps = [step_time(work._replace(sglang=sglang, vllm=vllm), STEP) for sglang, vllm in ((1, 0), (0, 1), (0, 0))]
+    step = step_time(work, STEP)
+    return Spread(spread.low * min(steps) / step, spread.high * max(steps) / step)
 
 
 def step_evidence(departures: tuple[str, ...]) -> Evidence:
@@ -124,6 +198,7 @@ def step_evidence(departures: tuple[str, ...]) -> Evidence:
 
 
 _OWN_FAMILIES = {
+    "vendor": "decode_step_amd",
     "data_parallel_attention": "decode_step_data_parallel",
     "disaggregated": "decode_step_disaggregated",
 }
@@ -168,14 +243,17 @@ def serving_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | N
     departures = find_departures(setup, lengths.kept if lengths else None, typical=model.of_typical_shape)
     least = least_step(setup, model, weights, work.kv_read_s)
     step = step_time(work, STEP)
-    expected = _at_least(
-        least, step / yielded(setup.workload.speculative), _spread(STEP_SPREAD, setup, model, departures)
-    )
+    spread = step_spread(model, departures)
+    if setup.workload.engine is None:
+        spread = over_engines(spread, work)
+    expected = _at_least(least, step / yielded(setup.workload.speculative), spread)
     first = None
     if lengths is not None and setup.gpus.peak_tflops is not None:
-        spread = _spread(FIRST_TOKEN_SPREAD, setup, model, departures)
-        alone = prompt_work(setup, work, lengths)
-        middle = first_token_time(alone, expected.mid * yielded(setup.workload.speculative), STEP, FIRST_TOKEN)
+        spread, alone = first_token_spread(setup, departures), prompt_work(setup, work, lengths)
+        step = expected.mid * yielded(setup.workload.speculative)
+        middle = first_token_time(alone, step, STEP, FIRST_TOKEN)
+        if setup.workload.arrivals == "random":
+            middle += queue_s(work, alone, step)
         if setup.workload.prefill_busy is not None:
             middle += wait_s(prompt_busy_s(alone), setup.workload.prefill_busy) + transfer_s(setup, cache, lengths)
         first = _at_least(least_prompt(setup, model, lengths), middle, spread)
@@ -220,14 +298,7 @@ def prefill_speed(setup: ServingSetup, weights: Range | None) -> Range | None:
         return _at_least(least, prefill_flops(count.active, lengths.read) / (peak * gpus.mfu), Spread(1.0, 1.0))
     alone = prompt_work(setup, copy_work(setup, model, lengths, 0.0).under(), lengths)
     departures = find_departures(setup, lengths.kept, typical=model.of_typical_shape)
-    return _at_least(least, prompt_time(alone, STEP), _spread(FIRST_TOKEN_SPREAD, setup, model, departures))
-
-
-def _spread(
-    spreads: Mapping[str, Spread], setup: ServingSetup, model: SpeedModel, departures: tuple[str, ...]
-) -> Spread:
-    kind = "experts" if model.experts else "dense"
-    return widened(spreads[kind], departures, engine_unknown=setup.workload.engine is None)
+    return _at_least(least, prompt_time(alone, STEP), first_token_spread(setup, departures))
 
 
 def decode_figures(speed: ServingSpeed) -> DecodeFigures:
@@ -383,7 +454,10 @@ class CopyWork:
         expert_read = model.expert_bytes * touched / bandwidth
         prompts = 0.0
         if lengths is not None and not is_disaggregated(setup):
-            prompts = sequences * self.yielded / parallelism.data / lengths.output
+            # Of requests that arrive at random as many others are open; of a given number one less.
+            own = 0.0 if setup.workload.arrivals == "random" else 1.0
+            others = max(0.0, sequences / parallelism.data - own)
+            prompts = others * self.yielded / lengths.output
         work = alone._replace(
             expert_read_s=expert_read,
             dequantized_s=(expert_read if model.experts else alone.dense_read_s) * self.dequantized,
@@ -440,6 +514,8 @@ def copy_work(setup: ServingSetup, model: SpeedModel, lengths: Lengths | None, s
         hops_s=0.0,
         sglang=float(setup.engine == "sglang"),
         vllm=float(setup.engine == "vllm"),
+        amd=float(is_amd(gpus)),
+        burst=float(setup.workload.arrivals == "burst"),
     )
     speculation = setup.workload.speculative
     return CopyWork(
@@ -560,6 +636,7 @@ _OF_OUTPUT = (
     "inference.output_tokens",
     "inference.max_batched_tokens",
     "inference.engine",
+    "inference.arrivals",
     "inference.expert_parallel",
     "inference.data_parallel_attention",
 )

@@ -22,7 +22,7 @@ from app.fit.formulas.links import HOPS, Link, tensor_link
 from app.fit.formulas.memory import KvCache, Parallelism, kv_bytes_per_sequence
 from app.fit.formulas.quantities import Range
 from app.fit.formulas.serving_constants import FIRST_TOKEN, STEP
-from app.fit.formulas.serving_speed import StepWork, launch_time, prompt_time
+from app.fit.formulas.serving_speed import StepWork, engine_factor, launch_time, prompt_time
 
 DEQUANTIZED_BITS = 14
 """Fewer average bits a weight than this are quantized: 16 less what stays in 16 bits."""
@@ -273,6 +273,19 @@ def wait_s(prompt_s: float, busy: float) -> float:
     Prompts of one length that arrive at random (a queue M/D/1). Source: the formula of Pollaczek and Khinchine.
     """
     return prompt_s * busy / (2 * (1 - busy))
+
+
+def queue_s(work: StepWork, prompt: StepWork, step_s: float) -> float:
+    """Return the mean time that a prompt waits on a replica that also generates, s, where requests arrive at random.
+
+    The share of time that prompts take is that of a step.
+    """
+    read_s = work.prompts * prompt_time(work, STEP) * engine_factor(work, STEP)
+    return wait_s(prompt_time(prompt, STEP), min(read_s / step_s, MOST_BUSY))
+
+
+MOST_BUSY = 0.95
+"""A larger share of the time that prompts take makes none wait longer: what is open bounds the queue."""
 
 
 def most_busy(prompt_s: float, spare_s: float) -> float:

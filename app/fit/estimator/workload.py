@@ -10,6 +10,7 @@ from app.fit.formulas.optimizer import AdaptedMatrix, Loading, Offload
 from app.fit.formulas.training_speed import Precision
 
 Engine = Literal["vllm", "sglang", "trtllm"]
+Arrivals = Literal["steady", "burst", "random"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,8 @@ class InferenceWorkload:
 
     A copy is on `tensor_parallel` x `data_parallel_attention` x `pipeline_parallel` GPUs, see Parallelism. Two fields
     follow from a service level: `prefix_cache_hit` is the share of a prompt that is cached, `prefill_busy` the share of
-    the time in which replicas that only read prompts do so, None where there are none.
+    the time in which replicas that only read prompts do so, None where there are none. Requests of a service arrive at
+    random, `arrivals` of others are steady unless they are a burst.
     """
 
     dtype: str | None = None
@@ -93,6 +95,7 @@ class InferenceWorkload:
     prefix_cache_hit: float | None = None
     prefill_busy: float | None = None
     engine: Engine | None = None
+    arrivals: Arrivals | None = None
     concurrency: int | None = None
     block_tokens: int | None = None
     max_batched_tokens: int | None = None

@@ -30,7 +30,8 @@ class StepWork(NamedTuple):
     keys and values (MLA). `routed` counts the experts of a token over all layers. `doublings` is log2 of the tensor
     ranks, summed over layers, times the latency of the link over that of NVLink. `prompts` is how many prompts of other
     requests are read in a step; the four times after it are those of one prompt. `hops_s` is what moving between stages
-    takes. Of `sglang` and `vllm` the engine's is 1 and others are 0.
+    takes. Of `sglang` and `vllm` the engine's is 1 and others are 0; `amd` is 1 on AMD's GPUs, `burst` where all
+    requests start together.
     """
 
     dense_read_s: float
@@ -52,6 +53,8 @@ class StepWork(NamedTuple):
     hops_s: float
     sglang: float
     vllm: float
+    amd: float
+    burst: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +62,9 @@ class StepConstants:
     """The fitted constants of a step. Those in µs are per layer, expert, doubling of ranks or sequence; others factors.
 
     `dense_read` to `compute`: time over that at the rated speed. `prefill_dense` and `prefill_experts`: the same of
-    reading prompts, of models without and with experts. `sglang` and `vllm`: what these take longer than TensorRT-LLM.
+    reading prompts, of models without and with experts. `vllm`: what it takes longer than others; `sglang_layer_us`:
+    how long SGLang launches each layer of a prompt, in a pass without generation. `amd`: what AMD's GPUs take longer
+    than their figures say, and `amd_latent` what models with latent attention add.
     """
 
     dense_read: float
@@ -75,14 +80,16 @@ class StepConstants:
     sequence_us: float
     prefill_dense: float
     prefill_experts: float
-    sglang: float
+    sglang_layer_us: float
     vllm: float
+    amd: float
+    amd_latent: float
 
 
 def step_time(work: StepWork, by: StepConstants) -> float:
     """Return the expected time of a step, s; an estimate.
 
-    (max(reading, computing) + KV + L overhead + collectives + B overhead + prompts of others) x engine.
+    ((max(reading, computing) + KV + L overhead + collectives + B overhead) x GPU + prompts of others) x engine.
     """
     reading = work.dense_read_s * by.dense_read + work.expert_read_s * by.expert_read
     reading = reading + work.dequantized_s * by.dequantize
@@ -90,18 +97,25 @@ def step_time(work: StepWork, by: StepConstants) -> float:
     micros = work.layers * by.layer_us + work.latent_layers * by.latent_us + work.routed * by.expert_us
     micros = micros + work.doublings * by.doubling_us + work.sequences * by.sequence_us
     own = _larger(reading, computing) + work.kv_read_s * by.kv_read + work.collective_s * by.collective + micros * 1e-6
+    own = own * _gpu_factor(work, by)
     return (own + work.prompts * prompt_time(work, by)) * engine_factor(work, by) + work.hops_s
 
 
 def prompt_time(work: StepWork, by: StepConstants) -> float:
     """Return the time in which the GPUs of a copy read one prompt, without waiting, s; an estimate."""
     linear = work.dense_prefill_s * by.prefill_dense + work.expert_prefill_s * by.prefill_experts
-    return linear + work.attention_prefill_s * ATTENTION_OVER_PEAK + work.collective_prefill_s * by.collective
+    own = linear + work.attention_prefill_s * ATTENTION_OVER_PEAK + work.collective_prefill_s * by.collective
+    return own * _gpu_factor(work, by) + work.sglang * work.layers * by.sglang_layer_us * 1e-6
+
+
+def _gpu_factor(work: StepWork, by: StepConstants) -> float:
+    """Return what a GPU takes over what its rated figures say, compared with NVIDIA's."""
+    return 1 + work.amd * (by.amd + by.amd_latent * work.latent_layers / work.layers)
 
 
 def engine_factor(work: StepWork, by: StepConstants) -> float:
-    """Return what the engine's step takes over that of TensorRT-LLM."""
-    return 1 + by.sglang * work.sglang + by.vllm * work.vllm
+    """Return what the engine's step takes over that of others."""
+    return 1 + by.vllm * work.vllm
 
 
 def _larger(one: float, other: float) -> float:
@@ -109,37 +123,42 @@ def _larger(one: float, other: float) -> float:
     return (one + other + abs(one - other)) / 2
 
 
+PREFILL_FACTOR = 1.2
+"""Time in which an engine reads a prompt beside decoding over that in which the GPUs read it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstTokenConstants:
     """The fitted constants of the time to the first token.
 
-    `layer_ms` and `latent_ms` are the launch of a layer's kernels, without CUDA graphs. `waiting` is the share of the
-    other sequences whose prompts are read first. `steps` are decode steps that pass meanwhile. `base_ms` is the
-    request's way to the engine and back. `sglang` and `vllm`: what these take longer than TensorRT-LLM.
+    `base_ms` is a request's way to the engine and back, `steps` are decode steps that pass meanwhile; with TensorRT-LLM
+    `trtllm_ms` and `trtllm_steps` more. Collectives of a prompt are launched without CUDA graphs: `doubling_ms` is that
+    of a layer for each doubling of ranks. Where requests start together, `waiting` is the share of them whose prompts
+    are read first, with SGLang `sglang_waiting` more.
     """
 
     base_ms: float
-    layer_ms: float
-    latent_ms: float
-    waiting: float
     steps: float
-    sglang: float
-    vllm: float
+    trtllm_ms: float
+    trtllm_steps: float
+    doubling_ms: float
+    waiting: float
+    sglang_waiting: float
 
 
 def first_token_time(work: StepWork, step_s: float, own: StepConstants, by: FirstTokenConstants) -> float:
     """Return the expected time to the first token, s, where a step of the same load takes `step_s`; an estimate.
 
-    (base + (prompt + L launches) x (1 + waiting x sequences) + steps x step) x engine: prompts are read in the order
-    they come, chunk by chunk beside decoding, and the more sequences there are, the more arrive together. It is never
-    less than the prompt alone takes.
+    base + (prompt x 1.2 + launches) x (1 + waiting x sequences of a burst) + steps x step: a prompt waits for the steps
+    in flight and, where all requests start together, for the prompts before it.
     """
-    alone = prompt_time(work, own)
-    queued = (alone + launch_time(work, by)) * (1 + by.waiting * work.sequences)
-    engine = 1 + by.sglang * work.sglang + by.vllm * work.vllm
-    return _larger(alone, (by.base_ms * 1e-3 + queued + by.steps * step_s) * engine)
+    trtllm = 1 - work.sglang - work.vllm
+    waiting = work.burst * work.sequences * (by.waiting + work.sglang * by.sglang_waiting)
+    reading = prompt_time(work, own) * PREFILL_FACTOR + launch_time(work, by)
+    passing = (by.steps + trtllm * by.trtllm_steps) * step_s
+    return (by.base_ms + trtllm * by.trtllm_ms) * 1e-3 + reading * (1 + waiting) + passing
 
 
 def launch_time(work: StepWork, by: FirstTokenConstants) -> float:
-    """Return the time in which the kernels of a prompt are launched, layer by layer, s; an estimate."""
-    return (work.layers * by.layer_ms + work.latent_layers * by.latent_ms) * 1e-3
+    """Return the time in which the collectives of a prompt are launched, layer by layer, s; an estimate."""
+    return work.doublings * by.doubling_ms * 1e-3

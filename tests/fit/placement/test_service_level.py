@@ -14,6 +14,7 @@ from app.fit.estimator.workload import InferenceWorkload, ServiceLevel
 from app.fit.formulas.assumptions import InvalidWorkload
 from app.fit.formulas.quantities import GIB
 from app.fit.formulas.serving_constants import FIRST_TOKEN, STEP
+from app.fit.formulas.serving_speed import PREFILL_FACTOR
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.fixes import FixFinder
 from app.fit.placement.machine import Machine
@@ -77,11 +78,13 @@ def test_the_times_of_a_replica_are_those_computed_by_hand() -> None:
     own_s = read_s * STEP.dense_read + kv_s * STEP.kv_read + (32 * STEP.layer_us + 40 * STEP.sequence_us) * 1e-6
     linear_s, attention_s = 2 * (params - embedding) * 1000 / 989e12, 2 * 32 * 256 * 1000 * 32 * 500 / 989e12
     prompt_s = linear_s * STEP.prefill_dense + attention_s * 2
-    step_s = (own_s + 40 / 100 * prompt_s) * (1 + STEP.vllm)
+    prompts_s = 40 / 100 * prompt_s * (1 + STEP.vllm)
+    step_s = own_s * (1 + STEP.vllm) + prompts_s
     assert times.step == pytest.approx(step_s, rel=1e-6)
-    alone_s = prompt_s + 32 * FIRST_TOKEN.layer_ms * 1e-3
-    first_s = FIRST_TOKEN.base_ms * 1e-3 + alone_s * (1 + 40 * FIRST_TOKEN.waiting) + FIRST_TOKEN.steps * step_s
-    assert times.first_token == pytest.approx(first_s * (1 + FIRST_TOKEN.vllm), rel=1e-6)
+    busy = prompts_s / step_s
+    queue_s = prompt_s * busy / (2 * (1 - busy))
+    first_s = FIRST_TOKEN.base_ms * 1e-3 + prompt_s * PREFILL_FACTOR + FIRST_TOKEN.steps * step_s + queue_s
+    assert times.first_token == pytest.approx(first_s, rel=1e-6)
     assert times.request == pytest.approx(times.first_token + 100 * times.step)
 
 
