@@ -1,11 +1,12 @@
 """The load and the targets of a service, in the bodies of POST /estimate and POST /fit."""
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from app.schemas.bodies import In, NonNegative, Positive, Sequences, Tokens, contradiction, require_exactly_one
 
+Confidence = Literal["p50", "p80", "p95"]
 Rate = Annotated[float, Field(ge=1e-6, le=1e12, allow_inf_nan=False)]
 
 
@@ -25,6 +26,12 @@ class ServingIn(In):
     ttft_ms: Positive | None = Field(default=None, description="The longest expected time to the first token, ms.")
     tpot_ms: Positive | None = Field(
         default=None, description="The longest expected time per output token after the first, ms."
+    )
+    confidence: Confidence | None = Field(
+        default=None,
+        description="How sure it must be that the targets are met: p50 by the middle of the estimates, p80 and p95 by "
+        "what 80 and 95 % of measured runs are within. Default: by the middle, and where one request alone misses a "
+        "target by the middle, it is taken where the low end meets it, with a warning.",
     )
     prefix_cache_hit: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = Field(
         default=None, description="Share of a prompt that is cached and not read again; default 0."

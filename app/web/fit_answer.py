@@ -83,6 +83,8 @@ WARNINGS: Mapping[str, str] = {
     "NO_KV_CACHE": "no KV cache counted",
     "LONG_CONTEXT": "longer than made for",
     "TPOT_UNCERTAIN": "a token may take longer",
+    "TPOT_UNLIKELY": "a token probably takes longer",
+    "TTFT_UNLIKELY": "the first token probably takes longer",
     "TTFT_UNCERTAIN": "the first token may take longer",
     "TIGHT": "tight",
     "GPU_OF_SERIES": "GPU known by series",

@@ -14,8 +14,9 @@ def test_a_service_needs_no_inference_and_gets_options_that_meet_its_targets(cli
     assert answer["fits"]
     for item in answer["items"]:
         service, speed = item["serving"], item["speed"]
-        assert speed["expected_step"]["mid"] <= 40
-        assert speed["ttft"]["mid"] <= 500
+        for code, time, target in (("TPOT", speed["expected_step"], 40), ("TTFT", speed["ttft"], 500)):
+            assert (time["mid"] > target) == (f"{code}_UNLIKELY" in item["warnings"])
+            assert time["low"] <= target
         assert service["replicas"] * service["concurrency_per_replica"] >= 64
         assert service["concurrency_per_replica"] <= service["max_concurrency_per_replica"]
         assert service["nodes_at_peak"] == service["nodes_at_mean"] == item["nodes"]

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from app.fit.formulas.serving_constants import FIRST_TOKEN, STEP
-from benchmarks.calibrate import FIRST_TOKEN_LIMITS, STEP_LIMITS, Fit, fit, median_error, read_runs
+from benchmarks.calibrate import (
+    AMD_LIMITS,
+    FIRST_TOKEN_LIMITS,
+    LAUNCH_LIMITS,
+    STEP_LIMITS,
+    Fit,
+    fit,
+    median_error,
+    read_runs,
+)
 
 RECORDED = Fit(step=STEP, first_token=FIRST_TOKEN)
 
@@ -20,15 +29,16 @@ def test_the_recorded_constants_are_those_that_the_fit_finds(found: Fit) -> None
     runs = read_runs()
     for errors in (Fit.step_errors, Fit.first_token_errors):
         differences = np.abs(errors(found, runs) - errors(RECORDED, runs))
-        assert np.quantile(differences, 0.95) < 0.02, "run python -m benchmarks.calibrate --write"
+        assert np.nanquantile(differences, 0.95) < 0.02, "run python -m benchmarks.calibrate --write"
     # Bytes of weights and caches that are counted differently move the fit a little, and it need not be recorded again.
     assert asdict(found.step) == pytest.approx(asdict(STEP), rel=0.2, abs=0.02)
     assert asdict(found.first_token) == pytest.approx(asdict(FIRST_TOKEN), rel=0.2, abs=0.02)
 
 
 def test_every_constant_is_within_its_limits() -> None:
-    for limits, constants in ((STEP_LIMITS, asdict(STEP)), (FIRST_TOKEN_LIMITS, asdict(FIRST_TOKEN))):
-        assert list(limits) == list(constants)
+    of_steps = {**STEP_LIMITS, **AMD_LIMITS, **LAUNCH_LIMITS}
+    for limits, constants in ((of_steps, asdict(STEP)), (FIRST_TOKEN_LIMITS, asdict(FIRST_TOKEN))):
+        assert set(limits) == set(constants)
         assert all(low <= constants[name] <= high for name, (low, high) in limits.items())
 
 

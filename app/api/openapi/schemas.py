@@ -42,6 +42,7 @@ from app.schemas.estimate_request import (
     TrainingMethod,
 )
 from app.schemas.fit_request import Include, Sort
+from app.schemas.service import Confidence
 
 ENUMS: Mapping[str, tuple[str, ...]] = {
     "Os": get_args(Os),
@@ -67,6 +68,7 @@ ENUMS: Mapping[str, tuple[str, ...]] = {
     "QkNorm": get_args(QkNormKind),
     "Engine": get_args(Engine),
     "Arrivals": get_args(Arrivals),
+    "Confidence": get_args(Confidence),
     "Link": get_args(Link),
     "Network": get_args(Network),
     "TrainingMethod": get_args(TrainingMethod),

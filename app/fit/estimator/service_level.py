@@ -4,6 +4,7 @@ By Little's law a replica with n open requests answers n / (TTFT + output tokens
 grow with n, and so does that rate, so the largest n within the targets needs the fewest replicas.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil, floor, inf
 from typing import NamedTuple
@@ -13,13 +14,17 @@ from app.fit.estimator.report import DisaggregationFigures, ServiceReport
 from app.fit.estimator.serving import ServingSetup, free_memory, sequence_bytes
 from app.fit.estimator.serving_speed import (
     CopyWork,
+    at_least,
     copy_work,
+    find_departures,
+    first_token_spread,
     kv_bytes_read,
     least_prompt,
     least_step,
     prompt_work,
     serving_speed,
     step_evidence,
+    step_spread,
 )
 from app.fit.estimator.speed_model import (
     MAX_BUSY,
@@ -33,11 +38,11 @@ from app.fit.estimator.speed_model import (
     transfer_s,
     wait_s,
 )
-from app.fit.estimator.workload import InferenceWorkload, ServiceLevel
+from app.fit.estimator.workload import Confidence, InferenceWorkload, ServiceLevel
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.memory import KvCache, kv_bytes_per_sequence
 from app.fit.formulas.quantities import Figure, Range, estimate, exact, single_value
-from app.fit.formulas.serving_constants import FIRST_TOKEN, STEP
+from app.fit.formulas.serving_constants import FIRST_TOKEN, STEP, Spread
 from app.fit.formulas.serving_speed import engine_factor, first_token_time, prompt_time, step_time
 
 
@@ -63,6 +68,8 @@ class CopySpeed:
     work: CopyWork
     lengths: Lengths
     least_prompt_s: float
+    step_spread: Spread
+    first_token_spread: Spread
     transfer_s: float | None = None
     _times: dict[int, LoadTimes] = field(default_factory=dict, compare=False)
 
@@ -87,9 +94,35 @@ class CopySpeed:
         prompts = work.prompts * prompt_time(work, STEP) * engine_factor(work, STEP) / tokens
         return LoadTimes(step, first, prompts, first + self.lengths.output * step)
 
+    def step_range(self, sequences: int) -> Range:
+        """Return the range of a step, s."""
+        work = self.work.under(sequences)
+        least = least_step(self.setup, self.work.model, self.weights, work.kv_read_s, sequences)
+        return at_least(least, self.times(sequences).step, self.step_spread)
+
+    def first_token_range(self, sequences: int) -> Range:
+        """Return the range of the time to the first token, s."""
+        return at_least(self.least_prompt_s, self.times(sequences).first_token, self.first_token_spread)
+
+    def with_confidence(self, level: ServiceLevel) -> ServiceLevel:
+        """Return the level with the targets that the middles of the estimates must meet for its confidence."""
+        by = CONFIDENCE[level.confidence] if level.confidence is not None else 0.0
+        return replace(
+            level,
+            tpot_ms=level.tpot_ms / self.step_spread.high**by if level.tpot_ms is not None else None,
+            ttft_ms=level.ttft_ms / self.first_token_spread.high**by if level.ttft_ms is not None else None,
+        )
+
     def prompt_busy_s(self) -> float:
         """Return how long a prompt occupies a copy that reads nothing but prompts, s."""
         return prompt_busy_s(prompt_work(self.setup, self.work.under(1), self.lengths, 1))
+
+
+CONFIDENCE: Mapping[Confidence, float] = {"p50": 0.0, "p80": 0.66, "p95": 1.28}
+"""Distance of a share of the runs from the middle, over that of nine tenths, where a range ends; of a normal spread.
+
+In logarithms: 0.84 and 1.64 standard deviations over 1.28.
+"""
 
 
 def copy_speed(setup: ServingSetup, weights: Range, cache: KvCache | None) -> CopySpeed:
@@ -98,10 +131,14 @@ def copy_speed(setup: ServingSetup, weights: Range, cache: KvCache | None) -> Co
     if lengths is None:
         raise ValueError("the lengths of a request are unknown")
     model = speed_model(setup, weights)
+    work = copy_work(setup, model, lengths, kv_bytes_read(setup, cache, lengths))
+    departures = find_departures(setup, lengths.kept, typical=model.of_typical_shape)
     return CopySpeed(
         setup=setup,
         weights=weights,
-        work=copy_work(setup, model, lengths, kv_bytes_read(setup, cache, lengths)),
+        work=work,
+        step_spread=step_spread(setup, work.under(), departures),
+        first_token_spread=first_token_spread(setup, departures),
         lengths=lengths,
         least_prompt_s=least_prompt(setup, model, lengths),
         transfer_s=transfer_s(setup, cache, lengths) if is_disaggregated(setup) else None,
@@ -173,6 +210,11 @@ class ServiceLoad(NamedTuple):
     prefill_busy: float | None = None
 
     @property
+    def is_lenient(self) -> bool:
+        """Whether a request alone is taken that misses a target by the middle, but not by the low end, of its time."""
+        return is_lenient(self.copy, self.level)
+
+    @property
     def mean_tokens_per_s(self) -> float:
         """Tokens a second that are generated on average."""
         return self.mean_requests_per_s * self.level.output_tokens
@@ -213,18 +255,28 @@ def at_service_level(
     return request, replace(level, prefix_cache_hit=hit, think_time_s=think, peak_to_mean=peak)
 
 
+def is_lenient(copy: CopySpeed, level: ServiceLevel) -> bool:
+    """Whether the low end of a time may meet a target: unless a confidence is asked for, or others read the prompts."""
+    return level.confidence is None and copy.transfer_s is None
+
+
 def find_replica_limit(copy: CopySpeed, level: ServiceLevel, in_memory: int) -> ReplicaLimit:
     """Find the most requests that a replica may have open, of at least one that its memory holds.
 
     The share of a target that a time takes grows with the requests, nearly in proportion: where a straight line through
-    two of its points meets 1 is tried first, then the middle, so that bisection ends after few steps.
+    two of its points meets 1 is tried first, then the middle, so that bisection ends after few steps. Where one request
+    misses a target by the middle of its time and meets it by the low end, it is taken alone, unless a confidence is
+    asked for.
     """
+    lenient, level = is_lenient(copy, level), copy.with_confidence(level)
     engine = MAX_SEQUENCES * copy.setup.deployment.parallelism.data
     most = min(in_memory, engine)
     low, times = 1, copy.times(1)
     share = share_of_target(times, level)
     if share > 1:
-        return ReplicaLimit(0, _missed(times, level), times)
+        low_end = times._replace(step=copy.step_range(1).low, first_token=copy.first_token_range(1).low)
+        taken = int(lenient and share_of_target(low_end, level) <= 1)
+        return ReplicaLimit(taken, _missed(times, level), times)
     over = copy.times(most)
     over_share = share_of_target(over, level)
     if over_share <= 1:

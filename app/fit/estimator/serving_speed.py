@@ -157,14 +157,18 @@ LEFT_OUT = frozenset({"model", "gpu", "vendor"})
 """Departures whose range is that of models, GPUs and vendors that were left out as a whole: none is wider for them."""
 
 
-def step_spread(model: SpeedModel, departures: tuple[str, ...]) -> Spread:
-    """Return the range of a step: of a measured model, of one or a GPU that is not, or of AMD's GPUs."""
-    kind = "experts" if model.experts else "dense"
+def step_spread(setup: ServingSetup, work: StepWork, departures: tuple[str, ...]) -> Spread:
+    """Return the range of a step: of a measured model, of one or a GPU that is not, or of AMD's GPUs.
+
+    Without an engine the range has the steps of all.
+    """
+    kind = "experts" if work.routed else "dense"
     if "vendor" in departures:
         kind = "amd"
     elif not LEFT_OUT.isdisjoint(departures):
         kind = "unseen"
-    return widened(STEP_SPREAD[kind], departures)
+    spread = widened(STEP_SPREAD[kind], departures)
+    return over_engines(spread, work) if setup.workload.engine is None else spread
 
 
 def first_token_spread(setup: ServingSetup, departures: tuple[str, ...]) -> Spread:
@@ -243,10 +247,8 @@ def serving_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | N
     departures = find_departures(setup, lengths.kept if lengths else None, typical=model.of_typical_shape)
     least = least_step(setup, model, weights, work.kv_read_s)
     step = step_time(work, STEP)
-    spread = step_spread(model, departures)
-    if setup.workload.engine is None:
-        spread = over_engines(spread, work)
-    expected = _at_least(least, step / yielded(setup.workload.speculative), spread)
+    spread = step_spread(setup, work, departures)
+    expected = at_least(least, step / yielded(setup.workload.speculative), spread)
     first = None
     if lengths is not None and setup.gpus.peak_tflops is not None:
         spread, alone = first_token_spread(setup, departures), prompt_work(setup, work, lengths)
@@ -256,7 +258,7 @@ def serving_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | N
             middle += queue_s(work, alone, step)
         if setup.workload.prefill_busy is not None:
             middle += wait_s(prompt_busy_s(alone), setup.workload.prefill_busy) + transfer_s(setup, cache, lengths)
-        first = _at_least(least_prompt(setup, model, lengths), middle, spread)
+        first = at_least(least_prompt(setup, model, lengths), middle, spread)
     return ServingSpeed(
         least_s=least,
         expected_s=expected,
@@ -295,10 +297,10 @@ def prefill_speed(setup: ServingSetup, weights: Range | None) -> Range | None:
     least = least_prompt(setup, model, lengths)
     if gpus.mfu is not None:
         peak = gpus.peak_tflops * 1e12 * setup.deployment.parallelism.gpus
-        return _at_least(least, prefill_flops(count.active, lengths.read) / (peak * gpus.mfu), Spread(1.0, 1.0))
+        return at_least(least, prefill_flops(count.active, lengths.read) / (peak * gpus.mfu), Spread(1.0, 1.0))
     alone = prompt_work(setup, copy_work(setup, model, lengths, 0.0).under(), lengths)
     departures = find_departures(setup, lengths.kept, typical=model.of_typical_shape)
-    return _at_least(least, prompt_time(alone, STEP), first_token_spread(setup, departures))
+    return at_least(least, prompt_time(alone, STEP), first_token_spread(setup, departures))
 
 
 def decode_figures(speed: ServingSpeed) -> DecodeFigures:
@@ -349,7 +351,7 @@ def assume_links(gpus: Gpus, parallelism: Parallelism, assumptions: Assumptions)
     return replace(gpus, link=link, link_gb_per_s=speed, network=network)
 
 
-def _at_least(least: float, middle: float, spread: Spread) -> Range:
+def at_least(least: float, middle: float, spread: Spread) -> Range:
     """Return a range around the middle that nowhere beats a bound."""
     return Range(low=max(least, middle * spread.low), mid=max(least, middle), high=max(least, middle * spread.high))
 

@@ -10,6 +10,7 @@ from app.fit.formulas.optimizer import AdaptedMatrix, Loading, Offload
 from app.fit.formulas.training_speed import Precision
 
 Engine = Literal["vllm", "sglang", "trtllm"]
+Confidence = Literal["p50", "p80", "p95"]
 Arrivals = Literal["steady", "burst", "random"]
 
 
@@ -39,8 +40,9 @@ class ServiceLevel:
     """The requests that a service gets, and how fast it must answer them; exactly one of the three rates is given.
 
     Rates and users are means; the busiest time has `peak_to_mean` times as many. A user waits `think_time_s` after an
-    answer before the next request. `prefix_cache_hit` is the share of a prompt that need not be read again. Where it is
-    `disaggregated`, prompts are read by replicas of their own.
+    answer before the next request. `confidence` is the share of estimates that must meet the targets.
+    `prefix_cache_hit` is the share of a prompt that need not be read again. Where it is `disaggregated`, prompts are
+    read by replicas of their own.
     """
 
     input_tokens: int
@@ -51,6 +53,7 @@ class ServiceLevel:
     think_time_s: float | None = None
     ttft_ms: float | None = None
     tpot_ms: float | None = None
+    confidence: Confidence | None = None
     prefix_cache_hit: float | None = None
     peak_to_mean: float | None = None
     disaggregated: bool = False

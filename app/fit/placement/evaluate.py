@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from math import ceil, inf
-from typing import Any
+from typing import Any, Literal
 
-from app.fit.estimator.service_level import LoadTimes
-from app.fit.estimator.workload import ServiceLevel
+from app.fit.estimator.service_level import ServiceLoad
 from app.fit.formulas.memory import UNSPLIT, Parallelism
-from app.fit.formulas.quantities import GIB
+from app.fit.formulas.quantities import GIB, Range
 from app.fit.placement.layouts import Attempt, Speed, block_error, lay_out, partition_error
 from app.fit.placement.machine import MIN_CAPABILITY, Kept, Machine, is_legacy, is_weight_only, supports_dtype
 from app.fit.placement.option import PlacementOption, find_headrooms, find_target_warnings, find_warnings
@@ -253,31 +252,34 @@ def _check_gpu_memory(context: CheckContext) -> CheckFailure | None:
 
 def _check_tpot(context: CheckContext) -> CheckFailure | None:
     """Check that a request alone gets its tokens as fast as the target wants."""
-    times, level = _missed_target(context)
-    if times is None or level is None or level.tpot_ms is None or times.step * 1e3 <= level.tpot_ms:
-        return None
-    return _slow("tpot_ms", "a token", times.step * 1e3, level.tpot_ms)
+    load = _missed_load(context)
+    return _too_slow(load, "tpot_ms", "a token", load.copy.step_range(1)) if load is not None else None
 
 
 def _check_ttft(context: CheckContext) -> CheckFailure | None:
     """Check that a request alone gets its first token as soon as the target wants."""
-    times, level = _missed_target(context)
-    if times is None or level is None or level.ttft_ms is None or times.first_token * 1e3 <= level.ttft_ms:
-        return None
-    return _slow("ttft_ms", "the first token", times.first_token * 1e3, level.ttft_ms)
+    load = _missed_load(context)
+    return _too_slow(load, "ttft_ms", "the first token", load.copy.first_token_range(1)) if load is not None else None
 
 
-def _missed_target(context: CheckContext) -> tuple[LoadTimes | None, ServiceLevel | None]:
-    """Return the times of a replica with one request, and the targets that they miss; None where they meet them."""
+def _missed_load(context: CheckContext) -> ServiceLoad | None:
+    """Return the load of which a replica takes not even one request; None where it takes some."""
     load = context.attempt.load if context.attempt is not None else None
-    if load is None or load.replica.sequences:
-        return None, None
-    return load.replica.times, load.level
+    return load if load is not None and not load.replica.sequences else None
 
 
-def _slow(field: str, what: str, takes: float, target: float) -> CheckFailure:
-    detail = f"{what} takes about {takes:.4g} ms even for one request at a time, the target is {target:g}"
-    return CheckFailure(constraint=field, required=takes, available=target, unit="ms", detail=detail)
+def _too_slow(load: ServiceLoad, field: Literal["tpot_ms", "ttft_ms"], what: str, takes: Range) -> CheckFailure | None:
+    """Return the failure of a target that a request alone misses: by the low end of its time unless it is stricter."""
+    target = getattr(load.level, field)
+    if target is None:
+        return None
+    least = takes.low if load.is_lenient else takes.mid * target / getattr(load.copy.with_confidence(load.level), field)
+    if least * 1e3 <= target:
+        return None
+    low, mid, high = (end * 1e3 for end in (takes.low, takes.mid, takes.high))
+    detail = f"{what} takes about {mid:.4g} ms ({low:.4g} to {high:.4g}) even for one request at a time, "
+    detail += f"the target is {target:g}"
+    return CheckFailure(constraint=field, required=least * 1e3, available=target, unit="ms", detail=detail)
 
 
 def _check_host_memory(context: CheckContext) -> CheckFailure | None:

@@ -243,15 +243,22 @@ def find_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str, ..
 
 
 def find_target_warnings(level: ServiceLevel, speed: Speed | None) -> tuple[str, ...]:
-    """Return the codes of the targets that the upper end of a time misses, though its middle meets them."""
+    """Return the codes of the targets that the middle of a time misses, or its upper end alone."""
     if speed is None:
         return ()
-    times = {"TPOT_UNCERTAIN": (speed.step_s, level.tpot_ms), "TTFT_UNCERTAIN": (speed.first_token_s, level.ttft_ms)}
+    times = (
+        ("TPOT_UNLIKELY", "TPOT_UNCERTAIN", speed.step_s, level.tpot_ms),
+        ("TTFT_UNLIKELY", "TTFT_UNCERTAIN", speed.first_token_s, level.ttft_ms),
+    )
     return tuple(
-        code
-        for code, (time, target) in times.items()
+        unlikely if time.mid * 1e3 > target * (1 + ROUNDING) else uncertain
+        for unlikely, uncertain, time, target in times
         if time is not None and target is not None and time.high * 1e3 > target
     )
+
+
+ROUNDING = 1e-9
+"""Relative error of floats by which a time may be above a target that it meets."""
 
 
 def _spans_nodes(job: Job, machine: Machine, attempt: Attempt) -> bool:

@@ -19,6 +19,7 @@ from app.fit.placement.evaluate import evaluate
 from app.fit.placement.fixes import FixFinder
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption, cost_figures, service_figures
+from app.fit.placement.prepare import PreparedRequest
 from app.fit.placement.serving import ServingJob
 from app.fit.verdict import Rejection
 from tests.fit.placement.factories import (
@@ -121,6 +122,31 @@ def test_the_limit_is_the_largest_concurrency_within_the_targets() -> None:
             assert load.replica.times.first_token * 1e3 <= (level.ttft_ms or 0) < above.first_token * 1e3
 
 
+def test_a_size_fails_a_target_only_by_the_low_end_of_its_time_and_says_the_range() -> None:
+    def asked(ttft_ms: float | None) -> PreparedRequest:
+        return prepare_service(service(users=1, tpot_ms=None, ttft_ms=ttft_ms), LLAMA_8B, max_nodes=1)
+
+    alone = load_of(expect_option(asked(None), ONE_H100)).copy.first_token_range(1)
+    between = expect_option(asked((alone.low + alone.mid) / 2 * 1e3), ONE_H100)
+    assert load_of(between).replica.sequences == 1
+    assert "TTFT_UNLIKELY" in between.warnings
+    below = evaluate(vm(), ONE_H100, asked(alone.low * 990))
+    assert isinstance(below, Rejection)
+    assert f"({alone.low * 1e3:.4g} to {alone.high * 1e3:.4g}) even for one request" in below.failures[0].detail
+
+
+def test_more_confidence_leaves_a_replica_fewer_requests_and_fails_where_a_range_end_misses() -> None:
+    most = [
+        load_of(expect_option(prepare_service(service(tpot_ms=60.0, ttft_ms=None, confidence=share)))).replica.sequences
+        for share in (None, "p50", "p80", "p95")
+    ]
+    assert most[0] == most[1] > most[2] > most[3] >= 1
+    alone = load_of(expect_option(prepare_service(service(tpot_ms=None, ttft_ms=None)))).copy.step_range(1)
+    strict = service(tpot_ms=alone.high * 1e3, ttft_ms=None, confidence="p95")
+    assert isinstance(evaluate(vm(), machine(), prepare_service(strict)), Rejection)
+    assert load_of(expect_option(prepare_service(replace(strict, confidence="p80")))).replica.sequences >= 1
+
+
 def test_a_cached_prefix_is_not_read_again() -> None:
     whole, half = (
         load_of(expect_option(prepare_service(service(prefix_cache_hit=hit)))).copy.times(16) for hit in (None, 0.5)
@@ -201,8 +227,15 @@ def test_every_option_bears_its_load_within_targets_bounds_and_memory(
     assert speed.first_token_s is not None
     assert 1 <= load.sequences <= load.replica.sequences
     assert verdict.attempt.required_bytes <= verdict.attempt.budget_bytes
-    assert speed.step_s.mid * 1e3 <= (level.tpot_ms or float("inf")) * (1 + 1e-9)
-    assert speed.first_token_s.mid * 1e3 <= (level.ttft_ms or float("inf")) * (1 + 1e-9)
+    for code, time, target in (
+        ("TPOT_UNLIKELY", speed.step_s, level.tpot_ms),
+        ("TTFT_UNLIKELY", speed.first_token_s, level.ttft_ms),
+    ):
+        if code in verdict.warnings:
+            assert load.replica.sequences == 1
+            assert time.low * 1e3 <= (target or 0) < time.mid * 1e3
+        else:
+            assert time.mid * 1e3 <= (target or float("inf")) * (1 + 1e-9)
     assert speed.step_s.low >= (speed.min_step_s or 0)
     figures = service_figures(job, on, verdict.attempt, speed)
     assert figures is not None
