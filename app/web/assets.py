@@ -1,7 +1,7 @@
 """Styles, scripts, fonts and icons under names with a hash of their content, which clients may keep for good.
 
 The stylesheets of `static/css` are served as one file and need no build. `make assets` puts into `static/dist` what
-does: scripts with htmx and charts, and fonts. Where it is missing, pages are complete without scripts, in the fonts of
+does: scripts, charts and fonts. Where it is missing, pages are complete without scripts, in the fonts of
 the system.
 """
 

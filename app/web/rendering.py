@@ -26,8 +26,11 @@ _NAVIGATION = (
 )
 """The paths of the navigation, below the root, with their titles."""
 
-_LIVE = ' hx-boost="target:#main select:#main swap:outerMorph"'
-"""Attributes of a link or form whose answer is the same page: with scripts its content is swapped, without a reload."""
+_LIVE, _RESET = " data-swap", ' data-swap="reset"'
+"""Attributes of a link or form whose answer is the same page: with scripts its content is swapped, without a reload.
+
+A link is a change of what the form of the page has now, unless it resets the form.
+"""
 
 _PRELOADED_FONTS = (
     *("ibm-plex-sans-latin-400-normal.woff2", "ibm-plex-sans-latin-600-normal.woff2"),
@@ -72,7 +75,7 @@ def environment() -> "Environment":
         auto_reload=False,
     )
     env.globals |= {"assets": assets(), "navigation": _NAVIGATION, "unknown": UNKNOWN}
-    env.globals["live"] = Markup(_LIVE)  # noqa: S704  # a constant
+    env.globals |= {"live": Markup(_LIVE), "reset": Markup(_RESET)}  # noqa: S704  # constants
     env.globals["fonts"] = [name for name in _PRELOADED_FONTS if name in assets()]
     env.filters |= {
         "number": format_number,

@@ -49,7 +49,7 @@ class Visitor:
     def answered(self, part: str) -> None:
         """Wait until the answer is there whose URL has this part."""
         self.page.wait_for_url(lambda url: part in url)
-        expect(self.page.locator(".htmx-request")).to_have_count(0)
+        expect(self.page.locator("[aria-busy]")).to_have_count(0)
 
     def sort_by_price(self) -> None:
         """Sort the list of sizes by price, the cheapest first."""

@@ -1,6 +1,8 @@
 // What every page gains by scripts. Pages are complete without any of it.
-import "./htmx.js";
 import "./forms.js";
+import "./live.js";
+import "./tray.js";
+import "./parts.js";
 import "./theme_toggle.js";
 import "./origin.js";
 import "./charts.js";

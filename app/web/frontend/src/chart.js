@@ -65,5 +65,5 @@ function drawAll() {
 drawAll();
 window.addEventListener("themechange", drawAll);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
-document.addEventListener("htmx:after:swap", drawAll);
+document.addEventListener("swapped", drawAll);
 new ResizeObserver(() => drawn.forEach((chart) => chart.resize())).observe(document.body);

@@ -12,4 +12,4 @@ function watch() {
 }
 
 watch();
-document.addEventListener("htmx:after:swap", watch);
+document.addEventListener("swapped", watch);

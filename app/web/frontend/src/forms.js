@@ -7,13 +7,3 @@ document.addEventListener("formdata", (event) => {
   for (const name of new Set(event.formData.keys())) event.formData.delete(name);
   for (const [name, value] of joined) if (value !== defaults[name]) event.formData.set(name, value);
 });
-
-// A form of filters sends itself when a value changes; text when it is left, or by Enter.
-let waiting;
-document.addEventListener("change", ({ target }) => {
-  const form = target.form;
-  if (!form?.hasAttribute("data-live")) return;
-  clearTimeout(waiting);
-  waiting = setTimeout(() => form.requestSubmit(), 150);
-});
-document.addEventListener("submit", () => clearTimeout(waiting), { capture: true });

@@ -5,4 +5,4 @@ function fill(within) {
 }
 
 fill(document);
-document.addEventListener("htmx:after:swap", () => fill(document));
+document.addEventListener("swapped", () => fill(document));
