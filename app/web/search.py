@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -10,26 +11,32 @@ from functools import partial
 from math import ceil
 from typing import Any, get_args
 
+from pydantic import ValidationError
+
 from app.catalog.providers import PROVIDERS
 from app.catalog.queries.display_names import find_currencies, find_disputing_sources, find_region_names
 from app.catalog.queries.facets import Facets
-from app.catalog.queries.params import Category, SizeFilter, SizeList, Status
+from app.catalog.queries.params import Category, SizeFilter, Status
 from app.catalog.queries.relaxations import find_relaxations
 from app.catalog.queries.sizes import JsonPage, find_sizes
 from app.catalog.queries.snapshot import Catalog
 from app.http.canonical import clean_query, to_query_text
 from app.web import filter_panel
 from app.web.rendering import render_page
-from app.web.serving import PageContent, PageRequest, page_url
+from app.web.search_words import load_vocabulary, nearest_sizes, read_words
+from app.web.serving import PageContent, PageRequest, Rewritten, page_url
 from app.web.sizes_view import (
     COLUMNS,
+    GPU_CATEGORY,
     PER_TITLES,
     PURCHASE_TITLES,
+    SOLD,
     UNIT_TITLES,
     Column,
+    Kind,
     SizesView,
-    cells,
     sort_key_of,
+    table,
 )
 
 _EXPORTS = ("csv", "parquet")
@@ -47,6 +54,7 @@ _SORT_TITLES = {
     "-vcpus": "vCPUs, most first",
     "-memory_gib": "memory, most first",
 }
+_KIND_TITLES: Mapping[Kind, str] = {"any": "All sizes", "gpu": "With GPU", "cpu": "Without GPU"}
 _STATUS_TITLES = {"withdrawn": "withdrawn from sale"}
 _MAX_RELAXATIONS = 6
 
@@ -54,11 +62,13 @@ _MAX_RELAXATIONS = 6
 async def render(request: PageRequest) -> str:
     """Render the search page; without results where a parameter is invalid."""
     view: SizesView = request.params
-    found, facets = await asyncio.gather(_find(request, view), find_view_facets(request, view))
+    if view.q and not request.errors:
+        await _read_words(request, view, view.q)
+    found, facets = await asyncio.gather(_find(request, view), find_view_facets(request, view.as_list()))
     items = [json.loads(item, parse_float=Decimal) for item in found.items]
     disputed = [item["name"] for item in items if item["disputed"]]
     names = await request.executor.ask(_find_names, disputed)
-    columns = [COLUMNS[name] for name in view.columns]
+    columns = [COLUMNS[name] for name in view.shown_columns]
     price = partial(view.shown_price, rate=found.exchange_rate)
     nothing = not found.total and not request.errors
     return render_page(
@@ -75,13 +85,17 @@ async def render(request: PageRequest) -> str:
         active=filter_panel.active_counts(view),
         headers=[_header(request, column) for column in columns],
         name_header=_header(request, Column("name", "Size", kind="text", sort="name")),
-        items=[(item, cells(item, columns, price)) for item in items],
+        items=[*zip(items, table(items, columns, price), strict=True)],
         total=found.total,
         first=(view.page - 1) * view.limit + 1,
         pages=ceil(found.total / view.limit),
         rate=found.exchange_rate,
         no_price=found.no_price,
         relaxations=await _relaxations(request, view) if nothing else [],
+        nearest=await _nearest(request, view) if nothing else [],
+        kinds=_kinds(request, view),
+        retiring=_retiring(request, view, facets),
+        defaults=request.defaults() | {"columns": to_query_text(view.shown_columns)},
         exports=_exports(view, found.cursor),
         all_columns=COLUMNS.values(),
         disputes=names.disputes,
@@ -92,6 +106,21 @@ async def render(request: PageRequest) -> str:
         price_unit=f"{view.currency} {UNIT_TITLES[view.unit]}",
         **_options(view, facets, names),
     )
+
+
+async def _read_words(request: PageRequest, view: SizesView, text: str) -> None:
+    """Raise Rewritten where the text has words that are other parameters: these are added to those of the view."""
+    meant = read_words(text, await request.executor.ask_once("words", load_vocabulary))
+    if meant:
+        given = {name: getattr(view, name) for name in view.model_fields_set - {"page"}}
+        lists = {name: (*given.get(name, ()), *value) for name, value in meant.items() if isinstance(value, tuple)}
+        with suppress(ValidationError):  # a number beyond all bounds stays a text
+            raise Rewritten(SizesView(**given | meant | lists))
+
+
+async def _nearest(request: PageRequest, view: SizesView) -> list[str]:
+    """Return the names of sizes that are nearest to a text that no size has."""
+    return nearest_sizes(view.q, await request.executor.ask_once("words", load_vocabulary)) if view.q else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +156,28 @@ def _options(view: SizesView, facets: Facets, names: _Names) -> dict[str, Any]:
     }
 
 
+def _kinds(request: PageRequest, view: SizesView) -> list[tuple[str, str, bool]]:
+    """Return the kinds of sizes: what they are called, the URL, and whether the list is of it."""
+    of_gpus = dict.fromkeys(filter_panel.GROUPS["gpu"])
+    category = tuple(one for one in view.category if one not in GPU_CATEGORY)
+    changes: Mapping[Kind, Mapping[str, object]] = {
+        "any": of_gpus | {"category": category},
+        "gpu": {"max_gpus": None, "category": GPU_CATEGORY},
+        "cpu": of_gpus | {"category": category, "max_gpus": 0},
+    }
+    return [
+        (_KIND_TITLES[kind], request.url(page=None, columns=None, **change), kind == view.kind)
+        for kind, change in changes.items()
+    ]
+
+
+def _retiring(request: PageRequest, view: SizesView, facets: Facets) -> tuple[int, str]:
+    """Return how many sizes are left out because they retire, and the URL of the list with them."""
+    counts = {one.value: one.count for one in facets.counts["status"]}
+    left_out = counts.get("retiring", 0) if view.leaves_out_retiring else 0
+    return left_out, request.url(page=None, status=(*SOLD, "retiring"))
+
+
 def _sorts(view: SizesView) -> list[tuple[str, str]]:
     """Return the common orders, and that of the view if it is another."""
     chosen = to_query_text(list(view.sort))
@@ -150,7 +201,7 @@ async def _find(request: PageRequest, view: SizesView) -> JsonPage:
 
 async def _relaxations(request: PageRequest, view: SizesView) -> list[tuple[str, str, int]]:
     """Return what finds something instead: in words, the URL, and how many sizes it finds."""
-    found = await request.executor.ask(find_relaxations, _list_of(view))
+    found = await request.executor.ask(find_relaxations, view.as_list())
     return [
         (filter_panel.relaxation_text(view, one), _url_with(request, one.instead), one.nearest_count or one.count)
         for one in found[:_MAX_RELAXATIONS]
@@ -163,11 +214,6 @@ def _url_with(request: PageRequest, instead: Mapping[str, Any]) -> str:
     kept = {name: getattr(view, name) for name in view.model_fields_set - instead.keys() - {"page"}}
     given = {name: str(value) if isinstance(value, Fraction) else value for name, value in instead.items()}
     return page_url(request.path, SizesView(**kept, **{name: one for name, one in given.items() if one is not None}))
-
-
-def _list_of(view: SizesView) -> SizeList:
-    """Return the list of the view, without its page."""
-    return view.as_params(SizeList)
 
 
 async def find_view_facets(request: PageRequest, view: SizeFilter) -> Facets:
@@ -194,7 +240,7 @@ def _header(request: PageRequest, column: Column) -> tuple[Column, str, str]:
 def _exports(view: SizesView, cursor: str | None) -> dict[str, str]:
     """Return the URLs of the same list for programs, relative to the root; JSON is the page, the others the whole."""
     query = clean_query(view.search().model_copy(update={"cursor": cursor}))
-    whole = clean_query(_list_of(view))
+    whole = clean_query(view.as_list())
     urls = {"json": f"sizes?{query}" if query else "sizes"}
     return urls | {kind: f"sizes.{kind}?{whole}" if whole else f"sizes.{kind}" for kind in _EXPORTS}
 

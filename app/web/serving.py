@@ -87,6 +87,13 @@ class PageRequest:
         return "" if value is None else to_query_text(list(value) if isinstance(value, tuple) else value)
 
 
+class Rewritten(Exception):  # no error
+    """The parameters of a page are better written otherwise: it redirects to the URL with these."""
+
+    def __init__(self, params: BaseModel) -> None:
+        self.params = params
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageContent:
     """What is at a page: the model of its query, and what renders it to HTML.
@@ -210,6 +217,8 @@ async def _respond(page: Page, request: Request) -> Response:
                     given=given,
                 )
             )
+        except Rewritten as better:
+            return _redirect_to_clean(request, better.params)
         except Exception as error:  # noqa: BLE001  # the API's handlers know each error, and log what they do not know
             response = await _problem(request, error)
             found = _errors_of(response, {name for name, _ in left})

@@ -18,7 +18,17 @@ from app.catalog.price_notes import price_note
 from app.catalog.projections import SIZE_JSON_FIELDS
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.exchange_rates import USD, CurrencyRate
-from app.catalog.queries.params import SORT_KEYS, Currency, PlainText, QueryParams, SizeList, SizeSearch
+from app.catalog.queries.params import (
+    SORT_KEYS,
+    Category,
+    Currency,
+    PlainText,
+    QueryParams,
+    SizeList,
+    SizeSearch,
+    SortOrder,
+    Status,
+)
 from app.nearest import did_you_mean, nearest
 from app.web.rendering import UNKNOWN, format_age, format_amount, format_number
 from app.web.size_fields import shown_unit
@@ -112,10 +122,24 @@ _COLUMNS = {column.field: column for column in _PRICE_COLUMNS} | {
     if name == "category" or (name in SIZE_FIELDS and SIZE_FIELDS[name].column and name not in _SAID_ELSEWHERE)
 }
 COLUMNS: Mapping[str, Column] = {name: _COLUMNS[name] for name in dict.fromkeys((*_FIRST, *_COLUMNS))}
-DEFAULT_COLUMNS = (
-    *("price", "vcpus", "memory_gib", "gpu_model", "gpu_count", "gpu_memory_gib", "gpu_memory_gib_per_gpu"),
-    *("network_mbps", "region", "price_age_days"),
-)
+Kind = Literal["any", "gpu", "cpu"]
+
+KIND_COLUMNS: Mapping[Kind, tuple[str, ...]] = {
+    "any": ("price", "vcpus", "memory_gib", "gpu_model", "network_mbps", "cpu_model", "region", "price_age_days"),
+    "gpu": (
+        *("price", "vcpus", "memory_gib", "gpu_model", "gpu_count", "gpu_memory_gib", "gpu_memory_gib_per_gpu"),
+        *("network_mbps", "region", "price_age_days"),
+    ),
+    "cpu": (
+        *("price", "vcpus", "memory_gib", "temp_disk_gib", "network_mbps", "cpu_model", "uncached_disk_iops"),
+        *("region", "price_age_days"),
+    ),
+}
+"""The columns of a list whose columns are not chosen, by the kind of sizes that it is of."""
+_OF_GPUS = ("gpu", "gpu_vendor", "nvlink", "min_gpus", "min_gpu_mem", "min_gpu_mem_per_gpu")
+GPU_CATEGORY: tuple[Category] = ("gpu_accelerated",)
+SOLD: tuple[Status, ...] = ("current", "preview")
+"""The statuses of a list whose statuses are not chosen: who looks around does not want what retires."""
 
 
 def _in_order(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -123,7 +147,8 @@ def _in_order(names: tuple[str, ...]) -> tuple[str, ...]:
         if name not in COLUMNS:
             hint = did_you_mean(nearest(name, COLUMNS), " ")
             raise ValueError(f"{name}: {hint}allowed are {', '.join(COLUMNS)}")
-    return tuple(name for name in COLUMNS if name in names)
+    ordered = tuple(name for name in COLUMNS if name in names)
+    return () if ordered in KIND_COLUMNS.values() else ordered
 
 
 class ShownCurrency(QueryParams):
@@ -140,18 +165,42 @@ class ShownCurrency(QueryParams):
 class SizesView(SizeList, ShownCurrency):
     """A view of the search page: filters, order, currency, and how the list is shown."""
 
+    sort: SortOrder = Field(default=("usd_per_hour",), description="Columns to order by, as in `GET /sizes`.")
     limit: int = Field(default=50, ge=1, le=500, description="How many sizes a page has.")
     page: int = Field(default=1, ge=1, le=10_000, description="Which page, from 1.")
     unit: Unit = Field(default="hour", description="The time that prices are for.")
     per: Per = Field(default="vm", description="What the price is divided by.")
     columns: Annotated[tuple[PlainText, ...], AfterValidator(_in_order)] = Field(
-        default=DEFAULT_COLUMNS, description="The columns of the table, beside the name."
+        default=(), description="The columns of the table, beside the name; default: those of its kind of sizes."
     )
 
+    @property
+    def kind(self) -> Kind:
+        """Return whether the filters leave sizes with a GPU or without one."""
+        if self.max_gpus == 0:
+            return "cpu"
+        return "gpu" if self.category == GPU_CATEGORY or any(getattr(self, name) for name in _OF_GPUS) else "any"
+
+    @property
+    def shown_columns(self) -> tuple[str, ...]:
+        """Return the columns that were chosen, or those of the kind of sizes."""
+        return self.columns or KIND_COLUMNS[self.kind]
+
+    @property
+    def leaves_out_retiring(self) -> bool:
+        """Return whether sizes that retire are left out: unless statuses, or sizes by their names, are asked for."""
+        return not (self.status or self.q or self.name or self.series)
+
+    def as_list(self) -> SizeList:
+        """Return the list of `GET /sizes` with the filters and order of this view, its defaults too."""
+        given = {name: getattr(self, name) for name in self.model_fields_set & SizeList.model_fields.keys()}
+        return SizeList(**given | {"sort": self.sort} | ({"status": SOLD} if self.leaves_out_retiring else {}))
+
     def search(self) -> SizeSearch:
-        """Return the search of `GET /sizes` with the same filters."""
-        given = self.model_fields_set & SizeSearch.model_fields.keys() - {"currency"}
-        return SizeSearch(**{name: getattr(self, name) for name in given}, currency=self.converted_to)
+        """Return the search of `GET /sizes` for that list, in the view's currency."""
+        found = self.as_list()
+        given = {name: getattr(found, name) for name in found.model_fields_set}
+        return SizeSearch(**given, limit=self.limit, currency=self.converted_to)
 
     def shown_price(
         self, item: Mapping[str, Any], rate: CurrencyRate | None, field: str = "usd_per_hour"
@@ -199,6 +248,9 @@ UNKNOWN_CELL = Markup(f'<span aria-hidden="true">{UNKNOWN}</span><span class="hi
 _OLD_DAYS = 180
 """From this age on a price has the colour of warnings."""
 
+_CUT_LENGTH = 28
+"""Longer texts are cut off, and are in full in the title."""
+
 Price = Callable[..., Decimal | None]
 
 
@@ -210,12 +262,29 @@ class Cell(NamedTuple):
     title: str = ""
 
 
-def cells(item: Mapping[str, Any], columns: Sequence[Column], price: Price) -> list[Cell]:
-    """Return the cells of a size; `price` computes the price of an item by a field, in the units of the view."""
-    return [_cell(item, column, price) for column in columns]
+def table(items: Sequence[Mapping[str, Any]], columns: Sequence[Column], price: Price) -> list[list[Cell]]:
+    """Return the cells of each size; `price` computes the price of an item by a field, in the units of the view.
+
+    Amounts of a column have their decimal points below each other.
+    """
+    places = {column.field: _places(items, column, price) for column in columns}
+    return [[_cell(item, column, price, places[column.field]) for column in columns] for item in items]
 
 
-def _cell(item: Mapping[str, Any], column: Column, price: Price) -> Cell:
+def _places(items: Sequence[Mapping[str, Any]], column: Column, price: Price) -> int:
+    """Return the most decimal places of a column of amounts."""
+    if column.kind not in {"price", "money"}:
+        return 0
+    amounts = (format_amount(_value(item, column, price)) for item in items)
+    return max((len(amount.partition(".")[2]) for amount in amounts), default=0)
+
+
+def _padded(amount: str, places: int) -> str:
+    """Return an amount with blanks as wide as figures for the decimal places that it lacks."""
+    return amount + "\u2007" * (places - len(amount.partition(".")[2]))
+
+
+def _cell(item: Mapping[str, Any], column: Column, price: Price, places: int) -> Cell:
     kind = "number" if column.is_number else "nowrap"
     value = _value(item, column, price)
     if column.field == "gpu_memory_gib_per_gpu" and item["gpu_count"] == 0:
@@ -225,6 +294,8 @@ def _cell(item: Mapping[str, Any], column: Column, price: Price) -> Cell:
     if value is None:
         return Cell(UNKNOWN_CELL, f"{kind} unknown")
     cell = _CELLS.get(column.kind, _text)(value, item)
+    if places:
+        cell = cell._replace(text=_padded(cell.text, places))
     if column.kind != "price":
         return cell
 
@@ -251,7 +322,8 @@ def _value(item: Mapping[str, Any], column: Column, price: Price) -> Any:
 
 
 def _text(value: Any, _item: Mapping[str, Any]) -> Cell:
-    return Cell(str(value), "nowrap")
+    text = str(value)
+    return Cell(text, "nowrap cut", text) if len(text) > _CUT_LENGTH else Cell(text, "nowrap")
 
 
 def _number(value: Any, _item: Mapping[str, Any]) -> Cell:

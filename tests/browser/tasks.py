@@ -40,11 +40,11 @@ class Visitor:
         """Type into a field."""
         self.page.locator(f"#{field}").fill(text)
 
-    def send(self, field: str, text: str) -> None:
-        """Type into a field, press Enter, and wait for the answer."""
+    def send(self, field: str, text: str, becomes: str = "") -> None:
+        """Type into a field, press Enter, and wait for the answer, whose URL has the field or what the text becomes."""
         self.enter(field, text)
         self.page.locator(f"#{field}").press("Enter")
-        self.answered(f"{field}=")
+        self.answered(f"{becomes or field}=")
 
     def answered(self, part: str) -> None:
         """Wait until the answer is there whose URL has this part."""
@@ -52,8 +52,7 @@ class Visitor:
         expect(self.page.locator("[aria-busy]")).to_have_count(0)
 
     def sort_by_price(self) -> None:
-        """Sort the list of sizes by price, the cheapest first."""
-        self.click(self.page.get_by_role("link", name="Price", exact=True))
+        """Wait for a list that has the cheapest sizes first, as lists begin with."""
         expect(self.page.locator("th[aria-sort]")).to_contain_text("Price")
 
     def first_size(self) -> str:
@@ -90,7 +89,7 @@ def holds_llama_70b(visitor: Visitor) -> str:
 
 def dispute_of_nd40rs_v2(visitor: Visitor) -> str:
     """Return what sources say about the disputed figures of ND40rs_v2."""
-    visitor.send("q", "nd40rs_v2")
+    visitor.send("q", "nd40rs_v2", "name")
     visitor.click(visitor.page.get_by_role("button", name="disputed").first)
     return visitor.page.locator(".sources:popover-open").inner_text()
 
@@ -107,17 +106,17 @@ def csv_of_h100(visitor: Visitor) -> str:
 
 def comparison_of_three(visitor: Visitor) -> str:
     """Return the sizes of a comparison of the three first with an A100."""
-    visitor.send("q", "a100")
+    visitor.send("q", "a100", "gpu")
     for number in range(3):
         visitor.click(visitor.page.locator("#compare tbody input").nth(number))
-    visitor.click(visitor.page.get_by_role("button", name="Compare the checked sizes"))
+    visitor.click(visitor.page.get_by_role("button", name="Compare 3"))
     visitor.page.wait_for_url("**/ui/compare?**")
     return visitor.page.locator("main table thead").first.inner_text()
 
 
 def price_a_year_ago(visitor: Visitor) -> str:
     """Return the prices of D8s_v5 in euro by region, a year ago and now."""
-    visitor.send("q", "standard_d8s_v5")
+    visitor.send("q", "standard_d8s_v5", "name")
     visitor.click(visitor.page.locator("#compare tbody th a").first)
     visitor.page.wait_for_url("**/ui/sizes/standard_d8s_v5")
     visitor.choose("currency", "EUR")

@@ -29,6 +29,12 @@ def rows(page: str) -> list[str]:
     return [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in plain.split("<tr>")[1:]]
 
 
+def api_query(query: str) -> str:
+    """Return the query of `GET /sizes` for the list of a page, with its default order and statuses."""
+    sort = "" if "sort=" in query else "&sort=usd_per_hour"
+    return f"{query}{sort}" + ("" if "status=" in query or "q=" in query else "&status=current,preview")
+
+
 def test_every_filter_of_the_api_is_in_the_panel(client: httpx.Client) -> None:
     filters = SizeFilter.model_fields.keys() | {"as_of", "known_at"}
     assert set(FILTER_NAMES) == filters
@@ -40,10 +46,14 @@ def test_every_filter_of_the_api_is_in_the_panel(client: httpx.Client) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["gpu=H100&sort=usd_per_hour", "min_vcpus=64&max_gpus=0&region=westeurope&limit=25", "purchase=spot&q=a100"],
+    [
+        "gpu=H100&sort=-usd_per_hour&status=any",
+        "min_vcpus=64&max_gpus=0&region=westeurope&limit=25",
+        "purchase=spot&q=d16a",
+    ],
 )
 def test_the_page_has_the_sizes_of_the_api_in_its_order(client: httpx.Client, query: str) -> None:
-    answer: Any = client.get(f"/sizes?{query}").json()
+    answer: Any = client.get(f"/sizes?{api_query(query)}").json()
     page = get(client, f"/?{query}")
     assert re.findall(r'name="name" value="([^"]+)"', page) == [item["name"] for item in answer["items"]]
     assert f"<h1>{answer['total']:,} sizes</h1>" in page
@@ -54,7 +64,8 @@ def test_pages_have_numbers_and_follow_each_other(client: httpx.Client) -> None:
     for number in (1, 2, 3):
         page = get(client, f"/?limit=10&sort=-usd_per_hour{f'&page={number}' if number > 1 else ''}")
         names += re.findall(r'name="name" value="([^"]+)"', page)
-    assert names == [item["name"] for item in client.get("/sizes?limit=30&sort=-usd_per_hour").json()["items"]]
+    answer: Any = client.get(f"/sizes?{api_query('limit=30&sort=-usd_per_hour')}").json()
+    assert names == [item["name"] for item in answer["items"]]
     assert 'rel="prev" href="?sort=-usd_per_hour&limit=10&page=2"' in page
     assert "There are no more sizes" in get(client, "/?page=5000")
 
@@ -63,7 +74,7 @@ def test_the_link_for_programs_leads_to_the_same_page(client: httpx.Client) -> N
     for query in (
         "limit=10&sort=-usd_per_hour&page=3",
         "limit=25&gpu=A10&sort=gpu_count",
-        "limit=5&min_gpu_mem=80&sort=usd_per_hour&page=4",
+        "limit=5&min_gpu_mem=80&page=4",
     ):
         page = get(client, f"/?{query}")
         found = re.search(r'href="\./(sizes\?[^"]+)"', page)
@@ -134,7 +145,49 @@ def test_a_header_sorts_and_says_how_the_table_is_sorted(client: httpx.Client) -
     assert re.search(
         r'<th scope="col" class="number" aria-sort="descending"><a href="\?sort=vcpus&limit=25"[^>]*>vCPUs', page
     )
-    assert re.search(r'<th scope="col"><a href="\?limit=25"[^>]*>Size', page)
+    assert re.search(r'<th scope="col"><a href="\?sort=name&limit=25"[^>]*>Size', page)
+    assert re.search(r'aria-sort="ascending"><a href="\?sort=-usd_per_hour"[^>]*>Price', get(client, "/"))
+
+
+def test_sizes_that_retire_are_left_out_and_counted_unless_they_are_asked_for(client: httpx.Client) -> None:
+    page = get(client, "/?limit=500")
+    found = re.search(r'([\d,]+) sizes that retire are left out. <a href="([^"]+)"', page)
+    assert found is not None
+    assert found[1] == f"{client.get('/sizes?status=retiring&limit=1').json()['total']:,}"
+    assert not any("retires" in row for row in rows(page))
+    assert f"<h1>{client.get('/sizes?limit=1').json()['total']:,} sizes</h1>" in get(client, f"/{found[2]}")
+    (row,) = rows(get(client, "/?name=Standard_NV12s_v3"))
+    assert "retires" in row
+
+
+@pytest.mark.parametrize(
+    ("query", "kind", "headers"),
+    [
+        ("", "All sizes", ("GPU", "Processor")),
+        ("?category=gpu_accelerated", "With GPU", ("GPUs", "GPU memory")),
+        ("?gpu=h100", "With GPU", ("GPUs", "GPU memory")),
+        ("?max_gpus=0", "Without GPU", ("Processor", "Network")),
+    ],
+)
+def test_each_kind_of_sizes_has_columns_of_its_own(
+    client: httpx.Client, query: str, kind: str, headers: tuple[str, ...]
+) -> None:
+    page = get(client, f"/{query}")
+    assert re.search(rf'aria-current="true"[^>]*>{kind}</a>', page)
+    head = re.sub(r"<[^>]+>", " ", page.partition('id="compare"')[2].partition("</thead>")[0])
+    assert all(header in head for header in headers)
+    assert ("GPU memory" in head) == (kind == "With GPU")
+    shown = re.findall(r'name="columns" value="(\w+)" checked', page)
+    separator = "&" if query else "?"
+    answer = client.get(f"/{query}{separator}columns={','.join(shown)}", headers=HTML, follow_redirects=False)
+    assert answer.headers["location"] == (query or "./")
+
+
+def test_decimal_points_of_prices_are_below_each_other(client: httpx.Client) -> None:
+    page = get(client, "/?limit=25")
+    amounts = re.findall(r'<td class="number price">([\d.,\u2007]+)', page)
+    assert len({len(amount.partition(".")[2]) for amount in amounts}) == 1
+    assert len({len(amount.rstrip("\u2007").partition(".")[2]) for amount in amounts}) > 1
 
 
 def test_figures_are_written_for_people() -> None:

@@ -182,5 +182,5 @@ window.addEventListener("online", () => failure.hidden || again());
 document.addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
   event.preventDefault();
-  document.getElementById("find").focus();
+  document.querySelector("input[name=q]")?.focus();
 });

@@ -1,0 +1,184 @@
+"""Reads what people type into the box of the search page: `h100 westeurope spot <10`.
+
+A GPU, a region, a way to buy and a bound each become an ordinary parameter. What is not understood stays as text to
+find in names. A misspelled word is read as the nearest that is known, unless some name has it as it is.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy import select
+
+from app.catalog.column_types import table_of
+from app.catalog.models import Region, Size
+from app.catalog.queries.display_names import find_currencies
+from app.catalog.queries.exchange_rates import USD
+from app.catalog.queries.snapshot import Catalog
+from app.nearest import closest_spellings, starting_with
+
+MAX_SUGGESTIONS = 6
+
+_WORDS: Mapping[str, Mapping[str, Any]] = {
+    **{word: {"arch": "arm64"} for word in ("arm", "arm64", "aarch64")},
+    **{word: {"arch": "x64"} for word in ("x64", "x86", "amd64")},
+    "linux": {"os": "linux"},
+    "windows": {"os": "windows"},
+    "spot": {"purchase": "spot"},
+    "reserved": {"purchase": "reserved_1y"},
+    "savings": {"purchase": "savings_1y"},
+    "nvlink": {"nvlink": True},
+    **{word: {"infiniband": True} for word in ("infiniband", "rdma")},
+    "gpu": {"category": ("gpu_accelerated",)},
+    "cpu": {"max_gpus": 0},
+    "retiring": {"status": ("retiring",)},
+    "preview": {"status": ("preview",)},
+    **{f"{unit}ly": {"unit": unit} for unit in ("hour", "month", "year")},
+    **{word: {} for word in ("cheapest", "in", "with", "and", "vm", "vms", "azure", "per", "on", "demand")},
+}
+"""Words that are a filter, or nothing."""
+
+_NUMBER = r"(\d+(?:\.\d+)?)"
+_PHRASES: tuple[tuple[str, str], ...] = (
+    (r"(\d+) ?(?:vcpus?|cpus?|cores?)", "min_vcpus"),
+    (rf"{_NUMBER} ?gi?b (?:ram|memory|mem)", "min_memory"),
+    (rf"{_NUMBER} ?gi?b (?:vram|gpu memory)", "min_gpu_mem_per_gpu"),
+    (rf"{_NUMBER} ?gbps", "min_network_gbps"),
+    (r"(\d+) ?gpus?", "min_gpus"),
+    (rf"(?:<=?|under|below|max) ?\$? ?{_NUMBER}(?: ?(?:usd|\$|/h))?", "max_usd_per_hour"),
+    (rf"(?:>=?|over|above) ?\$? ?{_NUMBER}(?: ?(?:usd|\$|/h))?", "min_usd_per_hour"),
+    (r"(?:reserved|reservation) ([13]) ?(?:y|years?)", "purchase"),
+)
+"""Numbers with what they are of, and the parameter that each is."""
+_MEMORY = re.compile(rf"{_NUMBER}gi?b")
+_PARTS = re.compile(r"[_\-.,/]+")
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What the words of a catalog can be: codes of regions by any name of theirs, GPUs, makers, sizes, currencies."""
+
+    regions: Mapping[str, str]
+    gpus: frozenset[str]
+    vendors: frozenset[str]
+    currencies: frozenset[str]
+    sizes: Mapping[str, str]
+    texts: str
+
+    @cached_property
+    def by_letters(self) -> Mapping[str, str]:
+        """Return GPUs, sizes and regions by their letters and digits alone."""
+        return {_letters(name): name for name in (*self.regions, *self.sizes, *self.gpus)}
+
+    @cached_property
+    def known(self) -> tuple[str, ...]:
+        """Return all words that are a filter, but for names of sizes."""
+        return (*_WORDS, *self.regions, *self.gpus, *self.vendors)
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[\W_]", "", name.lower())
+
+
+def load_vocabulary(catalog: Catalog) -> Vocabulary:
+    """Read the vocabulary of the catalog."""
+    session, region, size = catalog.session, table_of(Region).c, table_of(Size).c
+    regions = session.execute(select(region.code, region.name)).all()
+    sizes = session.execute(select(size.name, size.search_text)).all()
+    return Vocabulary(
+        regions={written.lower(): code for code, name in regions for written in (code, name) if written},
+        gpus=catalog.snapshot.gpus.names,
+        vendors=frozenset(vendor.lower() for vendor in catalog.snapshot.gpus.vendors),
+        currencies=frozenset(code.lower() for code in find_currencies(session)) - {USD.lower()},
+        sizes={name.lower().removeprefix("standard_"): name for name, _ in sizes},
+        texts="\n".join(text for _, text in sizes),
+    )
+
+
+def read_words(text: str, known: Vocabulary) -> dict[str, Any]:
+    """Return the parameters that a text means, `q` among them for what is left of it; empty if it is text as it is."""
+    found: dict[str, Any] = {}
+    rest = " ".join(text.lower().split())
+    if rest in known.texts and _meaning(rest, known) is None and not _MEMORY.fullmatch(rest):
+        return {}
+    for pattern, name in _PHRASES:
+        if match := re.search(rf"(?<!\S){pattern}(?!\S)", rest):
+            found[name] = f"reserved_{match[1]}y" if name == "purchase" else match[1]
+            rest = f"{rest[: match.start()]} {rest[match.end() :]}"
+    rest = re.sub(r"(?<!\S)(\d{1,2}) ?x ?(?=[a-z])", r"\1 ", rest)
+    left = " ".join(_take_names(re.sub(r"(\d) (gi?b)(?!\S)", r"\1\2", rest).split(), known, found))
+    return {**found, "q": left or None} if found or left != " ".join(text.lower().split()) else {}
+
+
+def _take_names(words: list[str], known: Vocabulary, found: dict[str, Any]) -> list[str]:
+    """Add what words, alone or several together, are names of; return the words that are left."""
+    left: list[str] = []
+    while words:
+        for count in range(min(4, len(words)), 0, -1):
+            meant = _meaning(" ".join(words[:count]), known)
+            if meant is not None:
+                _add(found, meant)
+                words = words[count:]
+                break
+        else:
+            following = _meaning(words[1], known) or {} if len(words) > 1 else {}
+            if memory := _MEMORY.fullmatch(words[0]):
+                found["min_memory" if "min_vcpus" in found else "min_gpu_mem_per_gpu"] = memory[1]
+            elif words[0].isdigit() and "gpu" in following:
+                found["min_gpus"] = words[0]
+            else:
+                left += _respelled(words[0], known, found)
+            words = words[1:]
+    return left
+
+
+def _add(found: dict[str, Any], meant: Mapping[str, Any]) -> None:
+    for name, value in meant.items():
+        found[name] = (*found.get(name, ()), *value) if isinstance(value, tuple) else value
+
+
+def _meaning(name: str, known: Vocabulary) -> Mapping[str, Any] | None:
+    """Return the parameters that a name is, however its parts are joined; None for any other text."""
+    name = known.by_letters.get(_letters(name).removeprefix("standard"), name)
+    if name in _WORDS:
+        return _WORDS[name]
+    if name in known.regions:
+        return {"region": (known.regions[name],)}
+    if name in known.gpus:
+        return {"gpu": (name,)}
+    if name in known.vendors:
+        return {"gpu_vendor": name}
+    if name in known.sizes:
+        return {"name": (known.sizes[name].lower(),)}
+    return {"currency": name.upper()} if name in known.currencies else None
+
+
+def _respelled(word: str, known: Vocabulary, found: dict[str, Any]) -> list[str]:
+    """Read a word that is no name: as it is if it is a part of one, as the nearest, or by its parts."""
+    if word in known.texts:
+        return [word]
+    prefix, _, stem = word.partition("_")
+    written = stem if closest_spellings(prefix, ("standard",)) else word
+    near = closest_spellings(word, known.known) or _only_one(written, closest_spellings(written, known.sizes, 20))
+    if near:
+        _add(found, _meaning(near[0], known) or {})
+        return []
+    parts = _PARTS.split(word)
+    return parts if len(parts) > 1 and all(part in known.texts for part in parts) else [word]
+
+
+def _only_one(written: str, near: Sequence[str]) -> Sequence[str]:
+    """Return the nearest name if no other is as near: of several the one of the same letters, or none."""
+    same = [one for one in near if sorted(_letters(one)) == sorted(_letters(written))]
+    return same if len(same) == 1 else near if len(near) == 1 else ()
+
+
+def nearest_sizes(text: str, known: Vocabulary) -> list[str]:
+    """Return the names of sizes that are nearest to a text."""
+    written = "".join(text.lower().split()).removeprefix("standard_")
+    near = closest_spellings(written, known.sizes, MAX_SUGGESTIONS)
+    beginnings = [written[:length] for length in range(len(written), 3, -1)]
+    found = (starting_with(one, known.sizes, MAX_SUGGESTIONS) for one in beginnings)
+    return [known.sizes[name] for name in near or next(filter(None, found), ())]

@@ -1,0 +1,75 @@
+"""The box of the search page: what people type becomes ordinary parameters in the URL."""
+
+import re
+from html import unescape
+from urllib.parse import unquote
+
+import httpx
+import pytest
+
+HTML = {"accept": "text/html"}
+
+
+def read(client: httpx.Client, text: str) -> str:
+    """Return the query of the page that a text leads to."""
+    answer = client.get("/", params={"q": text}, headers=HTML, follow_redirects=True)
+    assert answer.status_code == 200, answer.text
+    return unquote(answer.url.query.decode())
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("h100 westeurope spot <10", "purchase=spot&region=westeurope&gpu=h100&max_usd_per_hour=10"),
+        ("64 vcpu arm", "min_vcpus=64&arch=arm64"),
+        ("80GB westeurope", "region=westeurope&min_gpu_mem_per_gpu=80"),
+        ("16 vcpus 64 GB", "min_vcpus=16&min_memory=64"),
+        ("8x h100", "min_gpus=8&gpu=h100"),
+        ("8 H100 West Europe", "region=westeurope&min_gpus=8&gpu=h100"),
+        ("a100 reserved 3 years", "purchase=reserved_3y&gpu=a100"),
+        ("512 gb ram under 2.5 eur", "currency=EUR&min_memory=512&max_usd_per_hour=2.5"),
+        ("D8 s v5", "name=standard_d8s_v5"),
+        ("standard-d8s-v5", "name=standard_d8s_v5"),
+        ("e8s", "q=e8s"),
+        ("nc24ads spot", "purchase=spot&q=nc24ads"),
+    ],
+)
+def test_words_become_parameters(client: httpx.Client, text: str, query: str) -> None:
+    assert sorted(read(client, text).split("&")) == sorted(query.split("&"))
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("stnadard_d8s_v5", "name=standard_d8s_v5"),
+        ("ds8_v5", "name=standard_d8s_v5"),
+        ("Standard_NC24ads_A100v4", "name=standard_nc24ads_a100_v4"),
+        ("h-100", "gpu=h100"),
+        ("nvida h100", "gpu=h100&gpu_vendor=nvidia"),
+        ("nd96_h100", "q=nd96&gpu=h100"),
+        ("westeurpe", "region=westeurope"),
+    ],
+)
+def test_misspelled_words_are_read_as_the_nearest(client: httpx.Client, text: str, query: str) -> None:
+    assert sorted(read(client, text).split("&")) == sorted(query.split("&"))
+
+
+def test_words_add_to_the_filters_of_the_url(client: httpx.Client) -> None:
+    answer = client.get("/?region=eastus&unit=month&page=3&q=westeurope+h100", headers=HTML)
+    assert answer.status_code == 303
+    assert sorted(answer.headers["location"][1:].split("&")) == ["gpu=h100", "region=eastus,westeurope", "unit=month"]
+
+
+def test_a_text_that_no_size_has_names_the_nearest_sizes(client: httpx.Client) -> None:
+    page = unescape(client.get("/?q=nd96xyz", headers=HTML).text)
+    nearest = page.partition("The nearest names: ")[2].partition("</p>")[0]
+    assert "Standard_ND96asr_v4" in re.findall(r">([^<]+)</a>", nearest)
+    assert "The nearest names" not in client.get("/?q=qwertyuiop", headers=HTML).text
+
+
+@pytest.mark.parametrize(
+    "text", ["99999999999999999999 vcpus", "<" + "9" * 60, "8 8 8 8", "' OR 1=1", "%", "*", "gpu " * 25]
+)
+def test_hostile_words_are_a_page(client: httpx.Client, text: str) -> None:
+    answer = client.get("/", params={"q": text}, headers=HTML, follow_redirects=True)
+    assert answer.status_code == 200
