@@ -14,6 +14,7 @@ from sqlalchemy import select
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Region, Size
+from app.catalog.providers import PROVIDERS
 from app.catalog.queries.display_names import find_currencies
 from app.catalog.queries.exchange_rates import USD
 from app.catalog.queries.snapshot import Catalog
@@ -36,7 +37,8 @@ _WORDS: Mapping[str, Mapping[str, Any]] = {
     "retiring": {"status": ("retiring",)},
     "preview": {"status": ("preview",)},
     **{f"{unit}ly": {"unit": unit} for unit in ("hour", "month", "year")},
-    **{word: {} for word in ("cheapest", "in", "with", "and", "vm", "vms", "azure", "per", "on", "demand")},
+    **{name: {"provider": (name,)} for name in PROVIDERS},
+    **{word: {} for word in ("cheapest", "in", "with", "and", "vm", "vms", "per", "on", "demand")},
 }
 """Words that are a filter, or nothing."""
 

@@ -103,6 +103,20 @@ def test_the_filters_are_a_sheet_on_a_phone(phone: RecordedPage, base_url: str) 
     assert phone.errors == []
 
 
+def test_all_figures_of_a_size_are_on_the_screen_of_a_phone(phone: RecordedPage, base_url: str) -> None:
+    phone.page.goto(f"{base_url}/?gpu=a100")
+    scroller = phone.page.locator("#compare .table-scroll")
+    assert scroller.evaluate("one => one.scrollWidth <= one.clientWidth")
+    expect(phone.page.locator("#compare tbody tr").first).to_contain_text("A100")
+
+
+def test_no_table_is_cut_on_paper(watched: RecordedPage, base_url: str) -> None:
+    watched.page.emulate_media(media="print")
+    watched.page.goto(f"{base_url}/ui/sizes/nd40rs_v2")
+    tables = watched.page.locator(".table-scroll")
+    assert tables.evaluate_all("all => all.every(one => getComputedStyle(one).maxHeight === 'none')")
+
+
 @pytest.mark.usefixtures("scripts")
 def test_the_theme_is_chosen_and_remembered(watched: RecordedPage, base_url: str) -> None:
     page = watched.page

@@ -31,6 +31,7 @@ def read(client: httpx.Client, text: str) -> str:
         ("D8 s v5", "name=standard_d8s_v5"),
         ("standard-d8s-v5", "name=standard_d8s_v5"),
         ("e8s", "q=e8s"),
+        ("azure h100", "provider=azure&gpu=h100"),
         ("nc24ads spot", "purchase=spot&q=nc24ads"),
     ],
 )
