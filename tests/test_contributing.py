@@ -21,18 +21,18 @@ from tests.processes import run_service
 pytestmark = pytest.mark.one_database  # what is added is found alike on both
 
 FILTER = """
-    min_uncached_disk_iops: Count | None = Field(
-        default=None, description="Uncached rate of remote disks, IOPS.", examples=[6400]
+    min_nvme_disk_count: Count | None = Field(
+        default=None, description="Number of NVMe disks.", examples=[6400]
     )
-    cpu_vendor: LowerText | None = Field(default=None, description="Who makes the processor.", examples=["AMD"])
+    board_vendor: LowerText | None = Field(default=None, description="Who makes the board.", examples=["AMD"])
 """
 FIGURE = """
         "memory_channels": FieldSpec(kind="integer", unit="count", sentence="Channels of memory of the host."),
-        "cpu_vendor": FieldSpec(kind="text", sentence="Who makes the processor."),
+        "board_vendor": FieldSpec(kind="text", sentence="Who makes the board."),
 """
 COLUMN = """
     memory_channels: int | None = None
-    cpu_vendor: str | None = Field(sa_type=BYTEWISE, default=None)
+    board_vendor: str | None = Field(sa_type=BYTEWISE, default=None)
 """
 MIGRATION = """
 import sqlalchemy as sa
@@ -46,11 +46,11 @@ revision, down_revision, branch_labels, depends_on = "9999", "{last}", None, Non
 def upgrade() -> None:
     op.execute("delete from size_doc")
     op.add_column("size", sa.Column("memory_channels", sa.Integer(), nullable=True))
-    op.add_column("size", sa.Column("cpu_vendor", BYTEWISE, nullable=True))
+    op.add_column("size", sa.Column("board_vendor", BYTEWISE, nullable=True))
 """
 SIZES = (
-    {"id": "Standard_D2_v9", "vcpus": "2", "uncached_disk_iops": "3200", "memory_channels": "8", "cpu_vendor": "Intel"},
-    {"id": "Standard_D4_v9", "vcpus": "4", "uncached_disk_iops": "6400", "memory_channels": "12", "cpu_vendor": "AMD"},
+    {"id": "Standard_D2_v9", "vcpus": "2", "nvme_disk_count": "3200", "memory_channels": "8", "board_vendor": "Intel"},
+    {"id": "Standard_D4_v9", "vcpus": "4", "nvme_disk_count": "6400", "memory_channels": "12", "board_vendor": "AMD"},
     {"id": "Standard_D8_v9", "vcpus": "8"},
 )
 SOURCE = "azure-bsv2-series-2026-03-10"
@@ -135,40 +135,40 @@ def ask_tool(service: httpx.Client, name: str, **arguments: object) -> dict[str,
 def test_an_added_filter_is_found_by_api_command_page_and_tool(
     service: httpx.Client, environment: Mapping[str, str]
 ) -> None:
-    query = {"min_uncached_disk_iops": "5000", "status": "any"}
+    query = {"min_nvme_disk_count": "5000", "status": "any"}
     found = service.get("/sizes", params=query).json()
     assert [item["name"] for item in found["items"]] == ["Standard_D4_v9"]
     facets = service.get("/facets", params=query).json()
-    assert facets["uncached_disk_iops"] == {"min": 3200.0, "max": 6400.0, "unknown": 1}
-    assert facets["undecided"]["fields"] == [{"value": "uncached_disk_iops", "count": 1}]
-    assert service.get("/sizes?min_uncached_disk_iop=1").json()["errors"][0]["detail"].count("min_uncached_disk_iops")
+    assert facets["nvme_disk_count"] == {"min": 3200.0, "max": 6400.0, "unknown": 1}
+    assert facets["undecided"]["fields"] == [{"value": "nvme_disk_count", "count": 1}]
+    assert service.get("/sizes?min_nvme_disk_coun=1").json()["errors"][0]["detail"].count("min_nvme_disk_count")
     document = service.get("/openapi.json").json()
     (parameter,) = (
-        one for one in document["paths"]["/sizes"]["get"]["parameters"] if one["name"] == "min_uncached_disk_iops"
+        one for one in document["paths"]["/sizes"]["get"]["parameters"] if one["name"] == "min_nvme_disk_count"
     )
-    assert parameter["description"] == "Uncached rate of remote disks, IOPS."
-    assert "uncached_disk_iops" in document["components"]["schemas"]["FacetsOut"]["required"]
+    assert parameter["description"] == "Number of NVMe disks."
+    assert "nvme_disk_count" in document["components"]["schemas"]["FacetsOut"]["required"]
     help_text = run(environment, "search", "--help")
-    assert help_text.index("What a VM must have") < help_text.index("--min-uncached-disk-iops")
-    assert help_text.index("--min-uncached-disk-iops") < help_text.index("What a VM may have at most")
-    listed = json.loads(run(environment, "search", "--min-uncached-disk-iops", "5000", "--status", "any", "--json"))
+    assert help_text.index("What a VM must have") < help_text.index("--min-nvme-disk-count")
+    assert help_text.index("--min-nvme-disk-count") < help_text.index("What a VM may have at most")
+    listed = json.loads(run(environment, "search", "--min-nvme-disk-count", "5000", "--status", "any", "--json"))
     assert [item["name"] for item in listed] == ["Standard_D4_v9"]
     page = service.get("/", params=query, headers={"accept": "text/html"}).text
-    assert 'name="min_uncached_disk_iops"' in page
-    assert "Disk rate, uncached ≥" in page
-    assert "5,000 IOPS" in page
-    assert ask_tool(service, "find_sizes", min_uncached_disk_iops=5000, status="any")["total"] == 1
+    assert 'name="min_nvme_disk_count"' in page
+    assert "NVMe disks, number ≥" in page
+    assert "5,000" in page
+    assert ask_tool(service, "find_sizes", min_nvme_disk_count=5000, status="any")["total"] == 1
 
 
 def test_an_added_filter_by_a_text_is_counted_and_chosen(service: httpx.Client, environment: Mapping[str, str]) -> None:
-    query = {"cpu_vendor": "amd", "status": "any"}
+    query = {"board_vendor": "amd", "status": "any"}
     assert [item["name"] for item in service.get("/sizes", params=query).json()["items"]] == ["Standard_D4_v9"]
-    counts = service.get("/facets", params=query).json()["cpu_vendor"]
+    counts = service.get("/facets", params=query).json()["board_vendor"]
     assert counts == [{"value": "AMD", "count": 1}, {"value": "Intel", "count": 1}, {"value": None, "count": 1}]
-    assert re.search(r"^CPU vendor +AMD$", run(environment, "show", "d4_v9"), re.MULTILINE)
+    assert re.search(r"^Board vendor +AMD$", run(environment, "show", "d4_v9"), re.MULTILINE)
     page = service.get("/", params=query, headers={"accept": "text/html"}).text
     assert '<option value="amd" selected>AMD (1)</option>' in page
-    assert ask_tool(service, "find_sizes", cpu_vendor="AMD", status="any")["total"] == 1
+    assert ask_tool(service, "find_sizes", board_vendor="AMD", status="any")["total"] == 1
 
 
 def test_an_added_figure_is_shown_by_api_command_page_and_tool(

@@ -116,6 +116,13 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
             in_resource_skus=True,
         ),
         "cpu_model": FieldSpec(kind="text", title="Processor", sentence="The processor, by its vendor's name."),
+        "cpu_vendor": FieldSpec(
+            kind="text",
+            stated=False,
+            title="Processor maker",
+            sentence="Who makes the processor: Intel, AMD, Ampere, Microsoft, NVIDIA; null where a VM may get those "
+            "of two. Extensible.",
+        ),
         "arch": FieldSpec(
             kind="text", title="Architecture", short="CPU", sentence="x64 or arm64. Extensible.", in_resource_skus=True
         ),
@@ -127,9 +134,25 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
         "l3_cache_mib": FieldSpec(kind="number", unit="MiB", column=False),
         "epc_memory_mib": FieldSpec(kind="number", unit="MiB", column=False),
         "parent_size": FieldSpec(kind="text", sentence="The size that it is, with fewer vCPUs; null for most."),
-        "cpu_baseline_percent": FieldSpec(kind="number", unit="%", column=False),
+        "burstable": FieldSpec(
+            kind="boolean",
+            stated=False,
+            sentence="Whether the VM saves CPU credits below a baseline and spends them above it; null where no "
+            "source says.",
+        ),
+        "cpu_baseline_percent": FieldSpec(
+            kind="number",
+            unit="%",
+            title="CPU baseline",
+            sentence="CPU of a burstable VM that costs no credits, percent.",
+        ),
         "cpu_credits_initial": FieldSpec(kind="integer", unit="count", column=False),
-        "cpu_credits_per_hour": FieldSpec(kind="integer", unit="count", column=False),
+        "cpu_credits_per_hour": FieldSpec(
+            kind="integer",
+            unit="count",
+            title="CPU credits an hour",
+            sentence="CPU credits that a burstable VM is given an hour.",
+        ),
         "cpu_credits_max": FieldSpec(kind="integer", unit="count", column=False),
     },
     "Disks": {
@@ -165,6 +188,9 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
             sentence="Number of local NVMe disks.",
             in_resource_skus=True,
         ),
+        "local_nvme": FieldSpec(
+            kind="boolean", stated=False, title="Local NVMe disks", sentence="Whether the VM has local NVMe disks."
+        ),
         "local_ssd_gib": FieldSpec(kind="number", unit="GiB", column=False),
         "local_ssd_count": FieldSpec(kind="integer", unit="count", column=False),
         "max_data_disks": FieldSpec(
@@ -189,6 +215,11 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
             short="Disk rate",
             sentence="Throughput of remote disks, uncached, megabytes (10^6) a second.",
             in_resource_skus=True,
+        ),
+        "disk_controller": FieldSpec(
+            kind="text",
+            stated=False,
+            sentence="What remote disks can be attached by: NVMe, SCSI, or both. Extensible.",
         ),
         "disk_cache_gib": FieldSpec(kind="number", unit="GiB", column=False),
     },
@@ -279,6 +310,7 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
         "encryption_at_host": FieldSpec(
             kind="boolean", sentence="Encryption at host: supported, or not.", in_resource_skus=True
         ),
+        "trusted_launch": FieldSpec(kind="boolean", sentence="Trusted launch: supported, or not."),
     },
     OTHERS: {
         "name": FieldSpec(
@@ -326,7 +358,6 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
                 "nvme_interface",
                 "scsi_interface",
                 "nvme_storage",
-                "trusted_launch",
                 "write_accelerator",
                 "constrained_vcpus",
                 "premium_storage_v2",

@@ -499,10 +499,10 @@ _HEADING_ORDER = (
 
 
 def _heading(model: type[BaseModel], name: str) -> str | None:
-    """Return the heading of the base class that declares a field; a lower bound is what a VM must have."""
+    """Return the heading of the base class that declares a field; only an upper bound is what a VM may have."""
     for base in reversed(model.__mro__):
         if name in getattr(base, "__annotations__", {}) and issubclass(base, BaseModel):
-            return _HEADINGS.get(SizeRequirements if base is SizeFilter and name.startswith("min_") else base)
+            return _HEADINGS.get(SizeRequirements if base is SizeFilter and not name.startswith("max_") else base)
     return None
 
 

@@ -42,12 +42,13 @@ DEFAULT_LIMIT = 6
 _BASIC = ("region", "usd_per_hour", "price_as_of", "vcpus", "memory_gib", "gpu_count")
 _OF_GPUS = ("gpu_model", "gpu_memory_gib", "gpu_memory_gib_per_gpu")
 _SAID: Mapping[str, str] = {
-    "gpu": "H100, 'A100 80GB'; any of several with commas",
+    "gpu": "H100, 'A100 80GB'; or several",
     "min_gpu_mem": "GiB of all GPUs together",
-    "min_gpus": "8, or a part: 1/6",
+    "min_gpus": "8, or 1/6",
     "max_gpus": "0: CPU sizes",
     "min_memory": "GiB of RAM",
-    "name": "glob: Standard_NC*_v5",
+    "cpu": "EPYC 9*",
+    "name": "Standard_NC*_v5",
     "category": "memory_optimized …",
     "status": "current, preview, retiring, retired, any",
 }
@@ -56,6 +57,8 @@ _LEFT_OUT = frozenset(
     {
         *("q", "gpu_vendor", "verified", "disputed", "available_in", "max_gpu_mem", "max_gpu_mem_per_gpu"),
         *("min_infiniband_gbps", "min_usd_per_hour", "max_usd_per_hour", "region", "os", "purchase", *FEATURES),
+        *("cpu_vendor", "min_data_disks", "min_uncached_disk_iops", "min_uncached_disk_mbps", "disk_controller"),
+        *("min_nics", "confidential_computing"),
     }
 )
 """Filters that agents do not have, to keep the tools short, or have by arguments that other tools have, too."""
@@ -79,9 +82,7 @@ ARGUMENTS: Mapping[str, Argument] = {
     "features": Argument(type="string", description="nvlink, infiniband, ultra_disk …", read=read_words),
     **{name: filter_argument(name, _SAID.get(name, "")) for name in _OF_SIZES if name not in _FIRST},
     **_PRICES,
-    "sort": Argument(
-        type="string", description="usd_per_hour (default), -gpu_memory_gib, usd_per_gpu_hour …", read=read_texts
-    ),
+    "sort": Argument(type="string", description="usd_per_hour (default), -gpu_memory_gib …", read=read_texts),
     "fields": FIELDS,
     "limit": Argument(type="integer", description=f"default {DEFAULT_LIMIT}", read=read_limit),
 }

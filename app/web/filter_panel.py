@@ -54,7 +54,7 @@ for _group, _fields in SIZE_GROUPS.items():
 
 NETWORK_FLAGS = ("infiniband", "accelerated_networking", "gpudirect_rdma")
 FLAGS = tuple(flag for flag in FLAG_FACETS if flag not in (*NETWORK_FLAGS, "nvlink", "verified", "disputed"))
-_WITH_A_PLACE = ("gpu_model", "gpu_vendor", "series", "category", "status", "arch", "provider")
+_WITH_A_PLACE = ("gpu_model", "gpu_vendor", "series", "category", "status", "arch", "cpu_vendor", "provider")
 TEXTS = tuple(name for name in COUNTED_FACETS if name not in _WITH_A_PLACE)
 """Filters by a text for which the panel has no place of its own: a choice of one of its values."""
 _BOUNDS = {
@@ -65,6 +65,7 @@ TITLES: Mapping[str, str] = {
     "q": "Text",
     "provider": "Cloud",
     "gpu": "GPU",
+    "cpu": "Processor",
     "os": "System",
     "purchase": "Price",
     "region": "Price in",
@@ -81,7 +82,7 @@ def _bound_names(group: str) -> tuple[str, ...]:
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "gpu": ("gpu", "gpu_vendor", "nvlink", *_bound_names("gpu")),
-    "cpu": ("arch", *_bound_names("cpu")),
+    "cpu": ("cpu", "cpu_vendor", "arch", *_bound_names("cpu")),
     "price": ("os", "purchase", *_bound_names("price"), "as_of", "known_at"),
     "region": ("region", "available_in", "country", "continent"),
     "kind": ("provider", "category", "series", "name"),

@@ -1,4 +1,6 @@
 import json
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
@@ -300,3 +302,61 @@ def test_a_list_of_names_may_be_as_long_as_that_of_a_policy(client: httpx.Client
     refused = client.get("/sizes", params={"name": ",".join([*names, "Standard_One_More"])})
     assert refused.status_code == 422
     assert "at most 200 values are allowed" in refused.json()["detail"]
+
+
+PROCESSORS = (
+    ("EPYC 9*", r"(?<!\w)epyc 9"),
+    ("Cobalt", r"(?<!\w)cobalt(?!\w)"),
+    ("*obal*", "obal"),
+    ("Sapphire*", r"(?<!\w)sapphire"),
+    ("Xeon Platinum 8?70C", r"xeon platinum 8.70c(?!\w)"),
+)
+
+
+@pytest.mark.parametrize(("glob", "pattern"), PROCESSORS)
+def test_a_processor_is_found_by_words_of_its_name_or_generation(client: httpx.Client, glob: str, pattern: str) -> None:
+    sizes = walk(client, "/sizes", status="any")
+    having = {item["name"] for item in sizes if re.search(pattern, (item["cpu_model"] or "").lower())}
+    assert len(having) > 10
+    assert names(client, cpu=glob, status="any") == having
+
+
+def test_no_part_of_a_word_is_a_processor_and_any_of_several_is(client: httpx.Client) -> None:
+    assert names(client, cpu="obalt") == set()
+    assert names(client, cpu="Cobalt,Ampere Altra") == names(client, cpu="cobalt") | names(client, cpu="*altra")
+
+
+def test_the_maker_of_a_processor_is_unknown_where_it_may_be_of_two(client: httpx.Client) -> None:
+    makers = {"Intel": "intel|xeon", "AMD": "amd|epyc", "Ampere": "ampere", "Microsoft": "cobalt", "NVIDIA": "grace"}
+    for item in walk(client, "/sizes", status="any"):
+        processors = (item["cpu_model"] or "").lower().split(" or ")
+        stated = {next((name for name, words in makers.items() if re.search(words, one)), None) for one in processors}
+        assert item["cpu_vendor"] == (stated.pop() if len(stated) == 1 else None), item["cpu_model"]
+    assert {item["cpu_vendor"] for item in walk(client, "/sizes", cpu_vendor="amd")} == {"AMD"}
+
+
+FIGURES = (
+    ("min_data_disks", 32, lambda item: (item["max_data_disks"] or 0) >= 32),
+    ("min_uncached_disk_iops", 80_000, lambda item: (item["uncached_disk_iops"] or 0) >= 80_000),
+    ("min_uncached_disk_mbps", 1_000, lambda item: (item["uncached_disk_mbps"] or 0) >= 1_000),
+    ("min_nics", 8, lambda item: (item["max_nics"] or 0) >= 8),
+    ("burstable", "true", lambda item: item["cpu_credits_per_hour"] is not None),
+    ("local_nvme", "true", lambda item: (item["nvme_disk_gib"] or 0) > 0 or (item["nvme_disk_count"] or 0) > 0),
+    ("trusted_launch", "false", lambda item: item["trusted_launch"] is False),
+    ("disk_controller", "scsi", lambda item: "SCSI" in (item["disk_controller"] or "")),
+    ("confidential_computing", "tdx", lambda item: item["confidential_computing"] == "TDX"),
+)
+
+
+@pytest.mark.parametrize(("name", "value", "has"), FIGURES, ids=[name for name, _, _ in FIGURES])
+def test_a_filter_finds_the_sizes_whose_figure_is_known_to_meet_it(
+    client: httpx.Client, name: str, value: Any, has: Callable[[dict[str, Any]], bool]
+) -> None:
+    having = {item["name"] for item in walk(client, "/sizes", status="any") if has(item)}
+    assert len(having) > 10
+    assert names(client, status="any", **{name: value}) == having
+
+
+def test_a_size_without_local_disks_has_no_local_nvme(client: httpx.Client) -> None:
+    assert size(client, "Standard_D2s_v5")["local_nvme"] is False
+    assert size(client, "Standard_L8s_v3")["local_nvme"] is True

@@ -110,7 +110,11 @@ class Size(CatalogTable, table=True):
     search_text: str = Field(sa_type=BYTEWISE, description="what `q` looks through: name, series, GPU; lower case")
     vcpus: int | None = Field(default=None, index=True)
     cpu_model: str | None = Field(sa_type=BYTEWISE, default=None)
+    cpu_vendor: str | None = Field(sa_type=BYTEWISE, default=None)
     arch: str | None = Field(sa_type=BYTEWISE, default=None)
+    burstable: bool | None = None
+    cpu_baseline_percent: float | None = None
+    cpu_credits_per_hour: int | None = None
     memory_gib: float | None = None
     gpu_id: str | None = Field(sa_type=BYTEWISE, default=None, foreign_key="gpu.id", index=True)
     gpu_vendor: str | None = Field(sa_type=BYTEWISE, default=None)
@@ -126,9 +130,11 @@ class Size(CatalogTable, table=True):
     temp_disk_count: int | None = None
     nvme_disk_gib: float | None = None
     nvme_disk_count: int | None = None
+    local_nvme: bool | None = None
     max_data_disks: int | None = None
     uncached_disk_iops: int | None = None
     uncached_disk_mbps: float | None = None
+    disk_controller: str | None = Field(sa_type=BYTEWISE, default=None, description="names joined by `, `")
     max_nics: int | None = None
     network_mbps: int | None = None
     infiniband: bool | None = None
@@ -147,6 +153,7 @@ class Size(CatalogTable, table=True):
     hibernation: bool | None = None
     gpudirect_rdma: bool | None = None
     encryption_at_host: bool | None = None
+    trusted_launch: bool | None = None
     preview: bool | None = None
     withdrawn: bool | None = Field(default=None, description="can no longer be had, though no date was announced")
     retirement_date: date | None = None

@@ -18,6 +18,7 @@ from sqlalchemy import (
     exists,
     func,
     literal,
+    literal_column,
     or_,
     select,
     true,
@@ -138,6 +139,22 @@ def _any_gpu(_scope: PriceScope, patterns: Binds) -> Condition:
     return or_(*(_matches(column, pattern) for pattern in patterns for column in columns))
 
 
+def _any_cpu(_scope: PriceScope, patterns: Binds) -> Condition:
+    """Return the condition that words of the processor's name, or of its generation in brackets, match a pattern."""
+    words = _between(" ", func.lower(size.cpu_model), " ")
+    for bracket in "()":
+        words = func.replace(words, literal_column(f"'{bracket}'"), literal_column("''"))
+    return or_(*(_matches(words, pattern) for pattern in patterns))
+
+
+def _any_controller(_scope: PriceScope, name: Binds) -> Condition:
+    return _matches(_between(", ", func.lower(size.disk_controller), ","), name[0])
+
+
+def _between(before: str, text: ColumnElement[str], after: str) -> ColumnElement[str]:
+    return literal_column(f"'{before}'", String) + text + literal_column(f"'{after}'", String)
+
+
 def _all_words(_scope: PriceScope, words: Binds) -> Condition:
     return and_(*(_matches(size.search_text, word) for word in words))
 
@@ -218,6 +235,8 @@ _OF_THEIR_OWN: Mapping[str, Filter] = {
     "series": any_of(size.series_id),
     "category": Filter(lambda _scope, names: size.category.in_([literal_text(name) for name in names])),
     "gpu": Filter(_any_gpu, lambda patterns: [glob_to_like(pattern) for pattern in patterns]),
+    "cpu": Filter(_any_cpu, lambda patterns: [f"% {glob_to_like(pattern)} %" for pattern in patterns]),
+    "disk_controller": Filter(_any_controller, lambda name: (f"%, {escape_like(name)},%",)),
     "status": Filter(_statuses),
     "os": Filter(lambda *_: true()),
     "purchase": Filter(lambda *_: true()),
@@ -255,7 +274,7 @@ def _place(name: str) -> tuple[bool, bool, int]:
     field = FILTERED_FIELDS.get(name, "")
     fields = list(FILTERED_FIELDS.values())
     selects = name in SizeSelection.model_fields
-    return not selects, field in SIZE_FLAGS, 0 if selects else fields.index(field)
+    return not selects, field in SIZE_FLAGS, 0 if selects or not field else fields.index(field)
 
 
 FILTERS: Mapping[str, Filter] = {

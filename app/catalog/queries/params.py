@@ -434,11 +434,39 @@ class SizeRequirements(QueryParams):
     )
     gpudirect_rdma: JsonBool | None = Field(default=None, description="GPUDirect RDMA is supported, or not.")
     encryption_at_host: JsonBool | None = Field(default=None, description="Encryption at host is supported, or not.")
+    trusted_launch: JsonBool | None = Field(
+        default=None, description="Trusted launch is supported, or not.", examples=[False]
+    )
 
 
 class SizeFilter(SizeSelection, SizeRequirements):
     """All filters of a search."""
 
+    cpu: LowerTextSet = Field(
+        default=(),
+        description="A processor by model or generation, whole words or a glob: `EPYC 9*`, `Cobalt`, `Sapphire*`; any "
+        "of several. Of a VM that may get one of several processors, one is enough.",
+        examples=[["EPYC 9*"]],
+    )
+    cpu_vendor: LowerText | None = Field(
+        default=None, description="The maker of the processor: `Intel`, `AMD`, `Microsoft`.", examples=["AMD"]
+    )
+    burstable: JsonBool | None = Field(default=None, description="Saves and spends CPU credits, or not.")
+    min_data_disks: Count | None = Field(default=None, description="Data disks that can be attached.", examples=[16])
+    min_uncached_disk_iops: Count | None = Field(
+        default=None, description="Operations a second on remote disks, uncached.", examples=[20000]
+    )
+    min_uncached_disk_mbps: Quantity | None = Field(
+        default=None, description="Throughput of remote disks, uncached, megabytes (10^6) a second.", examples=[500]
+    )
+    local_nvme: JsonBool | None = Field(default=None, description="Local NVMe disks, or none.")
+    disk_controller: LowerText | None = Field(
+        default=None, description="What remote disks can be attached by: `NVMe`, `SCSI`.", examples=["NVMe"]
+    )
+    min_nics: Count | None = Field(default=None, description="Network interfaces.", examples=[4])
+    confidential_computing: LowerText | None = Field(
+        default=None, description="What encrypts the memory of the VM: `SNP`, `TDX`.", examples=["SNP"]
+    )
     max_gpu_mem: Gib | None = Field(
         default=None, description="GPU memory of all the VM's GPUs together, GiB.", examples=[1128]
     )
@@ -465,6 +493,8 @@ _SHORT_NAMES = {
     "memory": "memory_gib",
     "local_disk": "local_disk_gib",
     "network_gbps": "network_mbps",
+    "data_disks": "max_data_disks",
+    "nics": "max_nics",
 }
 """What `min_` and `max_` bound by a name that is not that of the field."""
 

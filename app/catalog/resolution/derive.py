@@ -91,6 +91,9 @@ def derive_size(
     row["source_id"] = first.source
     row |= _gpu_columns(row, fields, gpus)
     row |= _implied_columns(row, its_series) | {"preview": _is_in_preview(fields)}
+    row["cpu_vendor"] = cpu_vendor(row["cpu_model"]) if row["cpu_model"] else None
+    row |= {"burstable": row["cpu_credits_per_hour"] is not None or None, "local_nvme": _has_local_nvme(row)}
+    row["disk_controller"] = _disk_controllers(fields)
     names = (row["name"], row["series_id"], its_series["name"] if its_series else None)
     row["search_text"] = " ".join(str(name) for name in (*names, row["gpu_vendor"], row["gpu_model"]) if name).lower()
     return row
@@ -146,6 +149,39 @@ def _implied_columns(row: Mapping[str, Any], series: Mapping[str, Any] | None) -
     if retired is None and series is not None:
         retired = series["retirement_date"]
     return {"nvlink": nvlink, "infiniband": infiniband, "retirement_date": retired}
+
+
+_CPU_VENDORS = {
+    "intel": "Intel",
+    "xeon": "Intel",
+    "amd": "AMD",
+    "epyc": "AMD",
+    "ampere": "Ampere",
+    "cobalt": "Microsoft",
+    "nvidia": "NVIDIA",
+}
+"""Who makes a processor, by a word of its name: the maker itself, or a line that only one makes."""
+
+
+def cpu_vendor(cpu_model: str) -> str | None:
+    """Return who makes a processor; None for those that a VM may get, `A or B`, of two makers."""
+    makers = {
+        next((_CPU_VENDORS[word] for word in name.lower().split() if word in _CPU_VENDORS), None)
+        for name in cpu_model.split(" or ")
+    }
+    return makers.pop() if len(makers) == 1 else None
+
+
+def _has_local_nvme(row: Mapping[str, Any]) -> bool | None:
+    """Return whether a size has local NVMe disks; it has none where it has no local disk at all."""
+    stated = [row[name] for name in ("nvme_disk_gib", "nvme_disk_count") if row[name] is not None]
+    return any(stated) if stated else (False if row["temp_disk_gib"] == 0 else None)
+
+
+def _disk_controllers(fields: Resolutions) -> str | None:
+    """Return what remote disks can be attached by, as far as sources say what is supported."""
+    names = {"NVMe": "nvme_interface", "SCSI": "scsi_interface"}
+    return ", ".join(name for name, field in names.items() if field in fields and fields[field].accepted.value) or None
 
 
 def _is_in_preview(fields: Resolutions) -> bool | None:
