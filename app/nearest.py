@@ -40,6 +40,10 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
         ("disk", "local_disk", "min_disk", "local_disk_gib", "storage"), ("min_local_disk", "storage_optimized")
     ),
     **dict.fromkeys(("network", "network_gbps", "network_mbps", "bandwidth"), ("min_network_gbps", "network_mbps")),
+    **dict.fromkeys(("disks", "data_disks", "max_data_disks"), ("min_data_disks", "max_data_disks")),
+    **dict.fromkeys(("nics", "max_nics", "network_interfaces"), ("min_nics", "max_nics")),
+    **dict.fromkeys(("iops", "disk_iops", "uncached_disk_iops"), ("min_uncached_disk_iops", "uncached_disk_iops")),
+    **dict.fromkeys(("processor", "cpu_model", "cpu_generation"), ("cpu", "cpu_model")),
     "infiniband_gbps": ("min_infiniband_gbps",),
     **dict.fromkeys(
         ("price", "cost", "usd", "usd_per_hour", "hourly_price", "price_per_hour"),

@@ -21,7 +21,7 @@ from fastapi.responses import FileResponse, StreamingResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 
-from app.catalog.queries.params import multi_valued_fields
+from app.catalog.queries.params import BOTH_SPELLINGS, multi_valued_fields, other_spellings
 from app.http.cache import digest
 from app.late_models import LateModel
 from app.nearest import did_you_mean, nearest
@@ -216,7 +216,8 @@ def parse_pairs(pairs: Collection[tuple[str, str]], model: type[Model]) -> Model
             values.setdefault(name, []).append(value)
         else:
             values[name] = value
-    if len(values) < len(pairs) or not values.keys() <= multi_valued.keys() or _find_undecodable(pairs):
+    known = multi_valued.keys() | other_spellings(model).keys()
+    if len(values) < len(pairs) or not values.keys() <= known or _find_undecodable(pairs):
         reject_unknown_params(pairs, model)
     try:
         return model.model_validate(values)
@@ -225,15 +226,16 @@ def parse_pairs(pairs: Collection[tuple[str, str]], model: type[Model]) -> Model
 
 
 def reject_unknown_params(pairs: Collection[tuple[str, str]], model: type[BaseModel] | None) -> None:
-    """Raise RequestValidationError for unknown parameters, repeated single values, and values that are not UTF-8.
+    """Raise RequestValidationError for unknown parameters, single values given twice, and values that are not UTF-8.
 
-    The nearest parameter is suggested for an unknown one.
-    `model` has the parameters; None where there are none.
+    A bound may be spelled in either of two ways; in both it is given twice. The nearest parameter is suggested for an
+    unknown one. `model` has the parameters; None where there are none.
     """
     multi_valued = multi_valued_fields(model) if model is not None else {}
+    spellings = other_spellings(model) if model is not None else {}
     counts = Counter(name for name, _ in pairs)
     values = dict(pairs)
-    unknown = [name for name in counts if name not in multi_valued]
+    unknown = [name for name in counts if name not in multi_valued and name not in spellings]
     errors = [_unknown_param_error(name, values[name], model, multi_valued) for name in unknown[:MAX_ERRORS]]
     without_hint = [error for error in errors if error["msg"].startswith(_LISTED)]
     for error in without_hint[1:]:
@@ -244,9 +246,14 @@ def reject_unknown_params(pairs: Collection[tuple[str, str]], model: type[BaseMo
     errors += [
         _repeated_param_error(name, times)
         for name, times in counts.items()
-        if times > 1 and not multi_valued.get(name, True)
+        if times > 1 and not multi_valued.get(name, name not in spellings)
     ]
-    wrong = dict.fromkeys(name for name in _find_undecodable(pairs) if name in multi_valued)
+    errors += [
+        {"type": "repeated", "loc": ("query", spelling), "msg": BOTH_SPELLINGS.format(spelling=spelling, name=name)}
+        for spelling, name in spellings.items()
+        if counts[spelling] and counts[name]
+    ]
+    wrong = dict.fromkeys(name for name in _find_undecodable(pairs) if name not in unknown)
     errors += [
         {"type": "not_utf8", "loc": ("query", name), "msg": "its percent-escapes are not UTF-8"} for name in wrong
     ]

@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from app.catalog.queries.params import SizeFilter, other_spellings
 from app.errors import BadCursor, BadQuery, BadWorkload, Busy, CursorGone, NotFound, NotReady, VmsizesError
 from app.http.headers import (
     PUBLIC_URL,
@@ -140,6 +141,17 @@ async def _handle_domain_error(request: Request, error: Exception) -> Response:
     )
 
 
+def _as_spelled(error: dict[str, Any], request: Request) -> dict[str, Any]:
+    """Return an error about a parameter as one about the other spelling of it, if that is what the request has."""
+    place, *steps = error["loc"]
+    given = request.query_params
+    if place != "query" or not steps or steps[0] in given:
+        return error
+    spellings = other_spellings(SizeFilter).items()
+    spelled = next((name for name, meant in spellings if meant == steps[0] and name in given), None)
+    return error if spelled is None else {**error, "loc": (place, spelled), "input": given[spelled]}
+
+
 def _shorten_lists(detail: str) -> str:
     """Drop a long list of allowed values from `detail`, since `errors` has it already."""
     return _LONG_LIST.sub("`errors` lists what is allowed", detail)
@@ -151,7 +163,7 @@ _LONG_LIST = re.compile(r"(?:allowed|there) are (?:[\w=.-]+, ){11,}[\w=.-]+(?: a
 
 async def _handle_validation_error(request: Request, error: Exception) -> Response:
     wrong = error.errors() if isinstance(error, RequestValidationError) else ()
-    errors = [_to_detail(item) for item in wrong[:MAX_ERRORS]]
+    errors = [_to_detail(_as_spelled(item, request)) for item in wrong[:MAX_ERRORS]]
     details = [item["detail"] for item in errors]
     more = sum(item.get("ctx", {}).get("times", 1) for item in wrong[MAX_ERRORS:])
     if more:

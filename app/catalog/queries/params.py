@@ -217,7 +217,13 @@ class QueryParams(BaseModel):
             return data
         several = multi_valued_fields(cls)
         values = {name: _split(value) if several.get(name) else value for name, value in data.items()}
-        return {name: value for name, value in values.items() if value not in ("", [], ())}
+        given = {name: value for name, value in values.items() if value not in ("", [], ())}
+        for spelling, name in other_spellings(cls).items():
+            if spelling in given:
+                if name in given:
+                    raise PydanticCustomError("contradiction", BOTH_SPELLINGS, {"spelling": spelling, "name": name})
+                given[name] = _in_unit_of(name, given.pop(spelling))
+        return given
 
     def as_params(self, model: type[ParamsT]) -> ParamsT:
         """Return the given parameters as the model of another endpoint, leaving out those it lacks."""
@@ -228,6 +234,28 @@ class QueryParams(BaseModel):
 def multi_valued_fields(model: type[BaseModel]) -> Mapping[str, bool]:
     """Return the parameters of a model, and whether each takes several values."""
     return {name: is_multi_valued(field) for name, field in model.model_fields.items()}
+
+
+BOTH_SPELLINGS = "{spelling} and {name} are one parameter; give one of them"
+"""The error of a request that has a bound in both spellings."""
+
+
+@lru_cache(maxsize=64)
+def other_spellings(model: type[BaseModel]) -> Mapping[str, str]:
+    """Return the names with a field of a size, `min_gpu_memory_gib`, of the bounds that a model calls otherwise."""
+    bounds = [name for name in model.model_fields if name.startswith(("min_", "max_")) and name in FILTERED_FIELDS]
+    spelled = {f"{name[:4]}{FILTERED_FIELDS[name]}": name for name in bounds}
+    return {spelling: name for spelling, name in spelled.items() if spelling != name}
+
+
+def _in_unit_of(name: str, value: Any) -> Any:
+    """Return a bound that is written in the unit of the field in that of the parameter: Mbps as Gbps."""
+    if not name.endswith("_network_gbps"):
+        return value
+    try:
+        return float(value) / 1000
+    except (TypeError, ValueError):
+        return value  # the field's own validation tells what is wrong
 
 
 def _split(value: Any) -> Any:
