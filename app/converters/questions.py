@@ -26,6 +26,7 @@ from app.catalog.queries.params import (
     PageParams,
     QueryParams,
     SimilarSearch,
+    SizeFilter,
     SizeParams,
     SizeSearch,
 )
@@ -151,6 +152,13 @@ def _list_facets(catalog: Catalog, search: FacetSearch) -> str:
     return render_facets(find_facets(catalog, search))
 
 
+def _show_coverage(catalog: Catalog, search: SizeFilter) -> BaseModel:
+    from app.catalog.queries.coverage import find_coverage
+    from app.schemas.catalog import CoverageOut
+
+    return CoverageOut.model_validate(find_coverage(catalog, search))
+
+
 def _list_similar_sizes(catalog: Catalog, name: str, search: SimilarSearch) -> BaseModel:
     from app.converters.compare import to_similar_page
     from app.services.similar import find_similar
@@ -229,6 +237,7 @@ ENDPOINTS: Mapping[str, Endpoint] = {
     "GET /sizes/{name}/availability": Endpoint(AvailabilitySearch, "sizes.AvailabilityPage", find_availability),
     "GET /sizes/{name}/cost": Endpoint(CostSearch, "costs.CostOut", _show_cost),
     "GET /facets": Endpoint(FacetSearch, "sizes.FacetsOut", _list_facets, has_receipt=True),
+    "GET /coverage": Endpoint(SizeFilter, "catalog.CoverageOut", _show_coverage),
     "GET /compare": Endpoint(CompareSearch, "compare.ComparisonOut", _compare_sizes, has_receipt=True),
     "GET /fit": Endpoint(FitSearch, "fit_response.FitOut", _fit_resources, has_receipt=True),
     "POST /fit": Endpoint(FitIn, "fit_response.FitAnswerOut", _fit_workload, has_receipt=True),

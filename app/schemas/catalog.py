@@ -174,3 +174,41 @@ class ModelPage(PageOut):
     """Language models."""
 
     items: list[ModelOut] = Field(description="The language models of this page.")
+
+
+class CategoryCoverageOut(Out):
+    """For how many sizes of a type a figure is known."""
+
+    category: str | None = Field(description="The type of size; null where it is unknown.")
+    total: int = Field(description="Sizes of the type that the figure applies to.")
+    known: int = Field(description="Those whose figure is known.")
+
+
+class UnknownOfSeriesOut(Out):
+    """The sizes of a series whose figure is unknown."""
+
+    series: str | None = Field(description="Id of the series; null for sizes of none.")
+    sizes: int = Field(description="Sizes whose figure is unknown.")
+    total: int = Field(description="Sizes of the series that the figure applies to.")
+    reason: str = Field(
+        description="no_page (no documentation page among the sources is about these sizes), not_stated (pages are, "
+        "and do not state the figure) or stated_of_others (it is known of other sizes of the series). Extensible."
+    )
+
+
+class FieldCoverageOut(Out):
+    """For how many sizes a figure is known; a known none, such as no local disk, counts."""
+
+    field: str = Field(description="The field of a size.")
+    total: int = Field(description="Sizes that it applies to: those of GPUs do not to sizes without one.")
+    known: int = Field(description="Those of them whose figure is known.")
+    percent: float | None = Field(description="100 x known / total, to one decimal; null where total is 0.")
+    categories: list[CategoryCoverageOut] = Field(description="The same by type of size.")
+    unknown: list[UnknownOfSeriesOut] = Field(description="The series with sizes whose figure is unknown, by id.")
+
+
+class CoverageOut(Out):
+    """How much is known of the sizes that a search finds."""
+
+    total: int = Field(description="How many sizes the filters find.")
+    items: list[FieldCoverageOut] = Field(description="The figures, as pages of a size order them.")

@@ -16,6 +16,7 @@ PATHS = [
     "/models",
     "/models/llama-3.1-70b",
     "/conflicts",
+    "/coverage",
     "/series",
     "/series/ndv2",
     "/retirements",

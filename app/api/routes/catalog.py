@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Query, Response
 
 from app.api.deps import Executor, answer, model_of
 from app.catalog.queries.disks import DiskSearch
-from app.catalog.queries.params import PageParams, PlainText
+from app.catalog.queries.params import PageParams, PlainText, SizeFilter
 from app.catalog.queries.provenance import (
     ConflictSearch,
     RefusedPriceSearch,
@@ -21,6 +21,12 @@ PageQuery = Annotated[PageParams, Query()]
 async def list_conflicts(search: Annotated[ConflictSearch, Query()], executor: Executor) -> Response:
     """List every value of a source that was not accepted, with the value that was, and why."""
     return await answer(executor, "GET /conflicts", search)
+
+
+@router.get("/coverage", response_model=model_of("GET /coverage"))
+async def show_coverage(search: Annotated[SizeFilter, Query()], executor: Executor) -> Response:
+    """Show for how many sizes each figure is known, by type, and of which series it is not, with the reason."""
+    return await answer(executor, "GET /coverage", search)
 
 
 @router.get("/refused-prices", response_model=model_of("GET /refused-prices"))

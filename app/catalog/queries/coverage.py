@@ -1,0 +1,120 @@
+"""For how many sizes each figure is known, and of which series it is not, with the reason."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import String, exists, literal_column, select
+
+from app.catalog.column_types import table_of
+from app.catalog.fields import SIZE_GROUPS
+from app.catalog.models import Fact
+from app.catalog.queries.params import SizeFilter
+from app.catalog.queries.price_scope import SIZE, literal_text
+from app.catalog.queries.size_sets import SizeQuestion
+from app.catalog.queries.sizes import normalize
+from app.catalog.queries.snapshot import Catalog
+from app.db.statements import BoundStatement, Statement, cached_statement
+
+_NOT_OF_ALL = {"gpu_id", "gpu_fraction", "parent_size", "cpu_baseline_percent", "cpu_credits_per_hour"}
+"""Fields that apply to some sizes only, so that null does not mean unknown."""
+FIELDS = tuple(
+    name
+    for group in ("Processor and memory", "Disks", "Network", "GPU", "Features")
+    for name, spec in SIZE_GROUPS[group].items()
+    if (spec.column or name == "local_disk_gib") and name not in _NOT_OF_ALL
+)
+"""The figures that are counted."""
+_OF_GPUS = {name for name in SIZE_GROUPS["GPU"] if name != "gpu_count"} | {"gpudirect_rdma"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CategoryCoverage:
+    """For how many sizes of a type a figure is known."""
+
+    category: str | None
+    total: int
+    known: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownOfSeries:
+    """The sizes of a series whose figure is unknown; `total` are all of its sizes, `reason` is a code."""
+
+    series: str | None
+    sizes: int
+    total: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldCoverage:
+    """For how many of the sizes that a figure applies to it is known."""
+
+    field: str
+    total: int
+    known: int
+    categories: Sequence[CategoryCoverage]
+    unknown: Sequence[UnknownOfSeries]
+
+    @property
+    def percent(self) -> float | None:
+        """The share of sizes whose figure is known, to one decimal; None where it applies to none."""
+        return round(100 * self.known / self.total, 1) if self.total else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """The number of sizes that were counted, and each figure."""
+
+    total: int
+    items: Sequence[FieldCoverage]
+
+
+def find_coverage(catalog: Catalog, search: SizeFilter) -> Coverage:
+    """Count the known figures of the sizes that a search finds; raises what the search raises."""
+    question = SizeQuestion(catalog, normalize(search, catalog.snapshot))
+    found = question.found()
+    on_pages = question.sets.set_of_keys(catalog.fetch(BoundStatement(_on_pages(), {})))
+    without_gpus = question.sets_by_value("gpu_count").get(0, 0)
+    items = []
+    for field in FIELDS:
+        applicable = found & ~without_gpus if field in _OF_GPUS else found
+        if field == "infiniband_gbps":
+            applicable &= ~question.sets_by_value("infiniband").get(0, 0)
+        known = applicable & ~question.sets_by_value(field).get(None, 0)
+        categories = [
+            CategoryCoverage(category=name, total=(applicable & of).bit_count(), known=(known & of).bit_count())
+            for name, of in question.sets_by_value("category").items()
+            if applicable & of
+        ]
+        unknown = [*_unknown(question.sets_by_value("series_id"), applicable, known, on_pages)]
+        items.append(
+            FieldCoverage(
+                field=field,
+                total=applicable.bit_count(),
+                known=known.bit_count(),
+                categories=categories,
+                unknown=unknown,
+            )
+        )
+    return Coverage(total=found.bit_count(), items=items)
+
+
+def _unknown(series: Mapping[str | None, int], applicable: int, known: int, on_pages: int) -> Iterator[UnknownOfSeries]:
+    """Yield the series with sizes whose figure is unknown, and what sources say instead."""
+    for name, of_series in series.items():
+        sizes = applicable & of_series
+        missing = sizes & ~known
+        if not missing:
+            continue
+        stated = "stated_of_others" if sizes & known else "not_stated"
+        reason = stated if missing & on_pages else "no_page"
+        yield UnknownOfSeries(series=name, sizes=missing.bit_count(), total=sizes.bit_count(), reason=reason)
+
+
+@cached_statement(1)
+def _on_pages() -> Statement:
+    """Build the statement of the keys of sizes of which a documentation page states something."""
+    fact = table_of(Fact).c
+    on_page = (fact.kind == literal_text("size"), fact.file.like(literal_column("'%.md'", String)))
+    return Statement(select(SIZE.c.key).where(exists().where(fact.subject == SIZE.c.key, *on_page)))
