@@ -99,6 +99,12 @@ def test_retirement_dates_are_those_of_the_vendors_list(client: httpx.Client) ->
         ("Standard_E2bds_v6", {"series": "ebdsv6", "temp_disk_gib": None, "nvme_disk_gib": None}),
         ("Standard_D372ds_v7", {"series": "ddsv7", "memory_gib": 1488, "temp_disk_gib": 21120, "temp_disk_count": 6}),
         ("Standard_E372is_v7", {"series": "esv7", "vcpus": 372, "temp_disk_gib": 0}),
+        ("Standard_F16s", {"temp_disk_gib": 64, "uncached_disk_iops": 51_200, "uncached_disk_mbps": 768}),
+        ("Standard_F16s", {"cpu_model": "Intel Xeon E5-2673 v3 or Intel Xeon E5-2673 v4", "cpu_vendor": "Intel"}),
+        ("Standard_D14", {"temp_disk_gib": 800, "uncached_disk_iops": None, "network_mbps": 8000}),
+        ("Standard_GS5-8", {"vcpus": 8, "temp_disk_gib": 896, "uncached_disk_iops": 80_000}),
+        ("Standard_HX176-24rs", {"cpu_model": "AMD EPYC 9V33X", "infiniband": True}),
+        ("Standard_NP40s", {"temp_disk_gib": 2948, "network_mbps": 30_000, "gpu_count": 0}),
     ],
 )
 def test_a_size_has_the_figures_of_its_sources(client: httpx.Client, name: str, figures: dict[str, Any]) -> None:
