@@ -42,14 +42,12 @@ DEFAULT_LIMIT = 6
 _BASIC = ("region", "usd_per_hour", "price_as_of", "vcpus", "memory_gib", "gpu_count")
 _OF_GPUS = ("gpu_model", "gpu_memory_gib", "gpu_memory_gib_per_gpu")
 _SAID: Mapping[str, str] = {
-    "gpu": "H100, 'A100 80GB'; or several",
-    "min_gpu_mem": "GiB of all GPUs together",
+    "gpu": "H100, 'A100 80GB'",
+    "min_gpu_mem": "of all GPUs together",
     "min_gpus": "8, or 1/6",
     "max_gpus": "0: CPU sizes",
-    "min_memory": "GiB of RAM",
     "cpu": "EPYC 9*",
     "name": "Standard_NC*_v5",
-    "category": "memory_optimized …",
     "status": "current, preview, retiring, retired, any",
 }
 """What the name of a filter does not say."""
@@ -79,7 +77,7 @@ _PRICES: Mapping[str, Argument] = {
 
 ARGUMENTS: Mapping[str, Argument] = {
     **{name: filter_argument(name, _SAID.get(name, "")) for name in _FIRST},
-    "features": Argument(type="string", description="nvlink, infiniband, ultra_disk …", read=read_words),
+    "features": Argument(type="string", description="nvlink, local_nvme …", read=read_words),
     **{name: filter_argument(name, _SAID.get(name, "")) for name in _OF_SIZES if name not in _FIRST},
     **_PRICES,
     "sort": Argument(type="string", description="usd_per_hour (default), -gpu_memory_gib …", read=read_texts),
