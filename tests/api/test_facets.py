@@ -135,7 +135,7 @@ def test_the_greatest_count_comes_first_and_unknown_last(client: httpx.Client) -
 
 
 def test_every_parameter_is_a_facet_s_own_or_narrows_everything() -> None:
-    narrowing = {"q", "name", "available_in"}
+    narrowing = {"q", "name", "cpu", "available_in"}
     assert set(SizeFilter.model_fields) == {*FACET_OF_PARAM, *narrowing, *SCOPE_FILTERS}
     assert set(FacetsOut.model_fields) == {"total", "undecided", *COUNTED_FACETS, "region", "flags", *RANGE_FACETS}
 
