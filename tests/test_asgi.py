@@ -34,9 +34,7 @@ def test_serving_does_not_load(name: str) -> None:
 
 
 def test_fits_of_raw_needs_and_costs_do_not_load_the_arithmetic_of_models() -> None:
-    answering = (
-        "app.converters.resource_fit, app.converters.costs, app.converters.compare, app.services.resource_ranking"
-    )
+    answering = "app.converters.resource_fit, app.services.costs, app.services.compare, app.services.similar"
     loaded = set(run_python(f"import sys, {answering}; print(*sys.modules)").split())
     assert "app.fit.verdict" in loaded
     assert not loaded & {"app.fit.placement", "app.fit.estimator", "app.fit.formulas.architecture"}

@@ -53,13 +53,11 @@ MIN_WORD_WIDTH = 13
 def similar(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, **values: Any) -> None:
     """List the sizes most similar to one, with the distance of each broken down by term."""
     from app.catalog.queries.snapshot import ask_catalog
-    from app.converters.compare import to_similar_page
     from app.services.similar import find_similar
 
     params = parse_params(SimilarSearch, values)
     with context.session() as session:
-        found = ask_catalog(session, context.today(), lambda catalog: find_similar(catalog, name, params))
-        page = to_similar_page(found)
+        page = ask_catalog(session, context.today(), lambda catalog: find_similar(catalog, name, params))
     items = page.model_dump(mode="json")["items"]
     rows, columns = with_list_prices(items, SIMILAR_COLUMNS)
     if output.format is not Format.json:
@@ -96,12 +94,11 @@ def compare(
 ) -> None:
     """Compare sizes side by side: every field, with its difference from one of them."""
     from app.catalog.queries.snapshot import load_catalog
-    from app.converters.compare import to_comparison_out
     from app.services.compare import compare as compare_sizes
 
     params = parse_params(CompareSearch, {**values, "size": sizes})
     with context.session() as session:
-        result = to_comparison_out(compare_sizes(load_catalog(session, context.today()), params))
+        result = compare_sizes(load_catalog(session, context.today()), params)
         write_receipt(session, receipt, "GET /compare", params)
     comparison = result.model_dump(mode="json")
     verified = next(field["values"] for field in comparison["fields"] if field["field"] == "verified")

@@ -47,13 +47,11 @@ COST_COLUMNS = {
 def cost(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, **values: Any) -> None:
     """Show what VMs of a size cost with their disks: an hour, a month, a year."""
     from app.catalog.queries.snapshot import load_catalog
-    from app.converters.costs import to_cost_out
     from app.services.costs import compute_costs
 
     params = parse_params(CostSearch, values)
     with context.session() as session:
-        cost = compute_costs(load_catalog(session, context.today()), name, params)
-        answer = to_cost_out(cost).model_dump(mode="json")
+        answer = compute_costs(load_catalog(session, context.today()), name, params).model_dump(mode="json")
     columns = in_currency(COST_COLUMNS, params.currency)
     rows = list(_rows(answer, {**COST_COLUMNS, **columns}))
     if output.format is Format.table:

@@ -160,33 +160,29 @@ def _show_coverage(catalog: Catalog, search: SizeFilter) -> BaseModel:
 
 
 def _list_similar_sizes(catalog: Catalog, name: str, search: SimilarSearch) -> BaseModel:
-    from app.converters.compare import to_similar_page
     from app.services.similar import find_similar
 
-    return to_similar_page(find_similar(catalog, name, search))
+    return find_similar(catalog, name, search)
 
 
 def _compare_sizes(catalog: Catalog, search: CompareSearch) -> BaseModel:
-    from app.converters.compare import to_comparison_out
     from app.services.compare import compare
 
-    return to_comparison_out(compare(catalog, search))
+    return compare(catalog, search)
 
 
 @short
 def _show_cost(catalog: Catalog, name: str, search: CostSearch) -> BaseModel:
-    from app.converters.costs import to_cost_out
     from app.services.costs import compute_costs
 
-    return to_cost_out(compute_costs(catalog, name, search))
+    return compute_costs(catalog, name, search)
 
 
 @short
 def _list_disks(catalog: Catalog, search: DiskSearch) -> BaseModel:
-    from app.converters.costs import to_disk_page
     from app.services.disks import find_disks
 
-    return to_disk_page(find_disks(catalog, search))
+    return find_disks(catalog, search)
 
 
 @computing

@@ -1,7 +1,6 @@
 """Compare sizes field by field, each with its difference from a baseline."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -16,39 +15,10 @@ from app.catalog.queries.size_details import GPU_FIGURES, SizeDetails, find_size
 from app.catalog.queries.snapshot import Catalog
 from app.errors import BadQuery, NotFound
 from app.fit.similarity import Number, difference, difference_percent, to_fraction, total_of_gpus, usd_per_unit
+from app.schemas.compare import CellOut, ComparisonOut, LineOut
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedValue:
-    """The value of one size and its difference from the baseline's; None where either is unknown or not a number."""
-
-    size: str
-    value: Any
-    difference: float | None
-    difference_percent: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedField:
-    """One field of all sizes; `differs` where two known values are not equal."""
-
-    field: str
-    unit: str | None
-    differs: bool
-    values: tuple[ComparedValue, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """Sizes in the order of the request, field by field; prices also in the currency of the rate, if there is one."""
-
-    baseline: str
-    sizes: tuple[str, ...]
-    fields: tuple[ComparedField, ...]
-    exchange_rate: CurrencyRate | None
-
-
-def compare(catalog: Catalog, search: CompareSearch) -> Comparison:
+def compare(catalog: Catalog, search: CompareSearch) -> ComparisonOut:
     """Compare the sizes of `search`.
 
     Raises BadQuery for a size that is unknown or named twice, a baseline that is none of them, a region or a day to
@@ -71,7 +41,7 @@ def compare(catalog: Catalog, search: CompareSearch) -> Comparison:
 
 def side_by_side(
     details: tuple[SizeDetails, ...], baseline: int, exchange_rate: CurrencyRate | None = None
-) -> Comparison:
+) -> ComparisonOut:
     """Compare sizes field by field: those of the size, then the totals of its GPUs, then prices per unit of these.
 
     Where rules changed the price of any, list prices stand behind the fields of the size. With a rate all prices follow
@@ -91,12 +61,12 @@ def side_by_side(
     ]
     names = tuple(str(column["name"]) for column in columns)
     units = UNITS if exchange_rate is None else UNITS | _converted_units(exchange_rate.currency)
-    lines = (
+    lines = [
         _compare_field(field, units.get(field), names, [column[field] for column in columns], baseline)
         for field in columns[0]
         if field != "name"
-    )
-    return Comparison(baseline=names[baseline], sizes=names, fields=tuple(lines), exchange_rate=exchange_rate)
+    ]
+    return ComparisonOut(baseline=names[baseline], sizes=names, fields=lines, exchange_rate=exchange_rate)
 
 
 def _without_adjustment(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,12 +135,10 @@ UNITS: dict[str, str | None] = {
 """The unit of each field that has one."""
 
 
-def _compare_field(
-    field: str, unit: str | None, names: tuple[str, ...], values: list[Any], baseline: int
-) -> ComparedField:
+def _compare_field(field: str, unit: str | None, names: tuple[str, ...], values: list[Any], baseline: int) -> LineOut:
     base = _amount(values[baseline])
     cells = [
-        ComparedValue(
+        CellOut(
             size=name,
             value=_plain(value),
             difference=difference(base, _amount(value)),
@@ -179,11 +147,11 @@ def _compare_field(
         for name, value in zip(names, values, strict=True)
     ]
     known = [value for value in values if value is not None]
-    return ComparedField(
+    return LineOut(
         field=field,
         unit=unit,
         differs=any(value != known[0] for value in known),
-        values=tuple(cells),
+        values=cells,
     )
 
 

@@ -1,7 +1,6 @@
 """What VMs of a size cost in a region, with their disks: prices, each with its date and source."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -10,7 +9,7 @@ from typing import Any
 from app.catalog.queries.costs import CostSearch, SizePrice, find_cheapest_price, parse_disk
 from app.catalog.queries.disks import DiskCatalog, DiskRates, load_disks
 from app.catalog.queries.exchange_rates import CurrencyRate, convert_amounts, find_exchange_rate
-from app.catalog.queries.known_prices import NoPrice, explain_no_price
+from app.catalog.queries.known_prices import explain_no_price
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.params import check_days
 from app.catalog.queries.size_details import SizeDetails, find_size_details
@@ -30,7 +29,7 @@ from app.fit.costs import (
     total,
 )
 from app.fit.verdict import OLD_PRICE_DAYS
-from app.fit.vm import Adjustment
+from app.schemas.costs import CostInAllOut, CostOfDiskOut, CostOfVmOut, CostOut
 from app.services.disks import to_disk_model
 from app.services.ranked import to_adjustment
 
@@ -44,86 +43,11 @@ NOT_INCLUDED = (
 )
 """What the figures leave out."""
 
-
 Amounts = Mapping[str, Fraction | None]
 """Exact amounts of money in USD by the names of their fields; None is unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VmCost:
-    """What one VM costs; None where its price is unknown, or a figure of the size.
-
-    `exact` are the amounts of money by their names, before they are rounded.
-    """
-
-    usd_per_hour: Decimal | None
-    usd_per_month: Decimal | None
-    usd_per_year: Decimal | None
-    usd_per_vcpu_hour: Decimal | None
-    usd_per_memory_gib_hour: Decimal | None
-    usd_per_gpu_hour: Decimal | None
-    usd_per_gpu_gib_hour: Decimal | None
-    price_as_of: date | None
-    price_age_days: int | None
-    approximate_date: bool | None
-    source_id: str | None
-    adjustment: Adjustment | None
-    exact: Amounts
-    converted: Mapping[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiskCost:
-    """A disk as it was asked for, the one that was chosen, and what it costs a month; `exact` as of a VM."""
-
-    requested: str
-    disk: str
-    type: str
-    redundancy: str
-    size: str | None
-    gib: int
-    iops: int | None
-    mbps: int | None
-    usd_per_month: Decimal | None
-    usd_per_year: Decimal | None
-    price_as_of: date | None
-    price_age_days: int | None
-    source_ids: tuple[str, ...]
-    exact: Amounts
-    converted: Mapping[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TotalCost:
-    """What all VMs cost with their disks."""
-
-    usd_per_month: Decimal | None
-    usd_per_year: Decimal | None
-    converted: Mapping[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostOfSize:
-    """The cost of VMs of a size with their disks in a region, and what of it is unknown."""
-
-    size: str
-    region: str | None
-    os: str
-    purchase: str
-    count: int
-    hours_per_month: Decimal
-    as_of: date
-    vm: VmCost
-    disks: tuple[DiskCost, ...]
-    total: TotalCost
-    unknown_parts: tuple[str, ...]
-    warnings: tuple[str, ...]
-    exchange_rate: CurrencyRate | None
-    no_price: NoPrice | None = None
-    not_included: tuple[str, ...] = NOT_INCLUDED
-
-
-def compute_costs(catalog: Catalog, name: str, search: CostSearch) -> CostOfSize:
+def compute_costs(catalog: Catalog, name: str, search: CostSearch) -> CostOut:
     """Cost the VMs and disks of `search`.
 
     Raises NotFound for the size, BadQuery for a region, a day to come, a currency without a rate, and for a disk that
@@ -138,32 +62,17 @@ def compute_costs(catalog: Catalog, name: str, search: CostSearch) -> CostOfSize
     price = find_cheapest_price(catalog, key, search)
     region = price.region if price else search.region[0] if len(search.region) == 1 else None
     of_disks = load_disks(catalog, day, (region,)) if region else _no_disk_prices(catalog, day)
-    disks = tuple(_cost_disk(text, search, of_disks, rate, region=region, today=catalog.today) for text in search.disk)
-    cost = _to_cost(size, search, price, disks, rate, region=region, day=day, today=catalog.today)
-    return cost if price else replace(cost, no_price=explain_no_price(catalog, search))
-
-
-def _no_disk_prices(reader: Reader, day: date) -> DiskCatalog:
-    return DiskCatalog(disks=load_disks(reader, day, ()).disks, rates={})
-
-
-def _to_cost(
-    size: SizeDetails,
-    search: CostSearch,
-    price: SizePrice | None,
-    disks: tuple[DiskCost, ...],
-    rate: CurrencyRate | None,
-    *,
-    region: str | None,
-    day: date,
-    today: date,
-) -> CostOfSize:
-    vm = _cost_vm(size, price, rate, search.hours_per_month, today)
-    of_one = total((vm.exact["usd_per_month"], *(disk.exact["usd_per_month"] for disk in disks)))
+    vm, month = _cost_vm(size, price, rate, search.hours_per_month, catalog.today)
+    disks, disk_months = [], []
+    for text in search.disk:
+        disk, disk_month = _cost_disk(text, search, of_disks, rate, region=region, today=catalog.today)
+        disks.append(disk)
+        disk_months.append(disk_month)
+    of_one = total((month, *disk_months))
     per_month = of_one * search.count if of_one is not None else None
     in_all = {"usd_per_month": per_month, "usd_per_year": _year(per_month)}
     parts = {"vm": vm.usd_per_month, **{f"disks[{index}]": disk.usd_per_month for index, disk in enumerate(disks)}}
-    return CostOfSize(
+    return CostOut(
         size=size.row["name"],
         region=region,
         os=search.os,
@@ -173,16 +82,23 @@ def _to_cost(
         as_of=day,
         vm=vm,
         disks=disks,
-        total=TotalCost(**_round(in_all), converted=_convert(in_all, rate)),
-        unknown_parts=tuple(part for part, usd in parts.items() if usd is None),
+        total=CostInAllOut(**_round(in_all), converted=_convert(in_all, rate)),
+        unknown_parts=[part for part, usd in parts.items() if usd is None],
         warnings=_warnings(size.row, price, vm, disks, search.os),
+        not_included=NOT_INCLUDED,
         exchange_rate=rate,
+        no_price=None if price else explain_no_price(catalog, search),
     )
+
+
+def _no_disk_prices(reader: Reader, day: date) -> DiskCatalog:
+    return DiskCatalog(disks=load_disks(reader, day, ()).disks, rates={})
 
 
 def _cost_vm(
     size: SizeDetails, price: SizePrice | None, rate: CurrencyRate | None, hours: Decimal, today: date
-) -> VmCost:
+) -> tuple[CostOfVmOut, Fraction | None]:
+    """Return what one VM costs, and what exactly in a month."""
     usd = to_exact(price.usd_per_hour) if price else None
     month = usd * to_exact(hours) if usd is not None else None
     exact = {
@@ -194,9 +110,8 @@ def _cost_vm(
         "usd_per_gpu_hour": per_unit(usd, size.gpus),
         "usd_per_gpu_gib_hour": per_unit(usd, size.row["gpu_memory_gib"]),
     }
-    return VmCost(
+    cost = CostOfVmOut(
         **_round(exact),
-        exact=exact,
         converted=_convert(exact, rate),
         price_as_of=price.as_of if price else None,
         price_age_days=(today - price.as_of).days if price else None,
@@ -204,6 +119,7 @@ def _cost_vm(
         source_id=price.source_id if price else None,
         adjustment=to_adjustment(price.adjustment) if price else None,
     )
+    return cost, month
 
 
 def _cost_disk(
@@ -214,14 +130,15 @@ def _cost_disk(
     *,
     region: str | None,
     today: date,
-) -> DiskCost:
+) -> tuple[CostOfDiskOut, Fraction | None]:
+    """Return a disk with what it costs, and what exactly in a month."""
     chosen = _choose_disk(text, search.redundancy, catalog)
     rates: DiskRates = catalog.rates.get(chosen.disk.id, {}).get(region or "", {})
     month = disk_usd_per_month(chosen, {per: one.usd for per, one in rates.items()})
     used = list(rates.values()) if month is not None else []
     as_of = min((one.valid_from for one in used), default=None)
     exact = {"usd_per_month": month, "usd_per_year": _year(month)}
-    return DiskCost(
+    cost = CostOfDiskOut(
         requested=text,
         disk=chosen.disk.id,
         type=chosen.disk.type,
@@ -231,12 +148,12 @@ def _cost_disk(
         iops=chosen.iops,
         mbps=chosen.mbps,
         **_round(exact),
-        exact=exact,
         converted=_convert(exact, rate),
         price_as_of=as_of,
         price_age_days=(today - as_of).days if as_of else None,
-        source_ids=tuple(sorted({one.source_id for one in used})),
+        source_ids=sorted({one.source_id for one in used}),
     )
+    return cost, month
 
 
 def _choose_disk(text: str, redundancy: str, catalog: DiskCatalog) -> ProvisionedDisk:
@@ -276,7 +193,7 @@ _PREMIUM_TYPES = ("premium_ssd", "premium_ssd_v2", "ultra_disk")
 
 
 def _warnings(
-    size: Mapping[str, Any], price: SizePrice | None, vm: VmCost, disks: Sequence[DiskCost], os: str
+    size: Mapping[str, Any], price: SizePrice | None, vm: CostOfVmOut, disks: Sequence[CostOfDiskOut], os: str
 ) -> tuple[str, ...]:
     """Return the problems of the VM with these disks, and of their prices."""
     types, most = {disk.type for disk in disks}, size["max_data_disks"]

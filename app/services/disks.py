@@ -1,7 +1,7 @@
 """Managed disks with their prices in a region, or in the cheapest one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -9,12 +9,13 @@ from typing import Any
 
 from app.catalog.disks import DISK_TYPES
 from app.catalog.queries.disks import DISK_SORT_KEYS, DiskCatalog, DiskRates, DiskSearch, load_disks
-from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
+from app.catalog.queries.exchange_rates import CurrencyRate, convert_amounts, find_exchange_rate
 from app.catalog.queries.filters import check_sort
 from app.catalog.queries.lookups import check_regions
 from app.catalog.queries.params import check_days
 from app.catalog.queries.snapshot import Catalog
 from app.fit.costs import DiskModel, round_usd, usd_per_gib_month
+from app.schemas.costs import DiskOut, DiskPage
 from app.services.ranked import RankedPage, paginate
 
 
@@ -26,46 +27,15 @@ class DiskOffer:
     source_id: str
     region: str | None
     rates: DiskRates
-    today: date
 
     @property
-    def usd_per_gib_month(self) -> Decimal | None:
-        """What a GiB of a full disk costs a month, rounded."""
-        return round_usd(self.exact_usd_per_gib_month)
-
-    @property
-    def exact_usd_per_gib_month(self) -> Fraction | None:
+    def usd_per_gib_month(self) -> Fraction | None:
         """What a GiB of a full disk costs a month."""
         return usd_per_gib_month(self.disk, {per: rate.usd for per, rate in self.rates.items()})
-
-    @property
-    def price_as_of(self) -> date | None:
-        """The day from which the oldest of the rates is known to hold."""
-        return min((rate.valid_from for rate in self.rates.values()), default=None)
-
-    @property
-    def price_age_days(self) -> int | None:
-        """Days since `price_as_of`, today."""
-        return (self.today - self.price_as_of).days if self.price_as_of is not None else None
-
-    @property
-    def price_source_ids(self) -> tuple[str, ...]:
-        """The sources of the rates."""
-        return tuple(sorted({rate.source_id for rate in self.rates.values()}))
 
     def usd(self, per: str) -> Decimal | None:
         """Return the rate per month, GiB-hour, IOPS-hour or MBps-hour."""
         return self.rates[per].usd if per in self.rates else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiskPage:
-    """One page of a list of disks, and how many there are."""
-
-    items: tuple[DiskOffer, ...]
-    next_cursor: str | None
-    total: int
-    exchange_rate: CurrencyRate | None
 
 
 def find_disks(catalog: Catalog, search: DiskSearch) -> DiskPage:
@@ -76,11 +46,29 @@ def find_disks(catalog: Catalog, search: DiskSearch) -> DiskPage:
     rate = find_exchange_rate(catalog, search.currency, search.as_of or catalog.today)
     known = load_disks(catalog, search.as_of or catalog.today, search.region)
     disks = ((to_disk_model(row), row["source_id"]) for row in known.disks)
-    offers = [_cheapest_offer(disk, by, known, catalog.today) for disk, by in disks if _is_wanted(disk, search)]
+    offers = [_cheapest_offer(disk, by, known) for disk, by in disks if _is_wanted(disk, search)]
     ranked = _sort(offers, search.sort)
     request_key = f"disks {search.model_dump_json(exclude=search.page_param_names())} {catalog.today}"
     page: RankedPage[DiskOffer] = paginate(catalog, ranked, search, request_key)
-    return DiskPage(items=tuple(page.items), next_cursor=page.next_cursor, total=len(ranked), exchange_rate=rate)
+    items = [_to_disk_out(offer, rate, catalog.today) for offer in page.items]
+    return DiskPage(items=items, next_cursor=page.next_cursor, total=len(ranked), exchange_rate=rate)
+
+
+def _to_disk_out(offer: DiskOffer, rate: CurrencyRate | None, today: date) -> DiskOut:
+    usd = {f"usd_per_{per}": offer.usd(per) for per in ("month", "gib_hour", "iops_hour", "mbps_hour")}
+    of_gib = offer.usd_per_gib_month
+    as_of = min((one.valid_from for one in offer.rates.values()), default=None)
+    return DiskOut(
+        **asdict(offer.disk),
+        source_id=offer.source_id,
+        region=offer.region,
+        **usd,
+        usd_per_gib_month=round_usd(of_gib),
+        price_as_of=as_of,
+        price_age_days=(today - as_of).days if as_of is not None else None,
+        price_source_ids=sorted({one.source_id for one in offer.rates.values()}),
+        converted=convert_amounts({**usd, "usd_per_gib_month": of_gib}, rate) if rate is not None else None,
+    )
 
 
 def to_disk_model(row: Mapping[str, Any]) -> DiskModel:
@@ -97,16 +85,16 @@ def _is_wanted(disk: DiskModel, search: DiskSearch) -> bool:
     )
 
 
-def _cheapest_offer(disk: DiskModel, source_id: str, catalog: DiskCatalog, today: date) -> DiskOffer:
+def _cheapest_offer(disk: DiskModel, source_id: str, catalog: DiskCatalog) -> DiskOffer:
     """Return the offer of the region in which a GiB of the disk costs least; regions without that price come last."""
     offers = [
-        DiskOffer(disk=disk, source_id=source_id, region=region, rates=rates, today=today)
+        DiskOffer(disk=disk, source_id=source_id, region=region, rates=rates)
         for region, rates in catalog.rates.get(disk.id, {}).items()
     ]
     return min(
         offers,
-        key=lambda offer: (*_unknown_last(offer.exact_usd_per_gib_month), offer.region or ""),
-        default=DiskOffer(disk=disk, source_id=source_id, region=None, rates={}, today=today),
+        key=lambda offer: (*_unknown_last(offer.usd_per_gib_month), offer.region or ""),
+        default=DiskOffer(disk=disk, source_id=source_id, region=None, rates={}),
     )
 
 
@@ -125,7 +113,7 @@ def _sorted_value(offer: DiskOffer, name: str) -> int | Decimal | Fraction | Non
     if name == "usd_per_month":
         return offer.usd("month")
     if name == "usd_per_gib_month":
-        return offer.exact_usd_per_gib_month
+        return offer.usd_per_gib_month
     amount: int | None = getattr(offer.disk, name)
     return amount
 

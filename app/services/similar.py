@@ -1,7 +1,6 @@
 """Sizes similar to a given one: candidates near it in memory and price, ranked by distance."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -12,21 +11,12 @@ from app.catalog.queries.region_places import place_regions
 from app.catalog.queries.size_sets import SizeQuestion
 from app.catalog.queries.snapshot import Catalog
 from app.db.statements import Row
-from app.fit.similarity import DISTANCE_DIGITS, Neighbour, SizeTraits, distance_parts, measure_distance
+from app.fit.similarity import DISTANCE_DIGITS, Neighbour, SizeTraits, TermDistance, distance_parts, measure_distance
+from app.schemas.compare import SimilarOut, SimilarPage, TermOut
 from app.services.ranked import paginate, to_adjustment, to_fraction
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimilarSizes:
-    """The reference size, one page of the sizes like it, the nearest first, and how many were compared."""
-
-    size: SizeTraits
-    page: Sequence[Neighbour]
-    next_cursor: str | None
-    total: int
-
-
-def find_similar(catalog: Catalog, name: str, search: SimilarSearch) -> SimilarSizes:
+def find_similar(catalog: Catalog, name: str, search: SimilarSearch) -> SimilarPage:
     """Rank the sizes offered in the regions of `search` by similarity.
 
     Raises NotFound, or BadQuery for a region or a day to come.
@@ -44,12 +34,48 @@ def find_similar(catalog: Catalog, name: str, search: SimilarSearch) -> SimilarS
     ranked = _rank_neighbours(size, reference, question, by_provider=bool(search.provider))
     request_key = f"{key} {search.model_dump_json(exclude=search.page_param_names())} {catalog.today}"
     page = paginate(catalog, ranked, search, request_key)
-    neighbours: list[Neighbour] = []
+    items: list[SimilarOut] = []
     if page.items:
         rows = catalog.fetch(shown_query(page.items, search, catalog.today, catalog.snapshot.rules))
         found = {to_neighbour(row)["key"]: to_traits(row) for row in rows}
-        neighbours = [measure_distance(size, found[key]) for key in page.items]
-    return SimilarSizes(size=size, page=neighbours, next_cursor=page.next_cursor, total=len(ranked))
+        items = [_to_similar(measure_distance(size, found[key])) for key in page.items]
+    return SimilarPage(size=size.name, items=items, next_cursor=page.next_cursor, total=len(ranked))
+
+
+def _to_similar(neighbour: Neighbour) -> SimilarOut:
+    size = neighbour.size
+    return SimilarOut(
+        size=size.name,
+        distance=round(neighbour.distance, DISTANCE_DIGITS),
+        cheaper=neighbour.cheaper,
+        bigger=neighbour.bigger,
+        gpu_count=round(float(size.gpus), DISTANCE_DIGITS) if size.gpus is not None else None,
+        gpu_fraction=str(size.gpus) if size.gpus is not None and size.gpus.denominator > 1 else None,
+        **{name: getattr(size, name) for name in _SHOWN},
+        terms=[_to_term(term) for term in neighbour.terms],
+    )
+
+
+_SHOWN = (
+    *("provider", "status", "verified", "series", "gpu_model", "gpu_memory_gib", "vcpus", "memory_gib"),
+    *("region", "usd_per_hour", "adjustment"),
+)
+
+
+def _to_term(measured: TermDistance) -> TermOut:
+    baseline, value = (None if one is None else float(one) for one in (measured.baseline, measured.value))
+    return TermOut(
+        term=measured.term.name,
+        unit=measured.term.unit,
+        wanted=baseline,
+        value=value,
+        difference=measured.difference,
+        difference_percent=measured.difference_percent,
+        weight=measured.term.weight,
+        distance=round(measured.distance, DISTANCE_DIGITS),
+        contribution=round(measured.contribution, DISTANCE_DIGITS),
+        detail=measured.detail,
+    )
 
 
 _FIGURES = ("gpu_id", "gpu_family", "gpu_vendor", "gpu_memory_gib", "vcpus", "memory_gib", "name")

@@ -29,7 +29,7 @@ from app.web.size_page import shown_amount as shown_price_in
 from app.web.sizes_view import PER_TITLES, PURCHASE_TITLES, UNIT_TITLES, ShownCurrency, Unit
 
 if TYPE_CHECKING:
-    from app.services.compare import ComparedField, Comparison
+    from app.schemas.compare import ComparisonOut, LineOut
 
 MAX_SIZES = 8
 _LEAST = 2
@@ -127,7 +127,7 @@ def _search(view: CompareView) -> CompareSearch:
     return CompareSearch(size=view.name, currency=view.converted_to, **chosen)
 
 
-async def _compare(request: PageRequest) -> "Comparison":
+async def _compare(request: PageRequest) -> "ComparisonOut":
     """Compare as GET /compare does; its parameter for the sizes is `name` here, as in the search page's form."""
     from app.services.compare import compare
 
@@ -140,7 +140,7 @@ async def _compare(request: PageRequest) -> "Comparison":
         raise BadQuery(field, error.value, error.allowed) from None
 
 
-async def _suggest(request: PageRequest, comparison: "Comparison | None") -> list[str]:
+async def _suggest(request: PageRequest, comparison: "ComparisonOut | None") -> list[str]:
     """Return sizes that are similar to the baseline and not compared yet."""
     from app.services.similar import find_similar
 
@@ -158,12 +158,12 @@ async def _suggest(request: PageRequest, comparison: "Comparison | None") -> lis
         except NotFound as unknown:
             raise BadQuery("name", unknown.name, str(unknown)) from None
         found = find_similar(catalog, start, search)
-        return [one.size.name for one in found.page if one.size.name.lower() not in taken][:_SUGGESTED]
+        return [one.size for one in found.items if one.size.lower() not in taken][:_SUGGESTED]
 
     return await request.executor.ask(find)
 
 
-def _columns(request: PageRequest, comparison: "Comparison | None") -> list[dict[str, Any]]:
+def _columns(request: PageRequest, comparison: "ComparisonOut | None") -> list[dict[str, Any]]:
     """Return the sizes with the URLs that remove them and make them the baseline."""
     if comparison is None:
         return []
@@ -186,10 +186,12 @@ def _columns(request: PageRequest, comparison: "Comparison | None") -> list[dict
     return columns
 
 
-def _rows(comparison: "Comparison", view: CompareView) -> list[Row]:
+def _rows(comparison: "ComparisonOut", view: CompareView) -> list[Row]:
     """Return the fields in which any size has a value; prices in the currency and unit of time of the view."""
     by_name = {field.field: field for field in comparison.fields}
-    disputed = [set(value.value) for value in by_name["disputed_fields"].values]
+    disputed = [
+        set(value.value) if isinstance(value.value, list) else set() for value in by_name["disputed_fields"].values
+    ]
     money = "usd_per" if view.currency == USD else "price_per"
     rows = []
     for field in comparison.fields:
@@ -203,7 +205,7 @@ def _rows(comparison: "Comparison", view: CompareView) -> list[Row]:
     return rows
 
 
-def _row(field: "ComparedField", comparison: "Comparison", view: CompareView, disputed: Sequence[set[str]]) -> Row:
+def _row(field: "LineOut", comparison: "ComparisonOut", view: CompareView, disputed: Sequence[set[str]]) -> Row:
     name, money = field.field, "usd_per" in field.field or "price_per" in field.field
     base = field.values[comparison.sizes.index(comparison.baseline)].value
     by_hours = shown_price_in(view.unit, None)
@@ -215,7 +217,7 @@ def _row(field: "ComparedField", comparison: "Comparison", view: CompareView, di
             amount, change = (None if one is None else by_hours(one) for one in (amount, change))
         elif isinstance(amount, float | int) and not isinstance(amount, bool):
             amount, change = shown_amount(amount, field.unit), shown_amount(change, field.unit)
-        elif isinstance(amount, tuple | list):
+        elif isinstance(amount, list):
             amount = ", ".join(map(str, amount))
         shown = describe(change, value.difference_percent, better=better_by(name), money=money) if change else None
         is_base = value.size == comparison.baseline
@@ -255,7 +257,7 @@ def _divisor_title(name: str) -> str:
     return f"{kind.upper()} {unit.upper()}" if unit in ("tflops", "tops") else field_title(name)
 
 
-def _unit(field: "ComparedField", view: CompareView, *, money: bool) -> str:
+def _unit(field: "LineOut", view: CompareView, *, money: bool) -> str:
     if money:
         divisor = (field.unit or "").partition(" per ")[2]
         per = f" per {divisor}" if divisor else ""
@@ -263,7 +265,7 @@ def _unit(field: "ComparedField", view: CompareView, *, money: bool) -> str:
     return shown_unit(field.unit)
 
 
-def _kind(field: "ComparedField", *, money: bool) -> str:
+def _kind(field: "LineOut", *, money: bool) -> str:
     if money:
         return "money"
     known = next(value.value for value in field.values if value.value is not None)

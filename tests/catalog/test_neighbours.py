@@ -15,7 +15,8 @@ from app.catalog.queries.snapshot import load_catalog
 from app.catalog.readings import StatedFact
 from app.errors import NotFound
 from app.ingest.run import ingest
-from app.services.similar import SimilarSizes, find_similar
+from app.schemas.compare import SimilarPage
+from app.services.similar import find_similar
 from tests.conftest import TODAY
 from tests.factories import NOW, price, reading, size
 
@@ -43,13 +44,13 @@ def gpu_size(name: str, gib: int) -> tuple[StatedFact, ...]:
     return size(name, vcpus=24, memory_gib=220, gpu_count=1, gpu_memory_gib=gib, gpu_memory_gib_per_gpu=gib)
 
 
-def similar(engine: Engine, name: str, **asked: Any) -> SimilarSizes:
+def similar(engine: Engine, name: str, **asked: Any) -> SimilarPage:
     with Session(engine) as session:
         return find_similar(load_catalog(session, TODAY), name, SimilarSearch(limit=500, **asked))
 
 
-def names(found: SimilarSizes) -> set[str]:
-    return {one.size.name for one in found.page}
+def names(found: SimilarPage) -> set[str]:
+    return {one.size for one in found.items}
 
 
 def test_of_many_alike_the_nearest_in_price_are_read_on_both_sides(crowd: Engine) -> None:
@@ -67,7 +68,7 @@ def test_neither_the_size_itself_nor_a_retired_one_is_a_neighbour(crowd: Engine)
 def test_a_size_without_a_price_has_neighbours_the_cheapest_first(crowd: Engine) -> None:
     found = similar(crowd, "unpriced")
     assert NAMES[0] in names(found)
-    assert {one.cheaper for one in found.page} == {None}
+    assert {one.cheaper for one in found.items} == {None}
 
 
 def test_a_size_without_a_gpu_has_neighbours_without_one(crowd: Engine) -> None:
