@@ -13,17 +13,13 @@ from app.schemas.retirement_request import RetirementPlanIn, SuccessorNeedsIn
 from app.schemas.retirements import (
     FeatureChangeOut,
     GiveUpOut,
-    ItemErrorOut,
     PlannedItemOut,
-    PlanSummaryOut,
     RetirementPlanOut,
     SuccessorOut,
-    VmCostOut,
 )
 from app.schemas.sizes import AdjustmentOut
 from app.services.ranked import to_adjustment, to_fraction
 from app.services.retirement_plan import (
-    Cost,
     InventoryItem,
     PlannedItem,
     Price,
@@ -70,7 +66,7 @@ def to_plan_out(plan: RetirementPlan) -> RetirementPlanOut:
     return RetirementPlanOut(
         today=plan.today,
         keep=list(plan.request.keep),
-        summary=PlanSummaryOut.model_validate(summarize(plan)),
+        summary=summarize(plan),
         items=items,
         no_price=to_price_note_out(plan.no_price),
     )
@@ -133,7 +129,7 @@ def _item(planned: PlannedItem) -> PlannedItemOut:
         price_as_of=planned.price.as_of if planned.price is not None else None,
         purchase=planned.purchase,
         adjustment=_adjustment(planned.price),
-        cost=_cost(planned.cost),
+        cost=planned.cost,
         successors=[_successor(one) for one in planned.successors],
         rejection_summary=dict(refusals.summary) if refusals is not None else {},
         nearest_misses=[_refusal(one) for one in refusals.nearest] if refusals is not None else [],
@@ -146,7 +142,7 @@ def _item(planned: PlannedItem) -> PlannedItemOut:
             )
             for fix in planned.fixes
         ],
-        errors=[ItemErrorOut.model_validate(error) for error in planned.errors],
+        errors=planned.errors,
     )
 
 
@@ -164,8 +160,8 @@ def _successor(successor: Successor) -> SuccessorOut:
         usd_per_hour=successor.price.usd_per_hour,
         price_as_of=successor.price.as_of,
         adjustment=_adjustment(successor.price),
-        cost=VmCostOut.model_validate(successor.cost),
-        change=_cost(successor.change),
+        cost=successor.cost,
+        change=successor.change,
     )
 
 
@@ -181,10 +177,6 @@ def _figures(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _adjustment(price: Price | None) -> AdjustmentOut | None:
     return to_adjustment_out(to_adjustment(price.adjustment)) if price is not None else None
-
-
-def _cost(cost: Cost | None) -> VmCostOut | None:
-    return VmCostOut.model_validate(cost) if cost is not None else None
 
 
 def _refusal(refusal: Refusal) -> RejectionOut:

@@ -11,6 +11,7 @@ from app.catalog.queries.known_prices import NoPrice
 from app.catalog.queries.params import Os
 from app.fit.features import Refusals
 from app.fit.successors import Differences, Match
+from app.schemas.retirements import DueDateOut, ItemErrorOut, PlanSummaryOut, VmCostOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,16 +41,6 @@ class RetirementRequest:
     hours_per_month: Decimal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemError:
-    """A name of an item that the catalog does not have; `field` is `size` or `region`."""
-
-    field: str
-    code: str
-    detail: str
-    suggestions: tuple[str, ...]
-
-
 class Price(NamedTuple):
     """A price in force, USD an hour, and the day from which it is known to hold.
 
@@ -62,14 +53,6 @@ class Price(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """What all VMs of an item cost, USD."""
-
-    usd_per_hour: Decimal
-    usd_per_month: Decimal
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Successor:
     """A size that can take the place of another; `change` is its cost less that of the old size, None where unknown."""
 
@@ -77,8 +60,8 @@ class Successor:
     facts: Mapping[str, Any]
     differences: Differences
     price: Price
-    cost: Cost
-    change: Cost | None
+    cost: VmCostOut
+    change: VmCostOut | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,11 +88,11 @@ class PlannedItem:
     days_left: int | None = None
     unknown: tuple[str, ...] = ()
     price: Price | None = None
-    cost: Cost | None = None
+    cost: VmCostOut | None = None
     successors: tuple[Successor, ...] = ()
     refusals: Refusals | None = None
     fixes: tuple[Fix, ...] = ()
-    errors: tuple[ItemError, ...] = ()
+    errors: tuple[ItemErrorOut, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,43 +112,17 @@ SUCCESSOR, NO_SUCCESSOR, NOT_NEEDED, UNKNOWN_NAME = "successor", "no_successor",
 """The outcomes of an item."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DueDate:
-    """The items that retire on one day: how many, how many VMs, and how many of the items have no successor."""
-
-    retirement_date: date | None
-    items: int
-    vms: int
-    without_successor: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanSummary:
-    """A plan in numbers; `now`, `then` and `change` are of the items whose price and best successor's price are known.
-
-    `unpriced` counts the items with a successor of which the old price is unknown.
-    """
-
-    outcomes: Mapping[str, int]
-    by_date: tuple[DueDate, ...]
-    now: Cost
-    then: Cost
-    change: Cost
-    priced: int
-    unpriced: int
-
-
-def summarize(plan: RetirementPlan) -> PlanSummary:
+def summarize(plan: RetirementPlan) -> PlanSummaryOut:
     """Count a plan by outcome and date, and add up what moving to the best successors costs; exact."""
     outcomes = dict.fromkeys((SUCCESSOR, NO_SUCCESSOR, NOT_NEEDED, UNKNOWN_NAME), 0)
-    due: dict[date | None, DueDate] = {}
+    due: dict[date | None, DueDateOut] = {}
     now, then, priced = Decimal(0), Decimal(0), 0
     for item in plan.items:
         outcomes[item.outcome] += 1
         if item.outcome in (SUCCESSOR, NO_SUCCESSOR):
             day = item.facts["retirement_date"]
-            before = due.get(day, DueDate(retirement_date=day, items=0, vms=0, without_successor=0))
-            due[day] = DueDate(
+            before = due.get(day, DueDateOut(retirement_date=day, items=0, vms=0, without_successor=0))
+            due[day] = DueDateOut(
                 retirement_date=day,
                 items=before.items + 1,
                 vms=before.vms + item.item.count,
@@ -175,12 +132,12 @@ def summarize(plan: RetirementPlan) -> PlanSummary:
             priced, now = priced + 1, now + item.cost.usd_per_hour
             then += item.successors[0].cost.usd_per_hour
     hours = plan.request.hours_per_month
-    return PlanSummary(
+    return PlanSummaryOut(
         outcomes=outcomes,
-        by_date=tuple(due[day] for day in sorted(due, key=lambda day: (day is None, day or date.max))),
-        now=Cost(usd_per_hour=now, usd_per_month=now * hours),
-        then=Cost(usd_per_hour=then, usd_per_month=then * hours),
-        change=Cost(usd_per_hour=then - now, usd_per_month=(then - now) * hours),
+        by_date=[due[day] for day in sorted(due, key=lambda day: (day is None, day or date.max))],
+        now=VmCostOut(usd_per_hour=now, usd_per_month=now * hours),
+        then=VmCostOut(usd_per_hour=then, usd_per_month=then * hours),
+        change=VmCostOut(usd_per_hour=then - now, usd_per_month=(then - now) * hours),
         priced=priced,
         unpriced=outcomes[SUCCESSOR] - priced,
     )

@@ -37,15 +37,14 @@ from app.fit.successors import LOCAL_DISK_FEATURES, Differences, Market, Match, 
 from app.fit.verdict import Failure, plain_failure
 from app.fit.vm import ORDERABLE
 from app.nearest import did_you_mean, starting_with
+from app.schemas.retirements import ItemErrorOut, VmCostOut
 from app.services.retirement_plan import (
     NO_SUCCESSOR,
     NOT_NEEDED,
     SUCCESSOR,
     UNKNOWN_NAME,
-    Cost,
     Fix,
     InventoryItem,
-    ItemError,
     PlannedItem,
     Price,
     RetirementPlan,
@@ -147,7 +146,7 @@ class _Planner:
         self._markets: dict[str, Market] = {}
         self._shortcomings: dict[str, Shortcomings] = {}
         self._answers: dict[tuple[str, str], _Answer] = {}
-        self._errors: dict[tuple[str, str], ItemError] = {}
+        self._errors: dict[tuple[str, str], ItemErrorOut] = {}
 
     def plan(self, index: int, item: InventoryItem) -> PlannedItem:
         """Answer one item."""
@@ -245,11 +244,11 @@ class _Planner:
                 price = self._prices[region][match.machine.key]
                 yield Fix(give_up=names, size=match.machine.name, price=price)
 
-    def _cost(self, usd_per_hour: Decimal, count: int) -> Cost:
+    def _cost(self, usd_per_hour: Decimal, count: int) -> VmCostOut:
         hourly = count * usd_per_hour
-        return Cost(usd_per_hour=hourly, usd_per_month=hourly * self._request.hours_per_month)
+        return VmCostOut(usd_per_hour=hourly, usd_per_month=hourly * self._request.hours_per_month)
 
-    def _change(self, old: Price | None, new: Price, count: int) -> Cost | None:
+    def _change(self, old: Price | None, new: Price, count: int) -> VmCostOut | None:
         return self._cost(new.usd_per_hour - old.usd_per_hour, count) if old is not None else None
 
     def _find_key(self, name: str) -> str | None:
@@ -260,14 +259,14 @@ class _Planner:
         key = keys.pop() if len(keys) == 1 else None
         return None if key is None or (provider and self._facts[key]["provider"] != provider.id) else key
 
-    def _unknown(self, field: str, name: str) -> ItemError:
+    def _unknown(self, field: str, name: str) -> ItemErrorOut:
         error = self._errors.get((field, name))
         if error is None:
             near = self._suggest(field, name) if len(self._errors) < MAX_SUGGESTED else ()
             written = as_written(name)
             hint = did_you_mean(near).replace("did", "Did", 1)
             detail = " ".join(filter(None, (f"There is no {field} named {written!r}.", hint)))
-            error = ItemError(field=field, code=f"UNKNOWN_{field.upper()}", detail=detail, suggestions=near)
+            error = ItemErrorOut(field=field, code=f"UNKNOWN_{field.upper()}", detail=detail, suggestions=near)
             self._errors[field, name] = error
         return error
 
