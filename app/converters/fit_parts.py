@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 from math import isfinite
-from typing import Any
 
 from app.catalog.queries.exchange_rates import CurrencyRate
 from app.catalog.queries.known_prices import NoPrice
@@ -11,7 +10,6 @@ from app.converters.adjustments import to_adjustment_out
 from app.fit.formulas.interruptions import Interruptions
 from app.fit.formulas.quantities import GIB, Figure
 from app.fit.verdict import CostFigures, Headroom, Rejection
-from app.schemas.estimate_response import FigureOut
 from app.schemas.fit_response import ConvertedCostOut, HeadroomOut, InterruptionsOut, OptionCostOut
 from app.schemas.sizes import ExchangeRateOut, NoPriceOut
 
@@ -50,11 +48,6 @@ def to_headroom_out(one: Headroom) -> HeadroomOut:
     )
 
 
-def to_figure_out(known: Figure | None) -> Any:
-    """Convert a figure; None stays None."""
-    return FigureOut.model_validate(known) if known is not None else None
-
-
 def to_cost_out(known: CostFigures, rate: CurrencyRate | None) -> OptionCostOut:
     """Convert the cost of an option, with the same in another currency where there is a rate."""
     return OptionCostOut(
@@ -63,11 +56,11 @@ def to_cost_out(known: CostFigures, rate: CurrencyRate | None) -> OptionCostOut:
         price_age_days=known.cost.price_age_days,
         approximate_date=known.cost.approximate_date,
         usd_per_month=known.cost.usd_per_month,
-        usd_per_job=to_figure_out(known.per_job),
-        usd_per_million_tokens=to_figure_out(known.per_million_tokens),
+        usd_per_job=known.per_job,
+        usd_per_million_tokens=known.per_million_tokens,
         adjustment=to_adjustment_out(known.cost.adjustment),
         interruptions=_interruptions(known.interruptions) if known.interruptions is not None else None,
-        usd_per_request=to_figure_out(known.per_request),
+        usd_per_request=known.per_request,
         converted=_converted_cost(known, rate) if rate is not None else None,
     )
 
@@ -88,9 +81,9 @@ def _converted_cost(known: CostFigures, rate: CurrencyRate) -> ConvertedCostOut:
         currency=rate.currency,
         cost_per_hour=rate.convert_number(known.cost.usd_per_hour),
         cost_per_month=rate.convert_number(known.cost.usd_per_month),
-        cost_per_job=to_figure_out(_converted_figure(known.per_job, rate)),
-        cost_per_million_tokens=to_figure_out(_converted_figure(known.per_million_tokens, rate)),
-        cost_per_request=to_figure_out(_converted_figure(known.per_request, rate)),
+        cost_per_job=_converted_figure(known.per_job, rate),
+        cost_per_million_tokens=_converted_figure(known.per_million_tokens, rate),
+        cost_per_request=_converted_figure(known.per_request, rate),
     )
 
 

@@ -1,7 +1,6 @@
 """Converts the results of a fit to the response of POST /fit."""
 
 from collections.abc import Collection
-from typing import Any
 
 from app.catalog.queries.exchange_rates import CurrencyRate
 from app.converters.body_paths import to_patch, with_paths
@@ -9,26 +8,21 @@ from app.converters.fit_parts import (
     nearest_of_each,
     to_cost_out,
     to_exchange_rate_out,
-    to_figure_out,
     to_headroom_out,
     to_price_note_out,
 )
 from app.fit.estimator.estimate import parameter_figures
 from app.fit.placement.fixes import Fix
 from app.fit.placement.option import (
-    PerGpuMemory,
     PlacementOption,
-    SpeedFigures,
     cost_figures,
     explain,
     per_gpu_memory,
     service_figures,
     speed_figures,
 )
-from app.fit.placement.prepare import Job
 from app.fit.placement.serving import ServingJob
 from app.fit.verdict import MAX_REJECTED, Rejection
-from app.schemas.estimate_response import ArchitectureOut, AssumptionOut, ParametersOut, WeightsTypeOut
 from app.schemas.fit_response import (
     CostsOut,
     FailureOut,
@@ -37,10 +31,7 @@ from app.schemas.fit_response import (
     MissOut,
     OptionCostOut,
     ParallelismOut,
-    PerGpuOut,
     PlacedOut,
-    ServiceOut,
-    SpeedOut,
     WorkloadOut,
 )
 from app.services.placement import PlacementResult
@@ -61,7 +52,6 @@ def to_placement_answer_out(
         one.vm.name: _miss(answer, one, fixed=one.vm.name in fixed) for one in (*ranking.nearest_misses, *rejected)
     }
     model = job.model
-    parameters = parameter_figures(model)
     return FitAnswerOut(
         fits=bool(ranking.total),
         items=[_option(answer, option) for option in ranking.options],
@@ -71,18 +61,13 @@ def to_placement_answer_out(
         rejected_total=ranking.rejected_total,
         rejection_summary=ranking.summary,
         nearest_misses=[misses[one.vm.name] for one in ranking.nearest_misses],
-        assumptions=[AssumptionOut.model_validate(one) for one in with_paths(answer.prepared.assumptions)]
-        if "assumptions" in include
-        else [],
+        assumptions=with_paths(answer.prepared.assumptions) if "assumptions" in include else [],
         exchange_rate=to_exchange_rate_out(answer.exchange_rate),
         no_price=to_price_note_out(answer.no_price),
-        weights_type=WeightsTypeOut.model_validate(job.serving.weights.type)
+        weights_type=job.serving.weights.type
         if isinstance(job, ServingJob) and job.serving.weights is not None
         else None,
-        workload=WorkloadOut(
-            architecture=ArchitectureOut.model_validate(model.shape),
-            parameters=ParametersOut.model_validate(parameters) if parameters is not None else None,
-        )
+        workload=WorkloadOut(architecture=model.shape, parameters=parameter_figures(model))
         if "workload" in include
         else None,
     )
@@ -90,7 +75,7 @@ def to_placement_answer_out(
 
 def _option(answer: PlacementResult, option: PlacementOption) -> PlacedOut:
     job, attempt = answer.prepared.job, option.attempt
-    memory, speed = per_gpu_memory(job, option), speed_figures(option)
+    memory = per_gpu_memory(job, option)
     return PlacedOut(
         size=option.vm.name,
         region=option.vm.region,
@@ -106,10 +91,10 @@ def _option(answer: PlacementResult, option: PlacementOption) -> PlacedOut:
             gpus=attempt.gpus,
             idle_gpus=attempt.nodes * option.machine.ranks - attempt.gpus,
         ),
-        per_gpu=PerGpuOut(**_figures(memory, PerGpuOut)) if memory is not None else None,
-        max_concurrency=to_figure_out(memory.max_concurrency) if memory is not None else None,
-        speed=SpeedOut(**_figures(speed, SpeedOut)) if speed is not None else None,
-        serving=_service(job, option),
+        per_gpu=memory,
+        max_concurrency=memory.max_concurrency if memory is not None else None,
+        speed=speed_figures(option),
+        serving=service_figures(job, option.machine, attempt, option.speed) if isinstance(job, ServingJob) else None,
         cost=CostsOut(**{name: _cost(option, name, answer.exchange_rate) for name in CostsOut.model_fields}),
         headroom=[to_headroom_out(one) for one in option.headrooms],
         limiting_resource=option.limiting.resource if option.limiting else None,
@@ -118,17 +103,6 @@ def _option(answer: PlacementResult, option: PlacementOption) -> PlacedOut:
         warnings=list(option.warnings),
         explanation=explain(option),
     )
-
-
-def _service(job: Job, option: PlacementOption) -> ServiceOut | None:
-    if not isinstance(job, ServingJob):
-        return None
-    known = service_figures(job, option.machine, option.attempt, option.speed)
-    return ServiceOut.model_validate(known) if known is not None else None
-
-
-def _figures(known: PerGpuMemory | SpeedFigures, shape: type[PerGpuOut | SpeedOut]) -> dict[str, Any]:
-    return {name: to_figure_out(getattr(known, name)) for name in shape.model_fields}
 
 
 def _cost(option: PlacementOption, purchase: str, rate: CurrencyRate | None) -> OptionCostOut | None:

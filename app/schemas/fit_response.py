@@ -5,14 +5,10 @@ from typing import Any
 
 from pydantic import Field
 
-from app.schemas.estimate_response import (
-    ArchitectureOut,
-    AssumptionOut,
-    DisaggregationOut,
-    FigureOut,
-    ParametersOut,
-    WeightsTypeOut,
-)
+from app.fit.formulas.assumptions import Assumption
+from app.fit.formulas.quantities import Figure
+from app.fit.results import ParameterFigures, ServiceFigures, SpeedFigures, WeightsType
+from app.schemas.estimate_response import ArchitectureOut
 from app.schemas.sizes import (
     AdjustmentField,
     Amount,
@@ -33,9 +29,9 @@ class ConvertedCostOut(Out):
     currency: str = Field(description="The currency (ISO 4217): `EUR`.")
     cost_per_hour: Amount | None = Field(description="usd_per_hour, converted.")
     cost_per_month: Amount | None = Field(description="usd_per_month, converted.")
-    cost_per_job: Omittable[FigureOut] = Field(description="usd_per_job, converted.")
-    cost_per_million_tokens: Omittable[FigureOut] = Field(description="usd_per_million_tokens, converted.")
-    cost_per_request: Omittable[FigureOut] = Field(default=None, description="usd_per_request, converted.")
+    cost_per_job: Omittable[Figure] = Field(description="usd_per_job, converted.")
+    cost_per_million_tokens: Omittable[Figure] = Field(description="usd_per_million_tokens, converted.")
+    cost_per_request: Omittable[Figure] = Field(default=None, description="usd_per_request, converted.")
 
 
 class InterruptionsOut(Out):
@@ -61,13 +57,13 @@ class OptionCostOut(Out):
         description="The price's source is undated: as_of is only the year it points to."
     )
     usd_per_month: Usd | None = Field(description="All VMs for the month's hours.")
-    usd_per_job: Omittable[FigureOut] = Field(
+    usd_per_job: Omittable[Figure] = Field(
         description="On spot, including the time that interruptions add to a training."
     )
-    usd_per_million_tokens: Omittable[FigureOut] = Field(
+    usd_per_million_tokens: Omittable[Figure] = Field(
         description="Generated, or trained on, at the expected rate; of a service those it generates on average."
     )
-    usd_per_request: Omittable[FigureOut] = Field(
+    usd_per_request: Omittable[Figure] = Field(
         default=None, description="Of a service: all VMs over the requests that it gets on average."
     )
     adjustment: AdjustmentField = None
@@ -168,49 +164,14 @@ class ParallelismOut(Out):
 class PerGpuOut(Out):
     """The memory that the fullest GPU needs, part by part, and its budget; parts that do not apply are left out."""
 
-    weights: Omittable[FigureOut] = Field(description="Of a server.")
-    kv_cache: Omittable[FigureOut] = Field(description="Of a server.")
-    states: Omittable[FigureOut] = Field(description="Of a training: weights, gradients, optimizer, frozen base.")
-    activations: Omittable[FigureOut] = Field(description="Of one step, or of one micro-batch.")
-    buffers: Omittable[FigureOut] = Field(description="Of a training: what sharding gathers for a moment.")
-    overhead: FigureOut = Field(description="The runtime and the buffers of collectives.")
-    need: FigureOut = Field(description="All parts together.")
-    budget: Omittable[FigureOut] = Field(description="The memory of a GPU that may be used.")
-
-
-class SpeedOut(Out):
-    """How fast an option is: bounds and estimates."""
-
-    step: Omittable[FigureOut] = Field(description="The least time of one token of every sequence; of a server.")
-    expected_step: Omittable[FigureOut] = Field(description="The expected time of a step; of a server.")
-    tokens_per_s: Omittable[FigureOut] = Field(description="The most that all copies generate; of a server.")
-    expected_tokens_per_s: FigureOut = Field(description="Generated, or trained on.")
-    ttft: Omittable[FigureOut] = Field(description="Time to the first token under the load; of a server.")
-    hours: Omittable[FigureOut] = Field(description="Of the whole training, where its tokens are given.")
-
-
-class ServiceOut(Out):
-    """What an option bears of a service; its times are those of `speed`, at the peak."""
-
-    replicas: int = Field(description="Copies that share the requests.")
-    nodes_at_mean: int = Field(description="VMs that the average load takes: where autoscaling ends.")
-    nodes_at_peak: int = Field(description="VMs that the peak takes.")
-    concurrency_per_replica: int = Field(description="Requests that each replica has open at the peak.")
-    max_concurrency_per_replica: int = Field(
-        description="The most with which the targets are met and memory is enough."
-    )
-    limited_by: str = Field(
-        description="What limits that: memory, tpot, ttft, prefill (prompts of others take most of a step) or engine "
-        "(1,024 requests). Extensible."
-    )
-    request: FigureOut = Field(description="Time of a whole request at the peak: ttft + output tokens x expected_step.")
-    requests_per_s: FigureOut = Field(description="Requests that all replicas answer at most, a second.")
-    peak_requests_per_s: FigureOut = Field(description="Requests a second at the peak.")
-    mean_requests_per_s: FigureOut = Field(description="Requests a second on average.")
-    disaggregation: Omittable[DisaggregationOut] = Field(
-        default=None,
-        description="With `disaggregated`: copies of each kind; `concurrency_per_replica` is of those that generate.",
-    )
+    weights: Omittable[Figure] = Field(description="Of a server.")
+    kv_cache: Omittable[Figure] = Field(description="Of a server.")
+    states: Omittable[Figure] = Field(description="Of a training: weights, gradients, optimizer, frozen base.")
+    activations: Omittable[Figure] = Field(description="Of one step, or of one micro-batch.")
+    buffers: Omittable[Figure] = Field(description="Of a training: what sharding gathers for a moment.")
+    overhead: Figure = Field(description="The runtime and the buffers of collectives.")
+    need: Figure = Field(description="All parts together.")
+    budget: Omittable[Figure] = Field(description="The memory of a GPU that may be used.")
 
 
 class PlacedOut(Out):
@@ -222,9 +183,9 @@ class PlacedOut(Out):
     nodes: int = Field(description="Number of VMs of this size.")
     parallelism: Omittable[ParallelismOut] = Field(description="How the model is distributed.")
     per_gpu: Omittable[PerGpuOut] = Field(description="The fullest GPU.")
-    max_concurrency: Omittable[FigureOut] = Field(description="Sequences that all copies serve at the same time.")
-    speed: Omittable[SpeedOut] = Field(description="How fast it is.")
-    serving: Omittable[ServiceOut] = Field(default=None, description="With `serving`: what it bears of the load.")
+    max_concurrency: Omittable[Figure] = Field(description="Sequences that all copies serve at the same time.")
+    speed: Omittable[SpeedFigures] = Field(description="How fast it is.")
+    serving: Omittable[ServiceFigures] = Field(default=None, description="With `serving`: what it bears of the load.")
     cost: CostsOut = Field(description="The cost, by purchase model.")
     headroom: list[HeadroomOut] = Field(description="The headroom of each resource.")
     limiting_resource: str | None = Field(description="The resource with the least headroom.")
@@ -254,7 +215,7 @@ class WorkloadOut(Out):
     """The model that the figures are computed from."""
 
     architecture: ArchitectureOut = Field(description="Its shape.")
-    parameters: Omittable[ParametersOut] = Field(description="Its parameters.")
+    parameters: Omittable[ParameterFigures] = Field(description="Its parameters.")
 
 
 class FitAnswerOut(Out):
@@ -270,10 +231,10 @@ class FitAnswerOut(Out):
     rejected_total: int = Field(description="Number of sizes that do not fit.")
     rejection_summary: dict[str, int] = Field(description="Number of sizes by the code of their largest shortfall.")
     nearest_misses: list[MissOut] = Field(description="The sizes that are nearest to fitting, at most three.")
-    assumptions: list[AssumptionOut] = Field(
+    assumptions: list[Assumption] = Field(
         description="With `assumptions` in include: the defaults that were used; else empty."
     )
-    weights_type: Omittable[WeightsTypeOut] = Field(
+    weights_type: Omittable[WeightsType] = Field(
         description="Of a server: the data type of the weights, and where it comes from."
     )
     workload: Omittable[WorkloadOut] = Field(description="With `workload` in include.")

@@ -8,7 +8,7 @@ from typing import Any
 
 from app.catalog.queries.params import SizeRequirements
 from app.fit.accuracy import FamilyAccuracy, read_accuracy
-from app.schemas.estimate_response import FigureOut
+from app.fit.formulas.quantities import Figure
 from app.schemas.fit_response import (
     FailureOut,
     FitAnswerOut,
@@ -193,17 +193,17 @@ class Span:
         return round(100 * value / self.scale, 2)
 
 
-def spans(figures: Sequence[FigureOut | None], target: float | None = None) -> list[Span | None]:
+def spans(figures: Sequence[Figure | None], target: float | None = None) -> list[Span | None]:
     """Return the ranges of estimates with one scale for all, on which a target is, too; None where there is none."""
-    highs = [figure.high for figure in figures if figure is not None and figure.high is not None]
+    highs = [float(figure.high) for figure in figures if figure is not None and figure.high is not None]
     return [_span(figure, max([*highs, target or 0.0]) or 1.0, target) for figure in figures]
 
 
-def _span(figure: FigureOut | None, scale: float, target: float | None) -> Span | None:
+def _span(figure: Figure | None, scale: float, target: float | None) -> Span | None:
     if figure is None or figure.low is None or figure.mid is None or figure.high is None:
         return None
     outside = figure.evidence.outside if figure.evidence else ()
-    return Span(figure.low, figure.mid, figure.high, scale, outside, target)
+    return Span(float(figure.low), float(figure.mid), float(figure.high), scale, outside, target)
 
 
 def layout_words(nodes: int, split: ParallelismOut | None) -> list[str]:
@@ -237,9 +237,9 @@ class CostLine:
     title: str
     hour: Decimal | float | None
     month: Decimal | float | None
-    million: FigureOut | None
-    job: FigureOut | None
-    request: FigureOut | None
+    million: Figure | None
+    job: Figure | None
+    request: Figure | None
     adjustment: AdjustmentOut | None
     interruptions: InterruptionsOut | None
     age: int | None
@@ -324,9 +324,9 @@ def rows_of(answer: FitAnswerOut, view: FitView) -> list[Row]:
     ]
 
 
-def _per_user(step: FigureOut | None) -> float | None:
+def _per_user(step: Figure | None) -> float | None:
     """Return the tokens a second of each sequence; a step, in ms, gives each of them one."""
-    return 1000 / step.mid if step is not None and step.mid else None
+    return 1000 / float(step.mid) if step is not None and step.mid else None
 
 
 def evidence_of(answer: FitAnswerOut) -> list[FamilyAccuracy]:

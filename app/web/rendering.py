@@ -123,8 +123,8 @@ def format_money(value: Decimal | float | None, currency: str = "USD", *, digits
 
 def middle(figure: Any) -> float | None:
     """Return the value of an exact figure or a bound, or the middle of an estimate; None where it is unknown."""
-    value: float | None = figure.value if figure.value is not None else figure.mid
-    return value
+    value = figure.value if figure.value is not None else figure.mid
+    return float(value) if value is not None else None
 
 
 def format_age(days: int | None) -> str:

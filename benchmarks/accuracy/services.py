@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.fit.estimator.report import ServiceReport
 from app.fit.formulas.assumptions import InvalidWorkload
+from app.fit.results import ServiceReport
 from benchmarks.accuracy.estimates import estimate, figure_range
 
 TABLE = Path(__file__).with_suffix(".csv")

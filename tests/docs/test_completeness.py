@@ -3,12 +3,12 @@
 import ast
 import re
 from collections.abc import Collection
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import httpx
 import pytest
-from pydantic import BaseModel
 from sqlmodel import SQLModel
 
 import app.catalog.models.webhooks  # noqa: F401  # their tables are no content of the catalog
@@ -22,22 +22,15 @@ from app.fit.formulas.assumptions import DEFAULTS
 from app.fit.formulas.data_types import FILE_BITS, FULL_BITS, QUANTIZED_BITS
 from app.fit.formulas.hf_families import FAMILIES
 from app.fit.formulas.optimizer import RECIPES
+from app.fit.formulas.quantities import Figure
+from app.fit.results import CostFigures, InferenceFigures, ParameterFigures, ServiceReport, TrainingFigures
 from app.fit.similarity import DISTANCE_TERMS
 from app.ingest.registry import CSV_SOURCES
 from app.ingest.sources import adjustments, claims, disks, models, prices, reference
 from app.schemas.estimate_request import ArchitectureIn, EstimateIn, GpusIn, InferenceIn, TrainingIn
-from app.schemas.estimate_response import (
-    EstimateCostOut,
-    EstimateServiceOut,
-    FigureOut,
-    InferenceOut,
-    ParametersOut,
-    TrainingOut,
-)
 from app.schemas.fit_request import ConstraintsIn, FitIn, HardwareIn, PricingIn, Sort
 from app.schemas.retirement_request import InventoryItemIn, RetirementPlanIn
 from app.schemas.service import ServingIn
-from app.schemas.sizes import Out
 from app.settings import PROJECT, Settings
 from tests.docs.pages import PAGES, anchor, first_column, links, read, sections
 
@@ -58,13 +51,13 @@ COLUMNS: dict[str, Collection[str]] = {
 }
 
 
-def leaves(shape: type[BaseModel]) -> list[str]:
-    """Return the paths of the leaf fields of a response model."""
+def leaves(shape: type[Any]) -> list[str]:
+    """Return the paths of the leaf fields of a result."""
     found: list[str] = []
-    for name, field in shape.model_fields.items():
-        inner = [kind for kind in (field.annotation, *get_args(field.annotation)) if isinstance(kind, type)]
-        parts = [kind for kind in inner if issubclass(kind, Out) and kind is not FigureOut]
-        found += [f"{name}.{leaf}" for part in parts for leaf in leaves(part)] or [name]
+    for field in fields(shape):
+        kinds = [kind for kind in (field.type, *get_args(field.type)) if isinstance(kind, type)]
+        parts = [kind for kind in kinds if is_dataclass(kind) and kind is not Figure]
+        found += [f"{field.name}.{leaf}" for part in parts for leaf in leaves(part)] or [field.name]
     return found
 
 
@@ -81,11 +74,11 @@ FIELDS: dict[str, Collection[str]] = {
     "The response": [
         f"{part}.{leaf}"
         for part, shape in (
-            ("parameters", ParametersOut),
-            ("inference", InferenceOut),
-            ("training", TrainingOut),
-            ("serving", EstimateServiceOut),
-            ("cost", EstimateCostOut),
+            ("parameters", ParameterFigures),
+            ("inference", InferenceFigures),
+            ("training", TrainingFigures),
+            ("serving", ServiceReport),
+            ("cost", CostFigures),
         )
         for leaf in leaves(shape)
     ],

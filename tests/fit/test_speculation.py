@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.fit.estimator.estimate import estimate_serving, serving_setup
-from app.fit.estimator.report import InferenceFigures
 from app.fit.estimator.serving import kv_cache_of, weights_range
 from app.fit.estimator.serving_speed import ServingSpeed, serving_speed
 from app.fit.estimator.workload import InferenceWorkload, Speculation
@@ -16,6 +15,7 @@ from app.fit.formulas.architecture import Architecture, LayerCache, count_parame
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.memory import KvCache, with_further_layers
 from app.fit.formulas.quantization import ReleasedWeights, fp8_blocks
+from app.fit.results import InferenceFigures
 from tests.fit.placement.factories import LLAMA_70B, expect_option, prepare_service, service
 from tests.fit.test_expert_ranks import DEEPSEEK_V3, H200, LOAD
 

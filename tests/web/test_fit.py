@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from app.fit.estimator.serving_speed import DEPARTURES
-from app.schemas.estimate_response import FigureOut
+from app.fit.formulas.quantities import Certainty, Figure
 from app.schemas.fit_response import ParallelismOut, PerGpuOut
 from app.settings import PROJECT
 from app.web import fit_answer
@@ -44,11 +44,11 @@ def options(page: str) -> list[str]:
     return re.findall(r'href="[^"]*/ui/sizes/([^"]+)"', table)
 
 
-def figure(**values: float) -> FigureOut:
-    known = {"value": None, "low": None, "mid": None, "high": None}
-    return FigureOut.model_validate(
-        {"certainty": "estimate" if "mid" in values else "exact", "unit": "GiB"} | known | values
-    )
+def figure(
+    *, value: float | None = None, low: float | None = None, mid: float | None = None, high: float | None = None
+) -> Figure:
+    certainty: Certainty = "exact" if mid is None else "estimate"
+    return Figure(certainty=certainty, unit="GiB", value=value, low=low, mid=mid, high=high)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Builds the OpenAPI document from FastAPI's: every part in its plain form, without unused schemas."""
 
 from collections.abc import Mapping
-from copy import deepcopy
 from threading import Lock
 from typing import Any
 
@@ -27,6 +26,7 @@ from app.api.openapi.schemas import (
 )
 from app.http.problems import Problem
 from app.late_models import LateModel
+from app.schemas.estimate_response import RESULTS
 
 LICENSE = {"name": "MIT", "identifier": "MIT"}
 
@@ -111,7 +111,10 @@ def _to_described(route: APIRoute) -> APIRoute:
 
 def to_plain_document(generated: Document) -> Document:
     """Build the plain document from FastAPI's, which is not modified."""
-    document = deepcopy(generated)
+    document = _with_names(generated)
+    document["components"]["schemas"] = {
+        RESULTS.get(name, name): schema for name, schema in document["components"]["schemas"].items()
+    }
     paths = {
         path: {method: _to_operation(method, one, document) for method, one in operations.items()}
         for path, operations in document["paths"].items()
@@ -128,6 +131,18 @@ def to_plain_document(generated: Document) -> Document:
         "paths": paths,
         "components": {"schemas": schemas, "responses": responses, "headers": header_components()},
     }
+
+
+def _with_names(part: Any) -> Any:
+    """Return a copy of a part of a document whose references name results of app.fit as clients know them."""
+    if isinstance(part, list):
+        return [_with_names(inner) for inner in part]
+    if not isinstance(part, dict):
+        return part
+    copy = {name: _with_names(inner) for name, inner in part.items()}
+    for name in references({"$ref": part.get("$ref")}):
+        copy["$ref"] = f"{REFERENCE}{RESULTS.get(name, name)}"
+    return copy
 
 
 def _to_operation(method: str, generated: dict[str, Any], document: Document) -> dict[str, Any]:

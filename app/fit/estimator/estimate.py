@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from app.fit.accuracy import evidence_of
 from app.fit.estimator.model import AS_COUNTED, Model, range_figure, resolve_model
 from app.fit.estimator.parallelism import check_experts, plan_serving, plan_training
-from app.fit.estimator.report import CostFigures, Estimate, InferenceFigures, ParameterFigures, TrainingFigures
+from app.fit.estimator.report import Estimate
 from app.fit.estimator.service_level import (
     SizedService,
     at_service_level,
@@ -29,12 +29,12 @@ from app.fit.estimator.serving import (
 from app.fit.estimator.serving_speed import (
     ServingSpeed,
     assume_links,
-    decode_figures,
     first_token_figure,
     prefill_speed,
     record_lengths,
     refuse_other_kinds,
     speed_of_kind,
+    step_figures,
     workload_of_kind,
 )
 from app.fit.estimator.training_memory import (
@@ -53,6 +53,14 @@ from app.fit.formulas.architecture import Architecture, ModelKind
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.compute import per_hour, per_job, per_million_tokens, per_month
 from app.fit.formulas.quantities import Figure, estimate, exact, single_value
+from app.fit.results import (
+    CostFigures,
+    DecodeFigures,
+    EncodeFigures,
+    InferenceFigures,
+    ParameterFigures,
+    TrainingFigures,
+)
 
 
 def serving_cost(gpus: Gpus, count: int, speed: ServingSpeed | None) -> CostFigures | None:
@@ -183,10 +191,10 @@ def estimate_serving(
         weights=range_figure(weights) if weights else None,
         kv_cache=kv_figures(setup, cache),
         memory_per_gpu=memory_figures(setup, weights, cache) if weights else None,
-        decode=decode_figures(speed) if speed and generates else None,
+        decode=step_figures(speed, DecodeFigures) if speed and generates else None,
         prefill=estimate(prefill, "s", evidence_of("ttft")) if prefill else None,
         ttft=first_token_figure(speed) if speed else None,
-        encode=decode_figures(speed) if speed and not generates else None,
+        encode=step_figures(speed, EncodeFigures) if speed and not generates else None,
     )
     _check_serving(setup.workload, figures, assumptions, kind=model.shape.kind)
     return Estimate(

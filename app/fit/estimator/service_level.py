@@ -10,7 +10,6 @@ from math import ceil, floor, inf
 from typing import NamedTuple
 
 from app.fit.estimator.parallelism import Deployment
-from app.fit.estimator.report import DisaggregationFigures, ServiceReport
 from app.fit.estimator.serving import ServingSetup, free_memory, sequence_bytes
 from app.fit.estimator.serving_speed import (
     CopyWork,
@@ -44,6 +43,7 @@ from app.fit.formulas.memory import KvCache, kv_bytes_per_sequence
 from app.fit.formulas.quantities import Figure, Range, estimate, exact, single_value
 from app.fit.formulas.serving_constants import FIRST_TOKEN, STEP, Spread
 from app.fit.formulas.serving_speed import engine_factor, first_token_time, prompt_time, step_time
+from app.fit.results import DisaggregationFigures, ServiceReport
 
 
 class LoadTimes(NamedTuple):

@@ -5,7 +5,6 @@ from math import ceil
 
 from app.fit.estimator.model import AS_COUNTED, Model, architecture_paths, range_figure
 from app.fit.estimator.parallelism import ONE_GPU, Deployment
-from app.fit.estimator.report import KvFigures, ServingMemory
 from app.fit.estimator.weights import Weights, check_speculation, count_weights, find_draft, with_draft, with_own_draft
 from app.fit.estimator.workload import Engine, Gpus, InferenceWorkload
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
@@ -42,6 +41,7 @@ from app.fit.formulas.quantities import (
     plus_minus,
     single_value,
 )
+from app.fit.results import KvFigures, ServingMemory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

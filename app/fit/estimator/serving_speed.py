@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import ceil, inf, log2
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from app.fit.accuracy import evidence_of
-from app.fit.estimator.report import DecodeFigures
 from app.fit.estimator.serving import ServingSetup, kv_cache_of, sequence_bytes, weights_range
 from app.fit.estimator.speed_model import (
     GPUS_OF_A_VM,
@@ -48,6 +47,7 @@ from app.fit.formulas.serving_speed import (
     prompt_time,
     step_time,
 )
+from app.fit.results import DecodeFigures, EncodeFigures
 
 
 class _Gpu(NamedTuple):
@@ -303,10 +303,13 @@ def prefill_speed(setup: ServingSetup, weights: Range | None) -> Range | None:
     return at_least(least, prompt_time(alone, STEP), first_token_spread(setup, departures))
 
 
-def decode_figures(speed: ServingSpeed) -> DecodeFigures:
+StepFigures = TypeVar("StepFigures", DecodeFigures, EncodeFigures)
+
+
+def step_figures(speed: ServingSpeed, shape: type[StepFigures]) -> StepFigures:
     """Return step time and token rate, as bounds and as expected."""
     rests_on = step_evidence(speed.departures) if speed.family is None else evidence_of(speed.family)
-    return DecodeFigures(
+    return shape(
         step=bound(speed.least_s * 1e3, "ms"),
         expected_step=estimate(speed.expected_s.times(1e3), "ms", rests_on),
         tokens_per_s=bound(speed.tokens_per_step / speed.least_s, "tokens/s"),

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from app.fit.accuracy import evidence_of
 from app.fit.estimator.model import Model, architecture_paths, range_figure
 from app.fit.estimator.parallelism import ONE_GPU, Deployment
-from app.fit.estimator.report import ActivationFigures, StateFigures, TrainingMemory
 from app.fit.estimator.weights import weights_in_dtype
 from app.fit.estimator.workload import Gpus, TrainingWorkload
 from app.fit.formulas.activations import (
@@ -45,6 +44,7 @@ from app.fit.formulas.quantities import (
     exact_or_bound_gib,
 )
 from app.fit.formulas.training import ForwardPass, TrainedModel, TrainingNeed, training_need
+from app.fit.results import ActivationFigures, StateFigures, TrainingMemory
 
 QUANTIZED_COPIES = {precision: 0.0 if precision == "bf16" else 2 * size for precision, size in INPUT_BYTES.items()}
 """Bytes of a weight's copies by precision: one quantized along its rows, one along its columns."""

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from app.fit.accuracy import evidence_of
 from app.fit.estimator.model import architecture_paths
-from app.fit.estimator.report import ComputeFigures
 from app.fit.estimator.training_memory import TrainingSetup
 from app.fit.formulas.architecture import ParameterCount, missing_for_count, typical_shape
 from app.fit.formulas.compute import (
@@ -31,6 +30,7 @@ from app.fit.formulas.training_speed import (
     seconds_per_token,
     token_work,
 )
+from app.fit.results import ComputeFigures
 
 PRECISION = "training.precision"
 RATE_FAMILY, HOURS_FAMILY = "training_rate", "training_gpu_hours"

@@ -18,7 +18,6 @@ from app.fit.formulas.quantities import GIB, Range, single_value
 from app.fit.formulas.quantization import (
     EXPERT_PARTS,
     LAYER_PARTS,
-    DtypeSource,
     Quantization,
     QuantizationGroup,
     WeightFormat,
@@ -31,6 +30,7 @@ from app.fit.formulas.weight_matrices import (
     uniform_bytes,
     weight_matrices,
 )
+from app.fit.results import WeightsType
 
 FILE_SPREAD = 0.02
 """Relative spread of a quantized model around the bits that were measured on another one."""
@@ -49,15 +49,6 @@ class Draft:
     bytes: float
     expert_bytes: float
     layers: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeightsType:
-    """The type in which weights are counted (None where bits or bytes are given instead), and where it comes from."""
-
-    dtype: str | None
-    source: DtypeSource
-    detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,12 @@ Figures are named by their path in an Estimate. None of these are paths of a req
 requests translates them.
 """
 
+import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from app.fit.shapes import about
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -17,19 +20,19 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumption:
-    """A value that was not given: its field, the value used instead, and why."""
+    """A default that was used."""
 
-    field: str
-    value: Any
-    why: str
+    field: str = dataclasses.field(metadata=about("The field of the request that would set it: `inference.dtype`."))
+    value: Any = dataclasses.field(metadata=about("The value that was used: a number, a string or a boolean."))
+    why: str = dataclasses.field(metadata=about("Why it was used."))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OmittedFigure:
-    """A figure that was not computed, and the fields it would need."""
+    """A figure that was not computed."""
 
-    figure: str
-    missing: tuple[str, ...]
+    figure: str = dataclasses.field(metadata=about("The figure: `inference.kv_cache`."))
+    missing: tuple[str, ...] = dataclasses.field(metadata=about("The fields that it needs."))
 
 
 class InvalidWorkload(ValueError):

@@ -1,11 +1,15 @@
 """Figures (a number with its unit and certainty) and ranges, for quantities that can only be estimated."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Literal
+from typing import Annotated, Literal
+
+from app.fit.shapes import ALWAYS_WRITTEN, WrittenAs, about, if_known
 
 Certainty = Literal["exact", "bound", "estimate"]
 Number = int | float | Decimal
+
+JsonFloat = Annotated[Number, WrittenAs("float")]
 
 GIB = 2**30
 
@@ -57,27 +61,35 @@ ZERO = single_value(0.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What the range of an estimate rests on: a family of measurements, how many, and what they do not cover."""
+    """The measurements that the range of an estimate rests on."""
 
-    family: str
-    n: int
-    outside: tuple[str, ...] = ()
+    __pydantic_config__ = ALWAYS_WRITTEN
+
+    family: str = field(metadata=about("The family in GET /accuracy: `decode_step`. Extensible."))
+    n: int = field(metadata=about("The measurements of the family."))
+    outside: tuple[str, ...] = field(
+        default=(),
+        metadata=about("In what the request departs from them, so that the range is wider: gpu, link, … Extensible."),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A reported quantity: `value` where it is exact or a bound, else `low`, `mid` and `high`.
+    """A figure: `value` where it is exact or a bound, `low`, `mid` and `high` where it is an estimate."""
 
-    `evidence` is known where the estimate was compared with measurements.
-    """
+    __pydantic_config__ = ALWAYS_WRITTEN
 
-    unit: str
-    certainty: Certainty
-    value: Number | None = None
-    low: Number | None = None
-    mid: Number | None = None
-    high: Number | None = None
-    evidence: Evidence | None = None
+    certainty: Annotated[Certainty, WrittenAs("str")] = field(
+        metadata=about("exact, bound or estimate. Extensible.", alias="class")
+    )
+    unit: str = field(metadata=about("The unit of all of them."))
+    value: JsonFloat | None = field(default=None, metadata=about("The figure, or the bound; null of an estimate."))
+    low: JsonFloat | None = field(default=None, metadata=about("The low end of an estimate."))
+    mid: JsonFloat | None = field(default=None, metadata=about("The middle of an estimate."))
+    high: JsonFloat | None = field(default=None, metadata=about("The high end of an estimate."))
+    evidence: Evidence | None = field(
+        default=None, metadata=if_known("What the range rests on, where it was compared with measurements.")
+    )
 
 
 def exact(value: Number, unit: str) -> Figure:

@@ -7,7 +7,6 @@ from math import inf, isfinite
 from app.fit.accuracy import evidence_of
 from app.fit.estimator.estimate import decimal
 from app.fit.estimator.parallelism import Deployment
-from app.fit.estimator.report import DisaggregationFigures
 from app.fit.estimator.service_level import (
     ServiceLoad,
     answered_by_both,
@@ -21,7 +20,6 @@ from app.fit.estimator.serving import check_context_length, has_no_context, memo
 from app.fit.estimator.serving_speed import first_token_evidence, step_evidence
 from app.fit.estimator.training_memory import compute_need, training_memory
 from app.fit.estimator.training_time import HOURS_FAMILY, RATE_FAMILY
-from app.fit.estimator.weights import WeightsType
 from app.fit.estimator.workload import Gpus, ServiceLevel
 from app.fit.formulas.compute import MILLION, SECONDS_PER_HOUR
 from app.fit.formulas.interruptions import Interruptions
@@ -32,25 +30,9 @@ from app.fit.placement.prepare import Job
 from app.fit.placement.request import Pricing
 from app.fit.placement.serving import ServingJob, linked_gpus
 from app.fit.placement.training import TrainingJob
+from app.fit.results import PerGpuMemory, ServiceFigures, SpeedFigures, WeightsType
 from app.fit.verdict import Cost, CostFigures, Headroom
 from app.fit.vm import Vm
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceFigures:
-    """What an option bears of a service; `limited_by` says why a replica may not have more requests open."""
-
-    replicas: int
-    nodes_at_mean: int
-    nodes_at_peak: int
-    concurrency_per_replica: int
-    max_concurrency_per_replica: int
-    limited_by: str
-    request: Figure
-    requests_per_s: Figure
-    peak_requests_per_s: Figure
-    mean_requests_per_s: Figure
-    disaggregation: DisaggregationFigures | None = None
 
 
 def service_figures(job: ServingJob, machine: Machine, attempt: Attempt, speed: Speed | None) -> ServiceFigures | None:
@@ -371,21 +353,6 @@ def _job_text(option: PlacementOption) -> str:
     return f", {_rounded(job.low)} to {_rounded(job.high)} USD for the job"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PerGpuMemory:
-    """What the fullest GPU needs by component; None does not apply to this kind of workload."""
-
-    weights: Figure | None = None
-    kv_cache: Figure | None = None
-    states: Figure | None = None
-    activations: Figure | None = None
-    buffers: Figure | None = None
-    overhead: Figure
-    need: Figure
-    budget: Figure | None
-    max_concurrency: Figure | None = None
-
-
 def per_gpu_memory(job: Job, option: PlacementOption) -> PerGpuMemory | None:
     """Return what the fullest GPU of an option needs, by component; None where memory was not checked."""
     if not isfinite(option.attempt.budget_bytes):
@@ -424,18 +391,6 @@ def _training_memory(job: TrainingJob, attempt: Attempt) -> PerGpuMemory:
         need=memory.need,
         budget=exact_gib(attempt.budget_bytes),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpeedFigures:
-    """How fast an option is; None is unknown."""
-
-    step: Figure | None
-    expected_step: Figure | None
-    tokens_per_s: Figure | None
-    expected_tokens_per_s: Figure
-    ttft: Figure | None
-    hours: Figure | None
 
 
 def speed_figures(option: PlacementOption) -> SpeedFigures | None:

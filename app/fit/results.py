@@ -1,0 +1,292 @@
+"""The figures of an estimate and of a placement; None where too little is known, or where they do not apply.
+
+They are the shapes of answers, too: POST /estimate and POST /fit have them as they are here. A request that places no
+model has the shapes alone, so nothing here computes.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from app.fit.formulas.quantities import Figure
+from app.fit.formulas.quantization import DtypeSource
+from app.fit.shapes import WrittenAs, about, if_known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterFigures:
+    """Parameters of the model."""
+
+    total: Figure = field(metadata=about("All of them."))
+    active: Figure = field(metadata=about("Those that a token passes through."))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KvFigures:
+    """The KV cache of one copy, replicas of heads on tensor ranks not counted."""
+
+    per_token: Figure | None = field(metadata=if_known("Of one sequence, before any window is full."))
+    per_sequence: Figure | None = field(metadata=if_known("Of one sequence of the context."))
+    total: Figure | None = field(metadata=if_known("Of all sequences at the same time."))
+    tokens_in_budget: Figure | None = field(metadata=if_known("Tokens that fit in the budget."))
+    sequences_in_budget: Figure | None = field(metadata=if_known("Sequences of the context that fit in the budget."))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingMemory:
+    """The memory that the fullest GPU of one copy needs, and whether it has it."""
+
+    tensor_parallel: int = field(metadata=about("GPUs that each layer is cut over."))
+    pipeline_parallel: int = field(metadata=about("Stages that the layers are cut into."))
+    expert_parallel: int = field(metadata=about("GPUs that routed experts are dealt out over, whole; 1: each is cut."))
+    data_parallel_attention: int = field(metadata=about("Groups of GPUs with sequences and attention of their own."))
+    copies: int = field(metadata=about("Copies of the model that the GPUs hold."))
+    weights: Figure = field(metadata=about("Weights on the fullest GPU."))
+    kv_cache: Figure = field(metadata=about("With heads that tensor ranks replicate."))
+    activations: Figure = field(metadata=about("Of one step."))
+    overhead: Figure = field(metadata=about("The runtime and the buffers of collectives."))
+    need: Figure = field(metadata=about("All parts together."))
+    budget: Figure | None = field(metadata=if_known("The memory of a GPU that may be used; needs gpus.usable_gib."))
+    fits: bool | None = field(metadata=about("Whether the middle of the need is within the budget."))
+    max_concurrency: Figure | None = field(metadata=if_known("Sequences that all copies serve at the same time."))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeFigures:
+    """Generating tokens: the bound that no system beats, and the expected figures."""
+
+    step: Figure = field(metadata=about("The least time of one token of every sequence."))
+    expected_step: Figure = field(metadata=about("The expected time of a step."))
+    tokens_per_s: Figure = field(metadata=about("The most of all copies together."))
+    expected_tokens_per_s: Figure = field(metadata=about("Of all copies together, as expected."))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodeFigures:
+    """Reading a batch of sequences without generating: the bound that no system beats, and an assumption."""
+
+    step: Figure = field(metadata=about("The least time of a batch: `concurrency` sequences of `context_tokens`."))
+    expected_step: Figure = field(metadata=about("The expected time of a batch."))
+    tokens_per_s: Figure = field(metadata=about("The most that all copies together read."))
+    expected_tokens_per_s: Figure = field(metadata=about("Of all copies together; compared with no measurement yet."))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferenceFigures:
+    """A model that is served."""
+
+    weights: Figure | None = field(metadata=if_known("Weights of one copy."))
+    kv_cache: KvFigures | None = field(metadata=if_known("The KV cache; needs inference.context_tokens."))
+    memory_per_gpu: ServingMemory | None = field(metadata=if_known("The fullest GPU of one copy."))
+    decode: DecodeFigures | None = field(metadata=if_known("Needs gpus.bandwidth_gb_per_s."))
+    prefill: Figure | None = field(metadata=if_known("Time to read one prompt; needs gpus.peak_tflops."))
+    ttft: Figure | None = field(
+        metadata=if_known("Time to the first token under the load; needs gpus.peak_tflops and gpus.bandwidth_gb_per_s.")
+    )
+    encode: EncodeFigures | None = field(default=None, metadata=if_known("Of an encoder; needs gpus.peak_tflops."))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisaggregationFigures:
+    """Replicas that only read prompts, and replicas that only generate."""
+
+    prefill_replicas: int = field(metadata=about("Copies that read prompts, at the peak."))
+    decode_replicas: int = field(metadata=about("Copies that generate, at the peak."))
+    prefill_replicas_at_mean: int = field(metadata=about("Copies that read prompts, of the average load."))
+    decode_replicas_at_mean: int = field(metadata=about("Copies that generate, of the average load."))
+    prefill_busy: float = field(metadata=about("Share of the time that prompts are read, at the peak: 0 to 1."))
+    kv_transfer: Figure = field(metadata=about("Time in which the cache of a prompt moves to the copy that generates."))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceReport:
+    """What a service takes of this placement; figures are left out where even one request misses a target."""
+
+    meets_targets: bool = field(
+        metadata=about("Whether a replica takes at least one request within memory and targets.")
+    )
+    fits: bool | None = field(metadata=about("Whether `gpus.count` is enough for the peak; null if it is not given."))
+    replicas: int | None = field(metadata=about("Copies that share the requests at the peak."))
+    replicas_at_mean: int | None = field(metadata=about("Copies that the average load takes."))
+    gpus: int | None = field(metadata=about("GPUs of all replicas at the peak."))
+    gpus_at_mean: int | None = field(metadata=about("GPUs of the replicas that the average load takes."))
+    concurrency_per_replica: int = field(metadata=about("Requests that each replica has open at the peak."))
+    max_concurrency_per_replica: int = field(
+        metadata=about("The most with which the targets are met and memory is enough.")
+    )
+    limited_by: str = field(
+        metadata=about(
+            "What limits that: memory, tpot, ttft, prefill (prompts of others take most of a step) or engine "
+            "(1,024 requests). Extensible."
+        )
+    )
+    request: Figure | None = field(
+        default=None, metadata=if_known("Time of a whole request: ttft + output tokens x expected_step.")
+    )
+    requests_per_s: Figure | None = field(
+        default=None, metadata=if_known("Requests that all replicas answer at most, a second.")
+    )
+    peak_requests_per_s: Figure | None = field(default=None, metadata=if_known("Requests a second at the peak."))
+    mean_requests_per_s: Figure | None = field(default=None, metadata=if_known("Requests a second on average."))
+    disaggregation: DisaggregationFigures | None = field(
+        default=None,
+        metadata=if_known(
+            "With `disaggregated`: copies of each kind; `concurrency_per_replica` is of those that generate."
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateFigures:
+    """Model states of the fullest GPU."""
+
+    recipe: str = field(metadata=about("The recipe, or `given`. Extensible."))
+    bytes_per_param: Figure = field(metadata=about("Before sharding."))
+    weights: Figure = field(metadata=about("Weights that are trained."))
+    gradients: Figure = field(metadata=about("Gradients."))
+    optimizer: Figure = field(metadata=about("State of the optimizer."))
+    frozen_base: Figure = field(metadata=about("Of LoRA and QLoRA."))
+    static: Figure = field(metadata=about("Whatever else every GPU holds."))
+    total: Figure = field(metadata=about("All of them."))
+    host: Figure | None = field(metadata=if_known("Memory of a host for what is offloaded."))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivationFigures:
+    """Activations of one micro-batch on one GPU."""
+
+    formula: str = field(metadata=about("korthikanti, modern or zero. Extensible."))
+    hidden_states: Figure | None = field(metadata=if_known("One hidden state."))
+    checkpoints: Figure | None = field(metadata=if_known("The inputs of all layers: what full recomputation keeps."))
+    layer_working_set: Figure | None = field(metadata=if_known("Activations of one layer."))
+    kept: Figure | None = field(metadata=if_known("Activations of all layers, with the recomputation in the request."))
+    logits_fp32: Figure | None = field(metadata=if_known("The logits of one micro-batch in fp32."))
+    checkpointed_peak: Figure | None = field(metadata=if_known("Checkpoints, one layer's working set, and logits."))
+    selective_saving: Figure | None = field(
+        metadata=if_known("Share of a GPT layer that selective recomputation saves.")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingMemory:
+    """The memory that the fullest GPU needs, and whether it has it."""
+
+    tensor_parallel: int = field(metadata=about("GPUs that each layer is cut over."))
+    pipeline_parallel: int = field(metadata=about("Stages that the layers are cut into."))
+    data_parallel: int = field(metadata=about("Copies of the model that train together."))
+    states: Figure = field(metadata=about("Weights, gradients, optimizer and frozen base."))
+    activations: Figure | None = field(metadata=if_known("With logits; needs training.sequence_tokens."))
+    buffers: Figure = field(metadata=about("What sharding gathers for a moment."))
+    overhead: Figure = field(metadata=about("The runtime and the buffers of collectives."))
+    need: Figure = field(metadata=about("All parts together."))
+    fits: bool | None = field(metadata=about("Whether the middle of the need is within gpus.usable_gib."))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeFigures:
+    """What training computes, and how long it takes."""
+
+    model_flops: Figure | None = field(metadata=if_known("What the model needs, FLOPs."))
+    hardware_flops: Figure | None = field(metadata=if_known("Including recomputation."))
+    tokens_per_s: Figure | None = field(metadata=if_known("Of all GPUs together."))
+    gpu_hours: Figure | None = field(metadata=if_known("Hours of all GPUs."))
+    days: Figure | None = field(metadata=if_known("How long all GPUs together take."))
+    iteration: Figure | None = field(metadata=if_known("One step of the global batch."))
+    iteration_flops: Figure | None = field(metadata=if_known("FLOPs of one step of the global batch."))
+    hfu_over_mfu: Figure | None = field(metadata=if_known("What selective recomputation adds, for a GPT."))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingFigures:
+    """A model that is trained."""
+
+    trainable_params: Figure | None = field(metadata=if_known("Parameters that are trained."))
+    states: StateFigures | None = field(metadata=if_known("Model states of the fullest GPU."))
+    activations: ActivationFigures | None = field(metadata=if_known("Activations; needs training.sequence_tokens."))
+    memory_per_gpu: TrainingMemory | None = field(metadata=if_known("The fullest GPU."))
+    compute: ComputeFigures = field(metadata=about("The compute, and how long it takes."))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostFigures:
+    """The cost at the given price; every GPU is paid for."""
+
+    per_hour: Figure = field(metadata=about("All GPUs for an hour."))
+    per_month: Figure = field(metadata=about("730 hours."))
+    per_job: Figure | None = field(metadata=if_known("The whole training."))
+    per_million_tokens: Figure | None = field(
+        metadata=if_known("Generated at the expected rate; of a service those it generates on average.")
+    )
+    per_request: Figure | None = field(
+        default=None, metadata=if_known("Of a service: all GPUs over the requests that it gets on average.")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightsType:
+    """The data type that the weights are counted in, and where it comes from."""
+
+    dtype: str | None = field(
+        metadata=about("The type: `mxfp4`; null if bits or bytes were given instead. Extensible.")
+    )
+    source: Annotated[DtypeSource, WrittenAs("str")] = field(
+        metadata=about("request, preset (its release), quantization_config, torch_dtype or default. Extensible.")
+    )
+    detail: str = field(metadata=about("The field of the source, and how it stores weights."))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceFigures:
+    """What an option bears of a service; its times are those of `speed`, at the peak."""
+
+    replicas: int = field(metadata=about("Copies that share the requests."))
+    nodes_at_mean: int = field(metadata=about("VMs that the average load takes: where autoscaling ends."))
+    nodes_at_peak: int = field(metadata=about("VMs that the peak takes."))
+    concurrency_per_replica: int = field(metadata=about("Requests that each replica has open at the peak."))
+    max_concurrency_per_replica: int = field(
+        metadata=about("The most with which the targets are met and memory is enough.")
+    )
+    limited_by: str = field(
+        metadata=about(
+            "What limits that: memory, tpot, ttft, prefill (prompts of others take most of a step) or engine "
+            "(1,024 requests). Extensible."
+        )
+    )
+    request: Figure = field(
+        metadata=about("Time of a whole request at the peak: ttft + output tokens x expected_step.")
+    )
+    requests_per_s: Figure = field(metadata=about("Requests that all replicas answer at most, a second."))
+    peak_requests_per_s: Figure = field(metadata=about("Requests a second at the peak."))
+    mean_requests_per_s: Figure = field(metadata=about("Requests a second on average."))
+    disaggregation: DisaggregationFigures | None = field(
+        default=None,
+        metadata=if_known(
+            "With `disaggregated`: copies of each kind; `concurrency_per_replica` is of those that generate."
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedFigures:
+    """How fast an option is: bounds and estimates."""
+
+    step: Figure | None = field(metadata=if_known("The least time of one token of every sequence; of a server."))
+    expected_step: Figure | None = field(metadata=if_known("The expected time of a step; of a server."))
+    tokens_per_s: Figure | None = field(metadata=if_known("The most that all copies generate; of a server."))
+    expected_tokens_per_s: Figure = field(metadata=about("Generated, or trained on."))
+    ttft: Figure | None = field(metadata=if_known("Time to the first token under the load; of a server."))
+    hours: Figure | None = field(metadata=if_known("Of the whole training, where its tokens are given."))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PerGpuMemory:
+    """What the fullest GPU needs by component; None does not apply to this kind of workload."""
+
+    weights: Figure | None = None
+    kv_cache: Figure | None = None
+    states: Figure | None = None
+    activations: Figure | None = None
+    buffers: Figure | None = None
+    overhead: Figure
+    need: Figure
+    budget: Figure | None
+    max_concurrency: Figure | None = None
