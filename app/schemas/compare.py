@@ -1,9 +1,17 @@
 """The responses about similar sizes and comparisons."""
 
-from pydantic import Field
+from typing import Annotated
+
+from pydantic import Field, PlainSerializer
 
 from app.catalog.providers import PROVIDERS
+from app.fit.similarity import DISTANCE_DIGITS
 from app.schemas.sizes import AdjustmentField, ExchangeRateField, NextCursor, Out, Total, Usd
+
+Distance = Annotated[
+    float, PlainSerializer(lambda exact: round(exact, DISTANCE_DIGITS), return_type=float, when_used="json")
+]
+"""A share of 1, which JSON has rounded: who rounds it to fewer digits for a page starts from the exact one."""
 
 
 class TermOut(Out):
@@ -16,8 +24,8 @@ class TermOut(Out):
     difference: float | None = Field(description="value - wanted; null where the value is unknown.")
     difference_percent: float | None = Field(description="100 x (value - wanted) / wanted.")
     weight: int = Field(description="Weight of the term.")
-    distance: float = Field(description="0 (the same) to 1 (eight times, an eighth, or another vendor's GPU).")
-    contribution: float = Field(
+    distance: Distance = Field(description="0 (the same) to 1 (eight times, an eighth, or another vendor's GPU).")
+    contribution: Distance = Field(
         description="What it adds to the distance of the sizes: weight x distance / sum of weights."
     )
     detail: str = Field(description="The same in words.")
@@ -28,7 +36,7 @@ class SimilarOut(Out):
 
     size: str = Field(description="Name of the size.")
     provider: str | None = Field(description=f"Who sells it: {', '.join(PROVIDERS)}. Extensible.")
-    distance: float = Field(description="The sum of the contributions: 0 (the same) to 1.")
+    distance: Distance = Field(description="The sum of the contributions: 0 (the same) to 1.")
     cheaper: bool | None = Field(description="Costs less an hour; null where a price is unknown.")
     bigger: bool | None = Field(description="At least as much GPU memory, vCPUs and memory, and more of one of them.")
     status: str = Field(description="preview, current, retiring, withdrawn or retired, today. Extensible.")

@@ -46,7 +46,7 @@ def _to_similar(neighbour: Neighbour) -> SimilarOut:
     size = neighbour.size
     return SimilarOut(
         size=size.name,
-        distance=round(neighbour.distance, DISTANCE_DIGITS),
+        distance=neighbour.distance,
         cheaper=neighbour.cheaper,
         bigger=neighbour.bigger,
         gpu_count=round(float(size.gpus), DISTANCE_DIGITS) if size.gpus is not None else None,
@@ -72,8 +72,8 @@ def _to_term(measured: TermDistance) -> TermOut:
         difference=measured.difference,
         difference_percent=measured.difference_percent,
         weight=measured.term.weight,
-        distance=round(measured.distance, DISTANCE_DIGITS),
-        contribution=round(measured.contribution, DISTANCE_DIGITS),
+        distance=measured.distance,
+        contribution=measured.contribution,
         detail=measured.detail,
     )
 
