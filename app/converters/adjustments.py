@@ -1,15 +1,7 @@
-"""Converts what rules did to a price, which stands beside the price in many responses."""
+"""Lays out what rules did to a price, which stands beside the price in many responses, in columns of its own."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-from app.fit.vm import Adjustment
-from app.schemas.sizes import AdjustmentOut
-
-
-def to_adjustment_out(known: Adjustment | None) -> AdjustmentOut | None:
-    """Convert the list price and the rules; None, which is left out, where no rule applies."""
-    return AdjustmentOut.model_validate(known) if known is not None else None
 
 
 def flatten_adjustments(rows: Sequence[Mapping[str, Any]], prefix: str = "") -> list[dict[str, Any]]:

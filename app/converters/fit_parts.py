@@ -5,13 +5,10 @@ from collections.abc import Sequence
 from math import isfinite
 
 from app.catalog.queries.exchange_rates import CurrencyRate
-from app.catalog.queries.known_prices import NoPrice
-from app.converters.adjustments import to_adjustment_out
 from app.fit.formulas.interruptions import Interruptions
 from app.fit.formulas.quantities import GIB, Figure
 from app.fit.verdict import CostFigures, Headroom, Rejection
 from app.schemas.fit_response import ConvertedCostOut, HeadroomOut, InterruptionsOut, OptionCostOut
-from app.schemas.sizes import ExchangeRateOut, NoPriceOut
 
 
 def nearest_of_each(rejections: Sequence[Rejection], most: int | None) -> Sequence[Rejection]:
@@ -25,16 +22,6 @@ def nearest_of_each(rejections: Sequence[Rejection], most: int | None) -> Sequen
         if counts[one.failures[0].code] <= most:
             kept.append(one)
     return kept
-
-
-def to_exchange_rate_out(rate: CurrencyRate | None) -> ExchangeRateOut | None:
-    """Convert the exchange rate of an answer; None stays None."""
-    return ExchangeRateOut.model_validate(rate) if rate is not None else None
-
-
-def to_price_note_out(note: NoPrice | None) -> NoPriceOut | None:
-    """Convert what is said of an answer without prices; None stays None."""
-    return NoPriceOut.model_validate(note) if note is not None else None
 
 
 def to_headroom_out(one: Headroom) -> HeadroomOut:
@@ -58,7 +45,7 @@ def to_cost_out(known: CostFigures, rate: CurrencyRate | None) -> OptionCostOut:
         usd_per_month=known.cost.usd_per_month,
         usd_per_job=known.per_job,
         usd_per_million_tokens=known.per_million_tokens,
-        adjustment=to_adjustment_out(known.cost.adjustment),
+        adjustment=known.cost.adjustment,
         interruptions=_interruptions(known.interruptions) if known.interruptions is not None else None,
         usd_per_request=known.per_request,
         converted=_converted_cost(known, rate) if rate is not None else None,

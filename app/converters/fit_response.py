@@ -7,9 +7,7 @@ from app.converters.body_paths import to_patch, with_paths
 from app.converters.fit_parts import (
     nearest_of_each,
     to_cost_out,
-    to_exchange_rate_out,
     to_headroom_out,
-    to_price_note_out,
 )
 from app.fit.estimator.estimate import parameter_figures
 from app.fit.placement.fixes import Fix
@@ -25,7 +23,6 @@ from app.fit.placement.serving import ServingJob
 from app.fit.verdict import MAX_REJECTED, Rejection
 from app.schemas.fit_response import (
     CostsOut,
-    FailureOut,
     FitAnswerOut,
     FixOut,
     MissOut,
@@ -62,8 +59,8 @@ def to_placement_answer_out(
         rejection_summary=ranking.summary,
         nearest_misses=[misses[one.vm.name] for one in ranking.nearest_misses],
         assumptions=with_paths(answer.prepared.assumptions) if "assumptions" in include else [],
-        exchange_rate=to_exchange_rate_out(answer.exchange_rate),
-        no_price=to_price_note_out(answer.no_price),
+        exchange_rate=answer.exchange_rate,
+        no_price=answer.no_price,
         weights_type=job.serving.weights.type
         if isinstance(job, ServingJob) and job.serving.weights is not None
         else None,
@@ -117,7 +114,7 @@ def _miss(answer: PlacementResult, rejection: Rejection, *, fixed: bool) -> Miss
     return MissOut(
         size=vm.name,
         status=vm.status,
-        failures=[FailureOut.model_validate(failure) for failure in rejection.failures],
+        failures=rejection.failures,
         fixes=[to_fix_out(fix) for fix in answer.fixer.find_fixes(vm, machine, rejection)] if fixed else [],
     )
 

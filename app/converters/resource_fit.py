@@ -7,16 +7,13 @@ from app.catalog.queries.exchange_rates import CurrencyRate
 from app.converters.fit_parts import (
     nearest_of_each,
     to_cost_out,
-    to_exchange_rate_out,
     to_headroom_out,
-    to_price_note_out,
 )
 from app.fit.formulas.quantities import exact
 from app.fit.resources import explain_option, unused_gpu_memory_gib
 from app.fit.verdict import MAX_REJECTED, Cost, CostFigures, Option, Rejection
 from app.schemas.fit_response import (
     CostsOut,
-    FailureOut,
     FitAnswerOut,
     FitOut,
     MissOut,
@@ -38,8 +35,8 @@ def to_fit_out(answer: ResourceFit) -> FitOut:
         rejected_total=answer.rejected_total,
         rejection_summary=dict(answer.summary),
         nearest_misses=[_rejection(rejection) for rejection in answer.nearest_misses],
-        exchange_rate=to_exchange_rate_out(answer.exchange_rate),
-        no_price=to_price_note_out(answer.no_price),
+        exchange_rate=answer.exchange_rate,
+        no_price=answer.no_price,
     )
 
 
@@ -74,8 +71,7 @@ def _cost(cost: Cost, rate: CurrencyRate | None) -> OptionCostOut:
 
 
 def _rejection(rejection: Rejection) -> RejectionOut:
-    failures = [FailureOut.model_validate(failure) for failure in rejection.failures]
-    return RejectionOut(size=rejection.vm.name, status=rejection.vm.status, failures=failures)
+    return RejectionOut(size=rejection.vm.name, status=rejection.vm.status, failures=rejection.failures)
 
 
 def to_resource_answer_out(
@@ -96,8 +92,8 @@ def to_resource_answer_out(
         assumptions=[],
         weights_type=None,
         workload=None,
-        exchange_rate=to_exchange_rate_out(answer.exchange_rate),
-        no_price=to_price_note_out(answer.no_price),
+        exchange_rate=answer.exchange_rate,
+        no_price=answer.no_price,
     )
 
 
@@ -123,5 +119,4 @@ def _pooled_option(option: Option, answer: ResourceFit) -> PlacedOut:
 
 
 def _pooled_miss(rejection: Rejection) -> MissOut:
-    failures = [FailureOut.model_validate(failure) for failure in rejection.failures]
-    return MissOut(size=rejection.vm.name, status=rejection.vm.status, failures=failures, fixes=[])
+    return MissOut(size=rejection.vm.name, status=rejection.vm.status, failures=rejection.failures, fixes=[])

@@ -5,19 +5,16 @@ from typing import Any
 
 from app.catalog.names import RegionCode, as_written
 from app.catalog.queries.snapshot import Catalog, computing
-from app.converters.adjustments import to_adjustment_out
-from app.converters.fit_parts import to_price_note_out
 from app.fit.features import Refusal
-from app.schemas.fit_response import FailureOut, RejectionOut
+from app.fit.vm import Adjustment
+from app.schemas.fit_response import RejectionOut
 from app.schemas.retirement_request import RetirementPlanIn, SuccessorNeedsIn
 from app.schemas.retirements import (
-    FeatureChangeOut,
     GiveUpOut,
     PlannedItemOut,
     RetirementPlanOut,
     SuccessorOut,
 )
-from app.schemas.sizes import AdjustmentOut
 from app.services.ranked import to_adjustment, to_fraction
 from app.services.retirement_plan import (
     InventoryItem,
@@ -68,7 +65,7 @@ def to_plan_out(plan: RetirementPlan) -> RetirementPlanOut:
         keep=list(plan.request.keep),
         summary=summarize(plan),
         items=items,
-        no_price=to_price_note_out(plan.no_price),
+        no_price=plan.no_price,
     )
 
 
@@ -154,8 +151,8 @@ def _successor(successor: Successor) -> SuccessorOut:
         status=match.machine.status,
         retirement_date=match.machine.retirement_date,
         kept=list(changes.kept),
-        gained=[FeatureChangeOut.model_validate(one) for one in changes.gained],
-        lost=[FeatureChangeOut.model_validate(one) for one in changes.lost],
+        gained=changes.gained,
+        lost=changes.lost,
         unknown=list(changes.unknown),
         usd_per_hour=successor.price.usd_per_hour,
         price_as_of=successor.price.as_of,
@@ -175,10 +172,9 @@ def _figures(facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _adjustment(price: Price | None) -> AdjustmentOut | None:
-    return to_adjustment_out(to_adjustment(price.adjustment)) if price is not None else None
+def _adjustment(price: Price | None) -> Adjustment | None:
+    return to_adjustment(price.adjustment) if price is not None else None
 
 
 def _refusal(refusal: Refusal) -> RejectionOut:
-    failures = [FailureOut.model_validate(failure) for failure in refusal.failures]
-    return RejectionOut(size=refusal.machine.name, status=refusal.machine.status, failures=failures)
+    return RejectionOut(size=refusal.machine.name, status=refusal.machine.status, failures=refusal.failures)
