@@ -11,7 +11,8 @@ import pytest
 NOT_FOR_SERVING = (
     *("mcp", "mcp_types", "app.mcp.server", "pydantic.v1.main"),
     *("alembic", "numpy", "psycopg", "pyarrow", "sqlalchemy.dialects.postgresql", "app.ingest", "app.cli"),
-    *("app.fit.placement", "app.fit.estimator", "app.fit.formulas.architecture", "app.converters", "app.services"),
+    *("app.fit.placement", "app.fit.estimator", "app.fit.formulas.architecture", "app.services"),
+    *(f"app.converters.{name}" for name in ("fit_request", "fit_response", "receipts", "resource_fit", "retirements")),
     *("app.schemas.sizes", "app.schemas.estimate_response", "app.schemas.fit_response", "app.schemas.retirements"),
     *("app.api.openapi.build", "app.api.openapi.openapi30", "app.catalog.models.webhooks"),
     *("app.catalog.readings", "app.formats.feeds", "app.web.search", "app.web.explore"),

@@ -52,7 +52,7 @@ MAX_TOKENS = 1_500
 MAX_TOKENS_WITH_LIMIT = 12_000
 """The most of a reply to a call that gives `limit` or `fields`: half of what common hosts cut."""
 
-BYTES_PER_TOKEN = 2.4
+BYTES_PER_TOKEN = 2.35
 """A lower bound of the bytes of JSON that a token takes in replies, so that estimates are never too small."""
 
 

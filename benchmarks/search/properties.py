@@ -223,7 +223,10 @@ def _load_changes(body: Body, random: Random) -> Iterator[Change]:
     yield Change("more sequences", more, (*SLOW[:3], *MEMORY, *RATE), ())
     for name in ("context_tokens", "prompt_tokens"):
         if name in served:
-            longer = _with(body, "inference", **{name: _grown(served[name], random), "allow_longer_context": True})
+            # A third of a context is output. More of it would have fewer prompts read beside each step.
+            output = served.get("output_tokens") or max(1, served[name] // 3)
+            grown = {name: _grown(served[name], random), "allow_longer_context": True}
+            longer = _with(body, "inference", **grown | ({"output_tokens": output} if name == "context_tokens" else {}))
             yield Change(f"more {name}", longer, (*SLOW, *MEMORY), RATE)
     copies = _with(body, "gpus", count=body["gpus"]["count"] * 2)
     yield Change("twice the copies", copies, RATE, (*SLOW[:3], *MEMORY))

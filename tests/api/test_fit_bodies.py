@@ -2,8 +2,8 @@ from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import event
 
+from app.db.statements import BoundStatement, DriverReader, Rows
 from app.main import create_app, create_asgi_app
 from app.settings import Settings
 from tests.api.bodies import LLAMA, Body, fit, post_rejected
@@ -73,14 +73,22 @@ def test_the_same_body_has_the_same_bytes_from_every_worker(seeded_url: str, cli
     assert {kept.content, client.post("/fit", json=body).content, *fresh} == {kept.content}
 
 
-def test_the_whole_catalog_with_fifty_regions_reads_all_offers_once(seeded_url: str, client: httpx.Client) -> None:
+def test_the_whole_catalog_with_fifty_regions_reads_all_offers_once(
+    seeded_url: str, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     regions = [region["code"] for region in client.get("/regions", params={"limit": 50}).json()["items"]]
     assert len(regions) == 50
     app = create_app(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
     asked: list[str] = []
+    read = DriverReader.fetch
+
+    def fetch(reader: DriverReader, bound: BoundStatement) -> Rows:
+        asked.append(bound.statement.compiled_for("sqlite").sql)
+        return read(reader, bound)
+
     with server(app) as url, open_client(url) as other:
         other.get("/regions").raise_for_status()  # the revision is looked at, and no columns are loaded behind it
-        event.listen(app.state.engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+        monkeypatch.setattr(DriverReader, "fetch", fetch)
         answer = fit(other, LLAMA, constraints={"regions": regions}, limit=500)
         assert answer["items"]
         assert len([statement for statement in asked if "offer" in statement]) == 1

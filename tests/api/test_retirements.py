@@ -249,7 +249,7 @@ def test_every_successor_keeps_what_it_must_and_can_be_had(client: httpx.Client)
 @pytest.mark.parametrize(
     ("name", "keep", "most", "first"),
     [
-        ("f8s_v2", None, "0.3811", "Standard_D8alds_v6"),  # and not the next of family F for 0.572
+        ("f8s_v2", None, "0.3811", "Standard_D8alds_v7"),  # and not the next of family F for 0.572
         ("b2s", ["vcpus", "memory_gib"], "0.0416", "Standard_B2als_v2"),
         ("e8s_v3", None, "0.504", "Standard_E8as_v4"),
         ("l8s_v2", None, "0.624", "Standard_L8as_v3"),  # sizes without its disks are cheaper

@@ -68,7 +68,7 @@ def test_a_search_without_bounds_is_decided(client: httpx.Client) -> None:
 
 
 def test_the_note_names_the_figure(client: httpx.Client) -> None:
-    answer = client.get("/facets", params={"infiniband": True, "name": "*HB*"}).raise_for_status().json()
+    answer = client.get("/facets", params={"min_uncached_disk_iops": 1, "name": "*HB*"}).raise_for_status().json()
     total = answer["undecided"]["total"]
     assert total > 10
-    assert answer["undecided"]["detail"] == f"{total} more sizes may match: infiniband is unknown for {total}"
+    assert answer["undecided"]["detail"] == f"{total} more sizes may match: uncached_disk_iops is unknown for {total}"

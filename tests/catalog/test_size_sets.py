@@ -57,7 +57,9 @@ min_infiniband_gbps=200|nvlink=true|arch=x64|arch=arm64|premium_storage=true|ult
 max_usd_per_hour=10&region=eastus|min_usd_per_hour=2&max_usd_per_hour=40|min_usd_per_hour=0&os=windows
 min_usd_per_hour=1&purchase=spot&region=eastus,westeurope|purchase=reserved_3y&max_usd_per_hour=30
 as_of=2026-02-01&max_usd_per_hour=5|as_of=2025-06-01&available_in=eastus|as_of=2025-06-01&region=eastus,uksouth
-provider=azure|provider=aws|country=US|continent=europe&min_gpus=1
+provider=azure|provider=aws|country=US|continent=europe&min_gpus=1|cpu=*cobalt*|cpu=epyc 9*|cpu_vendor=amd
+burstable=true|min_data_disks=32|min_uncached_disk_iops=80000|min_uncached_disk_mbps=1200|local_nvme=true|min_nics=8
+disk_controller=nvme|confidential_computing=true|trusted_launch=true
 """.replace("\n", "|")
     .strip("|")
     .split("|")
@@ -94,6 +96,8 @@ def random_questions(count: int) -> Iterator[str]:
     for _ in range(count):
         parts = [*rng.sample(FILTERED, rng.randint(0, 3)), rng.choice(SCOPES)]
         chosen = dict(one.split("=") for part in parts for one in part.split("&") if one)
+        if "continent" in chosen:  # which no other choice of places here may contradict
+            chosen = {name: value for name, value in chosen.items() if name not in {"country", "provider", "region"}}
         sort = ",".join(rng.choice(("", "-")) + key for key in rng.sample(SORT_KEYS, rng.randint(1, 3)))
         limit = rng.choice((1, 7, 50, 500))
         yield "&".join([*(f"{name}={value}" for name, value in chosen.items()), f"sort={sort}&limit={limit}"])

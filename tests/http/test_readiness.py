@@ -77,6 +77,8 @@ def test_a_stopped_postgresql_is_reported_and_logged_once(caplog: pytest.LogCapt
             told |= {
                 refused(client, path) for path in ("/readyz", "/sizes?limit=4", "/regions", "/readyz", "/sizes.csv")
             }
+            # Until the revision was to be read again, what is kept is as new as ever.
+            wait_until(lambda: "away" in client.get("/sizes").headers["cache-status"])
             kept = client.get("/sizes")
             assert kept.status_code == 200
             assert re.fullmatch(

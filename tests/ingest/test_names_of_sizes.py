@@ -78,7 +78,8 @@ def test_a_page_of_another_vendor_states_nothing_of_sizes(tmp_path: Path, kind: 
     text = f"---\npublisher: Example Cloud\nkind: {kind}\n---\n\n# NX v4-series\n\n{TABLE}| NX4_v4 | 4 | 16 |\n"
     found = read_files(tmp_path, {"page.md": text})
     assert found.facts == ()
-    said = "is a page of Example Cloud, whose sizes the catalog does not have: it has those of Microsoft"
+    said = "is a page of Example Cloud, whose sizes the catalog does not have: it has those of "
+    said += "Azure, AWS, Google Cloud, Oracle Cloud, CoreWeave, Hyperstack, Lambda, Nebius, RunPod, Verda"
     assert details(found) == [f"{tmp_path / 'page.md'}:1: {said}"]
 
 

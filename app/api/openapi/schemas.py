@@ -223,6 +223,11 @@ def _format_value(value: Any) -> str:
 Parameter = dict[str, Any]
 _PARAMETER_ORDER = {"sort": 1, "limit": 2, "cursor": 3}
 
+_OF_PLACES = ("provider", "country", "continent")
+_OF_CPU_SIZES = (
+    *("cpu", "cpu_vendor", "burstable", "min_data_disks", "min_uncached_disk_iops", "min_uncached_disk_mbps"),
+    *("local_nvme", "disk_controller", "min_nics", "confidential_computing", "trusted_launch"),
+)
 _APPENDED = {"listRetirements": ("past",), "listSizePrices": ("sort",)}
 """Parameters of an operation that came after docs/released/openapi.json, the oldest first. They are its last ones: some
 generated clients pass parameters by their place, and would give another one the value."""
@@ -254,7 +259,7 @@ def with_fields_example(parameter: Parameter, items: list[str]) -> Parameter:
 
 def sort_parameters(parameters: list[Parameter], operation: str) -> list[Parameter]:
     """Sort parameters: path, required, optional, then sort, limit and cursor, last those that came later."""
-    appended = ("", *_APPENDED.get(operation, ()), "provider", "country", "continent")
+    appended = ("", *_APPENDED.get(operation, ()), *_OF_PLACES, *_OF_CPU_SIZES)
 
     def place(parameter: Parameter) -> tuple[bool, bool, int, int]:
         name = parameter["name"]

@@ -94,8 +94,8 @@ def _service_cost(gpus: Gpus, service: SizedService, speed: ServingSpeed | None)
 def _per_million(usd_per_hour: Decimal, speed: ServingSpeed) -> Figure:
     """Return the cost of a million tokens: low at the fastest expected step, high at the slowest."""
     low, mid, high = (
-        per_million_tokens(usd_per_hour, decimal(speed.tokens_per_step / step_s))
-        for step_s in (speed.expected_s.low, speed.expected_s.mid, speed.expected_s.high)
+        per_million_tokens(usd_per_hour, decimal(rate))
+        for rate in (speed.tokens_per_s.high, speed.tokens_per_s.mid, speed.tokens_per_s.low)
     )
     return Figure(unit="USD", certainty="estimate", low=low, mid=mid, high=high)
 

@@ -67,6 +67,8 @@ MEASURED_GPUS = {
 """GPUs of the measured runs: the vendors' pages. All others are outside."""
 AMD_PEAKS = MEASURED_GPUS["MI300X"].peaks
 """Dense peaks that no GPU of NVIDIA has: MI300X and MI325X."""
+AMD_BANDWIDTHS = (5300.0, 6000.0)
+"""GB/s of MI300X and MI325X."""
 ROUNDING = 0.02
 """How far a figure of a GPU may be from that of a measured one: sources round it."""
 
@@ -85,8 +87,12 @@ def is_measured(gpus: Gpus) -> bool:
 
 
 def is_amd(gpus: Gpus) -> bool:
-    """Whether the GPUs have a peak of AMD's."""
-    return gpus.peak_tflops is not None and _is_about(gpus.peak_tflops, AMD_PEAKS)
+    """Whether the GPUs have the memory bandwidth and a peak of AMD's."""
+    return (
+        gpus.peak_tflops is not None
+        and _is_about(gpus.peak_tflops, AMD_PEAKS)
+        and _is_about(gpus.bandwidth_gb_per_s or 0.0, AMD_BANDWIDTHS)
+    )
 
 
 MAX_TENSOR_PARALLEL = 8
@@ -229,6 +235,14 @@ class ServingSpeed:
     first_token_s: Range | None
     departures: tuple[str, ...]
     family: str | None = None
+    cycle: float = 1.0
+    """What a sequence takes for a token in the mean over a step: more where the copy also reads the sequence's own
+    prompt, for which it waits before its first token and not between tokens."""
+
+    @property
+    def tokens_per_s(self) -> Range:
+        """Return the rate of all copies, each sequence's own prompt included."""
+        return self.expected_s.times(self.cycle).divide(self.tokens_per_step)
 
 
 def serving_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | None) -> ServingSpeed | None:
@@ -249,7 +263,11 @@ def serving_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | N
     step = step_time(work, STEP)
     spread = step_spread(setup, work, departures)
     expected = at_least(least, step / yielded(setup.workload.speculative), spread)
-    first = None
+    first, cycle = None, 1.0
+    if lengths is not None and not is_disaggregated(setup) and setup.workload.arrivals != "random":
+        own = min(1.0, _sequences_per_copy(setup) / setup.deployment.parallelism.data)
+        own *= yielded(setup.workload.speculative) / lengths.output
+        cycle = step_time(work._replace(prompts=work.prompts + own), STEP) / step
     if lengths is not None and setup.gpus.peak_tflops is not None:
         spread, alone = first_token_spread(setup, departures), prompt_work(setup, work, lengths)
         step = expected.mid * yielded(setup.workload.speculative)
@@ -265,6 +283,7 @@ def serving_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | N
         tokens_per_step=setup.concurrency,
         first_token_s=first,
         departures=departures,
+        cycle=cycle,
     )
 
 
@@ -313,7 +332,7 @@ def step_figures(speed: ServingSpeed, shape: type[StepFigures]) -> StepFigures:
         step=bound(speed.least_s * 1e3, "ms"),
         expected_step=estimate(speed.expected_s.times(1e3), "ms", rests_on),
         tokens_per_s=bound(speed.tokens_per_step / speed.least_s, "tokens/s"),
-        expected_tokens_per_s=estimate(speed.expected_s.divide(speed.tokens_per_step), "tokens/s", rests_on),
+        expected_tokens_per_s=estimate(speed.tokens_per_s, "tokens/s", rests_on),
     )
 
 

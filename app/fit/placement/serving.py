@@ -363,7 +363,7 @@ class ServingJob:
         if speed is None or speed.least_s <= 0 or speed.expected_s.low <= 0:
             return None
         return Speed(
-            tokens_per_s=speed.expected_s.divide(speed.tokens_per_step),
+            tokens_per_s=speed.tokens_per_s,
             min_step_s=speed.least_s,
             step_s=speed.expected_s,
             max_tokens_per_s=speed.tokens_per_step / speed.least_s,

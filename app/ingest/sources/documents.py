@@ -20,7 +20,7 @@ from app.ingest.files import refuse_special_file
 _IRRELEVANT = re.compile(r"footer|-defs\b|preview-tag|previous-gen-header", re.IGNORECASE)
 """Includes without facts of sizes; a missing one is not reported."""
 
-_VENDORS = ", ".join(publisher for provider in PROVIDERS.values() for publisher in provider.publishers)
+_VENDORS = ", ".join(provider.name for provider in PROVIDERS.values())
 
 _NO_FACTS = "no figure of a size or series can be read in it"
 
