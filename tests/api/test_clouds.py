@@ -35,6 +35,14 @@ def test_a_list_is_over_all_clouds_and_each_row_names_its_provider(clouds: httpx
     assert prices == sorted(prices)
 
 
+def test_a_region_elsewhere_is_named_as_what_is_wrong(clouds: httpx.Client) -> None:
+    answer = clouds.get("/sizes", params={"region": "eastus", "continent": "europe"})
+    assert (answer.status_code, answer.json()["detail"]) == (
+        422,
+        "region=eastus: not in continent=europe; GET /regions says where each region is",
+    )
+
+
 def test_a_provider_narrows_lists_facets_and_prices(clouds: httpx.Client) -> None:
     found = get(clouds, "/sizes", provider="aws,oci", limit=500, fields="provider")
     assert {item["provider"] for item in found["items"]} == {"aws", "oci"}

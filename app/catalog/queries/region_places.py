@@ -48,17 +48,21 @@ def place_regions(params: ParamsT, places: Mapping[str, RegionPlace], *, by_prov
     wanted: tuple[Collection[str], ...] = (providers, params.country, params.continent)
     if not (params.country or params.continent or (by_provider and providers)):
         return params
-    meant = [
+    there = [
         code
         for code, place in sorted(places.items())
-        if all(not values or one in values for one, values in zip(place, wanted, strict=True))
-        if not regions or code in regions
+        if all(not values or name in values for name, values in zip(place, wanted, strict=True))
     ]
-    if not meant:
-        field, values = next((name, given) for name, given in zip(_FIELDS, wanted[::-1], strict=True) if given)
-        known = sorted({str(value) for place in places.values() if (value := getattr(place, field))})
-        raise BadQuery(field, ",".join(values), f"no such region is known; {field} is one of {', '.join(known)}")
-    return params.model_copy(update={"region": tuple(meant)})
+    field, values = next((name, given) for name, given in zip(_FIELDS, wanted[::-1], strict=True) if given)
+    if not there:
+        allowed = sorted({str(value) for place in places.values() if (value := getattr(place, field))})
+        raise BadQuery(field, ",".join(values), f"no such region is known; {field} is one of {', '.join(allowed)}")
+    matching = [code for code in there if not regions or code in regions]
+    if not matching:
+        raise BadQuery(
+            "region", ",".join(regions), f"not in {field}={','.join(values)}; GET /regions says where each region is"
+        )
+    return params.model_copy(update={"region": tuple(matching)})
 
 
 _FIELDS = ("continent", "country", "provider")
