@@ -148,7 +148,7 @@ class Settings(BaseSettings):
     )
     trusted_proxies: str = Field(
         default="",
-        description="Addresses and networks, separated by commas, whose X-Forwarded-For is believed. Empty: none is.",
+        description="Addresses and networks, separated by commas, whose X-Forwarded-For is trusted. Empty: none.",
     )
     api_keys: SecretStr = Field(
         default=SecretStr(""),

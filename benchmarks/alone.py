@@ -22,7 +22,7 @@ Figures = dict[str, Spread]
 PANEL_QUESTIONS = 2_000
 READY = "/sizes?limit=1"
 WARM_UP_QUESTIONS = 20
-"""After so many questions what all requests share is built; columns may still be loaded behind the answers."""
+"""After this many questions, what all requests share is built."""
 
 
 def cpu(context: BenchmarkContext, case: BenchmarkCase) -> Figures:

@@ -111,7 +111,7 @@ class Crowd:
         task.add_done_callback(self._connecting.discard)
 
     async def run(self, connections: int, seconds: float) -> Answers:
-        """Ask over so many connections for some seconds; those without an answer by then are counted as such."""
+        """Send requests over `connections` for `seconds`; count those without an answer by then."""
         for number in range(connections):
             self.connect()
             if number % 100 == 99:

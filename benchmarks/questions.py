@@ -60,12 +60,12 @@ def panel_query(rng: random.Random) -> str:
 
 
 def panel_questions(count: int, seed: int = 1) -> list[str]:
-    """Return so many different targets of `/sizes`."""
+    """Return `count` different targets of `/sizes`."""
     return [f"/sizes?{query}" for query in _different(panel_query, count, seed)]
 
 
 def random_questions(count: int, scale: Scale, seed: int = 2) -> list[str]:
-    """Return so many different targets over the endpoints that read the catalog, most of them of `/sizes`."""
+    """Return `count` different targets over the endpoints that read the catalog, most of them of `/sizes`."""
     names = [str(row["name"]) for row in sizes(scale)]
 
     def one(rng: random.Random) -> str:

@@ -145,7 +145,7 @@ DIGITS = 5
 def gib_of_card(mib: str, share: Decimal) -> Decimal:
     """Return the memory of one whole card in GiB from that of a share of it in MiB.
 
-    The API gives cards of 24 and 48 GB as so many decimal gigabytes, and all others in GiB: 22,888 MiB is 24 GB.
+    The API gives cards of 24 and 48 GB in decimal gigabytes, and all others in GiB: 22,888 MiB is 24 GB.
     """
     whole = Decimal(mib) / share
     decimal_gb = (whole * 2**20 / 10**9).quantize(Decimal("0.01"))

@@ -108,8 +108,8 @@ class RateColumn(UsdColumn):
 def _compile_date_for_sqlite(_type: Date, _compiler: SQLiteTypeCompiler, **_how: Any) -> str:
     """Declare days as the texts that they are on SQLite.
 
-    A column that is declared DATE is numeric there: whenever a day is compared or stored, it is first read as a number,
-    in vain. DATE_CHAR is SQLAlchemy's own name for dates that are texts, and is reflected as a date.
+    A column that is declared DATE has numeric affinity there: SQLite tries to convert each day that is compared or
+    stored to a number. DATE_CHAR is SQLAlchemy's own name for dates that are texts, and is reflected as a date.
     """
     return "DATE_CHAR"
 

@@ -178,7 +178,7 @@ def _unpacked(path: Path, packed: BinaryIO) -> BinaryIO:
 class _BoundedLines(io.RawIOBase):
     """The bytes of a file; raises BadData for a line, or a compressed file, that would fill the memory or the day.
 
-    A line is in memory before its cells are looked at, so its length is bounded here.
+    A line is in memory before its cells are parsed, so its length is bounded here.
     """
 
     def __init__(self, raw: BinaryIO, packed: BinaryIO, name: str) -> None:

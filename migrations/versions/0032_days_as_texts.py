@@ -1,4 +1,4 @@
-"""Declare days as texts on SQLite, which read each as a number in vain whenever it was compared or stored.
+"""Declare days as texts on SQLite, which tried to convert each to a number whenever it was compared or stored.
 
 The values are texts already, so only the declarations are written again: the way that SQLite's documentation of ALTER
 TABLE gives for changes that do not affect what is stored. Migrations before this one declare new tables so, too.

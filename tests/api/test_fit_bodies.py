@@ -87,7 +87,7 @@ def test_the_whole_catalog_with_fifty_regions_reads_all_offers_once(
         return read(reader, bound)
 
     with server(app) as url, open_client(url) as other:
-        other.get("/regions").raise_for_status()  # the revision is looked at, and no columns are loaded behind it
+        other.get("/regions").raise_for_status()  # reads the revision
         monkeypatch.setattr(DriverReader, "fetch", fetch)
         answer = fit(other, LLAMA, constraints={"regions": regions}, limit=500)
         assert answer["items"]

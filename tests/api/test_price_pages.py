@@ -30,7 +30,7 @@ PAGES = [
 EMPTY = "region=westeurope&known_at=2026-07-01"
 REFUSED = [
     "region=nowhere",
-    "region=westeurope&currency=XXX",
+    "region=westeurope&currency=XTS",
     "region=westeurope&limit=0",
     "region=westeurope&cursor=nonsense",
     "region=westeurope&as_of=2999-01-01",

@@ -125,7 +125,7 @@ def _requests() -> Iterator[Heavy]:
 def config_of_names(
     count: int, ignored: str = "model.layers.{0}.block_sparse_moe.experts.{1}.w1.input_quantizer"
 ) -> bytes:
-    """Return a body with a configuration that lists so many modules as not quantized."""
+    """Return a body with a configuration that lists `count` modules as not quantized."""
     names = [ignored.format(*divmod(number, 700)) for number in range(count)]
     fields = {
         "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,

@@ -34,7 +34,7 @@ NUMBERS: Mapping[str, Sequence[float | str]] = {
 """Numbers by the name of the parameter, without min_ or max_ where both are known."""
 DAYS = ("2023-06-01", "2024-01-01", "2024-07-15", "2025-03-31", "2025-12-31", "2026-02-01", "2026-06-18", "2026-08-22")
 LATE_DAYS = ("2026-11-01", "2026-12-31", "2027-05-31", "2028-05-01")
-CURRENCIES = ("EUR", "GBP", "JPY", "INR", "usd", "USD", "CHF", "BRL", "XXX")
+CURRENCIES = ("EUR", "GBP", "JPY", "INR", "usd", "USD", "CHF", "BRL", "XTS")
 DISKS = ("premium_ssd:128", "premium_ssd:1024", "standard_ssd:512", "standard_hdd:4096", "premium_ssd_v2:100:3000:125")
 WORDS = ("h100", "nd", "v5", "gpu", "amd", "d4s", "arm", "standard_e", "mi300x", "zzz")
 

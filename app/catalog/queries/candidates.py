@@ -188,7 +188,7 @@ def _prices(offer: Any, purchase: str) -> list[ColumnElement[Any]]:
 def _series_gpus(keys: Sequence[BindParameter[str]] = ()) -> Subquery:
     """Select the series whose described sizes all have the same GPU: its id, and the least and greatest counts.
 
-    A size is described if a source says which GPU it has. With `keys` only the series of these sizes are looked at.
+    A size is described if a source says which GPU it has. With `keys` only the series of these sizes are read.
     """
     described = SIZE.alias("described")
     each = [described.c[name] for name in ("gpu_count_numerator", "gpu_count_denominator", "vcpus")]

@@ -215,7 +215,7 @@ def read_page(catalog: Catalog, query: ListQuery) -> RowPage:
     if position is None and not query.skips and not more:
         total = len(rows)  # the page is the whole list
         if not rows:
-            catalog.keep_total(query.identity, 0)  # what was looked for in vain is not looked for again
+            catalog.keep_total(query.identity, 0)  # remember that nothing matches, so that it is not searched again
     elif total is None:
         total = _count(catalog, query)
     cursor = write_cursor(query.identity, catalog.snapshot.revision, query.key_of(page[-1])) if more else None
