@@ -88,7 +88,7 @@ class CatalogReader:
 
     def _work(self, session: Session, work: Callable[[Catalog, RevisionInfo], T]) -> T:
         revision, snapshot = self._load(session)
-        return work(Catalog(session, snapshot, revision.day), revision)
+        return Catalog(session, snapshot, revision.day).ask(work, revision)
 
     def _load(self, session: Session) -> tuple[RevisionInfo, CatalogSnapshot]:
         """Return the current revision and its snapshot, which are read again only after a change or a new day."""

@@ -1,4 +1,4 @@
-"""The tools answer from the snapshot that the API of the process has, if it is of the current revision."""
+"""The tools answer from one revision, from the snapshot that the API of the process has of it if there is one."""
 
 from dataclasses import replace
 
@@ -7,9 +7,13 @@ import pytest
 from sqlalchemy import Engine
 from sqlmodel import Session
 
-from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
-from app.mcp.catalog import CatalogReader
+from app.catalog.queries.params import SizeSearch
+from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, load_snapshot
+from app.converters.questions import Question, answer
+from app.ingest.run import ingest
+from app.mcp.catalog import CatalogReader, RevisionInfo
 from tests.conftest import TODAY
+from tests.factories import NOW, reading, size
 
 
 def used_by(engine: Engine, *served: CatalogSnapshot | None) -> list[CatalogSnapshot]:
@@ -38,3 +42,38 @@ def test_a_snapshot_of_another_revision_is_not_used(seeded_engine: Engine, serve
     assert first.revision == served.revision
     assert first is second
     assert third is served
+
+
+def test_what_a_question_has_asked_of_the_database_is_kept_for_the_next(seeded_engine: Engine) -> None:
+    reader, asked = CatalogReader(seeded_engine, lambda: TODAY), list[str]()
+
+    def ask_database() -> str:
+        asked.append("database")
+        return "answer"
+
+    def ask(catalog: Catalog, _revision: RevisionInfo) -> str:
+        return catalog.keep("question", ask_database)
+
+    try:
+        assert [anyio.run(reader.run, ask) for _ in range(2)] == ["answer", "answer"]
+    finally:
+        reader.close()
+    assert asked == ["database"]
+
+
+def test_a_question_is_asked_again_where_an_ingest_commits_meanwhile(engine: Engine) -> None:
+    ingest(engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
+    reader, pages = CatalogReader(engine, lambda: TODAY), list[list[str]]()
+
+    def ask(catalog: Catalog, revision: RevisionInfo) -> int:
+        page = answer(catalog, Question(endpoint="GET /sizes", params=SizeSearch()))
+        pages.append([item["name"] for item in page["items"]])
+        if len(pages) == 1:
+            ingest(engine, reading(size("Standard_X2", vcpus=8)), now=NOW)
+        return revision.number
+
+    try:
+        assert anyio.run(reader.run, ask) == 2
+    finally:
+        reader.close()
+    assert pages == [["Standard_X1"], ["Standard_X2"]]
