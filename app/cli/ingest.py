@@ -93,7 +93,7 @@ def seeds(
     settings = context.settings()
     folder = folder or settings.seeds
     clouds = parse_clouds(settings.clouds, folder)
-    context.engine()  # refuses a URL of no database before the seconds that reading takes
+    context.engine().connect().close()  # what is wrong with the database is told before seconds of reading
     with progress() as step:
         reading = relative_to(folder, read_seeds(folder, clouds=clouds, progress=step))
     _ingest(reading, strict=strict, as_json=as_json, dry_run=dry_run, wait=wait)
