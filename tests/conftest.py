@@ -244,6 +244,20 @@ def client(base_url: str) -> Iterator[httpx.Client]:
         yield client
 
 
+@pytest.fixture(scope="session")
+def clouds_base_url(all_clouds_url: str) -> Iterator[str]:
+    """The URL of a service with the seeds of all clouds."""
+    with server(create_asgi_app(Settings(_env_file=None, database_url=all_clouds_url), today=lambda: TODAY)) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def clouds(clouds_base_url: str) -> Iterator[httpx.Client]:
+    """An HTTP client of that service."""
+    with open_client(clouds_base_url) as client:
+        yield client
+
+
 @pytest.fixture
 def service(engine: Engine, database_url: str) -> Iterator[CacheMiddleware]:
     """A service over a catalog with one size."""

@@ -14,7 +14,12 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from app.catalog.providers import PROVIDERS
-from app.catalog.queries.display_names import find_currencies, find_disputing_sources, find_region_names
+from app.catalog.queries.display_names import (
+    find_currencies,
+    find_disputing_sources,
+    find_providers,
+    find_region_names,
+)
 from app.catalog.queries.facets import Facets
 from app.catalog.queries.params import Category, SizeFilter, Status
 from app.catalog.queries.relaxations import find_relaxations
@@ -57,6 +62,7 @@ _SORT_TITLES = {
 _KIND_TITLES: Mapping[Kind, str] = {"any": "All sizes", "gpu": "With GPU", "cpu": "Without GPU"}
 _STATUS_TITLES = {"withdrawn": "withdrawn from sale"}
 _MAX_RELAXATIONS = 6
+_SEVERAL = 2
 
 
 async def render(request: PageRequest) -> str:
@@ -68,7 +74,8 @@ async def render(request: PageRequest) -> str:
     items = [json.loads(item, parse_float=Decimal) for item in found.items]
     disputed = [item["name"] for item in items if item["disputed"]]
     names = await request.executor.ask(_find_names, disputed)
-    columns = [COLUMNS[name] for name in view.shown_columns]
+    shown_columns = view.shown_columns(one_cloud=len(names.providers) < _SEVERAL)
+    columns = [COLUMNS[name] for name in shown_columns]
     price = partial(view.shown_price, rate=found.exchange_rate)
     nothing = not found.total and not request.errors
     return render_page(
@@ -95,9 +102,10 @@ async def render(request: PageRequest) -> str:
         nearest=await _nearest(request, view) if nothing else [],
         kinds=_kinds(request, view),
         retiring=_retiring(request, view, facets),
-        defaults=request.defaults() | {"columns": to_query_text(view.shown_columns)},
+        defaults=request.defaults() | {"columns": to_query_text(shown_columns)},
         exports=_exports(view, found.cursor),
         all_columns=COLUMNS.values(),
+        shown_columns=shown_columns,
         disputes=names.disputes,
         region_names=names.regions,
         origin=request.origin,
@@ -125,16 +133,22 @@ async def _nearest(request: PageRequest, view: SizesView) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What the page shows besides sizes: names of regions, currencies, and the sources behind disputes."""
+    """What the page shows besides sizes: names of regions, currencies, clouds, and the sources behind disputes."""
 
     regions: Mapping[str, str]
     currencies: Sequence[str]
+    providers: Sequence[str]
     disputes: Mapping[str, list[tuple[str, str]]]
 
 
 def _find_names(catalog: Catalog, disputed: Sequence[str]) -> _Names:
     session = catalog.session
-    return _Names(find_region_names(session), find_currencies(session), find_disputing_sources(session, disputed))
+    return _Names(
+        regions=find_region_names(session),
+        currencies=find_currencies(session),
+        providers=find_providers(session),
+        disputes=find_disputing_sources(session, disputed),
+    )
 
 
 def _options(view: SizesView, facets: Facets, names: _Names) -> dict[str, Any]:
@@ -196,7 +210,7 @@ def _statuses(view: SizesView, facets: Facets) -> list[filter_panel.Choice]:
 async def _find(request: PageRequest, view: SizesView) -> JsonPage:
     if request.errors:
         return JsonPage(items=[], next_cursor=None, total=0)
-    return await request.executor.ask(find_sizes, view.search(), offset=(view.page - 1) * view.limit)
+    return await request.executor.ask(find_sizes, view.search(), offset=(view.page - 1) * view.limit, natural=True)
 
 
 async def _relaxations(request: PageRequest, view: SizesView) -> list[tuple[str, str, int]]:

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, Field
 from app.catalog.fields import SHOWN_FIELDS, SIZE_FIELDS, short_title
 from app.catalog.price_notes import price_note
 from app.catalog.projections import SIZE_JSON_FIELDS
+from app.catalog.providers import PROVIDERS
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.exchange_rates import USD, CurrencyRate
 from app.catalog.queries.params import (
@@ -87,10 +88,11 @@ def _column_of(name: str) -> Column:
     return Column(name, short_title(name), shown_unit(spec.unit), kind, sort=name)
 
 
+_CLOUD = Column("provider", "Cloud", kind="cloud", sort="provider")
 _PRICE_COLUMNS = (
     Column("price", "Price", kind="price", sort="usd_per_hour"),
     Column("region", "Region", kind="text"),
-    Column("price_age_days", "Price seen", "ago", kind="age"),
+    Column("price_age_days", "Price age", kind="age"),
     *(
         Column(
             f"{purchase}_usd_per_hour",
@@ -102,7 +104,7 @@ _PRICE_COLUMNS = (
     ),
 )
 _FIRST = (
-    *("price", "series", "category", "vcpus", "memory_gib", "gpu_model", "gpu_count", "gpu_memory_gib"),
+    *("provider", "price", "series", "category", "vcpus", "memory_gib", "gpu_model", "gpu_count", "gpu_memory_gib"),
     *("gpu_memory_gib_per_gpu", "temp_disk_gib", "nvme_disk_gib", "network_mbps", "infiniband_gbps", "nvlink"),
     *("arch", "cpu_model", "max_data_disks", "uncached_disk_iops", "uncached_disk_mbps", "max_nics"),
     *(column.field for column in _PRICE_COLUMNS if column.field != "price"),
@@ -116,7 +118,7 @@ _SAID_ELSEWHERE = frozenset(
     }
 )
 """Fields that other columns, or the badges of a name, say well enough."""
-_COLUMNS = {column.field: column for column in _PRICE_COLUMNS} | {
+_COLUMNS = {column.field: column for column in (_CLOUD, *_PRICE_COLUMNS)} | {
     name: _column_of(name)
     for name in SIZE_JSON_FIELDS
     if name == "category" or (name in SIZE_FIELDS and SIZE_FIELDS[name].column and name not in _SAID_ELSEWHERE)
@@ -125,17 +127,38 @@ COLUMNS: Mapping[str, Column] = {name: _COLUMNS[name] for name in dict.fromkeys(
 Kind = Literal["any", "gpu", "cpu"]
 
 KIND_COLUMNS: Mapping[Kind, tuple[str, ...]] = {
-    "any": ("price", "vcpus", "memory_gib", "gpu_model", "network_mbps", "cpu_model", "region", "price_age_days"),
+    "any": (
+        *("provider", "price", "vcpus", "memory_gib", "gpu_model", "network_mbps", "cpu_model"),
+        *("region", "price_age_days"),
+    ),
     "gpu": (
-        *("price", "vcpus", "memory_gib", "gpu_model", "gpu_count", "gpu_memory_gib", "gpu_memory_gib_per_gpu"),
+        *(
+            "provider",
+            "price",
+            "vcpus",
+            "memory_gib",
+            "gpu_model",
+            "gpu_count",
+            "gpu_memory_gib",
+            "gpu_memory_gib_per_gpu",
+        ),
         *("network_mbps", "region", "price_age_days"),
     ),
     "cpu": (
-        *("price", "vcpus", "memory_gib", "temp_disk_gib", "network_mbps", "cpu_model", "uncached_disk_iops"),
+        *(
+            "provider",
+            "price",
+            "vcpus",
+            "memory_gib",
+            "temp_disk_gib",
+            "network_mbps",
+            "cpu_model",
+            "uncached_disk_iops",
+        ),
         *("region", "price_age_days"),
     ),
 }
-"""The columns of a list whose columns are not chosen, by the kind of sizes that it is of."""
+"""The columns of a list whose columns are not chosen, by the kind of sizes; in a catalog of one cloud without it."""
 _OF_GPUS = ("gpu", "gpu_vendor", "nvlink", "min_gpus", "min_gpu_mem", "min_gpu_mem_per_gpu")
 GPU_CATEGORY: tuple[Category] = ("gpu_accelerated",)
 SOLD: tuple[Status, ...] = ("current", "preview")
@@ -148,7 +171,7 @@ def _in_order(names: tuple[str, ...]) -> tuple[str, ...]:
             hint = did_you_mean(nearest(name, COLUMNS), " ")
             raise ValueError(f"{name}: {hint}allowed are {', '.join(COLUMNS)}")
     ordered = tuple(name for name in COLUMNS if name in names)
-    return () if ordered in KIND_COLUMNS.values() else ordered
+    return () if ("provider", *ordered) in KIND_COLUMNS.values() or ordered in KIND_COLUMNS.values() else ordered
 
 
 class ShownCurrency(QueryParams):
@@ -181,10 +204,10 @@ class SizesView(SizeList, ShownCurrency):
             return "cpu"
         return "gpu" if self.category == GPU_CATEGORY or any(getattr(self, name) for name in _OF_GPUS) else "any"
 
-    @property
-    def shown_columns(self) -> tuple[str, ...]:
-        """Return the columns that were chosen, or those of the kind of sizes."""
-        return self.columns or KIND_COLUMNS[self.kind]
+    def shown_columns(self, *, one_cloud: bool) -> tuple[str, ...]:
+        """Return the columns that were chosen, or those of the kind of sizes, without the cloud if there is but one."""
+        columns = KIND_COLUMNS[self.kind]
+        return self.columns or (columns[1:] if one_cloud else columns)
 
     @property
     def leaves_out_retiring(self) -> bool:
@@ -347,6 +370,7 @@ _CELLS: Mapping[str, Callable[[Any, Mapping[str, Any]], Cell]] = {
     "price": _amount,
     "money": _amount,
     "age": _age,
+    "cloud": lambda value, _item: Cell(PROVIDERS[value].name, "nowrap"),
     "flag": lambda value, _item: Cell("yes" if value else "no", "nowrap"),
     "words": lambda value, _item: Cell(value.replace("_", " "), "nowrap"),
 }

@@ -1,25 +1,11 @@
 """Questions over several clouds: which sizes, whose regions, and the same size elsewhere."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
-from app.main import create_asgi_app
-from app.settings import Settings
-from tests.conftest import TODAY
-from tests.servers import open_client, server
-
 pytestmark = pytest.mark.one_database
-
-
-@pytest.fixture(scope="module")
-def clouds(all_clouds_url: str) -> Iterator[httpx.Client]:
-    """A client of a service with the seeds of all clouds."""
-    service = create_asgi_app(Settings(_env_file=None, database_url=all_clouds_url), today=lambda: TODAY)
-    with server(service) as url, open_client(url) as client:
-        yield client
 
 
 def get(clouds: httpx.Client, path: str, **params: Any) -> Any:

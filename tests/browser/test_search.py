@@ -110,6 +110,14 @@ def test_all_figures_of_a_size_are_on_the_screen_of_a_phone(phone: RecordedPage,
     expect(phone.page.locator("#compare tbody tr").first).to_contain_text("A100")
 
 
+@pytest.mark.parametrize("query", ["", "?gpu=h100", "?category=gpu_accelerated", "?max_gpus=0"])
+def test_no_column_is_cut_on_a_desktop(watched: RecordedPage, clouds_base_url: str, query: str) -> None:
+    watched.page.set_viewport_size(VIEWPORTS["desktop"])
+    watched.page.goto(f"{clouds_base_url}/{query}")
+    expect(watched.page.locator("#compare thead th")).not_to_have_count(0)
+    assert watched.page.locator("#compare .table-scroll").evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
 def test_no_table_is_cut_on_paper(watched: RecordedPage, base_url: str) -> None:
     watched.page.emulate_media(media="print")
     watched.page.goto(f"{base_url}/ui/sizes/nd40rs_v2")

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.catalog.providers import PROVIDERS
 from app.catalog.queries.params import SizeFilter, SizeSearch
 from app.web.filter_panel import FILTER_NAMES
 from app.web.rendering import format_age, format_amount, format_money, format_number
@@ -182,6 +183,22 @@ def test_each_kind_of_sizes_has_columns_of_its_own(
     separator = "&" if query else "?"
     answer = client.get(f"/{query}{separator}columns={','.join(shown)}", headers=HTML, follow_redirects=False)
     assert answer.headers["location"] == (query or "./")
+
+
+def test_every_row_names_its_cloud_where_the_catalog_has_several(clouds: httpx.Client, client: httpx.Client) -> None:
+    for query in ("", "?gpu=h100", "?gpu=h100&provider=aws", "?max_gpus=0"):
+        page = get(clouds, f"/{query}")
+        named = re.findall(r'data-title="Cloud ">([^<]+)</td>', page)
+        assert len(named) == len(rows(page)) > 0
+        assert set(named) <= {provider.name for provider in PROVIDERS.values()}
+    assert 'data-title="Cloud' not in get(client, "/?gpu=h100")
+
+
+def test_names_are_in_natural_order(client: httpx.Client) -> None:
+    for query in ("sort=name&series=dv5", "sort=-name&series=dv5&limit=5&page=2"):
+        names = re.findall(r'name="name" value="Standard_D(\d+)_v5"', get(client, f"/?{query}"))
+        assert len(names) >= 3
+        assert names == sorted(names, key=int, reverse="-name" in query)
 
 
 def test_decimal_points_of_prices_are_below_each_other(client: httpx.Client) -> None:

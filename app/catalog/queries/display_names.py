@@ -24,6 +24,12 @@ def find_currencies(session: Session) -> list[str]:
     return [USD, *([EUR] if rated else []), *(code for code in rated if code not in (USD, EUR))]
 
 
+def find_providers(session: Session) -> list[str]:
+    """Return the clouds that have sizes, by id."""
+    provider = table_of(Size).c.provider
+    return list(session.execute(select(provider).distinct().order_by(provider)).scalars())
+
+
 def find_disputing_sources(session: Session, names: Sequence[str]) -> Mapping[str, list[tuple[str, str]]]:
     """Return, by name of a size, its disputed fields with the value that each source gives, the accepted one first.
 

@@ -6,6 +6,7 @@ facets are then intersections (`&`), counts (`int.bit_count`) and walks in an or
 bytes.
 """
 
+import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -58,6 +59,9 @@ UNKNOWN = float("inf")
 _SIZES = 500
 """How many sizes' past prices are read at a time, to bound the rows in memory."""
 IS_SET = ord("1")
+NATURAL_NAME = "natural_name"
+"""The sort key of pages for names, whose numbers it takes as numbers."""
+
 _STEP = 64
 """Of how many sizes, by price, a set is kept."""
 _DIVIDED_BY = {
@@ -310,6 +314,8 @@ class SizeQuestion:
         descending, name = name.startswith("-"), name.removeprefix("-")
         if name == "name":
             return SortColumn(self.sets.keys, descending)
+        if name == NATURAL_NAME:
+            return SortColumn([_natural(key) for key in self.sets.keys], descending)
         if not is_price(name):
             return SortColumn(self.values(SIZE_COLUMNS[name]), descending)
         if name in PRICE_SORT_KEYS:
@@ -425,6 +431,11 @@ class PriceSteps:
 
 def _without_unknown(prices: Sequence[float]) -> Sequence[float | None]:
     return [None if usd == UNKNOWN else usd for usd in prices]
+
+
+def _natural(name: str) -> list[str | int]:
+    """Return a key that sorts numbers within names as numbers: D2 is before D16."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
 
 def is_price(name: str) -> bool:

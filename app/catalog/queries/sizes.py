@@ -52,7 +52,7 @@ from app.catalog.queries.price_scope import (
     price_parameters,
 )
 from app.catalog.queries.region_places import place_regions
-from app.catalog.queries.size_sets import IS_SET, SizeQuestion, SortColumn, place_after
+from app.catalog.queries.size_sets import IS_SET, NATURAL_NAME, SizeQuestion, SortColumn, place_after
 from app.catalog.queries.size_statements import StatementKey, size_statement
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, short_if
 from app.db.statements import BoundStatement, Row, Rows
@@ -117,10 +117,11 @@ def render_page(page: JsonPage) -> str:
 
 
 @short_if(lambda search, **_more: not search.names_a_day)
-def find_sizes(catalog: Catalog, search: SizeSearch, *, offset: int = 0) -> JsonPage:
+def find_sizes(catalog: Catalog, search: SizeSearch, *, offset: int = 0, natural: bool = False) -> JsonPage:
     """Find one page of a search; raises BadQuery for a name that the catalog does not have, and CursorGone.
 
-    `offset` skips sizes: pages for people are numbered, which cursors are not.
+    `offset` skips sizes: pages for people are numbered, which cursors are not. With `natural` a list by name has D2
+    before D16, as people read it; cursors are always of the order of letters.
     """
     check_days(search, catalog.today)
     search = normalize(search, catalog.snapshot)
@@ -137,7 +138,7 @@ def find_sizes(catalog: Catalog, search: SizeSearch, *, offset: int = 0) -> Json
         )
         ensure_same_revision(catalog, position)
     question = SizeQuestion(catalog, search)
-    places, total, columns = _first_places(question, search, position, offset)
+    places, total, columns = _first_places(question, search, position, offset, natural=natural)
     shown, more = places[offset:][: search.limit], len(places) > offset + search.limit
     rows = _read_rows(catalog, question, shown)
 
@@ -166,12 +167,15 @@ def _has_price(row: Row) -> bool:
 
 
 def _first_places(
-    question: SizeQuestion, search: SizeSearch, position: CursorPosition | None, offset: int
+    question: SizeQuestion, search: SizeSearch, position: CursorPosition | None, offset: int, *, natural: bool
 ) -> tuple[list[int], int, list[SortColumn]]:
     """Find the places of a page, with those that its offset skips and the one behind it; the total; the sort keys."""
     found = question.found()
     names = sort_names(search.sort)
-    order, columns = question.order(names), question.sort_columns(names)
+    columns = question.sort_columns(names)
+    if natural and names[0].removeprefix("-") == "name":
+        names = [names[0].replace("name", NATURAL_NAME)]
+    order = question.order(names)
     start = place_after(order, columns, position.values) if position is not None else 0
     flags = question.sets.flags(found)
     listed = (place for place in islice(order, start, None) if flags[place] == IS_SET)
