@@ -13,25 +13,13 @@ from pydantic.warnings import UnsupportedFieldAttributeWarning
 from starlette.datastructures import State
 from starlette.types import ASGIApp
 
+from app.api import system
 from app.api.deps import validate_request
 from app.api.executor import QueryExecutor
 from app.api.exports import ExportFileCache, ExportStreams
 from app.api.metrics import worker_counters, worker_gauges
 from app.api.openapi import docs
-from app.api.routes import (
-    accuracy,
-    catalog,
-    changes,
-    compare,
-    exports,
-    fit,
-    models,
-    receipts,
-    retirements,
-    sizes,
-    system,
-)
-from app.converters.questions import ENDPOINTS
+from app.api.routes import api_routers, render_estimate
 from app.db.engines import make_engine, trace_statements
 from app.http.access import AccessMiddleware, RateLimiter
 from app.http.canonical import cacheable_endpoints
@@ -42,6 +30,7 @@ from app.http.problems import HANDLERS
 from app.http.revision import RevisionWatcher
 from app.lifespan import COUNT_REFUSAL, FIND_STORED, CountRefusal, FindStored
 from app.mcp.http import McpEndpoint
+from app.questions import ENDPOINTS
 from app.settings import Settings
 from app.telemetry import tracing
 from app.telemetry.logs import BackgroundLogs
@@ -50,24 +39,6 @@ from app.web.serving import PAGES, page_endpoints, page_routes
 
 _DESCRIPTION = """Look up, compare and cost cloud VM sizes. Every figure has a source, and where sources disagree you
 are told. Memory is in GiB, prices in USD an hour; null is unknown, zero is zero."""
-
-_API_ROUTERS = (
-    sizes.router,
-    exports.router,
-    compare.router,
-    fit.router,
-    accuracy.router,
-    retirements.router,
-    models.router,
-    changes.router,
-    catalog.router,
-)
-_FAST_PATHS = {
-    "list_sizes": ENDPOINTS["GET /sizes"],
-    "list_prices": ENDPOINTS["GET /prices"],
-    "fit_workload": ENDPOINTS["POST /fit"],
-}
-"""Questions by endpoint name: the most frequent endpoints answer valid requests without FastAPI."""
 
 
 def _today() -> date:
@@ -127,7 +98,8 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
     pages = page_routes(PAGES)
     pages.append(LLMS_ROUTE)
     app.router.routes.extend(pages)  # before `/` for programs
-    routers = (*_API_ROUTERS, receipts.router, system.router, docs.router)
+    of_api = list(api_routers())
+    routers = (*of_api, system.router, docs.router)
     for router in routers:
         app.include_router(router, dependencies=[Depends(validate_request)])
     agents = [app.state.mcp.route()] if app.state.mcp is not None else []
@@ -136,12 +108,12 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
     app.state.observer = _make_observer(app.state, settings)
     ask = app.state.executor.ask
     fast_paths: dict[str, Callable[..., Awaitable[str]]] = {
-        **{name: partial(ask, endpoint) for name, endpoint in _FAST_PATHS.items()},
-        "estimate_workload": partial(fit.render_estimate, app.state.executor),
+        endpoint.find.__name__: partial(ask, endpoint) for endpoint in ENDPOINTS.values() if "{" not in endpoint.path
     }
+    fast_paths["estimate_workload"] = partial(render_estimate, app.state.executor)
     app.state.cache = CacheMiddleware(
         app,
-        [*cacheable_endpoints(_API_ROUTERS, fast_paths), *page_endpoints(PAGES)],
+        [*cacheable_endpoints(of_api, fast_paths), *page_endpoints(PAGES)],
         app.state.watcher,
         app.state.observer,
         max_bytes=app.state.cache_bytes,

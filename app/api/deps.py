@@ -7,12 +7,10 @@ from fastapi import Depends, HTTPException, Request, Response
 from app.api.executor import QueryExecutor
 from app.api.exports import ExportFileCache, ExportStreams
 from app.catalog.queries.exports import select_columns
-from app.converters.questions import ENDPOINTS
 from app.http.canonical import PARSED, item_columns, query_model, reject_duplicate_keys, reject_unknown_params
 from app.http.headers import is_json
 from app.http.long_bodies import LongBodyRequest
 from app.http.middleware import CacheMiddleware
-from app.late_models import LateModel
 
 
 async def _get_executor(request: Request) -> QueryExecutor:
@@ -52,16 +50,6 @@ ResponseCache = Annotated[CacheMiddleware, Depends(_get_response_cache)]
 def json_response(text: str) -> Response:
     """Return a response with a JSON body that is already serialized."""
     return Response(text, media_type="application/json")
-
-
-async def answer(executor: QueryExecutor, endpoint: str, *args: object) -> Response:
-    """Return the answer of one of ENDPOINTS, to the name in its path where there is one, and its parameters."""
-    return json_response(await executor.ask(ENDPOINTS[endpoint], *args))
-
-
-def model_of(endpoint: str) -> LateModel:
-    """Return the schema of the answer of one of ENDPOINTS."""
-    return ENDPOINTS[endpoint].model
 
 
 async def validate_request(request: Request) -> None:

@@ -36,12 +36,12 @@ def write_receipt(
 
     if path is None:
         return
-    from app.converters.questions import Question, answer
-    from app.converters.receipts import make_receipt
+    from app.questions import Question, answer
+    from app.receipts import make_receipt
 
     catalog = load_catalog(session, context.today())
-    question = Question(endpoint=endpoint, params=params, name=name)
-    receipt = make_receipt(catalog, [(question, answer(catalog, question))])
+    question = Question(endpoint, params, name)
+    receipt = make_receipt(catalog, [(question, answer(catalog, *question))])
     path.write_text(f"{json.dumps(receipt, indent=1, ensure_ascii=False)}\n", encoding="utf-8")
 
 
@@ -84,8 +84,8 @@ def _check(data: dict[str, Any], database: str | None) -> list[str]:
     from datetime import date
 
     from app.catalog.queries.snapshot import Catalog, load_snapshot
-    from app.converters.receipts import check_receipt
     from app.db.engines import make_engine, read_session
+    from app.receipts import check_receipt
 
     try:
         day = date.fromisoformat(str(data.get("day")))

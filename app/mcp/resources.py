@@ -12,10 +12,10 @@ from app.catalog.queries.params import SizeParams
 from app.catalog.queries.provenance import FactSearch
 from app.catalog.queries.snapshot import Catalog
 from app.catalog.store.revisions import latest_revision
-from app.converters.questions import NoParams, Question, answer
 from app.errors import NotFound
 from app.mcp.catalog import RevisionInfo
 from app.nearest import closest_spellings
+from app.questions import NoParams, answer
 
 _MOST = 500
 
@@ -50,7 +50,7 @@ def read_resource(uri: str, catalog: Catalog, revision: RevisionInfo) -> str:
         return _to_text({"models": [{name: rows[key][name] for name in shown} for key in sorted(rows)]})
     for pattern, (endpoint, params) in _QUESTIONS.items():
         if match := re.fullmatch(pattern, uri):
-            return _to_text(answer(catalog, Question(endpoint=endpoint, name=unquote(match[1]), params=params)))
+            return _to_text(answer(catalog, endpoint, params, unquote(match[1])))
     known = [one.uri for one in (*RESOURCES, *TEMPLATES)]
     raise NotFound("resource", uri, suggestions=closest_spellings(uri, known, 2))
 

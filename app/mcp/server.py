@@ -13,7 +13,6 @@ from mcp.shared.exceptions import MCPError
 from sqlalchemy.exc import DBAPIError
 
 from app.catalog.queries.snapshot import Catalog
-from app.converters.receipts import make_receipt
 from app.errors import VmsizesError
 from app.mcp.arguments import ArgumentError, BadArguments
 from app.mcp.catalog import CatalogReader, RevisionInfo
@@ -21,6 +20,7 @@ from app.mcp.resources import RESOURCES, TEMPLATES, read_resource
 from app.mcp.tool import Tool
 from app.mcp.tools import INSTRUCTIONS, TOOLS, Called, call, to_json
 from app.nearest import did_you_mean, nearest
+from app.receipts import make_receipt
 
 _log = logging.getLogger(__name__)
 

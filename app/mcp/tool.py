@@ -11,9 +11,9 @@ from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.lookups import resolve_gpus
 from app.catalog.queries.params import Os, SizeParams
 from app.catalog.queries.snapshot import Catalog
-from app.converters.questions import Question, answer
 from app.errors import BadQuery
 from app.mcp.arguments import Argument, input_schema, read_count, read_purchase, read_texts, read_word
+from app.questions import Question, answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class Inquiry:
 
     def ask(self, endpoint: str, params: BaseModel, name: str | None = None) -> Any:
         """Return the answer to a question as JSON data."""
-        question = Question(endpoint=endpoint, params=params, name=name)
-        found = answer(self.catalog, question)
+        question = Question(endpoint, params, name)
+        found = answer(self.catalog, *question)
         self.asked.append((question, found))
         return found
 

@@ -10,11 +10,11 @@ from sqlalchemy import Engine
 
 from app.catalog.queries.prices import PriceSearch
 from app.catalog.queries.snapshot import load_catalog
-from app.converters.questions import Question, answer
-from app.converters.receipts import check_receipt, make_receipt
 from app.db.engines import make_engine, read_session
 from app.ingest.run import ingest
 from app.main import create_asgi_app
+from app.questions import Question, answer
+from app.receipts import check_receipt, make_receipt
 from app.settings import Settings
 from tests.conftest import TODAY
 from tests.databases import Databases
@@ -91,6 +91,6 @@ def test_an_answer_names_more_regions_than_a_parameter_takes(engine: Engine) -> 
     question = Question(endpoint="GET /sizes/{name}/prices", name="x1", params=PriceSearch(limit=500))
     with read_session(engine) as session:
         catalog = load_catalog(session, TODAY)
-        receipt = make_receipt(catalog, [(question, answer(catalog, question))])
+        receipt = make_receipt(catalog, [(question, answer(catalog, *question))])
         assert receipt["rests_on"]["price_count"] == len(regions)
         assert check_receipt(catalog, receipt) == []

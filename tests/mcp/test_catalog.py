@@ -9,9 +9,9 @@ from sqlmodel import Session
 
 from app.catalog.queries.params import SizeSearch
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, load_snapshot
-from app.converters.questions import Question, answer
 from app.ingest.run import ingest
 from app.mcp.catalog import CatalogReader, RevisionInfo
+from app.questions import answer
 from tests.conftest import TODAY
 from tests.factories import NOW, reading, size
 
@@ -66,7 +66,7 @@ def test_a_question_is_asked_again_where_an_ingest_commits_meanwhile(engine: Eng
     reader, pages = CatalogReader(engine, lambda: TODAY), list[list[str]]()
 
     def ask(catalog: Catalog, revision: RevisionInfo) -> int:
-        page = answer(catalog, Question(endpoint="GET /sizes", params=SizeSearch()))
+        page = answer(catalog, "GET /sizes", SizeSearch())
         pages.append([item["name"] for item in page["items"]])
         if len(pages) == 1:
             ingest(engine, reading(size("Standard_X2", vcpus=8)), now=NOW)

@@ -7,9 +7,9 @@ from typing import Any
 import anyio
 import pytest
 
-from app.converters.receipts import check_receipt
 from app.db.engines import make_engine
 from app.mcp.catalog import CatalogReader
+from app.receipts import check_receipt
 from tests.conftest import TODAY
 from tests.databases import Databases
 from tests.mcp.asking import call

@@ -105,6 +105,7 @@ def _to_described(route: APIRoute) -> APIRoute:
         methods=route.methods,
         include_in_schema=route.include_in_schema,
         response_class=route.response_class,
+        name=route.name,
         operation_id=operation_id(route),
     )
 

@@ -36,7 +36,6 @@ from app.catalog.in_force import PRICE, SERIES
 from app.catalog.models import Benchmark, Fact, LanguageModel, PriceFile, RefusedPrice, Series, Size, Source
 from app.catalog.names import RegionCode, escape_like
 from app.catalog.price_checks import Rule
-from app.catalog.queries.freshness import Freshness
 from app.catalog.queries.lookups import check_field, check_regions, get_series_ids, get_size_keys, get_subject_key
 from app.catalog.queries.pagination import (
     Item,
@@ -70,13 +69,6 @@ def _rows_of(model: type[SQLModel], newest_first: bool) -> ListStatements:
         for column in table.primary_key
     ]
     return ListStatements(lambda: select(table), order, short=True)
-
-
-@short
-def find_sources(catalog: Catalog, page: PageParams, freshness: Freshness) -> Listing:
-    """Find one page of the sources, each with the newest day of its prices or exchange rates."""
-    found = find_rows(catalog, Source, page)
-    return replace(found, items=[row | {"newest_day": freshness.newest_day_of(row["id"])} for row in found.items])
 
 
 def get_series(catalog: Catalog, name: str) -> Item:

@@ -1,13 +1,17 @@
-"""Probes, metrics and the explanations of problem types; none of these is in the OpenAPI document."""
+"""Probes, metrics, explanations of problem types, and receipts; none of these is in the OpenAPI document."""
 
 import asyncio
 from difflib import get_close_matches
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Body, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import Field, ValidationError
 
 from app.api.deps import Executor, StaleAfterDays
 from app.api.metrics import catalog_values, render
+from app.catalog.queries.params import PlainText
+from app.catalog.queries.snapshot import Catalog
 from app.errors import NotFound
 from app.http.problems import (
     CONTRADICTION,
@@ -18,6 +22,8 @@ from app.http.problems import (
     status_problem,
     type_url,
 )
+from app.questions import answer, parse_question
+from app.schemas.bodies import In
 
 router = APIRouter(include_in_schema=False)
 
@@ -103,3 +109,28 @@ def _describe_problem(request: Request, problem_type: ProblemType) -> dict[str, 
         return described
     example = {"request": explanation.request, "detail": explanation.detail}
     return described | {"meaning": explanation.meaning, "remedy": explanation.remedy, "example": example}
+
+
+class QuestionIn(In):
+    """A question: an endpoint, the name in its path, and its parameters or body."""
+
+    endpoint: PlainText = Field(description="`GET /sizes`, `POST /fit` …")
+    name: PlainText | None = Field(default=None, description="The size in the path.")
+    params: dict[str, Any] = Field(default={}, description="The parameters of the query, or the body.")
+
+
+@router.post("/receipts")
+async def make_receipt(question: Annotated[QuestionIn, Body()], executor: Executor) -> dict[str, Any]:
+    """Return the receipt of the answer to a question: what it rests on, for `vmsizes verify`."""
+    try:
+        return await executor.ask(_make_receipt, question)
+    except ValidationError as error:
+        located = [{**one, "loc": ("body", "params", *one["loc"])} for one in error.errors()]
+        raise RequestValidationError(located) from None
+
+
+def _make_receipt(catalog: Catalog, question: QuestionIn) -> dict[str, Any]:
+    from app.receipts import make_receipt
+
+    asked = parse_question(question.model_dump())
+    return make_receipt(catalog, [(asked, answer(catalog, *asked))])

@@ -24,8 +24,8 @@ from app.catalog.queries.prices import PriceSearch, find_prices
 from app.catalog.queries.sizes import find_size
 from app.catalog.queries.snapshot import Catalog
 from app.catalog.store.revisions import compute_digest, latest_revision
-from app.converters.questions import Question, answer, parse_question
 from app.errors import VmsizesError
+from app.questions import Question, answer, parse_question
 
 FORMAT = 1
 """The version of the format of receipts."""
@@ -106,7 +106,7 @@ def _ask_again(catalog: Catalog, questions: Iterable[Any]) -> tuple[list[tuple[Q
     for number, data in enumerate(questions, 1):
         try:
             question = parse_question(data)
-            found = answer(catalog, question)
+            found = answer(catalog, *question)
         except (VmsizesError, ValidationError, AttributeError) as error:
             wrong.append(f"question {number}: cannot be asked: {error}")
             continue

@@ -1,0 +1,402 @@
+"""The registry of questions: each endpoint that asks the catalog, its parameters, and what answers it.
+
+The routes of the API, the command line, the pages, the tools for agents and receipts ask here. An endpoint is a
+function marked `@question`: its name is that of the operation, and its docstring the operation's description.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
+
+import orjson
+from pydantic import BaseModel
+
+from app.catalog.models import Gpu, Region, Revision, Series, Source
+from app.catalog.queries.availability import AvailabilitySearch, find_availability
+from app.catalog.queries.changes import ChangeSearch, find_changes
+from app.catalog.queries.costs import CostSearch
+from app.catalog.queries.disks import DiskSearch
+from app.catalog.queries.facets import render_facets
+from app.catalog.queries.freshness import load_freshness
+from app.catalog.queries.language_models import get_model
+from app.catalog.queries.pagination import Listing
+from app.catalog.queries.params import (
+    CompareSearch,
+    FacetSearch,
+    FitSearch,
+    PageParams,
+    QueryParams,
+    SimilarSearch,
+    SizeFilter,
+    SizeParams,
+    SizeSearch,
+)
+from app.catalog.queries.prices import (
+    AllPricesSearch,
+    PriceHistorySearch,
+    PriceSearch,
+    find_all_prices,
+    find_price_history,
+    find_prices,
+    is_quick,
+    render_prices,
+)
+from app.catalog.queries.provenance import (
+    ConflictSearch,
+    FactSearch,
+    ModelSearch,
+    RefusedPriceSearch,
+    find_conflicts,
+    find_facts,
+    find_models,
+    find_refused_prices,
+    find_rows,
+    get_series,
+)
+from app.catalog.queries.retirements import RetirementSearch, find_retirements
+from app.catalog.queries.sizes import find_size, find_sizes, render_page
+from app.catalog.queries.snapshot import COMPUTING, SHORT, Catalog, computing, short, short_if
+from app.errors import BadQuery
+from app.late_models import LateModel
+from app.nearest import did_you_mean, nearest
+from app.schemas.fit_request import FitIn
+from app.schemas.retirement_request import RetirementPlanIn
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+
+class NoParams(QueryParams):
+    """The parameters of an endpoint that has none."""
+
+
+class Question(NamedTuple):
+    """A question: an endpoint of ENDPOINTS, its parameters or body, and the name in its path if it has one."""
+
+    endpoint: str
+    params: BaseModel
+    name: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the question as JSON data; only what was given is in it."""
+        dumped = orjson.dumps(self.params.model_dump(exclude_unset=True), default=float)  # amounts of money are numbers
+        name = {"name": self.name} if self.name is not None else {}
+        return {"endpoint": self.endpoint, **name, "params": orjson.loads(dumped)}
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Endpoint:
+    """An endpoint that asks the catalog.
+
+    `find` takes the catalog, the name in the path where there is one, and the parameters or the body; it returns a
+    value that has the attributes of the schema, or the JSON of one. `path` is that of the route, `summary` is given
+    where the name of `find` is none, and `may_name_nothing` where a parameter can cause 404 as a name in a path does.
+    """
+
+    params: type[BaseModel]
+    model: LateModel
+    find: Callable[..., Any]
+    tag: str
+    path: str
+    summary: str | None = None
+    may_name_nothing: bool = False
+    has_receipt: bool = False
+
+    def __call__(self, catalog: Catalog, *args: Any) -> str:
+        """Return the answer as JSON; raises what its query raises, such as NotFound."""
+        found = self.find(catalog, *args)
+        if isinstance(found, str):
+            return found
+        return found.model_dump_json(by_alias=True) if isinstance(found, BaseModel) else self.model.to_json(found)
+
+
+ENDPOINTS: dict[str, Endpoint] = {}
+"""The endpoints that can be asked, by method and path, in the order of the OpenAPI document."""
+
+
+def ask(catalog: Catalog, endpoint: str, params: BaseModel, name: str | None = None) -> Any:
+    """Return the answer of an endpoint as an object of its schema; raises what its query raises, such as NotFound."""
+    asked = ENDPOINTS[endpoint]
+    found = asked.find(catalog, *((name,) if "{" in endpoint else ()), params)
+    if isinstance(found, str):
+        return asked.model.load().model_validate_json(found)
+    return asked.model.load().model_validate(found, from_attributes=True)
+
+
+def answer(catalog: Catalog, endpoint: str, params: BaseModel, name: str | None = None) -> dict[str, Any]:
+    """Return the answer of an endpoint as JSON data, as the API gives it; raises what its query raises."""
+    found: dict[str, Any] = orjson.loads(ENDPOINTS[endpoint](catalog, *((name,) if "{" in endpoint else ()), params))
+    return found
+
+
+def parse_question(data: Mapping[str, Any]) -> Question:
+    """Return the question of a receipt from its JSON data; raises BadQuery for an endpoint that has no receipts.
+
+    Raises pydantic's ValidationError for parameters of a wrong type.
+    """
+    endpoint = str(data.get("endpoint"))
+    allowed = [name for name, other in ENDPOINTS.items() if other.has_receipt]
+    if endpoint not in allowed:
+        hint = did_you_mean(nearest(endpoint, allowed), " ")
+        raise BadQuery("endpoint", endpoint, f"{hint}allowed are {', '.join(allowed)}")
+    params = ENDPOINTS[endpoint].params.model_validate(data.get("params", {}))
+    return Question(endpoint=endpoint, name=data.get("name"), params=params)
+
+
+def question(
+    endpoint: str,
+    params: type[BaseModel],
+    schema: str,
+    *,
+    tag: str,
+    path: str = "",
+    summary: str | None = None,
+    may_name_nothing: bool = False,
+    has_receipt: bool = False,
+) -> Callable[[FunctionT], FunctionT]:
+    """Register a function as what answers an endpoint; `schema` is the module in `app.schemas` and the class."""
+    module, name = schema.split(".")
+
+    def register(find: FunctionT) -> FunctionT:
+        ENDPOINTS[endpoint] = added = Endpoint(
+            params=params,
+            model=LateModel(f"app.schemas.{module}", name),
+            find=find,
+            tag=tag,
+            path=path or endpoint.partition(" ")[2],
+            summary=summary,
+            may_name_nothing=may_name_nothing,
+            has_receipt=has_receipt,
+        )
+        if find in SHORT:
+            SHORT[added] = SHORT[find]
+        if find in COMPUTING:
+            computing(added)
+        return find
+
+    return register
+
+
+@question("GET /sizes", SizeSearch, "sizes.SizePage", tag="sizes", has_receipt=True)
+@short_if(lambda search: not search.names_a_day)
+def list_sizes(catalog: Catalog, search: SizeSearch) -> str:
+    """Find sizes, each with its price in the requested region, or in the cheapest one."""
+    return render_page(find_sizes(catalog, search))
+
+
+@question("GET /sizes/{name}", SizeParams, "sizes.SizeDetailOut", tag="sizes", has_receipt=True)
+@short_if(lambda _name, params: not params.names_a_day)
+def show_size(catalog: Catalog, name: str, params: SizeParams) -> str:
+    """Show one size, with its cheapest on-demand Linux price."""
+    return find_size(catalog, name, params)
+
+
+@question("GET /sizes/{name}/similar", SimilarSearch, "compare.SimilarPage", tag="sizes")
+def list_similar_sizes(catalog: Catalog, name: str, search: SimilarSearch) -> BaseModel:
+    """List the sizes that are most similar to one, each with the terms that make up its distance."""
+    from app.services.similar import find_similar
+
+    return find_similar(catalog, name, search)
+
+
+@question("GET /sizes/{name}/facts", FactSearch, "sizes.FactPage", tag="sizes", has_receipt=True)
+@short
+def list_size_facts(catalog: Catalog, name: str, search: FactSearch) -> Listing:
+    """List what each source says about a size, which values were accepted, and why."""
+    return find_facts(catalog, name, search)
+
+
+@question("GET /sizes/{name}/availability", AvailabilitySearch, "sizes.AvailabilityPage", tag="sizes")
+@short
+def list_size_availability(catalog: Catalog, name: str, search: AvailabilitySearch) -> Any:
+    """List the regions and zones that have a size, whether or not a price is known there."""
+    return find_availability(catalog, name, search)
+
+
+@question("GET /sizes/{name}/prices", PriceSearch, "sizes.PricePage", tag="sizes", has_receipt=True)
+def list_size_prices(catalog: Catalog, name: str, search: PriceSearch) -> Any:
+    """List the prices of a size: those in force on a day, or the whole history."""
+    return find_prices(catalog, name, search)
+
+
+@question("GET /sizes/{name}/cost", CostSearch, "costs.CostOut", tag="sizes")
+@short
+def show_size_cost(catalog: Catalog, name: str, search: CostSearch) -> BaseModel:
+    """Show what VMs of a size cost with their disks: an hour, a month, a year, and by vCPU, GiB and GPU."""
+    from app.services.costs import compute_costs
+
+    return compute_costs(catalog, name, search)
+
+
+@question(
+    "GET /sizes/{name}/price-history", PriceHistorySearch, "sizes.PriceHistoryPage", tag="sizes", has_receipt=True
+)
+def list_size_price_history(catalog: Catalog, name: str, search: PriceHistorySearch) -> Any:
+    """List what a size cost in a region over time, with the days between which each source has a price."""
+    return find_price_history(catalog, name, search)
+
+
+@question("GET /facets", FacetSearch, "sizes.FacetsOut", tag="sizes", has_receipt=True)
+def list_facets(catalog: Catalog, search: FacetSearch) -> str:
+    """Count what a search finds by GPU, series, region, status and flags, and return the ranges of its figures."""
+    from app.catalog.queries.facet_counts import find_facets
+
+    return render_facets(find_facets(catalog, search))
+
+
+@question("GET /prices", AllPricesSearch, "sizes.SizePricePage", tag="sizes")
+@short_if(is_quick)
+def list_prices(catalog: Catalog, search: AllPricesSearch) -> str:
+    """List prices by size, region, OS and purchase model: those in force on a day, or the whole history."""
+    return render_prices(find_all_prices(catalog, search))
+
+
+@question("GET /compare", CompareSearch, "compare.ComparisonOut", tag="sizes", may_name_nothing=True, has_receipt=True)
+def compare_sizes(catalog: Catalog, search: CompareSearch) -> BaseModel:
+    """Compare sizes field by field: each value with its difference from a baseline, and prices per unit of GPU."""
+    from app.services.compare import compare
+
+    return compare(catalog, search)
+
+
+@question("GET /fit", FitSearch, "fit_response.FitOut", tag="fit", summary="Find sizes for raw needs", has_receipt=True)
+@computing
+def fit_resources(catalog: Catalog, search: FitSearch) -> BaseModel:
+    """Find the sizes that have the given resources, with their cost; if none has, return the nearest misses."""
+    from app.converters.resource_fit import to_fit_out
+    from app.services.resource_fit import plan_resource_fit
+
+    return to_fit_out(plan_resource_fit(catalog, search, rejected="rejected" in search.include))
+
+
+@question(
+    "POST /fit", FitIn, "fit_response.FitAnswerOut", tag="fit", summary="Find sizes for a model", has_receipt=True
+)
+@computing
+def fit_workload(catalog: Catalog, body: FitIn) -> BaseModel:
+    """Find the sizes that can serve or train a model, or have given resources: how, how fast and at what cost.
+
+    Sizes that do not fit are returned with every constraint that they fail, and with changes that would make them fit.
+    """
+    from app.converters.fit_request import plan_fit
+
+    return plan_fit(catalog, body)
+
+
+@question("GET /retirements", RetirementSearch, "retirements.RetirementPage", tag="retirements")
+def list_retirements(catalog: Catalog, search: RetirementSearch) -> Any:
+    """List the sizes that retire, then those that have retired, by date, each with the source of the date."""
+    return find_retirements(catalog, search)
+
+
+@question(
+    "POST /retirements",
+    RetirementPlanIn,
+    "retirements.RetirementPlanOut",
+    tag="retirements",
+    summary="Plan for retirements",
+)
+@computing
+def plan_retirements(catalog: Catalog, body: RetirementPlanIn) -> BaseModel:
+    """Find out which sizes of an inventory retire, when, and which sizes can take their place at what cost.
+
+    A size or a region that the catalog does not have is an error of its item; the other items are answered.
+    """
+    from app.converters.retirements import plan_body
+
+    return plan_body(catalog, body)
+
+
+@question("GET /models", ModelSearch, "catalog.ModelPage", tag="models")
+@short
+def list_models(catalog: Catalog, search: ModelSearch) -> Listing:
+    """List the language models whose configuration is known."""
+    return find_models(catalog, search)
+
+
+@question(
+    "GET /models/{name}", NoParams, "catalog.ModelOut", tag="models", path="/models/{model_id:path}", has_receipt=True
+)
+@short
+def show_model(catalog: Catalog, name: str, _params: BaseModel) -> Any:
+    """Show one language model's configuration."""
+    return get_model(catalog.snapshot.models, name)
+
+
+@question("GET /changes", ChangeSearch, "changes.ChangePage", tag="changes")
+def list_changes(catalog: Catalog, search: ChangeSearch) -> Any:
+    """List what ingests changed: prices, sizes, accepted values, disputes and retirements, the oldest first."""
+    return find_changes(catalog, search)
+
+
+@question("GET /conflicts", ConflictSearch, "sizes.ConflictPage", tag="catalog")
+@short
+def list_conflicts(catalog: Catalog, search: ConflictSearch) -> Listing:
+    """List every value of a source that was not accepted, with the value that was, and why."""
+    return find_conflicts(catalog, search)
+
+
+@question("GET /coverage", SizeFilter, "catalog.CoverageOut", tag="catalog")
+def show_coverage(catalog: Catalog, search: SizeFilter) -> Any:
+    """Show for how many sizes each figure is known, by type, and of which series it is not, with the reason."""
+    from app.catalog.queries.coverage import find_coverage
+
+    return find_coverage(catalog, search)
+
+
+@question("GET /refused-prices", RefusedPriceSearch, "sizes.RefusedPricePage", tag="catalog")
+@short
+def list_refused_prices(catalog: Catalog, search: RefusedPriceSearch) -> Listing:
+    """List the prices of retail lists that were refused since they are the price of something else, with the reason."""
+    return find_refused_prices(catalog, search)
+
+
+@question("GET /series", PageParams, "catalog.SeriesPage", tag="catalog")
+@short
+def list_series(catalog: Catalog, page: PageParams) -> Listing:
+    """List the series."""
+    return find_rows(catalog, Series, page)
+
+
+@question("GET /series/{name}", NoParams, "catalog.SeriesDetailOut", tag="catalog", path="/series/{series_id}")
+@short
+def show_series(catalog: Catalog, name: str, _params: BaseModel) -> Any:
+    """Show a series: its rack, its benchmarks, its sizes and the features that all of them support."""
+    return get_series(catalog, name)
+
+
+@question("GET /gpus", PageParams, "catalog.GpuPage", tag="catalog")
+@short
+def list_gpus(catalog: Catalog, page: PageParams) -> Listing:
+    """List the GPU models."""
+    return find_rows(catalog, Gpu, page)
+
+
+@question("GET /disks", DiskSearch, "costs.DiskPage", tag="catalog")
+@short
+def list_disks(catalog: Catalog, search: DiskSearch) -> BaseModel:
+    """List the managed disks, each with its price in the requested region, or in the cheapest one."""
+    from app.services.disks import find_disks
+
+    return find_disks(catalog, search)
+
+
+@question("GET /regions", PageParams, "catalog.RegionPage", tag="catalog")
+@short
+def list_regions(catalog: Catalog, page: PageParams) -> Listing:
+    """List the regions."""
+    return find_rows(catalog, Region, page)
+
+
+@question("GET /sources", PageParams, "catalog.SourcePage", tag="catalog")
+def list_sources(catalog: Catalog, page: PageParams) -> Listing:
+    """List the sources."""
+    found = find_rows(catalog, Source, page)
+    freshness = load_freshness(catalog.session, catalog.today)
+    return replace(found, items=[row | {"newest_day": freshness.newest_day_of(row["id"])} for row in found.items])
+
+
+@question("GET /revisions", PageParams, "catalog.RevisionPage", tag="catalog")
+@short
+def list_revisions(catalog: Catalog, page: PageParams) -> Listing:
+    """List the ingests that changed the catalog, newest first."""
+    return find_rows(catalog, Revision, page, newest_first=True)
