@@ -80,7 +80,7 @@ def _residuals() -> tuple[tuple[float, float, bool, bool, float], ...]:
         kept = cache / PAGE * float(log["kv_tokens"]) or each
         usable = float(log["usable_gib"])
         split = int(log["tensor_parallel"]) > 1
-        graphs = float(log["utilization"]) >= GRAPHS_UTILIZATION
+        graphs = float(log["utilization"]) == GRAPHS_UTILIZATION
         found.append((budget - (used - overhead - cache) - kept, usable, split, graphs, kept))
     return tuple(found)
 

@@ -22,7 +22,8 @@ FITTED_SOURCE = "Megatron-Bridge"
 class TrainingRate:
     """One published rate; `params` describe a model that is no preset.
 
-    Without a sequence one of the default length is estimated. The constants are fitted as if nothing were recomputed.
+    Without a sequence one of the default length is estimated, without a global batch a usual one. The constants are
+    fitted as if nothing were recomputed.
     """
 
     model: str
@@ -32,6 +33,7 @@ class TrainingRate:
     gpus: int
     precision: Precision
     sequence_tokens: int | None
+    global_batch: int | None
     tokens_per_s_per_gpu: float
     source: str
 
@@ -45,6 +47,8 @@ class TrainingRate:
         training: dict[str, Any] = {"precision": self.precision, "method": "lora" if self.task == "lora" else "full"}
         if self.sequence_tokens is not None:
             training["sequence_tokens"] = self.sequence_tokens
+        if self.global_batch is not None:
+            training["global_batch"] = self.global_batch
         if self.fitted:
             training["recompute"] = "none"
         gpu = GPUS[self.gpu]
@@ -76,6 +80,7 @@ def training_rates() -> tuple[TrainingRate, ...]:
             gpus=int(row["gpus"]),
             precision=row["precision"],  # type: ignore[arg-type]  # a precision's name
             sequence_tokens=int(row["sequence_tokens"]) if row["sequence_tokens"] else None,
+            global_batch=int(row["global_batch"]) if row["global_batch"] else None,
             tokens_per_s_per_gpu=float(row["tokens_per_s_per_gpu"]),
             source=row["source"],
         )
@@ -130,8 +135,8 @@ TRAINING_RATE = Family(
     title="Tokens per second of training",
     figure="training.compute.tokens_per_s",
     unit="tokens/s",
-    source="NVIDIA-NeMo/Megatron-Bridge, docs/performance-summary.md and its archive; a few of torchtune, torchtitan, "
-    "Olmo 3 and SmolLM3",
+    source="NVIDIA-NeMo/Megatron-Bridge, docs/performance-summary.md and its archive; a few of MLPerf Training v5.1, "
+    "torchtune, torchtitan, Olmo 3 and SmolLM3",
     license="Apache-2.0; BSD-3-Clause",
     points=_rate_points,
     leave_one_out=_leave_one_out,

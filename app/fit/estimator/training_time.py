@@ -21,6 +21,7 @@ from app.fit.formulas.training_speed import (
     FITTED,
     RATE_SPREAD,
     RUN_OVERHEAD,
+    STEP_LAYER_S,
     Accelerator,
     Precision,
     TokenWork,
@@ -29,6 +30,7 @@ from app.fit.formulas.training_speed import (
     precision_of,
     seconds_per_token,
     token_work,
+    usual_batch_tokens,
 )
 from app.fit.results import ComputeFigures
 
@@ -40,7 +42,9 @@ CALIBRATED_PARAMS = (3e9, 1.1e12)
 CALIBRATED_GPUS = (8, 1024)
 CALIBRATED_SEQUENCE = (2048, 8192)
 CALIBRATED_CAPABILITIES = frozenset({"9.0", "10.0", "10.3"})
-"""What the published rates cover: parameters of a model, GPUs, tokens of a sequence, and CUDA compute capabilities."""
+CALIBRATED_STEP_TOKENS = 4096
+"""What the published rates cover: parameters of a model, GPUs, tokens of a sequence, CUDA compute capabilities, and the
+fewest tokens of a GPU in a step where the batch is not stated."""
 
 
 def precision(setup: TrainingSetup) -> Precision:
@@ -104,6 +108,7 @@ def domain(setup: TrainingSetup, accelerator: Accelerator, gpus: int) -> Domain:
         "gpus": _within(gpus, CALIBRATED_GPUS),
         "gpu": accelerator.known and CALIBRATED_CAPABILITIES.issuperset(accelerator.capabilities),
         "link": accelerator.slowdown <= 1,
+        "batch": setup.workload.global_batch is not None or batch_tokens(setup) >= CALIBRATED_STEP_TOKENS * gpus,
     }
     paces = [FITTED.pace([one]) for one in accelerator.capabilities] or [1.0]
     outside = tuple(name for name, inside in checks.items() if not inside)
@@ -116,11 +121,28 @@ def _within(value: float, bounds: tuple[float, float]) -> bool:
 
 def rate_on(setup: TrainingSetup, work: TokenWork, accelerator: Accelerator, gpus: int) -> Range:
     """Return the tokens/s that each of n GPUs trains on, with the bubble of a pipeline of given micro-batches."""
-    return _rate_of(setup, seconds_per_token(work, accelerator, gpus), accelerator, gpus)
+    return _rate_of(setup, work, seconds_per_token(work, accelerator, gpus), accelerator, gpus)
 
 
-def _rate_of(setup: TrainingSetup, seconds: float, accelerator: Accelerator, gpus: int) -> Range:
-    return domain(setup, accelerator, gpus).spread.times(1 / (seconds * (1 + pipeline_bubble(setup))))
+def _rate_of(setup: TrainingSetup, work: TokenWork, seconds: float, accelerator: Accelerator, gpus: int) -> Range:
+    """Return the tokens/s of a GPU: a step takes the time of its tokens, and a time of its own for each layer."""
+    batch = batch_tokens(setup)
+    launching = work.layers * STEP_LAYER_S * gpus / batch if batch else 0.0
+    return domain(setup, accelerator, gpus).spread.times(1 / ((seconds + launching) * (1 + pipeline_bubble(setup))))
+
+
+def batch_tokens(setup: TrainingSetup) -> float:
+    """Return the tokens of a step on all GPUs: as stated, else as is usual; 0 where the parameters are unknown.
+
+    Without a number of tokens to train on there are 20 a parameter (Hoffmann et al., arXiv 2203.15556).
+    """
+    workload, count = setup.workload, setup.model.count
+    if workload.global_batch is not None:
+        return float(workload.global_batch * setup.sequence_tokens)
+    if count is None:
+        return 0.0
+    tokens = workload.tokens or USUAL_TOKENS_PER_PARAM * count.active
+    return max(float(setup.sequence_tokens), usual_batch_tokens(FLOPS_PER_PARAM["full"] * count.active * tokens))
 
 
 def _seconds_by_peak(setup: TrainingSetup, work: TokenWork, peak: float, accelerator: Accelerator, gpus: int) -> float:
@@ -164,10 +186,13 @@ def estimated_rate(setup: TrainingSetup, flops_per_token: float) -> EstimatedRat
         return None
     accelerator = accelerator_of(peak, precision(setup), gpus.bandwidth_gb_per_s)
     seconds = _seconds_by_peak(setup, work, peak, accelerator, setup.deployment.gpus)
-    rate = _rate_of(setup, seconds, accelerator, setup.deployment.gpus)
+    rate = _rate_of(setup, work, seconds, accelerator, setup.deployment.gpus)
     mfu = rate.times(flops_per_token / (peak * 1e12))
     shares = [round(end, 4) for end in (mfu.low, mfu.mid, mfu.high)]
     setup.assumptions.record("gpus.mfu", shares, "from the time per token that is fitted to published rates")
+    if setup.workload.global_batch is None:
+        sequences = max(1, round(batch_tokens(setup) / setup.sequence_tokens))
+        setup.assumptions.record("training.global_batch", sequences, "usual of a training with that many FLOPs")
     return EstimatedRate(rate, domain(setup, accelerator, setup.deployment.gpus).outside)
 
 
@@ -184,6 +209,7 @@ def run_overhead(setup: TrainingSetup, *, stated: bool) -> Range:
     return RUN_OVERHEAD
 
 
+USUAL_TOKENS_PER_PARAM = 20
 RECOMPUTE_FLOPS_PER_PARAM = 2.0
 """FLOPs per parameter and token that full recomputation adds: one more forward pass."""
 SECONDS_PER_DAY = 86_400

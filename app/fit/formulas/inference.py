@@ -151,10 +151,13 @@ def serving_overhead(parallelism: Parallelism, *, usable_bytes: float = 0.0, uti
     """Return the bytes that an engine takes on each GPU beside weights, KV cache and a step: an estimate.
 
     Runtime + share x usable memory, + buffers of tensor ranks, + CUDA graphs where the utilization includes them. It
-    is fitted to 27 start-up logs; the range has 24 of them.
+    is fitted to 30 start-up logs; the range has 27 of them. With a utilization above the default an engine may be of
+    either version, and SGLang has its graphs in what the utilization leaves: only the upper end has graphs.
     """
     runtime = SERVING_RUNTIME + SERVING_RUNTIME_SHARE.times(usable_bytes)
-    graphs = GRAPHS if utilization >= GRAPHS_UTILIZATION else ZERO
+    graphs = GRAPHS if utilization == GRAPHS_UTILIZATION else ZERO
+    if utilization > GRAPHS_UTILIZATION:
+        graphs = Range(low=0.0, mid=0.0, high=GRAPHS.high)
     return runtime + graphs + (TENSOR_RANK_BUFFERS if parallelism.gpus > 1 else ZERO)
 
 

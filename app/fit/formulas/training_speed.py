@@ -34,6 +34,14 @@ NETWORK_BYTES_PER_S = 50e9
 A GPU of an ND A100 has half of it.
 """
 
+STEP_LAYER_S = 2e-3
+"""What a step takes for each layer whatever its batch, s: launches, and collectives that no computing hides.
+
+Llama 3.1 8B in NVFP4 on 8, 72 and 512 GB300 with 16, 36 and 64 sequences a step took 0.36, 0.15 and 0.088 s (MLPerf
+Training v5.1): 17 µs a token of a GPU, and 0.07 to 0.08 s for 32 layers, that is 2.2 to 2.5 ms; 2 beside the time of a
+token that is fitted to larger batches.
+"""
+
 EXCHANGES_PER_LAYER, EXCHANGED_BYTES = 4, 2
 """A layer of experts sends each token to its experts and back, forward and backward, with 2 bytes a value."""
 
@@ -88,10 +96,10 @@ FITTED = SpeedConstants(
 RATE_SPREAD = Range(low=0.90, mid=1.0, high=1.28)
 """Published rate / estimate: 80 % of 134 rates are between, each estimated by constants that do not know its model."""
 
-RUN_OVERHEAD = Range(low=0.0, mid=0.24, high=1.7)
+RUN_OVERHEAD = Range(low=0.0, mid=0.19, high=1.7)
 """What a whole run takes beyond its steps, as a share: restarts, evaluation, checkpoints, warm-up, slow nodes.
 
-The median of published GPU-hours over those of the steps is 1.24 in 16 runs, and 80 % are below the high end of a range
+The median of published GPU-hours over those of the steps is 1.19 in 16 runs, and 80 % are below the high end of a range
 that also has the spread of the rates. Llama 3 405B (arXiv 2407.21783, section 3.3.4) lost less than 10 % to restarts.
 """
 
@@ -112,6 +120,7 @@ class TokenWork:
     experts: int = 0
     experts_per_token: int = 0
     sparse: bool = False
+    layers: int = 0
 
     @property
     def flops(self) -> float:
@@ -172,6 +181,7 @@ def token_work(
         experts=shape.experts or 0,
         experts_per_token=shape.experts_per_token or 0,
         sparse=count.active < count.total,
+        layers=layers,
     )
 
 
@@ -225,6 +235,14 @@ def _remote_servers(work: TokenWork, domain_gpus: int, gpus: int) -> float:
     """Return how many other servers (or racks with one NVLink domain) a token of one layer is sent to."""
     servers = max(1.0, min(gpus, work.experts, MAX_EXPERT_GPUS) / domain_gpus)
     return (1 - 1 / servers) * min(work.experts_per_token, servers)
+
+
+def usual_batch_tokens(flops: float) -> float:
+    """Return the tokens of a step that a training usually takes, by its FLOPs: 0.292 C^0.3271; an estimate.
+
+    Source: DeepSeek LLM, arXiv 2401.02954, section 3.1: the batch with the least loss.
+    """
+    return 0.292 * float(flops**0.3271)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -155,7 +155,7 @@ class TrainingJob:
 
         units = _fewest(holds, least, most_units) if fits else most_units
         if fits and fixed is None:
-            units = min(most_units, max(units, self._units_in_time(layout, machine)))
+            units = _fewest(lambda count: self._is_in_time(layout, machine, count), units, most_units)
         nodes, required = max(limits.min_nodes, units * layout.nodes), self._required_mid(stage, layout, units)
         over_pcie = parallelism.tensor > machine.domain_gpus
         key = (1 - loadable, nodes, over_pcie, parallelism.pipeline, parallelism.tensor, stage)
@@ -185,12 +185,11 @@ class TrainingJob:
         replicas = self.training.workload.data_parallel or layout.replicas * units
         return replicas if self.max_replicas is None else min(replicas, self.max_replicas)
 
-    def _units_in_time(self, layout: Layout, machine: Machine) -> int:
-        """Return how many repetitions of a layout finish the job within `max_hours`; 1 where the time is unknown."""
-        work = self.gpu_hours(machine, layout.parallelism.gpus) if self.max_hours is not None else None
-        if work is None or not self.max_hours:
-            return 1
-        return ceil(work.mid / self.max_hours / layout.parallelism.gpus / layout.replicas)
+    def _is_in_time(self, layout: Layout, machine: Machine, units: int) -> bool:
+        """Return whether repetitions of a layout finish the job within `max_hours`; true where the time is unknown."""
+        gpus = layout.parallelism.gpus * layout.replicas * units
+        work = self.gpu_hours(machine, gpus) if self.max_hours else None
+        return work is None or not self.max_hours or work.mid / gpus <= self.max_hours
 
     def budget_bytes(self, machine: Machine) -> float:
         """Return what may be used of one GPU, bytes."""

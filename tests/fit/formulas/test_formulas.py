@@ -169,10 +169,11 @@ def test_an_engine_takes_more_of_a_larger_gpu(usable: float, mid: float) -> None
     assert overhead.mid / GIB == pytest.approx(mid, abs=0.01)
 
 
-def test_graphs_are_in_the_budget_from_the_default_utilization_on() -> None:
-    less, default = (serving_overhead(Parallelism(), utilization=share) for share in (0.9, 0.92))
+def test_graphs_are_in_the_budget_at_the_default_utilization() -> None:
+    less, default, more = (serving_overhead(Parallelism(), utilization=share) for share in (0.9, 0.92, 0.95))
     assert (default.mid - less.mid) / GIB == pytest.approx(1.3)
     assert default.low == less.low
+    assert (more.low, more.mid, more.high) == (less.low, less.mid, default.high)
 
 
 def test_tensor_ranks_hold_projections_to_a_latent_whole() -> None:

@@ -182,3 +182,28 @@ def test_gpu_hours_contain_the_overhead_of_a_whole_run_unless_the_rate_is_stated
 def test_the_bubble_of_a_pipeline_of_given_micro_batches_takes_time() -> None:
     assert rate(estimate(pipeline_parallel=4)) == rate(estimate())
     assert rate(estimate(pipeline_parallel=4, micro_batches=12)) == pytest.approx(rate(estimate()) / 1.25)
+
+
+@pytest.mark.parametrize(("gpus", "sequences", "measured"), [(72, 36, 1_952_130), (512, 64, 5_931_060)])
+def test_a_small_batch_keeps_many_gpus_less_busy(gpus: int, sequences: int, measured: float) -> None:
+    """Llama 3.1 8B in NVFP4 on GB300: MLPerf Training v5.1."""
+
+    def rate_of(batch: int) -> float:
+        return rate(
+            estimate(peak=15_000, count=gpus, precision="nvfp4", sequence_tokens=8192, global_batch=batch, tokens=None)
+        )
+
+    assert rate_of(sequences) == pytest.approx(measured, rel=0.1)
+    assert rate_of(100 * sequences) > 1.5 * rate_of(sequences)
+
+
+def test_an_unstated_batch_is_the_usual_of_the_tokens_and_outside_where_gpus_are_many() -> None:
+    many, few = estimate(count=1024, tokens=1e9), estimate(count=8, tokens=1e9)
+    assert [one.value for one in few.assumptions if one.field == "training.global_batch"] == [196]
+    assert rate(many) < 0.8 * 128 * rate(few)
+    for found, outside in ((many, ("batch",)), (few, ()), (estimate(count=1024, tokens=1e9, global_batch=64), ())):
+        assert found.training is not None
+        figure = found.training.compute.tokens_per_s
+        assert figure is not None
+        assert figure.evidence is not None
+        assert figure.evidence.outside == outside

@@ -179,8 +179,10 @@ def test_a_deadline_takes_more_vms() -> None:
     assert slow.speed is not None
     assert slow.speed.hours is not None
     fast = expect_option(prepare_request(training(), LLAMA_8B, max_nodes=16, max_hours=slow.speed.hours.mid / 4))
-    assert fast.attempt.nodes == 4
-    assert fast.usd_per_job == pytest.approx(slow.usd_per_job)
+    assert fast.attempt.nodes == 5  # on 4 VMs a step has its launches still
+    assert slow.usd_per_job is not None
+    assert fast.usd_per_job is not None
+    assert 1 < fast.usd_per_job / slow.usd_per_job < 1.1
 
 
 def test_vms_without_infiniband_train_together_only_where_that_is_waived() -> None:
