@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from app.catalog.fields import field_title
-from app.catalog.queries.display_names import find_currencies, find_disputing_sources, find_region_names
+from app.catalog.queries.display_names import find_disputing_sources
 from app.catalog.queries.exchange_rates import USD
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.params import (
@@ -26,7 +26,7 @@ from app.web.rendering import render_page
 from app.web.serving import PageContent, PageRequest
 from app.web.size_fields import Amount, Difference, better_by, describe, in_groups, shown_amount, shown_unit
 from app.web.size_page import shown_amount as shown_price_in
-from app.web.sizes_view import PER_TITLES, PURCHASE_TITLES, UNIT_TITLES, ShownCurrency, Unit
+from app.web.sizes_view import PER_TITLES, PURCHASE_TITLES, UNIT_TITLES, PriceBar, ShownCurrency, Unit, find_price_bar
 
 if TYPE_CHECKING:
     from app.schemas.compare import ComparisonOut, LineOut
@@ -78,8 +78,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    regions: Mapping[str, str]
-    currencies: Sequence[str]
+    bar: PriceBar
     disputes: Mapping[str, list[tuple[str, str]]]
 
 
@@ -105,20 +104,16 @@ async def render(request: PageRequest) -> str:
         ],
         json_url=_json_url(view),
         most=MAX_SIZES,
-        purchase_options=tuple(PURCHASE_TITLES.items()),
-        region_options=(("", "the cheapest of each"), *names.regions.items()),
-        currency_options=[(code, code) for code in names.currencies],
-        unit_options=tuple(UNIT_TITLES.items()),
+        bar=names.bar,
         baseline_options=(("", "the first"), *((size.lower(), size) for size in sizes)),
-        region_title=names.regions.get(view.region[0]) if len(view.region) == 1 else None,
+        region_title=names.bar.regions.get(view.region[0]) if len(view.region) == 1 else None,
         purchase_title=PURCHASE_TITLES[view.purchase],
         price_unit=f"{view.currency} {UNIT_TITLES[view.unit]}",
     )
 
 
 def _find_names(catalog: Catalog, sizes: Sequence[str]) -> _Names:
-    session = catalog.session
-    return _Names(find_region_names(session), find_currencies(session), find_disputing_sources(session, sizes))
+    return _Names(find_price_bar(catalog), find_disputing_sources(catalog.session, sizes))
 
 
 def _search(view: CompareView) -> CompareSearch:

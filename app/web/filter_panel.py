@@ -83,8 +83,9 @@ def _bound_names(group: str) -> tuple[str, ...]:
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "gpu": ("gpu", "gpu_vendor", "nvlink", *_bound_names("gpu")),
     "cpu": ("cpu", "cpu_vendor", "arch", *_bound_names("cpu")),
-    "price": ("os", "purchase", *_bound_names("price"), "as_of", "known_at"),
-    "region": ("region", "available_in", "country", "continent"),
+    "bar": ("region", "os", "purchase"),
+    "price": (*_bound_names("price"), "as_of", "known_at"),
+    "place": ("available_in", "country", "continent"),
     "kind": ("provider", "category", "series", "name"),
     "network": (*NETWORK_FLAGS, *_bound_names("network")),
     "features": (*FLAGS, *TEXTS, *_bound_names("features")),

@@ -14,12 +14,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from app.catalog.providers import PROVIDERS
-from app.catalog.queries.display_names import (
-    find_currencies,
-    find_disputing_sources,
-    find_providers,
-    find_region_names,
-)
+from app.catalog.queries.display_names import find_disputing_sources, find_providers
 from app.catalog.queries.facets import Facets
 from app.catalog.queries.params import Category, SizeFilter, Status
 from app.catalog.queries.relaxations import find_relaxations
@@ -39,7 +34,9 @@ from app.web.sizes_view import (
     UNIT_TITLES,
     Column,
     Kind,
+    PriceBar,
     SizesView,
+    find_price_bar,
     sort_key_of,
     table,
 )
@@ -107,12 +104,13 @@ async def render(request: PageRequest) -> str:
         all_columns=COLUMNS.values(),
         shown_columns=shown_columns,
         disputes=names.disputes,
-        region_names=names.regions,
+        region_names=names.bar.regions,
         origin=request.origin,
         purchase_title=PURCHASE_TITLES[view.purchase],
         price_header=f"per {PER_TITLES[view.per]}" if view.per != "vm" else "Price",
         price_unit=f"{view.currency} {UNIT_TITLES[view.unit]}",
-        **_options(view, facets, names),
+        bar=names.bar,
+        **_options(view, facets, names.bar),
     )
 
 
@@ -133,10 +131,9 @@ async def _nearest(request: PageRequest, view: SizesView) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What the page shows besides sizes: names of regions, currencies, clouds, and the sources behind disputes."""
+    """What the page shows besides sizes: the bar of prices, clouds, and the sources behind disputes."""
 
-    regions: Mapping[str, str]
-    currencies: Sequence[str]
+    bar: PriceBar
     providers: Sequence[str]
     disputes: Mapping[str, list[tuple[str, str]]]
 
@@ -144,22 +141,18 @@ class _Names:
 def _find_names(catalog: Catalog, disputed: Sequence[str]) -> _Names:
     session = catalog.session
     return _Names(
-        regions=find_region_names(session),
-        currencies=find_currencies(session),
+        bar=find_price_bar(catalog),
         providers=find_providers(session),
         disputes=find_disputing_sources(session, disputed),
     )
 
 
-def _options(view: SizesView, facets: Facets, names: _Names) -> dict[str, Any]:
+def _options(view: SizesView, facets: Facets, bar: PriceBar) -> dict[str, Any]:
     """Return the options of the panel's selects and lists."""
     vendors = [one.value for one in facets.counts["gpu_vendor"] if one.value]
-    regions = filter_panel.choices(facets, "region", (*view.region, *view.available_in), names.regions)
+    regions = filter_panel.choices(facets, "region", view.available_in, bar.regions)
     return {
         "vendors": (("", "any"), *((vendor.lower(), vendor) for vendor in vendors)),
-        "purchases": tuple(PURCHASE_TITLES.items()),
-        "currencies": [(code, code) for code in names.currencies],
-        "units": tuple(UNIT_TITLES.items()),
         "divisors": tuple(PER_TITLES.items()),
         "regions": sorted(regions, key=lambda one: (not one.checked, one.title)),
         "clouds": {provider.id: provider.name for provider in PROVIDERS.values()},

@@ -42,6 +42,9 @@ _UNPROCESSABLE = 422
 MAX_FIELDS = 1_000
 """The most parameters of a page, in a URL or a form; the longest form has some hundred fields."""
 
+PRICE_NAMES = ("region", "os", "purchase", "currency", "unit")
+"""The parameters of the bar of prices; they have the same defaults on all pages."""
+
 Pairs = Sequence[tuple[str, str]]
 
 
@@ -74,6 +77,16 @@ class PageRequest:
             name: field.default for name, field in type(self.params).model_fields.items() if not field.is_required()
         }
         return {name: to_query_text(default) for name, default in fields.items() if default not in (None, ())}
+
+    def price_names(self) -> list[str]:
+        """Return the parameters of the bar of prices, which a browser remembers; none on a page without prices."""
+        fields = type(self.params).model_fields
+        return [name for name in PRICE_NAMES if name in fields] if "os" in fields and fields["os"].default else []
+
+    def only_prices(self) -> str:
+        """Return the URL of this page with its prices as they are, and nothing else."""
+        kept = self.price_names()
+        return self.url(**{name: None for name in self.params.model_fields_set if name not in kept})
 
     def has_field(self, name: str) -> bool:
         """Return whether the page has a parameter of this name, for which a form may have a field."""

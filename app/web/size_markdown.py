@@ -30,7 +30,7 @@ async def render(request: PageRequest) -> str:
     )
     item = json.loads(size_json, parse_float=Decimal)
     grouped = group_facts(facts.items, item)
-    regions = region_rows(prices.items, [], {}, lambda usd: Decimal(str(usd)))
+    regions = region_rows(prices.items, [], {}, lambda usd: Decimal(str(usd)), "on_demand")
     api = f"{request.public_url or request.root.rstrip('/')}/sizes/{path_segment(item['name'].lower())}"
     parts = [
         f"# {_cell(item['name'])}",

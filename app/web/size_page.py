@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,18 +13,16 @@ from app.catalog.fields import field_title
 from app.catalog.names import RegionCode
 from app.catalog.purchases import Purchase
 from app.catalog.queries.availability import AvailabilitySearch, find_availability
-from app.catalog.queries.display_names import find_currencies, find_region_names
 from app.catalog.queries.exchange_rates import CurrencyRate
 from app.catalog.queries.params import PRICED_OS, Day, Os, PlainText, SimilarSearch, SizeParams
 from app.catalog.queries.prices import PriceListing, PriceSearch, find_prices
 from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import find_size
-from app.catalog.queries.snapshot import Catalog
 from app.web.rendering import format_amount, path_segment, render_page
 from app.web.serving import NoParams, PageContent, PageRequest
 from app.web.size_fields import group_facts
-from app.web.size_prices import chart_option, listed_price, newest_first, purchases_of, region_rows
-from app.web.sizes_view import HOURS, PURCHASE_TITLES, UNIT_TITLES, ShownCurrency, Unit
+from app.web.size_prices import chart_option, newest_first, purchases_of, region_rows
+from app.web.sizes_view import HOURS, PURCHASE_TITLES, UNIT_TITLES, ShownCurrency, Unit, find_price_bar
 
 if TYPE_CHECKING:
     from app.services.retirement_plan import PlannedItem
@@ -39,18 +36,12 @@ class SizeView(ShownCurrency):
     """How a size is shown: the prices of a day, system and currency, and the region of history and successors."""
 
     region: Annotated[PlainText, AfterValidator(RegionCode)] | None = Field(
-        default=None, description="The region of the history and of successors; default: the cheapest on demand."
+        default=None, description="The region of the price, its history and successors; default: the cheapest."
     )
     os: Os = Field(default="linux", description=PRICED_OS)
     purchase: Purchase = Field(default="on_demand", description="How similar sizes and successors are paid for.")
     as_of: Day | None = Field(default=None, description="Prices in force on this day; default: today.")
     unit: Unit = Field(default="hour", description="The time that prices are for.")
-
-
-@dataclass(frozen=True, slots=True)
-class _Names:
-    regions: Mapping[str, str]
-    currencies: Sequence[str]
 
 
 def shown_amount(unit: Unit, rate: CurrencyRate | None) -> Callable[[Any], Decimal]:
@@ -72,33 +63,34 @@ async def render(request: PageRequest) -> str:
     view, name, run = request.params, request.names["name"], request.executor
     prices_of = PriceSearch(os=view.os, as_of=view.as_of, currency=view.converted_to, limit=_MOST)
     similar_to = SimilarSearch(os=view.os, purchase=view.purchase, limit=_SIMILAR)
-    size_json, facts, prices, available, names, similar = await asyncio.gather(
+    size_json, facts, prices, available, bar, similar = await asyncio.gather(
         run.ask(find_size, name, SizeParams(as_of=view.as_of)),
         run.ask(find_facts, name, FactSearch(limit=_MOST)),
         run.ask(find_prices, name, prices_of),
         run.ask(find_availability, name, AvailabilitySearch(limit=_MOST)),
-        run.ask(_find_names),
+        run.ask(find_price_bar),
         run.ask(find_similar, name, similar_to),
     )
     item = json.loads(size_json, parse_float=Decimal)
     rate = prices.exchange_rate
     shown = shown_amount(view.unit, rate)
-    regions = region_rows(prices.items, available.items, names.regions, shown)
-    region = view.region or item["region"] or next((row.code for row in regions if row.prices), None)
+    regions = region_rows(prices.items, available.items, bar.regions, shown, view.purchase)
+    lead = next((row for row in regions if row.code == view.region or not view.region), None)
+    region = view.region or (lead.code if lead and lead.prices else None)
     history, planned = await asyncio.gather(
         _find_history(request, name, region), _find_successors(request, item, region)
     )
     unit = f"{view.currency} {UNIT_TITLES[view.unit]}"
     runs = [{**one, "shown": shown(one["usd_per_hour"])} for one in history.items]
     in_force = next((row.prices for row in regions if row.code == region), {})
-    history_title = f"Prices of {item['name']} in {names.regions.get(region or '', region)}, {unit}"
+    history_title = f"Prices of {item['name']} in {bar.regions.get(region or '', region)}, {unit}"
     return render_page(
         request,
         "size.html",
         view=view,
         item=item,
         segment=path_segment(item["name"].lower()),
-        listed=listed_price(item.get("adjustment"), shown),
+        price=lead.prices.get(view.purchase) if lead else None,
         facts=group_facts(facts.items, item),
         field_title=field_title,
         regions=regions,
@@ -106,7 +98,7 @@ async def render(request: PageRequest) -> str:
         zones_as_of=max((row.zones_as_of for row in regions if row.zones_as_of), default=None),
         available=available,
         region=region,
-        region_title=names.regions.get(region or "", region),
+        region_title=bar.regions.get(region or "", region),
         history=newest_first(runs, in_force),
         history_rows=len(history.items),
         history_total=history.total,
@@ -120,22 +112,8 @@ async def render(request: PageRequest) -> str:
         rate=rate,
         price_unit=unit,
         purchase_titles=PURCHASE_TITLES,
-        **_options(names),
+        bar=bar,
     )
-
-
-def _find_names(catalog: Catalog) -> _Names:
-    return _Names(find_region_names(catalog.session), find_currencies(catalog.session))
-
-
-def _options(names: _Names) -> dict[str, Any]:
-    """Return the options of the form of prices."""
-    return {
-        "purchase_options": tuple(PURCHASE_TITLES.items()),
-        "region_options": (("", "the cheapest"), *names.regions.items()),
-        "currency_options": [(code, code) for code in names.currencies],
-        "unit_options": tuple(UNIT_TITLES.items()),
-    }
 
 
 async def _find_history(request: PageRequest, name: str, region: str | None) -> PriceListing:

@@ -41,10 +41,11 @@ def region_rows(
     available: Iterable[Mapping[str, Any]],
     titles: Mapping[str, str],
     shown: Callable[[Any], Decimal],
+    purchase: str,
 ) -> list[RegionRow]:
-    """Return the regions that have a price or the size, the cheapest on demand first, those without a price last.
+    """Return the regions that have a price or the size, the cheapest by a purchase model first, then those without.
 
-    Regions with an unusual price come after the others.
+    Regions with an unusual price come after those with another.
 
     `shown` converts USD an hour to what the page shows.
     """
@@ -66,7 +67,7 @@ def region_rows(
             row.zones, row.zones_as_of = one["zones"], one["as_of"]
 
     def order(row: RegionRow) -> tuple[bool, bool, Decimal, str]:
-        price = row.prices.get("on_demand")
+        price = row.prices.get(purchase)
         return price is None, bool(price and price["unusual"]), price["shown"] if price else Decimal(0), row.title
 
     return sorted(rows.values(), key=order)

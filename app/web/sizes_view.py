@@ -18,6 +18,7 @@ from app.catalog.price_notes import price_note
 from app.catalog.projections import SIZE_JSON_FIELDS
 from app.catalog.providers import PROVIDERS
 from app.catalog.purchases import PURCHASE_MODELS
+from app.catalog.queries.display_names import find_currencies, find_region_names
 from app.catalog.queries.exchange_rates import USD, CurrencyRate
 from app.catalog.queries.params import (
     SORT_KEYS,
@@ -30,6 +31,7 @@ from app.catalog.queries.params import (
     SortOrder,
     Status,
 )
+from app.catalog.queries.snapshot import Catalog
 from app.nearest import did_you_mean, nearest
 from app.web.rendering import UNKNOWN, format_age, format_amount, format_number
 from app.web.size_fields import shown_unit
@@ -172,6 +174,22 @@ def _in_order(names: tuple[str, ...]) -> tuple[str, ...]:
             raise ValueError(f"{name}: {hint}allowed are {', '.join(COLUMNS)}")
     ordered = tuple(name for name in COLUMNS if name in names)
     return () if ("provider", *ordered) in KIND_COLUMNS.values() or ordered in KIND_COLUMNS.values() else ordered
+
+
+@dataclass(frozen=True, slots=True)
+class PriceBar:
+    """What the bar of prices offers: regions by code, and the options of its selects."""
+
+    regions: Mapping[str, str]
+    currencies: Sequence[tuple[str, str]]
+    purchases: Sequence[tuple[str, str]] = tuple(PURCHASE_TITLES.items())
+    units: Sequence[tuple[str, str]] = tuple(UNIT_TITLES.items())
+
+
+def find_price_bar(catalog: Catalog) -> PriceBar:
+    """Read the regions and currencies of the bar."""
+    currencies = find_currencies(catalog.session)
+    return PriceBar(find_region_names(catalog.session), [(code, code) for code in currencies])
 
 
 class ShownCurrency(QueryParams):

@@ -70,9 +70,7 @@ class Task:
 
 def cheapest_with_80_gb(visitor: Visitor) -> str:
     """Return the cheapest size with 80 GB on one GPU in West Europe."""
-    visitor.click(visitor.page.locator("#group-region > summary"))
-    visitor.click(visitor.page.get_by_label("prices in West Europe", exact=True))
-    visitor.answered("region=westeurope")
+    visitor.send("region", "westeurope")
     visitor.send("min_gpu_mem_per_gpu", "80")
     visitor.sort_by_price()
     return visitor.first_size()

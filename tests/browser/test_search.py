@@ -126,6 +126,35 @@ def test_no_table_is_cut_on_paper(watched: RecordedPage, base_url: str) -> None:
 
 
 @pytest.mark.usefixtures("scripts")
+def test_prices_that_were_chosen_are_those_of_every_page_until_others_are(watched: RecordedPage, base_url: str) -> None:
+    page = watched.page
+    page.goto(base_url)
+    page.get_by_label("Currency").select_option("EUR")
+    expect(page.locator("#compare thead")).to_contain_text("EUR an hour")
+    page.get_by_role("combobox", name="Region").fill("westeurope")
+    page.get_by_role("combobox", name="Region").press("Enter")
+    expect(page.locator("#compare tbody")).to_contain_text("westeurope")
+    page.get_by_role("link", name="Reset").click()
+    expect(page.locator("#compare thead")).to_contain_text("EUR an hour")
+    for path in ("/", "/ui/sizes/d8s_v5", "/ui/compare?name=d8s_v5,d4s_v5", "/ui/explore", "/ui/fit"):
+        page.goto(base_url + path)
+        page.wait_for_url("**region=westeurope**currency=EUR**")
+    page.goto(f"{base_url}/ui/retirements")
+    page.wait_for_url("**/ui/retirements?region=westeurope")
+    page.goto(f"{base_url}/?currency=CHF")
+    expect(page.locator("#compare thead")).to_contain_text("CHF an hour")
+    page.goto(base_url)
+    expect(page.locator("#compare thead")).to_contain_text("EUR an hour")
+    assert page.locator("#regions option").first.get_attribute("value") == "westeurope"
+    page.get_by_role("combobox", name="Region").fill("")
+    page.get_by_role("combobox", name="Region").press("Enter")
+    expect(page.locator(".results-head")).to_contain_text("in the cheapest region, unusual prices aside")
+    page.goto(f"{base_url}/ui/sizes/d8s_v5")
+    page.wait_for_url("**/d8s_v5?currency=EUR")
+    assert watched.errors == []
+
+
+@pytest.mark.usefixtures("scripts")
 def test_the_theme_is_chosen_and_remembered(watched: RecordedPage, base_url: str) -> None:
     page = watched.page
     page.emulate_media(color_scheme="light")

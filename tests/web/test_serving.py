@@ -8,12 +8,20 @@ import pytest
 
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
+from app.web.serving import PAGES, PRICE_NAMES
 from tests.databases import writable
 from tests.factories import NOW, price, reading, size
 from tests.servers import open_client, server
 
 HTML = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 HOSTILE = 'Standard_<script>alert("1")</script>&amp;'
+
+
+def test_prices_have_the_same_defaults_on_all_pages_that_have_a_bar_of_them() -> None:
+    fields = [page.load_params().model_fields for page in PAGES]
+    priced = [one for one in fields if "os" in one and one["os"].default]
+    for name in PRICE_NAMES:
+        assert len({one[name].default or None for one in priced if name in one}) == 1, name
 
 
 def test_a_form_with_empty_and_default_values_leads_to_the_url_without_them(client: httpx.Client) -> None:
