@@ -1,7 +1,7 @@
 # docker compose up --build   starts PostgreSQL, fills it and serves it. With SQLite and this image alone:
 #   docker build -t vmsizes .
-#   docker run --rm -v vmsizes:/data vmsizes sh -c "vmsizes migrate && vmsizes ingest seeds"
 #   docker run --read-only --tmpfs /tmp -v vmsizes:/data -p 8000:8000 vmsizes
+# Its first start fills /data/vmsizes.db with the seeds.
 
 FROM node:22-slim AS assets
 WORKDIR /src/app/web/frontend
@@ -37,13 +37,12 @@ COPY --from=build /opt/vmsizes /opt/vmsizes
 ENV PATH=/opt/vmsizes/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
-    VMSIZES_HOST=0.0.0.0 \
-    VMSIZES_DATABASE_URL=sqlite:////data/vmsizes.db
+    VMSIZES_HOST=0.0.0.0
 USER 10001
 WORKDIR /data
 VOLUME /data
 EXPOSE 8000
-HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 CMD ["python3", "-c", "\
+HEALTHCHECK --interval=10s --timeout=3s --start-period=180s --retries=3 CMD ["python3", "-c", "\
 import http.client, os, sys; \
 c = http.client.HTTPConnection('127.0.0.1', int(os.environ.get('VMSIZES_PORT', '8000')), timeout=2); \
 c.request('GET', '/healthz'); \

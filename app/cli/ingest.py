@@ -90,13 +90,17 @@ def seeds(
     as_json: Json = False,
 ) -> None:
     """Read a whole folder of sources, regions, GPUs, series, documents, prices …; by default the project's own."""
+    context.engine().connect().close()  # what is wrong with the database is told before seconds of reading
+    _ingest(read_all_seeds(folder), strict=strict, as_json=as_json, dry_run=dry_run, wait=wait)
+
+
+def read_all_seeds(folder: Path | None = None) -> Reading:
+    """Read the seeds of the clouds that the settings name."""
     settings = context.settings()
     folder = folder or settings.seeds
-    clouds = parse_clouds(settings.clouds, folder)
-    context.engine().connect().close()  # what is wrong with the database is told before seconds of reading
     with progress() as step:
-        reading = relative_to(folder, read_seeds(folder, clouds=clouds, progress=step))
-    _ingest(reading, strict=strict, as_json=as_json, dry_run=dry_run, wait=wait)
+        seeds = read_seeds(folder, clouds=parse_clouds(settings.clouds, folder), progress=step)
+    return relative_to(folder, seeds)
 
 
 Sources = Annotated[Path | None, typer.Option(help="List of the sources it cites. (default: sources.csv beside it)")]

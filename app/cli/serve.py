@@ -1,8 +1,10 @@
 """Commands that run the service: `vmsizes migrate`, `vmsizes serve`, `vmsizes mcp`."""
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import get_context
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,7 +33,7 @@ def serve(
     workers: Annotated[int | None, typer.Option(help="Worker processes. (default: VMSIZES_WORKERS)")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on. (default: VMSIZES_PORT)")] = None,
 ) -> None:
-    """Serve the API over HTTP."""
+    """Serve the API over HTTP; the first start in a folder sets up its own catalog, vmsizes.db."""
     from app.server import run
 
     settings = context.settings()
@@ -39,6 +41,8 @@ def serve(
     context.engine()  # refuses a URL of no database, which each worker would die of
     chosen_host, chosen_port = host or settings.host, port or settings.port
     sockets = _listen(chosen_host, chosen_port)
+    if _is_first_start(settings):
+        _set_up()
     where = f"http://{chosen_host}:{chosen_port}"
     print_line(f"Serving {where}")
     print_line(f"  documentation     {where}/docs")
@@ -58,6 +62,46 @@ def serve(
             log_config=None,  # each worker does as its settings say
             **proxy_options(settings),
         )
+
+
+def _is_first_start(settings: Settings) -> bool:
+    """Check whether the default database has no catalog yet; at any other URL that may be a mistake in the URL."""
+    from app.catalog.queries.snapshot import current_revision
+    from app.db.engines import read_session
+    from app.ingest.run import has_catalog
+
+    if "database_url" in settings.model_fields_set:
+        return False
+    if not has_catalog(context.engine()):
+        return True
+    with read_session(context.engine()) as session:
+        return not current_revision(session)
+
+
+def _set_up() -> None:
+    """Fill the database with the seeds, in a process of its own: what they take of memory is free afterwards."""
+    print_line("First start: the catalog is written to vmsizes.db in this folder, which takes about a minute.")
+    process = get_context("spawn").Process(target=_fill)
+    process.start()
+    process.join()
+    if process.exitcode:
+        sys.exit(process.exitcode)
+
+
+def _fill() -> None:
+    from app.cli.ingest import read_all_seeds
+    from app.ingest.run import ingest
+
+    try:
+        migrate()
+        seeds = read_all_seeds()
+        with progress() as step:
+            tables = ingest(context.engine(), seeds, now=context.now(), progress=step).summary.changes
+    except KeyboardInterrupt:
+        sys.exit(130)  # as shells name a program that Ctrl-C ended
+    except Exception as error:  # noqa: BLE001  # an error of the project or the database is printed, any other raised
+        context.exit_with_error(error)
+    print_line(f"It has {tables['size'].added:,} sizes and {tables['price'].added:,} prices.")
 
 
 @contextmanager

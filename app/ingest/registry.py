@@ -160,7 +160,7 @@ def _read_folder(folder: Path, kinds: Collection[str], progress: Progress) -> Re
     """Read the CSV files of some kinds in a folder, and its tables of prices."""
     reading = Reading()
     for name in kinds:
-        progress(f"reading {name}", None)
+        progress(f"reading {folder.name}/{name}", None)
         for path in seed_files(folder, name):
             reading += read_csv_source(name, path, folder / "sources.csv", new_sizes=True)
     if "prices" in kinds and (folder / "prices" / MANIFEST).exists():
