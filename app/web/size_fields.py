@@ -3,7 +3,6 @@
 A difference is shown by a sign, an arrow and a word, so that no colour is needed to tell better from worse.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -88,6 +87,14 @@ def describe(value: Amount, percent: float | None, *, better: int, money: bool) 
     return Difference(text, shown_percent, "\u2191" if value > 0 else "\u2193", verdict)
 
 
+def percent_from(value: Any, base: Any, name: str) -> Difference | None:
+    """Describe how an amount of a field differs from that of another size; None where it does not or is unknown."""
+    if not isinstance(value, Decimal | int | float) or isinstance(value, bool) or not base or value == base:
+        return None
+    change = Decimal(str(value)) - Decimal(str(base))
+    return describe(change, float(100 * change / Decimal(str(base))), better=better_by(name), money=False)
+
+
 _SKIPPED = frozenset({"preview", "withdrawn", "gpu_fraction", "parent_size", "retirement_date"})
 """Fields that most sizes do not have, and for which no source states their absence."""
 
@@ -98,42 +105,46 @@ Fact = Mapping[str, Any]
 
 @dataclass(slots=True)
 class FieldFacts:
-    """A field with what sources state, by the id of the source; `accepted` is None where no value is."""
+    """A field with what sources state; `accepted` is None where no value is."""
 
     name: str
     title: str
     accepted: Fact | None = None
     disputing: list[Fact] = field(default_factory=list)
-    by_source: dict[str, list[Fact]] = field(default_factory=dict)
+    stated: list[Fact] = field(default_factory=list)
+
+    @property
+    def agreeing(self) -> int:
+        """Return how many sources state the accepted value."""
+        shown = self.accepted["shown"] if self.accepted else None
+        return len({fact["source_id"] for fact in self.stated if fact["shown"] == shown})
 
 
 @dataclass(frozen=True, slots=True)
 class SizeFacts:
     """Facts by group; `unknown` are titles of fields that no source states.
 
-    `sources` are facts that tell of each source, that with the most accepted values first.
+    `sources` is how many sources state any of it.
     """
 
     groups: Mapping[str, Sequence[FieldFacts]]
     unknown: Sequence[str]
     disputed: Sequence[FieldFacts]
-    sources: Sequence[Fact]
+    sources: int
 
 
 def group_facts(facts: Iterable[Mapping[str, Any]], item: Mapping[str, Any]) -> SizeFacts:
     """Arrange the facts of a size; `item` is the size as the API shows it, which tells what is unknown."""
     by_field: dict[str, FieldFacts] = {}
-    sources: dict[str, Fact] = {}
-    accepted: Counter[str] = Counter()
+    sources: set[str] = set()
     for fact in facts:
         name = fact["field"]
         known = by_field.setdefault(name, FieldFacts(name, field_title(name)))
         stated = {**fact, "shown": shown_value(fact["corrected_value"] or fact["value"], fact["unit"])}
-        sources.setdefault(fact["source_id"], fact)
-        known.by_source.setdefault(fact["source_id"], []).append(stated)
+        sources.add(fact["source_id"])
+        known.stated.append(stated)
         if fact["verdict"] == "accepted":
             known.accepted = stated
-            accepted[fact["source_id"]] += 1
         elif fact["verdict"] == "disputed":
             known.disputing.append(stated)
     stored = [name for name in SIZE_JSON_FIELDS if name in SIZE_FIELDS and name not in _SKIPPED]
@@ -143,5 +154,5 @@ def group_facts(facts: Iterable[Mapping[str, Any]], item: Mapping[str, Any]) -> 
         groups=groups,
         unknown=unknown,
         disputed=[one for listed in groups.values() for one in listed if one.disputing],
-        sources=sorted(sources.values(), key=lambda fact: (-accepted[fact["source_id"]], fact["source_id"])),
+        sources=len(sources),
     )

@@ -2,33 +2,54 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, Field
 
 from app.catalog.fields import field_title
 from app.catalog.names import RegionCode
+from app.catalog.providers import AZURE
 from app.catalog.purchases import Purchase
 from app.catalog.queries.availability import AvailabilitySearch, find_availability
 from app.catalog.queries.exchange_rates import CurrencyRate
 from app.catalog.queries.params import PRICED_OS, Day, Os, PlainText, SimilarSearch, SizeParams
 from app.catalog.queries.prices import PriceListing, PriceSearch, find_prices
 from app.catalog.queries.provenance import FactSearch, find_facts
-from app.catalog.queries.sizes import find_size
+from app.catalog.queries.sizes import find_size, find_sizes
 from app.web.rendering import format_amount, path_segment, render_page
-from app.web.serving import NoParams, PageContent, PageRequest
-from app.web.size_fields import group_facts
-from app.web.size_prices import chart_option, newest_first, purchases_of, region_rows
-from app.web.sizes_view import HOURS, PURCHASE_TITLES, UNIT_TITLES, ShownCurrency, Unit, find_price_bar
+from app.web.serving import PRICE_NAMES, NoParams, PageContent, PageRequest
+from app.web.size_fields import Difference, group_facts, percent_from
+from app.web.size_prices import azure_snippets, chart_option, newest_first, purchases_of, region_rows
+from app.web.sizes_view import (
+    COLUMNS,
+    HOURS,
+    PURCHASE_TITLES,
+    UNIT_TITLES,
+    Cell,
+    Column,
+    ShownCurrency,
+    SizesView,
+    Unit,
+    find_price_bar,
+    table,
+)
 
 if TYPE_CHECKING:
+    from app.schemas.compare import SimilarOut
     from app.services.retirement_plan import PlannedItem
 
 _MOST = 500
 _SIMILAR = 6
+_PEERS = 100
+_BY_AMOUNTS = ("gpu_count", "vcpus", "memory_gib", "name")
+_GPU_COLUMNS = ("price", "vcpus", "memory_gib", "gpu_model", "gpu_count", "gpu_memory_gib", "network_mbps", "region")
+_CPU_COLUMNS = ("price", "vcpus", "memory_gib", "temp_disk_gib", "network_mbps", "uncached_disk_iops", "region")
 _ENDING = frozenset({"retiring", "retired", "withdrawn"})
 
 
@@ -58,27 +79,28 @@ def shown_amount(unit: Unit, rate: CurrencyRate | None) -> Callable[[Any], Decim
 
 async def render(request: PageRequest) -> str:
     """Render the page of a size; raises NotFound for its name."""
-    from app.services.similar import find_similar
-
     view, name, run = request.params, request.names["name"], request.executor
     prices_of = PriceSearch(os=view.os, as_of=view.as_of, currency=view.converted_to, limit=_MOST)
-    similar_to = SimilarSearch(os=view.os, purchase=view.purchase, limit=_SIMILAR)
-    size_json, facts, prices, available, bar, similar = await asyncio.gather(
+    size_json, facts, prices, available, bar = await asyncio.gather(
         run.ask(find_size, name, SizeParams(as_of=view.as_of)),
         run.ask(find_facts, name, FactSearch(limit=_MOST)),
         run.ask(find_prices, name, prices_of),
         run.ask(find_availability, name, AvailabilitySearch(limit=_MOST)),
         run.ask(find_price_bar),
-        run.ask(find_similar, name, similar_to),
     )
     item = json.loads(size_json, parse_float=Decimal)
     rate = prices.exchange_rate
     shown = shown_amount(view.unit, rate)
     regions = region_rows(prices.items, available.items, bar.regions, shown, view.purchase)
-    lead = next((row for row in regions if row.code == view.region or not view.region), None)
-    region = view.region or (lead.code if lead and lead.prices else None)
-    history, planned = await asyncio.gather(
-        _find_history(request, name, region), _find_successors(request, item, region)
+    priced = [row for row in regions if row.prices]
+    lead = next((row for row in priced if row.code == view.region), next(iter(priced), None))
+    region = lead.code if lead else None
+    history, planned, today, series, similar = await asyncio.gather(
+        _find_history(request, name, region),
+        _find_successors(request, item, region),
+        _find_prices_today(request, name, shown),
+        _find_series(request, item),
+        _find_similar(request, item, region),
     )
     unit = f"{view.currency} {UNIT_TITLES[view.unit]}"
     runs = [{**one, "shown": shown(one["usd_per_hour"])} for one in history.items]
@@ -93,6 +115,7 @@ async def render(request: PageRequest) -> str:
         price=lead.prices.get(view.purchase) if lead else None,
         facts=group_facts(facts.items, item),
         field_title=field_title,
+        percent_from=percent_from,
         regions=regions,
         purchases=purchases_of(regions),
         zones_as_of=max((row.zones_as_of for row in regions if row.zones_as_of), default=None),
@@ -104,6 +127,10 @@ async def render(request: PageRequest) -> str:
         history_total=history.total,
         history_title=history_title,
         chart=chart_option(runs, unit, history_title),
+        today=today,
+        year_ago=None if view.as_of else run.today() - timedelta(days=365),
+        snippets=azure_snippets(item["name"], region, view.purchase) if item["provider"] == AZURE.id else {},
+        series=series,
         similar=similar,
         planned=planned,
         ending=item["status"] in _ENDING,
@@ -123,6 +150,91 @@ async def _find_history(request: PageRequest, name: str, region: str | None) -> 
         return PriceListing(items=[], next_cursor=None, total=0, exchange_rate=None)
     search = PriceSearch(region=(region,), os=view.os, as_of=view.as_of, history=True, limit=_MOST)
     return await request.executor.ask(find_prices, name, search)
+
+
+async def _find_prices_today(request: PageRequest, name: str, shown: Callable[[Any], Decimal]) -> dict[str, Any]:
+    """Find what a size costs today by region, to be beside the prices of a past day; nothing without one."""
+    view = request.params
+    if view.as_of is None:
+        return {}
+    search = PriceSearch(os=view.os, purchase=view.purchase, limit=_MOST)
+    found = await request.executor.ask(find_prices, name, search)
+    return {row.code: row.prices[view.purchase] for row in region_rows(found.items, [], {}, shown, view.purchase)}
+
+
+@dataclass(frozen=True, slots=True)
+class PeerRow:
+    """A size beside others: its cells, each with the difference from the size of the page, and how similar it is."""
+
+    item: Mapping[str, Any]
+    cells: Sequence[tuple[Cell, Difference | None]]
+    similar: "SimilarOut | None"
+
+    def parts(self, titles: Mapping[str, str]) -> list[tuple[str, str]]:
+        """Return the parts of its distance: what each is of, and how much it adds."""
+        terms = self.similar.terms if self.similar else []
+        return [(titles[one.term], f"{one.detail}, {one.contribution:.3f}") for one in terms]
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """Sizes of one kind in a table, the size of the page among them."""
+
+    columns: Sequence[Column]
+    rows: Sequence[PeerRow]
+
+
+async def _find_series(request: PageRequest, item: Mapping[str, Any]) -> Peers:
+    """Find the sizes of the series of a size, the smallest first."""
+    if item["series"] is None:
+        return Peers([], [])
+    regions = (request.params.region,) if request.params.region else ()
+    return await _find_peers(request, item, {}, series=(item["series"],), region=regions)
+
+
+async def _find_similar(request: PageRequest, item: Mapping[str, Any], region: str | None) -> Peers:
+    """Find the sizes that are most like one, in the region of the view if the size is sold there."""
+    from app.services.similar import find_similar
+
+    view = request.params
+    regions = (region,) if region is not None and region == view.region else ()
+    search = SimilarSearch(os=view.os, purchase=view.purchase, region=regions, limit=_SIMILAR)
+    found = await request.executor.ask(find_similar, item["name"], search)
+    similar = {one.size: one for one in found.items}
+    names = tuple(name.lower() for name in (item["name"], *similar))
+    return await _find_peers(request, item, similar, name=names, region=regions) if similar else Peers([], [])
+
+
+async def _find_peers(
+    request: PageRequest, item: Mapping[str, Any], similar: "Mapping[str, SimilarOut]", **which: Any
+) -> Peers:
+    """Find sizes at the prices of the view, and compare each with the size of the page."""
+    view: SizeView = request.params
+    prices = view.model_dump(include=set(PRICE_NAMES) - {"region"}) | ({"as_of": view.as_of} if view.as_of else {})
+    listed = SizesView(**prices, **which, sort=_BY_AMOUNTS, status=("any",), limit=_PEERS)
+    found = await request.executor.ask(find_sizes, listed.search(), natural=True)
+    items = [json.loads(one, parse_float=Decimal) for one in found.items]
+    columns = [COLUMNS[name] for name in (_GPU_COLUMNS if item["gpu_count"] != 0 else _CPU_COLUMNS)]
+    price = partial(listed.shown_price, rate=found.exchange_rate)
+    own = next((one for one in items if one["name"] == item["name"]), None)
+
+    def difference(one: Mapping[str, Any], column: Column) -> Difference | None:
+        if own is None or not column.is_number:
+            return None
+        if column.kind == "price":
+            return percent_from(price(one), price(own), "usd_per_hour")
+        return percent_from(one[column.field], own[column.field], column.field)
+
+    rows = [
+        PeerRow(
+            one,
+            [(cell, difference(one, column)) for cell, column in zip(cells, columns, strict=True)],
+            similar.get(one["name"]),
+        )
+        for one, cells in zip(items, table(items, columns, price), strict=True)
+    ]
+    places = {name: place for place, name in enumerate(similar, start=1)}
+    return Peers(columns, sorted(rows, key=lambda row: places.get(row.item["name"], 0)))
 
 
 async def _find_successors(request: PageRequest, item: Mapping[str, Any], region: str | None) -> "PlannedItem | None":

@@ -79,6 +79,17 @@ def purchases_of(rows: Iterable[RegionRow]) -> list[str]:
     return [purchase for purchase in PURCHASE_TITLES if purchase in priced]
 
 
+def azure_snippets(size: str, region: str | None, purchase: str) -> Mapping[str, str]:
+    """Return how the tools of Azure name a size, by tool."""
+    spot = " --priority Spot" if purchase == "spot" else ""
+    place = f" --location {region}" if region else ""
+    return {
+        "az": f"az vm create --resource-group GROUP --name NAME --image IMAGE{place} --size {size}{spot}",
+        "Terraform (azurerm_linux_virtual_machine)": f'size = "{size}"',
+        "Bicep (Microsoft.Compute/virtualMachines)": f"hardwareProfile: {{ vmSize: '{size}' }}",
+    }
+
+
 _DASHES = ("solid", "dashed", "dotted")
 _SYMBOLS = ("circle", "rect", "triangle", "diamond", "emptyCircle", "emptyRect")
 

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.conftest import RecordedPage, open_page
+from tests.browser.conftest import VIEWPORTS, RecordedPage, open_page
 
 SIZE = "/ui/sizes/d8s_v5?region=westeurope"
 
@@ -49,6 +49,31 @@ def test_without_scripts_there_are_a_table_of_prices_and_a_link_to_the_models(br
         expect(page.locator("#history-table tbody tr").first).to_be_visible()
         page.get_by_role("link", name="Language models on one VM").click()
         expect(page.locator("#capacity-table")).to_be_visible()
+
+
+@pytest.mark.usefixtures("scripts")
+def test_nothing_scrolls_inside_the_page_and_all_regions_open(watched: RecordedPage, base_url: str) -> None:
+    page = watched.page
+    page.set_viewport_size(VIEWPORTS["desktop"])
+    page.goto(f"{base_url}/ui/sizes/d8s_v5")
+    inner = "all => all.filter(one => one.scrollHeight > one.clientHeight + 1 || one.scrollWidth > one.clientWidth + 1)"
+    assert page.locator(".table-scroll").evaluate_all(f"{inner}.map(one => one.id)") == []
+    rows = page.locator("#price-table tbody tr:visible")
+    expect(rows).to_have_count(8)
+    page.get_by_text(re.compile(r"Show all \d+ regions")).click()
+    assert rows.count() > 40
+    assert page.locator(".table-scroll").evaluate_all(f"{inner}.map(one => one.id)") == []
+    page.set_viewport_size(VIEWPORTS["phone"])
+    assert page.locator("#similar-table").evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
+@pytest.mark.usefixtures("scripts")
+def test_the_name_of_a_size_is_copied(browser: Browser, base_url: str) -> None:
+    with open_page(browser, permissions=["clipboard-read", "clipboard-write"]) as page:
+        page.goto(f"{base_url}/ui/sizes/d8s_v5")
+        page.get_by_role("button", name="Copy").first.click()
+        expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        assert page.evaluate("navigator.clipboard.readText()") == "Standard_D8s_v5"
 
 
 @pytest.mark.usefixtures("scripts")

@@ -24,6 +24,11 @@ def text_of(html: str) -> str:
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
 
 
+def page_part(page: str, first: str, behind: str) -> str:
+    """Return a section of a page."""
+    return page[page.index(f'<section id="{first}"') : page.index(f'<section id="{behind}"')]
+
+
 def get(client: httpx.Client, path: str, status: int = 200) -> str:
     answer = client.get(path, headers=HTML, follow_redirects=True)
     assert answer.status_code == status
@@ -43,6 +48,46 @@ def test_every_fact_of_the_api_is_on_the_page_with_its_place(client: httpx.Clien
     assert len(facts) > 50
     for fact in facts:
         assert f"{fact['file'].rpartition('/')[2]}:{fact['line']}" in page
+
+
+def test_a_fact_says_how_many_sources_agree_and_whether_others_do_not(client: httpx.Client) -> None:
+    page = get(client, "/ui/sizes/nd40rs_v2")
+    rows = [text_of(row) for row in re.findall(r"<tr.*?</tr>", page[page.index('id="fact-table"') :], re.DOTALL)]
+    facts = client.get("/sizes/nd40rs_v2/facts?field=vcpus&limit=500").json()["items"]
+    assert any(row.startswith(f"vCPUs 40 {len({fact['source_id'] for fact in facts})} sources agree") for row in rows)
+    assert any(re.match(r"GPU memory 256 GiB disputed \d+ for it, 1 against", row) for row in rows)
+
+
+def test_a_past_price_is_beside_that_of_today_with_the_change(client: httpx.Client) -> None:
+    page = get(client, "/ui/sizes/nv36ads_a10_v5?region=centralus&as_of=2024-01-15")
+    (row,) = [text_of(one) for one in re.findall(r'<tr class="chosen">.*?</tr>', page, re.DOTALL) if "centralus" in one]
+    assert re.search(r"3\.936 .* 3\.20 (disputed )?↓ −18\.7 %$", row)
+    assert "Change" not in text_of(page_part(get(client, "/ui/sizes/nv36ads_a10_v5"), "prices", "history"))
+
+
+def test_similar_sizes_have_signed_differences_from_the_price_and_figures_of_the_size(client: httpx.Client) -> None:
+    page = page_part(get(client, "/ui/sizes/nd40rs_v2"), "similar", "models")
+    own = client.get("/sizes?name=standard_nd40rs_v2").json()["items"][0]
+    for one in client.get("/sizes/nd40rs_v2/similar?limit=6").json()["items"]:
+        (row,) = [text_of(row) for row in page.split('<tr role="row">') if f">{one['size']}</a>" in row]
+        if one["usd_per_hour"] is not None and one["usd_per_hour"] != own["usd_per_hour"]:
+            percent = 100 * (one["usd_per_hour"] / own["usd_per_hour"] - 1)
+            sign = "+" if percent > 0 else "−"
+            assert re.search(rf" {re.escape(sign)}{abs(percent):,.1f}".removesuffix(".0"), row), row
+
+
+def test_the_sizes_of_a_series_are_a_ladder_by_vcpus(client: httpx.Client) -> None:
+    page = page_part(get(client, "/ui/sizes/d8s_v5"), "series", "models")
+    names = re.findall(r"Standard_D(\d+)s_v5<", page)
+    assert [int(name) for name in names] == sorted(map(int, names))
+    assert "8" in names
+
+
+def test_azure_alone_has_commands_that_create_a_size(client: httpx.Client, clouds: httpx.Client) -> None:
+    page = unescape(get(client, "/ui/sizes/d8s_v5?region=westeurope&purchase=spot"))
+    assert "--location westeurope --size Standard_D8s_v5 --priority Spot</code>" in page
+    assert "hardwareProfile: { vmSize: 'Standard_D8s_v5' }" in page
+    assert "az vm create" not in get(clouds, "/ui/sizes/m5.large")
 
 
 def test_prices_are_those_of_the_api_in_the_currency_and_unit_of_the_page(client: httpx.Client) -> None:

@@ -3,6 +3,7 @@ import "./forms.js";
 import "./live.js";
 import "./tray.js";
 import "./prices.js";
+import "./copy.js";
 import "./parts.js";
 import "./theme_toggle.js";
 import "./origin.js";
