@@ -1,8 +1,11 @@
 """The page that compares up to eight sizes with one of them, field by field."""
 
 import asyncio
+import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
@@ -18,12 +21,15 @@ from app.catalog.queries.params import (
     OfferParams,
     PriceDayParams,
     SimilarSearch,
+    SizeSearch,
 )
+from app.catalog.queries.sizes import find_sizes
 from app.catalog.queries.snapshot import Catalog
 from app.errors import BadQuery, NotFound
 from app.http.canonical import clean_query
 from app.web.rendering import render_page
-from app.web.serving import PageContent, PageRequest
+from app.web.search_words import load_vocabulary, respell_sizes
+from app.web.serving import PageContent, PageRequest, Rewritten
 from app.web.size_fields import Amount, Difference, better_by, describe, in_groups, shown_amount, shown_unit
 from app.web.size_page import shown_amount as shown_price_in
 from app.web.sizes_view import PER_TITLES, PURCHASE_TITLES, UNIT_TITLES, PriceBar, ShownCurrency, Unit, find_price_bar
@@ -34,6 +40,7 @@ if TYPE_CHECKING:
 MAX_SIZES = 8
 _LEAST = 2
 _SUGGESTED = 6
+_EXAMPLES = 4
 _HIDDEN = frozenset(
     {
         *("provider", "gpu_id", "disputed_fields", "flags", "source_url", "gpu_fraction"),
@@ -49,6 +56,7 @@ class CompareView(PriceDayParams, OfferParams, ShownCurrency):
     name: Annotated[tuple[LowerText, ...], Field(max_length=MAX_SIZES)] = Field(
         default=(), description="The sizes, 2 to 8, by any of their names."
     )
+    add: tuple[LowerText, ...] = Field(default=(), description="More sizes, which become part of `name`.")
     baseline: LowerText | None = Field(default=None, description="The one that others are compared with.")
     unit: Unit = Field(default="hour", description="The time that prices are for.")
     differing: JsonBool = Field(default=False, description="Only fields in which the sizes differ.")
@@ -62,6 +70,7 @@ class Cell:
     difference: Difference | None
     same: bool
     disputed: bool
+    best: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +94,12 @@ class _Names:
 async def render(request: PageRequest) -> str:
     """Render the comparison; with fewer than two sizes, what to do."""
     view: CompareView = request.params
+    if view.add and not request.errors:
+        given = {name: getattr(view, name) for name in view.model_fields_set - {"add"}}
+        raise Rewritten(CompareView.model_construct(**given | {"name": (*view.name, *view.add)}))
     comparison = await _compare(request) if len(view.name) >= _LEAST else None
     sizes = comparison.sizes if comparison else ()
+    mended = await _mend(request)
     names, similar = await asyncio.gather(request.executor.ask(_find_names, sizes), _suggest(request, comparison))
     rows = _rows(comparison, view) if comparison else []
     listed = [row for row in rows if row.differs or not view.differing]
@@ -102,6 +115,9 @@ async def render(request: PageRequest) -> str:
         suggestions=[
             (other, request.url(name=(*view.name, other.lower()))) for other in similar if len(view.name) < MAX_SIZES
         ],
+        mended=mended,
+        mended_url=request.url(name=tuple(name.lower() for name in mended), add=None),
+        examples=[] if view.name or request.errors else await request.executor.ask_once("examples", _find_examples),
         json_url=_json_url(view),
         most=MAX_SIZES,
         bar=names.bar,
@@ -110,6 +126,40 @@ async def render(request: PageRequest) -> str:
         purchase_title=PURCHASE_TITLES[view.purchase],
         price_unit=f"{view.currency} {UNIT_TITLES[view.unit]}",
     )
+
+
+async def _mend(request: PageRequest) -> list[str]:
+    """Return the sizes that were meant where a name is unknown: of each the nearest; empty if nothing can be meant."""
+    if "name" not in request.errors:
+        return []
+    sent = [name.strip() for given, value in request.given if given == "name" for name in value.split(",")]
+    known = await request.executor.ask_once("words", load_vocabulary)
+    meant = respell_sizes(filter(None, sent), known)
+    return meant if _LEAST <= len(meant) <= MAX_SIZES else []
+
+
+def _find_examples(catalog: Catalog) -> list[tuple[str, list[str]]]:
+    """Find sizes that are worth comparing: the cheapest with each of the GPUs, or processors, that most sizes have."""
+    searches = {
+        "The cheapest with one GPU, by model": (
+            "gpu_model",
+            SizeSearch(min_gpus=1, max_gpus=1, sort=("usd_per_hour",), limit=200),
+        ),
+        "The cheapest with 8 vCPUs, by processor": (
+            "cpu_model",
+            SizeSearch(min_vcpus=8, max_vcpus=8, max_gpus=0, sort=("usd_per_hour",), limit=200),
+        ),
+    }
+    examples = []
+    for title, (field, search) in searches.items():
+        found = [
+            item for item in map(json.loads, find_sizes(catalog, search).items) if item["usd_per_hour"] is not None
+        ]
+        cheapest = {item[field]: item["name"] for item in reversed(found) if item[field] is not None}
+        common = [value for value, _ in Counter(item[field] for item in found).most_common() if value in cheapest]
+        if len(common) >= _LEAST:
+            examples.append((title, [cheapest[value] for value in common[:_EXAMPLES]]))
+    return examples
 
 
 def _find_names(catalog: Catalog, sizes: Sequence[str]) -> _Names:
@@ -218,7 +268,17 @@ def _row(field: "LineOut", comparison: "ComparisonOut", view: CompareView, dispu
         is_base = value.size == comparison.baseline
         same = not is_base and value.value is not None and value.value == base
         cells.append(Cell(amount, shown, same, name in fields))
-    return Row(name, _title(name), _unit(field, view, money=money), _kind(field, money=money), field.differs, cells)
+    marked = _mark_best(cells, better_by(name))
+    return Row(name, _title(name), _unit(field, view, money=money), _kind(field, money=money), field.differs, marked)
+
+
+def _mark_best(cells: Sequence[Cell], better: int) -> Sequence[Cell]:
+    """Mark the best amounts of a row, unless all that are known are alike or neither more nor less is better."""
+    amounts = [cell.value for cell in cells if isinstance(cell.value, int | float | Decimal)]
+    if not better or len(set(amounts)) < _LEAST:
+        return cells
+    best = max(amounts) if better > 0 else min(amounts)
+    return [replace(cell, best=cell.value == best) for cell in cells]
 
 
 def _title(name: str) -> str:
@@ -270,14 +330,15 @@ def _kind(field: "LineOut", *, money: bool) -> str:
 
 
 def _in_groups(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Return rows by group: prices first, then as on the page of a size."""
+    """Return rows by group: prices first, that of a GPU before all, then as on the page of a size."""
     by_name = {row.field: row for row in rows}
     prices = [row for row in by_name.values() if row.kind == "money" or row.field == "region"]
     ages = [row for row in by_name.values() if row.field in ("price_age_days", "adjustments")]
     first = {row.field for row in (*prices, *ages)}
     per_unit = [row for row in prices if row.title.startswith("Price per")]
+    per_unit.sort(key=lambda row: ("per_gpu_hour" not in row.field, "flops" not in row.field))
     plain = sorted((row for row in prices if row not in per_unit), key=lambda row: row.field == "list_usd_per_hour")
-    grouped = {"Price": [*plain, *ages], "Price by what it buys": per_unit}
+    grouped = {"Price by what it buys": per_unit, "Price": [*plain, *ages]}
     together = [name for name in by_name if name.startswith("gpus_")]
     others = in_groups(name for name in by_name if name not in first and name not in together)
     grouped |= {title: [by_name[name] for name in names] for title, names in others.items()}

@@ -11,19 +11,19 @@ from functools import partial
 from math import ceil
 from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from app.catalog.providers import PROVIDERS
 from app.catalog.queries.display_names import find_disputing_sources, find_providers
 from app.catalog.queries.facets import Facets
-from app.catalog.queries.params import Category, SizeFilter, Status
+from app.catalog.queries.params import Category, JsonBool, PlainText, QueryParams, SizeFilter, Status
 from app.catalog.queries.relaxations import find_relaxations
 from app.catalog.queries.sizes import JsonPage, find_sizes
 from app.catalog.queries.snapshot import Catalog
 from app.http.canonical import clean_query, to_query_text
 from app.web import filter_panel
 from app.web.rendering import render_page
-from app.web.search_words import load_vocabulary, nearest_sizes, read_words
+from app.web.search_words import CountedWord, complete_size, load_vocabulary, nearest_sizes, read_words, suggest
 from app.web.serving import PageContent, PageRequest, Rewritten, page_url
 from app.web.sizes_view import (
     COLUMNS,
@@ -252,4 +252,34 @@ def _exports(view: SizesView, cursor: str | None) -> dict[str, str]:
     return urls | {kind: f"sizes.{kind}?{whole}" if whole else f"sizes.{kind}" for kind in _EXPORTS}
 
 
+class SuggestionsView(QueryParams):
+    """What was typed into a box."""
+
+    q: PlainText = Field(description="The text so far.")
+    sizes: JsonBool = Field(default=False, description="Only names of sizes.")
+
+
+async def render_suggestions(request: PageRequest) -> str:
+    """Return how the text of a box can go on, as JSON: `value`, and `label`, which says what it is."""
+    view: SuggestionsView = request.params
+    known = await request.executor.ask_once("words", load_vocabulary)
+    if view.sizes:
+        return json.dumps([{"value": name, "label": ""} for name in complete_size(view.q, known)])
+    return json.dumps(suggest(view.q, known, await request.executor.ask_once("counted words", _count_words)))
+
+
+def _count_words(catalog: Catalog) -> list[CountedWord]:
+    """Count the sizes that GPUs, series and regions find; a GPU finds its kinds, too, unlike in facets."""
+    from app.catalog.queries.facet_counts import find_facets
+
+    counts = find_facets(catalog, SizesView().as_list().as_params(SizeFilter)).counts
+    gpus = [str(one.value).lower() for one in counts["gpu_model"] if one.value and "," not in str(one.value)]
+    return [
+        *(CountedWord(gpu, "GPU", find_sizes(catalog, SizesView(gpu=(gpu,), limit=1).search()).total) for gpu in gpus),
+        *(CountedWord(str(one.value), "series", one.count) for one in counts["series"] if one.value),
+        *(CountedWord(str(one.value), "region", one.count) for one in counts["region"] if one.value),
+    ]
+
+
 PAGE = PageContent(params=SizesView, render=render)
+SUGGESTIONS = PageContent(params=SuggestionsView, render=render_suggestions, media_type="application/json")

@@ -5,10 +5,10 @@ find in names. A misspelled word is read as the nearest that is known, unless so
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import select
 
@@ -20,7 +20,7 @@ from app.catalog.queries.exchange_rates import USD
 from app.catalog.queries.snapshot import Catalog
 from app.nearest import closest_spellings, starting_with
 
-MAX_SUGGESTIONS = 6
+MAX_SUGGESTIONS = 8
 
 _WORDS: Mapping[str, Mapping[str, Any]] = {
     **{word: {"arch": "arm64"} for word in ("arm", "arm64", "aarch64")},
@@ -175,6 +175,46 @@ def _only_one(written: str, near: Sequence[str]) -> Sequence[str]:
     """Return the nearest name if no other is as near: of several the one of the same letters, or none."""
     same = [one for one in near if sorted(_letters(one)) == sorted(_letters(written))]
     return same if len(same) == 1 else near if len(near) == 1 else ()
+
+
+class CountedWord(NamedTuple):
+    """A word that the box understands, what it is, and how many sizes it finds."""
+
+    word: str
+    kind: str
+    sizes: int
+
+
+def suggest(text: str, known: Vocabulary, words: Iterable[CountedWord]) -> list[dict[str, str]]:
+    """Return how a text can go on: each the whole text, and what its last word is, with the number of its sizes.
+
+    GPUs, series and regions come before sizes; what begins with the word comes first, then what more sizes have.
+    """
+    *before, word = text.lower().split(" ")
+    if not word:
+        return []
+    counted = [one for one in words if word in one.word]
+    counted.sort(key=lambda one: (not one.word.startswith(word), -one.sizes, one.word))
+    labels = {one.word: f"{one.kind}, {one.sizes:,} {'size' if one.sizes == 1 else 'sizes'}" for one in counted}
+    named = [name.lower() for name in complete_size(word, known)]
+    labels = dict([*labels.items()][: MAX_SUGGESTIONS - min(2, len(named))]) | dict.fromkeys(named, "size")
+    return [{"value": " ".join((*before, name)), "label": label} for name, label in [*labels.items()][:MAX_SUGGESTIONS]]
+
+
+def complete_size(text: str, known: Vocabulary) -> list[str]:
+    """Return the names of sizes that have a text, those that begin with it first, the shortest of these first."""
+    written = text.lower().removeprefix("standard_")
+    found = sorted((not stem.startswith(written), len(stem), stem) for stem in known.sizes if written in stem)
+    return [known.sizes[stem] for _, _, stem in found[:MAX_SUGGESTIONS]]
+
+
+def respell_sizes(names: Iterable[str], known: Vocabulary) -> list[str]:
+    """Return names of sizes, each once, unknown ones replaced by the nearest; empty if one has none."""
+    spelled = [
+        known.sizes.get(name.lower().removeprefix("standard_")) or next(iter(nearest_sizes(name, known)), None)
+        for name in names
+    ]
+    return [] if None in spelled else [*dict.fromkeys(filter(None, spelled))]
 
 
 def nearest_sizes(text: str, known: Vocabulary) -> list[str]:

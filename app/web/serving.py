@@ -298,6 +298,7 @@ async def _send_not_found(request: Request) -> Response:
 
 PAGES: tuple[Page, ...] = (
     Page(path="/", module="search"),
+    Page(path="/ui/suggestions", module="search", name="SUGGESTIONS"),
     Page(path="/ui/sizes/{name}.md", module="size_markdown"),  # before the page of a size, whose path has any name
     Page(path="/ui/sizes/{name}", module="size_page"),
     Page(path="/ui/sizes/{name}/models", module="size_page", name="MODELS_PAGE"),

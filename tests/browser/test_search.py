@@ -155,6 +155,23 @@ def test_prices_that_were_chosen_are_those_of_every_page_until_others_are(watche
 
 
 @pytest.mark.usefixtures("scripts")
+def test_a_box_suggests_while_one_types(watched: RecordedPage, base_url: str) -> None:
+    page = watched.page
+    for path, box, typed, found in (
+        ("/", "#q", "h100 weste", "h100 westeurope"),
+        ("/ui/fit", "header input[name=q]", "a100", "a100"),
+        ("/ui/compare?name=d8s_v5", "#add", "d4s_v5,d2s_v", "d4s_v5,Standard_D2s_v5"),
+    ):
+        page.goto(base_url + path)
+        page.locator(box).press_sequentially(typed)
+        expect(page.locator(f'datalist option[value="{found}"]')).to_have_count(1)
+    page.locator("#add").fill("d4s_v5")
+    page.locator("#add").press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Compare 2 sizes")
+    assert watched.errors == []
+
+
+@pytest.mark.usefixtures("scripts")
 def test_the_theme_is_chosen_and_remembered(watched: RecordedPage, base_url: str) -> None:
     page = watched.page
     page.emulate_media(color_scheme="light")

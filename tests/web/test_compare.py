@@ -81,6 +81,36 @@ def test_fewer_than_two_sizes_are_asked_for_more(client: httpx.Client) -> None:
     assert "Add a similar size" in one
 
 
+def test_the_best_of_each_row_is_marked_and_prices_of_a_gpu_come_first(client: httpx.Client) -> None:
+    page = get(client, THREE)
+    for title, best in {"vCPUs": [False, True, False], "Generation 2": [False, False, False]}.items():
+        cells = page[page.index(f'<th scope="row">{title}') :].partition("</tr>")[0].split("<td")[1:]
+        assert ['class="number best"' in cell for cell in cells] == best
+    titles = [text_of(head) for head in re.findall(r'<th scope="row">(.*?)</th>', page, re.DOTALL)]
+    assert titles[0].startswith("Price per GPU ")
+    assert "TFLOPS" in titles[1]
+
+
+def test_sizes_are_added_to_a_comparison(client: httpx.Client) -> None:
+    answer = client.get("/ui/compare?name=d8s_v5&add=d4s_v5,d2s_v5", headers=HTML)
+    assert (answer.status_code, answer.headers["location"]) == (303, "?name=d8s_v5,d4s_v5,d2s_v5")
+
+
+def test_an_empty_comparison_has_examples(client: httpx.Client) -> None:
+    examples = re.findall(r'<li><a href="(\?name=[^"]+)"', get(client, "/ui/compare"))
+    assert len(examples) == 2
+    for example in examples:
+        assert "Compare 4 sizes" in get(client, f"/ui/compare{unescape(example)}")
+
+
+def test_did_you_mean_leads_to_the_mended_comparison(client: httpx.Client) -> None:
+    page = get(client, "/ui/compare?name=d8s_v5,nd40rs_v9&unit=month", status=422)
+    found = re.search(r'Did you mean <a href="([^"]+)"', page)
+    assert found is not None
+    assert "Standard_ND40rs_v2" in get(client, f"/ui/compare{unescape(found[1])}")
+    assert "unit=month" in found[1]
+
+
 def test_an_unknown_or_repeated_size_is_named_at_the_field_which_keeps_what_was_sent(client: httpx.Client) -> None:
     page = get(client, "/ui/compare?name=d8s_v5,nd40rs_v9", status=422)
     assert 'value="d8s_v5,nd40rs_v9"' in page

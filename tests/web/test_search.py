@@ -201,6 +201,18 @@ def test_names_are_in_natural_order(client: httpx.Client) -> None:
         assert names == sorted(names, key=int, reverse="-name" in query)
 
 
+def test_suggestions_go_on_with_the_last_word_and_count_what_they_find(client: httpx.Client) -> None:
+    found = client.get("/ui/suggestions?q=spot%20h100").json()
+    assert found[0]["value"] == "spot h100"
+    count = int(re.findall(r"GPU, (\d+) sizes?", found[0]["label"])[0])
+    assert f"<h1>{count} size" in get(client, "/?gpu=h100")
+    (region,) = client.get("/ui/suggestions?q=h100%20westeu").json()
+    assert region["value"] == "h100 westeurope"
+    names = client.get("/ui/suggestions?q=d8s_v&sizes=true").json()
+    assert names[0] == {"value": "Standard_D8s_v3", "label": ""}
+    assert client.get("/ui/suggestions?q=zzz").json() == []
+
+
 def test_decimal_points_of_prices_are_below_each_other(client: httpx.Client) -> None:
     page = get(client, "/?limit=25")
     amounts = re.findall(r'<td role="cell" class="number price"[^>]*>([\d.,\u2007]+)', page)

@@ -4,6 +4,7 @@ import "./live.js";
 import "./tray.js";
 import "./prices.js";
 import "./copy.js";
+import "./suggest.js";
 import "./parts.js";
 import "./theme_toggle.js";
 import "./origin.js";
