@@ -28,6 +28,7 @@ SERIES_PAGES = "azure-series-pages-2026-08-18"
 AVAILABILITY = "azure-availability-2026-08-01"
 CAPABILITIES = "azure-resource-skus-southcentralus-2025-06-03"
 CALCULATOR = "azure-calculator-local-disks-2026-01-26"
+SIZES_OF_2018 = "azure-sizes-2018-07-06"
 AUTOSCALER = "cluster-autoscaler-azure-2026-03-17"
 
 FLAGS = {
@@ -108,13 +109,13 @@ def series_of_families() -> tuple[dict[str, str], dict[str, str]]:
 
 
 def page_facts() -> dict[str, Row]:
-    """Return what the documents say of each size, by its key; the newest page counts."""
+    """Return the name of each size and what the documents say of it, by its key; the newest page counts."""
     reading = read_pages([SEEDS / "documents"], SEEDS)
     dates = {source.id: source.published_on or date.min for source in reading.sources}
     sizes: dict[str, Row] = {}
     for fact in sorted(reading.facts, key=lambda fact: dates[fact.source]):
         if fact.kind == "size":
-            sizes.setdefault(size_key(fact.subject), {})[fact.field] = to_text(fact.value)
+            sizes.setdefault(size_key(fact.subject), {"name": fact.subject})[fact.field] = to_text(fact.value)
     return sizes
 
 
@@ -178,7 +179,7 @@ def constrained(names: Collection[str], pages: Mapping[str, Row]) -> Iterator[Ro
         for name in names
         if size_key(name) in pages
     }
-    for source in (CALCULATOR, AKS, SKUS, CAPABILITIES):  # what counts last
+    for source in (SIZES_OF_2018, CALCULATOR, AKS, SKUS, CAPABILITIES):  # what counts last
         for row in read_table(SEEDS / "sizes" / f"{source}.csv"):
             kept = {name: row[name] for name in KEPT_OF_PARENT if row.get(name)}
             figures[row["id"]] = figures.get(row["id"], {}) | kept
@@ -289,7 +290,9 @@ def main() -> None:
             ),
         )
     write_table(CAPABILITIES, capabilities(read_table(folders.karpenter / "sku_capabilities_sample.csv")))
-    write_table(CALCULATOR, local_disks(read_table(folders.calculator / "linux_offers.csv"), families))
+    pages = page_facts()
+    of_pages = {said["name"]: f"standard{said['series']}Family" for said in pages.values() if "series" in said}
+    write_table(CALCULATOR, local_disks(read_table(folders.calculator / "linux_offers.csv"), of_pages | families))
     write_table(
         AKS,
         (
@@ -304,7 +307,6 @@ def main() -> None:
             for size in aks
         ),
     )
-    pages = page_facts()
     write_table(CONSTRAINED, constrained(families, pages))
     without_gpus = {name: series[one] for name, one in families.items() if types[series[one]] in NOT_GPUS}
     write_table(SERIES_PAGES, of_series(without_gpus, pages))

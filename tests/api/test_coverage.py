@@ -55,3 +55,22 @@ def test_coverage_takes_the_filters_of_sizes(client: httpx.Client) -> None:
     infiniband = next(item for item in hpc["items"] if item["field"] == "infiniband")
     assert infiniband["percent"] == 100.0
     assert client.get("/coverage?gpu=H1000").status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("field", "percent"),
+    [
+        ("cpu_model", 90),
+        ("network_mbps", 90),
+        ("uncached_disk_iops", 88),
+        ("uncached_disk_mbps", 88),
+        ("local_disk_gib", 97),
+        ("max_data_disks", 99),
+        ("max_nics", 99),
+    ],
+)
+def test_what_people_choose_by_is_known_of_nearly_all_sizes_of_azure_without_a_gpu(
+    client: httpx.Client, field: str, percent: float
+) -> None:
+    items = {item["field"]: item for item in client.get("/coverage", params=CPU).json()["items"]}
+    assert items[field]["percent"] >= percent

@@ -57,6 +57,8 @@ def test_a_table_that_counts_gpus_counts_before_a_sentence_that_denies_them(tmp_
     [
         "Local (temp) storage info for each size\n\n> [!NOTE]\n> No local storage present in this series.\n",
         "This series does not have local temporary storage.\n",
+        "NX is without a local disk.\n",
+        "The NX-series is without local storage.\n",
         SPECS.format(part="Local Storage", quantity="None", text=""),
     ],
 )
@@ -64,6 +66,11 @@ def test_a_page_that_says_that_there_is_no_local_disk_states_zero(tmp_path: Path
     reading = read(tmp_path, f"{TABLE}{text}", title="NX series")
     assert facts(reading, "Standard_NX6")["temp_disk_gib"] == 0
     assert details(reading) == []
+
+
+@pytest.mark.parametrize("text", ["NXd is without a local disk.\n", "If NX is without a local disk, use another.\n"])
+def test_what_a_page_says_of_the_disks_of_another_series_is_not_read(tmp_path: Path, text: str) -> None:
+    assert "temp_disk_gib" not in facts(read(tmp_path, f"{TABLE}{text}", title="NX series"), "Standard_NX6")
 
 
 ADVICE = """

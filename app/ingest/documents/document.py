@@ -194,7 +194,7 @@ def read_document(document: SourceDocument, memories: GpuMemoryIndex) -> Documen
     findings += find_sentence_facts(own_sentences, subjects)
     if without_gpus is None:
         findings += find_gpu_sentence_facts(own_sentences, subjects)
-    findings += find_absence_facts(tables.specs, own_sentences, without_gpus, subjects)
+    findings += find_absence_facts(tables.specs, own_sentences, without_gpus, subjects, series)
     if not subjects and not findings:
         findings += _report_nothing_read(document)
     findings = [*call_nvme_by_its_name(findings, find_nvme_statement(document, tables))]

@@ -9,7 +9,7 @@ from itertools import takewhile
 from pathlib import PurePath
 
 from app.catalog.fields import FactValue
-from app.catalog.names import size_key
+from app.catalog.names import series_key, size_key
 from app.catalog.readings import StatedFact
 from app.ingest.documents.blocks import Passage
 from app.ingest.documents.document_tables import DocumentTables
@@ -20,7 +20,7 @@ from app.ingest.documents.gpu_text import find_mentions, find_only_model, to_gpu
 from app.ingest.documents.page import Finding, Sentence, SourceDocument
 from app.ingest.documents.retirement import SOME_SIZES, find_retirement
 from app.ingest.documents.sentences import find_sentence_fields
-from app.ingest.documents.series import find_preview_title
+from app.ingest.documents.series import SeriesTitle, find_preview_title
 from app.ingest.documents.size_tables import PREVIEW_MARK, SizeRow
 from app.ingest.documents.specs import OTHER_ACCELERATOR, HostFact, HostSpecs
 from app.ingest.documents.values import normalize_rates
@@ -31,7 +31,8 @@ _ABSENT_PART = r"(?P<{}>accelerators|GPUs|local (?:temp(?:orary)? )?(?:storage|d
 _THESE_SIZES = r"(?:this|these)(?: VM| size)? (?:series|sizes)"
 _NONE_PRESENT = re.compile(
     rf"^No {_ABSENT_PART.format('first')}(?: (?:is|are))? (?:present|available|included) in {_THESE_SIZES}\b"
-    rf"|^{_THESE_SIZES} (?:does|do)(?:n\Wt| not) (?:include|have|offer) (?:any )?{_ABSENT_PART.format('last')}\b",
+    rf"|^{_THESE_SIZES} (?:does|do)(?:n\Wt| not) (?:include|have|offer) (?:any )?{_ABSENT_PART.format('last')}\b"
+    rf"|^(?:the )?(?P<series>\w+)(?:[ -]series)? is without (?:an? |any )?{_ABSENT_PART.format('lacking')}\b",
     re.IGNORECASE,
 )
 _ABSENT: dict[str, tuple[str, FactValue]] = {
@@ -89,13 +90,23 @@ def find_other_accelerators(specs: HostSpecs, sentences: Sequence[Sentence]) -> 
 
 
 def find_absence_facts(
-    specs: HostSpecs, sentences: Sequence[Sentence], without_gpus: HostFact | None, subjects: Sequence[str]
+    specs: HostSpecs,
+    sentences: Sequence[Sentence],
+    without_gpus: HostFact | None,
+    subjects: Sequence[str],
+    series: SeriesTitle | None,
 ) -> Iterator[Finding]:
-    """Yield 0 GPUs and 0 GiB of temporary disks for all sizes where the page states that they have none."""
+    """Yield 0 GPUs and 0 GiB of temporary disks for all sizes where the page states that they have none.
+
+    What it says of a series by its name is read only of its own series.
+    """
     stated = [*specs.absent, *([without_gpus] if without_gpus else [])]
     for sentence in sentences:
-        if found := _NONE_PRESENT.search(sentence.text):
-            field, value = _ABSENT[(found["first"] or found["last"]).split()[0].lower()]
+        found = _NONE_PRESENT.search(sentence.text)
+        named = found and found["series"]
+        if found and (not named or (series and series_key(named) == series_key(series.name))):
+            part = found["first"] or found["last"] or found["lacking"]
+            field, value = _ABSENT[part.split()[0].lower()]
             stated.append(HostFact(page=sentence.page, field=field, value=value, raw=sentence.raw, line=sentence.line))
     for fact in stated:
         for subject in subjects:
