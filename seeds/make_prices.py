@@ -20,7 +20,8 @@ from decimal import Decimal
 from pathlib import Path
 
 from app.catalog.names import region_key, size_key
-from app.ingest.feeds.retail_prices import RegionMapper, format_usd
+from app.ingest.feeds.azure_prices import AZURE_RULES
+from app.ingest.feeds.price_lists import RegionMapper, format_usd
 
 SEEDS = Path(__file__).parent
 Row = Mapping[str, str]
@@ -139,7 +140,7 @@ def radar(folder: Path, sizes: Sizes) -> dict[str, Table]:
             meters[row["region"]].append(row)
     tables: dict[str, Table] = {}
     for region, rows in sorted(meters.items()):
-        mapper = RegionMapper(region=region, day=RADAR_DAY, file=f"meters of {region}")
+        mapper = RegionMapper(region=region, day=RADAR_DAY, file=f"meters of {region}", rules=AZURE_RULES)
         for row in rows:
             mapper.add(_to_item(row))
         found = mapper.finish()

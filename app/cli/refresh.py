@@ -2,11 +2,12 @@
 
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,9 +29,8 @@ from app.ingest.registry import read_pages, relative_to
 from app.ingest.run import IngestOutcome, ingest
 
 if TYPE_CHECKING:
-    from app.ingest.feeds.held_prices import HeldPrice
-    from app.ingest.feeds.price_refresh import PriceRefresh
-    from app.ingest.feeds.run import PriceFeed
+    from app.ingest.feeds.gate import HeldPrice
+    from app.ingest.feeds.price_refresh import PriceFeed, PriceRefresh
 
 
 @dataclass(slots=True, kw_only=True)
@@ -173,7 +173,9 @@ Regions = Annotated[
 Url = Annotated[
     str,
     typer.Option(
-        metavar="URL", help="A copy of the API. (default: VMSIZES_AZURE_PRICES_URL, else the API)", show_default=False
+        metavar="URL",
+        help="A copy of the API. (default: that of the settings or the vendor)",
+        show_default=False,
     ),
 ]
 File = Annotated[Path | None, typer.Option(help="Read saved pages, a file or a folder of them, and fetch nothing.")]
@@ -191,59 +193,90 @@ Cache = Annotated[
 Concurrency = Annotated[int, typer.Option(min=1, max=16, metavar="1-16", help="Regions that are fetched side by side.")]
 
 
-@refresh_app.command("azure-prices", cls=Command)
-def azure_prices(
-    *,
-    region: Regions = None,
-    url: Url = "",
-    file: File = None,
-    day: Day = None,
-    cache: Cache = None,
-    concurrency: Concurrency = 4,
-    accept: Accept = False,
-    new_sizes: NewSizes = False,
-    dry_run: DryRun = False,
-    strict: Strict = False,
-    wait: Wait = None,
-    as_json: Json = False,
-) -> None:
-    """Fetch the prices of all sizes from the Azure Retail Prices API: six ways to buy, for Linux and Windows."""
-    context.use_wait(wait)
-    if day and not file:
-        raise typer.BadParameter("--day is of saved pages: it needs --file")
-    if file and (url or cache):
-        raise typer.BadParameter("--file fetches nothing: it cannot be given with --url or --cache")
-    with context.session():
-        pass  # says what to do where there is no catalog yet
-    from app.ingest.feeds.run import PriceFeed
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceCommand:
+    """A command that refreshes prices: its help, its reader as `module:name`, and the settings that it takes."""
 
-    feed = PriceFeed(
-        url=url or _prices_url(),
-        cache=cache or _cache_folder(),
-        file=file,
-        regions=tuple(region or ()),
-        concurrency=concurrency,
+    help: str
+    api: str
+    url_setting: str = ""
+
+
+PRICE_COMMANDS: Mapping[str, PriceCommand] = {
+    "azure-prices": PriceCommand(
+        help="Fetch the prices of all sizes from the Azure Retail Prices API: six ways to buy, for Linux and Windows.",
+        api="azure_prices:AZURE_PRICES",
+        url_setting="azure_prices_url",
+    ),
+}
+"""The feeds of prices: a cloud is a row here, and a reader."""
+
+
+def _add_price_command(name: str, command: PriceCommand) -> None:
+    @refresh_app.command(name, cls=Command, help=command.help)
+    def refresh_prices(
+        *,
+        region: Regions = None,
+        url: Url = "",
+        file: File = None,
+        day: Day = None,
+        cache: Cache = None,
+        concurrency: Concurrency = 4,
+        accept: Accept = False,
+        new_sizes: NewSizes = False,
+        dry_run: DryRun = False,
+        strict: Strict = False,
+        wait: Wait = None,
+        as_json: Json = False,
+    ) -> None:
+        context.use_wait(wait)
+        if day and not file:
+            raise typer.BadParameter("--day is of saved pages: it needs --file")
+        if file and (url or cache):
+            raise typer.BadParameter("--file fetches nothing: it cannot be given with --url or --cache")
+        with context.session():
+            pass  # says what to do where there is no catalog yet
+        as_set_up = _price_feed(name, accept=accept)
+        feed = replace(
+            as_set_up,
+            url=url or as_set_up.url,
+            cache=cache or as_set_up.cache,
+            file=file,
+            regions=tuple(region or ()),
+            concurrency=concurrency,
+            new_sizes=new_sizes,
+        )
+        run, read_on = RunOptions(dry_run=dry_run, strict=strict), day.date() if day else context.today()
+        finish([_run_feed(name, run, lambda: _refresh_prices(feed, read_on, run))], as_json=as_json)
+
+
+for _name, _command in PRICE_COMMANDS.items():
+    _add_price_command(_name, _command)
+
+
+def _price_feed(name: str, *, accept: bool) -> "PriceFeed":
+    """Return a feed of prices as it is set up."""
+    from app.ingest.feeds.price_refresh import PriceFeed
+
+    command, settings = PRICE_COMMANDS[name], context.settings()
+    module, _, variable = command.api.partition(":")
+    return PriceFeed(
+        api=getattr(import_module(f"app.ingest.feeds.{module}"), variable),
+        url=getattr(settings, command.url_setting) if command.url_setting else "",
+        cache=_cache_folder(),
+        seeds=settings.seeds,
         accept=accept,
-        new_sizes=new_sizes,
     )
-    run, read_on = RunOptions(dry_run=dry_run, strict=strict), day.date() if day else context.today()
-    finish([_run_feed("azure-prices", run, lambda: _refresh_prices(feed, read_on, run))], as_json=as_json)
 
 
 def _refresh_prices(feed: "PriceFeed", day: date, run: RunOptions) -> FeedResult:
-    from app.ingest.feeds.run import run_price_refresh
+    from app.ingest.feeds.price_refresh import run_price_refresh
 
     with run.progress() as step:
         refresh, outcome = run_price_refresh(
             context.engine(), feed, day=day, now=context.now(), strict=run.strict, dry_run=run.dry_run, progress=step
         )
     return _to_result(refresh, outcome)
-
-
-def _prices_url() -> str:
-    from app.ingest.feeds.retail_prices_client import API_URL
-
-    return context.settings().azure_prices_url or API_URL
 
 
 def _cache_folder() -> Path:
@@ -257,10 +290,10 @@ def _cache_folder() -> Path:
 
 def _to_result(refresh: "PriceRefresh", outcome: IngestOutcome | None) -> FeedResult:
     """Return what a refresh of prices did, with what to do about the regions that were refused."""
-    regions = len(refresh.lists) + len(refresh.refused)
+    name, regions = refresh.api.command, len(refresh.lists) + len(refresh.refused)
     result = FeedResult(
-        feed="azure-prices",
-        headline=f"azure-prices of {refresh.day}: {len(refresh.lists)} of {plural(regions, 'region')}, "
+        feed=name,
+        headline=f"{name} of {refresh.day}: {len(refresh.lists)} of {plural(regions, 'region')}, "
         f"{plural(refresh.prices, 'price')} from {plural(refresh.items, 'item')}"
         + (f", {len(refresh.held):,} held back" if refresh.held else ""),
         lines=[*_to_lines(refresh)],
@@ -278,13 +311,13 @@ def _to_result(refresh: "PriceRefresh", outcome: IngestOutcome | None) -> FeedRe
         refused={refused.region: refused.reasons for refused in refresh.refused},
     )
     for fetched, hint in (
-        (True, "To take the refused lists as they are: vmsizes refresh azure-prices --accept"),
-        (False, "To fetch again what failed: vmsizes refresh azure-prices"),
+        (True, f"To take the refused lists as they are: vmsizes refresh {name} --accept"),
+        (False, f"To fetch again what failed: vmsizes refresh {name}"),
     ):
         names = [refused.region for refused in refresh.refused if refused.fetched is fetched]
         if names:
             chosen = names if len(names) < regions or regions == 1 else []
-            result.hints.append(" ".join([hint, *(f"--region {name}" for name in chosen)]))
+            result.hints.append(" ".join([hint, *(f"--region {region}" for region in chosen)]))
     return result
 
 
@@ -348,8 +381,7 @@ def azure_skus(
 
 
 def _refresh_skus(file: Path | None, url: str, run: RunOptions, *, accept: bool) -> FeedResult:
-    from app.ingest.feeds.resource_skus_client import API_URL, SkuApi
-    from app.ingest.feeds.sku_refresh import run_sku_refresh
+    from app.ingest.feeds.resource_skus import API_URL, SkuApi, run_sku_refresh
 
     settings = context.settings()
     api = SkuApi(
@@ -414,8 +446,7 @@ def exchange_rates(
 
 
 def _refresh_rates(run: RunOptions, url: str = "", file: Path | None = None) -> FeedResult:
-    from app.ingest.feeds.exchange_rates_client import HISTORY_URL
-    from app.ingest.feeds.run import run_rate_refresh
+    from app.ingest.feeds.exchange_rates import HISTORY_URL, run_rate_refresh
 
     with run.progress() as step:
         refresh = run_rate_refresh(
@@ -525,9 +556,7 @@ def _refresh_feeds(run: RunOptions, *, accept: bool) -> list[FeedResult]:
 
 def _feeds(run: RunOptions, *, accept: bool) -> Iterator[tuple[str, Callable[[], FeedResult]]]:
     """Yield the feeds that are set up: sizes need a token, documentation a checkout, the others nothing."""
-    from app.ingest.feeds.run import PriceFeed
-
-    feed = PriceFeed(url=_prices_url(), cache=_cache_folder(), accept=accept)
+    feed = _price_feed("azure-prices", accept=accept)
     yield "azure-prices", lambda: _refresh_prices(feed, context.today(), run)
     yield "exchange-rates", lambda: _refresh_rates(run)
     settings = context.settings()

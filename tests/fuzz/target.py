@@ -18,8 +18,10 @@ from urllib.parse import urljoin
 from sqlalchemy import Engine
 
 from app.errors import VmsizesError
-from app.ingest.feeds.run import PriceFeed, run_price_refresh, run_rate_refresh
-from app.ingest.feeds.sku_refresh import run_sku_refresh
+from app.ingest.feeds.azure_prices import AZURE_PRICES
+from app.ingest.feeds.exchange_rates import run_rate_refresh
+from app.ingest.feeds.price_refresh import PriceFeed, run_price_refresh
+from app.ingest.feeds.resource_skus import run_sku_refresh
 from app.ingest.registry import read_csv_source, read_pages
 from app.ingest.run import ingest
 from tests.fuzz.inputs import SEEDS, Input
@@ -115,7 +117,9 @@ def _read(engine: Engine, path: Path, kind: str) -> None:
     if kind == "documents":
         ingest(engine, read_pages([path], SEEDS), now=NOW, dry_run=True)
     elif kind == "azure-prices":
-        run_price_refresh(engine, PriceFeed(file=path, accept=True, new_sizes=True), day=DAY, now=NOW, dry_run=True)
+        run_price_refresh(
+            engine, PriceFeed(api=AZURE_PRICES, file=path, accept=True, new_sizes=True), day=DAY, now=NOW, dry_run=True
+        )
     elif kind == "azure-skus":
         run_sku_refresh(engine, path, cache=path.parent, day=DAY, now=NOW, accept=True, dry_run=True)
     elif kind == "exchange-rates-file":

@@ -1,6 +1,6 @@
 """Loads what a source stated last, for the comparison with what it states next."""
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from datetime import date
 from heapq import merge
@@ -12,22 +12,36 @@ from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Availability, Fact, Price, Region, Size, Source
+from app.catalog.models import Availability, Fact, Price, Region, Series, Size, Source
 from app.catalog.providers import DEFAULT_PROVIDER
 
 PRICE = table_of(Price).c
 
 
-def load_region_codes(session: Session) -> tuple[str, ...]:
-    """Return the codes of the regions of the provider whose feeds there are, sorted."""
+def load_region_codes(session: Session, provider: str = DEFAULT_PROVIDER.id) -> tuple[str, ...]:
+    """Return the codes of the regions of a provider, sorted."""
     region = table_of(Region).c
-    of_feeds = select(region.code).where(region.provider == DEFAULT_PROVIDER.id)
-    return tuple(session.execute(of_feeds.order_by(region.code)).scalars())
+    codes = select(region.code).where(region.provider == provider)
+    return tuple(session.execute(codes.order_by(region.code)).scalars())
 
 
 def load_size_keys(session: Session) -> frozenset[str]:
     """Return the keys of all sizes."""
     return frozenset(session.execute(select(table_of(Size).c.key)).scalars())
+
+
+def load_size_figures(session: Session, provider: str) -> Iterator[Any]:
+    """Yield what prices by parts are computed from: the figures of each size of a provider, by name."""
+    size, series = table_of(Size).c, table_of(Series).c
+    counts = (size.gpu_count_numerator, size.gpu_count_denominator)
+    figures = (size.name, size.vcpus, size.memory_gib, size.gpu_model, *counts, size.nvme_disk_gib)
+    query = (
+        select(series.family, *figures)
+        .outerjoin_from(table_of(Size), table_of(Series), series.id == size.series_id)
+        .where(size.provider == provider)
+        .order_by(size.name)
+    )
+    yield from session.execute(query)
 
 
 RegionList = tuple[str, dict[tuple[str, str, str], int]]

@@ -1,23 +1,34 @@
-"""Maps files of the European Central Bank to exchange rates: its euro foreign exchange reference rates.
+"""Refreshes exchange rates: the euro foreign exchange reference rates of the European Central Bank.
 
 The Bank publishes one table as a zip with a CSV file: a row a day, a column a currency, units per euro, N/A where there
 is no rate, and a comma at the end of each line. The file of one day has the same columns, spaces behind its commas, and
 writes its day as `30 October 2026`.
 """
 
+import asyncio
 import csv
 import re
 import zlib
-from collections.abc import Collection, Iterator
-from datetime import date
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
 from hashlib import sha256
 from io import BytesIO, StringIO
 from lzma import LZMAError
+from pathlib import Path
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
-from app.catalog.readings import ExchangeRateRow, Reading, SourceRow
-from app.errors import BadData
+import httpx
+from sqlalchemy import Engine
+
+from app.catalog.readings import Progress, Reading, SourceRow, no_progress
+from app.catalog.store.exchange_rates import load_rate_days
+from app.db.engines import read_session
+from app.errors import BadData, FetchError
 from app.ingest.csv_files import CsvRow, wrong_width
+from app.ingest.feeds.fetching import MAX_PAGE_BYTES, TIMEOUT, USER_AGENT, RetryPolicy, get
+from app.ingest.files import refuse_special_file
+from app.ingest.run import IngestOutcome, ingest
 from app.ingest.sources.exchange_rates import CURRENCY, rates_of_day
 
 SOURCE_ID = "ecb-reference-rates"
@@ -45,7 +56,8 @@ def read_reference_rates(data: bytes, name: str, *, known_days: Collection[date]
         rate
         for row, currencies in _read_rows(_text(data, name), name)
         if (day := _day(row)) >= FIRST_DAY and day not in known_days
-        for rate in _rates_of(row, currencies, day)
+        if row.positive("USD")  # without it nothing can be converted on that day
+        for rate in rates_of_day(row, currencies, day, SOURCE_ID)
     )
     if not rates:
         return Reading()
@@ -59,11 +71,6 @@ def read_reference_rates(data: bytes, name: str, *, known_days: Collection[date]
         sha256=sha256(data).hexdigest(),
     )
     return Reading(sources=(source,), exchange_rates=rates)
-
-
-def _rates_of(row: CsvRow, currencies: Collection[str], day: date) -> Iterator[ExchangeRateRow]:
-    row.positive("USD")  # without it nothing can be converted on that day
-    return rates_of_day(row, currencies, day, SOURCE_ID)
 
 
 def _text(data: bytes, name: str) -> str:
@@ -137,3 +144,88 @@ def _day(row: CsvRow) -> date:
         return date(int(written["year"]), _MONTHS.index(written["month"]) + 1, int(written["day"]))
     except ValueError as error:
         raise row.error("Date", "is no day of the calendar") from error
+
+
+# The Bank's file
+
+HISTORY_URL = "https://www.ecb.europa.eu/stats/eurofxref/eurofxref-hist.zip"
+"""The rates of every day since 1999: one small file, so that a refresh after months misses no day."""
+
+
+def fetch_history(url: str = HISTORY_URL, policy: RetryPolicy | None = None) -> bytes:
+    """Return the file at a URL; raises BadData when it cannot be fetched as often as the policy allows.
+
+    A redirect is followed within its host, by https.
+    """
+
+    async def refuse_elsewhere(request: httpx.Request) -> None:
+        first = httpx.URL(url)
+        if request.url != first and (request.url.scheme, request.url.host) != ("https", first.host):
+            raise FetchError(f"redirects to {request.url}; only https at {first.host} is followed")
+
+    async def fetch() -> bytes:
+        async with httpx.AsyncClient(
+            timeout=TIMEOUT,
+            headers={"User-Agent": USER_AGENT},
+            follow_redirects=True,
+            event_hooks={"request": [refuse_elsewhere]},
+        ) as client:
+            return await get(client, httpx.URL(url), policy or RetryPolicy())
+
+    try:
+        return asyncio.run(fetch())
+    except (FetchError, httpx.InvalidURL) as error:
+        raise BadData(str(error), file=url) from error
+
+
+def read_saved_file(path: Path) -> bytes:
+    """Return a saved file; raises BadData where it cannot be read."""
+    refuse_special_file(path)
+    try:
+        with path.open("rb") as opened:
+            data = opened.read(MAX_PAGE_BYTES + 1)
+    except OSError as error:
+        raise BadData(f"cannot be read: {error.strerror}", file=str(path)) from error
+    if len(data) > MAX_PAGE_BYTES:
+        raise BadData(f"has more than {MAX_PAGE_BYTES:,} bytes", file=str(path))
+    return data
+
+
+# The run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateRefresh:
+    """The days of which the catalog had no exchange rates, oldest first, and the outcome of their ingest.
+
+    There is no outcome where there was no such day.
+    """
+
+    days: Sequence[date]
+    rates: int
+    outcome: IngestOutcome | None
+
+
+def run_rate_refresh(
+    engine: Engine,
+    *,
+    now: datetime,
+    url: str = HISTORY_URL,
+    file: Path | None = None,
+    policy: RetryPolicy | None = None,
+    strict: bool = False,
+    dry_run: bool = False,
+    progress: Progress = no_progress,
+) -> RateRefresh:
+    """Write the exchange rates of the days of which the catalog has none, from `url` or from a saved file.
+
+    Raises BadData for what cannot be fetched, or is none of the European Central Bank's files.
+    """
+    progress("exchange rates", None)
+    data = read_saved_file(file) if file else fetch_history(url, policy)
+    with read_session(engine) as session:
+        known = load_rate_days(session)
+    reading = read_reference_rates(data, str(file or url), known_days=known)
+    days = sorted({rate.day for rate in reading.exchange_rates})
+    outcome = ingest(engine, reading, now=now, strict=strict, dry_run=dry_run, progress=progress) if days else None
+    return RateRefresh(days=days, rates=len(reading.exchange_rates), outcome=outcome)

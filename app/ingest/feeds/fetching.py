@@ -1,10 +1,18 @@
-"""GET with retries: waits as long as the server asks for, and raises one error with its URL and reason."""
+"""GET with retries, and the folder in which fetched files stay until they are written to the catalog.
+
+A request waits as long as the server asks for, and raises one error with its host and reason. A refresh that was
+stopped goes on with the files of the same day; those of two days are not one list.
+"""
 
 import asyncio
+import gzip
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import os
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from pathlib import Path
@@ -58,10 +66,13 @@ async def get(
 async def download(
     client: httpx.AsyncClient, url: httpx.URL, policy: RetryPolicy, file: Path, headers: Mapping[str, str] | None = None
 ) -> None:
-    """Write the body of a response of 200 to a file as it comes, up to MAX_FILE_BYTES; raises FetchError as `get`."""
+    """Write the body of a response of 200 to a file as it comes, up to MAX_FILE_BYTES; raises FetchError as `get`.
+
+    A file that is fetched for later is compressed, unless its name says otherwise.
+    """
 
     async def save(response: httpx.Response) -> None:
-        with file.open("wb") as opened:
+        with file.open("wb") if file.suffix == ".json" else open_packed(file) as opened:
             async for chunk in _bounded(response, MAX_FILE_BYTES):
                 opened.write(chunk)
 
@@ -143,3 +154,79 @@ def retry_after(response: httpx.Response) -> float | None:
     except ValueError:
         return None
     return max(0.0, (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds())
+
+
+# Fetched files
+
+_LEVEL = 1
+"""Of compression: lists are repetitive, and a higher level costs more time than their transfer."""
+
+
+def open_packed(file: Path) -> gzip.GzipFile:
+    """Open a file to write what is compressed."""
+    return gzip.open(file, "wb", compresslevel=_LEVEL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedLists:
+    """The fetched files of a feed: of one day while the refresh is under way, `accepted` those last written.
+
+    A folder has one file for each list: that of a region, or of all regions where a feed has one for all.
+    """
+
+    root: Path
+    day: date
+    suffix: str = ".jsonl.gz"
+
+    @property
+    def _fetched(self) -> Path:
+        return self.root / self.day.isoformat()
+
+    @property
+    def _refused(self) -> Path:
+        return self.root / f"{self.day.isoformat()}-refused"
+
+    def open_day(self) -> None:
+        """Create the folder of the day, and delete what refreshes of other days left."""
+        self._fetched.mkdir(parents=True, exist_ok=True)
+        for folder in self.root.iterdir():
+            if folder.is_dir() and folder not in (self._fetched, self._refused, self.root / "accepted"):
+                shutil.rmtree(folder)
+
+    def file(self, name: str) -> Path:
+        """Return the file of a list, whether it was fetched or not."""
+        return self._fetched / f"{name}{self.suffix}"
+
+    def has(self, name: str) -> bool:
+        """Check whether all of a list was fetched on this day."""
+        return self.file(name).is_file()
+
+    @contextmanager
+    def new_file(self, name: str) -> Iterator[Path]:
+        """Yield where to write a list; without an error it is kept, otherwise nothing is."""
+        part = self._fetched / f"{name}.{os.getpid()}.part"
+        try:
+            yield part
+            part.replace(self.file(name))
+        finally:
+            part.unlink(missing_ok=True)
+
+    def refuse(self, name: str) -> None:
+        """Move a list to those refused; the next refresh fetches it again unless it accepts them."""
+        _move(self.file(name), self._refused)
+
+    def restore_refused(self, names: Iterable[str]) -> None:
+        """Move lists that were refused on this day back to those fetched, since they are accepted now."""
+        for name in names:
+            _move(self._refused / self.file(name).name, self._fetched)
+
+    def accept(self, names: Iterable[str]) -> None:
+        """Move lists to those accepted, replacing earlier ones; the next refresh fetches them again."""
+        for name in names:
+            _move(self.file(name), self.root / "accepted")
+
+
+def _move(file: Path, folder: Path) -> None:
+    if file.is_file():
+        folder.mkdir(exist_ok=True)
+        file.replace(folder / file.name)

@@ -1,24 +1,76 @@
-"""Joins the parts of a refresh of prices: maps pages, lets the gate decide region by region, and makes a reading."""
+"""Runs a refresh of prices from the first request to the last row: fetch, read, compare region by region, write."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine
 
 from app.catalog.names import region_key
 from app.catalog.readings import PriceBlock, PriceList, Prices, Progress, Reading, Report, SourceRow, no_progress
-from app.catalog.regions import explain_unknown_region
-from app.ingest.feeds.fetched_pages import FetchedPages
-from app.ingest.feeds.gate import DEFAULT_LIMITS, GateLimits, PriceKey, PriceMap, check_list, find_jumps
-from app.ingest.feeds.held_prices import HeldPrice
-from app.ingest.feeds.retail_prices import REPORT_LIMIT, LeftOut, MeterPrice, RegionMapper, RegionPrices, format_usd
-from app.ingest.feeds.retail_prices_client import API_URL, Page, read_saved_pages, to_page
+from app.catalog.regions import closest_regions, explain_unknown_region
+from app.catalog.store.facts import load_subject_keys
+from app.catalog.store.newest_lists import load_newest_lists, load_region_codes, load_size_figures, load_size_keys
+from app.db.engines import read_session
+from app.errors import BadQuery
+from app.ingest.feeds.fetching import FetchedLists, RetryPolicy
+from app.ingest.feeds.gate import (
+    DEFAULT_LIMITS,
+    GateLimits,
+    HeldPrice,
+    PriceKey,
+    PriceMap,
+    check_list,
+    find_jumps,
+    load_held,
+    save_held,
+)
+from app.ingest.feeds.price_lists import REPORT_LIMIT, MeterPrice, ReadScope, RegionPrices, SizeSpec, format_usd
+from app.ingest.feeds.price_pages import PriceApi, fetch_lists, saved_files
+from app.ingest.feeds.price_parts import load_stated_parts
+from app.ingest.run import IngestOutcome, ingest
+from app.nearest import did_you_mean
 
-SOURCE_ID = "azure-retail-prices"
 _BLOCK = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceFeed:
+    """Where prices come from: an API at `url`, whose lists are kept in `cache`, or the saved ones in `file`.
+
+    Of both, `cache` keeps the prices that are held back.
+    `regions` are codes or names of those wanted; none are all of the catalog. With `accept` lists are taken without a
+    comparison with the last ones, also those that were refused on this day. With `new_sizes` names that the catalog
+    does not have become sizes; otherwise their prices are not taken. `headers` have the user's key where the API needs
+    one, and `seeds` the parts of sizes that are priced by parts.
+    """
+
+    api: PriceApi
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cache: Path = Path("vmsizes.db.feeds")
+    seeds: Path | None = None
+    file: Path | None = None
+    regions: Sequence[str] = ()
+    concurrency: int = 4
+    policy: RetryPolicy | None = None
+    accept: bool = False
+    new_sizes: bool = False
+
+    @property
+    def held(self) -> Path:
+        """The file of the prices that are held back."""
+        return self.cache / f"{self.api.source_id}-held.csv"
+
 
 Identify = Callable[[str], str]
 """Returns the key of a size by any of its names."""
@@ -57,11 +109,12 @@ class PriceRefresh:
     `held`, which jumped.
     """
 
+    api: PriceApi
     day: date
     lists: list[RegionPrices] = field(default_factory=list)
     refused: list[RefusedRegion] = field(default_factory=list)
     items: int = 0
-    left_out: Counter[LeftOut] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
     reported: int = 0
     unmatched: Counter[str] = field(default_factory=Counter)
     held: list[HeldPrice] = field(default_factory=list)
@@ -82,54 +135,112 @@ class PriceRefresh:
             self.lists.append(found)
 
 
-# Pages to prices of regions
+# The run
 
 
-def read_fetched(
-    store: FetchedPages, regions: Sequence[str], *, identify: Identify, progress: Progress = no_progress
-) -> Iterator[RegionPrices]:
-    """Yield the prices of the regions that were fetched, in the order of their codes."""
-    fetched, items = sorted(region for region in regions if store.has(region)), 0
-    for number, region in enumerate(fetched):
-        mapper = RegionMapper(region=region, day=store.day, file=list_name(store.day, region), identify=identify)
-        for body in store.pages(region):
-            items += _add_page(to_page(body), lambda _: mapper)  # noqa: B023  # called at once
-            progress("reading pages", number / len(fetched), items)
-        yield mapper.finish()
+def run_price_refresh(
+    engine: Engine,
+    feed: PriceFeed,
+    *,
+    day: date,
+    now: datetime,
+    strict: bool = False,
+    dry_run: bool = False,
+    progress: Progress = no_progress,
+) -> tuple[PriceRefresh, IngestOutcome | None]:
+    """Fetch the prices of a day and write those of every region that is not refused, in one transaction.
+
+    Returns what was found, and the outcome of the ingest; None where no list was left to write or, with `strict`, any
+    was refused. Raises BadQuery for an unknown region, BadData for saved lists that cannot be read.
+    """
+    api = feed.api
+    with read_session(engine) as session:
+        codes, identify = load_region_codes(session, api.provider), load_subject_keys(session, Reading()).size_key
+        sizes = None if feed.new_sizes else load_size_keys(session)
+        specs = () if api.by_region else [*map(_to_spec, load_size_figures(session, api.provider))]
+    known, regions = KnownNames(regions=codes, sizes=sizes, identify=identify), _find_regions(feed.regions, codes)
+    scope = ReadScope(
+        source_id=api.source_id,
+        day=day,
+        regions=frozenset(regions or (() if api.by_region else codes)),
+        identify=identify,
+        sizes=specs,
+        stated_parts=load_stated_parts(feed.seeds, api.provider),
+        progress=progress,
+    )
+    failures: dict[str, str] = {}
+    store = FetchedLists(root=feed.cache / api.source_id, day=day, suffix=api.suffix)
+    names = api.lists(regions or codes)
+    if feed.file:
+        found = api.read(saved_files(feed.file), scope)
+    else:
+        store.open_day()
+        if feed.accept:
+            store.restore_refused(names)
+        failures = asyncio.run(
+            fetch_lists(
+                api,
+                names,
+                store,
+                url=feed.url,
+                headers=feed.headers,
+                concurrency=feed.concurrency,
+                policy=feed.policy,
+                progress=progress,
+            )
+        )
+        found = _read_fetched(api, store, names, scope)
+    with read_session(engine) as session, closing(load_newest_lists(session, api.source_id)) as last_lists:
+        refresh = refresh_prices(
+            found,
+            last_lists,
+            api=api,
+            day=day,
+            known=known,
+            failures=failures,
+            held=load_held(feed.held),
+            accept=feed.accept,
+        )
+    if not feed.file:
+        for refused in {name for region in refresh.refused for name in api.lists((region.region,))}:
+            store.refuse(refused)
+    if not dry_run:  # what is held back was seen, whatever becomes of the lists
+        save_held(feed.held, {each.region for each in refresh.lists}, refresh.held)
+    if not refresh.lists or (strict and refresh.refused):
+        return refresh, None
+    outcome = ingest(engine, to_reading(refresh), now=now, strict=strict, dry_run=dry_run, progress=progress)
+    if outcome.written and not feed.file:
+        store.accept(api.lists([each.region for each in refresh.lists]))
+    return refresh, outcome
 
 
-def read_files(
-    path: Path, day: date, regions: Collection[str] = (), *, identify: Identify, progress: Progress = no_progress
-) -> Iterator[RegionPrices]:
-    """Yield the prices of saved pages, in the order of the regions' codes; with `regions` of these only."""
-    mappers: dict[str, RegionMapper] = {}
-    items = 0
-
-    def mapper_of(name: str) -> RegionMapper | None:
-        region = region_key(name)
-        if regions and region not in regions:
-            return None
-        if region not in mappers:
-            mappers[region] = RegionMapper(region=region, day=day, file=list_name(day, region), identify=identify)
-        return mappers[region]
-
-    for page in read_saved_pages(path):
-        items += _add_page(page, mapper_of)
-        progress("reading pages", None, items)
-    for region in sorted(mappers):
-        yield mappers.pop(region).finish()
+def _read_fetched(api: PriceApi, store: FetchedLists, names: Sequence[str], scope: ReadScope) -> Iterator[RegionPrices]:
+    """Yield the prices of the lists that were fetched, of which only one is in memory."""
+    for name in sorted(filter(store.has, names)):
+        yield from api.read([store.file(name)], replace(scope, only_region=name if api.by_region else None))
 
 
-def _add_page(page: Page, mapper_of: Callable[[str], RegionMapper | None]) -> int:
-    for item in page.items:
-        if mapper := mapper_of(str(item.get("armRegionName") or "")):
-            mapper.add(item)
-    return len(page.items)
+def _to_spec(size: Any) -> SizeSpec:
+    """Return the figures of a size; the database has fractions as two integers, and numbers as floats."""
+    numerator, denominator = size.gpu_count_numerator, size.gpu_count_denominator
+    return SizeSpec(
+        name=size.name,
+        family=size.family,
+        vcpus=size.vcpus,
+        memory_gib=None if size.memory_gib is None else Decimal(str(size.memory_gib)),
+        gpu_model=size.gpu_model,
+        gpu_count=None if numerator is None else Fraction(numerator, denominator),
+        nvme_disk_gib=None if size.nvme_disk_gib is None else Decimal(str(size.nvme_disk_gib)),
+    )
 
 
-def list_name(day: date, region: str) -> str:
-    """Return the name by which the list of a region and day is known, in place of a file's path."""
-    return f"{SOURCE_ID}/{day}/{region}"
+def _find_regions(names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    codes = tuple(map(region_key, names))
+    for name, code in zip(names, codes, strict=True):
+        if code not in known:
+            hint = did_you_mean(closest_regions(code, known), " ")
+            raise BadQuery("region", name, f"no such region; {hint}GET /regions lists them")
+    return codes
 
 
 # The gate
@@ -139,6 +250,7 @@ def refresh_prices(
     found: Iterable[RegionPrices],
     previous: Iterable[tuple[str, Mapping[tuple[str, str, str], int]]],
     *,
+    api: PriceApi,
     day: date,
     known: KnownNames,
     failures: Mapping[str, str],
@@ -152,7 +264,7 @@ def refresh_prices(
     A region is decided on alone: one that failed or is refused keeps its prices, and the others are taken. Both lists
     are in the order of the regions' codes, so that only one region of the lists before is in memory.
     """
-    refresh, list_before = PriceRefresh(day=day), _in_step(previous)
+    refresh, list_before = PriceRefresh(api=api, day=day), _in_step(previous)
     for every in found:
         unmatched = _count_unmatched(every, known)
         refresh.unmatched += unmatched
@@ -230,21 +342,23 @@ def _in_step(lists: Iterable[tuple[str, Mapping[tuple[str, str, str], int]]]) ->
 
 def to_reading(refresh: PriceRefresh) -> Reading:
     """Return the lists that are taken as a reading; the prices of a region are a list of their own."""
+    api = refresh.api
     source = SourceRow(
-        id=SOURCE_ID,
-        title="Azure Retail Prices API",
-        publisher="Microsoft",
+        id=api.source_id,
+        title=api.title,
+        publisher=api.publisher,
         kind="vendor_api",
-        url=API_URL,
+        url=api.url,
         published_on=refresh.day,
         sha256=_digest(refresh.lists),
         retail=True,
+        formula=api.formula,
     )
     lists = tuple(
         PriceList(
-            file=list_name(refresh.day, each.region),
-            blocks=partial(_blocks, each, refresh.day, (number + 1) / len(refresh.lists)),
-            sources=frozenset({SOURCE_ID}),
+            file=f"{api.source_id}/{refresh.day}/{each.region}",
+            blocks=partial(_blocks, each, api.source_id, refresh.day, (number + 1) / len(refresh.lists)),
+            sources=frozenset({api.source_id}),
             complete=True,
             regions=frozenset({each.region}),
         )
@@ -267,13 +381,14 @@ def _held_reports(refresh: PriceRefresh) -> Iterator[Report]:
             f"{price.size} {price.os} {price.purchase} was {format_usd(price.old_nano)}; the new price is held back "
             "until a list of another day has the same"
         )
-        file, cell = list_name(price.day, price.region), format_usd(price.new_nano)
-        yield Report(file=file, line=None, column="retailPrice", cell=cell, detail=detail)
+        file, cell = f"{refresh.api.source_id}/{price.day}/{price.region}", format_usd(price.new_nano)
+        yield Report(file=file, line=None, column=refresh.api.figure, cell=cell, detail=detail)
     if (more := len(refresh.held) - REPORT_LIMIT) > 0:
-        yield Report(file=SOURCE_ID, line=None, column=None, cell=None, detail=f"{more} more prices are held back")
+        detail = f"{more} more prices are held back"
+        yield Report(file=refresh.api.source_id, line=None, column=None, cell=None, detail=detail)
 
 
-def _blocks(found: RegionPrices, day: date, share: float) -> Iterator[PriceBlock]:
+def _blocks(found: RegionPrices, source: str, day: date, share: float) -> Iterator[PriceBlock]:
     for start in range(0, len(found), _BLOCK):
         rows = slice(start, start + _BLOCK)
         size = found.size[rows]
@@ -286,7 +401,7 @@ def _blocks(found: RegionPrices, day: date, share: float) -> Iterator[PriceBlock
             nano_usd_per_hour=found.nano_usd_per_hour[rows],
             valid_from=[day] * number,
             approximate_date=[False] * number,
-            source=[SOURCE_ID] * number,
+            source=[source] * number,
             line=found.line[rows],
             share=share,
         )

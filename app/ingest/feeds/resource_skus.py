@@ -3,18 +3,45 @@
 An entry is one size in one region, with capabilities whose values all are texts. Not taken are `restrictions`, which
 are those of the subscription that asked, the number of GPUs, since a part of a GPU is counted as one, and capabilities
 that differ between regions, which are reported.
+
+An answer for all regions has 100 MB and more: it is kept in a file, and never whole in memory.
 """
 
+import asyncio
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, TypeVar
+
+import httpx
+from sqlalchemy import Engine
 
 from app.catalog.fields import FactValue, too_large
 from app.catalog.names import region_key, size_key
-from app.catalog.readings import AvailabilityRow, FileRead, Reading, Report, SourceRow, StatedFact
+from app.catalog.readings import (
+    AvailabilityRow,
+    FileRead,
+    Progress,
+    Reading,
+    Report,
+    SourceRow,
+    StatedFact,
+    no_progress,
+)
+from app.catalog.store.facts import load_subject_keys
+from app.catalog.store.newest_lists import load_places, load_region_codes, load_stated_sizes
+from app.db.engines import read_session
+from app.errors import BadData, FetchError
+from app.ingest.csv_files import sha256_of
+from app.ingest.feeds.fetching import TIMEOUT, USER_AGENT, RetryPolicy, download
+from app.ingest.feeds.gate import DEFAULT_LIMITS, GateLimits, find_loss
+from app.ingest.files import describe_json, refuse_special_file
+from app.ingest.json_files import first_byte, json_items, open_json
+from app.ingest.run import IngestOutcome, ingest
 
 SOURCE_ID = "azure-resource-skus"
 FILE = SOURCE_ID
@@ -312,3 +339,150 @@ class SkuMapper:
                 file=FILE,
                 line=self._lines[key, region],
             )
+
+
+# Over HTTP
+
+API_URL = "https://management.azure.com/subscriptions/{subscription}/providers/Microsoft.Compute/skus"
+API_VERSION = "2021-07-01"
+PAGE_LIMIT = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkuApi:
+    """The API of a subscription: `token` is a bearer token of Azure Resource Manager."""
+
+    subscription: str
+    token: str = field(repr=False)
+    url: str = API_URL
+    policy: RetryPolicy | None = None
+
+
+def fetch_answers(api: SkuApi, folder: Path) -> list[Path]:
+    """Write the pages of an answer into a folder, and return the files; raises FetchError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return asyncio.run(_fetch(api, folder))
+
+
+async def _fetch(api: SkuApi, folder: Path) -> list[Path]:
+    url = httpx.URL(api.url.format(subscription=api.subscription))
+    query: bytes | None = url.copy_merge_params({"api-version": API_VERSION}).query
+    headers, files, seen = {"authorization": f"Bearer {api.token}"}, list[Path](), set[bytes]()
+    async with httpx.AsyncClient(timeout=TIMEOUT, headers={"user-agent": USER_AGENT}) as client:
+        while query is not None:
+            if query in seen or len(seen) >= PAGE_LIMIT:
+                raise FetchError(f"the answer does not end: page {len(seen)} links to page 1, or there are too many")
+            seen.add(query)
+            file = folder / f"skus-{len(seen)}.json"
+            # Only the query of a link is used: the token is sent to no other host.
+            await download(client, url.copy_with(query=query), api.policy or RetryPolicy(), file, headers)
+            files.append(file)
+            query = _next_query(file)
+    return files
+
+
+def _next_query(file: Path) -> bytes | None:
+    with open_json(file) as opened:
+        link = next(json_items(opened, file, "nextLink"), None)
+    return httpx.URL(link).query or None if isinstance(link, str) and link else None
+
+
+# Files
+
+
+def read_entries(path: Path, *, progress: Progress = no_progress) -> Iterator[Entry]:
+    """Yield the entries in a file, or in the JSON files of a folder; raises BadData for what is no such answer.
+
+    A file is an answer of the API (`{"value": [...]}`), or the output of `az vm list-skus` or of PowerShell's
+    Get-AzComputeResourceSku (`[...]`), whose keys begin with capitals.
+    """
+    entries = 0
+    for file in sku_files(path):
+        with open_json(file) as opened:
+            prefix = "item" if first_byte(opened) == b"[" else "value.item"
+            found = False
+            for entry in json_items(opened, file, prefix):
+                if not isinstance(entry, dict):
+                    raise BadData("has something else than objects in its list", file=str(file))
+                found, entries = True, entries + 1
+                if entries % 1_000 == 0:
+                    progress("reading entries", None, entries)
+                yield _camel_case(entry) if "ResourceType" in entry else entry
+            if not found:
+                raise BadData("has no entries; give an answer of the Resource SKUs API or of az", file=str(file))
+
+
+def _camel_case(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {f"{key[:1].lower()}{key[1:]}": _camel_case(each) for key, each in value.items()}
+    return [*map(_camel_case, value)] if isinstance(value, list) else value
+
+
+def sku_files(path: Path) -> list[Path]:
+    """Return the files of answers: a file as it is, or the JSON files of a folder by name."""
+    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    if not files:
+        raise BadData("has no JSON file in it", file=str(path))
+    return files
+
+
+def digest_of(path: Path) -> str:
+    """Return the sha256 of the sha256 of each file, in the order in which they are read."""
+    files = sku_files(path)
+    for file in files:
+        refuse_special_file(file)
+    return sha256("".join(map(sha256_of, files)).encode()).hexdigest()
+
+
+# The run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkuRefresh:
+    """What a refresh of sizes found; `refused` says why nothing of it was taken, if it was not."""
+
+    entries: int
+    sizes: int
+    facts: int
+    refused: str | None
+
+
+def run_sku_refresh(
+    engine: Engine,
+    origin: Path | SkuApi,
+    *,
+    cache: Path,
+    day: date,
+    now: datetime,
+    accept: bool = False,
+    strict: bool = False,
+    dry_run: bool = False,
+    limits: GateLimits = DEFAULT_LIMITS,
+    progress: Progress = no_progress,
+) -> tuple[SkuRefresh, IngestOutcome | None]:
+    """Write what the API says of sizes on a day, from saved answers or fetched ones, which are kept in `cache`.
+
+    Returns the outcome of the ingest, None where too many of the sizes or of their regions are gone. Raises BadData for
+    files that cannot be read, FetchError for what cannot be fetched.
+    """
+    if isinstance(origin, SkuApi):
+        progress("fetching sizes", None)
+        fetch_answers(origin, cache / SOURCE_ID)
+    path = cache / SOURCE_ID if isinstance(origin, SkuApi) else origin
+    with read_session(engine) as session:
+        regions, identify = load_region_codes(session), load_subject_keys(session, Reading()).size_key
+        sizes, places = load_stated_sizes(session, SOURCE_ID), load_places(session, SOURCE_ID)
+    mapper = SkuMapper(regions=frozenset(regions), identify=identify)
+    entry: Entry = {}
+    for entry in read_entries(path, progress=progress):
+        mapper.add(entry)
+    if not mapper.sizes:
+        raise BadData(describe_json(entry) or "no entry is a size; give the JSON of `az vm list-skus`", file=str(path))
+    reading, refused = mapper.finish(day=day, sha256=digest_of(path)), None
+    if not accept:
+        refused = find_loss("sizes", sizes, mapper.sizes, limits)
+        refused = refused or find_loss("regions of sizes", places, mapper.places, limits)
+    refresh = SkuRefresh(entries=mapper.entries, sizes=len(mapper.sizes), facts=len(reading.facts), refused=refused)
+    if refused:
+        return refresh, None
+    return refresh, ingest(engine, reading, now=now, strict=strict, dry_run=dry_run, progress=progress)

@@ -18,9 +18,8 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from app.errors import BadData
-from app.ingest.feeds.exchange_rates import MAX_BYTES, SOURCE_ID, read_reference_rates
+from app.ingest.feeds.exchange_rates import MAX_BYTES, SOURCE_ID, read_reference_rates, run_rate_refresh
 from app.ingest.feeds.fetching import MAX_PAGE_BYTES, RetryPolicy
-from app.ingest.feeds.run import run_rate_refresh
 from app.ingest.run import ingest
 from tests.factories import NOW, reading, size
 from tests.servers import server

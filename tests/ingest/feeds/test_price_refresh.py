@@ -12,9 +12,9 @@ from sqlalchemy import Engine, text
 from app.catalog.readings import AliasRow, PriceRow, Reading
 from app.db.engines import make_engine
 from app.errors import BadData, BadQuery
+from app.ingest.feeds.azure_prices import AZURE_PRICES
 from app.ingest.feeds.fetching import RetryPolicy
-from app.ingest.feeds.price_refresh import PriceRefresh
-from app.ingest.feeds.run import PriceFeed, run_price_refresh
+from app.ingest.feeds.price_refresh import PriceFeed, PriceRefresh, run_price_refresh
 from app.ingest.run import IngestOutcome, ingest
 from tests.databases import Databases
 from tests.factories import NOW, price, price_list, region, size, source
@@ -64,7 +64,7 @@ def refresh(
     dry_run: bool = False,
     **more: Any,
 ) -> tuple[PriceRefresh, IngestOutcome | None]:
-    feed = PriceFeed(url=api.url, cache=folder, policy=QUICK, **more)
+    feed = PriceFeed(api=AZURE_PRICES, url=api.url, cache=folder, policy=QUICK, **more)
     now = datetime.combine(day, NOW.timetz())
     return run_price_refresh(engine, feed, day=day, now=now, strict=strict, dry_run=dry_run)
 
@@ -273,7 +273,7 @@ def test_a_jump_from_the_price_of_another_source_is_held_back_in_pages_and_files
         found, _ = refresh(engine, tmp_path, api, regions=["westus"], dry_run=True)
         assert [one.old_nano for one in found.held] == [9 * 10**9]
         refresh(engine, tmp_path, api, regions=["westus"])
-    files = PriceFeed(file=tmp_path / "azure-retail-prices", cache=tmp_path)
+    files = PriceFeed(api=AZURE_PRICES, file=tmp_path / "azure-retail-prices", cache=tmp_path)
     assert run_price_refresh(engine, files, day=DAY, now=NOW)[0].held
     assert jumped(engine) == []
     found, _ = run_price_refresh(engine, files, day=DAYS[1], now=NOW)
@@ -397,7 +397,7 @@ def test_a_refresh_that_was_stopped_goes_on_and_ends_with_the_same_digest(
             if rows >= 600:
                 raise Stopped
 
-        feed = PriceFeed(url=api.url, cache=tmp_path / "stopped", policy=QUICK, concurrency=1)
+        feed = PriceFeed(api=AZURE_PRICES, url=api.url, cache=tmp_path / "stopped", policy=QUICK, concurrency=1)
         other = make_engine(databases.copy(template_url))
         fill(other)
         with pytest.raises(BaseExceptionGroup):
@@ -416,20 +416,27 @@ def test_saved_pages_are_read_without_a_request(engine: Engine, tmp_path: Path) 
     with serving(FakeApi(items=everywhere(), page_size=100)) as api:
         _, fetched = refresh(engine, tmp_path, api)
     folder = tmp_path / "azure-retail-prices" / "accepted"
-    feed = PriceFeed(file=folder)
+    feed = PriceFeed(api=AZURE_PRICES, file=folder)
     found, outcome = run_price_refresh(engine, feed, day=DAY, now=NOW)
     assert found.prices == 480
     assert fetched is not None
     assert outcome is not None
     assert not outcome.new_revision
-    assert run_price_refresh(engine, PriceFeed(file=folder, regions=["westus"]), day=DAY, now=NOW)[0].prices == 160
+    assert (
+        run_price_refresh(engine, PriceFeed(api=AZURE_PRICES, file=folder, regions=["westus"]), day=DAY, now=NOW)[
+            0
+        ].prices
+        == 160
+    )
 
 
 @pytest.mark.one_database  # refused before anything is written
 def test_saved_pages_of_an_unknown_region_are_refused(engine: Engine, tmp_path: Path) -> None:
     with serving(FakeApi(items={"eastus": [*meters("eastus"), *meters("useast")]}, page_size=1000)) as api:
         refresh(engine, tmp_path, api, regions=["eastus"])
-    found, _ = run_price_refresh(engine, PriceFeed(file=tmp_path / "azure-retail-prices"), day=DAY, now=NOW)
+    found, _ = run_price_refresh(
+        engine, PriceFeed(api=AZURE_PRICES, file=tmp_path / "azure-retail-prices"), day=DAY, now=NOW
+    )
     assert refused(found) == {"useast": ("unknown region 'useast'; did you mean eastus? Else ingest it first",)}
 
 

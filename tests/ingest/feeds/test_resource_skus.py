@@ -13,8 +13,7 @@ import pytest
 from app.catalog.fields import SIZE_FIELDS
 from app.catalog.readings import Reading
 from app.errors import BadData
-from app.ingest.feeds.resource_skus import READERS, SkuMapper
-from app.ingest.feeds.resource_skus_client import digest_of, read_entries
+from app.ingest.feeds.resource_skus import READERS, SkuMapper, digest_of, read_entries
 from tests.ingest.feeds.skus import DISK, Entry, entry
 
 DAY = date(2026, 8, 1)

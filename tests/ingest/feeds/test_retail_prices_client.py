@@ -14,10 +14,10 @@ import orjson
 import pytest
 
 from app.errors import BadData
-from app.ingest.feeds import retail_prices_client
-from app.ingest.feeds.fetched_pages import FetchedPages
-from app.ingest.feeds.fetching import MAX_PAGE_BYTES, RetryPolicy
-from app.ingest.feeds.retail_prices_client import fetch_regions, read_saved_pages, to_page
+from app.ingest.feeds import price_pages
+from app.ingest.feeds.azure_prices import AZURE_PAGES, AZURE_PRICES
+from app.ingest.feeds.fetching import MAX_PAGE_BYTES, FetchedLists, RetryPolicy
+from app.ingest.feeds.price_pages import Page, fetch_lists, read_pages, saved_files
 from tests.ingest.feeds.fake_api import FakeApi, serving
 from tests.ingest.feeds.meters import B16ALS_V2, in_region
 
@@ -27,21 +27,25 @@ EASTUS = {"eastus": in_region("eastus")}
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> FetchedPages:
-    store = FetchedPages(root=tmp_path / "azure-retail-prices", day=DAY)
+def store(tmp_path: Path) -> FetchedLists:
+    store = FetchedLists(root=tmp_path / "azure-retail-prices", day=DAY)
     store.open_day()
     return store
 
 
-def fetch(api: FakeApi, store: FetchedPages, regions: Iterable[str] = ("eastus",), **more: Any) -> dict[str, str]:
-    return asyncio.run(fetch_regions(regions, store, url=api.url, **{"policy": QUICK} | more))
+def fetch(api: FakeApi, store: FetchedLists, regions: Iterable[str] = ("eastus",), **more: Any) -> dict[str, str]:
+    return asyncio.run(fetch_lists(AZURE_PRICES, regions, store, url=api.url, **{"policy": QUICK} | more))
 
 
-def items(store: FetchedPages, region: str = "eastus") -> list[Any]:
-    return [item for page in store.pages(region) for item in to_page(page).items]
+def items(store: FetchedLists, region: str = "eastus") -> list[Any]:
+    return [item for page in read_pages(AZURE_PAGES, [store.file(region)], fetched=True) for item in page.items]
 
 
-def why(api: FakeApi, store: FetchedPages) -> str:
+def read_saved(path: Path) -> Iterable[Page]:
+    return read_pages(AZURE_PAGES, saved_files(path))
+
+
+def why(api: FakeApi, store: FetchedLists) -> str:
     """Return why the region failed; nothing of it may have been kept."""
     with serving(api):
         failures = fetch(api, store)
@@ -50,7 +54,7 @@ def why(api: FakeApi, store: FetchedPages) -> str:
     return failures["eastus"]
 
 
-def test_a_region_is_fetched_page_by_page_to_the_last_one(store: FetchedPages) -> None:
+def test_a_region_is_fetched_page_by_page_to_the_last_one(store: FetchedLists) -> None:
     with serving(FakeApi(items=EASTUS)) as api:
         assert fetch(api, store) == {}
     assert items(store) == EASTUS["eastus"]
@@ -58,7 +62,7 @@ def test_a_region_is_fetched_page_by_page_to_the_last_one(store: FetchedPages) -
     assert api.filters[0] == "serviceName eq 'Virtual Machines' and armRegionName eq 'eastus'"
 
 
-def test_regions_are_fetched_side_by_side_but_not_all_at_once(store: FetchedPages) -> None:
+def test_regions_are_fetched_side_by_side_but_not_all_at_once(store: FetchedLists) -> None:
     regions = [f"region{n}" for n in range(8)]
     with serving(FakeApi(items={name: in_region(name) for name in regions}, together=3)) as api:
         assert fetch(api, store, regions, concurrency=3) == {}
@@ -67,7 +71,7 @@ def test_regions_are_fetched_side_by_side_but_not_all_at_once(store: FetchedPage
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_failed_request_is_tried_again(store: FetchedPages, status: int) -> None:
+def test_a_failed_request_is_tried_again(store: FetchedLists, status: int) -> None:
     with serving(FakeApi(items=EASTUS, fault=lambda _, page, before: (status, {}) if before < 2 else None)) as api:
         assert fetch(api, store) == {}
     assert items(store) == EASTUS["eastus"]
@@ -75,7 +79,7 @@ def test_a_failed_request_is_tried_again(store: FetchedPages, status: int) -> No
 
 
 @pytest.mark.parametrize("form", ["seconds", "date"])
-def test_a_server_that_says_how_long_to_wait_is_obeyed(store: FetchedPages, form: str) -> None:
+def test_a_server_that_says_how_long_to_wait_is_obeyed(store: FetchedLists, form: str) -> None:
     began = time.monotonic()
     until = format_datetime(datetime.now(UTC) + timedelta(seconds=2.2), usegmt=True)
     headers = {"retry-after": "1" if form == "seconds" else until}
@@ -87,28 +91,28 @@ def test_a_server_that_says_how_long_to_wait_is_obeyed(store: FetchedPages, form
     assert api.requests == 4
 
 
-def test_a_server_that_asks_for_too_long_a_wait_is_not_waited_for(store: FetchedPages) -> None:
+def test_a_server_that_asks_for_too_long_a_wait_is_not_waited_for(store: FetchedLists) -> None:
     api = FakeApi(items=EASTUS, fault=lambda *_: (429, {"retry-after": "3600"}))
     assert why(api, store) == "127.0.0.1 answered 429 and asked to wait 3600 s, at attempt 1 of 4"
 
 
-def test_a_server_that_keeps_failing_fails_the_region(store: FetchedPages) -> None:
+def test_a_server_that_keeps_failing_fails_the_region(store: FetchedLists) -> None:
     assert why(FakeApi(items=EASTUS, fault=lambda *_: (503, {})), store) == "127.0.0.1 answered 503, at attempt 4 of 4"
 
 
-def test_a_request_that_is_refused_is_not_repeated(store: FetchedPages) -> None:
+def test_a_request_that_is_refused_is_not_repeated(store: FetchedLists) -> None:
     api = FakeApi(items=EASTUS, fault=lambda *_: (400, {}))
     assert why(api, store) == "127.0.0.1 answered 400, at attempt 1 of 4"
     assert api.requests == 1
 
 
-def test_a_server_that_is_not_there_fails_every_region(store: FetchedPages) -> None:
+def test_a_server_that_is_not_there_fails_every_region(store: FetchedLists) -> None:
     failures = fetch(FakeApi(items={}, url="http://127.0.0.1:9/prices"), store, ["eastus", "westus"])
     assert set(failures) == {"eastus", "westus"}
     assert all("127.0.0.1 cannot be reached" in failure for failure in failures.values())
 
 
-def test_where_nothing_answers_the_other_regions_are_not_tried(store: FetchedPages) -> None:
+def test_where_nothing_answers_the_other_regions_are_not_tried(store: FetchedLists) -> None:
     regions = [f"region{n}" for n in range(9)]
     with serving(FakeApi(items={}, fault=lambda *_: (404, {}))) as api:
         failures = fetch(api, store, regions, concurrency=2)
@@ -116,18 +120,18 @@ def test_where_nothing_answers_the_other_regions_are_not_tried(store: FetchedPag
     assert failures["region8"] == "not tried: 127.0.0.1 answered 404, at attempt 1 of 4"
 
 
-def test_one_failing_region_leaves_the_others_alone(store: FetchedPages) -> None:
+def test_one_failing_region_leaves_the_others_alone(store: FetchedLists) -> None:
     both = {name: in_region(name) for name in ("eastus", "westus")}
     with serving(FakeApi(items=both, fault=lambda region, *_: (500, {}) if region == "eastus" else None)) as api:
         assert [*fetch(api, store, both)] == ["eastus"]
     assert items(store, "westus") == both["westus"]
 
 
-def test_a_region_without_items_is_a_failure_and_not_an_empty_list(store: FetchedPages) -> None:
+def test_a_region_without_items_is_a_failure_and_not_an_empty_list(store: FetchedLists) -> None:
     assert why(FakeApi(items={}), store) == "page 1 has no items"
 
 
-def test_a_last_page_may_be_empty(store: FetchedPages) -> None:
+def test_a_last_page_may_be_empty(store: FetchedLists) -> None:
     def add_empty_page(_: str, page: int, answer: dict[str, Any]) -> dict[str, Any]:
         link = f"{api.url}?$filter=armRegionName eq 'eastus'&$skip=15" if page == 3 else answer["NextPageLink"]
         return answer | {"NextPageLink": link}
@@ -138,7 +142,7 @@ def test_a_last_page_may_be_empty(store: FetchedPages) -> None:
     assert items(store) == EASTUS["eastus"]
 
 
-def test_a_page_that_links_to_itself_is_an_error(store: FetchedPages) -> None:
+def test_a_page_that_links_to_itself_is_an_error(store: FetchedLists) -> None:
     def link_to_itself(_: str, page: int, answer: dict[str, Any]) -> dict[str, Any]:
         return answer | {"NextPageLink": f"{api.url}?$filter=armRegionName eq 'eastus'&$skip=5"}
 
@@ -146,8 +150,8 @@ def test_a_page_that_links_to_itself_is_an_error(store: FetchedPages) -> None:
     assert why(api, store).startswith("page 2 links to a page that was read already")
 
 
-def test_pages_without_an_end_are_an_error(store: FetchedPages, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retail_prices_client, "PAGE_LIMIT", 50)
+def test_pages_without_an_end_are_an_error(store: FetchedLists, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(price_pages, "PAGE_LIMIT", 50)
 
     def go_on(_: str, page: int, answer: dict[str, Any]) -> dict[str, Any]:
         link = f"{api.url}?$filter=armRegionName eq 'eastus'&$skip={page * 5}"
@@ -168,16 +172,16 @@ def test_pages_without_an_end_are_an_error(store: FetchedPages, monkeypatch: pyt
         ({"NextPageLink": "more"}, "a page has the NextPageLink 'more', which has no query"),
     ],
 )
-def test_a_page_that_is_not_whole_fails_the_region(store: FetchedPages, change: dict[str, Any], said: str) -> None:
+def test_a_page_that_is_not_whole_fails_the_region(store: FetchedLists, change: dict[str, Any], said: str) -> None:
     assert why(FakeApi(items=EASTUS, change=lambda _, __, answer: answer | change), store) == said
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>busy</html>", b'{"Items": ['])
-def test_a_page_that_is_not_json_fails_the_region(store: FetchedPages, body: bytes) -> None:
+def test_a_page_that_is_not_json_fails_the_region(store: FetchedLists, body: bytes) -> None:
     assert why(FakeApi(items=EASTUS, change=lambda *_: body), store).startswith("a page is not JSON")
 
 
-def test_a_finished_region_is_not_fetched_again_and_an_unfinished_one_from_its_start(store: FetchedPages) -> None:
+def test_a_finished_region_is_not_fetched_again_and_an_unfinished_one_from_its_start(store: FetchedLists) -> None:
     both = {name: in_region(name) for name in ("eastus", "westus")}
     with serving(
         FakeApi(items=both, fault=lambda region, page, _: (500, {}) if (region, page) == ("westus", 3) else None)
@@ -189,16 +193,16 @@ def test_a_finished_region_is_not_fetched_again_and_an_unfinished_one_from_its_s
     assert items(store, "westus") == both["westus"]
 
 
-def test_pages_of_another_day_are_not_continued(store: FetchedPages) -> None:
+def test_pages_of_another_day_are_not_continued(store: FetchedLists) -> None:
     with serving(FakeApi(items=EASTUS)) as api:
         fetch(api, store)
-    later = FetchedPages(root=store.root, day=DAY + timedelta(days=1))
+    later = FetchedLists(root=store.root, day=DAY + timedelta(days=1))
     later.open_day()
     assert not later.has("eastus")
     assert not store.has("eastus")
 
 
-def test_accepted_pages_are_kept_and_fetched_again(store: FetchedPages) -> None:
+def test_accepted_pages_are_kept_and_fetched_again(store: FetchedLists) -> None:
     with serving(FakeApi(items=EASTUS)) as api:
         fetch(api, store)
         store.accept(["eastus"])
@@ -208,7 +212,7 @@ def test_accepted_pages_are_kept_and_fetched_again(store: FetchedPages) -> None:
     assert api.requests == 6
 
 
-def test_refused_pages_are_fetched_again_unless_they_are_accepted(store: FetchedPages) -> None:
+def test_refused_pages_are_fetched_again_unless_they_are_accepted(store: FetchedLists) -> None:
     with serving(FakeApi(items=EASTUS)) as api:
         fetch(api, store)
     store.refuse("eastus")
@@ -217,7 +221,7 @@ def test_refused_pages_are_fetched_again_unless_they_are_accepted(store: Fetched
     assert items(store) == EASTUS["eastus"]
 
 
-def test_progress_is_told_with_the_share_that_is_fetched(store: FetchedPages) -> None:
+def test_progress_is_told_with_the_share_that_is_fetched(store: FetchedLists) -> None:
     told: list[tuple[float | None, int]] = []
     regions = [f"region{n}" for n in range(4)]
     with serving(FakeApi(items={name: in_region(name) for name in regions})) as api:
@@ -230,13 +234,14 @@ def test_progress_is_told_with_the_share_that_is_fetched(store: FetchedPages) ->
 # Saved pages
 
 
-def saved(folder: Path, api: FakeApi, store: FetchedPages) -> list[Path]:
+def saved(folder: Path, api: FakeApi, store: FetchedLists) -> list[Path]:
     """Save the pages of a region as files of a page each."""
     with serving(api):
         fetch(api, store)
     paths = [folder / f"page{number}.json" for number in range(8, 11)]
-    for path, page in zip(paths, store.pages("eastus"), strict=True):
-        path.write_bytes(page)
+    with gzip.open(store.file("eastus")) as pages:
+        for path, page in zip(paths, pages, strict=True):
+            path.write_bytes(page)
     return paths
 
 
@@ -247,44 +252,44 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_saved_pages_are_read_from_a_folder_in_the_order_of_their_numbers(folder: Path, store: FetchedPages) -> None:
+def test_saved_pages_are_read_from_a_folder_in_the_order_of_their_numbers(folder: Path, store: FetchedLists) -> None:
     saved(folder, FakeApi(items=EASTUS), store)
-    assert [item for page in read_saved_pages(folder) for item in page.items] == EASTUS["eastus"]
+    assert [item for page in read_saved(folder) for item in page.items] == EASTUS["eastus"]
 
 
 @pytest.mark.parametrize("name", ["eastus.jsonl", "eastus.jsonl.gz"])
-def test_saved_pages_are_read_from_one_file_with_a_page_a_line(folder: Path, store: FetchedPages, name: str) -> None:
+def test_saved_pages_are_read_from_one_file_with_a_page_a_line(folder: Path, store: FetchedLists, name: str) -> None:
     pages = b"".join(path.read_bytes() for path in saved(folder, FakeApi(items=EASTUS), store))
     (folder / name).write_bytes(gzip.compress(pages) if name.endswith(".gz") else pages)
-    assert sum(len(page.items) for page in read_saved_pages(folder / name)) == len(B16ALS_V2)
+    assert sum(len(page.items) for page in read_saved(folder / name)) == len(B16ALS_V2)
 
 
 @pytest.mark.parametrize(
     ("number", "said"),
     [(0, "a page is missing: 5 items are there, and the next page begins after 10"), (2, "the last page is missing")],
 )
-def test_a_missing_page_is_an_error(folder: Path, store: FetchedPages, number: int, said: str) -> None:
+def test_a_missing_page_is_an_error(folder: Path, store: FetchedLists, number: int, said: str) -> None:
     saved(folder, FakeApi(items=EASTUS), store)[number].unlink()
     with pytest.raises(BadData, match=said):
-        list(read_saved_pages(folder))
+        list(read_saved(folder))
 
 
 def test_a_folder_without_pages_is_refused(folder: Path) -> None:
     with pytest.raises(BadData, match=r"has no saved pages; give a file or a folder of \.json"):
-        list(read_saved_pages(folder))
+        list(read_saved(folder))
 
 
 def test_a_saved_page_that_is_wrong_is_named_with_its_line(folder: Path) -> None:
     page = {"Items": [], "Count": 1, "BillingCurrency": "USD", "NextPageLink": None}
     (folder / "pages.jsonl").write_bytes(b"\n" + orjson.dumps(page))
     with pytest.raises(BadData, match=r"pages\.jsonl:2: a page was cut"):
-        list(read_saved_pages(folder))
+        list(read_saved(folder))
 
 
 def test_a_file_that_is_cut_is_refused(folder: Path) -> None:
     (folder / "pages.jsonl.gz").write_bytes(gzip.compress(b"{}")[:-6])
     with pytest.raises(BadData, match="cannot be read"):
-        list(read_saved_pages(folder))
+        list(read_saved(folder))
 
 
 @pytest.mark.parametrize(
@@ -293,4 +298,4 @@ def test_a_file_that_is_cut_is_refused(folder: Path) -> None:
 def test_a_saved_page_that_unpacks_without_end_is_refused(tmp_path: Path, name: str, place: str) -> None:
     (tmp_path / name).write_bytes(gzip.compress(bytes(MAX_PAGE_BYTES + 2**20), 1))
     with pytest.raises(BadData, match=rf"{re.escape(place)}: has a page of more than 67,108,864 bytes"):
-        list(read_saved_pages(tmp_path / name))
+        list(read_saved(tmp_path / name))
