@@ -98,6 +98,9 @@ class Settings(BaseSettings):
     azure_token: SecretStr = Field(
         default=SecretStr(""), description="A bearer token of Azure Resource Manager, for `azure_subscription`."
     )
+    gcp_key: SecretStr = Field(
+        default=SecretStr(""), description="A key of Google's Cloud Billing API, for `vmsizes refresh gcp-prices`."
+    )
     azure_docs: Path | None = Field(
         default=None, description="A checkout of Azure's documentation that `vmsizes refresh` reads. Unset: none."
     )

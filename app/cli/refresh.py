@@ -200,6 +200,8 @@ class PriceCommand:
     help: str
     api: str
     url_setting: str = ""
+    key_setting: str = ""
+    key_header: str = ""
 
 
 PRICE_COMMANDS: Mapping[str, PriceCommand] = {
@@ -207,6 +209,19 @@ PRICE_COMMANDS: Mapping[str, PriceCommand] = {
         help="Fetch the prices of all sizes from the Azure Retail Prices API: six ways to buy, for Linux and Windows.",
         api="azure_prices:AZURE_PRICES",
         url_setting="azure_prices_url",
+    ),
+    "aws-prices": PriceCommand(
+        help="Fetch the price list of Amazon EC2, region by region: on demand and reserved, for Linux and Windows.",
+        api="aws_prices:AWS_PRICES",
+    ),
+    "gcp-prices": PriceCommand(
+        help="Fetch the prices of cores, memory and GPUs from Google's Billing Catalog, and add up those of each type.",
+        api="gcp_prices:GCP_PRICES",
+        key_setting="gcp_key",
+        key_header="x-goog-api-key",
+    ),
+    "oci-prices": PriceCommand(
+        help="Fetch Oracle's price list, and add up the parts of each shape.", api="oci_prices:OCI_PRICES"
     ),
 }
 """The feeds of prices: a cloud is a row here, and a reader."""
@@ -234,6 +249,8 @@ def _add_price_command(name: str, command: PriceCommand) -> None:
             raise typer.BadParameter("--day is of saved pages: it needs --file")
         if file and (url or cache):
             raise typer.BadParameter("--file fetches nothing: it cannot be given with --url or --cache")
+        if command.key_setting and not file and not _key(command):
+            raise typer.BadParameter(f"give --file, or set VMSIZES_{command.key_setting.upper()}")
         with context.session():
             pass  # says what to do where there is no catalog yet
         as_set_up = _price_feed(name, accept=accept)
@@ -254,6 +271,11 @@ for _name, _command in PRICE_COMMANDS.items():
     _add_price_command(_name, _command)
 
 
+def _key(command: PriceCommand) -> str:
+    secret = getattr(context.settings(), command.key_setting) if command.key_setting else None
+    return secret.get_secret_value() if secret else ""
+
+
 def _price_feed(name: str, *, accept: bool) -> "PriceFeed":
     """Return a feed of prices as it is set up."""
     from app.ingest.feeds.price_refresh import PriceFeed
@@ -263,6 +285,7 @@ def _price_feed(name: str, *, accept: bool) -> "PriceFeed":
     return PriceFeed(
         api=getattr(import_module(f"app.ingest.feeds.{module}"), variable),
         url=getattr(settings, command.url_setting) if command.url_setting else "",
+        headers={command.key_header: key} if (key := _key(command)) else {},
         cache=_cache_folder(),
         seeds=settings.seeds,
         accept=accept,
@@ -555,7 +578,10 @@ def _refresh_feeds(run: RunOptions, *, accept: bool) -> list[FeedResult]:
 
 
 def _feeds(run: RunOptions, *, accept: bool) -> Iterator[tuple[str, Callable[[], FeedResult]]]:
-    """Yield the feeds that are set up: sizes need a token, documentation a checkout, the others nothing."""
+    """Yield the feeds that are set up: sizes need a token, documentation a checkout, the others nothing.
+
+    Prices of other clouds than Azure are left out: of AWS they are 10 GB.
+    """
     feed = _price_feed("azure-prices", accept=accept)
     yield "azure-prices", lambda: _refresh_prices(feed, context.today(), run)
     yield "exchange-rates", lambda: _refresh_rates(run)

@@ -55,7 +55,8 @@ def _read(parse: Callable[..., Iterable[Any]], opened: BinaryIO, file: Path, pre
     try:
         yield from parse(json, prefix)
     except (ijson.JSONError, ValueError) as error:  # the latter for texts that are not UTF-8
-        raise BadData(f"is not whole JSON: {error} (before byte {json.offset:,})", file=str(file)) from error
+        reason, *_ = str(error).splitlines()  # the others show the place with an arrow
+        raise BadData(f"is not whole JSON: {reason} (before byte {json.offset:,})", file=str(file)) from error
     except InvalidOperation as error:  # ijson makes a Decimal of each number
         raise BadData("has a number whose exponent is too long to be read", file=str(file)) from error
 
