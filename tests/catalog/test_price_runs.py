@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from decimal import Decimal
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -296,3 +297,23 @@ def test_a_correction_on_a_later_day_leaves_what_was_known_before(engine: Engine
     with write_session(engine) as session:
         found = in_force(session, [(3, NOW.date()), (3, later.date()), (1, later.date())])
     assert [*found.values()] == [{X1: (on(2), 2)}, {X1: (on(2), 9)}, {X1: (on(1), 2)}]
+
+
+def test_a_run_that_an_ingest_begins_and_extends_is_added_and_not_changed(engine: Engine) -> None:
+    def changes(*days: int) -> tuple[int, int]:
+        blocks = {day: PriceBlock.of([price("x1", "1", valid_from=on(day))]) for day in days}
+        lists = tuple(
+            PriceList(
+                file=f"{day}.csv",
+                blocks=partial(iter, [block]),
+                sources=frozenset({"prices"}),
+                complete=True,
+            )
+            for day, block in blocks.items()
+        )
+        read = replace(reading(regions=["eastus"]), prices=Prices(lists))
+        change = ingest(engine, read, now=NOW).summary.changes["price"]
+        return change.added, change.changed
+
+    assert changes(1, 2, 3) == (1, 0)
+    assert changes(4) == (0, 1), "the run is of the ingest before, on the same day"

@@ -117,12 +117,20 @@ def merge_lists(session: Session, staging: PriceStaging, today: date) -> RunChan
         return changes
     _stage_lists(session, complete)
     _move_observed(session)
+    known_today = _known_since(session, today)
     days = session.execute(select(STAGED_LIST.c.day).distinct().order_by(STAGED_LIST.c.day)).scalars().all()
     for number, day in enumerate(days):
         staging.progress("price lists", number / len(days))
-        changes.prices += _merge_day(session, day, today)
+        changes.prices += _merge_day(session, day, today, known_today)
         changes.lists += _save_lists(session, day, today)
     return changes
+
+
+def _known_since(session: Session, today: date) -> frozenset[str]:
+    """Return the sources of the lists of which some run is known since today, from an earlier ingest."""
+    sources = select(STAGED_LIST.c.source_id)
+    known = select(PRICE.c.source_id).where(PRICE.c.known_from == today, PRICE.c.source_id.in_(sources)).distinct()
+    return frozenset(session.execute(known).scalars())
 
 
 def has_lists(session: Session) -> bool:
@@ -210,14 +218,21 @@ def _move_observed(session: Session) -> None:
 _DAY_VALUES = ("complete", "withdrawn")
 
 
-def _merge_day(session: Session, day: date, today: date) -> TableChange:
-    """Merge what is staged of one day."""
+def _merge_day(session: Session, day: date, today: date, known_today: Collection[str]) -> TableChange:
+    """Merge what is staged of one day.
+
+    A run that this ingest added and now extends is no changed row: before it, there was none. Such runs are known since
+    today, and of a source that had none such before (`known_today`).
+    """
     _stage_day(session, day)
     observed: int = session.execute(select(func.count()).where(OBSERVED.c.valid_from == day)).scalar_one()
     cut = _cut_runs(session, day, today)
     extended = _extend_runs(session, day, today)
     added = _add_runs(session, day, today)
-    return cut + TableChange(added=added, changed=extended, unchanged=observed - added - extended)
+    run = _EXTENDED.c
+    new = and_(run.known_from == today, run.source_id.not_in(sorted(known_today)))
+    changed: int = session.execute(select(func.count()).select_from(_EXTENDED).where(~new)).scalar_one()
+    return cut + TableChange(added=added, changed=changed, unchanged=observed - added - extended)
 
 
 def _stage_day(session: Session, day: date) -> None:
