@@ -34,7 +34,7 @@ from app.questions import ENDPOINTS
 from app.settings import Settings
 from app.telemetry import tracing
 from app.telemetry.logs import BackgroundLogs
-from app.web.llms import ROUTE as LLMS_ROUTE
+from app.web.llms import ROUTES as MACHINE_ROUTES
 from app.web.serving import PAGES, page_endpoints, page_routes
 
 _DESCRIPTION = """Look up, compare and cost cloud VM sizes. Every figure has a source, and where sources disagree you
@@ -96,7 +96,7 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
     )
     _init_state(app.state, settings, today, app.version)
     pages = page_routes(PAGES)
-    pages.append(LLMS_ROUTE)
+    pages.extend(MACHINE_ROUTES)
     app.router.routes.extend(pages)  # before `/` for programs
     of_api = list(api_routers())
     routers = (*of_api, system.router, docs.router)

@@ -1,10 +1,18 @@
-"""`/llms.txt`: what the service has for language models, in the form of llmstxt.org."""
+"""What machines read first: `/llms.txt` for language models, as of llmstxt.org, `/robots.txt` and `/sitemap.xml`."""
 
+from xml.sax.saxutils import escape
+
+from sqlalchemy import select
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from app.catalog.column_types import table_of
+from app.catalog.models import Size
+from app.catalog.queries.snapshot import Catalog
 from app.http.headers import PUBLIC_URL
+from app.web.rendering import path_segment
 
 _TEXT = """# vmsizes
 
@@ -33,11 +41,50 @@ _TEXT = """# vmsizes
 """
 
 
-async def _send(request: Request) -> Response:
+_ROBOTS = """User-agent: *
+Disallow: /ui/suggestions
+Disallow: /ui/sizes.
+{sitemap}"""
+_SIZES = "/ui/sizes/"
+_MAX_URLS = 50_000
+"""A sitemap may have this many."""
+
+
+async def _send_llms(request: Request) -> Response:
     # Relative links where the public URL is not known: caches keep the answer, for whatever Host it was asked.
     public_url = request.scope.get(PUBLIC_URL)
-    root = f"{public_url}/" if public_url else ""
-    return PlainTextResponse(_TEXT.format(root=root), headers={"cache-control": "public, max-age=300"})
+    return PlainTextResponse(_TEXT.format(root=f"{public_url}/" if public_url else ""), headers=_KEPT)
 
 
-ROUTE = Route("/llms.txt", _send, methods=["GET"])
+async def _send_robots(request: Request) -> Response:
+    """Send what crawlers may read; the sitemap needs the public URL."""
+    public_url = request.scope.get(PUBLIC_URL)
+    sitemap = f"Sitemap: {public_url}/sitemap.xml\n" if public_url else ""
+    return PlainTextResponse(_ROBOTS.format(sitemap=sitemap), headers=_KEPT)
+
+
+async def _send_sitemap(request: Request) -> Response:
+    """Send the URLs of the search page and of each size; 404 where the public URL is not known."""
+    public_url = request.scope.get(PUBLIC_URL)
+    if not public_url:
+        raise HTTPException(404)
+    names = await request.app.state.executor.ask(_find_names)
+    pages = ["/", *(f"{_SIZES}{path_segment(name.lower())}" for name in names)]
+    urls = "".join(f"<url><loc>{escape(public_url + page)}</loc></url>" for page in pages[:_MAX_URLS])
+    xml = f'<?xml version="1.0" encoding="UTF-8"?><urlset xmlns="{_SITEMAPS}">{urls}</urlset>'
+    return Response(xml, media_type="application/xml", headers=_KEPT)
+
+
+def _find_names(catalog: Catalog) -> list[str]:
+    size = table_of(Size).c
+    return list(catalog.session.execute(select(size.name).order_by(size.name)).scalars())
+
+
+_KEPT = {"cache-control": "public, max-age=300"}
+_SITEMAPS = "http://www.sitemaps.org/schemas/sitemap/0.9"
+
+ROUTES = (
+    Route("/llms.txt", _send_llms, methods=["GET"]),
+    Route("/robots.txt", _send_robots, methods=["GET"]),
+    Route("/sitemap.xml", _send_sitemap, methods=["GET"]),
+)

@@ -126,4 +126,6 @@ def _place(error: BadData) -> str:
 
 
 PAGE = PageContent(params=PlanView, render=render)
-CSV = PageContent(params=PlanView, render=render_csv, file_name="retirement-plan.csv")
+CSV = PageContent(
+    params=PlanView, render=render_csv, file_name=lambda _: "retirement-plan.csv", media_type="text/csv; charset=utf-8"
+)

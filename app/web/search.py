@@ -14,7 +14,7 @@ from typing import Any, get_args
 from pydantic import Field, ValidationError
 
 from app.catalog.providers import PROVIDERS
-from app.catalog.queries.display_names import find_disputing_sources, find_providers
+from app.catalog.queries.display_names import find_disputing_sources
 from app.catalog.queries.facets import Facets
 from app.catalog.queries.params import Category, JsonBool, PlainText, QueryParams, SizeFilter, Status
 from app.catalog.queries.relaxations import find_relaxations
@@ -36,6 +36,7 @@ from app.web.sizes_view import (
     Kind,
     PriceBar,
     SizesView,
+    find_columns,
     find_price_bar,
     sort_key_of,
     table,
@@ -59,7 +60,6 @@ _SORT_TITLES = {
 _KIND_TITLES: Mapping[Kind, str] = {"any": "All sizes", "gpu": "With GPU", "cpu": "Without GPU"}
 _STATUS_TITLES = {"withdrawn": "withdrawn from sale"}
 _MAX_RELAXATIONS = 6
-_SEVERAL = 2
 
 
 async def render(request: PageRequest) -> str:
@@ -70,9 +70,8 @@ async def render(request: PageRequest) -> str:
     found, facets = await asyncio.gather(_find(request, view), find_view_facets(request, view.as_list()))
     items = [json.loads(item, parse_float=Decimal) for item in found.items]
     disputed = [item["name"] for item in items if item["disputed"]]
-    names = await request.executor.ask(_find_names, disputed)
-    shown_columns = view.shown_columns(one_cloud=len(names.providers) < _SEVERAL)
-    columns = [COLUMNS[name] for name in shown_columns]
+    names = await request.executor.ask(_find_names, view, disputed)
+    columns = [COLUMNS[name] for name in names.columns]
     price = partial(view.shown_price, rate=found.exchange_rate)
     nothing = not found.total and not request.errors
     return render_page(
@@ -99,10 +98,10 @@ async def render(request: PageRequest) -> str:
         nearest=await _nearest(request, view) if nothing else [],
         kinds=_kinds(request, view),
         retiring=_retiring(request, view, facets),
-        defaults=request.defaults() | {"columns": to_query_text(shown_columns)},
+        defaults=request.defaults() | {"columns": to_query_text(names.columns)},
         exports=_exports(view, found.cursor),
         all_columns=COLUMNS.values(),
-        shown_columns=shown_columns,
+        shown_columns=names.columns,
         disputes=names.disputes,
         region_names=names.bar.regions,
         origin=request.origin,
@@ -131,18 +130,18 @@ async def _nearest(request: PageRequest, view: SizesView) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What the page shows besides sizes: the bar of prices, clouds, and the sources behind disputes."""
+    """What the page shows besides sizes: the bar of prices, the columns, and the sources behind disputes."""
 
     bar: PriceBar
-    providers: Sequence[str]
+    columns: Sequence[str]
     disputes: Mapping[str, list[tuple[str, str]]]
 
 
-def _find_names(catalog: Catalog, disputed: Sequence[str]) -> _Names:
+def _find_names(catalog: Catalog, view: SizesView, disputed: Sequence[str]) -> _Names:
     session = catalog.session
     return _Names(
         bar=find_price_bar(catalog),
-        providers=find_providers(session),
+        columns=find_columns(catalog, view),
         disputes=find_disputing_sources(session, disputed),
     )
 
@@ -249,6 +248,8 @@ def _exports(view: SizesView, cursor: str | None) -> dict[str, str]:
     query = clean_query(view.search().model_copy(update={"cursor": cursor}))
     whole = clean_query(view.as_list())
     urls = {"json": f"sizes?{query}" if query else "sizes"}
+    shown = clean_query(view.model_copy(update={"page": 1}))
+    urls |= {f"shown_{kind}": f"ui/sizes.{kind}{f'?{shown}' if shown else ''}" for kind in ("csv", "tsv", "json")}
     return urls | {kind: f"sizes.{kind}?{whole}" if whole else f"sizes.{kind}" for kind in _EXPORTS}
 
 

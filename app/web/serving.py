@@ -45,6 +45,8 @@ MAX_FIELDS = 1_000
 PRICE_NAMES = ("region", "os", "purchase", "currency", "unit")
 """The parameters of the bar of prices; they have the same defaults on all pages."""
 
+_HOW_IT_IS_SHOWN = {"currency", "unit", "per", "columns", "sort", "limit"}
+
 Pairs = Sequence[tuple[str, str]]
 
 
@@ -88,6 +90,11 @@ class PageRequest:
         kept = self.price_names()
         return self.url(**{name: None for name in self.params.model_fields_set if name not in kept})
 
+    def canonical(self) -> str:
+        """Return the one public URL of what the page shows, however it is sorted, counted or priced."""
+        query = self.url(**dict.fromkeys(_HOW_IT_IS_SHOWN & type(self.params).model_fields.keys()))
+        return self.public_url + self.path + (query if query.startswith("?") else "")
+
     def has_field(self, name: str) -> bool:
         """Return whether the page has a parameter of this name, for which a form may have a field."""
         return name in type(self.params).model_fields
@@ -111,13 +118,13 @@ class Rewritten(Exception):  # no error
 class PageContent:
     """What is at a page: the model of its query, and what renders it to HTML.
 
-    With `file_name` it renders a CSV file of this name instead, or an error page where a parameter is invalid; with
-    `media_type` text of that type.
+    With `media_type` it renders text of that type instead; with `file_name` a file of this name, or an error page where
+    a parameter is invalid.
     """
 
     params: type[QueryParams]
     render: Callable[[PageRequest], Awaitable[str]]
-    file_name: str = ""
+    file_name: Callable[[PageRequest], str] | None = None
     media_type: str = ""
 
 
@@ -217,19 +224,18 @@ async def _respond(page: Page, request: Request) -> Response:
             params = parse_pairs(left, content.params)
             if not errors and request.method == "GET" and not is_clean(query, params):
                 return _redirect_to_clean(request, params)
-            html = await content.render(
-                PageRequest(
-                    executor=request.app.state.executor,
-                    path=quote(request.url.path),
-                    root=relative_root(request),
-                    public_url=request.scope.get(PUBLIC_URL, ""),
-                    origin=request.scope.get(PUBLIC_URL) or _local_origin(request),
-                    params=params,
-                    names=request.path_params,
-                    errors=errors,
-                    given=given,
-                )
+            asked = PageRequest(
+                executor=request.app.state.executor,
+                path=quote(request.url.path),
+                root=relative_root(request),
+                public_url=request.scope.get(PUBLIC_URL, ""),
+                origin=request.scope.get(PUBLIC_URL) or _local_origin(request),
+                params=params,
+                names=request.path_params,
+                errors=errors,
+                given=given,
             )
+            html = await content.render(asked)
         except Rewritten as better:
             return _redirect_to_clean(request, better.params)
         except Exception as error:  # noqa: BLE001  # the API's handlers know each error, and log what they do not know
@@ -240,15 +246,14 @@ async def _respond(page: Page, request: Request) -> Response:
                 return error_page(request, response, error)
             errors |= found
         else:
-            return _rendered(content, html, _UNPROCESSABLE if errors else 200)
+            return _rendered(content, asked, html, _UNPROCESSABLE if errors else 200)
 
 
-def _rendered(content: PageContent, text: str, status: int) -> Response:
-    if content.file_name:
-        headers = {"content-disposition": f'attachment; filename="{content.file_name}"'}
-        return Response(text, status, media_type="text/csv; charset=utf-8", headers=headers)
+def _rendered(content: PageContent, asked: PageRequest, text: str, status: int) -> Response:
     if content.media_type:
-        return Response(text, status, media_type=content.media_type)
+        name = content.file_name(asked) if content.file_name else ""
+        headers = {"content-disposition": f'attachment; filename="{name}"'} if name else {}
+        return Response(text, status, media_type=content.media_type, headers=headers)
     return HTMLResponse(text, status, headers=PAGE_HEADERS)
 
 
@@ -298,6 +303,9 @@ async def _send_not_found(request: Request) -> Response:
 
 PAGES: tuple[Page, ...] = (
     Page(path="/", module="search"),
+    Page(path="/ui/sizes.csv", module="list_files", name="CSV"),
+    Page(path="/ui/sizes.tsv", module="list_files", name="TSV"),
+    Page(path="/ui/sizes.json", module="list_files", name="JSON"),
     Page(path="/ui/suggestions", module="search", name="SUGGESTIONS"),
     Page(path="/ui/sizes/{name}.md", module="size_markdown"),  # before the page of a size, whose path has any name
     Page(path="/ui/sizes/{name}", module="size_page"),

@@ -18,7 +18,7 @@ from app.catalog.price_notes import price_note
 from app.catalog.projections import SIZE_JSON_FIELDS
 from app.catalog.providers import PROVIDERS
 from app.catalog.purchases import PURCHASE_MODELS
-from app.catalog.queries.display_names import find_currencies, find_region_names
+from app.catalog.queries.display_names import find_currencies, find_providers, find_region_names
 from app.catalog.queries.exchange_rates import USD, CurrencyRate
 from app.catalog.queries.params import (
     SORT_KEYS,
@@ -360,6 +360,19 @@ def _value(item: Mapping[str, Any], column: Column, price: Price) -> Any:
     if column.kind == "price":
         return price(item)
     return price(item, field=column.field) if column.kind == "money" else item[column.field]
+
+
+def amount_of(item: Mapping[str, Any], column: Column, price: Price) -> Any:
+    """Return what a column says of a size in the units of the page, not yet as text; None where it is unknown."""
+    value = _value(item, column, price)
+    if column.kind == "cloud":
+        return PROVIDERS[value].name
+    return value / 1000 if column.kind == "gbps" and value is not None else value
+
+
+def find_columns(catalog: Catalog, view: SizesView) -> tuple[str, ...]:
+    """Return the columns of a view of this catalog."""
+    return view.shown_columns(one_cloud=len(find_providers(catalog.session)) == 1)
 
 
 def _text(value: Any, _item: Mapping[str, Any]) -> Cell:

@@ -7,7 +7,6 @@ A task whose page is not there is listed as such.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 
 from playwright.sync_api import Browser, Locator, Page, expect
 
@@ -96,7 +95,6 @@ def csv_of_h100(visitor: Visitor) -> str:
     """Return the CSV file of all sizes with an H100."""
     visitor.click(visitor.page.locator("input[name=gpu][value=H100]"))
     visitor.answered("gpu=")
-    visitor.click(visitor.page.locator("#programs > summary"))
     with visitor.page.expect_download() as download:
         visitor.click(visitor.page.get_by_role("link", name="CSV", exact=True))
     return download.value.path().read_bytes().decode()
@@ -119,10 +117,10 @@ def price_a_year_ago(visitor: Visitor) -> str:
     visitor.page.wait_for_url("**/ui/sizes/standard_d8s_v5")
     visitor.choose("currency", "EUR")
     visitor.answered("currency=EUR")
-    now = visitor.page.locator("#price-table tbody").inner_text()
-    day = (TODAY - timedelta(days=365)).isoformat()
-    visitor.send("as_of", day)
-    return f"{now}\n{day}\n{visitor.page.locator('#price-table tbody').inner_text()}"
+    visitor.send("region", "westeurope")
+    visitor.click(visitor.page.get_by_role("link", name="Compare with a year ago"))
+    visitor.answered("as_of=")
+    return visitor.page.locator("#price-table").inner_text()
 
 
 def successor_of_retiring(visitor: Visitor) -> str:

@@ -1,9 +1,11 @@
-// A button with `data-copy` puts that text onto the clipboard, where the browser allows it, and says so.
+// A button with `data-copy` puts that text onto the clipboard, one with `data-copy-from` that of a URL, where the browser
+// allows it, and says so.
 document.addEventListener("click", async ({ target }) => {
-  const button = target.closest("[data-copy]");
+  const button = target.closest("[data-copy], [data-copy-from]");
   if (!button) return;
   try {
-    await navigator.clipboard.writeText(button.dataset.copy);
+    const { copy, copyFrom } = button.dataset;
+    await navigator.clipboard.writeText(copy ?? (await (await fetch(copyFrom)).text()));
     button.textContent = "Copied";
   } catch {
     button.textContent = "Not allowed";

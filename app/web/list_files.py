@@ -1,0 +1,107 @@
+"""The whole list of the search page as files, with its columns, currency and unit.
+
+CSV, JSON, and text with tabs, which spreadsheets take from the clipboard.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+import orjson
+
+from app.catalog.fields import FieldKind
+from app.catalog.queries.sizes import find_sizes
+from app.catalog.queries.snapshot import Catalog
+from app.formats.text import Csv, escape_cell
+from app.http.canonical import clean_query
+from app.web.serving import PageContent, PageRequest
+from app.web.sizes_view import COLUMNS, Column, Price, SizesView, amount_of, find_columns
+
+_BLOCK = 500
+_MAX_NAME = 80
+_NAME = "Size"
+
+
+async def _read(request: PageRequest) -> tuple[list[str], list[list[Any]]]:
+    """Return the headings and the rows of a list; figures are numbers in the units of the page."""
+    return await request.executor.ask(_find_rows, request.params)
+
+
+def _find_rows(catalog: Catalog, view: SizesView) -> tuple[list[str], list[list[Any]]]:
+    columns = [COLUMNS[name] for name in find_columns(catalog, view)]
+    search, rows, offset = view.search().model_copy(update={"limit": _BLOCK}), [], 0
+    while True:
+        page = find_sizes(catalog, search, offset=offset, natural=True)
+        price = partial(view.shown_price, rate=page.exchange_rate)
+        items = [json.loads(item, parse_float=Decimal) for item in page.items]
+        rows += [[item["name"], *(_cell(item, column, price) for column in columns)] for item in items]
+        offset += _BLOCK
+        if offset >= page.total:
+            return [_NAME, *(_heading(column, view) for column in columns)], rows
+
+
+def _heading(column: Column, view: SizesView) -> str:
+    if column.kind in {"price", "money"}:
+        return f"{column.title} ({view.price_title()})"
+    unit = "days" if column.kind == "age" else column.unit
+    return f"{column.title} ({unit})" if unit else column.title
+
+
+def _cell(item: dict[str, Any], column: Column, price: Price) -> Any:
+    if column.kind == "gpu_count" and item["gpu_fraction"]:
+        return item["gpu_fraction"]
+    value = amount_of(item, column, price)
+    if isinstance(value, Decimal):
+        return Decimal(f"{value:.9f}").normalize()  # prices of the API have nine decimal places, too
+    return value
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:f}" if isinstance(value, Decimal) else None if value is None else str(value)
+
+
+def _is_number(rows: Sequence[Sequence[Any]], place: int) -> bool:
+    values = [row[place] for row in rows if row[place] is not None]
+    return all(isinstance(value, Decimal | int | float) and not isinstance(value, bool) for value in values)
+
+
+async def render_csv(request: PageRequest) -> str:
+    """Render the list as CSV."""
+    headings, rows = await _read(request)
+    kinds: dict[str, FieldKind] = {
+        heading: "number" if _is_number(rows, place) else "text" for place, heading in enumerate(headings)
+    }
+    csv = Csv(kinds)
+    columns = [[_text(row[place]) for row in rows] for place in range(len(headings))]
+    return (csv.head + csv.write(columns)).decode()
+
+
+async def render_tsv(request: PageRequest) -> str:
+    """Render the list as lines with tabs."""
+    headings, rows = await _read(request)
+    cells = [headings, *([escape_cell(_text(value) or "") for value in row] for row in rows)]
+    return "\n".join("\t".join(re.sub(r"\s", " ", text) for text in line) for line in cells)
+
+
+async def render_json(request: PageRequest) -> str:
+    """Render the list as JSON: an object for each size."""
+    headings, rows = await _read(request)
+    return orjson.dumps([dict(zip(headings, row, strict=True)) for row in rows], default=float).decode()
+
+
+def _file_name(suffix: str, request: PageRequest) -> str:
+    """Return the name of a file, with the filters and the day: `sizes-gpu-h100-2026-09-01.csv`."""
+    filters = re.sub(r"[^a-z0-9]+", "-", clean_query(request.params).lower()).strip("-")[:_MAX_NAME]
+    return "-".join(filter(None, ("sizes", filters, f"{request.executor.today()}.{suffix}")))
+
+
+CSV = PageContent(params=SizesView, render=render_csv, file_name=partial(_file_name, "csv"), media_type="text/csv")
+TSV = PageContent(params=SizesView, render=render_tsv, media_type="text/tab-separated-values")
+JSON = PageContent(
+    params=SizesView, render=render_json, file_name=partial(_file_name, "json"), media_type="application/json"
+)

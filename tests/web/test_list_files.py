@@ -1,0 +1,70 @@
+"""The list of the search page as files: what is shown is what comes."""
+
+import csv
+import io
+import re
+from decimal import Decimal
+
+import httpx
+
+from app.main import create_asgi_app
+from app.settings import Settings
+from app.web.rendering import format_amount
+from tests.conftest import TODAY
+from tests.servers import open_client, server
+from tests.web.test_search import get, rows
+
+QUERY = "gpu=A100&region=westeurope&currency=EUR&unit=month&columns=price,vcpus,spot_usd_per_hour"
+
+
+def test_a_file_has_the_columns_currency_unit_and_rows_that_are_shown(client: httpx.Client) -> None:
+    answer = client.get(f"/ui/sizes.csv?{QUERY}", follow_redirects=True)
+    assert re.search(
+        r'filename="sizes-[a-z0-9-]*gpu-a100[a-z0-9-]*-2026-09-01.csv"', answer.headers["content-disposition"]
+    )
+    lines = list(csv.DictReader(io.StringIO(answer.text)))
+    assert list(lines[0]) == ["Size", "Price (EUR a month)", "vCPUs", "Spot (EUR a month)"]
+    shown = rows(get(client, f"/?{QUERY}"))
+    assert len(lines) == len(shown) > 1
+    for line, row in zip(lines, shown, strict=True):
+        assert line["Size"].removeprefix("Standard_") in row
+        assert f" {format_amount(Decimal(line['Price (EUR a month)']))} " in row
+    sizes = client.get(f"/ui/sizes.json?{QUERY}", follow_redirects=True).json()
+    assert [str(one["vCPUs"] or "") for one in sizes] == [line["vCPUs"] for line in lines]
+    copied = client.get(f"/ui/sizes.tsv?{QUERY}", follow_redirects=True).text.split("\n")
+    assert copied[0].split("\t") == list(lines[0])
+    assert len(copied) == len(lines) + 1
+
+
+def test_a_file_has_the_whole_list_in_the_order_of_the_page(client: httpx.Client) -> None:
+    names = [one["Size"] for one in client.get("/ui/sizes.json?sort=name").json()]
+    assert f"<h1>{len(names):,} sizes</h1>" in get(client, "/?sort=name")
+    assert names[:50] == re.findall(r'name="name" value="([^"]+)"', get(client, "/?sort=name"))
+
+
+def test_an_invalid_parameter_of_a_file_is_a_page_of_what_is_wrong(client: httpx.Client) -> None:
+    answer = client.get("/ui/sizes.csv?min_vcpus=lots")
+    assert answer.status_code == 422
+    assert "min_vcpus" in answer.text
+
+
+def test_links_of_a_page_lead_to_its_files(client: httpx.Client) -> None:
+    page = get(client, f"/?{QUERY}")
+    for kind in ("csv", "json"):
+        (link,) = re.findall(rf'href="\./(ui/sizes\.{kind}\?[^"]+)"', page)
+        assert client.get(f"/{link}").status_code == 200
+
+
+def test_crawlers_find_each_size_once_and_only_under_the_public_url(seeded_url: str, client: httpx.Client) -> None:
+    assert "Sitemap" not in client.get("/robots.txt").text
+    assert client.get("/sitemap.xml").status_code == 404
+    assert 'rel="canonical"' not in get(client, "/?gpu=A100")
+    settings = Settings(_env_file=None, database_url=seeded_url, public_url="https://sizes.example/vm")
+    with server(create_asgi_app(settings, today=lambda: TODAY)) as url, open_client(url) as public:
+        assert "Sitemap: https://sizes.example/vm/sitemap.xml" in public.get("/robots.txt").text
+        places = re.findall("<loc>([^<]+)</loc>", public.get("/sitemap.xml").text)
+        assert "https://sizes.example/vm/ui/sizes/standard_d8s_v5" in places
+        assert len(places) == len(set(places)) == 1 + client.get("/sizes?status=any&limit=1").json()["total"]
+        page = get(public, "/?gpu=A100&currency=EUR&sort=-vcpus")
+        assert '<link rel="canonical" href="https://sizes.example/vm/?gpu=a100">' in page
+        assert '<meta property="og:title" content="a100' in page
