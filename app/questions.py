@@ -5,19 +5,14 @@ function marked `@question`: its name is that of the operation, and its docstrin
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import orjson
 from pydantic import BaseModel
+from sqlmodel import SQLModel
 
 from app.catalog.models import Gpu, Region, Revision, Series, Source
-from app.catalog.queries.availability import AvailabilitySearch, find_availability
-from app.catalog.queries.changes import ChangeSearch, find_changes
-from app.catalog.queries.costs import CostSearch
-from app.catalog.queries.disks import DiskSearch
-from app.catalog.queries.facets import render_facets
-from app.catalog.queries.freshness import load_freshness
 from app.catalog.queries.language_models import get_model
 from app.catalog.queries.pagination import Listing
 from app.catalog.queries.params import (
@@ -31,36 +26,22 @@ from app.catalog.queries.params import (
     SizeParams,
     SizeSearch,
 )
-from app.catalog.queries.prices import (
-    AllPricesSearch,
-    PriceHistorySearch,
-    PriceSearch,
-    find_all_prices,
-    find_price_history,
-    find_prices,
-    is_quick,
-    render_prices,
-)
-from app.catalog.queries.provenance import (
-    ConflictSearch,
-    FactSearch,
-    ModelSearch,
-    RefusedPriceSearch,
-    find_conflicts,
-    find_facts,
-    find_models,
-    find_refused_prices,
-    find_rows,
-    get_series,
-)
-from app.catalog.queries.retirements import RetirementSearch, find_retirements
 from app.catalog.queries.sizes import find_size, find_sizes, render_page
 from app.catalog.queries.snapshot import COMPUTING, SHORT, Catalog, computing, short, short_if
 from app.errors import BadQuery
 from app.late_models import LateModel
 from app.nearest import did_you_mean, nearest
-from app.schemas.fit_request import FitIn
-from app.schemas.retirement_request import RetirementPlanIn
+
+if TYPE_CHECKING:
+    from app.catalog.queries.availability import AvailabilitySearch
+    from app.catalog.queries.changes import ChangeSearch
+    from app.catalog.queries.costs import CostSearch
+    from app.catalog.queries.disks import DiskSearch
+    from app.catalog.queries.prices import AllPricesSearch, PriceHistorySearch, PriceSearch
+    from app.catalog.queries.provenance import ConflictSearch, FactSearch, ModelSearch, RefusedPriceSearch
+    from app.catalog.queries.retirements import RetirementSearch
+    from app.schemas.fit_request import FitIn
+    from app.schemas.retirement_request import RetirementPlanIn
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
@@ -92,7 +73,7 @@ class Endpoint:
     where the name of `find` is none, and `may_name_nothing` where a parameter can cause 404 as a name in a path does.
     """
 
-    params: type[BaseModel]
+    takes: type[BaseModel] | LateModel
     model: LateModel
     find: Callable[..., Any]
     tag: str
@@ -100,6 +81,11 @@ class Endpoint:
     summary: str | None = None
     may_name_nothing: bool = False
     has_receipt: bool = False
+
+    @property
+    def params(self) -> type[BaseModel]:
+        """Return the model of the parameters or the body."""
+        return self.takes.load() if isinstance(self.takes, LateModel) else self.takes
 
     def __call__(self, catalog: Catalog, *args: Any) -> str:
         """Return the answer as JSON; raises what its query raises, such as NotFound."""
@@ -128,6 +114,21 @@ def answer(catalog: Catalog, endpoint: str, params: BaseModel, name: str | None 
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """Asks the catalog, and remembers each question with its answer: what a reply or a receipt rests on."""
+
+    catalog: Catalog
+    asked: list[tuple[Question, Mapping[str, Any]]] = field(default_factory=list)
+
+    def ask(self, endpoint: str, params: BaseModel, name: str | None = None) -> Any:
+        """Return the answer to a question as JSON data."""
+        asked = Question(endpoint, params, name)
+        found = answer(self.catalog, *asked)
+        self.asked.append((asked, found))
+        return found
+
+
 def parse_question(data: Mapping[str, Any]) -> Question:
     """Return the question of a receipt from its JSON data; raises BadQuery for an endpoint that has no receipts.
 
@@ -144,7 +145,7 @@ def parse_question(data: Mapping[str, Any]) -> Question:
 
 def question(
     endpoint: str,
-    params: type[BaseModel],
+    params: type[BaseModel] | str,
     schema: str,
     *,
     tag: str,
@@ -153,12 +154,16 @@ def question(
     may_name_nothing: bool = False,
     has_receipt: bool = False,
 ) -> Callable[[FunctionT], FunctionT]:
-    """Register a function as what answers an endpoint; `schema` is the module in `app.schemas` and the class."""
+    """Register a function as what answers an endpoint; `schema` is the module in `app.schemas` and the class.
+
+    `params` may be a module in `app` and a class, `schemas.fit_request:FitIn`: a command that asks for sizes starts
+    without the models of other questions.
+    """
     module, name = schema.split(".")
 
     def register(find: FunctionT) -> FunctionT:
         ENDPOINTS[endpoint] = added = Endpoint(
-            params=params,
+            takes=LateModel(*f"app.{params}".split(":")) if isinstance(params, str) else params,
             model=LateModel(f"app.schemas.{module}", name),
             find=find,
             tag=tag,
@@ -198,29 +203,44 @@ def list_similar_sizes(catalog: Catalog, name: str, search: SimilarSearch) -> Ba
     return find_similar(catalog, name, search)
 
 
-@question("GET /sizes/{name}/facts", FactSearch, "sizes.FactPage", tag="sizes", has_receipt=True)
+@question(
+    "GET /sizes/{name}/facts", "catalog.queries.provenance:FactSearch", "sizes.FactPage", tag="sizes", has_receipt=True
+)
 @short
-def list_size_facts(catalog: Catalog, name: str, search: FactSearch) -> Listing:
+def list_size_facts(catalog: Catalog, name: str, search: "FactSearch") -> Listing:
     """List what each source says about a size, which values were accepted, and why."""
+    from app.catalog.queries.provenance import find_facts
+
     return find_facts(catalog, name, search)
 
 
-@question("GET /sizes/{name}/availability", AvailabilitySearch, "sizes.AvailabilityPage", tag="sizes")
+@question(
+    "GET /sizes/{name}/availability",
+    "catalog.queries.availability:AvailabilitySearch",
+    "sizes.AvailabilityPage",
+    tag="sizes",
+)
 @short
-def list_size_availability(catalog: Catalog, name: str, search: AvailabilitySearch) -> Any:
+def list_size_availability(catalog: Catalog, name: str, search: "AvailabilitySearch") -> Any:
     """List the regions and zones that have a size, whether or not a price is known there."""
+    from app.catalog.queries.availability import find_availability
+
     return find_availability(catalog, name, search)
 
 
-@question("GET /sizes/{name}/prices", PriceSearch, "sizes.PricePage", tag="sizes", has_receipt=True)
-def list_size_prices(catalog: Catalog, name: str, search: PriceSearch) -> Any:
+@question(
+    "GET /sizes/{name}/prices", "catalog.queries.prices:PriceSearch", "sizes.PricePage", tag="sizes", has_receipt=True
+)
+def list_size_prices(catalog: Catalog, name: str, search: "PriceSearch") -> Any:
     """List the prices of a size: those in force on a day, or the whole history."""
+    from app.catalog.queries.prices import find_prices
+
     return find_prices(catalog, name, search)
 
 
-@question("GET /sizes/{name}/cost", CostSearch, "costs.CostOut", tag="sizes")
+@question("GET /sizes/{name}/cost", "catalog.queries.costs:CostSearch", "costs.CostOut", tag="sizes")
 @short
-def show_size_cost(catalog: Catalog, name: str, search: CostSearch) -> BaseModel:
+def show_size_cost(catalog: Catalog, name: str, search: "CostSearch") -> BaseModel:
     """Show what VMs of a size cost with their disks: an hour, a month, a year, and by vCPU, GiB and GPU."""
     from app.services.costs import compute_costs
 
@@ -228,10 +248,16 @@ def show_size_cost(catalog: Catalog, name: str, search: CostSearch) -> BaseModel
 
 
 @question(
-    "GET /sizes/{name}/price-history", PriceHistorySearch, "sizes.PriceHistoryPage", tag="sizes", has_receipt=True
+    "GET /sizes/{name}/price-history",
+    "catalog.queries.prices:PriceHistorySearch",
+    "sizes.PriceHistoryPage",
+    tag="sizes",
+    has_receipt=True,
 )
-def list_size_price_history(catalog: Catalog, name: str, search: PriceHistorySearch) -> Any:
+def list_size_price_history(catalog: Catalog, name: str, search: "PriceHistorySearch") -> Any:
     """List what a size cost in a region over time, with the days between which each source has a price."""
+    from app.catalog.queries.prices import find_price_history
+
     return find_price_history(catalog, name, search)
 
 
@@ -239,14 +265,23 @@ def list_size_price_history(catalog: Catalog, name: str, search: PriceHistorySea
 def list_facets(catalog: Catalog, search: FacetSearch) -> str:
     """Count what a search finds by GPU, series, region, status and flags, and return the ranges of its figures."""
     from app.catalog.queries.facet_counts import find_facets
+    from app.catalog.queries.facets import render_facets
 
     return render_facets(find_facets(catalog, search))
 
 
-@question("GET /prices", AllPricesSearch, "sizes.SizePricePage", tag="sizes")
-@short_if(is_quick)
-def list_prices(catalog: Catalog, search: AllPricesSearch) -> str:
+def _is_quick(search: "AllPricesSearch") -> bool:
+    from app.catalog.queries.prices import is_quick
+
+    return is_quick(search)
+
+
+@question("GET /prices", "catalog.queries.prices:AllPricesSearch", "sizes.SizePricePage", tag="sizes")
+@short_if(_is_quick)
+def list_prices(catalog: Catalog, search: "AllPricesSearch") -> str:
     """List prices by size, region, OS and purchase model: those in force on a day, or the whole history."""
+    from app.catalog.queries.prices import find_all_prices, render_prices
+
     return render_prices(find_all_prices(catalog, search))
 
 
@@ -269,10 +304,15 @@ def fit_resources(catalog: Catalog, search: FitSearch) -> BaseModel:
 
 
 @question(
-    "POST /fit", FitIn, "fit_response.FitAnswerOut", tag="fit", summary="Find sizes for a model", has_receipt=True
+    "POST /fit",
+    "schemas.fit_request:FitIn",
+    "fit_response.FitAnswerOut",
+    tag="fit",
+    summary="Find sizes for a model",
+    has_receipt=True,
 )
 @computing
-def fit_workload(catalog: Catalog, body: FitIn) -> BaseModel:
+def fit_workload(catalog: Catalog, body: "FitIn") -> BaseModel:
     """Find the sizes that can serve or train a model, or have given resources: how, how fast and at what cost.
 
     Sizes that do not fit are returned with every constraint that they fail, and with changes that would make them fit.
@@ -282,21 +322,28 @@ def fit_workload(catalog: Catalog, body: FitIn) -> BaseModel:
     return plan_fit(catalog, body)
 
 
-@question("GET /retirements", RetirementSearch, "retirements.RetirementPage", tag="retirements")
-def list_retirements(catalog: Catalog, search: RetirementSearch) -> Any:
+@question(
+    "GET /retirements",
+    "catalog.queries.retirements:RetirementSearch",
+    "retirements.RetirementPage",
+    tag="retirements",
+)
+def list_retirements(catalog: Catalog, search: "RetirementSearch") -> Any:
     """List the sizes that retire, then those that have retired, by date, each with the source of the date."""
+    from app.catalog.queries.retirements import find_retirements
+
     return find_retirements(catalog, search)
 
 
 @question(
     "POST /retirements",
-    RetirementPlanIn,
+    "schemas.retirement_request:RetirementPlanIn",
     "retirements.RetirementPlanOut",
     tag="retirements",
     summary="Plan for retirements",
 )
 @computing
-def plan_retirements(catalog: Catalog, body: RetirementPlanIn) -> BaseModel:
+def plan_retirements(catalog: Catalog, body: "RetirementPlanIn") -> BaseModel:
     """Find out which sizes of an inventory retire, when, and which sizes can take their place at what cost.
 
     A size or a region that the catalog does not have is an error of its item; the other items are answered.
@@ -306,10 +353,12 @@ def plan_retirements(catalog: Catalog, body: RetirementPlanIn) -> BaseModel:
     return plan_body(catalog, body)
 
 
-@question("GET /models", ModelSearch, "catalog.ModelPage", tag="models")
+@question("GET /models", "catalog.queries.provenance:ModelSearch", "catalog.ModelPage", tag="models")
 @short
-def list_models(catalog: Catalog, search: ModelSearch) -> Listing:
+def list_models(catalog: Catalog, search: "ModelSearch") -> Listing:
     """List the language models whose configuration is known."""
+    from app.catalog.queries.provenance import find_models
+
     return find_models(catalog, search)
 
 
@@ -322,16 +371,20 @@ def show_model(catalog: Catalog, name: str, _params: BaseModel) -> Any:
     return get_model(catalog.snapshot.models, name)
 
 
-@question("GET /changes", ChangeSearch, "changes.ChangePage", tag="changes")
-def list_changes(catalog: Catalog, search: ChangeSearch) -> Any:
+@question("GET /changes", "catalog.queries.changes:ChangeSearch", "changes.ChangePage", tag="changes")
+def list_changes(catalog: Catalog, search: "ChangeSearch") -> Any:
     """List what ingests changed: prices, sizes, accepted values, disputes and retirements, the oldest first."""
+    from app.catalog.queries.changes import find_changes
+
     return find_changes(catalog, search)
 
 
-@question("GET /conflicts", ConflictSearch, "sizes.ConflictPage", tag="catalog")
+@question("GET /conflicts", "catalog.queries.provenance:ConflictSearch", "sizes.ConflictPage", tag="catalog")
 @short
-def list_conflicts(catalog: Catalog, search: ConflictSearch) -> Listing:
+def list_conflicts(catalog: Catalog, search: "ConflictSearch") -> Listing:
     """List every value of a source that was not accepted, with the value that was, and why."""
+    from app.catalog.queries.provenance import find_conflicts
+
     return find_conflicts(catalog, search)
 
 
@@ -343,24 +396,36 @@ def show_coverage(catalog: Catalog, search: SizeFilter) -> Any:
     return find_coverage(catalog, search)
 
 
-@question("GET /refused-prices", RefusedPriceSearch, "sizes.RefusedPricePage", tag="catalog")
+@question(
+    "GET /refused-prices", "catalog.queries.provenance:RefusedPriceSearch", "sizes.RefusedPricePage", tag="catalog"
+)
 @short
-def list_refused_prices(catalog: Catalog, search: RefusedPriceSearch) -> Listing:
+def list_refused_prices(catalog: Catalog, search: "RefusedPriceSearch") -> Listing:
     """List the prices of retail lists that were refused since they are the price of something else, with the reason."""
+    from app.catalog.queries.provenance import find_refused_prices
+
     return find_refused_prices(catalog, search)
+
+
+def _find_rows(catalog: Catalog, model: type[SQLModel], page: PageParams, *, newest_first: bool = False) -> Listing:
+    from app.catalog.queries.provenance import find_rows
+
+    return find_rows(catalog, model, page, newest_first=newest_first)
 
 
 @question("GET /series", PageParams, "catalog.SeriesPage", tag="catalog")
 @short
 def list_series(catalog: Catalog, page: PageParams) -> Listing:
     """List the series."""
-    return find_rows(catalog, Series, page)
+    return _find_rows(catalog, Series, page)
 
 
 @question("GET /series/{name}", NoParams, "catalog.SeriesDetailOut", tag="catalog", path="/series/{series_id}")
 @short
 def show_series(catalog: Catalog, name: str, _params: BaseModel) -> Any:
     """Show a series: its rack, its benchmarks, its sizes and the features that all of them support."""
+    from app.catalog.queries.provenance import get_series
+
     return get_series(catalog, name)
 
 
@@ -368,12 +433,12 @@ def show_series(catalog: Catalog, name: str, _params: BaseModel) -> Any:
 @short
 def list_gpus(catalog: Catalog, page: PageParams) -> Listing:
     """List the GPU models."""
-    return find_rows(catalog, Gpu, page)
+    return _find_rows(catalog, Gpu, page)
 
 
-@question("GET /disks", DiskSearch, "costs.DiskPage", tag="catalog")
+@question("GET /disks", "catalog.queries.disks:DiskSearch", "costs.DiskPage", tag="catalog")
 @short
-def list_disks(catalog: Catalog, search: DiskSearch) -> BaseModel:
+def list_disks(catalog: Catalog, search: "DiskSearch") -> BaseModel:
     """List the managed disks, each with its price in the requested region, or in the cheapest one."""
     from app.services.disks import find_disks
 
@@ -384,13 +449,15 @@ def list_disks(catalog: Catalog, search: DiskSearch) -> BaseModel:
 @short
 def list_regions(catalog: Catalog, page: PageParams) -> Listing:
     """List the regions."""
-    return find_rows(catalog, Region, page)
+    return _find_rows(catalog, Region, page)
 
 
 @question("GET /sources", PageParams, "catalog.SourcePage", tag="catalog")
 def list_sources(catalog: Catalog, page: PageParams) -> Listing:
     """List the sources."""
-    found = find_rows(catalog, Source, page)
+    from app.catalog.queries.freshness import load_freshness
+
+    found = _find_rows(catalog, Source, page)
     freshness = load_freshness(catalog.session, catalog.today)
     return replace(found, items=[row | {"newest_day": freshness.newest_day_of(row["id"])} for row in found.items])
 
@@ -399,4 +466,4 @@ def list_sources(catalog: Catalog, page: PageParams) -> Listing:
 @short
 def list_revisions(catalog: Catalog, page: PageParams) -> Listing:
     """List the ingests that changed the catalog, newest first."""
-    return find_rows(catalog, Revision, page, newest_first=True)
+    return _find_rows(catalog, Revision, page, newest_first=True)

@@ -57,6 +57,7 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
             column=False,
             stated=False,
             title="Price",
+            heading="USD/h",
             sentence="USD an hour in the requested region, under the requested purchase model.",
         )
     },
@@ -410,9 +411,13 @@ def short_title(name: str) -> str:
 
 
 def field_heading(name: str) -> str:
-    """Return the head of a field's column in a terminal, with its unit: `mem GiB`."""
+    """Return the head of a field's column in a terminal, with its unit: `mem GiB`; words are in lower case."""
     spec = SHOWN_FIELDS[name]
-    return spec.heading or " ".join(filter(None, (short_title(name), "" if spec.unit == "count" else spec.unit)))
+    if spec.heading:
+        return spec.heading
+    title = short_title(name)
+    title = title[0].lower() + title[1:] if title[1:2].islower() else title
+    return title if spec.unit in (None, "count") else f"{title} {spec.unit}"
 
 
 SERIES_FIELDS: dict[str, FieldSpec] = {

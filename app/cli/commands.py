@@ -14,21 +14,21 @@ from typer.core import TyperGroup
 
 COMMAND_MODULES: Mapping[str, tuple[str, str]] = {
     "search": ("search", "Find sizes by GPU, memory, price and more: `vmsizes search H100:8`."),
-    "show": ("search", "Show one size: its GPUs and price first."),
+    "show": ("show", "Show one size: its GPUs and price first."),
     "fit": ("estimate", "Find the sizes that hold a model or meet requirements: `vmsizes fit llama-3.3-70b`."),
     "estimate": ("estimate", "Compute the memory, time and cost of a language model."),
     "accuracy": ("estimate", "Show how the estimates agree with what was measured."),
-    "history": ("history", "List what a size cost in a region over time."),
+    "history": ("compare", "List what a size cost in a region over time."),
     "similar": ("compare", "List the sizes that are most like one."),
     "compare": ("compare", "Compare sizes side by side."),
-    "retirements": ("retirements", "List announced retirements, or plan successors for an inventory."),
-    "cost": ("costs", "Show what a size costs with its disks: `vmsizes cost SIZE --disk premium_ssd:1024`."),
-    "changes": ("changes", "List what ingests changed: prices, sizes, values, disputes."),
-    "conflicts": ("search", "List every figure on which sources disagree."),
-    "refused-prices": ("search", "List prices that are those of something else, and why they are refused."),
-    "models": ("search", "List the language models whose configuration is known."),
+    "retirements": ("lists", "List announced retirements, or plan successors for an inventory."),
+    "cost": ("compare", "Show what a size costs with its disks: `vmsizes cost SIZE --disk premium_ssd:1024`."),
+    "changes": ("lists", "List what ingests changed: prices, sizes, values, disputes."),
+    "conflicts": ("lists", "List every figure on which sources disagree."),
+    "refused-prices": ("lists", "List prices that are those of something else, and why they are refused."),
+    "models": ("lists", "List the language models whose configuration is known."),
     "serve": ("serve", "Serve the API over HTTP."),
-    "verify": ("receipts", "Compute the answers of a receipt again: `vmsizes verify receipt.json`."),
+    "verify": ("export", "Compute the answers of a receipt again: `vmsizes verify receipt.json`."),
     "mcp": ("serve", "Serve the tools for agents (MCP) on standard input and output."),
     "migrate": ("serve", "Upgrade the database to the newest schema."),
     "ingest": ("ingest", "Read documents, prices and other figures into the catalog."),
@@ -105,7 +105,11 @@ def _load_command(name: str) -> Any:
     module = import_module(f"app.cli.{COMMAND_MODULES[name][0]}")
     gc.freeze()
     gc.enable()
-    return _disable_rich_markup(typer.main.get_group(module.app).commands[name])
+    only = typer.Typer()  # the other commands of the module have up to a hundred options, which take time to build
+    only.registered_groups = module.app.registered_groups
+    commands = {info.name or info.callback.__name__: info for info in module.app.registered_commands}
+    only.registered_commands = [info for own, info in commands.items() if own.replace("_", "-") == name]
+    return _disable_rich_markup(typer.main.get_group(only).commands[name])
 
 
 def _disable_rich_markup(command: Any) -> Any:

@@ -1,46 +1,69 @@
-"""Commands that compare sizes: `vmsizes similar`, `vmsizes compare`."""
+"""Commands that compare sizes and what they cost: `vmsizes similar`, `compare`, `cost`, `history`."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app.catalog.queries.costs import CostSearch
 from app.catalog.queries.params import CompareSearch, SimilarSearch
+from app.catalog.queries.price_lines import PriceLine, merge_runs
+from app.catalog.queries.prices import PriceHistorySearch, PriceSearch
+from app.catalog.queries.provenance import RefusedPriceSearch
 from app.cli import context, options
-from app.cli.currencies import print_exchange_rate, with_list_prices
-from app.cli.options import Command, parse_params, query_options
+from app.cli.options import Command, Receipt, parse_params, query_options
 from app.cli.output import (
+    EXIT_NOT_FOUND,
     UNVERIFIED_NOTE,
     Column,
     Format,
     OutputOptions,
+    Record,
     check_column,
+    flatten_converted,
     format_table,
     format_value,
+    in_currency,
+    make_columns,
     mark_unverified,
     min_table_width,
+    plural,
+    print_exchange_rate,
     print_line,
     print_next_cursor,
+    print_no_price,
     print_note,
+    print_page,
     print_rows,
     print_text,
-    size_columns,
     terminal_width,
+    with_list_prices,
     with_output_options,
 )
-from app.cli.receipts import Receipt, write_receipt
+
+if TYPE_CHECKING:
+    from app.questions import Inquiry
 
 app = typer.Typer()
 
 SIMILAR_COLUMNS = {
-    "size": Column(heading="size"),
-    "distance": Column(heading="distance"),
-    "cheaper": Column(heading="cheaper", rank=4),
-    "bigger": Column(heading="bigger", rank=5),
-    **size_columns(gpu_count=2, gpu_model=1, gpu_memory_gib=6, vcpus=7, memory_gib=8),
-    "region": Column(heading="region", rank=3),
-    "usd_per_hour": Column(heading="USD/h"),
+    **make_columns(size=0, distance=0, cheaper=4, bigger=5, gpu_count=2, gpu_model=1, gpu_memory_gib=6),
+    **make_columns(vcpus=7, memory_gib=8, region=3, usd_per_hour=0),
 }
+
+
+def _in_cents(amount: float) -> str:
+    return f"{Decimal(repr(amount)):,.2f}"
+
+
+COST_COLUMNS = {
+    **make_columns(part=0, what=1, usd_per_hour=2),
+    "usd_per_month": Column(heading="USD/month", format=_in_cents),
+    "usd_per_year": Column(heading="USD/year", rank=3, format=_in_cents),
+    **make_columns(price_as_of=4, price_age_days=5, source_ids=6),
+}
+HISTORY_COLUMNS = make_columns({"sources": "lists"}, since=0, last_seen=0, usd_per_hour=0, sources=1)
 FIELD_NAME_WIDTH = 24
 """About the width of the longest field name."""
 MIN_WORD_WIDTH = 13
@@ -52,28 +75,14 @@ MIN_WORD_WIDTH = 13
 @with_output_options
 def similar(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, **values: Any) -> None:
     """List the sizes most similar to one, with the distance of each broken down by term."""
-    from app.catalog.queries.snapshot import ask_catalog
-    from app.services.similar import find_similar
-
-    params = parse_params(SimilarSearch, values)
-    with context.session() as session:
-        page = ask_catalog(session, context.today(), lambda catalog: find_similar(catalog, name, params))
-    items = page.model_dump(mode="json")["items"]
-    rows, columns = with_list_prices(items, SIMILAR_COLUMNS)
+    page = context.ask("GET /sizes/{name}/similar", parse_params(SimilarSearch, values), name)
+    rows, columns = with_list_prices(page["items"], SIMILAR_COLUMNS)
+    detail = ""
     if output.format is not Format.json:
         for row in rows:
             row["terms"] = [f"{term['term']} {term['contribution']:g} ({term['detail']})" for term in row["terms"]]
-    print_rows(rows, columns, output, json_value=items, objects=items)
-    if output.format is Format.table:
-        for item in rows[:1]:
-            print_line()
-            print_text(f"{item['size']}: {'; '.join(item['terms'])}.")
-        print_line()
-        print_text(f"{len(items)} of {page.total}, the most like {page.size} first.")
-    if page.next_cursor:
-        print_next_cursor(page.next_cursor)
-    if not page.total:
-        raise typer.Exit(context.EXIT_NOT_FOUND)
+        detail = "".join(f"{row['size']}: {'; '.join(row['terms'])}." for row in rows[:1])
+    print_page(page, columns, output, rows=rows, detail=detail, remark=f", the most like {page['size']} first.")
 
 
 @app.command(cls=Command)
@@ -93,14 +102,7 @@ def compare(
     **values: Any,
 ) -> None:
     """Compare sizes side by side: every field, with its difference from one of them."""
-    from app.catalog.queries.snapshot import load_catalog
-    from app.services.compare import compare as compare_sizes
-
-    params = parse_params(CompareSearch, {**values, "size": sizes})
-    with context.session() as session:
-        result = compare_sizes(load_catalog(session, context.today()), params)
-        write_receipt(session, receipt, "GET /compare", params)
-    comparison = result.model_dump(mode="json")
+    comparison = context.ask("GET /compare", parse_params(CompareSearch, {**values, "size": sizes}), receipt=receipt)
     verified = next(field["values"] for field in comparison["fields"] if field["field"] == "verified")
     if output.columns:
         fields = {field["field"]: field for field in comparison["fields"]}
@@ -200,3 +202,102 @@ def _split_sizes(
             part = {baseline: headings[baseline]}
         part[size] = heading
     yield part
+
+
+@app.command(cls=Command)
+@query_options(CostSearch)
+@with_output_options
+def cost(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, **values: Any) -> None:
+    """Show what VMs of a size cost with their disks: an hour, a month, a year."""
+    params = parse_params(CostSearch, values)
+    answer = context.ask("GET /sizes/{name}/cost", params, name)
+    columns = in_currency(COST_COLUMNS, params.currency)
+    rows = list(_cost_rows(answer, {**COST_COLUMNS, **columns}))
+    if output.format is Format.table:
+        where = f"in {answer['region']}" if answer["region"] else "(no region has a price)"
+        model = f"{answer['os'].capitalize()}, {answer['purchase'].replace('_', ' ')}"
+        print_text(f"{answer['size']} {where}: {model}, {format_value(answer['hours_per_month'])} hours a month")
+        print_line()
+    print_rows(rows, columns, output, json_value=answer)
+    print_no_price(answer)
+    if output.format is Format.table:
+        print_line()
+        adjustment = answer["vm"].get("adjustment")
+        if adjustment is not None:
+            listed, rules = format_value(adjustment["list_usd_per_hour"]), ", ".join(adjustment["rules"])
+            print_text(f"The list price of 1 VM is {listed} USD/h; it is adjusted by {rules}.")
+        print_exchange_rate(answer.get("exchange_rate"))
+        for label, texts in (("Unknown", answer["unknown_parts"]), ("Warnings", answer["warnings"])):
+            if texts:
+                print_text(f"{label}: {', '.join(texts)}.")
+        if "LICENCE_INCLUDED" in answer["warnings"]:
+            print_text("With Azure Hybrid Benefit Windows Server costs what Linux does: --os linux.")
+        print_text(f"Not included: {'; '.join(answer['not_included'])}.")
+
+
+def _cost_rows(answer: Mapping[str, Any], fields: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Yield one VM, each of its disks, and all VMs together, as rows that have all of the fields."""
+    blank = dict.fromkeys(fields)
+    vm = answer["vm"]
+    yield _cost_row("vm", "1 VM", vm | {"source_ids": [vm["source_id"]] if vm["source_id"] else []}, blank)
+    for index, disk in enumerate(answer["disks"]):
+        amounts = ((disk["gib"], "GiB"), (disk["iops"], "IOPS"), (disk["mbps"], "MBps"))
+        known = [f"{amount} {unit}" for amount, unit in amounts if amount is not None]
+        yield _cost_row(f"disks[{index}]", f"{disk['disk']}: {', '.join(known)}", disk, blank)
+    disks = len(answer["disks"])
+    each = f", each with {disks} disk{'s' if disks > 1 else ''}" if disks else ""
+    yield _cost_row("total", f"{answer['count']} VM{'s' if answer['count'] > 1 else ''}{each}", answer["total"], blank)
+
+
+def _cost_row(part: str, what: str, figures: Mapping[str, Any], blank: Mapping[str, None]) -> dict[str, Any]:
+    known = {name: value for name, value in flatten_converted(figures).items() if name in blank}
+    return {**blank, **known, "part": part, "what": what}
+
+
+@app.command(cls=Command)
+@query_options(PriceHistorySearch)
+@with_output_options
+def history(
+    name: Annotated[str, options.SIZE_ARGUMENT], *, receipt: Receipt = None, output: OutputOptions, **values: Any
+) -> None:
+    """List what a size cost in a region over time, each price with the days on which lists had it."""
+    params, today = parse_params(PriceHistorySearch, values), context.today()
+    day = min(params.until or today, today)
+    offer = params.model_dump(include={"os", "purchase", "known_at"})
+    of_day = PriceSearch(region=(params.region,), as_of=day, **offer)
+
+    def find(inquiry: "Inquiry") -> tuple[Record, list[Record], int]:
+        page = inquiry.ask("GET /sizes/{name}/price-history", params, name)
+        in_force = inquiry.ask("GET /sizes/{name}/prices", of_day, name)["items"]
+        search = RefusedPriceSearch(size=name, region=params.region, limit=1)
+        return page, in_force, inquiry.ask("GET /refused-prices", search)["total"]
+
+    page, in_force, refused = context.inquire(find, receipt)
+    items, total = page["items"], page["total"]
+    if output.format is Format.table and not output.columns:
+        lines = merge_runs(items, next(iter(in_force), None))
+        noted = make_columns(note=0) if any(line.note() for line in lines) else {}
+        print_rows([_history_row(line) for line in lines], {**HISTORY_COLUMNS, **noted}, output)
+        print_line()
+        print_text(f"{plural(len(lines), 'price')} in {params.region}, the oldest first.")
+        if len(items) < total:
+            print_text(f"Merged from {len(items)} of {plural(total, 'price')} of lists.")
+        if lines and not in_force:
+            print_text(f"None is in force on {day}: newer lists lack it.")
+        elif lines and lines[-1].in_force:
+            last = lines[-1]
+            print_text(f"In force on {day}: {format_value(last.usd_per_hour)} USD/h, last seen {last.last_seen}.")
+        if refused:
+            listed = f"vmsizes refused-prices --size {name} --region {params.region}"
+            print_text(f"{plural(refused, 'price')} of lists there {'is' if refused == 1 else 'are'} refused: {listed}")
+    else:
+        print_rows(items, {}, output)
+    if page["next_cursor"]:
+        print_next_cursor(page["next_cursor"])
+    if not total:
+        raise typer.Exit(EXIT_NOT_FOUND)
+
+
+def _history_row(line: PriceLine) -> dict[str, Any]:
+    shown = {name: getattr(line, name) for name in HISTORY_COLUMNS}
+    return shown | {"note": line.note(), "since": f"{'≈' if line.approximate_date else ''}{line.since}"}

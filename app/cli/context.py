@@ -1,26 +1,27 @@
-"""What commands share: the settings, the engine, the clock, and the message and exit code of each error."""
+"""What commands share: the settings, the engine, the clock, questions, and the text and exit code of each error."""
 
 import atexit
+import json
 import logging
 import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from pydantic import SecretStr, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 from sqlalchemy import Engine
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError, ProgrammingError
 from sqlmodel import Session
 
 from app.catalog.queries.snapshot import current_revision
 from app.cli.options import OPTION_OF_FIELD, option_name
-from app.cli.output import print_error
+from app.cli.output import EXIT_BAD_DATA, EXIT_NOT_FOUND, EXIT_NOT_READY, EXIT_OK, EXIT_USAGE, print_error
 from app.db.engines import driver_message, has_no_tables, make_engine, outage_cause, read_session
 from app.db.migrations import NewerSchema
 from app.db.sqlite_files import MISSING, DatabaseFile
@@ -30,9 +31,11 @@ from app.settings import BadEnvFile, Settings
 from app.telemetry import logs
 from app.validation import explain
 
-EXIT_OK, EXIT_NOT_FOUND, EXIT_USAGE, EXIT_BAD_DATA, EXIT_NOT_READY = 0, 1, 2, 3, 4
-"""Exit codes: 0 success; 1 nothing found; 2 a bad option or setting; 3 bad data; 4 no catalog or no database,
-or another command writes to it."""
+if TYPE_CHECKING:
+    from app.catalog.queries.snapshot import Catalog
+    from app.questions import Inquiry
+
+T = TypeVar("T")
 
 _EXIT_CODES: dict[type[VmsizesError], int] = {
     NotFound: EXIT_NOT_FOUND,
@@ -129,6 +132,38 @@ def session() -> Iterator[Session]:
         if not current_revision(opened):
             raise NotReady("The catalog is empty; run `vmsizes ingest seeds`.")
         yield opened
+
+
+def require_catalog() -> None:
+    """Raise NotReady, which says what to do, where there is no catalog yet."""
+    with session():
+        pass
+
+
+def ask(endpoint: str, params: BaseModel, name: str | None = None, receipt: Path | None = None) -> Any:
+    """Return the answer of the API to a question, as JSON data, and write its receipt if there is a file for it."""
+    return inquire(lambda inquiry: inquiry.ask(endpoint, params, name), receipt)
+
+
+def inquire(work: "Callable[[Inquiry], T]", receipt: Path | None = None) -> T:
+    """Return what a function asks the catalog, all of it from one revision; the receipt is of its first question."""
+    from app.catalog.queries.snapshot import ask_catalog
+    from app.questions import Inquiry
+
+    def answer(catalog: "Catalog") -> tuple[T, str]:
+        inquiry = Inquiry(catalog)
+        answered = work(inquiry)
+        if receipt is None:
+            return answered, ""
+        from app.receipts import make_receipt
+
+        return answered, json.dumps(make_receipt(catalog, inquiry.asked[:1]), indent=1, ensure_ascii=False)
+
+    with session() as opened:
+        answered, made = ask_catalog(opened, today(), answer)
+    if receipt is not None:
+        receipt.write_text(f"{made}\n", encoding="utf-8")
+    return answered
 
 
 def exit_with_error(error: Exception) -> NoReturn:

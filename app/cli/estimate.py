@@ -8,25 +8,20 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TypeVar
+from typing import Annotated, Any, BinaryIO
 
 import typer
-from pydantic import BaseModel
 
 from app.catalog.queries.params import FitSearch, SizeSelection
 from app.cli import context, options
-from app.cli.currencies import flatten_converted, in_currency, print_exchange_rate
 from app.cli.options import (
+    BODY_FIELDS,
     BODY_OPTIONS,
-    CONSTRAINT_FIELDS,
-    INFERENCE_FIELDS,
-    PRICING_FIELDS,
     SCOPE_OPTIONS,
-    SERVICE_FIELDS,
-    TRAINING_FIELDS,
     Command,
     GpuOptions,
     ModelOptions,
+    Receipt,
     ServiceOptions,
     option_name,
     parse_body,
@@ -34,58 +29,38 @@ from app.cli.options import (
     query_options,
 )
 from app.cli.output import (
+    EXIT_NOT_FOUND,
     Column,
     Format,
     OutputOptions,
+    flatten_converted,
+    in_currency,
+    make_columns,
+    print_exchange_rate,
     print_line,
     print_no_price,
     print_rows,
     print_text,
     with_output_options,
 )
-from app.cli.receipts import Receipt, write_receipt
 from app.errors import BadQuery
 from app.validation import display_value
 
-if TYPE_CHECKING:
-    from app.schemas.fit_request import FitIn
-    from app.schemas.fit_response import FitAnswerOut
-
-
 app = typer.Typer()
 
-Body = TypeVar("Body", bound=BaseModel)
-
 PLACEMENT_COLUMNS = {
-    "size": Column(heading="size"),
-    "nodes": Column(heading="nodes", rank=2),
-    "region": Column(heading="region", rank=6),
-    "parallelism": Column(heading="layout", rank=1),
-    "gib_per_gpu": Column(heading="GiB per GPU", rank=3),
-    "sequences": Column(heading="sequences", rank=8),
-    "tokens_per_s": Column(heading="tokens/s", rank=4),
-    "ttft_ms": Column(heading="TTFT ms", rank=8),
-    "tpot_ms": Column(heading="TPOT ms", rank=8),
-    "limited_by": Column(heading="limited by", rank=9),
-    "hours": Column(heading="hours", rank=9),
-    "usd_per_hour": Column(heading="USD/h"),
-    "usd_per_million_tokens": Column(heading="USD/M tokens", rank=10),
-    "usd_per_job": Column(heading="USD/job", rank=9),
-    "warnings": Column(heading="warnings", rank=7, wraps=True),
+    **make_columns({"parallelism": "layout"}, size=0, nodes=2, region=6, parallelism=1),
+    **make_columns({"gib_per_gpu": "GiB per GPU"}, gib_per_gpu=3, sequences=8),
+    **make_columns({"tokens_per_s": "tokens/s", "ttft_ms": "TTFT ms"}, tokens_per_s=4, ttft_ms=8),
+    **make_columns({"tpot_ms": "TPOT ms"}, tpot_ms=8, limited_by=9, hours=9),
+    **make_columns(usd_per_hour=0, usd_per_million_tokens=10, usd_per_job=9, warnings=7),
 }
 TRAINING_RANKS = {"hours": 4, "usd_per_job": 3, "tokens_per_s": 9, "sequences": 10}
 """Ranks of columns that matter more, or less, for training than for serving."""
 FIT_COLUMNS = {
-    "size": Column(heading="size"),
-    "nodes": Column(heading="nodes", rank=1),
-    "region": Column(heading="region", rank=2),
-    "usd_per_hour": Column(heading="USD/h"),
-    "as_of": Column(heading="as of", rank=5),
-    "usd_per_month": Column(heading="USD/month", rank=3),
-    "usd_per_job": Column(heading="USD/job", rank=7),
-    "limiting_resource": Column(heading="tightest", rank=6),
-    "unused_gpu_memory_percent": Column(heading="GPU mem unused %", rank=8),
-    "warnings": Column(heading="warnings", rank=4, wraps=True),
+    **make_columns(size=0, nodes=1, region=2, usd_per_hour=0, as_of=5, usd_per_month=3, usd_per_job=7),
+    **make_columns({"limiting_resource": "tightest"}, limiting_resource=6),
+    **make_columns({"unused_gpu_memory_percent": "GPU mem unused %"}, unused_gpu_memory_percent=8, warnings=4),
 }
 FIGURE_COLUMNS = {
     "figure": Column(heading="figure"),
@@ -174,7 +149,7 @@ def fit(
 ) -> None:
     """Find the sizes that hold a model or meet requirements: on how many VMs, at what cost, and why others do not."""
     model = _with_model_name(
-        model_name, {field: values.pop(field) for field in (*ModelOptions.model_fields, *SERVICE_FIELDS)}
+        model_name, {field: values.pop(field) for field in (*ModelOptions.model_fields, *ServiceOptions.model_fields)}
     )
     if any(value is not None for value in model.values()):
         _fit_model(model, _drop_unset(values), output, receipt)
@@ -184,34 +159,20 @@ def fit(
 
 def _fit_requirements(values: Mapping[str, Any], output: OutputOptions, receipt: Path | None) -> None:
     """Print the sizes that meet raw amounts of resources."""
-    from app.catalog.queries.snapshot import ask_catalog
-    from app.converters.resource_fit import to_fit_out
-    from app.services.resource_fit import plan_resource_fit
-
     params = parse_params(FitSearch, values)
-    with context.session() as session:
-        result = ask_catalog(
-            session,
-            context.today(),
-            lambda catalog: plan_resource_fit(catalog, params, rejected="rejected" in params.include),
-        )
-        write_receipt(session, receipt, "GET /fit", params)
-    data = to_fit_out(result).model_dump(mode="json", by_alias=True)
+    data = context.ask("GET /fit", params, receipt=receipt)
     items = data["items"]
-    rows = [item | _plain_cost(item["cost"][params.purchase]) for item in items]
+    rows = []
+    for item in items:  # without a model every figure of a cost is exact
+        cost = flatten_converted(item["cost"][params.purchase])
+        rows.append(item | {name: part["value"] if isinstance(part, dict) else part for name, part in cost.items()})
     print_rows(rows, in_currency(FIT_COLUMNS, params.currency, "cost"), output, json_value=data, objects=items)
     print_no_price(data)
     if output.format is Format.table:
         # Near misses only help where nothing fits; --include rejected lists all that do not fit.
         _print_summary(data, data["rejected"] or (data["nearest_misses"] if not items else []))
     if not items:
-        raise typer.Exit(context.EXIT_NOT_FOUND)
-
-
-def _plain_cost(cost: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a cost as plain numbers: without a model every figure of it is exact."""
-    parts = flatten_converted(cost)
-    return {name: part["value"] if isinstance(part, dict) else part for name, part in parts.items()}
+        raise typer.Exit(EXIT_NOT_FOUND)
 
 
 def _fit_model(
@@ -220,15 +181,16 @@ def _fit_model(
     """Print the sizes that hold a model; raises BadQuery for options that only apply to raw amounts."""
     from app.schemas.fit_request import FitIn
 
-    allowed = {*CONSTRAINT_FIELDS, *PRICING_FIELDS, *BODY_OPTIONS, *SCOPE_OPTIONS, "status", "purchase"}
+    constraints, pricing = BODY_FIELDS["constraints"], BODY_FIELDS["pricing"]
+    allowed = {*constraints, *pricing, *BODY_OPTIONS, *SCOPE_OPTIONS, "status", "purchase"}
     if stray := sorted(values.keys() - allowed):
         value = display_value(values[stray[0]])
         raise BadQuery(option_name(stray[0]), value, "is about raw amounts, not about a model")
     purchase = values.get("purchase", "on_demand")
     body = _workload_body(model) | {name: values[name] for name in BODY_OPTIONS if name in values}
-    body["constraints"] = {field: values[own] for own, field in CONSTRAINT_FIELDS.items() if own in values}
+    body["constraints"] = _given(constraints, values)
     body["constraints"] |= _status_constraints(values.get("status", []))
-    body["pricing"] = {field: values[own] for own, field in PRICING_FIELDS.items() if own in values}
+    body["pricing"] = _given(pricing, values)
     body["pricing"]["purchases"] = [purchase, *(other for other in ("on_demand", "spot") if other != purchase)]
     selection = {name: values[name] for name in SCOPE_OPTIONS if name in values}
     if values.get("verified") is False:  # a body's verified_only=false means any size, --no-verified the others
@@ -236,11 +198,16 @@ def _fit_model(
     if receipt is not None and selection:
         raise BadQuery("--receipt", receipt, f"cannot be given with {option_name(next(iter(selection)))}")
     parsed = parse_body(FitIn, body)
-    if receipt is not None:
-        with context.session() as session:
-            write_receipt(session, receipt, "POST /fit", parsed)
-    result = _run_fit(parsed, parse_params(SizeSelection, selection))
-    data = result.model_dump(mode="json", by_alias=True)
+    chosen = parse_params(SizeSelection, selection)
+    among = {name: getattr(chosen, name) for name in chosen.model_fields_set}
+
+    if among:
+        from app.converters.fit_request import plan_fit
+
+        found = context.inquire(lambda inquiry: plan_fit(inquiry.catalog, parsed, among=among))
+        data = found.model_dump(mode="json", by_alias=True)
+    else:
+        data = context.ask("POST /fit", parsed, receipt=receipt)
     columns = PLACEMENT_COLUMNS
     if model.get("train"):
         columns = {name: replace(one, rank=TRAINING_RANKS.get(name, one.rank)) for name, one in columns.items()}
@@ -251,17 +218,7 @@ def _fit_model(
     if output.format is Format.table:
         _print_summary(data, data["rejected"] or data["nearest_misses"])
     if not data["fits"]:
-        raise typer.Exit(context.EXIT_NOT_FOUND)
-
-
-def _run_fit(body: "FitIn", selection: SizeSelection) -> "FitAnswerOut":
-    """Answer a body as POST /fit does, among the sizes that the selection leaves."""
-    from app.catalog.queries.snapshot import ask_catalog
-    from app.converters.fit_request import plan_fit
-
-    among = {name: getattr(selection, name) for name in selection.model_fields_set}
-    with context.session() as session:
-        return ask_catalog(session, context.today(), lambda catalog: plan_fit(catalog, body, among=among))
+        raise typer.Exit(EXIT_NOT_FOUND)
 
 
 def _with_model_name(name: str | None, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -271,6 +228,11 @@ def _with_model_name(name: str | None, values: Mapping[str, Any]) -> dict[str, A
     if values["model"] is not None:
         raise BadQuery("--model", values["model"], f"is a second model beside {name}: give one")
     return {**values, "model": name}
+
+
+def _given(fields: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields whose options are given."""
+    return {field: values[own] for own, field in fields.items() if values.get(own) is not None}
 
 
 def _drop_unset(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -290,15 +252,15 @@ def _status_constraints(statuses: Any) -> dict[str, bool]:
 
 def _workload_body(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the model and its workload as fields of a body; raises BadQuery for options of the other workload."""
-    part, fields = ("training", TRAINING_FIELDS) if values.get("train") else ("inference", INFERENCE_FIELDS)
-    for own in {**INFERENCE_FIELDS, **TRAINING_FIELDS}:
+    part = "training" if values.get("train") else "inference"
+    fields = BODY_FIELDS[part]
+    for own in {**BODY_FIELDS["inference"], **BODY_FIELDS["training"]}:
         if values.get(own) is not None and own not in fields:
             other = "remove --train" if part == "training" else "add --train"
             raise BadQuery(option_name(own), values[own], f"does not apply to {part}; {other} or leave it out")
-    workload = {field: values[own] for own, field in fields.items() if values.get(own) is not None}
     files = read_model_files(values.get("config"), values.get("safetensors"))
-    service = {field: values[own] for own, field in SERVICE_FIELDS.items() if values.get(own) is not None}
-    body = {"model": values.get("model"), part: workload} | files
+    service = _given(BODY_FIELDS["serving"], values)
+    body = {"model": values.get("model"), part: _given(fields, values)} | files
     return body | ({"serving": service} if service else {})
 
 
@@ -314,7 +276,7 @@ def _placement_row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
         "DPA": parallelism["data_attention"],
         "DP": parallelism["data"],
     }
-    return {
+    row = {
         "size": item["size"],
         "nodes": item["nodes"],
         "region": item["region"],
@@ -322,38 +284,27 @@ def _placement_row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
         "gib_per_gpu": f"{memory['need']['mid']:.1f} of {memory['budget']['value']:.1f}",
         "sequences": _mid(item.get("max_concurrency")),
         "tokens_per_s": _mid(speed.get("expected_tokens_per_s")),
-        **_service_cells(item),
         "hours": _mid(speed.get("hours")),
         "usd_per_hour": cost["usd_per_hour"],
         "usd_per_million_tokens": _mid(cost.get("usd_per_million_tokens")),
         "usd_per_job": _mid(cost.get("usd_per_job")),
         "warnings": item["warnings"],
-        **_converted_cost(cost.get("converted")),
     }
-
-
-def _service_cells(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a row says of a service; nothing where none is asked for."""
-    service, speed = item.get("serving"), item.get("speed", {})
-    if service is None:
-        return {}
-    return {
-        "sequences": service["max_concurrency_per_replica"] * service["replicas"],
-        "ttft_ms": _mid(speed.get("ttft")),
-        "tpot_ms": _mid(speed.get("expected_step")),
-        "limited_by": service["limited_by"],
-    }
-
-
-def _converted_cost(converted: Mapping[str, Any] | None) -> dict[str, Any]:
-    if converted is None:
-        return {}
-    return {
-        "currency": converted["currency"],
-        "cost_per_hour": converted["cost_per_hour"],
-        "cost_per_million_tokens": _mid(converted.get("cost_per_million_tokens")),
-        "cost_per_job": _mid(converted.get("cost_per_job")),
-    }
+    if (service := item.get("serving")) is not None:
+        row |= {
+            "sequences": service["max_concurrency_per_replica"] * service["replicas"],
+            "ttft_ms": _mid(speed.get("ttft")),
+            "tpot_ms": _mid(speed.get("expected_step")),
+            "limited_by": service["limited_by"],
+        }
+    if (converted := cost.get("converted")) is not None:
+        row |= {
+            "currency": converted["currency"],
+            "cost_per_hour": converted["cost_per_hour"],
+            "cost_per_million_tokens": _mid(converted.get("cost_per_million_tokens")),
+            "cost_per_job": _mid(converted.get("cost_per_job")),
+        }
+    return row
 
 
 def _mid(figure: Mapping[str, Any] | None) -> float | None:
@@ -438,11 +389,8 @@ def _header_bytes(file: BinaryIO) -> bytes:
 ACCURACY_COLUMNS = {
     "family": Column(heading="family"),
     "title": Column(heading="of"),
-    "n": Column(heading="n"),
-    "in_range_share": Column(heading="in range"),
-    "range_width": Column(heading="high / low"),
-    "median_error": Column(heading="median error"),
-    "worst_ratio": Column(heading="worst", rank=2),
+    **make_columns({"in_range_share": "in range", "range_width": "high / low"}, n=0, in_range_share=0, range_width=0),
+    **make_columns({"worst_ratio": "worst"}, median_error=0, worst_ratio=2),
     "leave_one_out_error": Column(heading="left out"),
     "source": Column(heading="measured by", rank=3, wraps=True),
 }

@@ -1,5 +1,6 @@
-"""Commands that export whole lists and tables, in the formats of the API: `vmsizes export …`."""
+"""Commands for files: `vmsizes export …` writes whole lists and tables, `vmsizes verify` checks a receipt."""
 
+import json
 import os
 import shutil
 import sys
@@ -22,12 +23,12 @@ from app.catalog.queries.exports import (
     export_sizes,
     export_table,
 )
-from app.catalog.queries.snapshot import load_catalog, load_snapshot
+from app.catalog.queries.snapshot import Catalog, load_catalog, load_snapshot
 from app.cli import context, options
 from app.cli.options import Command, Group, parse_params, query_options
-from app.cli.output import print_note
+from app.cli.output import EXIT_NOT_FOUND, print_line, print_note
 from app.db.streams import Stream
-from app.errors import BadQuery
+from app.errors import BadData, BadQuery, NotReady
 from app.formats.text import Csv, Ndjson, TextFormat
 
 app = typer.Typer()
@@ -156,3 +157,63 @@ def _can_be_replaced(output: Path) -> bool:
     if is_descriptor or (output.exists() and not output.is_file()):
         return False
     return os.access(output.resolve().parent, os.W_OK)
+
+
+# Receipts
+
+
+@app.command()
+def verify(
+    receipt: Annotated[Path, typer.Argument(metavar="FILE", help="A receipt: JSON.", exists=True, dir_okay=False)],
+    database: Annotated[
+        str | None, typer.Option(help="The catalog to compute it from. (default: VMSIZES_DATABASE_URL)")
+    ] = None,
+) -> None:
+    """Compute the answers of a receipt again, and say whether they and what they rest on are equal."""
+    data = _read_receipt(receipt)
+    differences = _check_receipt(data, database)
+    for line in differences:
+        print_line(line)
+    if differences:
+        print_note(f"{len(differences)} differences.")
+        raise typer.Exit(EXIT_NOT_FOUND)
+    rests_on = data["rests_on"]
+    print_line(
+        f"Equal: {len(data['questions'])} answers of {data['day']}, from {rests_on['fact_count']} facts and "
+        f"{rests_on['price_count']} prices of {len(rests_on['sources'])} sources."
+    )
+
+
+def _read_receipt(path: Path) -> dict[str, Any]:
+    """Read a receipt, also one inside the `_meta` of a reply; raises BadData for what is none."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BadData(f"is no receipt: {error}", file=str(path), line=getattr(error, "lineno", None)) from None
+    data = data.get("_meta", data) if isinstance(data, dict) else data
+    data = data.get("vmsizes/receipt", data) if isinstance(data, dict) else data
+    if not isinstance(data, dict) or "receipt" not in data:
+        raise BadData("is no receipt: there is no field `receipt`", file=str(path))
+    return data
+
+
+def _check_receipt(data: dict[str, Any], database: str | None) -> list[str]:
+    from datetime import date
+
+    from app.db.engines import make_engine, read_session
+    from app.receipts import check_receipt
+
+    try:
+        day = date.fromisoformat(str(data.get("day")))
+    except ValueError:
+        return [f"day: {data.get('day')!r} is no day"]
+    engine = context.engine() if database is None else make_engine(database)
+    try:
+        with read_session(engine) as session:
+            snapshot = load_snapshot(session)
+            if not snapshot.revision:
+                raise NotReady("The catalog is empty; run `vmsizes ingest seeds`.")
+            return check_receipt(Catalog(session, snapshot, day), data)
+    finally:
+        if database is not None:
+            engine.dispose()

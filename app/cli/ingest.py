@@ -16,10 +16,20 @@ from app.catalog.queries.freshness import load_freshness
 from app.catalog.readings import Reading, SourceKind
 from app.catalog.store.revisions import find_sources_taken_in, list_revisions, list_sources
 from app.cli import context
+from app.cli.jobs import DryRun, RunOptions, print_outcome, print_reports, print_tables, progress, with_run_options
 from app.cli.options import Group, Wait
-from app.cli.outcomes import plural, print_outcome, print_reports, print_tables
-from app.cli.output import Column, Format, Json, OutputOptions, get_console, print_note, print_rows, with_output_options
-from app.cli.progress import progress
+from app.cli.output import (
+    Column,
+    Format,
+    Json,
+    OutputOptions,
+    get_console,
+    make_columns,
+    plural,
+    print_note,
+    print_rows,
+    with_output_options,
+)
 from app.errors import BadData, BadQuery
 from app.ingest.registry import CSV_SOURCES, parse_clouds, read_csv_source, read_pages, read_seeds, relative_to
 from app.ingest.run import forget as forget_sources
@@ -33,65 +43,50 @@ ingest_app = typer.Typer(
 )
 app.add_typer(ingest_app, name="ingest")
 
-Strict = Annotated[bool, typer.Option("--strict", help="Fail and write nothing if anything cannot be read.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done and write nothing.")]
 NewSizes = Annotated[
     bool, typer.Option("--new-sizes", help="Add sizes that are not in the catalog yet instead of refusing them.")
 ]
 Limit = Annotated[int | None, typer.Option(min=1, help="How many rows to list at most. (default: all)")]
 SOURCE_COLUMNS = {
     "id": Column(heading="source"),
-    "kind": Column(heading="kind", rank=3),
-    "published_on": Column(heading="published on", rank=2),
-    "newest_day": Column(heading="newest day", rank=2),
-    "facts": Column(heading="facts", rank=1),
-    "prices": Column(heading="prices", rank=1),
-    "others": Column(heading="others", rank=4),
-    "title": Column(heading="title", rank=5, wraps=True),
+    **make_columns(kind=3, published_on=2, newest_day=2, facts=1, prices=1, others=4, title=5),
 }
 REVISION_COLUMNS = {
     "number": Column(heading="revision"),
-    "created_at": Column(heading="at"),
-    "facts": Column(heading="facts", rank=2),
-    "sizes": Column(heading="sizes", rank=2),
-    "prices": Column(heading="prices", rank=2),
+    **make_columns(created_at=0, facts=2, sizes=2, prices=2),
     "from": Column(heading="from", rank=1, wraps=True),
 }
 
 
 @ingest_app.command()
+@with_run_options
 def documents(
     paths: Annotated[list[Path], typer.Argument(help="Markdown pages, or folders of them.")],
     *,
     kind: Annotated[
         SourceKind | None, typer.Option(help="Kind of source of pages that do not state it. (default: third_party)")
     ] = None,
-    dry_run: DryRun = False,
-    strict: Strict = False,
-    wait: Wait = None,
-    as_json: Json = False,
+    run: RunOptions,
 ) -> None:
     """Read documentation pages: tables, feature lists and stated figures become facts."""
     with progress() as step:
         reading = read_pages(paths, context.settings().seeds, kind=kind, progress=step)
-    if dry_run:
-        _dry_run_pages(reading, strict=strict, as_json=as_json)
+    if run.dry_run:
+        _dry_run_pages(reading, run)
     else:
-        _ingest(reading, strict=strict, as_json=as_json, wait=wait)
+        _ingest(reading, run)
 
 
 @ingest_app.command()
+@with_run_options
 def seeds(
     folder: Annotated[Path | None, typer.Argument(help="The folder of seeds. (default: VMSIZES_SEEDS)")] = None,
     *,
-    dry_run: DryRun = False,
-    strict: Strict = False,
-    wait: Wait = None,
-    as_json: Json = False,
+    run: RunOptions,
 ) -> None:
     """Read a whole folder of sources, regions, GPUs, series, documents, prices …; by default the project's own."""
     context.engine().connect().close()  # what is wrong with the database is told before seconds of reading
-    _ingest(read_all_seeds(folder), strict=strict, as_json=as_json, dry_run=dry_run, wait=wait)
+    _ingest(read_all_seeds(folder), run)
 
 
 def read_all_seeds(folder: Path | None = None) -> Reading:
@@ -108,64 +103,46 @@ File = Annotated[Path, typer.Argument(help="The CSV file.")]
 
 
 def _csv_command(name: str) -> Callable[..., None]:
-    def read(
-        path: File,
-        *,
-        sources: Sources = None,
-        dry_run: DryRun = False,
-        strict: Strict = False,
-        wait: Wait = None,
-        as_json: Json = False,
-    ) -> None:
-        _ingest(read_csv_source(name, path, sources), strict=strict, as_json=as_json, dry_run=dry_run, wait=wait)
+    @with_run_options
+    def read(path: File, *, sources: Sources = None, run: RunOptions) -> None:
+        _ingest(read_csv_source(name, path, sources), run)
 
     return read
 
 
-def prices(
-    path: File,
-    *,
-    sources: Sources = None,
-    new_sizes: NewSizes = False,
-    dry_run: DryRun = False,
-    strict: Strict = False,
-    wait: Wait = None,
-    as_json: Json = False,
-) -> None:
+@with_run_options
+def prices(path: File, *, sources: Sources = None, new_sizes: NewSizes = False, run: RunOptions) -> None:
     """Read a price list."""
-    reading = read_csv_source("prices", path, sources, new_sizes=new_sizes)
-    _ingest(reading, strict=strict, as_json=as_json, dry_run=dry_run, wait=wait)
+    _ingest(read_csv_source("prices", path, sources, new_sizes=new_sizes), run)
 
 
 for _name, _source in CSV_SOURCES.items():
     ingest_app.command(_name, help=_source.help)(prices if _name == "prices" else _csv_command(_name))
 
 
-def _ingest(reading: Reading, *, strict: bool, as_json: bool, wait: float | None, dry_run: bool = False) -> None:
-    context.use_wait(wait)
-    with progress() as step:
-        outcome = ingest(context.engine(), reading, now=context.now(), strict=strict, dry_run=dry_run, progress=step)
-    print_outcome(outcome, as_json=as_json)
+def _ingest(reading: Reading, run: RunOptions) -> None:
+    context.use_wait(run.wait)
+    print_outcome(run.ingest(reading), as_json=run.as_json)
 
 
-def _dry_run_pages(reading: Reading, *, strict: bool, as_json: bool) -> None:
+def _dry_run_pages(reading: Reading, run: RunOptions) -> None:
     """Print the facts of pages and, where there is a catalog, what an ingest of them would change.
 
     With --json the facts go to standard output, one object a line, and everything else to standard error.
     """
     err = get_console("err")
-    _print_facts(reading, as_json=as_json)
+    _print_facts(reading, as_json=run.as_json)
     engine = context.engine()
     if has_catalog(engine):
         outcome = ingest(engine, reading, now=context.now(), dry_run=True)
         print_reports(outcome.summary.reports)
-        print_tables(outcome, err if as_json else get_console("out"))
+        print_tables(outcome, err if run.as_json else get_console("out"))
     else:
         print_reports(reading.reports)
     facts, files = plural(len(reading.facts), "fact"), plural(len(reading.sources), "file")
     reports = plural(len(reading.reports), "report")
     err.print(f"{facts} from {files}, {reports}; nothing was written.", highlight=False)
-    if strict and reading.reports:
+    if run.strict and reading.reports:
         first = reading.reports[0]
         raise BadData(first.detail, file=first.file, line=first.line, column=first.column)
 

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import typer
 from pydantic import BaseModel, Field, ValidationError
@@ -235,17 +237,42 @@ def query_options(
             for name, (field, heading) in fields.items()
             if name not in leave_out
         ]
-        signature = inspect.Signature([*own, *options])
-
-        def run(**values: Any) -> Any:
-            return command(**values)
-
-        run.__signature__ = signature  # type: ignore[attr-defined]  # what Typer reads the options from
-        run.__doc__, run.__name__ = command.__doc__, command.__name__
-        run.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
-        return run
+        _set_signature(command, inspect.Signature([*own, *options]))
+        return command
 
     return decorate
+
+
+def with_options(name: str) -> Callable[[Callable[..., Any]], Callable[[Callable[..., Any]], Callable[..., Any]]]:
+    """Make a decorator of a function: a command gets the options that the function has, and its value as one parameter.
+
+    The parameter is called `name`; the options stand behind those of the command.
+    """
+
+    def make(build: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        added = inspect.signature(build).parameters.values()
+
+        def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+            own = [one for one in inspect.signature(command).parameters.values() if one.name != name]
+            rest = [own.pop()] if own and own[-1].kind is inspect.Parameter.VAR_KEYWORD else []
+
+            @wraps(command)
+            def run(**values: Any) -> Any:
+                built = build(**{one.name: values.pop(one.name) for one in added})
+                return command(**{name: built}, **values)
+
+            _set_signature(run, inspect.Signature([*own, *added, *rest]))
+            return run
+
+        return decorate
+
+    return make
+
+
+def _set_signature(command: Callable[..., Any], signature: inspect.Signature) -> None:
+    """Set what Typer reads the options of a command from."""
+    command.__signature__ = signature  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in signature.parameters.values()}
 
 
 def parse_params(model: type[Params], values: Mapping[str, Any]) -> Params:
@@ -340,129 +367,129 @@ Wait = Annotated[
         help="How long to wait for another command that writes. (default: VMSIZES_WAIT_SECONDS)",
     ),
 ]
+Receipt = Annotated[
+    Path | None,
+    typer.Option(
+        "--receipt",
+        metavar="FILE",
+        help="Write what the answer rests on to this file, for `vmsizes verify`.",
+        show_default=False,
+        dir_okay=False,
+    ),
+]
 ContextTokens = Annotated[int, ParsedBy(amount_parser(1024))]
 TokenCount = Annotated[float, ParsedBy(amount_parser(1000))]
 Dtype = Annotated[str, ParsedBy(parse_dtype)]
 
 
+def _option(description: str, *sets: str) -> Any:
+    """Return an option; `sets` are the fields of a body that it sets, by their paths."""
+    return Field(default=None, description=description, json_schema_extra={"sets": list(sets)})
+
+
 class ModelOptions(BaseModel):
     """The language model and its workload."""
 
-    model: str | None = Field(default=None, description="A language model by any of its names: `llama-3.1-70b`.")
-    config: str | None = Field(
-        default=None, description="A file: the model's Hugging Face `config.json`, of any length."
+    model: str | None = _option("A language model by any of its names: `llama-3.1-70b`.")
+    config: str | None = _option("A file: the model's Hugging Face `config.json`, of any length.")
+    safetensors: str | None = _option(
+        "The model's checkpoint, for the exact bytes of its weights: `model.safetensors.index.json`, a "
+        "`.safetensors` file, of which the header is read, or a folder of them."
     )
-    safetensors: str | None = Field(
-        default=None,
-        description="The model's checkpoint, for the exact bytes of its weights: `model.safetensors.index.json`, a "
-        "`.safetensors` file, of which the header is read, or a folder of them.",
+    context: ContextTokens | None = _option("Context of a sequence, tokens; 32k is 32,768.", "inference.context_tokens")
+    concurrency: int | None = _option("Sequences at a time. (default: 1)", "inference.concurrency")
+    allow_longer_context: bool | None = _option(
+        "Accept a context that is longer than the model is made for.", "inference.allow_longer_context"
     )
-    context: ContextTokens | None = Field(default=None, description="Context of a sequence, tokens; 32k is 32,768.")
-    concurrency: int | None = Field(default=None, description="Sequences at a time. (default: 1)")
-    allow_longer_context: bool | None = Field(
-        default=None, description="Accept a context that is longer than the model is made for."
+    dtype: Dtype | None = _option("Number type of the weights. (default: as released)", "inference.dtype")
+    kv_dtype: Dtype | None = _option("Number type of the KV cache. (default: bf16)", "inference.kv_dtype")
+    train: bool | None = _option("Train the model instead of serving it.")
+    method: Literal["full", "lora", "qlora"] | None = _option("For training. (default: full)", "training.method")
+    recipe: str | None = _option("For training: bytes per parameter, by name.", "training.recipe")
+    sequence: ContextTokens | None = _option(
+        "For training: tokens per sequence; 4k is 4,096. (default: 2,048)", "training.sequence_tokens"
     )
-    dtype: Dtype | None = Field(default=None, description="Number type of the weights. (default: as released)")
-    kv_dtype: Dtype | None = Field(default=None, description="Number type of the KV cache. (default: bf16)")
-    train: bool | None = Field(default=None, description="Train the model instead of serving it.")
-    method: Literal["full", "lora", "qlora"] | None = Field(default=None, description="For training. (default: full)")
-    recipe: str | None = Field(default=None, description="For training: bytes per parameter, by name.")
-    sequence: ContextTokens | None = Field(
-        default=None, description="For training: tokens per sequence; 4k is 4,096. (default: 2,048)"
+    micro_batch: int | None = _option("For training: sequences at a time. (default: 1)", "training.micro_batch")
+    recompute: Literal["none", "selective", "full"] | None = _option(
+        "For training: activations to recompute. (default: none, with adapters full)", "training.recompute"
     )
-    micro_batch: int | None = Field(default=None, description="For training: sequences at a time. (default: 1)")
-    recompute: Literal["none", "selective", "full"] | None = Field(
-        default=None, description="For training: activations to recompute. (default: none, with adapters full)"
+    zero_stage: int | None = _option("For training: ZeRO stage, 0 to 3.", "training.zero_stage")
+    tokens: TokenCount | None = _option(
+        "For training: tokens in all, 100M or 1e8; adds hours and the cost of the job.", "training.tokens"
     )
-    zero_stage: int | None = Field(default=None, description="For training: ZeRO stage, 0 to 3.")
-    tokens: TokenCount | None = Field(
-        default=None, description="For training: tokens in all, 100M or 1e8; adds hours and the cost of the job."
+    tensor_parallel: int | None = _option(
+        "GPUs that share each layer.", "inference.tensor_parallel", "training.tensor_parallel"
     )
-    tensor_parallel: int | None = Field(default=None, description="GPUs that share each layer.")
-    pipeline_parallel: int | None = Field(default=None, description="Stages that the layers are split into.")
-    expert_parallel: int | None = Field(default=None, description="For serving: GPUs that experts are dealt out over.")
-    data_parallel_attention: int | None = Field(
-        default=None, description="For serving: groups of GPUs that each have the attention of their own sequences."
+    pipeline_parallel: int | None = _option(
+        "Stages that the layers are split into.", "inference.pipeline_parallel", "training.pipeline_parallel"
+    )
+    expert_parallel: int | None = _option(
+        "For serving: GPUs that experts are dealt out over.", "inference.expert_parallel"
+    )
+    data_parallel_attention: int | None = _option(
+        "For serving: groups of GPUs that each have the attention of their own sequences.",
+        "inference.data_parallel_attention",
     )
 
 
 class ServiceOptions(BaseModel):
     """The load of a service and its targets, in place of a concurrency."""
 
-    input_tokens: int | None = Field(default=None, description="Tokens of a prompt.")
-    output_tokens: int | None = Field(default=None, description="Tokens that are generated for a prompt.")
-    users: int | None = Field(default=None, description="Users with one request at a time each, on average.")
-    think_time_s: float | None = Field(default=None, description="What a user waits after an answer, s. (default: 0)")
-    requests_per_second: float | None = Field(default=None, description="Requests a second, on average.")
-    requests_per_day: TokenCount | None = Field(default=None, description="Requests a day, on average: 100k, 2M.")
-    peak_to_mean: float | None = Field(default=None, description="Load at the peak over the average. (default: 1)")
-    ttft_ms: float | None = Field(default=None, description="The longest expected time to the first token, ms.")
-    tpot_ms: float | None = Field(default=None, description="The longest expected time per output token, ms.")
-    prefix_cache_hit: float | None = Field(
-        default=None, description="Share of a prompt that is cached, 0 to 1. (default: 0)"
-    )
-    disaggregated: bool | None = Field(default=None, description="Prompts are read by replicas of their own.")
+    input_tokens: int | None = _option("Tokens of a prompt.")
+    output_tokens: int | None = _option("Tokens that are generated for a prompt.")
+    users: int | None = _option("Users with one request at a time each, on average.")
+    think_time_s: float | None = _option("What a user waits after an answer, s. (default: 0)")
+    requests_per_second: float | None = _option("Requests a second, on average.")
+    requests_per_day: TokenCount | None = _option("Requests a day, on average: 100k, 2M.")
+    peak_to_mean: float | None = _option("Load at the peak over the average. (default: 1)")
+    ttft_ms: float | None = _option("The longest expected time to the first token, ms.")
+    tpot_ms: float | None = _option("The longest expected time per output token, ms.")
+    prefix_cache_hit: float | None = _option("Share of a prompt that is cached, 0 to 1. (default: 0)")
+    disaggregated: bool | None = _option("Prompts are read by replicas of their own.")
 
 
 class GpuOptions(BaseModel):
     """GPUs described by their figures."""
 
-    count: int | None = Field(default=None, description="GPUs. (default: 1)")
-    usable_gib: float | None = Field(default=None, description="Memory of one GPU as the system sees it, GiB.")
-    bandwidth_gb_per_s: float | None = Field(default=None, description="Memory bandwidth of one GPU, 10^9 bytes/s.")
-    peak_tflops: float | None = Field(default=None, description="Dense peak of one GPU in the type used, TFLOP/s.")
-    usd_per_gpu_hour: float | None = Field(default=None, description="Price of one GPU, USD an hour.")
+    count: int | None = _option("GPUs. (default: 1)")
+    usable_gib: float | None = _option("Memory of one GPU as the system sees it, GiB.")
+    bandwidth_gb_per_s: float | None = _option("Memory bandwidth of one GPU, 10^9 bytes/s.")
+    peak_tflops: float | None = _option("Dense peak of one GPU in the type used, TFLOP/s.")
+    usd_per_gpu_hour: float | None = _option("Price of one GPU, USD an hour.")
 
 
-_PARALLEL_FIELDS = {"tensor_parallel": "tensor_parallel", "pipeline_parallel": "pipeline_parallel"}
-INFERENCE_FIELDS = _PARALLEL_FIELDS | {
-    "expert_parallel": "expert_parallel",
-    "data_parallel_attention": "data_parallel_attention",
-    "context": "context_tokens",
-    "concurrency": "concurrency",
-    "allow_longer_context": "allow_longer_context",
-    "dtype": "dtype",
-    "kv_dtype": "kv_dtype",
+def _fields_set(part: str) -> dict[str, str]:
+    """Return the fields of a part of a body by the options of a model that set them."""
+    sets = {name: cast("Any", field.json_schema_extra)["sets"] for name, field in ModelOptions.model_fields.items()}
+    paths = ((name, path.partition(".")) for name, own in sets.items() for path in own)
+    return {name: field for name, (head, _, field) in paths if head == part}
+
+
+def _same(*names: str) -> dict[str, str]:
+    return {name: name for name in names}
+
+
+BODY_FIELDS: Mapping[str, Mapping[str, str]] = {
+    "inference": _fields_set("inference"),
+    "training": _fields_set("training"),
+    "serving": _same(*ServiceOptions.model_fields),
+    "constraints": {
+        **_same("available_in", "series", "name", "gpu", "gpu_vendor", "max_nodes", "budget_usd_per_month"),
+        "region": "regions",
+        "verified": "verified_only",
+        "infiniband": "require_infiniband",
+    },
+    "pricing": _same("os", "hours", "hours_per_month", "as_of", "known_at", "currency"),
 }
-"""Options of a model that is served, and the fields of the body's `inference` that they set."""
-TRAINING_FIELDS = _PARALLEL_FIELDS | {
-    "method": "method",
-    "recipe": "recipe",
-    "sequence": "sequence_tokens",
-    "micro_batch": "micro_batch",
-    "recompute": "recompute",
-    "zero_stage": "zero_stage",
-    "tokens": "tokens",
-}
-"""Options of a model that is trained, and the fields of the body's `training` that they set."""
-SERVICE_FIELDS = {name: name for name in ServiceOptions.model_fields}
-"""Options of a service, and the fields of the body's `serving` that they set."""
-CONSTRAINT_FIELDS = {
-    "region": "regions",
-    "available_in": "available_in",
-    "series": "series",
-    "name": "name",
-    "gpu": "gpu",
-    "gpu_vendor": "gpu_vendor",
-    "verified": "verified_only",
-    "infiniband": "require_infiniband",
-    "max_nodes": "max_nodes",
-    "budget_usd_per_month": "budget_usd_per_month",
-}
-"""Options of any fit, and the fields of the body's `constraints` that they set."""
-PRICING_FIELDS = {name: name for name in ("os", "hours", "hours_per_month", "as_of", "known_at", "currency")}
+"""The fields of each part of a body, by the options that set them."""
 BODY_OPTIONS = ("sort", "limit", "include")
 """Options of any fit that are fields of the body itself."""
 SCOPE_OPTIONS = ("q", "disputed")
 """Options of any fit that narrow the sizes and that a body does not have."""
 OPTION_OF_FIELD = {
     f"{part}.{field}": option
-    for part, fields in (
-        ("inference", INFERENCE_FIELDS),
-        ("training", TRAINING_FIELDS),
-        ("serving", SERVICE_FIELDS),
-        ("constraints", CONSTRAINT_FIELDS),
-    )
+    for part, fields in BODY_FIELDS.items()
+    if part != "pricing"
     for option, field in fields.items()
 }
 """The option that sets a field, by its path in a body."""

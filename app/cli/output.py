@@ -1,33 +1,40 @@
 """Prints what a command found: a table that fits the terminal for people, JSON or CSV for programs.
 
+Amounts in the currency of `--currency` stand in the place of those in US dollars.
+
 A table never cuts a value: columns that do not fit are left out by rank, and below the width of the most important
 ones each row becomes a block of lines. This module must not load Rich: short commands would start noticeably later.
 """
 
 import csv
-import inspect
 import json
 import os
 import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from difflib import get_close_matches
 from enum import StrEnum
-from functools import cache, wraps
+from functools import cache
 from typing import Annotated, Any
 
 import typer
 
-from app.catalog.fields import field_heading
+from app.catalog.fields import SHOWN_FIELDS, field_heading
+from app.catalog.price_notes import price_note
+from app.cli.options import with_options
 from app.errors import BadQuery
 from app.formats.text import LIST_SEPARATOR, escape_cell
 
 Record = Mapping[str, Any]
 """A row of output: values by field name."""
+
+EXIT_OK, EXIT_NOT_FOUND, EXIT_USAGE, EXIT_BAD_DATA, EXIT_NOT_READY = 0, 1, 2, 3, 4
+"""Exit codes: 0 success; 1 nothing found; 2 a bad option or setting; 3 bad data; 4 no catalog or no database,
+or another command writes to it."""
 
 GAP = "  "
 _PIPED_WIDTH = 240
@@ -72,30 +79,14 @@ class OutputOptions:
     columns: tuple[str, ...] = ()
 
 
-def with_output_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --wide, --columns, --json and --csv to a command, which gets them as its parameter `output`."""
-    options = inspect.signature(_output_parameters).parameters.values()
-    own = [one for one in inspect.signature(command).parameters.values() if one.name != "output"]
-    rest = [own.pop()] if own and own[-1].kind is inspect.Parameter.VAR_KEYWORD else []
-
-    @wraps(command)
-    def run(*, wide: bool, columns: str | None, as_json: bool, as_csv: bool, **values: Any) -> Any:
-        return command(output=output_options(as_json=as_json, as_csv=as_csv, wide=wide, columns=columns), **values)
-
-    signature = inspect.Signature([*own, *options, *rest])
-    run.__signature__ = signature  # type: ignore[attr-defined]  # what Typer reads the options from
-    run.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
-    return run
-
-
-def _output_parameters(
+@with_options("output")
+def with_output_options(
     *, wide: Wide = False, columns: Columns = None, as_json: Json = False, as_csv: Csv = False
-) -> None:
-    """The output options, declared as Typer reads them; never called."""
+) -> OutputOptions:
+    """Add --wide, --columns, --json and --csv to a command, which gets them as its parameter `output`.
 
-
-def output_options(*, as_json: bool, as_csv: bool, wide: bool = False, columns: str | None = None) -> OutputOptions:
-    """Build the output options; raises BadParameter for two that contradict each other."""
+    Raises BadParameter for two that contradict each other.
+    """
     if as_json and as_csv:
         raise typer.BadParameter("--json and --csv cannot be given together")
     if wide and (as_json or as_csv or columns is not None):
@@ -121,9 +112,41 @@ class Column:
     format: Callable[[Any], str] | None = None
 
 
-def size_columns(**ranks: int) -> dict[str, Column]:
-    """Return the columns of fields of a size by name, each with its rank."""
-    return {name: Column(heading=field_heading(name), rank=rank) for name, rank in ranks.items()}
+_HEADINGS = {
+    "usd_per_month": "USD/month",
+    "usd_per_year": "USD/year",
+    "usd_per_job": "USD/job",
+    "on_demand_usd_per_hour": "USD/h",
+    "spot_usd_per_hour": "spot USD/h",
+    "list_usd_per_hour": "list USD/h",
+    "usd_per_million_tokens": "USD/M tokens",
+    "price_as_of": "as of",
+    "on_demand_as_of": "as of",
+    "price_age_days": "days old",
+    "seen_until": "last seen",
+    "valid_from": "from",
+    "created_at": "at",
+    "source_id": "source",
+    "source_ids": "sources",
+    "source_url": "source",
+    "os": "OS",
+    "url": "URL",
+}
+"""The heads of columns that neither the table of fields has nor the name of the field is."""
+_WRAPPED = frozenset(
+    {
+        *("accepted_value", "value", "corrected_value", "raw", "reason", "old", "new", "what", "sources", "warnings"),
+        *("lost", "title", "from", "filters", "error", "evidence", "adjustments", "note"),
+    }
+)
+"""Fields whose texts may be long."""
+
+
+def make_columns(headings: Mapping[str, str] | None = None, /, **ranks: int) -> dict[str, Column]:
+    """Return columns of fields by name, each with its rank; `headings` are those of this table only."""
+    names = {name: field_heading(name) if name in SHOWN_FIELDS else name.replace("_", " ") for name in ranks}
+    names |= _HEADINGS | dict(headings or {})
+    return {name: Column(heading=names[name], rank=rank, wraps=name in _WRAPPED) for name, rank in ranks.items()}
 
 
 def print_rows(
@@ -151,6 +174,40 @@ def print_rows(
     elif rows:
         marked = [_mark_name(row, full) for row, full in zip(rows, originals, strict=True)]
         _print_table(marked, columns, output, UNVERIFIED_NOTE if marked != list(rows) else "")
+
+
+def print_page(
+    page: Record,
+    columns: Mapping[str, Column],
+    output: OutputOptions,
+    *,
+    rows: Sequence[Record] | None = None,
+    detail: str = "",
+    remark: str = ".",
+    notes: Iterable[str] = (),
+    nothing: str = "Nothing matches.",
+) -> None:
+    """Print a page of the API, how many items there are in all, and how to get the next page.
+
+    `rows` are its items as the table has them, `detail` a text below the table, `remark` ends the line of the total.
+    Exits with 1 for no items.
+    """
+    items, total = page["items"], page["total"]
+    print_rows(items if rows is None else rows, columns, output, json_value=items, objects=items)
+    for note in notes:
+        print_note(note)
+    if not total:
+        print_note(nothing)
+        raise typer.Exit(EXIT_NOT_FOUND)
+    if output.format is Format.table:
+        if detail:
+            print_line()
+            print_text(detail)
+        print_line()
+        print_text(f"{len(items)} of {total}{remark}")
+        print_exchange_rate(page.get("exchange_rate"))
+    if page["next_cursor"]:
+        print_next_cursor(page["next_cursor"])
 
 
 UNVERIFIED_NOTE = "* Not verified: no vendor page names the size, or it is withdrawn."
@@ -227,10 +284,11 @@ def _to_json_value(value: object) -> Any:
 
 
 def print_csv(rows: Sequence[Record]) -> None:
-    """Print CSV with a header: lists joined by `; `, unknown values empty, formulas escaped."""
+    """Print CSV with the fields of all rows: lists joined by `; `, unknown values empty, formulas escaped."""
     if not rows:
         return
-    writer = csv.DictWriter(sys.stdout, fieldnames=list(rows[0]), lineterminator="\r\n")
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(sys.stdout, fieldnames=names, lineterminator="\r\n")
     writer.writeheader()
     writer.writerows({name: _csv_cell(value) for name, value in row.items()} for row in rows)
 
@@ -240,9 +298,80 @@ def _csv_cell(value: object) -> object:
         return escape_cell(LIST_SEPARATOR.join(map(str, value)))
     if isinstance(value, str):
         return escape_cell(value)
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
     if isinstance(value, bool):
         return str(value).lower()
     return format_value(value) if isinstance(value, Decimal) else value
+
+
+# Amounts in the currency of `--currency`
+
+USD = "USD"
+_DECIMALS = 4
+
+
+def in_currency(columns: Mapping[str, Column], currency: str | None, prefix: str = "price") -> dict[str, Column]:
+    """Return columns with amounts in a currency: `price_per_hour`, headed EUR/h, for `usd_per_hour`, headed USD/h.
+
+    `prefix` is what converted amounts are called: a price, or a cost.
+    """
+    if currency in (None, USD):
+        return dict(columns)
+    return {
+        name.replace("usd_per", f"{prefix}_per"): replace(
+            column, heading=column.heading.replace(USD, currency), format=column.format or format_amount
+        )
+        if USD in column.heading
+        else column
+        for name, column in columns.items()
+    }
+
+
+def format_amount(amount: float) -> str:
+    """Format a converted amount for people."""
+    return f"{amount:.{_DECIMALS}f}"
+
+
+def flatten_converted(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with its amounts in the currency as fields of its own; one without any stays as it is."""
+    return {**{name: value for name, value in row.items() if name != "converted"}, **row.get("converted", {})}
+
+
+def with_list_prices(
+    rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Column], prefix: str = ""
+) -> tuple[list[dict[str, Any]], dict[str, Column]]:
+    """Return rows with list prices as fields of their own, and their columns, if rules changed the price of any row."""
+    name = f"{prefix}adjustment"
+    if not any(name in row for row in rows):
+        return [dict(row) for row in rows], dict(columns)
+    from app.converters.adjustments import flatten_adjustments  # loaded where there are rules: a search starts faster
+
+    headings = {
+        f"{prefix}{field}": replace(column, heading=f"{prefix.replace('_', ' ')}{column.heading}")
+        for field, column in make_columns(list_usd_per_hour=1, adjustments=5).items()
+    }
+    return flatten_adjustments(rows, prefix), {**columns, **headings}
+
+
+def with_price_notes(
+    rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Column], prefix: str = ""
+) -> tuple[list[dict[str, Any]], dict[str, Column]]:
+    """Return rows with a word on prices that are unusual or disputed, and its column, if any row has such a price."""
+    name = f"{prefix}note"
+    noted = [dict(row) | {name: price_note(row, prefix)} for row in rows]
+    if not any(row[name] for row in noted):
+        return [dict(row) for row in rows], dict(columns)
+    return noted, {**columns, name: Column(heading="note", rank=1, wraps=True)}
+
+
+def print_exchange_rate(rate: Mapping[str, Any] | None) -> None:
+    """Print the rate that the amounts of an answer are converted by, if they are."""
+    if rate is not None and rate["currency"] != USD:
+        print_text(
+            f"1 USD = {rate['units_per_usd']:.6g} {rate['currency']} by the rates of {rate['day']} "
+            f"({rate['source_id']})."
+        )
 
 
 # Lines and notes
@@ -306,6 +435,11 @@ def get_console(name: str) -> Any:
 def terminal_width() -> int | None:
     """Return the width of the terminal, or None where standard output is none: a program gets every column."""
     return max(shutil.get_terminal_size().columns, _MIN_TERMINAL_WIDTH) if sys.stdout.isatty() else None
+
+
+def plural(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 fact`, `2,000 facts`."""
+    return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def format_value(value: object) -> str:

@@ -3,7 +3,7 @@
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -14,14 +14,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.catalog.column_types import USD_DECIMALS
-from app.catalog.readings import Progress, no_progress
 from app.catalog.store.feed_runs import save_feed_run
 from app.cli import context
-from app.cli.options import Command, Group, Wait
-from app.cli.outcomes import outcome_json, plural, print_reports, print_tables
-from app.cli.output import Json, get_console, print_json, print_note
-from app.cli.progress import progress
-from app.cli.schedule import parse_interval, repeat
+from app.cli.jobs import RunOptions, outcome_json, parse_interval, print_reports, print_tables, repeat, with_run_options
+from app.cli.options import Command, Group
+from app.cli.output import EXIT_BAD_DATA, get_console, plural, print_json, print_note
 from app.cli.webhooks import deliver_after_refresh
 from app.db.writing import WriterBusy, write_session
 from app.errors import BadData, FetchError
@@ -88,7 +85,7 @@ def finish(results: Sequence[FeedResult], *, as_json: bool) -> None:
         for text in deliver_after_refresh():  # one that fails does not make the refresh fail
             print_note(text)
     if any(result.refused for result in results):
-        sys.exit(context.EXIT_BAD_DATA)
+        sys.exit(EXIT_BAD_DATA)
 
 
 def _print_result(result: FeedResult) -> None:
@@ -116,8 +113,6 @@ refresh_app = typer.Typer(
 )
 app.add_typer(refresh_app, name="refresh")
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Fetch, print what would be done, and write nothing.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Write nothing if anything is refused or cannot be read.")]
 Every = Annotated[
     int | None,
     typer.Option(
@@ -130,19 +125,6 @@ NewSizes = Annotated[
     bool, typer.Option("--new-sizes", help="Add sizes that only prices name instead of leaving them out.")
 ]
 Accept = Annotated[bool, typer.Option("--accept", help="Take lists although they differ too much from the last.")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """The options that every feed takes."""
-
-    dry_run: bool
-    strict: bool
-    quiet: bool = False
-
-    def progress(self) -> AbstractContextManager[Progress]:
-        """Show the progress of long work; a quiet run shows none."""
-        return nullcontext(no_progress) if self.quiet else progress()
 
 
 def _run_feed(feed: str, run: RunOptions, refresh: Callable[[], FeedResult]) -> FeedResult:
@@ -229,6 +211,7 @@ PRICE_COMMANDS: Mapping[str, PriceCommand] = {
 
 def _add_price_command(name: str, command: PriceCommand) -> None:
     @refresh_app.command(name, cls=Command, help=command.help)
+    @with_run_options
     def refresh_prices(
         *,
         region: Regions = None,
@@ -239,20 +222,16 @@ def _add_price_command(name: str, command: PriceCommand) -> None:
         concurrency: Concurrency = 4,
         accept: Accept = False,
         new_sizes: NewSizes = False,
-        dry_run: DryRun = False,
-        strict: Strict = False,
-        wait: Wait = None,
-        as_json: Json = False,
+        run: RunOptions,
     ) -> None:
-        context.use_wait(wait)
+        context.use_wait(run.wait)
         if day and not file:
             raise typer.BadParameter("--day is of saved pages: it needs --file")
         if file and (url or cache):
             raise typer.BadParameter("--file fetches nothing: it cannot be given with --url or --cache")
         if command.key_setting and not file and not _key(command):
             raise typer.BadParameter(f"give --file, or set VMSIZES_{command.key_setting.upper()}")
-        with context.session():
-            pass  # says what to do where there is no catalog yet
+        context.require_catalog()
         as_set_up = _price_feed(name, accept=accept)
         feed = replace(
             as_set_up,
@@ -263,8 +242,8 @@ def _add_price_command(name: str, command: PriceCommand) -> None:
             concurrency=concurrency,
             new_sizes=new_sizes,
         )
-        run, read_on = RunOptions(dry_run=dry_run, strict=strict), day.date() if day else context.today()
-        finish([_run_feed(name, run, lambda: _refresh_prices(feed, read_on, run))], as_json=as_json)
+        read_on = day.date() if day else context.today()
+        finish([_run_feed(name, run, lambda: _refresh_prices(feed, read_on, run))], as_json=run.as_json)
 
 
 for _name, _command in PRICE_COMMANDS.items():
@@ -295,10 +274,8 @@ def _price_feed(name: str, *, accept: bool) -> "PriceFeed":
 def _refresh_prices(feed: "PriceFeed", day: date, run: RunOptions) -> FeedResult:
     from app.ingest.feeds.price_refresh import run_price_refresh
 
-    with run.progress() as step:
-        refresh, outcome = run_price_refresh(
-            context.engine(), feed, day=day, now=context.now(), strict=run.strict, dry_run=run.dry_run, progress=step
-        )
+    with run.writing() as arguments:
+        refresh, outcome = run_price_refresh(context.engine(), feed, day=day, **arguments)
     return _to_result(refresh, outcome)
 
 
@@ -380,27 +357,23 @@ SkuFile = Annotated[
 
 
 @refresh_app.command("azure-skus", cls=Command)
+@with_run_options
 def azure_skus(
     *,
     file: SkuFile = None,
     url: Annotated[str, typer.Option(help="A copy of the API. (default: the API)", show_default=False)] = "",
     accept: Accept = False,
-    dry_run: DryRun = False,
-    strict: Strict = False,
-    wait: Wait = None,
-    as_json: Json = False,
+    run: RunOptions,
 ) -> None:
     """Read what the Resource SKUs API says of sizes: a saved answer, or that of a subscription with a token."""
-    context.use_wait(wait)
+    context.use_wait(run.wait)
     settings = context.settings()
     if file and url:
         raise typer.BadParameter("--file fetches nothing: it cannot be given with --url")
     if not file and not (settings.azure_subscription and settings.azure_token.get_secret_value()):
         raise typer.BadParameter("give --file, or set VMSIZES_AZURE_SUBSCRIPTION and VMSIZES_AZURE_TOKEN")
-    with context.session():
-        pass  # says what to do where there is no catalog yet
-    run = RunOptions(dry_run=dry_run, strict=strict)
-    finish([_run_feed("azure-skus", run, lambda: _refresh_skus(file, url, run, accept=accept))], as_json=as_json)
+    context.require_catalog()
+    finish([_run_feed("azure-skus", run, lambda: _refresh_skus(file, url, run, accept=accept))], as_json=run.as_json)
 
 
 def _refresh_skus(file: Path | None, url: str, run: RunOptions, *, accept: bool) -> FeedResult:
@@ -410,17 +383,9 @@ def _refresh_skus(file: Path | None, url: str, run: RunOptions, *, accept: bool)
     api = SkuApi(
         subscription=settings.azure_subscription, token=settings.azure_token.get_secret_value(), url=url or API_URL
     )
-    with run.progress() as step:
+    with run.writing() as arguments:
         refresh, outcome = run_sku_refresh(
-            context.engine(),
-            file or api,
-            cache=_cache_folder(),
-            day=context.today(),
-            now=context.now(),
-            accept=accept,
-            strict=run.strict,
-            dry_run=run.dry_run,
-            progress=step,
+            context.engine(), file or api, cache=_cache_folder(), day=context.today(), accept=accept, **arguments
         )
     return FeedResult(
         feed="azure-skus",
@@ -442,6 +407,7 @@ def _refresh_skus(file: Path | None, url: str, run: RunOptions, *, accept: bool)
 
 
 @refresh_app.command("exchange-rates", cls=Command)
+@with_run_options
 def exchange_rates(
     *,
     url: Annotated[
@@ -453,34 +419,22 @@ def exchange_rates(
     file: Annotated[
         Path | None, typer.Option(help="Read a saved eurofxref-hist.zip, eurofxref.zip or CSV, and fetch nothing.")
     ] = None,
-    dry_run: DryRun = False,
-    strict: Strict = False,
-    wait: Wait = None,
-    as_json: Json = False,
+    run: RunOptions,
 ) -> None:
     """Fetch the euro reference rates of the European Central Bank, of the days that the catalog lacks."""
-    context.use_wait(wait)
+    context.use_wait(run.wait)
     if file and url:
         raise typer.BadParameter("--file fetches nothing: it cannot be given with --url")
-    with context.session():
-        pass  # says what to do where there is no catalog yet
-    run = RunOptions(dry_run=dry_run, strict=strict)
-    finish([_run_feed("exchange-rates", run, lambda: _refresh_rates(run, url, file))], as_json=as_json)
+    context.require_catalog()
+    finish([_run_feed("exchange-rates", run, lambda: _refresh_rates(run, url, file))], as_json=run.as_json)
 
 
 def _refresh_rates(run: RunOptions, url: str = "", file: Path | None = None) -> FeedResult:
     from app.ingest.feeds.exchange_rates import HISTORY_URL, run_rate_refresh
 
-    with run.progress() as step:
-        refresh = run_rate_refresh(
-            context.engine(),
-            url=url or context.settings().exchange_rates_url or HISTORY_URL,
-            file=file,
-            now=context.now(),
-            strict=run.strict,
-            dry_run=run.dry_run,
-            progress=step,
-        )
+    url = url or context.settings().exchange_rates_url or HISTORY_URL
+    with run.writing() as arguments:
+        refresh = run_rate_refresh(context.engine(), url=url, file=file, **arguments)
     days = refresh.days
     until = f" until {days[-1]}" if days else ""
     return FeedResult(
@@ -495,23 +449,20 @@ def _refresh_rates(run: RunOptions, url: str = "", file: Path | None = None) -> 
 
 
 @refresh_app.command("azure-docs", cls=Command)
+@with_run_options
 def azure_docs(
     folder: Annotated[
         Path | None, typer.Argument(help="A checkout of Azure's documentation. (default: VMSIZES_AZURE_DOCS)")
     ] = None,
     *,
-    dry_run: DryRun = False,
-    strict: Strict = False,
-    wait: Wait = None,
-    as_json: Json = False,
+    run: RunOptions,
 ) -> None:
     """Read the pages about sizes in a checkout of Azure's documentation, with the files that they include."""
-    context.use_wait(wait)
+    context.use_wait(run.wait)
     folder = folder or context.settings().azure_docs
     if folder is None:
         raise typer.BadParameter("give the folder of a checkout, or set VMSIZES_AZURE_DOCS")
-    run = RunOptions(dry_run=dry_run, strict=strict)
-    finish([_run_feed("azure-docs", run, lambda: _refresh_docs(folder, run))], as_json=as_json)
+    finish([_run_feed("azure-docs", run, lambda: _refresh_docs(folder, run))], as_json=run.as_json)
 
 
 _PAGES_OF_SIZES = "articles/virtual-machines/sizes"
@@ -520,12 +471,11 @@ _PAGES_OF_SIZES = "articles/virtual-machines/sizes"
 
 def _refresh_docs(folder: Path, run: RunOptions) -> FeedResult:
     pages = folder / _PAGES_OF_SIZES
-    with run.progress() as step:
+    with run.writing() as arguments:
+        step = arguments["progress"]
         read = read_pages([pages if pages.is_dir() else folder], context.settings().seeds, progress=step)
         reading = relative_to(folder, read)
-        outcome = ingest(
-            context.engine(), reading, now=context.now(), strict=run.strict, dry_run=run.dry_run, progress=step
-        )
+        outcome = ingest(context.engine(), reading, **arguments)
     return FeedResult(
         feed="azure-docs",
         headline=f"azure-docs: {plural(len(reading.facts), 'fact')} from {plural(len(reading.sources), 'page')}",
@@ -538,32 +488,23 @@ def _refresh_docs(folder: Path, run: RunOptions) -> FeedResult:
 
 
 @refresh_app.callback()
-def refresh_all(
-    ctx: typer.Context,
-    *,
-    accept: Accept = False,
-    dry_run: DryRun = False,
-    strict: Strict = False,
-    wait: Wait = None,
-    every: Every = None,
-    as_json: Json = False,
-) -> None:
+@with_run_options
+def refresh_all(ctx: typer.Context, *, accept: Accept = False, every: Every = None, run: RunOptions) -> None:
     """Refresh every feed that is set up; one that fails does not stop the others."""
     if ctx.invoked_subcommand:
         if every:
             raise typer.BadParameter("--every refreshes every feed that is set up: it cannot be given with one feed")
-        if accept or dry_run or strict or as_json or wait is not None:
+        if accept or run != RunOptions():
             raise typer.BadParameter(f"give options behind the feed: vmsizes refresh {ctx.invoked_subcommand} …")
         return
-    context.use_wait(wait)
-    run = RunOptions(dry_run=dry_run, strict=strict, quiet=bool(every))
+    context.use_wait(run.wait)
     if every:
-        if accept or as_json:
+        if accept or run.as_json:
             raise typer.BadParameter("--every prints lines and accepts no list: give neither --json nor --accept")
         context.engine()  # a wrong setting ends the command instead of failing each run
-        repeat(lambda: "; ".join([summarize(_refresh_feeds(run, accept=False)), *deliver_after_refresh()]), every)
-    results = _refresh_feeds(run, accept=accept)
-    finish(results, as_json=as_json)
+        quiet = replace(run, quiet=True)
+        repeat(lambda: "; ".join([summarize(_refresh_feeds(quiet, accept=False)), *deliver_after_refresh()]), every)
+    finish(_refresh_feeds(run, accept=accept), as_json=run.as_json)
 
 
 def _refresh_feeds(run: RunOptions, *, accept: bool) -> list[FeedResult]:

@@ -1,139 +1,39 @@
-"""Commands that look things up: `vmsizes search`, `show`, `conflicts`, `models`."""
+"""The command that finds sizes: `vmsizes search`."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from sqlalchemy.orm import Session
 
-from app.catalog.fields import SIZE_FIELDS, SIZE_FLAGS, field_title
-from app.catalog.price_notes import price_note
-from app.catalog.queries.lookups import GpuNames, closest_gpus, load_gpu_names, resolve_gpus
-from app.catalog.queries.params import FacetSearch, SizeParams, SizeSearch
-from app.catalog.queries.provenance import ConflictSearch, ModelSearch, RefusedPriceSearch
+from app.catalog.queries.lookups import GpuNames, closest_gpus, resolve_gpus
+from app.catalog.queries.params import FacetSearch, SizeSearch
 from app.cli import context, options
-from app.cli.currencies import (
-    flatten_converted,
-    format_amount,
-    in_currency,
-    print_exchange_rate,
-    with_list_prices,
-    with_price_notes,
-)
-from app.cli.options import Command, parse_gpu_and_count, parse_params, query_options
+from app.cli.options import Command, Receipt, parse_gpu_and_count, parse_params, query_options
 from app.cli.output import (
     Column,
-    Format,
     OutputOptions,
     Record,
-    format_table,
-    format_value,
-    label_lines,
-    print_json,
-    print_line,
-    print_next_cursor,
-    print_note,
-    print_rows,
-    print_text,
-    size_columns,
-    terminal_width,
+    flatten_converted,
+    in_currency,
+    make_columns,
+    print_page,
+    with_list_prices,
     with_output_options,
+    with_price_notes,
 )
-from app.cli.receipts import Receipt, write_receipt
 from app.errors import BadQuery
 from app.nearest import did_you_mean
+
+if TYPE_CHECKING:
+    from app.questions import Inquiry
 
 app = typer.Typer()
 
 SIZE_COLUMNS = {
-    "name": Column(heading="size"),
-    "status": Column(heading="status", rank=9),
-    **size_columns(vcpus=5, memory_gib=6, gpu_count=1, gpu_model=2, gpu_memory_gib_per_gpu=3, gpu_memory_gib=8),
-    "on_demand_usd_per_hour": Column(heading="USD/h"),
-    "region": Column(heading="region", rank=4),
-    "on_demand_as_of": Column(heading="as of", rank=7),
-    "price_age_days": Column(heading="days old", rank=7),
-    "spot_usd_per_hour": Column(heading="spot USD/h", rank=7),
-    "spot_as_of": Column(heading="spot as of", rank=8),
+    **make_columns({"name": "size"}, name=0, status=9, vcpus=5, memory_gib=6, gpu_count=1, gpu_model=2),
+    **make_columns(gpu_memory_gib_per_gpu=3, gpu_memory_gib=8, on_demand_usd_per_hour=0, region=4),
+    **make_columns(on_demand_as_of=7, price_age_days=7, spot_usd_per_hour=7, spot_as_of=8),
 }
-CONFLICT_COLUMNS = {
-    "name": Column(heading="of"),
-    "field": Column(heading="field"),
-    "region": Column(heading="region", rank=3),
-    "accepted_value": Column(heading="accepted", wraps=True),
-    "accepted_source_id": Column(heading="of source", rank=2),
-    "value": Column(heading="disputed", wraps=True),
-    "source_id": Column(heading="of source", rank=1),
-}
-
-
-REFUSED_PRICE_COLUMNS = {
-    "size": Column(heading="size"),
-    "region": Column(heading="region"),
-    "usd_per_hour": Column(heading="USD/h"),
-    "valid_from": Column(heading="from", rank=3),
-    "seen_until": Column(heading="last seen", rank=2),
-    "rule": Column(heading="rule"),
-    "evidence": Column(heading="evidence", rank=1, wraps=True),
-    "source_id": Column(heading="source", rank=4),
-}
-
-
-def _in_billions(params: float) -> str:
-    return f"{params / 1e9:.3g}B"
-
-
-MODEL_COLUMNS = {
-    "id": Column(heading="model"),
-    "params": Column(heading="params", format=_in_billions),
-    "active_params": Column(heading="active", rank=1, format=_in_billions),
-    "layers": Column(heading="layers", rank=4),
-    "hidden": Column(heading="hidden", rank=5),
-    "attention": Column(heading="attention", rank=6),
-    "kv_heads": Column(heading="KV heads", rank=7),
-    "head_dim": Column(heading="head dim", rank=8),
-    "experts": Column(heading="experts", rank=3),
-    "dtype": Column(heading="dtype", rank=1),
-    "max_context_tokens": Column(heading="context", rank=1),
-    "license": Column(heading="license", rank=2),
-}
-FACT_COLUMNS = {
-    "field": Column(heading="field"),
-    "value": Column(heading="value", wraps=True),
-    "unit": Column(heading="unit", rank=3),
-    "verdict": Column(heading="verdict", rank=1),
-    "source_id": Column(heading="source", rank=2),
-    "corrected_value": Column(heading="corrected to", rank=4, wraps=True),
-    "raw": Column(heading="verbatim", rank=6, wraps=True),
-    "reason": Column(heading="why", rank=5, wraps=True),
-}
-PRICE_COLUMNS = {
-    "region": Column(heading="region"),
-    "os": Column(heading="OS", rank=2),
-    "purchase": Column(heading="purchase", rank=1),
-    "usd_per_hour": Column(heading="USD/h"),
-    "seen_until": Column(heading="as of", rank=3),
-    "source_id": Column(heading="source", rank=4),
-}
-_REGION_COLUMNS = {
-    "region": Column(heading="region"),
-    "on_demand": Column(heading="USD/h"),
-    "on_demand_from": Column(heading="as of", rank=1),
-    "spot": Column(heading="spot USD/h", rank=2),
-    "spot_from": Column(heading="spot as of", rank=3),
-    "note": Column(heading="note", rank=4),
-}
-_PURCHASE_LABELS = {
-    "on_demand": "on demand",
-    "spot": "on spot",
-    "reserved_1y": "reserved for a year",
-    "reserved_3y": "reserved for 3 years",
-    "savings_1y": "on a savings plan of a year",
-    "savings_3y": "on a savings plan of 3 years",
-}
-MAX_REGIONS = 10
-"""The cheapest regions that `show` prints: with the fields above them they fit two screens."""
 
 
 @app.command(cls=Command)
@@ -164,46 +64,33 @@ def search(
     **values: Any,
 ) -> None:
     """Find sizes, each with its price in the given region, else in the cheapest."""
-    from app.catalog.queries.exchange_rates import exchange_rate_json
-    from app.catalog.queries.sizes import find_sizes
-    from app.catalog.queries.snapshot import ask_catalog
+    from app.catalog.queries.facets import may_be_undecided
 
     if gpus is not None:
         if values["min_gpus"] is not None or values["max_gpus"] is not None:
             raise BadQuery("--gpus", gpus, "is an exact number; give either it or --min-gpus and --max-gpus")
         values |= {"min_gpus": gpus, "max_gpus": gpus}
-    with context.session() as session:
-        params = parse_params(SizeSearch, _add_search_words(session, words or [], values))
-        page = ask_catalog(session, context.today(), lambda catalog: find_sizes(catalog, params))
-        undecided = _undecided(session, params)
-        write_receipt(session, receipt, "GET /sizes", params)
-        meant = [] if page.total else _gpus_meant(session, words or [])
-    items = [json.loads(item) for item in page.items]
-    rows = [flatten_converted(item) for item in items]
-    rows, columns = with_list_prices(rows, in_currency(_size_columns(params.purchase), params.currency))
+
+    def find(inquiry: "Inquiry") -> tuple[SizeSearch, Record, str | None, list[str]]:
+        gpu_names = inquiry.catalog.snapshot.gpus
+        params = parse_params(SizeSearch, _add_search_words(gpu_names, words or [], values))
+        page, undecided = inquiry.ask("GET /sizes", params), None
+        if may_be_undecided(params):  # else NumPy, which counts them, is not loaded
+            undecided = inquiry.ask("GET /facets", params.as_params(FacetSearch))["undecided"]["detail"]
+        return params, page, undecided, [] if page["total"] else _gpus_meant(gpu_names, words or [])
+
+    params, page, undecided, meant = context.inquire(find, receipt)
+    rows, columns = with_list_prices(
+        [flatten_converted(item) for item in page["items"]],
+        in_currency(_size_columns(params.purchase), params.currency),
+    )
     rows, columns = with_price_notes(rows, columns, "price_")
-    print_rows(rows, columns, output, json_value=items, objects=items)
-    rate = json.loads(exchange_rate_json(page.exchange_rate)) if page.exchange_rate is not None else None
-    if page.no_price is not None:
-        print_note(f"{page.no_price.detail}.")
-    if undecided is not None and page.total:
-        print_note(f"{undecided}.")
     nothing = "Nothing matches." if undecided is None else f"Nothing is known to match; {undecided}."
-    nothing = " ".join([nothing, *meant])
-    _print_footer(len(page.items), page.total, page.next_cursor, output, rate, nothing=nothing)
-
-
-def _undecided(session: Session, params: SizeSearch) -> str | None:
-    """Say how many more sizes may match; NumPy, which counts them, is not loaded for a search without such filters."""
-    from app.catalog.queries.facets import may_be_undecided
-    from app.catalog.queries.snapshot import ask_catalog
-
-    if not may_be_undecided(params):
-        return None
-    from app.catalog.queries.facet_counts import find_facets
-
-    search = params.as_params(FacetSearch)
-    return ask_catalog(session, context.today(), lambda catalog: find_facets(catalog, search)).undecided.detail
+    notes = [page["no_price"]["detail"]] if "no_price" in page else []
+    notes += [undecided] if undecided is not None and page["total"] else []
+    print_page(
+        page, columns, output, rows=rows, notes=[f"{note}." for note in notes], nothing=" ".join([nothing, *meant])
+    )
 
 
 def _size_columns(purchase: str) -> Mapping[str, Column]:
@@ -214,14 +101,13 @@ def _size_columns(purchase: str) -> Mapping[str, Column]:
     return {"name": SIZE_COLUMNS["name"], f"{purchase}_usd_per_hour": Column(heading=heading)} | SIZE_COLUMNS
 
 
-def _add_search_words(session: Session, words: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:
+def _add_search_words(names: GpuNames, words: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:
     """Add the words of a search to its options: names of GPUs to `gpu`, other words to `q`.
 
     Several words that name one GPU together (`RTX PRO 6000`) are that GPU. Raises BadQuery for `X:8` where X is no GPU,
     and for two different numbers of GPUs.
     """
     added = dict(values)
-    names = load_gpu_names(session)
     parts = [parse_gpu_and_count(one) for word in words for one in word.split(",") if one.strip()]
     phrase = parse_gpu_and_count(" ".join(words))
     if len(words) > 1 and _is_gpu(names, phrase[0]):
@@ -241,9 +127,8 @@ def _add_search_words(session: Session, words: Sequence[str], values: Mapping[st
     return added
 
 
-def _gpus_meant(session: Session, words: Sequence[str]) -> list[str]:
+def _gpus_meant(names: GpuNames, words: Sequence[str]) -> list[str]:
     """Return a sentence for each word of a search that is no GPU, but near one."""
-    names = load_gpu_names(session)
     unknown = [word for word in words if not _is_gpu(names, word)]
     near = {word: closest_gpus(names, word.lower()) for word in unknown}
     return [f"No GPU is called {word}; {did_you_mean(gpus)}" for word, gpus in near.items() if gpus]
@@ -258,278 +143,3 @@ def _is_gpu(names: GpuNames, word: str, *, required: bool = False) -> bool:
             raise
         return False
     return True
-
-
-@app.command(cls=Command)
-@query_options(ConflictSearch)
-@with_output_options
-def conflicts(*, output: OutputOptions, **values: Any) -> None:
-    """List every figure on which sources disagree: the accepted one and the other."""
-    from app.catalog.queries.provenance import find_conflicts
-    from app.catalog.queries.snapshot import load_catalog
-
-    with context.session() as session:
-        page = find_conflicts(load_catalog(session, context.today()), parse_params(ConflictSearch, values))
-    print_rows(page.items, CONFLICT_COLUMNS, output)
-    _print_footer(len(page.items), page.total, page.next_cursor, output)
-
-
-@app.command(cls=Command)
-@query_options(RefusedPriceSearch)
-@with_output_options
-def refused_prices(*, output: OutputOptions, **values: Any) -> None:
-    """List the retail prices that were refused because they belong to another meter, with rule and evidence."""
-    from app.catalog.queries.provenance import find_refused_prices
-    from app.catalog.queries.snapshot import load_catalog
-
-    with context.session() as session:
-        search = parse_params(RefusedPriceSearch, values)
-        page = find_refused_prices(load_catalog(session, context.today()), search)
-    print_rows(page.items, REFUSED_PRICE_COLUMNS, output)
-    _print_footer(len(page.items), page.total, page.next_cursor, output)
-
-
-@app.command(cls=Command)
-@query_options(ModelSearch)
-@with_output_options
-def models(*, output: OutputOptions, **values: Any) -> None:
-    """List the language models whose configuration is known."""
-    from app.catalog.queries.provenance import find_models
-    from app.catalog.queries.snapshot import load_catalog
-
-    with context.session() as session:
-        page = find_models(load_catalog(session, context.today()), parse_params(ModelSearch, values))
-    print_rows(page.items, MODEL_COLUMNS, output)
-    _print_footer(len(page.items), page.total, page.next_cursor, output)
-
-
-def _print_footer(
-    shown: int,
-    total: int,
-    cursor: str | None,
-    output: OutputOptions,
-    rate: Record | None = None,
-    *,
-    nothing: str = "Nothing matches.",
-) -> None:
-    """Print how many rows there are, their exchange rate, and how to get the next page; exits with 1 for no rows."""
-    if total == 0:
-        print_note(nothing)
-        raise typer.Exit(context.EXIT_NOT_FOUND)
-    if output.format is Format.table:
-        print_line()
-        print_line(f"{shown} of {total}.")
-        print_exchange_rate(rate)
-    if cursor:
-        print_next_cursor(cursor)
-
-
-@app.command(name="show", cls=Command)
-@query_options(SizeParams)
-@with_output_options
-def show_size(
-    name: Annotated[str, options.SIZE_ARGUMENT],
-    *,
-    with_facts: Annotated[bool, typer.Option("--facts", help="What each source says of it.")] = False,
-    with_prices: Annotated[bool, typer.Option("--prices", help="All its prices in force.")] = False,
-    receipt: Receipt = None,
-    output: OutputOptions,
-    **values: Any,
-) -> None:
-    """Show a size: its GPUs and price first, then all else, and its cheapest regions."""
-    from app.catalog.queries.prices import PriceSearch, find_prices
-    from app.catalog.queries.provenance import FactSearch, find_facts
-    from app.catalog.queries.sizes import find_size
-    from app.catalog.queries.snapshot import load_catalog
-
-    if with_facts and with_prices:
-        raise typer.BadParameter("--facts and --prices are two lists: give one at a time")
-    params = parse_params(SizeParams, values)
-    currency = params.currency
-    with context.session() as session:
-        catalog = load_catalog(session, context.today())
-        size = json.loads(find_size(catalog, name, params))
-        facts = find_facts(catalog, name, FactSearch(limit=500)).items
-        prices = find_prices(catalog, name, PriceSearch(limit=500, **params.model_dump())).items
-        write_receipt(session, receipt, "GET /sizes/{name}", params, name)
-    rate = size.pop("exchange_rate", None)
-    if with_facts:
-        print_rows(facts, FACT_COLUMNS, output)
-        _print_footer(len(facts), len(facts), None, output)
-    elif with_prices:
-        rows = [flatten_converted(price) for price in prices]
-        rows, columns = with_price_notes(*with_list_prices(rows, in_currency(PRICE_COLUMNS, currency)))
-        print_rows(rows, columns, output, json_value=prices, objects=prices)
-        _print_footer(len(prices), len(prices), None, output, rate)
-    elif output.format is Format.json and not output.columns:
-        shown = {"size": size, "facts": facts, "prices": prices}
-        print_json(shown if rate is None else {**shown, "exchange_rate": rate})
-    elif output.columns or output.format is Format.csv:
-        rows, _ = with_list_prices([flatten_converted(size)], {})
-        print_rows(rows, {}, output, objects=[size])
-    else:
-        _print_size(size, prices, currency)
-        if rate is not None:
-            print_line()
-            print_exchange_rate(rate)
-
-
-# A size as text
-
-
-def _print_size(size: Record, prices: Sequence[Record], currency: str | None) -> None:
-    """Print a size as labelled lines, then the Linux prices of its cheapest regions, in the currency."""
-    print_line(f"{size['name']}: {_status(size)}")
-    fields = [(label, text) for label, text in _labelled_texts(size) if text]
-    label_width = max(len(label) for label, _ in fields)
-    for label, text in fields:
-        for line in label_lines(label, text, label_width, terminal_width()):
-            print_line(line)
-    if size["source_url"]:
-        print_line(size["source_url"])
-    regions = prices_by_region(prices)
-    if regions:
-        count = f"the cheapest {MAX_REGIONS} of {len(regions)} regions"
-        count = count if len(regions) > MAX_REGIONS else f"{len(regions)} regions"
-        print_line()
-        print_text(f"Linux prices, {count} (--prices shows all {len(prices)} prices):")
-        shown = regions[:MAX_REGIONS]
-        columns = in_currency(_REGION_COLUMNS, currency)
-        if not any(row["note"] for row in shown):
-            del columns["note"]
-        for line in format_table(shown, columns, terminal_width())[0]:
-            print_line(line)
-
-
-def _status(size: Record) -> str:
-    parts = [size["status"]]
-    if size["status"] != "withdrawn":  # one that is has been named by somebody, and is never verified
-        parts.append("named by the vendor" if size["verified"] else "not verified: no vendor page names it")
-    if size["retirement_date"]:
-        parts.append(f"retires {size['retirement_date']}")
-    return ", ".join(parts)
-
-
-def _labelled_texts(size: Record) -> Iterator[tuple[str, str]]:
-    """Yield the labels of a size's page with their texts; a label without a text is not printed."""
-    yield "GPU", _gpu(size)
-    yield "Price", _price(size)
-    yield "vCPUs", _join(_amount(size, "vcpus") or "unknown", size["cpu_model"], size["arch"])
-    yield "Memory", _amount(size, "memory_gib", " GiB") or "unknown"
-    yield "Local disks", _join(_disks(size, "temp_disk", "temporary"), _disks(size, "nvme_disk", "NVMe"))
-    yield (
-        "Data disks",
-        _join(
-            _amount(size, "max_data_disks", " at most"),
-            _amount(size, "uncached_disk_iops", " IOPS"),
-            _amount(size, "uncached_disk_mbps", " MB/s"),
-        ),
-    )
-    yield "Network", _network(size)
-    for name, spec in SIZE_FIELDS.items():
-        if spec.column and name not in SIZE_FLAGS and name not in _SAID_OTHERWISE and size[name] is not None:
-            unit = "" if spec.unit in (None, "count") else f" {spec.unit}"
-            yield field_title(name), _amount(size, name, unit) if spec.unit else format_value(size[name])
-    for label, value in (("Supports", True), ("Lacks", False), ("Unknown", None)):
-        yield label, ", ".join(name.replace("_", " ") for name in SIZE_FLAGS if size[name] is value)
-    yield "Series", str(size["series"] or "")
-    yield "Disputed", f"{', '.join(size['disputed_fields'])} (--facts shows by whom)" if size["disputed"] else ""
-
-
-_SAID_OTHERWISE = frozenset(
-    {
-        *("gpu_vendor", "gpu_model", "gpu_count", "gpu_memory_gib", "gpu_memory_gib_per_gpu", "gpu_interconnect"),
-        *("nvlink", "vcpus", "cpu_model", "arch", "memory_gib", "temp_disk_gib", "temp_disk_count", "nvme_disk_gib"),
-        *("nvme_disk_count", "max_data_disks", "uncached_disk_iops", "uncached_disk_mbps", "network_mbps", "max_nics"),
-        *("infiniband", "infiniband_gbps", "series", "preview", "withdrawn", "retirement_date"),
-        *("parent_size", "quota_family", "confidential_computing"),
-    }
-)
-"""Fields in the other lines of a size, or, the last three, only in its JSON; any other is a line of its own."""
-
-
-def _gpu(size: Record) -> str:
-    if size["gpu_count"] == 0:
-        return "none"
-    model = " ".join(filter(None, (size["gpu_vendor"], size["gpu_model"])))
-    count = size["gpu_fraction"] or _amount(size, "gpu_count")
-    if not model and not count:
-        return "unknown"
-    memory = _join(_amount(size, "gpu_memory_gib_per_gpu", " GiB each"), _amount(size, "gpu_memory_gib", " GiB in all"))
-    return _join(
-        f"{count} x {model or 'unknown'}" if count else f"{model}, number unknown",
-        memory or "memory unknown",
-        size["gpu_interconnect"] or {True: "NVLink", False: "", None: ""}[size["nvlink"]],
-    )
-
-
-def _price(size: Record) -> str:
-    days = {purchase: size.get(f"{purchase}_as_of") for purchase in _PURCHASE_LABELS}
-    known = [
-        f"{_hourly(size, purchase)} {label}" + (f" (as of {days[purchase]})" if days[purchase] else "")
-        for purchase, label in _PURCHASE_LABELS.items()
-        if size[f"{purchase}_usd_per_hour"] is not None
-    ]
-    return _join(*known, f"Linux, {size['region']}", price_note(size, "price_")) if known else "unknown"
-
-
-def _hourly(size: Record, purchase: str) -> str:
-    if "converted" not in size:
-        return f"{format_value(size[f'{purchase}_usd_per_hour'])} USD/h"
-    converted = size["converted"]
-    return f"{format_amount(converted[f'{purchase}_price_per_hour'])} {converted['currency']}/h"
-
-
-def _disks(size: Record, kind: str, label: str) -> str:
-    amount, count = size[f"{kind}_gib"], size[f"{kind}_count"]
-    if amount is None and count is None:
-        return ""
-    if amount == 0 or count == 0:
-        return f"no {label} disk"
-    spread = f" on {count} disks" if count and count > 1 else ""
-    return f"{_number(amount)} GiB {label}{spread}" if amount is not None else f"{count} {label}, size unknown"
-
-
-def _network(size: Record) -> str:
-    infiniband = {
-        True: _join("InfiniBand", _amount(size, "infiniband_gbps", " Gbps")).replace(", ", " "),
-        False: "no InfiniBand",
-        None: "",
-    }[size["infiniband"]]
-    speed = size["network_mbps"]
-    return _join(
-        f"{_number(speed / 1000)} Gbps" if speed is not None else "", _amount(size, "max_nics", " NICs"), infiniband
-    )
-
-
-def _amount(size: Record, name: str, unit: str = "") -> str:
-    return "" if size[name] is None else f"{_number(size[name])}{unit}"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.10g}"
-
-
-def _join(*parts: str | None) -> str:
-    return ", ".join(part for part in parts if part)
-
-
-def prices_by_region(prices: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return the Linux prices as one row per region: the cheapest on demand first, unusual ones behind the others.
-
-    Regions without a price are last.
-    """
-    rows: dict[str, dict[str, Any]] = {}
-    for price in prices:
-        if price["os"] == "linux":
-            row = rows.setdefault(price["region"], dict.fromkeys(_REGION_COLUMNS) | {"region": price["region"]})
-            amount = price["converted"]["price_per_hour"] if "converted" in price else price["usd_per_hour"]
-            row |= {price["purchase"]: amount, f"{price['purchase']}_from": price["seen_until"]}
-            if price["purchase"] == "on_demand":
-                row |= {"unusual": price["unusual"], "note": price_note(price)}
-    return sorted(rows.values(), key=_by_price)
-
-
-def _by_price(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    on_demand, spot = row["on_demand"], row["spot"]
-    return (on_demand is None, row.get("unusual", False), on_demand or 0, spot is None, spot or 0, row["region"])

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.cli import context
+from app.cli.jobs import progress
 from app.cli.options import Wait
 from app.cli.output import print_line
-from app.cli.progress import progress
 from app.errors import BadQuery
 from app.settings import Settings
 from app.telemetry import logs
@@ -34,6 +34,7 @@ def serve(
     port: Annotated[int | None, typer.Option(help="Port to listen on. (default: VMSIZES_PORT)")] = None,
 ) -> None:
     """Serve the API over HTTP; the first start in a folder sets up its own catalog, vmsizes.db."""
+    from app.mcp.stdio import is_installed
     from app.server import run
 
     settings = context.settings()
@@ -47,7 +48,8 @@ def serve(
     print_line(f"Serving {where}")
     print_line(f"  documentation     {where}/docs")
     if settings.mcp:
-        print_line(f"  tools for agents  {_agents_note(where)}")
+        agents = f"{where}/mcp" if is_installed() else "not installed: pip install 'vmsizes[mcp]'"
+        print_line(f"  tools for agents  {agents}")
     if limits.max_connections < settings.max_connections:
         print_line(
             f"  connections       {limits.max_connections} a worker instead of {settings.max_connections}: "
@@ -123,13 +125,6 @@ def proxy_options(settings: Settings) -> dict[str, Any]:
     return {"proxy_headers": bool(settings.trusted_proxies), "forwarded_allow_ips": settings.trusted_proxies or None}
 
 
-def _agents_note(where: str) -> str:
-    """Return where the tools for agents are, or what to install for them."""
-    from app.mcp.stdio import is_installed
-
-    return f"{where}/mcp" if is_installed() else "not installed: pip install 'vmsizes[mcp]'"
-
-
 def _limits(settings: Settings) -> "Limits":
     """Return the limits of a worker by the settings and the limit of open files; raises BadQuery if that is too low."""
     from app.server.limits import Limits, TooFewFiles, fit_to_descriptors
@@ -185,18 +180,14 @@ def migrate(*, wait: Wait = None) -> None:
     for offers in rebuilt:
         print_line(f"Derived tables were rebuilt: {offers} offers.")
     if role := context.settings().reader_role:
-        _make_reader(role, context.settings().reader_password.get_secret_value())
+        from app.db.reader import RoleRefused, grant_reader
+
+        try:
+            tables = grant_reader(context.engine(), role, context.settings().reader_password.get_secret_value())
+        except RoleRefused as error:
+            raise BadQuery("VMSIZES_READER_ROLE", role, str(error)) from None
+        print_line(f"The role {role} may read {len(tables)} tables, and write nothing.")
     print_line("The database has the newest schema.")
-
-
-def _make_reader(role: str, password: str) -> None:
-    from app.db.reader import RoleRefused, grant_reader
-
-    try:
-        tables = grant_reader(context.engine(), role, password)
-    except RoleRefused as error:
-        raise BadQuery("VMSIZES_READER_ROLE", role, str(error)) from None
-    print_line(f"The role {role} may read {len(tables)} tables, and write nothing.")
 
 
 @app.command()

@@ -10,13 +10,15 @@ import typer
 
 from app.catalog.queries.changes import ChangeFilter
 from app.cli import context
+from app.cli.jobs import parse_interval, repeat
 from app.cli.options import Command, Group, parse_params, query_options
-from app.cli.outcomes import plural
 from app.cli.output import (
-    Column,
+    EXIT_BAD_DATA,
     Format,
     Json,
     OutputOptions,
+    make_columns,
+    plural,
     print_json,
     print_line,
     print_note,
@@ -24,7 +26,6 @@ from app.cli.output import (
     print_text,
     with_output_options,
 )
-from app.cli.schedule import parse_interval, repeat
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -40,24 +41,10 @@ app.add_typer(webhooks_app, name="webhooks")
 
 Name = Annotated[str, typer.Argument(help="The name of the webhook, as `vmsizes webhooks list` has it.")]
 WEBHOOK_COLUMNS = {
-    "name": Column(heading="name"),
-    "url": Column(heading="URL", rank=2),
-    "filters": Column(heading="filters", rank=3, wraps=True),
-    "state": Column(heading="state"),
-    "last_message_at": Column(heading="last message", rank=4),
-    "next_attempt_at": Column(heading="next attempt", rank=5),
-    "error": Column(heading="error", rank=1, wraps=True),
+    **make_columns({"last_message_at": "last message"}, name=0, url=2, filters=3, state=0, last_message_at=4),
+    **make_columns({"next_attempt_at": "next attempt"}, next_attempt_at=5, error=1),
 }
-MESSAGE_COLUMNS = {
-    "created_at": Column(heading="at"),
-    "webhook": Column(heading="webhook"),
-    "type": Column(heading="type", rank=3),
-    "events": Column(heading="events", rank=2),
-    "status": Column(heading="status"),
-    "attempts": Column(heading="attempts", rank=2),
-    "error": Column(heading="error", rank=1, wraps=True),
-    "id": Column(heading="id", rank=4),
-}
+MESSAGE_COLUMNS = make_columns(created_at=0, webhook=0, type=3, events=2, status=0, attempts=2, error=1, id=4)
 
 
 @webhooks_app.command(cls=Command)
@@ -162,12 +149,11 @@ def test(name: Name) -> None:
     """Send a message of type `ping` now, once; exits with 3 where it is not taken."""
     from app.webhooks.delivery import send_ping
 
-    with context.session():
-        pass  # says what to do where there is no catalog yet
+    context.require_catalog()
     result = send_ping(_writer(), _sender(), context.now, name)
     if result.error is not None:
         print_note(f"{name}: {result.error}")
-        raise typer.Exit(context.EXIT_BAD_DATA)
+        raise typer.Exit(EXIT_BAD_DATA)
     print_text(f"{name}: it answered {result.status_code}.")
 
 
@@ -214,20 +200,20 @@ def deliver(
         repeat(lambda: _runs_text(_deliver(sender)), every)
     runs = _deliver(sender)
     if as_json:
-        print_json([_run_json(run) for run in runs])
+        names = ("webhook", "messages", "events", "error", "next_attempt_at")
+        print_json([_with_texts({name: getattr(run, name) for name in names}) for run in runs])
     for run in [] if as_json else runs:
         print_text(_run_text(run))
     if not runs and not as_json:
         print_note("Nothing is due.")
     if any(run.error for run in runs):
-        raise typer.Exit(context.EXIT_BAD_DATA)
+        raise typer.Exit(EXIT_BAD_DATA)
 
 
 def _deliver(sender: "Sender") -> "list[DeliveryRun]":
     from app.webhooks.delivery import deliver_due
 
-    with context.session():
-        pass  # says what to do where there is no catalog yet
+    context.require_catalog()
     return deliver_due(_writer(), sender, context.now)
 
 
@@ -264,14 +250,3 @@ def _run_text(run: "DeliveryRun") -> str:
         return f"{sent} delivered"
     then = f"next attempt at {_moment(run.next_attempt_at)}" if run.next_attempt_at else "disabled"
     return f"{sent} delivered, then failed: {run.error}; {then}"
-
-
-def _run_json(run: "DeliveryRun") -> dict[str, Any]:
-    next_attempt = _moment(run.next_attempt_at) if run.next_attempt_at else None
-    return {
-        "webhook": run.webhook,
-        "messages": run.messages,
-        "events": run.events,
-        "error": run.error,
-        "next_attempt_at": next_attempt,
-    }

@@ -16,7 +16,6 @@ from app.mcp.tool import (
     REGION,
     SAME_PURCHASE,
     TEXT,
-    Inquiry,
     Reply,
     Tool,
     given,
@@ -24,6 +23,7 @@ from app.mcp.tool import (
     plural,
 )
 from app.nearest import did_you_mean, nearest
+from app.questions import Inquiry
 
 ARGUMENTS: Mapping[str, Argument] = {
     "sizes": Argument(type="string", description="2 to 10 names with commas", sets="size", read=read_sizes),

@@ -19,12 +19,12 @@ from app.mcp.tool import (
     OS,
     REGION,
     TEXT,
-    Inquiry,
     Reply,
     Tool,
     given,
     plural,
 )
+from app.questions import Inquiry
 
 ARGUMENTS: Mapping[str, Argument] = {
     "size": Argument(type="string", description="any spelling: NC24ads A100 v4", read=read_size),

@@ -26,15 +26,16 @@ from app.mcp.tool import (
     PURCHASE,
     REGION,
     TEXT,
-    Inquiry,
     Reply,
     Tool,
+    find_gpus,
     given,
     mark_unverified,
     plural,
     read_limit,
 )
 from app.nearest import did_you_mean, nearest
+from app.questions import Inquiry
 from app.schemas.sizes import SizeOut
 
 DEFAULT_LIMIT = 6
@@ -94,7 +95,7 @@ def find_sizes(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
         **_flags(values.get("features", ())),
     }
     if "gpu" in values:
-        params["gpu"] = inquiry.find_gpus(values["gpu"])
+        params["gpu"] = find_gpus(inquiry, values["gpu"])
     fields = _check_fields(values.get("fields", ()))
     search = SizeSearch.model_validate({**params, "limit": values.get("limit", DEFAULT_LIMIT)})
     page = inquiry.ask("GET /sizes", search)

@@ -28,13 +28,14 @@ from app.mcp.tool import (
     REGION,
     SAME_PURCHASE,
     TEXT,
-    Inquiry,
     Reply,
     Tool,
+    find_gpus,
     mark_unverified,
     plural,
     read_limit,
 )
+from app.questions import Inquiry
 from app.schemas.estimate_request import Recompute, TrainingMethod
 from app.schemas.fit_request import FitIn
 
@@ -104,7 +105,7 @@ def fit_workload(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
     """Find the sizes that fit; raises BadArguments for what contradicts, and what the fit raises."""
     _check_use(values)
     if "gpu" in values:
-        values = values | {"gpu": inquiry.find_gpus(values["gpu"])}
+        values = values | {"gpu": find_gpus(inquiry, values["gpu"])}
     body = FitIn.model_validate(_to_body(values))
     found = inquiry.ask("POST /fit", body)
     currency = values.get("currency", "").upper()

@@ -8,7 +8,21 @@ from app.catalog.queries.price_lines import PriceLine, merge_runs
 from app.catalog.queries.prices import PriceHistorySearch, PriceSearch
 from app.errors import BadQuery
 from app.mcp.arguments import Argument, read_size
-from app.mcp.tool import LIST, OBJECT, OMITTED, OS, SAME_PURCHASE, TEXT, Inquiry, Reply, Tool, given, plural, read_limit
+from app.mcp.tool import (
+    LIST,
+    OBJECT,
+    OMITTED,
+    OS,
+    SAME_PURCHASE,
+    TEXT,
+    Reply,
+    Tool,
+    ask_name,
+    given,
+    plural,
+    read_limit,
+)
+from app.questions import Inquiry
 
 DEFAULT_LIMIT = 10
 _MOST = 500
@@ -37,7 +51,7 @@ def price_history(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
     day = values.get("as_of")
     lines = merge_runs(found["items"], in_force)[::-1]
     content: dict[str, Any] = {
-        "size": inquiry.ask_name(name),
+        "size": ask_name(inquiry, name),
         "region": search.region,
         "os": search.os,
         "purchase": search.purchase,
@@ -56,7 +70,7 @@ def price_history(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
 
 def _cheapest_region(inquiry: Inquiry, values: Mapping[str, Any]) -> str:
     """Return the region in which a size is cheapest today."""
-    name = inquiry.ask_name(values["size"])
+    name = ask_name(inquiry, values["size"])
     offers = given(values, "os", "purchase")
     search = SizeSearch.model_validate({"name": [name], "status": ["any"], **offers, "limit": 1})
     items = inquiry.ask("GET /sizes", search)["items"]

@@ -5,47 +5,31 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from pydantic import BaseModel
-
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.lookups import resolve_gpus
 from app.catalog.queries.params import Os, SizeParams
-from app.catalog.queries.snapshot import Catalog
 from app.errors import BadQuery
 from app.mcp.arguments import Argument, input_schema, read_count, read_purchase, read_texts, read_word
-from app.questions import Question, answer
+from app.questions import Inquiry
 
 
-@dataclass(frozen=True, slots=True)
-class Inquiry:
-    """Asks the catalog, and remembers each question with its answer: what a reply rests on."""
+def find_gpus(inquiry: Inquiry, names: Sequence[str]) -> list[str]:
+    """Return globs for all GPUs that are called so; raises BadQuery for a name that no GPU has.
 
-    catalog: Catalog
-    asked: list[tuple[Question, Mapping[str, Any]]] = field(default_factory=list)
+    `A100 80GB` is the name of one model, and of all A100 with 80 GB for those who ask for them.
+    """
+    known = inquiry.catalog.snapshot.gpus
+    found = dict.fromkeys(resolve_gpus(known, names))
+    for name in names:
+        with suppress(BadQuery):
+            found |= dict.fromkeys(resolve_gpus(known, [f"gpu {name}"]))
+    return list(found)
 
-    def ask(self, endpoint: str, params: BaseModel, name: str | None = None) -> Any:
-        """Return the answer to a question as JSON data."""
-        question = Question(endpoint, params, name)
-        found = answer(self.catalog, *question)
-        self.asked.append((question, found))
-        return found
 
-    def find_gpus(self, names: Sequence[str]) -> list[str]:
-        """Return globs for all GPUs that are called so; raises BadQuery for a name that no GPU has.
-
-        `A100 80GB` is the name of one model, and of all A100 with 80 GB for those who ask for them.
-        """
-        known = self.catalog.snapshot.gpus
-        found = dict.fromkeys(resolve_gpus(known, names))
-        for name in names:
-            with suppress(BadQuery):
-                found |= dict.fromkeys(resolve_gpus(known, [f"gpu {name}"]))
-        return list(found)
-
-    def ask_name(self, name: str) -> str:
-        """Return the full name of a size by any of its names; raises NotFound."""
-        found: str = self.ask("GET /sizes/{name}", SizeParams(), name)["name"]
-        return found
+def ask_name(inquiry: Inquiry, name: str) -> str:
+    """Return the full name of a size by any of its names; raises NotFound."""
+    full_name: str = inquiry.ask("GET /sizes/{name}", SizeParams(), name)["name"]
+    return full_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from app.catalog.queries.snapshot import Catalog
 from app.errors import BadQuery, BadWorkload, NotFound
 from app.mcp import compare_sizes, explain_size, find_sizes, fit_workload, price_history
 from app.mcp.arguments import read_arguments, to_bad_arguments
-from app.mcp.tool import Inquiry, Reply, Tool
-from app.questions import Question
+from app.mcp.tool import Reply, Tool
+from app.questions import Inquiry, Question
 
 TOOLS: Mapping[str, Tool] = {
     tool.name: tool

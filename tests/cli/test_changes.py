@@ -22,7 +22,7 @@ def test_changes_are_printed_as_a_table_and_as_json(run: Run, engine: Engine, da
     assert line.split()[:4] == ["2026-09-01", "price_up", "Standard_NC24ads_A100_v4", "westeurope"]
     assert last == "1 of 1. Changes are known since 2026-08-30."
     (event,) = json.loads(run(database_url, "changes", "--json").stdout)
-    assert (event["kind"], event["at"], event["percent"]) == ("price_up", "2026-09-01T12:00:00+00:00", 4.942857143)
+    assert (event["kind"], event["at"], event["percent"]) == ("price_up", "2026-09-01T12:00:00Z", 4.942857143)
     assert run(database_url, "changes", "--since", "soon").returncode == 2
 
 

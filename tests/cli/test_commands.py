@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import Engine
 
 from app.catalog.queries.exports import EXPORTABLE_TABLES
-from app.cli import context
+from app.cli.output import EXIT_NOT_FOUND, EXIT_USAGE
 from app.ingest.run import ingest
 from tests.catalog.test_price_runs import X1, X2, one_list
 from tests.cli.conftest import Run
@@ -443,11 +443,11 @@ def test_similar_and_compare_have_rows_for_scripts(run: Run, seeded_url: str) ->
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("similar", "nd40rs_v3"), context.EXIT_NOT_FOUND, "Did you mean Standard_ND40rs_v2"),
-        (("compare", "nd40rs_v2"), context.EXIT_USAGE, "--size"),
-        (("compare", "nd40rs_v2", "nd40rs_v3"), context.EXIT_USAGE, "Did you mean Standard_ND40rs_v2"),
-        (("compare", "nd40rs_v2", "ND40rs_v2"), context.EXIT_USAGE, "is the same size as"),
-        (("similar", "nd40rs_v2", "--region", "mars"), context.EXIT_USAGE, "no such region"),
+        (("similar", "nd40rs_v3"), EXIT_NOT_FOUND, "Did you mean Standard_ND40rs_v2"),
+        (("compare", "nd40rs_v2"), EXIT_USAGE, "--size"),
+        (("compare", "nd40rs_v2", "nd40rs_v3"), EXIT_USAGE, "Did you mean Standard_ND40rs_v2"),
+        (("compare", "nd40rs_v2", "ND40rs_v2"), EXIT_USAGE, "is the same size as"),
+        (("similar", "nd40rs_v2", "--region", "mars"), EXIT_USAGE, "no such region"),
     ],
 )
 def test_what_cannot_be_compared_has_its_exit_code(

@@ -10,7 +10,7 @@ import pytest
 from app.settings import PROJECT
 from tests.seeded import PACKAGES
 
-COMMAND_MODULES = {"search", "compare", "export", "estimate", "retirements", "changes", "ingest", "serve"}
+COMMAND_MODULES = {"search", "compare", "export", "estimate", "lists", "ingest", "refresh", "webhooks", "serve"}
 
 
 def modules_loaded_by(program: str, **environment: str) -> set[str]:

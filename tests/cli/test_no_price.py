@@ -1,5 +1,7 @@
 """Commands without a price say where prices are known."""
 
+import csv
+import io
 import json
 import re
 
@@ -45,3 +47,12 @@ def test_nothing_found_says_that_it_is_for_want_of_prices(run: Run, seeded_url: 
     assert re.fullmatch(
         r"Nothing is known to match; ([\d,]+) more sizes may match: usd_per_hour is unknown for \1\.\n", undecided
     )
+
+
+def test_csv_has_the_fields_of_all_rows_where_the_price_of_some_is_computed(run: Run, all_clouds_url: str) -> None:
+    done = run(all_clouds_url, "search", "--csv", "--limit", "100")
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    estimates = [json.loads(row["estimate"]) for row in rows if row["estimate"]]
+    assert 0 < len(estimates) < len(rows)
+    assert all(estimate["estimated"] for estimate in estimates)

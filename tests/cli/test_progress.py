@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from app.cli.progress import progress
+from app.cli.jobs import progress
 
 
 class Clock:

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from app.cli.schedule import parse_interval
+from app.cli.jobs import parse_interval
 from app.ingest.run import ingest
 from tests.cli.conftest import Run
 from tests.factories import NOW, reading, size
