@@ -1,18 +1,20 @@
-"""Reads a Hugging Face `config.json` into an Architecture, with the parameters of a vision tower.
+"""Reads a Hugging Face `config.json` into an Architecture: by its family, or of an unknown type as a standard decoder.
 
-Each vision tower is counted by the modelling code of transformers 5.23, with which the tests compare the counts; Kimi
-K3's by that of SGLang 0.5.23.
+Most models that are released differ from Llama, Mixtral or DeepSeek-V3 in small parts only, and keep the names of their
+fields. What the reading as a standard decoder gives is an estimate, and says so.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any
 
 from app.fit.formulas.architecture import Architecture, count_parameters, missing_for_count
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
-from app.fit.formulas.hf_encoders import ENCODERS, read_diffusion, reads_only
-from app.fit.formulas.hf_families import FAMILIES, standard_decoder
-from app.fit.formulas.hf_fields import ArchitectureFields, ConfigReader, longest_context
+from app.fit.formulas.hf_encoders import ENCODERS, read_diffusion, reads_only, vision_parameters
+from app.fit.formulas.hf_families import FAMILIES, LATENT
+from app.fit.formulas.hf_fields import ArchitectureFields, ConfigReader, count, longest_context, read_fields
+from app.fit.formulas.hf_layers import Experts, after
 from app.fit.formulas.hf_quantization import read_released_weights
 from app.fit.formulas.weight_matrices import MatrixFormats, weight_matrices
 
@@ -134,141 +136,139 @@ def _fields_of_layer_types(config: ConfigReader) -> dict[str, Any]:
     }
 
 
-def vision_parameters(outer: Mapping[str, Any], hidden: int, assumptions: Assumptions) -> int:
-    """Return the parameters of the vision tower and its projection to `hidden`; 0 where there is none.
+EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "num_routed_experts")
+EXPERTS_PER_TOKEN = ("num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_topk", "moe_top_k", "top_k_experts")
+EXPERT_WIDTH = ("moe_intermediate_size", "expert_intermediate_size", "moe_ffn_hidden_size")
+SHARED_WIDTH = ("shared_expert_intermediate_size", "shared_intermediate_size")
+SHARED_EXPERTS = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
+DENSE_LAYERS = ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index")
+LATENT_WIDTHS = ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
 
-    A tower of an unknown type is not counted, which is recorded, as are audio towers.
+_REQUIRED = (
+    ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+    ("hidden_size", "n_embd", "d_model"),
+    ("num_attention_heads", "n_head", "n_heads"),
+    ("num_key_value_heads",),
+    ("vocab_size",),
+)
+"""Fields without which nothing is read, each under its usual names."""
+
+_NO_ATTENTION = ("mamba", "ssm_", "linear_", "conv_", "rwkv", "lru_", "rglru", "state_size", "time_step", "xlstm")
+"""How names of fields begin that describe layers which are not attention."""
+
+_OTHER_PARTS = (
+    "hidden_size_per_layer_input",
+    "block_configs",
+    "per_layer_config",
+    "num_keys",
+    "block_auto_adjust_ff_dim",
+)
+"""Fields of parts that change a model by far more than the range of such a reading."""
+
+_LISTS_OF_LAYERS = frozenset({"layer_types", "mlp_layer_types", "moe_layer_freq", "no_rope_layers", "indexer_types"})
+"""Fields with an entry for every layer that are read, or that change neither parameters nor cache by much."""
+
+_PLAIN_ACTIVATIONS = ("relu2", "relu", "xielu", "gelu_new", "gelu_fast")
+"""Activations that stand in MLPs of two matrices."""
+
+_GENERATES = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")
+
+
+def standard_decoder(config: ConfigReader) -> ArchitectureFields:
+    """Read the fields of a standard decoder; raises InvalidWorkload naming those that are missing or say otherwise.
+
+    What is assumed is recorded.
     """
-    if isinstance(outer.get("audio_config"), Mapping):
-        assumptions.record("config.audio_config", 0, "the audio tower is not counted")
-    raw = outer.get("vision_config")
-    if not isinstance(raw, Mapping):
-        if isinstance(outer.get("text_config"), Mapping):
-            assumptions.record("config.text_config", "alone", "only the language model is counted")
-        return 0
-    count = TOWERS.get(str(outer.get("model_type")))
-    if count is None:
-        why = "the type of its vision tower is not known: only the language model is counted"
-        assumptions.record("config.text_config", "alone", why)
-        return 0
-    params = count(ConfigReader(raw, assumptions, "config.vision_config"), outer, hidden)
-    why = "parameters of the vision tower, in 16 bits; images take further memory while they are encoded"
-    return assumptions.record("config.vision_config", params, why)
+    _refuse_other_kinds(config)
+    experts = 0 if config.raw.get("is_moe") is False else config.number(*EXPERTS)
+    has_experts, latent = experts > 1, config.has("kv_lora_rank")
+    missing = _missing_fields(config, has_experts=has_experts, latent=latent)
+    if missing:
+        raise _unreadable(config, f"{', '.join(missing)} is missing")
+    activation = config.raw.get("hidden_act") or config.raw.get("hidden_activation")
+    plain = activation in _PLAIN_ACTIVATIONS
+    _record(config, plain=plain, has_experts=has_experts, latent=latent)
+    return {
+        "unknown_type": True,
+        "mlp": "plain" if plain else "gated",
+        "intermediate": config.optional_count("intermediate_size"),
+        "tied_embeddings": config.flag("tie_word_embeddings", default=False),
+        "qk_norm": "per_head" if config.raw.get("use_qk_norm") else None,
+        **(read_fields(config, LATENT) if latent else {}),
+        **(STANDARD_EXPERTS.fields(config) if has_experts else {}),
+    }
 
 
-def _transformer(width: int, mlp: int, *, biases: bool = True, gated: bool = False, inner: int | None = None) -> int:
-    """Count the matrices and biases of one layer: four of attention, two or three of the MLP; without norms."""
-    attention, matrices = 4 * width * (inner or width), (3 if gated else 2) * width * mlp
-    return attention + matrices + (5 * width + mlp if biases else 0)
+def _missing_fields(config: ConfigReader, *, has_experts: bool, latent: bool) -> list[str]:
+    """Return the usual names of the fields that are needed and missing."""
+    needed: list[tuple[str, ...]] = [*_REQUIRED, *((name,) for name in LATENT_WIDTHS if latent)]
+    missing = [names[0] for names in needed if not any(config.has(name) for name in names)]
+    if has_experts and not any(config.has(name) for name in EXPERTS_PER_TOKEN):
+        missing.append(EXPERTS_PER_TOKEN[0])
+    if has_experts and not any(config.has(name) for name in (*EXPERT_WIDTH, "intermediate_size")):
+        missing.append(EXPERT_WIDTH[0])
+    dense = not has_experts or ("num_hidden_layers" not in missing and _sparse_layers(config) < config.layers())
+    return [*missing, *(["intermediate_size"] if dense and not config.has("intermediate_size") else [])]
 
 
-def _layer_norm(width: int) -> int:
-    return 2 * width
+def _unreadable(config: ConfigReader, why: str) -> InvalidWorkload:
+    detail = f"{_type_of(config)} is not known, and cannot be read as a standard decoder, since {why}"
+    return InvalidWorkload("config.model_type", f"{detail}; give architecture, or safetensors alone")
 
 
-def _qwen(config: ConfigReader, _outer: Mapping[str, Any], _hidden: int) -> int:
-    """Count the tower of Qwen3-VL and Qwen3.5: learned positions, and mergers at the end and of the deep stack."""
-    width, mlp, out = config.count("hidden_size"), config.count("intermediate_size"), config.count("out_hidden_size")
-    patch = config.count("in_channels") * config.count("temporal_patch_size") * config.count("patch_size") ** 2
-    merged = width * config.count("spatial_merge_size") ** 2
-    layer = _transformer(width, mlp) + 2 * _layer_norm(width)
-    merger = merged * merged + merged + merged * out + out
-    deep = len(config.get_list("deepstack_visual_indexes")) * (merger + _layer_norm(merged))
-    ends = patch * width + width + config.count("num_position_embeddings") * width
-    return ends + config.count("depth") * layer + merger + _layer_norm(width) + deep
+def _type_of(config: ConfigReader) -> str:
+    """Return the type, with the known one of nearly that name."""
+    name = str(config.raw.get("model_type"))[:80]
+    near = get_close_matches(name, FAMILIES, 1)
+    return f"{name!r} (did you mean {near[0]}?)" if near else repr(name)
 
 
-def _gemma4(config: ConfigReader, _outer: Mapping[str, Any], hidden: int) -> int:
-    """Count the tower of Gemma 4: a gated MLP, norms before and after each part, a norm for each head's width."""
-    width, mlp, heads = config.count("hidden_size"), config.count("intermediate_size"), config.count("head_dim")
-    layer = _transformer(width, mlp, biases=False, gated=True) + 4 * width + 2 * heads
-    patch = 3 * config.count("patch_size") ** 2 * width
-    positions = 2 * config.count("position_embedding_size") * width
-    return config.count("num_hidden_layers") * layer + patch + positions + hidden * width
+def _refuse_other_kinds(config: ConfigReader) -> None:
+    """Raise InvalidWorkload where the fields are those of another kind of model."""
+    named = [str(name) for name in config.get_list("architectures")]
+    paired = config.raw.get("is_encoder_decoder") is True
+    if paired or (named and not any(name.endswith(_GENERATES) for name in named)):
+        raise _unreadable(config, f"it is {', '.join(named)[:80] or 'an encoder and a decoder'}")
+    given = [name for name in map(str, config.raw) if config.raw.get(name) not in (None, 0, False)]
+    parts = {name for name in given if name in _OTHER_PARTS}
+    parts |= {name for name in given if name not in _LISTS_OF_LAYERS and _has_an_entry_for_each_layer(config, name)}
+    if not config.has("layer_types"):
+        parts |= {name for name in given if name.startswith(_NO_ATTENTION)}
+    if parts:
+        raise _unreadable(config, f"{', '.join(sorted(parts)[:4])} is of parts that it does not have")
 
 
-def _llama4(config: ConfigReader, _outer: Mapping[str, Any], hidden: int) -> int:
-    """Count the tower of Llama 4, with its adapter and projection."""
-    width, mlp = config.count_or_default("hidden_size", 1408), config.count_or_default("intermediate_size", 5632)
-    patch, size = config.count_or_default("patch_size", 14), config.count_or_default("image_size", 336)
-    inner = config.count_or_default("projector_input_dim", 4096)
-    out = config.count_or_default("vision_output_dim", 4096)
-    layer = _transformer(width, mlp) + 2 * _layer_norm(width)
-    ends = 3 * patch**2 * width + width + ((size // patch) ** 2 + 1) * width + 2 * _layer_norm(width)
-    adapter = mlp * inner + inner * config.count_or_default("projector_output_dim", 4096) + out * hidden
-    return config.count_or_default("num_hidden_layers", 34) * layer + ends + adapter
+def _has_an_entry_for_each_layer(config: ConfigReader, name: str) -> bool:
+    listed, layers = config.raw[name], config.raw.get("num_hidden_layers")
+    return isinstance(listed, list) and type(layers) is int and len(listed) >= layers > 1
 
 
-def _moonvit(config: ConfigReader, _outer: Mapping[str, Any], hidden: int) -> int:
-    """Count MoonViT, the tower of Kimi K2.5: positions of a grid, and a merger of four patches."""
-    width, mlp = config.count("vt_hidden_size"), config.count("vt_intermediate_size")
-    grid = config.count("init_pos_emb_height") * config.count("init_pos_emb_width") * width
-    patch = 3 * config.count("patch_size") ** 2 * width
-    layer = _transformer(width, mlp) + 2 * _layer_norm(width)
-    merged = 4 * width
-    projector = _layer_norm(width) + merged * merged + merged + merged * hidden + hidden
-    return config.count("vt_num_hidden_layers") * layer + grid + patch + width + _layer_norm(width) + projector
+def _record(config: ConfigReader, *, plain: bool, has_experts: bool, latent: bool) -> None:
+    mlp = f"a {'plain' if plain else 'gated'} MLP{' and experts' if has_experts else ''}"
+    attention = "latent heads" if latent else "grouped heads"
+    why = f"{_type_of(config)} is not known: read as layers of attention with {attention} and {mlp}, and nothing else"
+    config.note("model_type", "standard decoder", why)
 
 
-def _moonvit_k3(config: ConfigReader, _outer: Mapping[str, Any], hidden: int) -> int:
-    """Count the tower of Kimi K3: RMSNorm, no biases, a wider attention."""
-    width, mlp = config.count("vt_hidden_size"), config.count("vt_intermediate_size")
-    inner = config.count_or_default("qkv_hidden_size", width)
-    grid = config.count("init_pos_emb_height") * config.count("init_pos_emb_width") * width
-    layer = _transformer(width, mlp, biases=False, inner=inner) + 2 * width
-    merged = 4 * width
-    projector = merged * merged + merged * hidden + hidden
-    return (
-        config.count("vt_num_hidden_layers") * layer
-        + grid
-        + 3 * config.count("patch_size") ** 2 * width
-        + width
-        + projector
-    )
+def _sparse_layers(config: ConfigReader) -> int:
+    """Return how many layers have experts: by a list of their kinds, else all but the first, or every n-th."""
+    layers = config.layers()
+    kinds = config.get_list("mlp_layer_types")
+    if kinds:
+        return layers - min(layers, kinds.count("dense"))
+    listed = config.raw.get("moe_layer_freq")
+    if isinstance(listed, list):
+        return min(layers, sum(bool(one) for one in listed))
+    dense = min(layers, config.number(*DENSE_LAYERS))
+    named = len(config.get_list("mlp_only_layers"))
+    step = config.number("decoder_sparse_step", "moe_layer_interval", "interleave_moe_layer_step") or 1
+    return max(1, (layers - dense) // step - min(named, layers - dense))
 
 
-def _siglip(config: ConfigReader, _outer: Mapping[str, Any], hidden: int) -> int:
-    """Count SigLIP, the tower of Gemma 3, with its projection."""
-    width, mlp = config.count_or_default("hidden_size", 1152), config.count_or_default("intermediate_size", 4304)
-    patch, size = config.count_or_default("patch_size", 14), config.count_or_default("image_size", 896)
-    layer = _transformer(width, mlp) + 2 * _layer_norm(width)
-    ends = 3 * patch**2 * width + width + (size // patch) ** 2 * width + _layer_norm(width)
-    return config.count_or_default("num_hidden_layers", 27) * layer + ends + width * hidden + width
-
-
-def _pixtral(config: ConfigReader, outer: Mapping[str, Any], hidden: int) -> int:
-    """Count Pixtral's tower and the projector of Mistral 3, which merges patches."""
-    width, mlp = config.count_or_default("hidden_size", 1024), config.count_or_default("intermediate_size", 4096)
-    layer = _transformer(width, mlp, biases=False, gated=True) + 2 * width
-    merge = outer.get("spatial_merge_size")
-    merged = merge if type(merge) is int and 0 < merge <= 16 else 2  # noqa: PLR2004  # no released model has more
-    projector = width + merged**2 * width * width + width * hidden + hidden * hidden
-    patch = 3 * config.count_or_default("patch_size", 16) ** 2 * width
-    return config.count_or_default("num_hidden_layers", 24) * layer + patch + width + projector
-
-
-def _qwen2_5(config: ConfigReader, _outer: Mapping[str, Any], hidden: int) -> int:
-    """Count the tower of Qwen2.5-VL: RMSNorm, a gated MLP with biases, and a merger of four patches."""
-    width, mlp = config.count("hidden_size"), config.count("intermediate_size")
-    patch = 3 * config.count_or_default("temporal_patch_size", 2) * config.count_or_default("patch_size", 14) ** 2
-    layer = _transformer(width, mlp, gated=True) + mlp + 2 * width
-    merged = 4 * width
-    out = config.optional_count("out_hidden_size") or hidden
-    merger = width + merged * merged + merged + merged * out + out
-    return config.count("depth") * layer + patch * width + merger
-
-
-TOWERS: dict[str, Callable[[ConfigReader, Mapping[str, Any], int], int]] = {
-    "qwen3_vl": _qwen,
-    "qwen3_vl_moe": _qwen,
-    "qwen3_5": _qwen,
-    "qwen3_5_moe": _qwen,
-    "qwen2_5_vl": _qwen2_5,
-    "gemma3": _siglip,
-    "gemma4": _gemma4,
-    "llama4": _llama4,
-    "kimi_k25": _moonvit,
-    "kimi_k3": _moonvit_k3,
-    "mistral3": _pixtral,
-}
-"""The function that counts a vision tower, by the `model_type` of the whole configuration."""
+STANDARD_EXPERTS = Experts(
+    count=EXPERTS,
+    per_token=EXPERTS_PER_TOKEN,
+    width=count(*EXPERT_WIDTH, "intermediate_size"),
+    shared=lambda config, width: config.number(*SHARED_WIDTH) or config.number(*SHARED_EXPERTS) * width,
+    sparse=after(lambda config: config.layers() - _sparse_layers(config)),
+)

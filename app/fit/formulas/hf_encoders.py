@@ -1,7 +1,7 @@
-"""Reads configurations of models that do not generate text: BERT and its kin, Whisper, diffusion transformers.
+"""Reads configurations of what does not generate text: BERT and its kin, Whisper, diffusion, towers of vision.
 
 Those of diffusion are in the form of diffusers, with their text encoders. Source: the modelling code of transformers
-5.23 and diffusers 0.42, with whose counts the tests compare these.
+5.23 and diffusers 0.42, with whose counts the tests compare these; for the tower of Kimi K3 that of SGLang 0.5.23.
 """
 
 from collections.abc import Callable, Mapping
@@ -456,3 +456,143 @@ def _autoencoder(config: ConfigReader) -> int:
 
 AUTOENCODERS: dict[str, Callable[[ConfigReader], int]] = {"AutoencoderKL": _autoencoder}
 """The function that counts what makes pixels of latents, by its `_class_name`."""
+
+
+def vision_parameters(outer: Mapping[str, Any], hidden: int, assumptions: Assumptions) -> int:
+    """Return the parameters of the vision tower and its projection to `hidden`; 0 where there is none.
+
+    A tower of an unknown type is not counted, which is recorded, as are audio towers.
+    """
+    if isinstance(outer.get("audio_config"), Mapping):
+        assumptions.record("config.audio_config", 0, "the audio tower is not counted")
+    raw = outer.get("vision_config")
+    if not isinstance(raw, Mapping):
+        if isinstance(outer.get("text_config"), Mapping):
+            assumptions.record("config.text_config", "alone", "only the language model is counted")
+        return 0
+    count = TOWERS.get(str(outer.get("model_type")))
+    if count is None:
+        why = "the type of its vision tower is not known: only the language model is counted"
+        assumptions.record("config.text_config", "alone", why)
+        return 0
+    params = count(ConfigReader(raw, assumptions, "config.vision_config"), outer, hidden)
+    why = "parameters of the vision tower, in 16 bits; images take further memory while they are encoded"
+    return assumptions.record("config.vision_config", params, why)
+
+
+def _transformer(width: int, mlp: int, *, biases: bool = True, gated: bool = False, inner: int | None = None) -> int:
+    """Count the matrices and biases of one layer: four of attention, two or three of the MLP; without norms."""
+    attention, matrices = 4 * width * (inner or width), (3 if gated else 2) * width * mlp
+    return attention + matrices + (5 * width + mlp if biases else 0)
+
+
+def _layer_norm(width: int) -> int:
+    return 2 * width
+
+
+def _qwen(config: ConfigReader, _outer: Mapping[str, Any], _hidden: int) -> int:
+    """Count the tower of Qwen3-VL and Qwen3.5: learned positions, and mergers at the end and of the deep stack."""
+    width, mlp, out = config.count("hidden_size"), config.count("intermediate_size"), config.count("out_hidden_size")
+    patch = config.count("in_channels") * config.count("temporal_patch_size") * config.count("patch_size") ** 2
+    merged = width * config.count("spatial_merge_size") ** 2
+    layer = _transformer(width, mlp) + 2 * _layer_norm(width)
+    merger = merged * merged + merged + merged * out + out
+    deep = len(config.get_list("deepstack_visual_indexes")) * (merger + _layer_norm(merged))
+    ends = patch * width + width + config.count("num_position_embeddings") * width
+    return ends + config.count("depth") * layer + merger + _layer_norm(width) + deep
+
+
+def _gemma4(config: ConfigReader, _outer: Mapping[str, Any], hidden: int) -> int:
+    """Count the tower of Gemma 4: a gated MLP, norms before and after each part, a norm for each head's width."""
+    width, mlp, heads = config.count("hidden_size"), config.count("intermediate_size"), config.count("head_dim")
+    layer = _transformer(width, mlp, biases=False, gated=True) + 4 * width + 2 * heads
+    patch = 3 * config.count("patch_size") ** 2 * width
+    positions = 2 * config.count("position_embedding_size") * width
+    return config.count("num_hidden_layers") * layer + patch + positions + hidden * width
+
+
+def _llama4(config: ConfigReader, _outer: Mapping[str, Any], hidden: int) -> int:
+    """Count the tower of Llama 4, with its adapter and projection."""
+    width, mlp = config.count_or_default("hidden_size", 1408), config.count_or_default("intermediate_size", 5632)
+    patch, size = config.count_or_default("patch_size", 14), config.count_or_default("image_size", 336)
+    inner = config.count_or_default("projector_input_dim", 4096)
+    out = config.count_or_default("vision_output_dim", 4096)
+    layer = _transformer(width, mlp) + 2 * _layer_norm(width)
+    ends = 3 * patch**2 * width + width + ((size // patch) ** 2 + 1) * width + 2 * _layer_norm(width)
+    adapter = mlp * inner + inner * config.count_or_default("projector_output_dim", 4096) + out * hidden
+    return config.count_or_default("num_hidden_layers", 34) * layer + ends + adapter
+
+
+def _moonvit(config: ConfigReader, _outer: Mapping[str, Any], hidden: int) -> int:
+    """Count MoonViT, the tower of Kimi K2.5: positions of a grid, and a merger of four patches."""
+    width, mlp = config.count("vt_hidden_size"), config.count("vt_intermediate_size")
+    grid = config.count("init_pos_emb_height") * config.count("init_pos_emb_width") * width
+    patch = 3 * config.count("patch_size") ** 2 * width
+    layer = _transformer(width, mlp) + 2 * _layer_norm(width)
+    merged = 4 * width
+    projector = _layer_norm(width) + merged * merged + merged + merged * hidden + hidden
+    return config.count("vt_num_hidden_layers") * layer + grid + patch + width + _layer_norm(width) + projector
+
+
+def _moonvit_k3(config: ConfigReader, _outer: Mapping[str, Any], hidden: int) -> int:
+    """Count the tower of Kimi K3: RMSNorm, no biases, a wider attention."""
+    width, mlp = config.count("vt_hidden_size"), config.count("vt_intermediate_size")
+    inner = config.count_or_default("qkv_hidden_size", width)
+    grid = config.count("init_pos_emb_height") * config.count("init_pos_emb_width") * width
+    layer = _transformer(width, mlp, biases=False, inner=inner) + 2 * width
+    merged = 4 * width
+    projector = merged * merged + merged * hidden + hidden
+    return (
+        config.count("vt_num_hidden_layers") * layer
+        + grid
+        + 3 * config.count("patch_size") ** 2 * width
+        + width
+        + projector
+    )
+
+
+def _siglip(config: ConfigReader, _outer: Mapping[str, Any], hidden: int) -> int:
+    """Count SigLIP, the tower of Gemma 3, with its projection."""
+    width, mlp = config.count_or_default("hidden_size", 1152), config.count_or_default("intermediate_size", 4304)
+    patch, size = config.count_or_default("patch_size", 14), config.count_or_default("image_size", 896)
+    layer = _transformer(width, mlp) + 2 * _layer_norm(width)
+    ends = 3 * patch**2 * width + width + (size // patch) ** 2 * width + _layer_norm(width)
+    return config.count_or_default("num_hidden_layers", 27) * layer + ends + width * hidden + width
+
+
+def _pixtral(config: ConfigReader, outer: Mapping[str, Any], hidden: int) -> int:
+    """Count Pixtral's tower and the projector of Mistral 3, which merges patches."""
+    width, mlp = config.count_or_default("hidden_size", 1024), config.count_or_default("intermediate_size", 4096)
+    layer = _transformer(width, mlp, biases=False, gated=True) + 2 * width
+    merge = outer.get("spatial_merge_size")
+    merged = merge if type(merge) is int and 0 < merge <= 16 else 2  # noqa: PLR2004  # no released model has more
+    projector = width + merged**2 * width * width + width * hidden + hidden * hidden
+    patch = 3 * config.count_or_default("patch_size", 16) ** 2 * width
+    return config.count_or_default("num_hidden_layers", 24) * layer + patch + width + projector
+
+
+def _qwen2_5(config: ConfigReader, _outer: Mapping[str, Any], hidden: int) -> int:
+    """Count the tower of Qwen2.5-VL: RMSNorm, a gated MLP with biases, and a merger of four patches."""
+    width, mlp = config.count("hidden_size"), config.count("intermediate_size")
+    patch = 3 * config.count_or_default("temporal_patch_size", 2) * config.count_or_default("patch_size", 14) ** 2
+    layer = _transformer(width, mlp, gated=True) + mlp + 2 * width
+    merged = 4 * width
+    out = config.optional_count("out_hidden_size") or hidden
+    merger = width + merged * merged + merged + merged * out + out
+    return config.count("depth") * layer + patch * width + merger
+
+
+TOWERS: dict[str, Callable[[ConfigReader, Mapping[str, Any], int], int]] = {
+    "qwen3_vl": _qwen,
+    "qwen3_vl_moe": _qwen,
+    "qwen3_5": _qwen,
+    "qwen3_5_moe": _qwen,
+    "qwen2_5_vl": _qwen2_5,
+    "gemma3": _siglip,
+    "gemma4": _gemma4,
+    "llama4": _llama4,
+    "kimi_k25": _moonvit,
+    "kimi_k3": _moonvit_k3,
+    "mistral3": _pixtral,
+}
+"""The function that counts a vision tower, by the `model_type` of the whole configuration."""

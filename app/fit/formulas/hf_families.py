@@ -1,469 +1,802 @@
-"""Model families of Hugging Face transformers: a function for each reads its configuration into architecture fields.
+"""Model families of Hugging Face transformers as data: the parts of their layers, and the fields that have the shapes.
 
-There are families with a gated MLP (like Llama), families with experts (like Mixtral), and families with a plain MLP
-(like GPT-2). Source: the modelling code of transformers. A configuration of an unknown type is read as a standard
-decoder: most models that are released differ from Llama, Mixtral or DeepSeek-V3 in small parts only, and keep the names
-of their fields. What such a reading gives is an estimate, and says so.
+A family whose layers differ by experts and windows only is a list of parts with a source for each field of an
+Architecture; any other (linear attention, state-space layers, indexers, heads or widths of their own) is a mixer for
+each layer, followed by an MLP or experts. Source: the modelling code of transformers 5.23, and where it has no such
+family, of SGLang 0.5.23.
 """
 
-from collections.abc import Callable
-from difflib import get_close_matches
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import cycle, islice
 from math import ceil
 from typing import Any
 
+from app.fit.formulas.architecture import LayerPart
 from app.fit.formulas.assumptions import InvalidWorkload
-from app.fit.formulas.hf_fields import ArchitectureFields, ConfigReader
-from app.fit.formulas.hf_hybrids import (
-    deepseek_v4,
-    gemma4,
-    kimi_linear,
-    lfm2,
-    llama4,
-    mimo_v2,
-    minimax_m3,
-    minimax_m3_text,
-    mistral_large4,
-    nemotron_h,
-    nemotron_nas,
-    qwen_hybrid,
-    sparse_mla,
-    step3,
+from app.fit.formulas.hf_fields import (
+    ArchitectureFields,
+    ConfigReader,
+    Part,
+    Reader,
+    Source,
+    choose,
+    count,
+    default,
+    flag,
+    is_set,
+    number,
+    only,
+    optional,
+    read_fields,
+    stated,
+    value_of,
+)
+from app.fit.formulas.hf_layers import (
+    CONV_BYTES,
+    Experts,
+    after,
+    attention,
+    by_kind,
+    compressed_attention,
+    delta_net,
+    dense_layers,
+    dense_mlp,
+    hidden_of,
+    in_groups,
+    indexer_cache,
+    kimi_delta_attention,
+    kinds_of_layers,
+    latent_attention,
+    layered,
+    listed_sparse,
+    mamba2,
+    matrix,
+    section,
+    shared_experts,
+    softmax,
 )
 
 
-def gated_mlp(config: ConfigReader, *, tied: bool = False, bias: bool = False) -> ArchitectureFields:
-    """Read a family like Llama: RMSNorm, a gated MLP, no biases unless the file says so."""
-    attention_bias = config.flag("attention_bias", default=bias) if config.has("attention_bias") or bias else False
+def gated(*, tied: bool = False, biased: bool = False) -> Part:
+    """Return the fields of a family like Llama: RMSNorm, a gated MLP, no biases unless the file says so."""
+    biases = flag("attention_bias", biased) if biased else stated("attention_bias")
     return {
-        "intermediate": config.count("intermediate_size"),
-        "tied_embeddings": config.flag("tie_word_embeddings", default=tied),
-        "qkv_bias": attention_bias,
-        "output_bias": attention_bias,
-        "mlp_bias": config.flag("mlp_bias", default=False) if config.has("mlp_bias") else False,
+        "qkv_bias": biases,
+        "output_bias": biases,
+        "intermediate": count("intermediate_size"),
+        "tied_embeddings": flag("tie_word_embeddings", tied),
+        "mlp_bias": stated("mlp_bias"),
     }
 
 
-def sliding_window(config: ConfigReader, *, layers: int | None = None) -> ArchitectureFields:
-    """Read the sliding window, used by all layers or by `layers` of them."""
-    window = config.optional_count("sliding_window")
-    return {} if window is None else {"sliding_window": window, "sliding_layers": layers}
-
-
-Reader = Callable[[ConfigReader], ArchitectureFields]
-
-
-def _all_of(*parts: Reader, **fields: Any) -> Reader:
-    """Return the reader of a family whose fields are those of each part, of which later ones take precedence."""
-    return lambda config: {name: value for part in parts for name, value in part(config).items()} | fields
-
-
-def _flags(field: str, *names: str) -> Reader:
-    """Return the reader of biases that a file has where one of its fields is set."""
-    return lambda config: dict.fromkeys(names, bool(config.raw.get(field)))
-
-
-def _every_second_window(config: ConfigReader) -> ArchitectureFields:
-    return sliding_window(config, layers=ceil(config.layers() / 2))
-
-
-def _wide_heads(config: ConfigReader) -> ArchitectureFields:
-    return {"head_dim": config.count_or_default("head_dim", 256)}
-
-
-def qwen2(config: ConfigReader) -> ArchitectureFields:
-    """Read Qwen2: biases on queries, keys and values; optionally a window from some layer on."""
-    shape = gated_mlp(config) | {"qkv_bias": True}
-    if not config.has("use_sliding_window") or not config.flag("use_sliding_window", default=False):
-        return shape
-    layers = config.layers()
-    return shape | sliding_window(config, layers=max(0, layers - config.count_or_default("max_window_layers", layers)))
-
-
-def qwen3(config: ConfigReader) -> ArchitectureFields:
-    """Read Qwen3: norms on queries and keys instead of biases."""
-    return qwen2(config) | {"qkv_bias": gated_mlp(config)["qkv_bias"], "qk_norm": "per_head"}
-
-
-def _gemma3(config: ConfigReader) -> ArchitectureFields:
-    layers = config.layers()
-    every = config.count_or_default("sliding_window_pattern", 6)
-    shape = gated_mlp(config, tied=True) | _wide_heads(config) | {"norms_per_layer": 4, "qk_norm": "per_head"}
-    return shape | sliding_window(config, layers=layers - layers // every)
-
-
-def _cohere(config: ConfigReader) -> ArchitectureFields:
-    qk_norm = config.has("use_qk_norm") and config.flag("use_qk_norm", default=False)
-    return gated_mlp(config, tied=True) | {"norms_per_layer": 1, "qk_norm": "all_heads" if qk_norm else None}
-
-
-def _local_experts(config: ConfigReader) -> ArchitectureFields:
-    return {
-        "experts": config.count("num_local_experts"),
-        "experts_per_token": config.count("num_experts_per_tok"),
-        "moe_intermediate": config.count("intermediate_size"),
-    }
-
-
-def _qwen_shared_expert(config: ConfigReader) -> ArchitectureFields:
-    return {"shared_intermediate": config.count("shared_expert_intermediate_size"), "shared_expert_gate": True}
-
-
-def _qwen_experts(config: ConfigReader) -> ArchitectureFields:
-    layers, step = config.layers(), config.optional_count("decoder_sparse_step") or 1
-    dense = {number for number in config.get_list("mlp_only_layers") if isinstance(number, int)}
-    sparse = [number for number in range(layers) if (number + 1) % step == 0 and number not in dense]
-    return {
-        "experts": config.count("num_experts"),
-        "experts_per_token": config.count("num_experts_per_tok"),
-        "moe_intermediate": config.count("moe_intermediate_size"),
-        "moe_layers": len(sparse),
-    }
-
-
-def _deepseek(config: ConfigReader) -> ArchitectureFields:
-    """Read DeepSeek V2 and V3: MLA, shared and routed experts; multi-token prediction layers are not counted."""
-    config.require_one_of("moe_layer_freq", 1)
-    layers, width = config.layers(), config.count("moe_intermediate_size")
-    kinds = config.get_list("mlp_layer_types")
-    dense = kinds.count("dense") if kinds else config.raw.get("first_k_dense_replace", 0)
-    if isinstance(dense, bool) or not isinstance(dense, int) or not 0 <= dense <= layers:
-        raise InvalidWorkload("config.first_k_dense_replace", f"{dense!r} is no number of layers")
-    ranks = ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "kv_lora_rank")
-    return (
-        gated_mlp(config)
-        | {name: config.count(name) for name in ranks}
-        | {
-            "q_lora_rank": config.optional_count("q_lora_rank"),
-            "head_dim": config.count("qk_nope_head_dim") + config.count("qk_rope_head_dim"),
-            "experts": config.count("n_routed_experts"),
-            "experts_per_token": config.count("num_experts_per_tok"),
-            "moe_intermediate": width,
-            "shared_intermediate": config.number("n_shared_experts") * width,
-            "moe_layers": layers - dense,
-            "router_bias": config.raw.get("topk_method") == "noaux_tc",
-        }
-    )
-
-
-def _minimax_m2(config: ConfigReader) -> ArchitectureFields:
-    width = config.count("intermediate_size")
-    return {
-        "intermediate": width,
-        "tied_embeddings": config.flag("tie_word_embeddings", default=False),
-        "qk_norm": "all_heads" if config.raw.get("use_qk_norm", True) else None,
-        "experts": config.count("num_local_experts"),
-        "experts_per_token": config.count("num_experts_per_tok"),
-        "moe_intermediate": width,
-        "shared_intermediate": config.number("shared_intermediate_size"),
-        "router_bias": bool(config.raw.get("use_routing_bias", True)),
-    }
-
-
-def _glm4_moe(config: ConfigReader) -> ArchitectureFields:
-    layers, width = config.layers(), config.count("moe_intermediate_size")
-    return gated_mlp(config) | {
-        "output_bias": False,
-        "qk_norm": "per_head" if config.raw.get("use_qk_norm") else None,
-        "experts": config.count("n_routed_experts"),
-        "experts_per_token": config.count("num_experts_per_tok"),
-        "moe_intermediate": width,
-        "shared_intermediate": config.number("n_shared_experts") * width,
-        "moe_layers": layers - config.number("first_k_dense_replace"),
-        "router_bias": True,
-    }
-
-
-def _gpt_oss(config: ConfigReader) -> ArchitectureFields:
-    width = config.count("intermediate_size")
-    return (
-        gated_mlp(config, bias=True)
-        | {
-            "mlp_bias": True,
-            "attention_sinks": True,
-            "router_bias": True,
-            "experts": config.count("num_local_experts"),
-            "experts_per_token": config.count("num_experts_per_tok", "experts_per_token"),
-            "moe_intermediate": width,
-        }
-        | sliding_window(config, layers=ceil(config.layers() / 2))
-    )
-
-
-def _plain_mlp(config: ConfigReader, *, tied: bool, width: str) -> ArchitectureFields:
-    """Read a family like GPT-2: LayerNorm, a plain MLP of 4h unless the file has its width, biases everywhere."""
-    hidden = config.count("hidden_size", "n_embd", "d_model")
+def plain(width: str, *, tied: bool) -> Part:
+    """Return the fields of a family like GPT-2: LayerNorm, a plain MLP of 4h unless stated, biases everywhere."""
     return {
         "mlp": "plain",
-        "intermediate": config.optional_count(width) or 4 * hidden,
-        "tied_embeddings": config.flag("tie_word_embeddings", default=tied),
-        "qkv_bias": True,
-        "output_bias": True,
-        "mlp_bias": True,
+        "intermediate": lambda config: config.optional_count(width) or 4 * hidden_of(config),
+        "tied_embeddings": flag("tie_word_embeddings", tied),
+        **_all_biases(True),
         "norm_bias": True,
     }
 
 
-def _gpt2(config: ConfigReader) -> ArchitectureFields:
-    return _plain_mlp(config, tied=True, width="n_inner") | {"learned_positions": config.count("n_positions", "n_ctx")}
+def _all_biases(source: Source) -> dict[str, Source]:
+    return dict.fromkeys(("qkv_bias", "output_bias", "mlp_bias"), source)
 
 
-def _one_kv_head(config: ConfigReader) -> ArchitectureFields:
-    return {"kv_heads": 1} if config.flag("multi_query", default=True) else {}
+def window(layers: Source = None) -> Reader:
+    """Return the reader of the sliding window, used by all layers or by `layers` of them."""
+
+    def read(config: ConfigReader) -> ArchitectureFields:
+        windowed = value_of(config, layers)
+        width = config.optional_count("sliding_window")
+        return {} if width is None else {"sliding_window": width, "sliding_layers": windowed}
+
+    return read
 
 
-def _neox_biases(config: ConfigReader) -> ArchitectureFields:
-    bias = config.flag("attention_bias", default=True) if config.has("attention_bias") else True
-    return {"qkv_bias": bias, "output_bias": bias}
+def _every_second(config: ConfigReader) -> int:
+    return ceil(config.layers() / 2)
 
 
-def _starcoder2(config: ConfigReader) -> ArchitectureFields:
-    biases = dict.fromkeys(("qkv_bias", "output_bias", "mlp_bias"), config.flag("use_bias", default=True))
-    return _plain_mlp(config, tied=True, width="intermediate_size") | biases | sliding_window(config)
+def _all_but_every(config: ConfigReader) -> int:
+    every = config.count_or_default("sliding_window_pattern", 6)
+    return config.layers() - config.layers() // every
 
 
-def _opt(config: ConfigReader) -> ArchitectureFields:
-    config.require_one_of("word_embed_proj_dim", config.count("hidden_size"))
-    config.require_one_of("enable_bias", True)
-    positions = config.count("max_position_embeddings") + 2
-    return _plain_mlp(config, tied=True, width="ffn_dim") | {"learned_positions": positions}
+def _late_layers(config: ConfigReader) -> int:
+    layers = config.layers()
+    return max(0, layers - config.count_or_default("max_window_layers", layers))
 
 
-def _falcon(config: ConfigReader) -> ArchitectureFields:
-    bias = config.flag("bias", default=False)
-    grouped = config.flag("new_decoder_architecture", default=False)
-    heads = config.count("num_attention_heads", "n_head")
-    one = not grouped and config.flag("multi_query", default=True)
-    norms = 1 if not grouped and config.flag("parallel_attn", default=True) else 2
-    return _plain_mlp(config, tied=True, width="ffn_hidden_size") | {
-        "kv_heads": 1 if one else (config.optional_count("num_kv_heads", "n_head_kv") or heads) if grouped else heads,
-        "qkv_bias": bias,
-        "output_bias": bias,
-        "mlp_bias": bias,
-        "norms_per_layer": (config.optional_count("num_ln_in_parallel_attn") or 2) if grouped else norms,
+def family(*parts: Part) -> Reader:
+    """Return the reader of a family of these parts."""
+    return lambda config: read_fields(config, *parts)
+
+
+def with_experts(row: Experts) -> Part:
+    """Return the fields of experts."""
+    return row.fields
+
+
+def _qwen_sparse(config: ConfigReader) -> list[bool]:
+    step, dense = config.optional_count("decoder_sparse_step") or 1, config.get_list("mlp_only_layers")
+    return [(number + 1) % step == 0 and number not in dense for number in range(config.layers())]
+
+
+def _dense_deepseek(config: ConfigReader) -> int:
+    kinds = config.get_list("mlp_layer_types")
+    return kinds.count("dense") if kinds else dense_layers(config)
+
+
+QWEN2: tuple[Part, ...] = (
+    gated(),
+    {"qkv_bias": True},
+    choose(stated("use_sliding_window"), window(_late_layers), lambda _: {}),
+)
+QWEN3: tuple[Part, ...] = (*QWEN2, {"qkv_bias": stated("attention_bias"), "qk_norm": "per_head"})
+WIDE_HEADS: Part = {"head_dim": default("head_dim", 256)}
+
+LOCAL_EXPERTS = Experts(count=("num_local_experts",), width=count("intermediate_size"))
+QWEN_EXPERTS = Experts(count=("num_experts",), sparse=_qwen_sparse)
+DEEPSEEK_EXPERTS = Experts(
+    count=("n_routed_experts",), shared=shared_experts("n_shared_experts"), sparse=after(_dense_deepseek)
+)
+
+LATENT: dict[str, Source] = {
+    **{name: count(name) for name in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "kv_lora_rank")},
+    "q_lora_rank": optional("q_lora_rank"),
+    "head_dim": lambda config: config.count("qk_nope_head_dim") + config.count("qk_rope_head_dim"),
+}
+DEEPSEEK = (
+    only("moe_layer_freq", 1),
+    gated(),
+    LATENT,
+    with_experts(DEEPSEEK_EXPERTS),
+    {"router_bias": lambda config: config.raw.get("topk_method") == "noaux_tc"},
+)
+
+FALCON_GROUPED = flag("new_decoder_architecture", False)
+FALCON_KV_HEADS = choose(
+    FALCON_GROUPED,
+    lambda config: config.optional_count("num_kv_heads", "n_head_kv") or config.count("num_attention_heads", "n_head"),
+    choose(flag("multi_query", True), 1, count("num_attention_heads", "n_head")),
+)
+FALCON_NORMS = choose(
+    FALCON_GROUPED,
+    lambda config: config.optional_count("num_ln_in_parallel_attn") or 2,
+    choose(flag("parallel_attn", True), 1, 2),
+)
+FALCON: Part = {**_all_biases(flag("bias", False)), "kv_heads": FALCON_KV_HEADS, "norms_per_layer": FALCON_NORMS}
+STARCODER_BIASES: Part = _all_biases(flag("use_bias", True))
+GPT2 = (plain("n_inner", tied=True), {"learned_positions": count("n_positions", "n_ctx")})
+
+
+def _qwen_kinds(config: ConfigReader) -> Sequence[str]:
+    every = config.count_or_default("full_attention_interval", 4)
+    kinds = kinds_of_layers(config, "layer_types", ("linear_attention", "full_attention"))
+    return kinds or list(islice(cycle(["linear_attention"] * (every - 1) + ["full_attention"]), config.layers()))
+
+
+QWEN_HYBRID = layered(
+    by_kind(
+        _qwen_kinds,
+        {
+            "full_attention": softmax(
+                head_dim=default("head_dim", 256),
+                qk_norm="per_head",
+                output_gate=choose(is_set("attn_output_gate", True), "full"),
+            ),
+            "linear_attention": delta_net,
+        },
+    ),
+    Experts(
+        count=("num_experts",),
+        shared=lambda config, _: config.number("shared_expert_intermediate_size"),
+        shared_gate=True,
+        sparse=_qwen_sparse,
+        needed=("num_experts", "moe_intermediate_size"),
+    ),
+)
+"""Qwen3-Next and Qwen3.5: gated delta nets, and softmax attention with a gate in every fourth layer."""
+
+
+def _llama4_kinds(config: ConfigReader) -> Sequence[str]:
+    config.count_or_default("interleave_moe_layer_step", 1)  # recorded before what the mixers assume
+    kinds = kinds_of_layers(config, "layer_types", ("chunked_attention", "full_attention"))
+    if kinds is not None:
+        return kinds
+    layers = range(config.layers())
+    chunked = config.get_list("no_rope_layers") or [int((number + 1) % 4 != 0) for number in layers]
+    return ["chunked_attention" if rotates else "full_attention" for rotates in chunked]
+
+
+def _llama4_sparse(config: ConfigReader) -> list[bool]:
+    step, named = config.count_or_default("interleave_moe_layer_step", 1), config.get_list("moe_layers")
+    return [number in named if named else (number + 1) % step == 0 for number in range(config.layers())]
+
+
+LLAMA4_HEAD: Source = default("head_dim", 128)
+LLAMA4 = layered(
+    by_kind(
+        _llama4_kinds,
+        {
+            "full_attention": softmax(head_dim=LLAMA4_HEAD),
+            "chunked_attention": softmax(head_dim=LLAMA4_HEAD, window=optional("attention_chunk_size")),
+        },
+    ),
+    Experts(
+        count=("num_local_experts",),
+        width=count("intermediate_size"),
+        shared=lambda _, width: width,
+        sparse=_llama4_sparse,
+        dense=("intermediate_size_mlp",),
+    ),
+    intermediate=count("intermediate_size_mlp"),
+)
+"""Llama 4: three of four layers attend within chunks, and every second one (Maverick) has experts."""
+
+SPARSE_MLA_EXPERTS = Experts(
+    count=("n_routed_experts", "num_experts"),
+    per_token=("num_experts_per_tok", "num_experts_per_token"),
+    shared=shared_experts("n_shared_experts", "num_shared_experts"),
+    sparse=listed_sparse("mlp_layer_types", "sparse"),
+    router_bias=True,
+)
+
+
+def _selecting_layers(config: ConfigReader) -> list[bool]:
+    """Return which layers have an indexer of their own; the others share the selection of an earlier one."""
+    kinds = kinds_of_layers(config, "indexer_types", ("full", "shared"))
+    if kinds is not None:
+        return [kind == "full" for kind in kinds]
+    every, first = (config.raw.get(name, value) for name, value in (("index_topk_freq", 1), _SKIPPED))
+    if type(every) is not int or type(first) is not int or every < 1:
+        raise InvalidWorkload("config.index_topk_freq", "and index_skip_topk_offset are no whole numbers")
+    return [max(number - first + 1, 0) % every == 0 for number in range(config.layers())]
+
+
+_SKIPPED = ("index_skip_topk_offset", 2)
+
+
+def _sparse_mla_mixers(config: ConfigReader) -> list[LayerPart]:
+    mixers = {selects: latent_attention(config, indexer=selects) for selects in (True, False)}
+    return [mixers[selects] for selects in _selecting_layers(config)]
+
+
+SPARSE_MLA = layered(_sparse_mla_mixers, SPARSE_MLA_EXPERTS, **LATENT)
+"""DeepSeek-V3.2 and GLM-5: MLA with an indexer."""
+
+
+def _mistral_mixers(config: ConfigReader) -> list[LayerPart]:
+    """Read the sparse MLA of Mistral Large 4, in every fourth layer without positions; layers may share a latent."""
+    layers, hidden = config.layers(), hidden_of(config)
+    every = config.count_or_default("no_rope_layer_interval", 4)
+    rotated = config.get_list("no_rope_layers") or [int((number + 1) % every != 0) for number in range(layers)]
+    sources = config.get_list("kv_source_layers") or list(range(layers))
+    if len(rotated) < layers or len(sources) < layers:
+        raise InvalidWorkload("config.no_rope_layers", f"or kv_source_layers has less than {layers} entries")
+    # Heads have a scale and a bias, those of an indexer, too, whose queries have a norm of their own.
+    scales = LayerPart(others=2 * config.count("num_attention_heads"))
+    own = LayerPart(others=2 * hidden + 2 * config.count("index_n_heads"))
+    return [
+        latent_attention(config, indexer=selects, rotates=bool(rotates), shares_cache=source != number).join(
+            scales, *((own,) if selects else ())
+        )
+        for number, (rotates, source, selects) in enumerate(
+            zip(rotated[:layers], sources[:layers], _selecting_layers(config), strict=True)
+        )
+    ]
+
+
+def _kimi_mixers(config: ConfigReader) -> list[LayerPart]:
+    full = section(config, "linear_attn_config").get_list("full_attn_layers")
+    gate = bool(config.raw.get("mla_use_output_gate"))
+    linear, latent = kimi_delta_attention(config), latent_attention(config, output_gate=gate)
+    residual = LayerPart(others=4 * hidden_of(config) if config.has("attn_res_block_size") else 0)
+    return [(latent if layer + 1 in full else linear).join(residual) for layer in range(config.layers())]
+
+
+KIMI_MLPS = layered(_kimi_mixers, replace(SPARSE_MLA_EXPERTS, latent=optional("routed_expert_hidden_size")), **LATENT)
+
+
+def kimi_linear(config: ConfigReader) -> ArchitectureFields:
+    """Read Kimi Linear and Kimi K3: Kimi Delta Attention, and MLA in the layers listed from 1."""
+    fields: ArchitectureFields = KIMI_MLPS(config)
+    latent = config.optional_count("routed_expert_hidden_size")
+    norms = latent * fields["moe_layers"] if latent is not None and config.raw.get("latent_moe_use_norm") else 0
+    outside = norms + (2 * hidden_of(config) if config.has("attn_res_block_size") else 0)
+    return fields | {"outside": outside, "outside_active": outside}
+
+
+def _deepseek_v4_mixers(config: ConfigReader) -> list[LayerPart]:
+    """Read compressed attention with hyper-connections of several streams; layers after the hashed ones have a bias."""
+    layers, hidden = config.layers(), hidden_of(config)
+    ratios = config.get_list("compress_ratios")
+    if len(ratios) < layers or any(type(ratio) is not int or ratio < 0 for ratio in ratios):
+        raise InvalidWorkload("config.compress_ratios", f"is no list of {layers} whole numbers")
+    experts, streams = config.count("n_routed_experts"), config.count_or_default("hc_mult", 4)
+    hashed, mixing = config.number("num_hash_layers"), (2 + streams) * streams
+    connections = LayerPart(others=2 * (mixing * streams * hidden + mixing + 3))
+    bias = LayerPart(others=experts)
+    mixers = {ratio: compressed_attention(config, ratio) for ratio in set(ratios[:layers])}
+    return [
+        mixers[ratio].join(connections, *(() if layer < hashed else (bias,)))
+        for layer, ratio in enumerate(ratios[:layers])
+    ]
+
+
+def _deepseek_v4_ends(config: ConfigReader) -> int:
+    streams = config.count_or_default("hc_mult", 4)
+    return streams * streams * hidden_of(config) + streams + 1
+
+
+DEEPSEEK_V4 = layered(
+    _deepseek_v4_mixers,
+    Experts(count=("n_routed_experts",), shared=shared_experts("n_shared_experts"), dense=()),
+    q_lora_rank=count("q_lora_rank"),
+    kv_heads=1,
+    outside=_deepseek_v4_ends,
+    outside_active=_deepseek_v4_ends,
+)
+"""DeepSeek-V4: compressed attention, experts in every layer."""
+
+
+def gemma4(config: ConfigReader) -> ArchitectureFields:
+    """Read Gemma 4: windows in most layers, wider heads in the others, and on small models embeddings per layer."""
+    layers, hidden = config.layers(), hidden_of(config)
+    kinds = kinds_of_layers(config, "layer_types", ("sliding_attention", "full_attention"))
+    kinds = kinds or ["full_attention" if (number + 1) % 6 == 0 else "sliding_attention" for number in range(layers)]
+    reused = layers - config.number("num_kv_shared_layers")
+    heads, kv_heads = config.count("num_attention_heads"), config.count("num_key_value_heads")
+    wide = _gemma4_wide_heads(config, kinds) | {"keys_are_values": bool(config.raw.get("attention_k_eq_v"))}
+    narrow: dict[str, Any] = {
+        "kv_heads": kv_heads,
+        "head_dim": config.count("head_dim"),
+        "window": config.count("sliding_window"),
+    }
+    intermediate = config.count("intermediate_size")
+    double = 2 if config.raw.get("use_double_wide_mlp") else 1
+    beside, experts = _gemma4_parts(config)
+    parts = [
+        attention(
+            config,
+            heads=heads,
+            qk_norm="per_head",
+            shares_cache=number >= reused,
+            **(wide if kind == "full_attention" else narrow),
+        ).join(dense_mlp(config, intermediate * (double if number >= reused else 1)), beside)
+        for number, kind in enumerate(kinds)
+    ]
+    per_layer = config.number("hidden_size_per_layer_input")
+    rows = config.count_or_default("vocab_size_per_layer_input", config.count("vocab_size")) if per_layer else 0
+    projection = layers * per_layer * hidden + per_layer
+    return in_groups(
+        config,
+        parts,
+        norms=4,
+        **experts,
+        intermediate=intermediate,
+        tied=True,
+        outside=rows * layers * per_layer + projection if per_layer else 0,
+        outside_active=projection if per_layer else 0,
+    )
+
+
+def _gemma4_wide_heads(config: ConfigReader, kinds: Sequence[str]) -> dict[str, Any]:
+    """Return KV heads and width of layers without a window: as `global_...`, or in the object of one such layer."""
+    number = kinds.index("full_attention") if "full_attention" in kinds else 0
+    each = section(config, "per_layer_config") if config.has("per_layer_config") else config.within({}, "")
+    own = section(each, f"{number:02}") if each.has(f"{number:02}") else each
+    return {
+        "kv_heads": own.optional_count("num_key_value_heads")
+        or config.optional_count("num_global_key_value_heads")
+        or config.count("num_key_value_heads"),
+        "head_dim": own.optional_count("head_dim")
+        or config.optional_count("global_head_dim")
+        or config.count("head_dim"),
     }
 
 
-_tied_mlp = partial(gated_mlp, tied=True)
-_qwen3_moe = _all_of(qwen3, _qwen_experts)
+GEMMA4_EXPERTS = Experts(
+    count=("num_experts",),
+    per_token=("top_k_experts", "num_experts_per_tok"),
+    width=count("moe_intermediate_size", "expert_intermediate_size"),
+    sparse=lambda config: [True] * config.layers(),
+    router_bias=True,
+    prefix="layer",
+)
+
+
+def _gemma4_parts(config: ConfigReader) -> tuple[LayerPart, ArchitectureFields]:
+    """Return what a layer of Gemma 4 has beside attention and the dense MLP, and the fields of the experts."""
+    hidden, per_layer = hidden_of(config), config.number("hidden_size_per_layer_input")
+    beside = LayerPart(others=2 * hidden * per_layer + hidden) if per_layer else LayerPart()
+    if not config.raw.get("enable_moe_block") or config.optional_count("num_experts") is None:
+        return beside, {}
+    fields = GEMMA4_EXPERTS.fields(config)
+    return beside.join(GEMMA4_EXPERTS.routed(config, fields), LayerPart(others=4 * hidden)), fields
+
+
+_PATTERN = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
+
+
+def _nemotron_kinds(config: ConfigReader) -> list[str]:
+    text = config.raw.get("hybrid_override_pattern")
+    if isinstance(text, str):
+        unknown = set(text) - set(_PATTERN)
+        if unknown:
+            raise InvalidWorkload("config.hybrid_override_pattern", f"{''.join(sorted(unknown))!r} is not understood")
+        return [_PATTERN[letter] for letter in text]
+    kinds = [str(kind) for kind in config.get_list("layers_block_type") or config.get_list("layer_types")]
+    return ["attention" if kind == "full_attention" else kind for kind in kinds]
+
+
+NEMOTRON_EXPERTS = Experts(
+    count=("n_routed_experts",),
+    shared=lambda config, _: config.number("moe_shared_expert_intermediate_size") * config.number("n_shared_experts"),
+    sparse=lambda config: [kind == "moe" for kind in _nemotron_kinds(config)],
+    gated=False,
+    router_bias=True,
+    latent=optional("moe_latent_size"),
+    prefix="mixer",
+)
+
+
+def nemotron_h(config: ConfigReader) -> ArchitectureFields:
+    """Read Nemotron-H and Nemotron 3: each layer is a Mamba-2 layer, attention, an MLP or experts, and one norm."""
+    kinds = _nemotron_kinds(config)
+    if not kinds or set(kinds) - set(_PATTERN.values()):
+        raise InvalidWorkload("config.layers_block_type", f"{sorted(set(kinds))} is not understood, or missing")
+    parts: dict[str, LayerPart] = {}
+    fields: ArchitectureFields = {}
+    latent = config.optional_count("moe_latent_size")
+    if "mamba" in kinds:
+        parts["mamba"] = mamba2(config)
+    if "attention" in kinds:
+        heads = config.count("num_attention_heads")
+        width = config.optional_count("head_dim", "attention_head_dim") or hidden_of(config) // heads
+        parts["attention"] = softmax(head_dim=width)(config)
+    if "mlp" in kinds:
+        fields["intermediate"] = config.count("intermediate_size")
+        parts["mlp"] = dense_mlp(config, fields["intermediate"], gated=False, prefix="mixer")
+    if "moe" in kinds:
+        fields |= NEMOTRON_EXPERTS.fields(config)
+        parts["moe"] = NEMOTRON_EXPERTS.routed(config, fields)
+        if latent is not None:
+            config.note("moe_latent_size", latent, "the routed experts work in this width")
+    head_dim = config.optional_count("head_dim", "attention_head_dim")
+    return in_groups(config, [parts[kind] for kind in kinds], norms=1, mlp="plain", head_dim=head_dim, **fields)
+
+
+def _minimax_m3_mixers(config: ConfigReader) -> list[LayerPart]:
+    """Read grouped heads, and in most layers an indexer that selects blocks of tokens."""
+    grouped = softmax(
+        head_dim=default("head_dim", 128),
+        qk_norm=_qk_norm,
+        output_gate=choose(is_set("attention_output_gate"), "full"),
+    )(config)
+    if not config.has("sparse_attention_config"):
+        return [grouped] * config.layers()
+    sparse = section(config, "sparse_attention_config")
+    heads, width = sparse.count("sparse_num_index_heads"), sparse.count("sparse_index_dim")
+    indexer = LayerPart(
+        matrices=(
+            matrix("self_attn.index_q_proj", heads * width, hidden_of(config)),
+            matrix("self_attn.index_k_proj", width, hidden_of(config)),
+        ),
+        others=2 * width,
+        caches=(indexer_cache(width)._replace(value_bytes=None),),
+    )
+    field = "sparse_attention_freq"
+    listed = sparse.get_list(field) or [1] * config.layers()
+    if len(listed) != config.layers():
+        detail = f"has {len(listed)} entries for {config.layers()} layers"
+        raise InvalidWorkload(f"config.sparse_attention_config.{field}", detail)
+    return [grouped.join(indexer) if selects else grouped for selects in listed]
+
+
+def _qk_norm(config: ConfigReader) -> str | None:
+    if not config.raw.get("use_qk_norm"):
+        return None
+    config.require_one_of("qk_norm_type", "per_head", "per_layer")
+    return "per_head" if config.raw.get("qk_norm_type") == "per_head" else "all_heads"
+
+
+def _minimax_m3_shared(config: ConfigReader, width: int) -> int:
+    return config.number("n_shared_experts") * (config.number("shared_intermediate_size") or width)
+
+
+MINIMAX_M3 = layered(
+    _minimax_m3_mixers,
+    Experts(
+        count=("num_local_experts", "n_routed_experts", "num_experts"),
+        width=lambda config: config.optional_count("moe_intermediate_size") or config.count("intermediate_size"),
+        shared=_minimax_m3_shared,
+        sparse=listed_sparse("moe_layer_freq", 1),
+        dense=("dense_intermediate_size",),
+        router_bias=is_set("use_routing_bias"),
+    ),
+    head_dim=default("head_dim", 128),
+)
+
+
+def minimax_m3_text(config: ConfigReader) -> ArchitectureFields:
+    """Read MiniMax-M3 by the names that transformers gives its fields."""
+    kinds = kinds_of_layers(config, "layer_types", ("full_attention", "minimax_m3_sparse"))
+    renamed: dict[str, Any] = {
+        "use_qk_norm": True,
+        "qk_norm_type": "per_head",
+        "use_routing_bias": True,
+        "n_shared_experts": 1,
+        "moe_layer_freq": [int(sparse) for sparse in listed_sparse("mlp_layer_types", "sparse")(config)],
+    }
+    if kinds is not None:
+        renamed["sparse_attention_config"] = {
+            "sparse_attention_freq": [int(kind != "full_attention") for kind in kinds],
+            "sparse_num_index_heads": config.raw.get("index_n_heads"),
+            "sparse_index_dim": config.raw.get("index_head_dim"),
+        }
+    given = {name: value for name, value in config.raw.items() if value is not None}
+    fields: ArchitectureFields = MINIMAX_M3(config.with_fields(renamed | given))
+    return fields
+
+
+def _lfm2_kinds(config: ConfigReader) -> Sequence[str]:
+    kinds = kinds_of_layers(config, "layer_types", ("conv", "full_attention"))
+    attending = set(config.get_list("full_attn_idxs"))
+    return kinds or ["full_attention" if layer in attending else "conv" for layer in range(config.layers())]
+
+
+def _short_convolution(config: ConfigReader) -> LayerPart:
+    hidden, kernel = hidden_of(config), config.count_or_default("conv_L_cache", 3)
+    biases = (4 * hidden + hidden) if config.raw.get("conv_bias") else 0
+    return LayerPart(
+        matrices=(matrix("conv.in_proj", 3 * hidden, hidden), matrix("conv.out_proj", hidden, hidden)),
+        others=hidden * kernel + biases,
+        state_bytes=hidden * kernel * CONV_BYTES,
+    )
+
+
+def _lfm2_width(config: ConfigReader) -> int:
+    """Return the width of a dense MLP: two thirds of the stated one, rounded up, unless the file says otherwise."""
+    width = config.count("block_ff_dim", "intermediate_size")
+    if config.has("num_experts") or config.raw.get("block_auto_adjust_ff_dim") is False:
+        return width
+    factor, unit = config.raw.get("block_ffn_dim_multiplier", 1), config.count_or_default("block_multiple_of", 256)
+    if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= 64:  # noqa: PLR2004
+        raise InvalidWorkload("config.block_ffn_dim_multiplier", f"{factor!r} is no factor")
+    return -(-int(factor * int(2 * width / 3)) // unit) * unit
+
+
+LFM2 = layered(
+    by_kind(
+        _lfm2_kinds,
+        {
+            "conv": _short_convolution,
+            "full_attention": softmax(
+                head_dim=lambda config: hidden_of(config) // config.count("num_attention_heads"), qk_norm="per_head"
+            ),
+        },
+    ),
+    Experts(
+        count=("num_experts",),
+        sparse=after(number("num_dense_layers")),
+        dense=_lfm2_width,
+        needed=("num_experts",),
+        router_bias=is_set("use_expert_bias", True),
+        prefix="feed_forward",
+    ),
+    tied=is_set("tie_embedding", True),
+)
+"""LFM2: short convolutions in most layers, attention in the others; from some layer on experts (LFM2-MoE)."""
+
+
+def _mimo_kinds(config: ConfigReader) -> Sequence[str]:
+    windowed = config.get_list("hybrid_layer_pattern")
+    if len(windowed) != config.layers():
+        detail = f"has {len(windowed)} entries for {config.layers()} layers"
+        raise InvalidWorkload("config.hybrid_layer_pattern", detail)
+    return ["window" if near else "full" for near in windowed]
+
+
+def _step_experts(sparse_field: str) -> Experts:
+    return Experts(
+        count=("n_routed_experts", "num_experts", "moe_num_experts"),
+        per_token=("num_experts_per_tok", "moe_top_k"),
+        shared=lambda config, width: (
+            config.number("share_expert_dim", "share_expert_dims") or config.number("n_shared_experts") * width
+        ),
+        sparse=listed_sparse(sparse_field, 1, "sparse"),
+        router_bias=lambda config: (
+            config.raw.get("topk_method") == "noaux_tc" or bool(config.raw.get("use_moe_router_bias"))
+        ),
+    )
+
+
+MIMO_V2 = layered(
+    by_kind(
+        _mimo_kinds,
+        {
+            "full": softmax(
+                head_dim=count("head_dim"),
+                v_head_dim=optional("v_head_dim"),
+                sinks=is_set("add_full_attention_sink_bias"),
+            ),
+            "window": softmax(
+                heads=count("swa_num_attention_heads", "num_attention_heads"),
+                kv_heads=count("swa_num_key_value_heads", "num_key_value_heads"),
+                head_dim=count("swa_head_dim", "head_dim"),
+                v_head_dim=optional("swa_v_head_dim", "v_head_dim"),
+                window=count("sliding_window", "sliding_window_size"),
+                sinks=is_set("add_swa_attention_sink_bias"),
+            ),
+        },
+    ),
+    _step_experts("moe_layer_freq"),
+    head_dim=optional("head_dim"),
+)
+"""MiMo-V2: most layers have a window and heads of their own (`swa_...`), and sinks."""
+
+
+def _step3_windows(config: ConfigReader) -> LayerPart:
+    """Read the layers of Step with a window, whose heads an object of their own may have."""
+    near = config.raw.get("attention_other_setting")
+    other = config.within(near, "attention_other_setting") if isinstance(near, dict) else config
+    windowed: LayerPart = softmax(
+        heads=config.optional_count("num_sliding_attention_heads") or other.count("num_attention_heads"),
+        kv_heads=other.optional_count("num_key_value_heads", "num_attention_groups") or STEP_KV_HEADS(config),
+        window=optional("sliding_window"),
+        **STEP_HEADS,
+    )(config)
+    return windowed
+
+
+STEP_HEADS: dict[str, Source] = {
+    "head_dim": default("head_dim", 128),
+    "qk_norm": "per_head",
+    "output_gate": "per_head",
+}
+STEP_KV_HEADS = count("num_key_value_heads", "num_attention_groups")
+STEP3 = layered(
+    by_kind(
+        lambda config: (
+            kinds_of_layers(config, "layer_types", ("sliding_attention", "full_attention"))
+            or ["full_attention"] * config.layers()
+        ),
+        {"full_attention": softmax(kv_heads=STEP_KV_HEADS, **STEP_HEADS), "sliding_attention": _step3_windows},
+    ),
+    _step_experts("mlp_layer_types"),
+    head_dim=optional("head_dim"),
+)
+"""Step 3.5 and 3.7: windows in most layers, a gate for each head, experts from some layer on."""
+
+
+def nemotron_nas(config: ConfigReader) -> ArchitectureFields:
+    """Read Llama-Nemotron, whose layers were pruned one by one: no attention or no MLP, or a narrower one."""
+    blocks = config.get_list("block_configs")
+    if len(blocks) != config.layers() or not all(isinstance(block, dict) for block in blocks):
+        raise InvalidWorkload("config.block_configs", f"is no list of {config.layers()} objects")
+    heads, hidden = config.count("num_attention_heads"), hidden_of(config)
+    parts, widths, kv_heads = [], {0}, {1}
+    for place, block in enumerate(blocks):
+        mixer, mlp = (block.get(name) if isinstance(block.get(name), dict) else {} for name in ("attention", "ffn"))
+        for part, name in ((mixer, "attention"), (mlp, "ffn")):
+            if part.get("replace_with_linear"):
+                raise InvalidWorkload(f"config.block_configs.{place}.{name}", "replace_with_linear is not understood")
+        layer = LayerPart()
+        if not mixer.get("no_op"):
+            shared = config.within(mixer, f"block_configs.{place}.attention").count("n_heads_in_group")
+            kv_heads.add(heads // shared)
+            layer = layer.join(
+                attention(config, heads=heads, kv_heads=heads // shared, head_dim=hidden // heads),
+                LayerPart(others=hidden),
+            )
+        if not mlp.get("no_op"):
+            width = _pruned_width(mlp.get("ffn_mult"), hidden, place)
+            widths.add(width)
+            layer = layer.join(dense_mlp(config, width), LayerPart(others=hidden))
+        parts.append(layer)
+    return in_groups(config, parts, norms=0, intermediate=max(widths) or None, kv_heads=max(kv_heads))
+
+
+def _pruned_width(factor: Any, hidden: int, place: int) -> int:
+    """Return the width of a pruned MLP: 2/3 of the factor, rounded up to a multiple of 256."""
+    if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= 64:  # noqa: PLR2004
+        raise InvalidWorkload(f"config.block_configs.{place}.ffn.ffn_mult", f"{factor!r} is no factor")
+    width = int(2 * factor * hidden / 3)
+    return -(-width // 256) * 256
+
 
 FAMILIES: dict[str, Reader] = {
-    "llama": gated_mlp,
-    "granite": gated_mlp,
-    "smollm3": gated_mlp,
-    "mistral": _all_of(gated_mlp, sliding_window),
-    "ministral3": _all_of(gated_mlp, sliding_window),
-    "phi3": _all_of(gated_mlp, sliding_window),
-    "olmo2": _all_of(gated_mlp, qk_norm="all_heads"),
-    "seed_oss": _all_of(partial(gated_mlp, bias=True), _flags("attention_out_bias", "output_bias")),
-    "ernie4_5": _all_of(_tied_mlp, _flags("use_bias", "qkv_bias", "output_bias", "mlp_bias")),
-    "cohere": _cohere,
-    "qwen2": qwen2,
-    "qwen2_vl_text": qwen2,
-    "qwen2_5_vl_text": qwen2,
-    "mimo": qwen2,
-    "qwen3": qwen3,
-    "qwen3_vl_text": qwen3,
-    "gemma": _all_of(_tied_mlp, _wide_heads),
-    "gemma2": _all_of(_tied_mlp, _wide_heads, _every_second_window, norms_per_layer=4),
-    "gemma3": _gemma3,
-    "gemma3_text": _gemma3,
-    "mixtral": _all_of(gated_mlp, _local_experts, sliding_window),
-    "qwen2_moe": _all_of(_qwen_shared_expert, qwen2, _qwen_experts),
-    "qwen3_moe": _qwen3_moe,
-    "qwen3_vl_moe_text": _qwen3_moe,
-    "deepseek_v2": _deepseek,
-    "deepseek_v3": _deepseek,
-    "kimi_k2": _deepseek,
-    "mistral4": _all_of(_deepseek, router_bias=False),
-    "glm4_moe": _glm4_moe,
-    "glm4_moe_lite": _all_of(_deepseek, router_bias=True),
-    "gpt_oss": _gpt_oss,
-    "minimax_m2": _minimax_m2,
-    "qwen3_next": qwen_hybrid,
-    "qwen3_5_text": qwen_hybrid,
-    "qwen3_5_moe_text": qwen_hybrid,
-    "llama4_text": llama4,
+    **dict.fromkeys(("llama", "granite", "smollm3"), family(gated())),
+    **dict.fromkeys(("mistral", "ministral3", "phi3"), family(gated(), window())),
+    "olmo2": family(gated(), {"qk_norm": "all_heads"}),
+    "seed_oss": family(gated(biased=True), {"output_bias": is_set("attention_out_bias")}),
+    "ernie4_5": family(gated(tied=True), _all_biases(is_set("use_bias"))),
+    "cohere": family(
+        {"qk_norm": choose(stated("use_qk_norm"), "all_heads"), "norms_per_layer": 1},
+        gated(tied=True),
+    ),
+    **dict.fromkeys(("qwen2", "qwen2_vl_text", "qwen2_5_vl_text", "mimo"), family(*QWEN2)),
+    **dict.fromkeys(("qwen3", "qwen3_vl_text"), family(*QWEN3)),
+    "gemma": family(gated(tied=True), WIDE_HEADS),
+    "gemma2": family(gated(tied=True), WIDE_HEADS, window(_every_second), {"norms_per_layer": 4}),
+    **dict.fromkeys(
+        ("gemma3", "gemma3_text"),
+        family(window(_all_but_every), gated(tied=True), WIDE_HEADS, {"norms_per_layer": 4, "qk_norm": "per_head"}),
+    ),
+    "mixtral": family(gated(), with_experts(LOCAL_EXPERTS), window()),
+    "qwen2_moe": family(
+        {"shared_intermediate": count("shared_expert_intermediate_size"), "shared_expert_gate": True},
+        *QWEN2,
+        with_experts(QWEN_EXPERTS),
+    ),
+    **dict.fromkeys(("qwen3_moe", "qwen3_vl_moe_text"), family(*QWEN3, with_experts(QWEN_EXPERTS))),
+    **dict.fromkeys(("deepseek_v2", "deepseek_v3", "kimi_k2"), family(*DEEPSEEK)),
+    "mistral4": family(*DEEPSEEK, {"router_bias": False}),
+    "glm4_moe_lite": family(*DEEPSEEK, {"router_bias": True}),
+    "glm4_moe": family(
+        gated(),
+        {"output_bias": False, "qk_norm": choose(is_set("use_qk_norm"), "per_head"), "router_bias": True},
+        with_experts(replace(DEEPSEEK_EXPERTS, sparse=after(number("first_k_dense_replace")))),
+    ),
+    "gpt_oss": family(
+        gated(biased=True),
+        {"mlp_bias": True, "attention_sinks": True, "router_bias": True},
+        with_experts(replace(LOCAL_EXPERTS, per_token=("num_experts_per_tok", "experts_per_token"))),
+        window(_every_second),
+    ),
+    "minimax_m2": family(
+        {
+            "intermediate": count("intermediate_size"),
+            "tied_embeddings": flag("tie_word_embeddings", False),
+            "qk_norm": choose(is_set("use_qk_norm", True), "all_heads"),
+            "router_bias": is_set("use_routing_bias", True),
+        },
+        with_experts(replace(LOCAL_EXPERTS, shared=lambda config, _: config.number("shared_intermediate_size"))),
+    ),
+    **dict.fromkeys(("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"), QWEN_HYBRID),
+    "llama4_text": LLAMA4,
     "gemma4_text": gemma4,
-    "deepseek_v32": sparse_mla,
-    "glm_moe_dsa": sparse_mla,
-    "deepseek_v4": deepseek_v4,
-    "deepseek_ref": deepseek_v4,
+    **dict.fromkeys(("deepseek_v32", "glm_moe_dsa"), SPARSE_MLA),
+    **dict.fromkeys(("deepseek_v4", "deepseek_ref"), DEEPSEEK_V4),
     "kimi_linear": kimi_linear,
     "nemotron_h": nemotron_h,
     "nemotron-nas": nemotron_nas,
-    "minimax_m3": minimax_m3,
+    "minimax_m3": MINIMAX_M3,
     "minimax_m3_vl_text": minimax_m3_text,
-    "lfm2": lfm2,
-    "lfm2_moe": lfm2,
-    "mistral_large4_text": mistral_large4,
-    "mimo_v2_flash": mimo_v2,
-    "step3p5": step3,
-    "step3p7": step3,
-    "gpt2": _gpt2,
-    "gpt_bigcode": _all_of(_gpt2, _one_kv_head),
-    "gpt_neox": _all_of(partial(_plain_mlp, tied=False, width="intermediate_size"), _neox_biases),
-    "gptj": _all_of(
-        partial(_plain_mlp, tied=False, width="n_inner"),
-        qkv_bias=False,
-        output_bias=False,
-        norms_per_layer=1,
-        lm_head_bias=True,
+    **dict.fromkeys(("lfm2", "lfm2_moe"), LFM2),
+    "mistral_large4_text": layered(_mistral_mixers, replace(SPARSE_MLA_EXPERTS, router_bias=False), **LATENT),
+    "mimo_v2_flash": MIMO_V2,
+    **dict.fromkeys(("step3p5", "step3p7"), STEP3),
+    "gpt2": family(*GPT2),
+    "gpt_bigcode": family(*GPT2, choose(flag("multi_query", True), lambda _: {"kv_heads": 1}, lambda _: {})),
+    "gpt_neox": family(
+        plain("intermediate_size", tied=False),
+        dict.fromkeys(("qkv_bias", "output_bias"), stated("attention_bias", True)),
     ),
-    "opt": _opt,
-    "bloom": _all_of(partial(_plain_mlp, tied=True, width="n_inner"), embedding_norm=True),
-    "falcon": _falcon,
-    "starcoder2": _starcoder2,
-    "phi": _all_of(partial(_plain_mlp, tied=False, width="intermediate_size"), norms_per_layer=1, lm_head_bias=True),
+    "gptj": family(
+        plain("n_inner", tied=False),
+        {"qkv_bias": False, "output_bias": False, "norms_per_layer": 1, "lm_head_bias": True},
+    ),
+    "opt": family(
+        only("word_embed_proj_dim", count("hidden_size")),
+        only("enable_bias", True),
+        {"learned_positions": lambda config: config.count("max_position_embeddings") + 2},
+        plain("ffn_dim", tied=True),
+    ),
+    "bloom": family(plain("n_inner", tied=True), {"embedding_norm": True}),
+    "falcon": family(
+        FALCON,
+        plain("ffn_hidden_size", tied=True),
+        FALCON,
+    ),
+    "starcoder2": family(STARCODER_BIASES, plain("intermediate_size", tied=True), STARCODER_BIASES, window()),
+    "phi": family(plain("intermediate_size", tied=False), {"norms_per_layer": 1, "lm_head_bias": True}),
 }
-"""The function that reads a configuration, by its `model_type`.
+"""The reader of a configuration, by its `model_type`.
 
 The tests compare the resulting numbers of parameters with released checkpoints.
 """
-
-
-EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "num_routed_experts")
-EXPERTS_PER_TOKEN = ("num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_topk", "moe_top_k", "top_k_experts")
-EXPERT_WIDTH = ("moe_intermediate_size", "expert_intermediate_size", "moe_ffn_hidden_size")
-SHARED_WIDTH = ("shared_expert_intermediate_size", "shared_intermediate_size")
-SHARED_EXPERTS = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
-DENSE_LAYERS = ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index")
-LATENT_WIDTHS = ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
-
-_REQUIRED = (
-    ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
-    ("hidden_size", "n_embd", "d_model"),
-    ("num_attention_heads", "n_head", "n_heads"),
-    ("num_key_value_heads",),
-    ("vocab_size",),
-)
-"""Fields without which nothing is read, each under its usual names."""
-
-_NO_ATTENTION = ("mamba", "ssm_", "linear_", "conv_", "rwkv", "lru_", "rglru", "state_size", "time_step", "xlstm")
-"""How names of fields begin that describe layers which are not attention."""
-
-_OTHER_PARTS = (
-    "hidden_size_per_layer_input",
-    "block_configs",
-    "per_layer_config",
-    "num_keys",
-    "block_auto_adjust_ff_dim",
-)
-"""Fields of parts that change a model by far more than the range of such a reading."""
-
-_LISTS_OF_LAYERS = frozenset({"layer_types", "mlp_layer_types", "moe_layer_freq", "no_rope_layers", "indexer_types"})
-"""Fields with an entry for every layer that are read, or that change neither parameters nor cache by much."""
-
-_PLAIN_ACTIVATIONS = ("relu2", "relu", "xielu", "gelu_new", "gelu_fast")
-"""Activations that stand in MLPs of two matrices."""
-
-_GENERATES = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")
-
-
-def standard_decoder(config: ConfigReader) -> ArchitectureFields:
-    """Read the fields of a standard decoder; raises InvalidWorkload naming those that are missing or say otherwise.
-
-    What is assumed is recorded.
-    """
-    _refuse_other_kinds(config)
-    experts = 0 if config.raw.get("is_moe") is False else config.number(*EXPERTS)
-    has_experts, latent = experts > 1, config.has("kv_lora_rank")
-    missing = _missing_fields(config, has_experts=has_experts, latent=latent)
-    if missing:
-        raise _unreadable(config, f"{', '.join(missing)} is missing")
-    activation = config.raw.get("hidden_act") or config.raw.get("hidden_activation")
-    plain = activation in _PLAIN_ACTIVATIONS
-    _record(config, plain=plain, has_experts=has_experts, latent=latent)
-    return {
-        "unknown_type": True,
-        "mlp": "plain" if plain else "gated",
-        "intermediate": config.optional_count("intermediate_size"),
-        "tied_embeddings": config.flag("tie_word_embeddings", default=False),
-        "qk_norm": "per_head" if config.raw.get("use_qk_norm") else None,
-        **(_latent(config) if latent else {}),
-        **(_experts(config, experts) if has_experts else {}),
-    }
-
-
-def _missing_fields(config: ConfigReader, *, has_experts: bool, latent: bool) -> list[str]:
-    """Return the usual names of the fields that are needed and missing."""
-    needed: list[tuple[str, ...]] = [*_REQUIRED, *((name,) for name in LATENT_WIDTHS if latent)]
-    missing = [names[0] for names in needed if not any(config.has(name) for name in names)]
-    if has_experts and not any(config.has(name) for name in EXPERTS_PER_TOKEN):
-        missing.append(EXPERTS_PER_TOKEN[0])
-    if has_experts and not any(config.has(name) for name in (*EXPERT_WIDTH, "intermediate_size")):
-        missing.append(EXPERT_WIDTH[0])
-    dense = not has_experts or ("num_hidden_layers" not in missing and _sparse_layers(config) < config.layers())
-    return [*missing, *(["intermediate_size"] if dense and not config.has("intermediate_size") else [])]
-
-
-def _unreadable(config: ConfigReader, why: str) -> InvalidWorkload:
-    detail = f"{_type_of(config)} is not known, and cannot be read as a standard decoder, since {why}"
-    return InvalidWorkload("config.model_type", f"{detail}; give architecture, or safetensors alone")
-
-
-def _type_of(config: ConfigReader) -> str:
-    """Return the type, with the known one of nearly that name."""
-    name = str(config.raw.get("model_type"))[:80]
-    near = get_close_matches(name, FAMILIES, 1)
-    return f"{name!r} (did you mean {near[0]}?)" if near else repr(name)
-
-
-def _refuse_other_kinds(config: ConfigReader) -> None:
-    """Raise InvalidWorkload where the fields are those of another kind of model."""
-    named = [str(name) for name in config.get_list("architectures")]
-    paired = config.raw.get("is_encoder_decoder") is True
-    if paired or (named and not any(name.endswith(_GENERATES) for name in named)):
-        raise _unreadable(config, f"it is {', '.join(named)[:80] or 'an encoder and a decoder'}")
-    given = [name for name in map(str, config.raw) if config.raw.get(name) not in (None, 0, False)]
-    parts = {name for name in given if name in _OTHER_PARTS}
-    parts |= {name for name in given if name not in _LISTS_OF_LAYERS and _has_an_entry_for_each_layer(config, name)}
-    if not config.has("layer_types"):
-        parts |= {name for name in given if name.startswith(_NO_ATTENTION)}
-    if parts:
-        raise _unreadable(config, f"{', '.join(sorted(parts)[:4])} is of parts that it does not have")
-
-
-def _has_an_entry_for_each_layer(config: ConfigReader, name: str) -> bool:
-    listed, layers = config.raw[name], config.raw.get("num_hidden_layers")
-    return isinstance(listed, list) and type(layers) is int and len(listed) >= layers > 1
-
-
-def _record(config: ConfigReader, *, plain: bool, has_experts: bool, latent: bool) -> None:
-    mlp = f"a {'plain' if plain else 'gated'} MLP{' and experts' if has_experts else ''}"
-    attention = "latent heads" if latent else "grouped heads"
-    why = f"{_type_of(config)} is not known: read as layers of attention with {attention} and {mlp}, and nothing else"
-    config.note("model_type", "standard decoder", why)
-
-
-def _latent(config: ConfigReader) -> ArchitectureFields:
-    ranks = {name: config.count(name) for name in ("kv_lora_rank", *LATENT_WIDTHS)}
-    head_dim = ranks["qk_nope_head_dim"] + ranks["qk_rope_head_dim"]
-    return {**ranks, "q_lora_rank": config.optional_count("q_lora_rank"), "head_dim": head_dim}
-
-
-def _experts(config: ConfigReader, experts: int) -> ArchitectureFields:
-    width = config.count(*EXPERT_WIDTH, "intermediate_size")
-    shared = config.number(*SHARED_WIDTH) or config.number(*SHARED_EXPERTS) * width
-    return {
-        "experts": experts,
-        "experts_per_token": config.count(*EXPERTS_PER_TOKEN),
-        "moe_intermediate": width,
-        "shared_intermediate": shared,
-        "moe_layers": _sparse_layers(config),
-    }
-
-
-def _sparse_layers(config: ConfigReader) -> int:
-    """Return how many layers have experts: by a list of their kinds, else all but the first, or every n-th."""
-    layers = config.layers()
-    kinds = config.get_list("mlp_layer_types")
-    if kinds:
-        return layers - min(layers, kinds.count("dense"))
-    listed = config.raw.get("moe_layer_freq")
-    if isinstance(listed, list):
-        return min(layers, sum(bool(one) for one in listed))
-    dense = min(layers, config.number(*DENSE_LAYERS))
-    named = len(config.get_list("mlp_only_layers"))
-    step = config.number("decoder_sparse_step", "moe_layer_interval", "interleave_moe_layer_step") or 1
-    return max(1, (layers - dense) // step - min(named, layers - dense))

@@ -1,6 +1,10 @@
-"""Typed access to the fields of a `config.json`, with checks and recorded defaults; the longest context."""
+"""Typed access to the fields of a `config.json`, with checks and recorded defaults; the longest context.
 
-from collections.abc import Mapping
+A family of models is described by sources of values, of which each is a constant or a function of the configuration:
+`count("hidden_size")` is the source of a required count.
+"""
+
+from collections.abc import Callable, Mapping
 from math import floor
 from typing import Any
 
@@ -99,6 +103,77 @@ class ConfigReader:
             raise InvalidWorkload(
                 f"{self._path}.{name}", f"{self.raw[name]!r} is not understood, only {choices}; give architecture"
             )
+
+
+Reader = Callable[[ConfigReader], Any]
+Source = Reader | int | str | bool | None
+"""A constant, or what reads the value."""
+Part = Reader | Mapping[str, Source]
+"""Some fields of an Architecture: a source for each, or a function that reads them together."""
+
+
+def value_of(config: ConfigReader, source: Source) -> Any:
+    """Return the value of a source in a configuration."""
+    return source(config) if callable(source) else source
+
+
+def read_fields(config: ConfigReader, *parts: Part) -> ArchitectureFields:
+    """Return the fields of all parts; those of later parts take precedence."""
+    fields: ArchitectureFields = {}
+    for part in parts:
+        own = part(config) if callable(part) else {name: value_of(config, source) for name, source in part.items()}
+        fields |= own
+    return fields
+
+
+def count(*names: str) -> Reader:
+    """Return the source of a required count under the first of several names."""
+    return lambda config: config.count(*names)
+
+
+def optional(*names: str) -> Reader:
+    """Return the source of a count that may be missing."""
+    return lambda config: config.optional_count(*names)
+
+
+def default(name: str, value: int) -> Reader:
+    """Return the source of a count with a default of the family."""
+    return lambda config: config.count_or_default(name, value)
+
+
+def number(*names: str) -> Reader:
+    """Return the source of a count that may be zero or missing."""
+    return lambda config: config.number(*names)
+
+
+def flag(name: str, value: bool) -> Reader:
+    """Return the source of a boolean with a default of the family, which is recorded."""
+    return lambda config: config.flag(name, default=value)
+
+
+def stated(name: str, otherwise: bool = False) -> Reader:
+    """Return the source of a boolean that files of the family have only where it matters."""
+    return lambda config: config.flag(name, default=otherwise) if config.has(name) else otherwise
+
+
+def is_set(name: str, otherwise: bool = False) -> Reader:
+    """Return the source of whether a field of any type is true."""
+    return lambda config: bool(config.raw.get(name, otherwise))
+
+
+def choose(condition: Reader, yes: Source, no: Source = None) -> Reader:
+    """Return the source of one of two values."""
+    return lambda config: value_of(config, yes if condition(config) else no)
+
+
+def only(name: str, *allowed: Source) -> Reader:
+    """Return a part without fields that rejects any other value of a field."""
+
+    def check(config: ConfigReader) -> ArchitectureFields:
+        config.require_one_of(name, *(value_of(config, value) for value in allowed))
+        return {}
+
+    return check
 
 
 SCALED_ROPE_TYPES = {"linear", "dynamic"}

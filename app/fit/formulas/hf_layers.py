@@ -4,13 +4,14 @@ Each function returns the matrices, the other parameters and the cache of one la
 transformers 5.23, with which the tests compare the counts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from app.fit.formulas.architecture import LayerCache, LayerMatrix, LayerPart
+from app.fit.formulas.architecture import LayerCache, LayerMatrix, LayerPart, group_layers
 from app.fit.formulas.assumptions import InvalidWorkload
-from app.fit.formulas.hf_fields import ConfigReader
+from app.fit.formulas.hf_fields import ArchitectureFields, ConfigReader, Reader, Source, count, read_fields, value_of
 from app.fit.formulas.weight_matrices import mlp_matrices
 
 FP32_BYTES, CONV_BYTES = 4, 2
@@ -261,34 +262,185 @@ def dense_mlp(config: ConfigReader, width: int, *, gated: bool = True, prefix: s
     return LayerPart(matrices=mlp_matrices(hidden_of(config), width, gated=gated, prefix=prefix))
 
 
-def routed_experts(
-    config: ConfigReader,
-    *,
-    experts: int,
-    width: int,
-    shared_width: int = 0,
-    gated: bool = True,
-    router_bias: bool = False,
-    shared_gate: bool = False,
-    latent: int | None = None,
-    prefix: str = "mlp",
-) -> LayerPart:
-    """Count routed and shared experts with their router.
+Names = tuple[str, ...]
+_EXPERT_WIDTH: Source = count("moe_intermediate_size")
+_HEADS, _KV_HEADS = count("num_attention_heads"), count("num_key_value_heads")
 
-    With a `latent`, two matrices take a token to a smaller width, in which the routed experts work, and back.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experts:
+    """The names of the fields of a family's experts, and which layers have them; the others have a dense MLP.
+
+    `sparse` tells for each layer whether it has experts (None: all have). `shared` is the width of all shared experts
+    together, by the width of one. `dense` has the width of a dense MLP; where one of `needed` is missing, all layers
+    have one. In a `latent` width, if the family has that, the routed experts work between two more matrices.
     """
-    hidden = hidden_of(config)
-    matrices = mlp_matrices(
-        latent or hidden, width, part="experts", gated=gated, copies=experts, prefix=f"{prefix}.experts.{{expert}}"
-    )
-    if shared_width:
-        matrices += mlp_matrices(
-            hidden, shared_width, part="shared_experts", gated=gated, prefix=f"{prefix}.shared_experts"
+
+    count: Names
+    per_token: Names = ("num_experts_per_tok",)
+    width: Source = _EXPERT_WIDTH
+    shared: Callable[[ConfigReader, int], int] | None = None
+    sparse: Callable[[ConfigReader], Sequence[bool]] | None = None
+    dense: Names | Callable[[ConfigReader], int] = ("intermediate_size",)
+    needed: Names = ()
+    gated: bool = True
+    router_bias: Source = False
+    shared_gate: bool = False
+    latent: Source = None
+    prefix: str | None = None
+
+    def fields(self, config: ConfigReader) -> ArchitectureFields:
+        """Return the fields of an Architecture that describe the experts."""
+        sparse = {} if self.sparse is None else {"moe_layers": sum(self.sparse(config))}
+        experts, width = config.count(*self.count), value_of(config, self.width)
+        shared = {} if self.shared is None else {"shared_intermediate": self.shared(config, width)}
+        per_token = {"experts": experts, "experts_per_token": config.count(*self.per_token)}
+        return per_token | {"moe_intermediate": width} | shared | sparse
+
+    def routed(self, config: ConfigReader, fields: ArchitectureFields) -> LayerPart:
+        """Count routed and shared experts with their router."""
+        hidden, experts, shared = hidden_of(config), fields["experts"], fields.get("shared_intermediate", 0)
+        latent, prefix, gated = value_of(config, self.latent), self.prefix or "mlp", self.gated
+        matrices = mlp_matrices(
+            latent or hidden,
+            fields["moe_intermediate"],
+            part="experts",
+            gated=gated,
+            copies=experts,
+            prefix=f"{prefix}.experts.{{expert}}",
         )
-    if latent is not None:
-        matrices += (
-            LayerMatrix(f"{prefix}.fc1_latent_proj", "mlp", latent, hidden),
-            LayerMatrix(f"{prefix}.fc2_latent_proj", "mlp", hidden, latent),
-        )
-    others = hidden * experts + (experts if router_bias else 0) + (hidden if shared_gate else 0)
-    return LayerPart(matrices=matrices, others=others)
+        if shared:
+            path = f"{prefix}.shared_experts"
+            matrices += mlp_matrices(hidden, shared, part="shared_experts", gated=gated, prefix=path)
+        if latent is not None:
+            matrices += (
+                LayerMatrix(f"{prefix}.fc1_latent_proj", "mlp", latent, hidden),
+                LayerMatrix(f"{prefix}.fc2_latent_proj", "mlp", hidden, latent),
+            )
+        bias = experts if value_of(config, self.router_bias) else 0
+        gate = hidden if self.shared_gate and shared else 0
+        return LayerPart(matrices=matrices, others=hidden * experts + bias + gate)
+
+    def layers(self, config: ConfigReader) -> tuple[list[LayerPart], ArchitectureFields]:
+        """Return the MLP or the experts of every layer, and the fields that describe them."""
+        fields: ArchitectureFields = {}
+        sparse: Sequence[bool] = [False] * config.layers()
+        routed = LayerPart()
+        if all(config.has(name) for name in self.needed):
+            fields = self.fields(config)
+            sparse = [True] * config.layers() if self.sparse is None else self.sparse(config)
+            routed = self.routed(config, fields)
+            fields["moe_layers"] = sum(sparse)
+        names = self.dense
+        if callable(names):
+            width: int | None = names(config)
+        else:
+            width = config.optional_count(*names) if all(sparse) else config.count(*names)
+        dense = routed
+        if width is not None and not all(sparse):
+            dense = dense_mlp(config, width, gated=self.gated, prefix=self.prefix)
+        return [routed if has_experts else dense for has_experts in sparse], fields | {"intermediate": width}
+
+
+def in_groups(
+    config: ConfigReader, layers: Sequence[LayerPart], *, norms: int = 2, tied: bool = False, **fields: Any
+) -> ArchitectureFields:
+    """Return the fields of a model of these layers, each with `norms` norms over the width."""
+    width = LayerPart(others=norms * hidden_of(config))
+    groups = group_layers([layer.join(width) for layer in layers])
+    windows = {cache.window for group in groups for cache in group.content.caches if cache.window is not None}
+    windowed = sum(group.count for group in groups if any(cache.window is not None for cache in group.content.caches))
+    return {
+        "groups": groups,
+        "layers": len(layers),
+        "kv_layers": sum(group.count for group in groups if group.content.caches),
+        "sliding_window": max(windows, default=None),
+        "sliding_layers": windowed or None,
+        "tied_embeddings": config.flag("tie_word_embeddings", default=tied),
+        **{name: value for name, value in fields.items() if value is not None},
+    }
+
+
+def layered(
+    mixers: Callable[[ConfigReader], Sequence[LayerPart]],
+    mlps: Experts,
+    *,
+    tied: Source = False,
+    **fields: Source,
+) -> Reader:
+    """Return the reader of a family with one of several mixers in each layer, and then an MLP or experts."""
+
+    def read(config: ConfigReader) -> ArchitectureFields:
+        own = mixers(config)
+        following, moe = mlps.layers(config)
+        layers = [mixer.join(mlp) for mixer, mlp in zip(own, following, strict=True)]
+        return in_groups(config, layers, tied=value_of(config, tied), **moe | read_fields(config, fields))
+
+    return read
+
+
+def by_kind(kinds: Callable[[ConfigReader], Sequence[str]], mixers: Mapping[str, Reader]) -> Reader:
+    """Return what reads the mixer of every layer by its kind."""
+
+    def read(config: ConfigReader) -> list[LayerPart]:
+        named = kinds(config)
+        own = {kind: mixer(config) for kind, mixer in mixers.items()}
+        return [own[kind] for kind in named]
+
+    return read
+
+
+def kinds_of_layers(config: ConfigReader, name: str, allowed: Sequence[str]) -> list[str] | None:
+    """Return a list with the kind of every layer; None where the field is missing."""
+    kinds = config.get_list(name)
+    unknown = {str(kind) for kind in kinds} - set(allowed)
+    if unknown:
+        raise InvalidWorkload(f"config.{name}", f"{', '.join(sorted(unknown))} is not understood")
+    if kinds and config.has("num_hidden_layers") and len(kinds) < config.layers():
+        raise InvalidWorkload(f"config.{name}", f"has {len(kinds)} entries, and there are {config.layers()} layers")
+    return [str(kind) for kind in kinds[: config.layers()]] if kinds else None
+
+
+def softmax(*, heads: Source = _HEADS, kv_heads: Source = _KV_HEADS, **shape: Source) -> Reader:
+    """Return the reader of softmax attention, with a source for each argument of `attention`."""
+    sources = {"heads": heads, "kv_heads": kv_heads, **shape}
+    return lambda config: attention(config, **{name: value_of(config, source) for name, source in sources.items()})
+
+
+def shared_experts(*names: str) -> Callable[[ConfigReader, int], int]:
+    """Return what reads the width of shared experts by their number."""
+    return lambda config, width: config.number(*names) * width
+
+
+def after(dense: Callable[[ConfigReader], int]) -> Callable[[ConfigReader], list[bool]]:
+    """Return which layers have experts: all after some dense ones."""
+
+    def read(config: ConfigReader) -> list[bool]:
+        first = dense(config)
+        return [number >= first for number in range(config.layers())]
+
+    return read
+
+
+def dense_layers(config: ConfigReader) -> int:
+    """Return how many layers at the start have no experts."""
+    dense = config.raw.get("first_k_dense_replace")
+    if dense is None:
+        return 0
+    if isinstance(dense, bool) or not isinstance(dense, int) or not 0 <= dense <= config.layers():
+        raise InvalidWorkload("config.first_k_dense_replace", f"{dense!r} is no number of layers")
+    return dense
+
+
+def listed_sparse(name: str, *sparse: Any) -> Callable[[ConfigReader], list[bool]]:
+    """Return which layers have experts: by a list with an entry for each, or all but the first ones."""
+
+    def read(config: ConfigReader) -> list[bool]:
+        if not isinstance(config.raw.get(name), list):
+            return after(dense_layers)(config)
+        listed = config.get_list(name)
+        if len(listed) != config.layers():
+            raise InvalidWorkload(f"config.{name}", f"has {len(listed)} entries for {config.layers()} layers")
+        return [entry in sparse for entry in listed]
+
+    return read
