@@ -24,6 +24,7 @@ from app.fit.formulas.hf_fields import (
     count,
     default,
     flag,
+    has,
     is_set,
     number,
     only,
@@ -196,7 +197,7 @@ QWEN_HYBRID = layered(
         shared=lambda config, _: config.number("shared_expert_intermediate_size"),
         shared_gate=True,
         sparse=_qwen_sparse,
-        needed=("num_experts", "moe_intermediate_size"),
+        present=has("num_experts", "moe_intermediate_size"),
     ),
 )
 """Qwen3-Next and Qwen3.5: gated delta nets, and softmax attention with a gate in every fourth layer."""
@@ -584,7 +585,7 @@ LFM2 = layered(
         count=("num_experts",),
         sparse=after(number("num_dense_layers")),
         dense=_lfm2_width,
-        needed=("num_experts",),
+        present=has("num_experts"),
         router_bias=is_set("use_expert_bias", True),
         prefix="feed_forward",
     ),
@@ -709,6 +710,91 @@ def _pruned_width(factor: Any, hidden: int, place: int) -> int:
     return -(-width // 256) * 256
 
 
+GRANITE_HYBRID = layered(
+    by_kind(
+        lambda config: kinds_of_layers(config, "layer_types", ("mamba", "attention")) or ["mamba"] * config.layers(),
+        {
+            "mamba": mamba2,
+            "attention": softmax(
+                head_dim=lambda config: hidden_of(config) // config.count("num_attention_heads"),
+                bias=stated("attention_bias"),
+            ),
+        },
+    ),
+    Experts(
+        count=("num_local_experts",),
+        width=count("intermediate_size"),
+        shared=lambda config, _: config.number("shared_intermediate_size"),
+        dense=("shared_intermediate_size",),
+        present=number("num_local_experts"),
+    ),
+)
+"""Granite 4: Mamba-2 layers and a few of attention; experts beside a shared MLP, or (H-Micro) that MLP alone."""
+
+
+def falcon_h1(config: ConfigReader) -> ArchitectureFields:
+    """Read Falcon-H1: attention and Mamba-2 side by side in every layer, then a gated MLP."""
+    for name in ("mlp_bias", "projectors_bias", "mamba_proj_bias"):
+        config.require_one_of(name, False)
+    width = config.count("intermediate_size")
+    head_dim = config.optional_count("head_dim") or hidden_of(config) // config.count("num_attention_heads")
+    beside = softmax(head_dim=head_dim, bias=stated("attention_bias"))(config)
+    layer = beside.join(mamba2(config), dense_mlp(config, width, prefix="feed_forward"))
+    return in_groups(config, [layer] * config.layers(), intermediate=width)
+
+
+LONGCAT_EXPERTS = Experts(
+    count=("n_routed_experts",),
+    per_token=("moe_topk",),
+    width=count("expert_ffn_hidden_size"),
+    sparse=lambda config: [True] * config.count("num_layers"),
+    router_bias=True,
+)
+
+
+def longcat_flash(config: ConfigReader) -> ArchitectureFields:
+    """Read LongCat-Flash (arXiv 2509.01322), whose layers are two of MLA and a dense MLP, and experts in the first.
+
+    Some experts of the router compute nothing: of those that a token selects, their share is left out on average.
+    """
+    width, zero = config.count("ffn_hidden_size"), config.number("zero_expert_num")
+    half = latent_attention(config).join(dense_mlp(config, width, prefix="mlps"))
+    fields = LONGCAT_EXPERTS.fields(config)
+    router = LayerPart(others=zero * (hidden_of(config) + 1))
+    whole = half.join(LONGCAT_EXPERTS.routed(config, fields), router)
+    if zero:
+        experts, selected = fields["experts"], fields["experts_per_token"]
+        fields["experts_per_token"] = max(1, round(selected * experts / (experts + zero)))
+        why = f"experts with weights on average, of the {selected} that a token selects"
+        config.note("moe_topk", fields["experts_per_token"], why)
+    layers = [whole, half] * config.count("num_layers")
+    return in_groups(config, layers, intermediate=width, **read_fields(config, LATENT), **fields)
+
+
+def hunyuan_moe(config: ConfigReader) -> ArchitectureFields:
+    """Read Hunyuan-A13B, whose fields may be lists with a number for every layer, of which all are equal."""
+    listed = {name: value for name, value in config.raw.items() if isinstance(value, list) and value}
+    equal = {name: values[0] for name, values in listed.items() if all(value == values[0] for value in values)}
+    return read_fields(
+        config.with_fields({**config.raw, **{name: equal[name] for name in HUNYUAN_LISTS if name in equal}}),
+        *HUNYUAN,
+        with_experts(
+            Experts(
+                count=("num_experts",),
+                per_token=("moe_topk",),
+                width=lambda config: (
+                    config.optional_count("moe_intermediate_size") or config.count("intermediate_size")
+                ),
+                shared=shared_experts("num_shared_expert"),
+            )
+        ),
+    )
+
+
+HUNYUAN: tuple[Part, ...] = (gated(), {"qk_norm": choose(is_set("use_qk_norm", True), "per_head")})
+HUNYUAN_LISTS = ("num_experts", "moe_topk", "moe_intermediate_size", "num_shared_expert")
+
+
 FAMILIES: dict[str, Reader] = {
     **dict.fromkeys(("llama", "granite", "smollm3"), family(gated())),
     **dict.fromkeys(("mistral", "ministral3", "phi3"), family(gated(), window())),
@@ -770,6 +856,11 @@ FAMILIES: dict[str, Reader] = {
     **dict.fromkeys(("lfm2", "lfm2_moe"), LFM2),
     "mistral_large4_text": layered(_mistral_mixers, replace(SPARSE_MLA_EXPERTS, router_bias=False), **LATENT),
     "mimo_v2_flash": MIMO_V2,
+    "granitemoehybrid": GRANITE_HYBRID,
+    "falcon_h1": falcon_h1,
+    "longcat_flash": longcat_flash,
+    "hunyuan_v1_dense": family(*HUNYUAN),
+    "hunyuan_v1_moe": hunyuan_moe,
     **dict.fromkeys(("step3p5", "step3p7"), STEP3),
     "gpt2": family(*GPT2),
     "gpt_bigcode": family(*GPT2, choose(flag("multi_query", True), lambda _: {"kv_heads": 1}, lambda _: {})),

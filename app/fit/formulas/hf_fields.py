@@ -161,6 +161,11 @@ def is_set(name: str, otherwise: bool = False) -> Reader:
     return lambda config: bool(config.raw.get(name, otherwise))
 
 
+def has(*names: str) -> Reader:
+    """Return the source of whether all of these fields are present."""
+    return lambda config: all(config.has(name) for name in names)
+
+
 def choose(condition: Reader, yes: Source, no: Source = None) -> Reader:
     """Return the source of one of two values."""
     return lambda config: value_of(config, yes if condition(config) else no)

@@ -193,19 +193,23 @@ def section(config: ConfigReader, name: str) -> ConfigReader:
 
 
 def mamba2(config: ConfigReader) -> LayerPart:
-    """Count a Mamba-2 layer (arXiv 2405.21060), as Nemotron-H has it."""
+    """Count a Mamba-2 layer (arXiv 2405.21060), as Nemotron-H, Granite 4 and Falcon-H1 have it."""
     hidden, heads = hidden_of(config), config.count("mamba_num_heads", "mamba_n_heads")
-    width, state = config.count("mamba_head_dim", "mamba_d_head"), config.count("ssm_state_size", "mamba_d_state")
+    state = config.count("ssm_state_size", "mamba_d_state")
     groups, kernel = config.count("n_groups", "mamba_n_groups"), config.count("conv_kernel", "mamba_d_conv")
-    inner = heads * width
+    if config.raw.get("mamba_d_head") == "auto":
+        inner = config.optional_count("mamba_d_ssm") or config.count("mamba_expand") * hidden
+    else:
+        inner = heads * config.count("mamba_head_dim", "mamba_d_head")
     mixed = inner + 2 * groups * state
-    bias = mixed if config.raw.get("use_conv_bias", True) else 0
+    bias = mixed if config.raw.get("use_conv_bias", config.raw.get("mamba_conv_bias", True)) else 0
+    norm = inner if config.raw.get("mamba_rms_norm", True) else 0
     return LayerPart(
         matrices=(
             matrix("mixer.in_proj", inner + mixed + heads, hidden),
             matrix("mixer.out_proj", hidden, inner),
         ),
-        others=mixed * kernel + bias + 3 * heads + inner,
+        others=mixed * kernel + bias + 3 * heads + norm,
         state_bytes=inner * state * _state_bytes(config) + mixed * (kernel - 1) * CONV_BYTES,
     )
 
@@ -272,8 +276,8 @@ class Experts:
     """The names of the fields of a family's experts, and which layers have them; the others have a dense MLP.
 
     `sparse` tells for each layer whether it has experts (None: all have). `shared` is the width of all shared experts
-    together, by the width of one. `dense` has the width of a dense MLP; where one of `needed` is missing, all layers
-    have one. In a `latent` width, if the family has that, the routed experts work between two more matrices.
+    together, by the width of one. `dense` has the width of a dense MLP, which all layers have where no experts are
+    `present`. In a `latent` width, if the family has that, the routed experts work between two more matrices.
     """
 
     count: Names
@@ -282,7 +286,7 @@ class Experts:
     shared: Callable[[ConfigReader, int], int] | None = None
     sparse: Callable[[ConfigReader], Sequence[bool]] | None = None
     dense: Names | Callable[[ConfigReader], int] = ("intermediate_size",)
-    needed: Names = ()
+    present: Source = True
     gated: bool = True
     router_bias: Source = False
     shared_gate: bool = False
@@ -326,7 +330,7 @@ class Experts:
         fields: ArchitectureFields = {}
         sparse: Sequence[bool] = [False] * config.layers()
         routed = LayerPart()
-        if all(config.has(name) for name in self.needed):
+        if value_of(config, self.present):
             fields = self.fields(config)
             sparse = [True] * config.layers() if self.sparse is None else self.sparse(config)
             routed = self.routed(config, fields)

@@ -9,7 +9,7 @@ from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.hf_config import read_config
 from app.fit.formulas.hf_families import FAMILIES
 from app.fit.formulas.memory import build_kv_cache
-from tests.fit.formulas.test_hf_hybrids import MODELS
+from tests.fit.formulas.test_hf_hybrids import MODELS, PUBLISHED
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
@@ -197,6 +197,7 @@ def test_every_family_is_compared_with_a_checkpoint_or_is_one_that_is() -> None:
         "mistral4", "glm4_moe", "glm4_moe_lite", "deepseek_ref", "step3p5",
     }  # fmt: skip
     configs = [*(config for _, config, _ in RELEASED), *(model["config"] for model in MODELS.values())]
+    configs += [config for config, _, _ in PUBLISHED]
     assert set(FAMILIES) - {config.get("text_config", config)["model_type"] for config in configs} == same_as_another
 
 

@@ -153,3 +153,78 @@ def test_a_field_that_is_not_understood_is_named(name: str, wrong: dict[str, Any
     with pytest.raises(InvalidWorkload) as caught:
         shape(name, **wrong)
     assert caught.value.field == field
+
+
+HUNYUAN_A13B = {
+    "model_type": "hunyuan_v1_moe", "hidden_size": 4096, "intermediate_size": 3072, "num_hidden_layers": 32,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 128167, "use_qk_norm": True,
+    "num_experts": 64, "moe_topk": [8] * 32, "moe_intermediate_size": [3072] * 32, "num_shared_expert": [1] * 32,
+    "tie_word_embeddings": True, "max_position_embeddings": 32768,
+}  # fmt: skip
+HUNYUAN_7B = {
+    "model_type": "hunyuan_v1_dense", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 128167, "use_qk_norm": True,
+    "tie_word_embeddings": True, "attention_bias": False, "mlp_bias": False, "max_position_embeddings": 262144,
+}  # fmt: skip
+LONGCAT_FLASH = {
+    "model_type": "longcat_flash", "hidden_size": 6144, "ffn_hidden_size": 12288, "expert_ffn_hidden_size": 2048,
+    "num_layers": 28, "num_attention_heads": 64, "kv_lora_rank": 512, "q_lora_rank": 1536, "qk_rope_head_dim": 64,
+    "qk_nope_head_dim": 128, "v_head_dim": 128, "n_routed_experts": 512, "zero_expert_num": 256, "moe_topk": 12,
+    "vocab_size": 131072, "tie_word_embeddings": False,
+}  # fmt: skip
+GRANITE_H_SMALL = {
+    "model_type": "granitemoehybrid", "hidden_size": 4096, "num_hidden_layers": 40, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "num_local_experts": 72, "num_experts_per_tok": 10, "shared_intermediate_size": 1536,
+    "intermediate_size": 768, "mamba_d_state": 128, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_n_heads": 128,
+    "mamba_d_head": 64, "mamba_n_groups": 1, "tie_word_embeddings": True, "vocab_size": 100352,
+    "layer_types": [["mamba", "attention"][number in {5, 15, 25, 35}] for number in range(40)],
+}  # fmt: skip
+FALCON_H1_34B = {
+    "model_type": "falcon_h1", "hidden_size": 5120, "intermediate_size": 21504, "num_hidden_layers": 72,
+    "num_attention_heads": 20, "num_key_value_heads": 4, "head_dim": 128, "mamba_d_ssm": 4096, "mamba_n_heads": 32,
+    "mamba_d_head": 128, "mamba_d_state": 256, "mamba_n_groups": 2, "mamba_d_conv": 4, "mamba_rms_norm": False,
+    "vocab_size": 261120, "tie_word_embeddings": False,
+}  # fmt: skip
+
+
+PUBLISHED: list[tuple[dict[str, Any], float, float | None]] = [
+    (HUNYUAN_A13B, 80e9, 13e9), (HUNYUAN_7B, 7.5e9, None), (LONGCAT_FLASH, 560e9, 27e9),
+    (GRANITE_H_SMALL, 32e9, 9e9), (FALCON_H1_34B, 33.6e9, None),
+]  # fmt: skip
+"""Configurations with the rounded parameters of their model cards, all and active."""
+
+
+@pytest.mark.parametrize(("config", "published", "active"), PUBLISHED)
+def test_the_parameters_of_newer_families_are_those_that_are_published(
+    config: dict[str, Any], published: float, active: float | None
+) -> None:
+    counted = count_parameters(read_config(config, Assumptions()))
+    assert counted.total == pytest.approx(published, rel=0.01)
+    assert counted.active == pytest.approx(active or counted.total, rel=0.05)
+
+
+def test_experts_that_compute_nothing_are_left_out_of_what_a_token_uses() -> None:
+    assumptions = Assumptions()
+    model = read_config(LONGCAT_FLASH, assumptions)
+    assert (model.experts, model.experts_per_token) == (512, 8)
+    assert next(one.value for one in assumptions.recorded if one.field == "config.moe_topk") == 8
+    assert kv_bytes_per_sequence(build_kv_cache(model), 1, Parallelism()) == 56 * 576 * 2
+
+
+def test_attention_and_state_are_side_by_side_in_every_layer_of_falcon_h1() -> None:
+    """A token takes 2 x 4 heads of 128 in 72 layers; the state is 32 x 128 x 256 in FP32 and 3 columns of 5,120."""
+    state = 72 * (32 * 128 * 256 * 4 + (4096 + 2 * 2 * 256) * 3 * 2)
+    cache = build_kv_cache(read_config(FALCON_H1_34B, Assumptions()))
+    assert kv_bytes_per_sequence(cache, 100, Parallelism()) == state + 100 * 72 * 2 * 4 * 128 * 2
+
+
+def test_a_granite_without_experts_has_the_shared_mlp_alone() -> None:
+    dense = read_config(GRANITE_H_SMALL | {"num_local_experts": 0, "shared_intermediate_size": 8192}, Assumptions())
+    assert (dense.experts, dense.intermediate) == (None, 8192)
+    mlps = [matrix for group in dense.groups for matrix in group.content.matrices if matrix.part == "mlp"]
+    assert {matrix.rows * matrix.columns for matrix in mlps} == {4096 * 8192}
+
+
+def test_a_field_of_hunyuan_that_differs_between_layers_is_rejected() -> None:
+    with pytest.raises(InvalidWorkload, match=r"config\.moe_topk"):
+        read_config(HUNYUAN_A13B | {"moe_topk": [8] * 31 + [4]}, Assumptions())
