@@ -33,6 +33,7 @@ COMMAND_MODULES: Mapping[str, tuple[str, str]] = {
     "migrate": ("serve", "Upgrade the database to the newest schema."),
     "ingest": ("ingest", "Read documents, prices and other figures into the catalog."),
     "refresh": ("refresh", "Fetch the newest prices, sizes and pages from the vendor."),
+    "audit": ("audit", "Judge the figures of another catalog's file: `vmsizes audit vms.csv --as skypilot`."),
     "webhooks": ("webhooks", "Send changes to receivers of yours: add, list, test, deliver …"),
     "sources": ("ingest", "List the sources of the catalog."),
     "forget": ("ingest", "Remove a source, or all of an ingest, and what only they state."),
