@@ -28,6 +28,7 @@ SERIES_PAGES = "azure-series-pages-2026-08-18"
 AVAILABILITY = "azure-availability-2026-08-01"
 CAPABILITIES = "azure-resource-skus-southcentralus-2025-06-03"
 CALCULATOR = "azure-calculator-local-disks-2026-01-26"
+TRUSTED_LAUNCH = "azure-trusted-launch-2025-04-21"
 SIZES_OF_2018 = "azure-sizes-2018-07-06"
 AUTOSCALER = "cluster-autoscaler-azure-2026-03-17"
 
@@ -55,6 +56,18 @@ CONFIDENTIAL = {
     "azure-ecesv6-series-2025-04-15": {"ecesv6": "TDX"},
 }
 """What encrypts the memory of the sizes of a series, by the page that says so."""
+
+WITH_TRUSTED_LAUNCH = frozenset(["B", "D", "E", "Eb", "F", "FX", "L", "HC", "HX", "hbv2", "hbv3", "hbv4"])
+"""Families and series that have Trusted launch, by the vendor's page; of Arm64 only the series that it names."""
+
+WITHOUT_TRUSTED_LAUNCH = frozenset(["A", "M", "DC", "EC", "dv2", "dv3", "np", "dpsv5", "dpdsv5", "dplsv5", "dpldsv5"])
+"""Families and series that do not have it, or not yet."""
+
+NAMED_ARM64 = frozenset(["dpsv6", "dplsv6", "epsv6"])
+"""The series of Arm64 that have Trusted launch, by that page."""
+
+NOT_CONFIDENTIAL = frozenset(["dcsv2", "dcsv3", "dcdsv3"])
+"""Series of the family DC that encrypt enclaves and not the VM; the page speaks of the confidential ones."""
 
 IN_DOCUMENTS = ("Standard_NC16as_T4_v3", "Standard_NC24ads_A100_v4", "Standard_NC6s_v3")
 """Sizes whose capabilities of that day are in documents/."""
@@ -117,6 +130,22 @@ def page_facts() -> dict[str, Row]:
         if fact.kind == "size":
             sizes.setdefault(size_key(fact.subject), {"name": fact.subject})[fact.field] = to_text(fact.value)
     return sizes
+
+
+def trusted_launch(sizes: Sequence[Row], series: Mapping[str, str]) -> Iterator[Row]:
+    """Yield whether sizes have Trusted launch, which needs generation 2, where the page mentions their family."""
+    families = {row["id"]: row["family"] for row in read_table(SEEDS / "series.csv") if row["family"]}
+    for size in sizes:
+        id_ = series[size["family"]]
+        names = {id_, families.get(id_, "")}
+        if names & WITHOUT_TRUSTED_LAUNCH:
+            has = None if id_ in NOT_CONFIDENTIAL else False
+        elif size["cpuArchitecture"] == "Arm64":
+            has = True if id_ in NAMED_ARM64 else None
+        else:
+            has = "V2" in size["hyperVGenerations"].split(",") if names & WITH_TRUSTED_LAUNCH else None
+        if has is not None:
+            yield {"id": size["name"], "trusted_launch": str(has).lower()}
 
 
 def of_series(series: Mapping[str, str], pages: Mapping[str, Row]) -> Iterator[Row]:
@@ -276,6 +305,7 @@ def main() -> None:
 
     write_availability(AVAILABILITY, folders.sku_locator / "availability.csv.gz")
     write_table(SKUS, skus(listed))
+    write_table(TRUSTED_LAUNCH, trusted_launch(listed, series))
     write_table(
         WITHOUT_GPUS,
         ({"id": name, "gpu_count": "0"} for name, one in families.items() if types[series[one]] in NOT_GPUS),
