@@ -61,6 +61,9 @@ _BOUNDS = {
     name: bounds for group in BOUNDS.values() for bounds in group for name in (bounds.least, bounds.most) if name
 }
 
+_MAX_TEXT = 60
+"""Of a value on a chip; its field has the whole."""
+
 TITLES: Mapping[str, str] = {
     "q": "Text",
     "provider": "Cloud",
@@ -117,6 +120,7 @@ def value_of(name: str, value: Any) -> str:
         if isinstance(value, int | float)
         else to_query_text(value).replace(",", " or ").replace("_", " ")
     )
+    text = text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
     return f"{text}{_unit_after(name)}"
 
 

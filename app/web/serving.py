@@ -6,6 +6,7 @@ are listed, becomes an error page.
 """
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -46,6 +47,9 @@ PRICE_NAMES = ("region", "os", "purchase", "currency", "unit")
 """The parameters of the bar of prices; they have the same defaults on all pages."""
 
 _HOW_IT_IS_SHOWN = {"currency", "unit", "per", "columns", "sort", "limit"}
+
+_LONG_WORD = re.compile(r"(\S{60})\S+")
+"""A value of a message that is cut: its field has the whole."""
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -272,7 +276,9 @@ def _errors_of(response: Response, names: set[str]) -> dict[str, str]:
     """Return the messages of a problem by parameter, for those that were given."""
     problem = json.loads(bytes(response.body))
     located = [(one["pointer"].removeprefix("/query/").partition("/")[0], one["detail"]) for one in problem["errors"]]
-    return {name: detail for name, detail in reversed(located) if name in names}
+    return {
+        name: _LONG_WORD.sub(lambda word: f"{word[1]}…", detail) for name, detail in reversed(located) if name in names
+    }
 
 
 def relative_root(request: Request) -> str:

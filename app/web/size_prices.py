@@ -91,6 +91,7 @@ def azure_snippets(size: str, region: str | None, purchase: str) -> Mapping[str,
 
 
 _DASHES = ("solid", "dashed", "dotted")
+_DAY_LABELS = {"year": "{yyyy}", "month": "{MMM} {yyyy}", "day": "{d} {MMM} {yyyy}"}
 _SYMBOLS = ("circle", "rect", "triangle", "diamond", "emptyCircle", "emptyRect")
 
 
@@ -112,7 +113,7 @@ def chart_option(runs: Sequence[Mapping[str, Any]], unit: str, title: str) -> st
             "legend": {"top": 0, "type": "scroll"},
             "grid": {"left": 8, "right": 16, "top": 48, "bottom": 8, "containLabel": True},
             "tooltip": {"trigger": "axis", "renderMode": "richText"},
-            "xAxis": {"type": "time", "axisLabel": {"hideOverlap": True}},
+            "xAxis": {"type": "time", "axisLabel": {"hideOverlap": True, "formatter": _DAY_LABELS}},
             "yAxis": {"type": "value", "name": unit, "nameTextStyle": {"align": "left"}},
             "series": series,
         }

@@ -172,6 +172,25 @@ def test_a_box_suggests_while_one_types(watched: RecordedPage, base_url: str) ->
 
 
 @pytest.mark.usefixtures("scripts")
+def test_a_point_says_at_once_what_it_is_also_at_a_touch(browser: Browser, base_url: str) -> None:
+    with open_page(browser, viewport=VIEWPORTS["phone"], has_touch=True) as page:
+        page.goto(f"{base_url}/ui/explore")
+        point, tip = page.locator(".points a").first, page.locator(".tip")
+        expect(tip).to_be_hidden()
+        point.locator("circle").hover(force=True)
+        expect(tip).to_be_visible()
+        labels = page.locator(".points a").evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
+        assert tip.inner_text() in labels
+        page.mouse.move(1, 1)
+        expect(tip).to_be_hidden()
+        point.locator("circle").tap(force=True)
+        expect(tip).to_be_visible()
+        assert "/ui/explore" in page.url
+        point.locator("circle").tap(force=True)
+        page.wait_for_url("**/ui/sizes/**")
+
+
+@pytest.mark.usefixtures("scripts")
 def test_the_theme_is_chosen_and_remembered(watched: RecordedPage, base_url: str) -> None:
     page = watched.page
     page.emulate_media(color_scheme="light")

@@ -31,6 +31,15 @@ def test_a_form_with_empty_and_default_values_leads_to_the_url_without_them(clie
     assert client.get("/?gpu=a100,h100", headers=HTML).status_code == 200
 
 
+def test_a_long_value_is_cut_but_in_its_field(client: httpx.Client) -> None:
+    value = "x" * 3000
+    page = client.get(f"/?q={value}", headers=HTML, follow_redirects=True).text
+    assert len(re.findall("x{61,}", page)) == 1
+    assert f'value="{value}"' in page
+    assert f"{'x' * 60}…" not in client.get("/?q=abc&min_vcpus=8", headers=HTML).text
+    assert len(re.findall("x{61,}", client.get(f"/?series={'x' * 90}", headers=HTML, follow_redirects=True).text)) == 1
+
+
 def test_an_invalid_value_stays_in_its_field_with_the_message_of_the_api(client: httpx.Client) -> None:
     page = client.get("/?min_vcpus=lots&gpu=h1000&min_memory=64", headers=HTML)
     assert page.status_code == 422

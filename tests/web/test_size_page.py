@@ -115,6 +115,7 @@ def test_the_chart_and_the_table_beside_it_have_the_same_prices(client: httpx.Cl
     (option,) = re.findall(r'<div hidden id="history-option">(.*?)</div>', page)
     series = {one["name"]: one["data"] for one in json.loads(unescape(option))["series"]}
     assert series["on demand"][0] == ["2023-10-27", 3.936]
+    assert all("{yyyy}" in label for label in json.loads(unescape(option))["xAxis"]["axisLabel"]["formatter"].values())
     table = text_of(page[page.index('id="history-table"') :])
     assert "on demand disputed 3.936 2023-10-27 2026-06-18 first karpenter-azure-prices" in table
     assert (

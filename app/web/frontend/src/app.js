@@ -5,6 +5,7 @@ import "./tray.js";
 import "./prices.js";
 import "./copy.js";
 import "./suggest.js";
+import "./tips.js";
 import "./parts.js";
 import "./theme_toggle.js";
 import "./origin.js";
