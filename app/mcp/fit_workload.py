@@ -234,7 +234,7 @@ def _to_text(found: Mapping[str, Any], currency: str) -> str:
     return f"No size fits; {found['rejected_total']:,} were checked.{nearest}{note}"
 
 
-TOOL = Tool(
+FIT_WORKLOAD = Tool(
     name="fit_workload",
     description="Which VMs serve or train a language model or meet raw needs, at what cost and speed; why the nearest "
     "do not, and arguments that would make them fit. Ranges are [low, high].",

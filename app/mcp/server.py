@@ -1,25 +1,34 @@
 """The MCP server: the tools and resources, as the official SDK serves them."""
 
+import json
 import logging
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
+from pydantic import BaseModel
 from sqlalchemy.exc import DBAPIError
 
+from app.catalog.queries.params import SizeParams
+from app.catalog.queries.provenance import FactSearch
 from app.catalog.queries.snapshot import Catalog
-from app.errors import VmsizesError
+from app.catalog.store.revisions import latest_revision
+from app.errors import NotFound, VmsizesError
 from app.mcp.arguments import ArgumentError, BadArguments
 from app.mcp.catalog import CatalogReader, RevisionInfo
-from app.mcp.resources import RESOURCES, TEMPLATES, read_resource
-from app.mcp.tool import Tool
-from app.mcp.tools import INSTRUCTIONS, TOOLS, Called, call, to_json
-from app.nearest import did_you_mean, nearest
+from app.mcp.fit_workload import FIT_WORKLOAD
+from app.mcp.one_size import EXPLAIN_SIZE, PRICE_HISTORY
+from app.mcp.sizes import COMPARE_SIZES, FIND_SIZES
+from app.mcp.tool import Called, Tool, call, to_json
+from app.nearest import closest_spellings, did_you_mean, nearest
+from app.questions import NoParams, answer
 from app.receipts import make_receipt
 
 _log = logging.getLogger(__name__)
@@ -31,6 +40,15 @@ LIST_TTL = timedelta(hours=1)
 """How long clients may keep the lists of tools and resources, which change with the program only."""
 CONTENT_TTL = timedelta(minutes=1)
 """How long clients may keep a resource: an ingest is seen after at most so long."""
+
+TOOLS: Mapping[str, Tool] = {
+    tool.name: tool for tool in (FIND_SIZES, EXPLAIN_SIZE, FIT_WORKLOAD, COMPARE_SIZES, PRICE_HISTORY)
+}
+
+INSTRUCTIONS = """Cloud VM sizes (Azure): specifications, prices, fit of language models, each figure with its source.
+Memory is GiB, prices USD an hour; null is unknown, never zero. Prices hold from price_as_of on: quote that day.
+Unknown arguments are refused. A reply says in `omitted` what it left out and in `narrow` which arguments leave less.
+Start with find_sizes or fit_workload; explain_size has sources and disputes of one size."""
 
 _ANNOTATIONS = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _TOOL_LIST = [
@@ -154,6 +172,59 @@ def _error_result(text: str, errors: tuple[ArgumentError, ...]) -> types.CallToo
     return types.CallToolResult(
         content=[types.TextContent(text=text)], structured_content={"errors": listed}, is_error=True
     )
+
+
+# Resources
+
+
+_MOST = 500
+
+
+class Resource(NamedTuple):
+    """A resource, or with `{name}` in its URI a template of many."""
+
+    uri: str
+    name: str
+    description: str
+
+
+RESOURCES = (
+    Resource("vmsizes://revision", "revision", "What the catalog is from: revision, digest, day of the newest prices."),
+    Resource("vmsizes://models", "models", "Language models that fit_workload knows, with parameters and context."),
+)
+TEMPLATES = (
+    Resource("vmsizes://sizes/{name}", "size", "All fields of a size, with its cheapest price."),
+    Resource("vmsizes://sizes/{name}/facts", "facts", "What each source says of a size, file and line, and verdicts."),
+    Resource("vmsizes://models/{name}", "model", "The configuration of a language model."),
+)
+
+
+def read_resource(uri: str, catalog: Catalog, revision: RevisionInfo) -> str:
+    """Return a resource as JSON text; raises NotFound for one that there is not."""
+    if uri == "vmsizes://revision":
+        latest = latest_revision(catalog.session)
+        return _json_text(revision.to_json() | {"rows": {} if latest is None else latest["counts"]})
+    if uri == "vmsizes://models":
+        rows = {row["id"]: row for row in catalog.snapshot.models.values()}
+        shown = ("id", "name", "params", "active_params", "max_context_tokens")
+        return _json_text({"models": [{name: rows[key][name] for name in shown} for key in sorted(rows)]})
+    for pattern, (endpoint, params) in _RESOURCE_QUESTIONS.items():
+        if match := re.fullmatch(pattern, uri):
+            return _json_text(answer(catalog, endpoint, params, unquote(match[1])))
+    known = [one.uri for one in (*RESOURCES, *TEMPLATES)]
+    raise NotFound("resource", uri, suggestions=closest_spellings(uri, known, 2))
+
+
+def _json_text(data: object) -> str:
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+
+
+_RESOURCE_QUESTIONS: Mapping[str, tuple[str, BaseModel]] = {
+    r"vmsizes://models/(.+)": ("GET /models/{name}", NoParams()),
+    r"vmsizes://sizes/([^/]+)": ("GET /sizes/{name}", SizeParams()),
+    r"vmsizes://sizes/([^/]+)/facts": ("GET /sizes/{name}/facts", FactSearch(limit=_MOST)),
+}
+"""The question that the resource of a name answers, by the pattern of its URI."""
 
 
 async def _read_resource(catalog: CatalogReader, uri: str) -> types.ReadResourceResult:

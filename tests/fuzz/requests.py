@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 from hypothesis import strategies as st
 
-from app.mcp.tools import TOOLS
+from app.mcp.server import TOOLS
 from app.web.serving import PAGES
 from tests.fuzz.inputs import Input, changed_objects, mutated, tokens
 

@@ -7,8 +7,7 @@ import bpe_openai  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from app.mcp.catalog import CatalogReader
-from app.mcp.tool import Reply
-from app.mcp.tools import MAX_TOKENS, estimate_tokens, shorten
+from app.mcp.tool import MAX_TOKENS, Reply, estimate_tokens, shorten
 from tests.mcp.asking import call, with_client
 
 ENCODING = bpe_openai.get_encoding("o200k_base")

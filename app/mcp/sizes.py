@@ -1,17 +1,19 @@
-"""The tool find_sizes: sizes by GPU, memory, region and price, the cheapest first."""
+"""The tools about many sizes: find_sizes lists them, the cheapest first; compare_sizes sets them side by side."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from app.catalog.price_notes import price_note
-from app.catalog.queries.params import FacetSearch, SizeFilter, SizeSearch
+from app.catalog.queries.params import CompareSearch, FacetSearch, SizeFilter, SizeSearch
 from app.errors import BadQuery
 from app.mcp.arguments import (
     FEATURES,
     Argument,
     filter_argument,
     read_number,
+    read_size,
+    read_sizes,
     read_texts,
     read_words,
 )
@@ -25,6 +27,7 @@ from app.mcp.tool import (
     OS,
     PURCHASE,
     REGION,
+    SAME_PURCHASE,
     TEXT,
     Reply,
     Tool,
@@ -61,11 +64,11 @@ _LEFT_OUT = frozenset(
     }
 )
 """Filters that agents do not have, to keep the tools short, or have by arguments that other tools have, too."""
-_FIRST = (
+_FIRST_FILTERS = (
     *("gpu", "min_gpu_mem", "min_gpu_mem_per_gpu", "min_gpus", "max_gpus", "min_vcpus", "max_vcpus", "min_memory"),
     *("max_memory", "min_local_disk", "min_network_gbps", "arch"),
 )
-_OF_SIZES = [name for name in dict.fromkeys((*_FIRST, *SizeFilter.model_fields)) if name not in _LEFT_OUT]
+_OF_SIZES = [name for name in dict.fromkeys((*_FIRST_FILTERS, *SizeFilter.model_fields)) if name not in _LEFT_OUT]
 _PRICES: Mapping[str, Argument] = {
     "region": REGION,
     "os": replace(OS, description="linux: also Windows with Azure Hybrid Benefit"),
@@ -76,10 +79,10 @@ _PRICES: Mapping[str, Argument] = {
 }
 
 
-ARGUMENTS: Mapping[str, Argument] = {
-    **{name: filter_argument(name, _SAID.get(name, "")) for name in _FIRST},
+FIND_ARGUMENTS: Mapping[str, Argument] = {
+    **{name: filter_argument(name, _SAID.get(name, "")) for name in _FIRST_FILTERS},
     "features": Argument(type="string", description="nvlink, local_nvme …", read=read_words),
-    **{name: filter_argument(name, _SAID.get(name, "")) for name in _OF_SIZES if name not in _FIRST},
+    **{name: filter_argument(name, _SAID.get(name, "")) for name in _OF_SIZES if name not in _FIRST_FILTERS},
     **_PRICES,
     "sort": Argument(type="string", description="usd_per_hour (default), -gpu_memory_gib …", read=read_texts),
     "fields": FIELDS,
@@ -108,7 +111,7 @@ def find_sizes(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
     if undecided := inquiry.ask("GET /facets", search.as_params(FacetSearch))["undecided"]["detail"]:
         content["undecided"] = undecided
     return Reply(
-        text=_to_text(page, search, undecided),
+        text=_found_text(page, search, undecided),
         content=content,
         lists=("items",),
         totals={"items": page["total"]},
@@ -154,7 +157,7 @@ def _to_item(item: Mapping[str, Any], fields: list[str]) -> dict[str, Any]:
     return shown
 
 
-def _to_text(page: Mapping[str, Any], search: SizeSearch, undecided: str | None) -> str:
+def _found_text(page: Mapping[str, Any], search: SizeSearch, undecided: str | None) -> str:
     known = f" {page['no_price']['detail']}." if "no_price" in page else ""
     known += f" {undecided}." if undecided else ""
     if not page["items"]:
@@ -174,10 +177,10 @@ def _to_text(page: Mapping[str, Any], search: SizeSearch, undecided: str | None)
     return f"{plural(page['total'], 'size')}; first by {', '.join(search.sort)}: {name}, {price}.{known}"
 
 
-TOOL = Tool(
+FIND_SIZES = Tool(
     name="find_sizes",
     description="Find VM sizes by GPU, memory, vCPUs, region, price; cheapest first. total counts all.",
-    arguments=ARGUMENTS,
+    arguments=FIND_ARGUMENTS,
     output={
         "total": {"type": "integer"},
         "items": LIST,
@@ -188,4 +191,104 @@ TOOL = Tool(
     },
     always=("total", "items"),
     run=find_sizes,
+)
+
+
+# compare_sizes
+
+COMPARE_ARGUMENTS: Mapping[str, Argument] = {
+    "sizes": Argument(type="string", description="2 to 10 names with commas", sets="size", read=read_sizes),
+    "baseline": Argument(type="string", description="one of them; default the first", read=read_size),
+    "region": REGION,
+    "os": OS,
+    "purchase": SAME_PURCHASE,
+    "as_of": DAY,
+    "currency": CURRENCY,
+    "fields": FIELDS,
+}
+
+_FIRST_FIELDS = (
+    *("usd_per_hour", "gpu_model", "gpu_count", "gpu_memory_gib", "gpu_memory_gib_per_gpu", "vcpus", "memory_gib"),
+    *("spot_usd_per_hour", "region", "status", "retirement_date", "usd_per_gpu_hour", "usd_per_gpu_gib_hour"),
+    *("gpus_memory_bandwidth_gb_per_s", "gpus_bf16_tflops", "gpus_fp8_tflops", "usd_per_vcpu_hour", "nvlink"),
+    *("gpu_interconnect", "network_mbps", "infiniband_gbps", "nvme_disk_gib", "temp_disk_gib", "disputed_fields"),
+)
+"""Fields in the order in which they matter; a short reply keeps the first ones."""
+_LAST_FIELDS = ("source_url", "verified", "price_age_days", "provider", "flags", "quota_family", "gpu_id")
+
+
+def compare_sizes(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
+    """Compare sizes; without `fields`, those that differ. Raises what the comparison raises."""
+    params = given(values, "baseline", "region", "os", "purchase", "as_of", "currency")
+    found = inquiry.ask("GET /compare", CompareSearch.model_validate({"size": values["sizes"], **params}))
+    lines = {line["field"]: line for line in found["fields"]}
+    differing = _differing(lines)
+    chosen = values.get("fields") or [name for name in differing if name in _FIRST_FIELDS]
+    for name in chosen:
+        if name not in lines:
+            hint = did_you_mean(nearest(name, lines))
+            raise BadQuery("fields", name, f"no such field{hint and f'; {hint}'}")
+    shown = [_to_line(lines[name]) for name in chosen]
+    names = {
+        cell["size"]: mark_unverified(cell["size"], verified=cell["value"]) for cell in lines["verified"]["values"]
+    }
+    return Reply(
+        text=_comparison_text(found, lines["usd_per_hour"]["values"], names),
+        content={
+            "baseline": found["baseline"],
+            "sizes": found["sizes"],
+            "fields": shown,
+            "equal": sum(not line["differs"] for line in lines.values()),
+        },
+        lists=("fields",),
+        totals={"fields": len(chosen if "fields" in values else differing)},
+        narrow="name the fields",
+    )
+
+
+def _differing(lines: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the fields that differ, the most important first."""
+    order = [
+        *(name for name in _FIRST_FIELDS if name in lines),
+        *(name for name in lines if name not in (*_FIRST_FIELDS, *_LAST_FIELDS)),
+    ]
+    return [name for name in order if lines[name]["differs"]]
+
+
+def _to_line(line: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of one field in the order of the sizes, amounts with their difference in percent."""
+    cells = line["values"]
+    shown = {"field": line["field"], "values": [cell["value"] for cell in cells]}
+    percent = [cell["difference_percent"] for cell in cells]
+    if line["unit"]:
+        shown["unit"] = line["unit"]
+    if any(percent):
+        shown["percent"] = [None if one is None else round(one, 1) for one in percent]
+    return shown
+
+
+def _comparison_text(found: Mapping[str, Any], prices: list[Mapping[str, Any]], names: Mapping[str, str]) -> str:
+    others = [
+        f"{names[cell['size']]} {cell['difference_percent']:+.1f}%"
+        for cell in prices
+        if cell["size"] != found["baseline"] and cell["difference_percent"] is not None
+    ]
+    told = f"; price an hour: {', '.join(others)}" if others else ""
+    return f"{plural(len(found['sizes']), 'size')} compared with {names[found['baseline']]}{told}."
+
+
+COMPARE_SIZES = Tool(
+    name="compare_sizes",
+    description="Compare sizes field by field: values in the order of sizes, percent difference from the baseline.",
+    arguments=COMPARE_ARGUMENTS,
+    required=("sizes",),
+    output={
+        "baseline": TEXT,
+        "sizes": {"type": "array"},
+        "fields": LIST,
+        "equal": {"type": "integer"},
+        **OMITTED,
+    },
+    always=("baseline", "sizes", "fields"),
+    run=compare_sizes,
 )

@@ -1,13 +1,15 @@
-"""The tool explain_size: the figures of one size with the source of each, disputes, prices and retirement."""
+"""The tools about one size: explain_size has its figures with their sources, price_history what it cost."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from app.catalog.price_notes import price_note
-from app.catalog.queries.params import SizeParams
-from app.catalog.queries.prices import PriceSearch
+from app.catalog.queries.params import SizeParams, SizeSearch
+from app.catalog.queries.price_lines import PriceLine, merge_runs
+from app.catalog.queries.prices import PriceHistorySearch, PriceSearch
 from app.catalog.queries.provenance import FactSearch
+from app.errors import BadQuery
 from app.mcp.arguments import Argument, read_size
 from app.mcp.tool import (
     CURRENCY,
@@ -18,15 +20,18 @@ from app.mcp.tool import (
     OMITTED,
     OS,
     REGION,
+    SAME_PURCHASE,
     TEXT,
     Reply,
     Tool,
+    ask_name,
     given,
     plural,
+    read_limit,
 )
 from app.questions import Inquiry
 
-ARGUMENTS: Mapping[str, Argument] = {
+EXPLAIN_ARGUMENTS: Mapping[str, Argument] = {
     "size": Argument(type="string", description="any spelling: NC24ads A100 v4", read=read_size),
     "fields": replace(FIELDS, sets="field"),
     "region": REGION,
@@ -35,7 +40,7 @@ ARGUMENTS: Mapping[str, Argument] = {
     "currency": CURRENCY,
 }
 
-_FIRST = (
+_FIRST_FACTS = (
     *("gpu_model", "gpu_count", "gpu_memory_gib", "gpu_memory_gib_per_gpu", "vcpus", "memory_gib", "cpu_model"),
     *("retirement_date", "preview", "withdrawn", "network_mbps", "infiniband_gbps", "nvme_disk_gib", "temp_disk_gib"),
     *("gpu_interconnect", "max_data_disks", "uncached_disk_iops"),
@@ -73,7 +78,7 @@ def explain_size(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
         **prices,
     }
     return Reply(
-        text=_to_text(content, size),
+        text=_size_text(content, size),
         content=content,
         lists=("prices", "facts", "disputes"),
         totals={"facts": len(accepted)},
@@ -88,7 +93,7 @@ def _ask_facts(inquiry: Inquiry, name: str, fields: Sequence[str]) -> list[dict[
 
 
 def _rank(field: str) -> tuple[int, str]:
-    return (_FIRST.index(field) if field in _FIRST else len(_FIRST), field)
+    return (_FIRST_FACTS.index(field) if field in _FIRST_FACTS else len(_FIRST_FACTS), field)
 
 
 def _to_fact(fact: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,11 +144,11 @@ def _ask_prices(
     if chosen:
         asked = PriceSearch.model_validate({**params, "region": chosen, "limit": _MOST})
         found = inquiry.ask("GET /sizes/{name}/prices", asked, name)["items"]
-        content["prices"] = [_to_price(price) for price in found]
+        content["prices"] = [_to_offer(price) for price in found]
     return content
 
 
-def _to_price(price: Mapping[str, Any]) -> dict[str, Any]:
+def _to_offer(price: Mapping[str, Any]) -> dict[str, Any]:
     shown = {name: price[name] for name in ("region", "purchase", "usd_per_hour")}
     shown |= {"last_seen": price["seen_until"], "source": price["source_id"]}
     if note := price_note(price):
@@ -151,7 +156,7 @@ def _to_price(price: Mapping[str, Any]) -> dict[str, Any]:
     return shown | ({"price_per_hour": price["converted"]["price_per_hour"]} if "converted" in price else {})
 
 
-def _to_text(content: Mapping[str, Any], size: Mapping[str, Any]) -> str:
+def _size_text(content: Mapping[str, Any], size: Mapping[str, Any]) -> str:
     gpus = size["gpu_fraction"] or size["gpu_count"]
     what = f"{gpus:g}" if isinstance(gpus, float) else f"{gpus}"
     hardware = [f"{what} x {size['gpu_model']}"] if size["gpu_model"] and gpus else []
@@ -165,10 +170,10 @@ def _to_text(content: Mapping[str, Any], size: Mapping[str, Any]) -> str:
     return f"{content['size']} ({content['status']}{ends}): {described}; {cost}; {disputed}.{unknown}"
 
 
-TOOL = Tool(
+EXPLAIN_SIZE = Tool(
     name="explain_size",
     description="One size: facts with source and line, disputes between sources and why, prices, regions, retirement.",
-    arguments=ARGUMENTS,
+    arguments=EXPLAIN_ARGUMENTS,
     required=("size",),
     output={
         "size": TEXT,
@@ -183,4 +188,129 @@ TOOL = Tool(
     },
     always=("size", "status", "facts", "disputes", "regions", "prices"),
     run=explain_size,
+)
+
+
+# price_history
+
+DEFAULT_LIMIT = 10
+
+HISTORY_ARGUMENTS: Mapping[str, Argument] = {
+    "size": Argument(type="string", read=read_size),
+    "region": Argument(type="string", description="default: where it is cheapest"),
+    "os": OS,
+    "purchase": SAME_PURCHASE,
+    "as_of": Argument(type="string", description="a day: the price in force on it"),
+    "since": Argument(type="string", description="first day"),
+    "until": Argument(type="string", description="last day"),
+    "known_at": Argument(type="string", description="as the catalog knew it on that day"),
+    "limit": Argument(type="integer", description=f"default {DEFAULT_LIMIT}", read=read_limit),
+}
+
+
+def price_history(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
+    """Tell what a size cost; raises what the queries raise, and BadQuery for a size without a price."""
+    name = values["size"]
+    region = values.get("region") or _cheapest_region(inquiry, values)
+    period = given(values, "os", "purchase", "since", "until", "known_at")
+    search = PriceHistorySearch.model_validate({"region": region, **period, "limit": _MOST})
+    found = inquiry.ask("GET /sizes/{name}/price-history", search, name)
+    in_force = _ask_in_force(inquiry, values, search, name)
+    day = values.get("as_of")
+    lines = merge_runs(found["items"], in_force)[::-1]
+    content: dict[str, Any] = {
+        "size": ask_name(inquiry, name),
+        "region": search.region,
+        "os": search.os,
+        "purchase": search.purchase,
+    }
+    if day is not None:
+        content["in_force"] = {"day": day, "usd_per_hour": None} | _to_price(in_force, lines)
+    content["prices"] = [_to_item(line) for line in lines[: values.get("limit", DEFAULT_LIMIT)]]
+    return Reply(
+        text=_history_text(content, lines, in_force, day),
+        content=content,
+        lists=("prices",),
+        totals={"prices": len(lines)},
+        narrow="since, until; limit shows up to 50",
+    )
+
+
+def _cheapest_region(inquiry: Inquiry, values: Mapping[str, Any]) -> str:
+    """Return the region in which a size is cheapest today."""
+    name = ask_name(inquiry, values["size"])
+    offers = given(values, "os", "purchase")
+    search = SizeSearch.model_validate({"name": [name], "status": ["any"], **offers, "limit": 1})
+    items = inquiry.ask("GET /sizes", search)["items"]
+    if not items or items[0]["region"] is None or items[0]["usd_per_hour"] is None:
+        raise BadQuery("region", None, f"is needed: no price of {name} of this kind is in force today")
+    region: str = items[0]["region"]
+    return region
+
+
+def _ask_in_force(
+    inquiry: Inquiry, values: Mapping[str, Any], search: PriceHistorySearch, name: str
+) -> Mapping[str, Any] | None:
+    """Return the price in force on the day that is asked for; default: the last one of the history."""
+    last = min(search.until or inquiry.catalog.today, inquiry.catalog.today)
+    days = {"as_of": last} | given(values, "as_of", "known_at")
+    asked = PriceSearch.model_validate(
+        {"region": [search.region], "os": search.os, "purchase": search.purchase, **days, "limit": 1}
+    )
+    return next(iter(inquiry.ask("GET /sizes/{name}/prices", asked, name)["items"]), None)
+
+
+def _to_item(line: PriceLine) -> dict[str, Any]:
+    """Return a line with its change in percent from the price before."""
+    item: dict[str, Any] = {
+        "since": line.since,
+        "last_seen": line.last_seen,
+        "usd_per_hour": line.usd_per_hour,
+        "sources": line.sources,
+    }
+    if line.change_percent is not None:
+        item["change_percent"] = round(float(line.change_percent), 2)
+    if line.approximate_date:
+        item["approximate_date"] = True
+    if note := line.note():
+        item["note"] = note
+    return item
+
+
+def _to_price(price: Mapping[str, Any] | None, lines: Sequence[PriceLine]) -> dict[str, Any]:
+    if price is None:
+        return {}
+    return {
+        "usd_per_hour": price["usd_per_hour"],
+        "since": next((line.since for line in lines if line.in_force), price["valid_from"]),
+        "last_seen": price["seen_until"],
+        "source": price["source_id"],
+    }
+
+
+def _history_text(
+    content: Mapping[str, Any], lines: Sequence[PriceLine], in_force: Mapping[str, Any] | None, day: str | None
+) -> str:
+    kind = f"{content['size']} in {content['region']}, {content['os']} {content['purchase']}"
+    if not lines:
+        return f"No price of {kind} is known."
+    if day is not None:
+        if in_force is None:
+            return f"{kind} on {day}: unknown."
+        return f"{kind} on {day}: {in_force['usd_per_hour']} USD/h, last seen {in_force['seen_until']}."
+    newest = lines[0]
+    ended = "" if in_force else "; not in force, as newer lists lack it"
+    ended += f"; {note}" if (note := newest.note()) else ""
+    others = f"; {plural(len(lines) - 1, 'other price')}" if len(lines) > 1 else ""
+    return f"{kind}: {newest.usd_per_hour} USD/h since {newest.since}, last seen {newest.last_seen}{ended}{others}."
+
+
+PRICE_HISTORY = Tool(
+    name="price_history",
+    description="What a size cost in a region over time, newest first, with changes in percent; as_of: on one day.",
+    arguments=HISTORY_ARGUMENTS,
+    required=("size",),
+    output={"size": TEXT, "region": TEXT, "os": TEXT, "purchase": TEXT, "in_force": OBJECT, "prices": LIST, **OMITTED},
+    always=("size", "region", "os", "purchase", "prices"),
+    run=price_history,
 )
