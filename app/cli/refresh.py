@@ -28,6 +28,7 @@ from app.ingest.run import IngestOutcome, ingest
 if TYPE_CHECKING:
     from app.ingest.feeds.gate import HeldPrice
     from app.ingest.feeds.price_refresh import PriceFeed, PriceRefresh
+    from app.ingest.feeds.resource_skus import SkuRefresh
 
 
 @dataclass(slots=True, kw_only=True)
@@ -387,9 +388,13 @@ def _refresh_skus(file: Path | None, url: str, run: RunOptions, *, accept: bool)
         refresh, outcome = run_sku_refresh(
             context.engine(), file or api, cache=_cache_folder(), day=context.today(), accept=accept, **arguments
         )
+    return _to_size_result("azure-skus", refresh, outcome)
+
+
+def _to_size_result(feed: str, refresh: "SkuRefresh", outcome: IngestOutcome | None) -> FeedResult:
     return FeedResult(
-        feed="azure-skus",
-        headline=f"azure-skus of {context.today()}: {plural(refresh.sizes, 'size')}, "
+        feed=feed,
+        headline=f"{feed} of {context.today()}: {plural(refresh.sizes, 'size')}, "
         f"{plural(refresh.facts, 'fact')} from {plural(refresh.entries, 'entry').replace('entrys', 'entries')}",
         details={
             "day": context.today(),
@@ -398,9 +403,31 @@ def _refresh_skus(file: Path | None, url: str, run: RunOptions, *, accept: bool)
             "facts": refresh.facts,
         },
         outcome=outcome,
-        refused={"azure-skus": (refresh.refused,)} if refresh.refused else {},
-        hints=["To take it as it is: vmsizes refresh azure-skus --accept"] if refresh.refused else [],
+        refused={feed: (refresh.refused,)} if refresh.refused else {},
+        hints=[f"To take it as it is: vmsizes refresh {feed} --accept"] if refresh.refused else [],
     )
+
+
+@refresh_app.command("aws-types", cls=Command)
+@with_run_options
+def aws_types(
+    *,
+    file: Annotated[Path, typer.Option("--file", help="What `aws ec2 describe-instance-types` printed, or a folder.")],
+    accept: Accept = False,
+    run: RunOptions,
+) -> None:
+    """Read what Amazon's DescribeInstanceTypes says of sizes, from a saved answer."""
+    context.use_wait(run.wait)
+    context.require_catalog()
+    finish([_run_feed("aws-types", run, lambda: _refresh_types(file, run, accept=accept))], as_json=run.as_json)
+
+
+def _refresh_types(file: Path, run: RunOptions, *, accept: bool) -> FeedResult:
+    from app.ingest.feeds.aws_types import run_type_refresh
+
+    with run.writing() as arguments:
+        refresh, outcome = run_type_refresh(context.engine(), file, day=context.today(), accept=accept, **arguments)
+    return _to_size_result("aws-types", refresh, outcome)
 
 
 # Exchange rates

@@ -10,12 +10,13 @@ An answer for all regions has 100 MB and more: it is kept in a file, and never w
 import asyncio
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import httpx
 from sqlalchemy import Engine
@@ -471,13 +472,56 @@ def run_sku_refresh(
     path = cache / SOURCE_ID if isinstance(origin, SkuApi) else origin
     with read_session(engine) as session:
         regions, identify = load_region_codes(session), load_subject_keys(session, Reading()).size_key
-        sizes, places = load_stated_sizes(session, SOURCE_ID), load_places(session, SOURCE_ID)
     mapper = SkuMapper(regions=frozenset(regions), identify=identify)
     entry: Entry = {}
     for entry in read_entries(path, progress=progress):
         mapper.add(entry)
     if not mapper.sizes:
         raise BadData(describe_json(entry) or "no entry is a size; give the JSON of `az vm list-skus`", file=str(path))
+    return write_sizes(
+        engine,
+        mapper,
+        SOURCE_ID,
+        path,
+        day=day,
+        now=now,
+        accept=accept,
+        strict=strict,
+        dry_run=dry_run,
+        limits=limits,
+        progress=progress,
+    )
+
+
+class Mapper(Protocol):
+    """What collects the sizes of a feed: their keys, where they are offered, and the facts in the end."""
+
+    entries: int
+
+    @property
+    def sizes(self) -> AbstractSet[str]: ...  # noqa: D102
+    @property
+    def places(self) -> AbstractSet[tuple[str, str]]: ...  # noqa: D102
+    def finish(self, *, day: date, sha256: str) -> Reading: ...  # noqa: D102
+
+
+def write_sizes(
+    engine: Engine,
+    mapper: Mapper,
+    source_id: str,
+    path: Path,
+    *,
+    day: date,
+    now: datetime,
+    accept: bool,
+    strict: bool,
+    dry_run: bool,
+    limits: GateLimits = DEFAULT_LIMITS,
+    progress: Progress = no_progress,
+) -> tuple[SkuRefresh, IngestOutcome | None]:
+    """Write the sizes that were read from files at a path, unless too many of those before are gone."""
+    with read_session(engine) as session:
+        sizes, places = load_stated_sizes(session, source_id), load_places(session, source_id)
     reading, refused = mapper.finish(day=day, sha256=digest_of(path)), None
     if not accept:
         refused = find_loss("sizes", sizes, mapper.sizes, limits)

@@ -1,0 +1,227 @@
+"""Maps the answer of Amazon's DescribeInstanceTypes to facts about sizes.
+
+GPU models and their memory are not taken: the API names a card without its form, and gives memory in decimal gigabytes
+for some cards and in GiB for others.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine
+
+from app.catalog.fields import FactValue
+from app.catalog.names import size_key
+from app.catalog.readings import FileRead, Progress, Reading, Report, SourceRow, StatedFact, no_progress
+from app.catalog.store.facts import load_subject_keys
+from app.db.engines import read_session
+from app.errors import BadData
+from app.ingest.feeds.resource_skus import Entry, SkuRefresh, sku_files, write_sizes
+from app.ingest.json_files import first_byte, json_items, open_json
+from app.ingest.run import IngestOutcome
+
+SOURCE_ID = "aws-instance-types"
+DOCUMENTATION = "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html"
+
+Figure = tuple[FactValue, str]
+"""A value in the unit of its field, and what the API says."""
+_NETWORK = re.compile(r"(?:(?P<cards>\d+)x )?(?:Up to )?(?P<gigabit>\d+(?:\.\d+)?) Gigabit")
+
+
+def _at(*path: str, unit: Fraction | None = None) -> Callable[[Entry], Figure | None]:
+    """Return a reader of a number or flag at a path of names; `unit` is how much of the field's unit it counts."""
+
+    def read(entry: Entry) -> Figure | None:
+        value: Any = entry
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        if value is None or isinstance(value, bool):
+            return None if value is None else (value, str(value))
+        number = Decimal(str(value))
+        if not number.is_finite() or number < 0:
+            raise ValueError(value)
+        number = number * unit.numerator / unit.denominator if unit is not None else number
+        return (int(number) if number == int(number) else number), str(value)
+
+    return read
+
+
+def _arch(entry: Entry) -> Figure | None:
+    names = entry.get("ProcessorInfo", {}).get("SupportedArchitectures") or []
+    known = {"x86_64": "x64", "x86_64_mac": "x64", "arm64": "arm64", "arm64_mac": "arm64"}
+    found = {known[name] for name in names if name != "i386"}
+    return (found.pop(), " ".join(names)) if len(found) == 1 else None
+
+
+def _gpu_count(entry: Entry) -> Figure:
+    """Return the GPUs: of a part of one the Count is 0, and each of the logical GPUs has its share."""
+    total = Fraction(0)
+    for gpu in entry.get("GpuInfo", {}).get("Gpus") or ():
+        share = Fraction(str(gpu.get("GpuPartitionSize") or 1))
+        total += Fraction(gpu["Count"]) or Fraction(gpu["LogicalGpuCount"]) * share
+    return total, str(entry.get("GpuInfo", {}).get("Gpus", "no GpuInfo"))
+
+
+def _disks(kind: str, what: str) -> Callable[[Entry], Figure | None]:
+    """Return a reader of the local disks by NVMe or by another interface; a type without any has none by NVMe."""
+
+    def read(entry: Entry) -> Figure | None:
+        if entry.get("InstanceStorageSupported") is False:
+            return (0, "InstanceStorageSupported False") if kind == "nvme" else None
+        storage = entry.get("InstanceStorageInfo", {})
+        disks, has_nvme = storage.get("Disks"), storage.get("NvmeSupport") in ("required", "supported")
+        if not disks or has_nvme is not (kind == "nvme"):
+            return None
+        if what == "count":
+            return sum(int(disk["Count"]) for disk in disks), str(disks)
+        return round(Decimal(str(storage["TotalSizeInGB"])) * 10**9 / 2**30, 2), str(storage["TotalSizeInGB"])
+
+    return read
+
+
+def _network(entry: Entry) -> Figure | None:
+    """Return what the network is called; the sum of its cards counts a total that they share once for each."""
+    text = str(entry.get("NetworkInfo", {}).get("NetworkPerformance", ""))
+    named = _NETWORK.fullmatch(text)
+    return (int(Decimal(named["gigabit"]) * 1000) * int(named["cards"] or 1), text) if named else None
+
+
+_EBS = ("EbsInfo", "EbsOptimizedInfo")
+READERS: Mapping[str, Callable[[Entry], Figure | None]] = {
+    "vcpus": _at("VCpuInfo", "DefaultVCpus"),
+    "physical_cores": _at("VCpuInfo", "DefaultCores"),
+    "arch": _arch,
+    "memory_gib": _at("MemoryInfo", "SizeInMiB", unit=Fraction(1, 1024)),
+    "gpu_count": _gpu_count,
+    "nvme_disk_gib": _disks("nvme", "gib"),
+    "nvme_disk_count": _disks("nvme", "count"),
+    "temp_disk_gib": _disks("temp", "gib"),
+    "temp_disk_count": _disks("temp", "count"),
+    "max_data_disks": _at("EbsInfo", "MaximumEbsAttachments"),
+    "uncached_disk_iops": _at(*_EBS, "BaselineIops"),
+    "uncached_disk_mbps": _at(*_EBS, "BaselineThroughputInMBps"),
+    "max_nics": _at("NetworkInfo", "MaximumNetworkInterfaces"),
+    "network_mbps": _network,
+    "hibernation": _at("HibernationSupported"),
+}
+"""What reads each field of a size from an instance type."""
+
+
+@dataclass(slots=True, kw_only=True)
+class TypeMapper:
+    """Collects instance types; `identify` returns the key of a size by any of its names."""
+
+    identify: Callable[[str], str] = size_key
+    places: frozenset[tuple[str, str]] = frozenset()
+    _sizes: set[str] = field(default_factory=set)
+    _facts: list[StatedFact] = field(default_factory=list)
+    _reports: list[Report] = field(default_factory=list)
+    entries: int = 0
+
+    @property
+    def sizes(self) -> frozenset[str]:
+        """The keys of the sizes found so far."""
+        return frozenset(self._sizes)
+
+    def add(self, entry: Entry) -> None:
+        """Take the figures of one type; a type that is listed twice, and a figure that is none, are reported."""
+        self.entries += 1
+        name = str(entry.get("InstanceType") or "")
+        if not name or self.identify(name) in self._sizes:
+            self._report("InstanceType", name, "is listed twice" if name else "names no size")
+            return
+        self._sizes.add(self.identify(name))
+        for column, read in READERS.items():
+            try:
+                figure = read(entry)
+            except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+                self._report(column, name, f"is not a value of {column}: {error!r}")
+                continue
+            if figure is not None:
+                value, raw = figure
+                self._facts.append(
+                    StatedFact(
+                        kind="size",
+                        subject=name,
+                        field=column,
+                        value=value,
+                        raw=raw[:200],
+                        file=SOURCE_ID,
+                        line=self.entries,
+                        source=SOURCE_ID,
+                    )
+                )
+
+    def _report(self, column: str, cell: str, detail: str) -> None:
+        self._reports.append(Report(file=SOURCE_ID, line=self.entries, column=column, cell=cell, detail=detail))
+
+    def finish(self, *, day: date, sha256: str) -> Reading:
+        """Return the facts of all types, as one source of the day; `sha256` is of the files that were read."""
+        source = SourceRow(
+            id=SOURCE_ID,
+            title="Amazon EC2 DescribeInstanceTypes",
+            publisher="AWS",
+            kind="vendor_api",
+            url=DOCUMENTATION,
+            published_on=day,
+            sha256=sha256,
+        )
+        read = FileRead(kind="sizes", file=SOURCE_ID, sources=frozenset({SOURCE_ID}), states_facts=True)
+        return Reading(sources=(source,), facts=tuple(self._facts), reports=tuple(self._reports), files=(read,))
+
+
+def read_types(path: Path, *, progress: Progress) -> Sequence[Entry]:
+    """Return the instance types in a file, or in the JSON files of a folder; raises BadData for what is no such answer.
+
+    A file is what `aws ec2 describe-instance-types` prints, `{"InstanceTypes": [...]}`, or the list alone.
+    """
+    entries: list[Entry] = []
+    for file in sku_files(path):
+        with open_json(file) as opened:
+            prefix = "item" if first_byte(opened) == b"[" else "InstanceTypes.item"
+            for entry in json_items(opened, file, prefix):
+                if not isinstance(entry, dict):
+                    raise BadData("has something else than objects in its list", file=str(file))
+                entries.append(entry)
+        if not entries:
+            raise BadData("has no instance types; give the JSON of `aws ec2 describe-instance-types`", file=str(file))
+        progress("reading types", None, len(entries))
+    return entries
+
+
+def run_type_refresh(
+    engine: Engine,
+    path: Path,
+    *,
+    day: date,
+    now: datetime,
+    accept: bool = False,
+    strict: bool = False,
+    dry_run: bool = False,
+    progress: Progress = no_progress,
+) -> tuple[SkuRefresh, IngestOutcome | None]:
+    """Write what a saved answer says of instance types; the outcome is None where too many of them are gone.
+
+    Raises BadData for files that cannot be read.
+    """
+    with read_session(engine) as session:
+        mapper = TypeMapper(identify=load_subject_keys(session, Reading()).size_key)
+    for entry in read_types(path, progress=progress):
+        mapper.add(entry)
+    return write_sizes(
+        engine,
+        mapper,
+        SOURCE_ID,
+        path,
+        day=day,
+        now=now,
+        accept=accept,
+        strict=strict,
+        dry_run=dry_run,
+        progress=progress,
+    )
