@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import BadData
-from app.ingest.sources.price_tables import read_price_tables
+from app.ingest.sources.prices import read_price_tables
 from tests.factories import source
 
 SOURCES = {"list": source("list", kind="third_party")}

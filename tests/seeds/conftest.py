@@ -9,7 +9,7 @@ from app.catalog.names import size_key
 from app.catalog.readings import PriceRow, Reading, SourceRow
 from app.ingest.registry import CSV_SOURCES, read_pages, seed_files
 from app.ingest.sources.claims import read_sources
-from app.ingest.sources.price_tables import read_price_tables
+from app.ingest.sources.prices import read_price_tables
 
 ByFile = dict[str, Reading]
 Facts = dict[tuple[str, str, str], FactValue]
