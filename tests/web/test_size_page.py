@@ -65,6 +65,14 @@ def test_a_past_price_is_beside_that_of_today_with_the_change(client: httpx.Clie
     assert "Change" not in text_of(page_part(get(client, "/ui/sizes/nv36ads_a10_v5"), "prices", "history"))
 
 
+def test_a_spot_price_has_its_difference_from_on_demand(client: httpx.Client) -> None:
+    page = get(client, "/ui/sizes/d8s_v5?region=eastus")
+    prices = client.get("/sizes/d8s_v5/prices?region=eastus&os=linux").json()["items"]
+    usd = {one["purchase"]: one["usd_per_hour"] for one in prices}
+    (row,) = re.findall(r'<tr class="chosen">.*?</tr>', page_part(page, "prices", "history"), re.DOTALL)
+    assert f"−{100 - 100 * usd['spot'] / usd['on_demand']:.1f} %" in text_of(row).replace("\u00a0", " ")
+
+
 def test_similar_sizes_have_signed_differences_from_the_price_and_figures_of_the_size(client: httpx.Client) -> None:
     page = page_part(get(client, "/ui/sizes/nd40rs_v2"), "similar", "models")
     own = client.get("/sizes?name=standard_nd40rs_v2").json()["items"][0]
