@@ -162,8 +162,8 @@ def is_set(name: str, otherwise: bool = False) -> Reader:
 
 
 def has(*names: str) -> Reader:
-    """Return the source of whether all of these fields are present."""
-    return lambda config: all(config.has(name) for name in names)
+    """Return the source of whether all of these counts are present; each is checked, also beside one that is not."""
+    return lambda config: None not in [config.optional_count(name) for name in names]
 
 
 def choose(condition: Reader, yes: Source, no: Source = None) -> Reader:

@@ -228,3 +228,9 @@ def test_a_granite_without_experts_has_the_shared_mlp_alone() -> None:
 def test_a_field_of_hunyuan_that_differs_between_layers_is_rejected() -> None:
     with pytest.raises(InvalidWorkload, match=r"config\.moe_topk"):
         read_config(HUNYUAN_A13B | {"moe_topk": [8] * 31 + [4]}, Assumptions())
+
+
+def test_a_number_of_experts_that_is_none_is_rejected_in_a_dense_hybrid_too() -> None:
+    config = MODELS["Qwen3.5-27B"]["config"]
+    with pytest.raises(InvalidWorkload, match=r"config\.num_experts"):
+        read_config(config | {"text_config": config["text_config"] | {"num_experts": "x"}}, Assumptions())
