@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from benchmarks import load
 from benchmarks.cases import CASES, BenchmarkCase
-from benchmarks.catalogs import LARGE
+from benchmarks.catalogs import MANY
 from benchmarks.page import PAGE, write_page
 from benchmarks.plan import FULL, QUICK, Plan
 from benchmarks.results import save, to_results
@@ -43,7 +43,7 @@ def main() -> int:
 
 def seconds_of(cases: Sequence[BenchmarkCase], plan: Plan) -> float:
     """Return the estimated seconds that the cases take, including building the catalogs."""
-    large = any(case.subject_scale == LARGE for case in cases)
+    large = any(case.subject_scale == MANY for case in cases)
     return SECONDS_TO_BUILD[large] + sum(plan.seconds(case.kind) for case in cases)
 
 

@@ -14,7 +14,7 @@ from benchmarks.ingest import measure_ingest
 from benchmarks.page_ingest import measure_page
 from benchmarks.pairing import BenchmarkContext
 from benchmarks.questions import panel_questions, random_questions
-from benchmarks.ratios import Spread, percentile, spread
+from benchmarks.ratios import Spread, paired, percentile, spread
 from benchmarks.servers import Server, running
 from benchmarks.uncached import cpu_milliseconds
 
@@ -40,6 +40,21 @@ def cpu(context: BenchmarkContext, case: BenchmarkCase) -> Figures:
             for _ in range(plan.pairs)
         ]
     return {"CPU ms": spread(used)}
+
+
+def growth(context: BenchmarkContext, case: BenchmarkCase) -> Figures:
+    """Measure how many times the CPU time of a question the larger of two catalogs takes; each is asked once."""
+    if case.questions is None:
+        raise ValueError(f"{case.name} has no questions")
+    with _serving(context, case) as larger, _serving(context, case, subject=False) as smaller:
+        used = [(larger, list[float]()), (smaller, list[float]())]
+        for number in range(context.plan.pairs + 1):
+            for server, milliseconds in used:
+                rng = Random(f"{case.name} {number}")
+                asked = [case.questions(rng, case.subject_scale) for _ in range(context.plan.questions // 5)]
+                milliseconds.append(cpu_milliseconds(server, asked))
+    ours, theirs = (milliseconds[1:] for _, milliseconds in used)  # those before build what all requests share
+    return {"times": paired(ours, theirs), "CPU ms": spread(ours), "reference CPU ms": spread(theirs)}
 
 
 def panel(context: BenchmarkContext, case: BenchmarkCase) -> Figures:
@@ -112,15 +127,17 @@ def page_ingested(context: BenchmarkContext, case: BenchmarkCase) -> Figures:
 
 
 @contextmanager
-def _serving(context: BenchmarkContext, case: BenchmarkCase) -> Iterator[Server]:
+def _serving(context: BenchmarkContext, case: BenchmarkCase, *, subject: bool = True) -> Iterator[Server]:
     """Run the service of a case."""
-    command = case.subject.command(context.side_context(case, subject=True))
-    with running(command, context.folder / "subject.log", ready=READY) as server:
+    command = case.subject.command(context.side_context(case, subject=subject))
+    log = context.folder / f"{'subject' if subject else 'reference'}.log"
+    with running(command, log, ready=READY) as server:
         yield server
 
 
 MEASUREMENTS: dict[str, Callable[[BenchmarkContext, BenchmarkCase], Figures]] = {
     "cpu": cpu,
+    "growth": growth,
     "panel": panel,
     "memory of a panel": memory_of_panel,
     "memory of all": memory_of_all,

@@ -14,10 +14,11 @@ import psycopg
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
+from app.catalog.providers import DEFAULT_PROVIDER
 from app.catalog.store.offers import save_derived
 from app.db import migrations
 from app.db.engines import analyze, make_engine
-from app.ingest.registry import read_seeds
+from app.ingest.registry import parse_clouds, read_seeds
 from app.ingest.run import ingest
 from benchmarks import catalogs
 from benchmarks.catalogs import PRICE_COLUMNS, TODAY, Scale
@@ -51,15 +52,50 @@ def sqlite_catalog(scale: Scale, say: Log, folder: Path = CACHE_FOLDER) -> str:
     return f"sqlite:///{file}"
 
 
-def seeded_catalog(folder: Path = CACHE_FOLDER) -> str:
+def seeded_catalog(folder: Path = CACHE_FOLDER, *, clouds: Sequence[str] = (DEFAULT_PROVIDER.id,)) -> str:
     """Build an SQLite catalog of the project's own seeds and return its URL."""
     folder.mkdir(parents=True, exist_ok=True)
-    for before in folder.glob("seeds.db*"):
+    name = f"seeds-{len(clouds)}.db"
+    for before in folder.glob(f"{name}*"):
         before.unlink()
-    url = f"sqlite:///{folder / 'seeds.db'}"
+    url = f"sqlite:///{folder / name}"
     with _migrated(url) as engine:
-        ingest(engine, read_seeds(PROJECT / "seeds"), now=datetime.now(UTC))
+        ingest(engine, read_seeds(PROJECT / "seeds", clouds=clouds), now=datetime.now(UTC))
     return url
+
+
+def grown_catalog(count: int, folder: Path = CACHE_FOLDER) -> str:
+    """Build an SQLite catalog of `count` sizes from the seeds of all clouds, more than these have; return its URL.
+
+    The clouds, GPUs and prices keep their shares. The sizes that are added are copies with other figures, so that no
+    answer for a size serves its copies, too.
+    """
+    url = seeded_catalog(folder, clouds=parse_clouds("", PROJECT / "seeds"))
+    with _migrated(url) as engine:
+        with closing(sqlite3.connect(str(engine.url.database))) as connection:
+            connection.execute(
+                "create temp table seed as select key, row_number() over (order by key) as place from size"
+            )
+            (seeds,) = connection.execute("select count(*) from seed").fetchone()
+            for number, start in enumerate(range(seeds, count, seeds), 1):
+                some = min(seeds, count - start)
+                _copy_sizes(connection, number, f"place * {some} / {seeds} > (place - 1) * {some} / {seeds}")
+            connection.commit()
+        derive(engine, lambda _: None)
+    return url
+
+
+def _copy_sizes(connection: sqlite3.Connection, number: int, chosen: str) -> None:
+    """Copy some sizes with their prices: as many GPUs and vCPUs, but other memory, network, disks and prices."""
+    figures = ("memory_gib", "network_mbps", "temp_disk_gib", "nvme_disk_gib", "uncached_disk_iops")
+    changed = {name: f"{name} * {8 + number} / 8" for name in figures}
+    changed |= {name: f"{name} || '-x{number}'" for name in ("key", "name", "size_key")}
+    changed["nano_usd_per_hour"] = f"nano_usd_per_hour * {20 + number} / 20"
+    for table, key in (("size", "key"), ("price", "size_key")):
+        names = [name for _, name, *_ in connection.execute(f"pragma table_info({table})")]
+        values = ", ".join(changed.get(name, name) for name in names)
+        copied = f"select {values} from {table} where {key} in (select key from seed where {chosen})"
+        connection.execute(f"insert into {table} ({', '.join(names)}) {copied}")
 
 
 def write_sqlite(file: Path, scale: Scale, say: Log) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from benchmarks.catalogs import FEW, LARGE, MANY, MIDDLE, SMALL, Scale
+from benchmarks.catalogs import FEW, GROWN, MANY, SMALL, Scale
 from benchmarks.fits import ESTIMATE, FIT
 from benchmarks.page_query import PRICED_TARGET
 from benchmarks.price_query import HISTORY_CSV, PRICES_TARGET
@@ -12,10 +12,8 @@ from benchmarks.requests import (
     distinct_requests,
     encoded,
     first_files,
-    last_page,
     never_repeated,
     not_modified,
-    on_columns,
     post,
     request_to,
 )
@@ -46,6 +44,11 @@ from benchmarks.uncached import (
     fit_of_amounts,
     fit_of_layers,
     fit_of_model,
+    seeded_facets,
+    seeded_facets_of_a_day,
+    seeded_fit_of_amounts,
+    seeded_list,
+    seeded_list_of_a_day,
     similar,
     unknown_name,
 )
@@ -55,7 +58,7 @@ from benchmarks.workers import Work
 PRICED_PAGE = request_to(PRICED_TARGET)
 Kind = Literal[
     "load", "open loop", "start", "command", "memory", "download", "file", "cpu", "panel", "memory of a panel",
-    "memory of all", "stalls", "workers", "ingest", "ingest of a page",
+    "memory of all", "stalls", "workers", "ingest", "ingest of a page", "growth",
 ]  # fmt: skip
 
 
@@ -87,8 +90,9 @@ def _ratio(least: float | None = None) -> Goal:
     return Goal(figure="ratio", how="at least" if least else None, bound=least)
 
 
-GROWTH = 1 / 1.5
-ON_COLUMNS = 1 / 3
+def _at_most_times(bound: float) -> Goal:
+    return Goal(figure="times", how="at most", bound=bound)
+
 
 _CASES = (
     BenchmarkCase(
@@ -184,35 +188,34 @@ _CASES = (
         subject=COLD_SIDE, reference=PEER, compare="names", goal=_ratio(8),
     ),
     BenchmarkCase(
-        name="growth", description="a page from 100 times the sizes and 50 times the prices, one request at a time",
-        subject=COLD_SIDE, reference=COLD_SIDE, subject_scale=LARGE, compare="nothing", connections=1,
-        goal=_ratio(GROWTH),
+        name="growth", description="a new list of 10,000 sizes of all clouds, beside the seeds, which are of one: CPU",
+        subject=COLD_SIDE, reference=COLD_SIDE, kind="growth", database="seeds", subject_scale=GROWN,
+        questions=seeded_list, goal=_at_most_times(4),
     ),
     BenchmarkCase(
-        name="growth-deep", description="the same for the last full page of the list",
-        subject=COLD_SIDE, reference=COLD_SIDE, subject_scale=LARGE, compare="nothing", connections=1,
-        request=last_page,
-        goal=_ratio(GROWTH),
+        name="growth-facets", description="the same for new facets",
+        subject=COLD_SIDE, reference=COLD_SIDE, kind="growth", database="seeds", subject_scale=GROWN,
+        questions=seeded_facets, goal=_at_most_times(4),
     ),
     BenchmarkCase(
-        name="growth-sort", description="the same by an order that no index has, on columns",
-        subject=COLD_SIDE, reference=COLD_SIDE, subject_scale=LARGE, compare="nothing", connections=1,
-        request=on_columns("/sizes?region=eastus&sort=-network_mbps,usd_per_hour"), goal=_ratio(ON_COLUMNS),
+        name="growth-fit", description="the same for GET /fit by amounts",
+        subject=COLD_SIDE, reference=COLD_SIDE, kind="growth", database="seeds", subject_scale=GROWN,
+        questions=seeded_fit_of_amounts, goal=_at_most_times(5),
     ),
     BenchmarkCase(
-        name="growth-regions", description="the same by the price in the cheapest of three regions",
-        subject=COLD_SIDE, reference=COLD_SIDE, subject_scale=LARGE, compare="nothing", connections=1,
-        request=on_columns("/sizes?region=eastus,region05,region09&sort=usd_per_hour"), goal=_ratio(ON_COLUMNS),
+        name="growth-post-fit", description="the same for POST /fit of a model",
+        subject=COLD_SIDE, reference=COLD_SIDE, kind="growth", database="seeds", subject_scale=GROWN,
+        questions=fit_of_model, goal=_at_most_times(3),
     ),
     BenchmarkCase(
-        name="growth-fit", description="GET /fit over all of 10 times the sizes: every size is evaluated",
-        subject=COLD_SIDE, reference=COLD_SIDE, subject_scale=MIDDLE, compare="nothing", connections=1,
-        request=request_to("/fit?region=eastus&min_gpu_mem=320&max_nodes=4"), goal=_ratio(),
+        name="growth-past", description="the same for lists of a past day",
+        subject=COLD_SIDE, reference=COLD_SIDE, kind="growth", database="seeds", subject_scale=GROWN,
+        questions=seeded_list_of_a_day, goal=_at_most_times(4),
     ),
     BenchmarkCase(
-        name="growth-facets", description="GET /facets over 100 times the sizes and 50 times the prices: it counts all",
-        subject=COLD_SIDE, reference=COLD_SIDE, subject_scale=LARGE, compare="nothing", connections=1,
-        request=request_to("/facets?region=eastus&min_gpu_mem=80"), goal=_ratio(),
+        name="growth-past-facets", description="the same for facets of a past day",
+        subject=COLD_SIDE, reference=COLD_SIDE, kind="growth", database="seeds", subject_scale=GROWN,
+        questions=seeded_facets_of_a_day, goal=_at_most_times(4),
     ),
     BenchmarkCase(
         name="latency",

@@ -47,9 +47,10 @@ class Scale:
 
 SMALL = Scale(sizes=1_000, prices=200_000)
 MIDDLE = Scale(sizes=10_000, prices=2_000_000)
-LARGE = Scale(sizes=100_000, prices=10_000_000)
 FEW, MANY = Scale(sizes=1_000, prices=10_000), Scale(sizes=100_000, prices=1_000_000)
 """Ten prices a size: the scales of what grows with the number of sizes."""
+GROWN = Scale(sizes=10_000, prices=0)
+"""The number of sizes up to which the growth of answers is bounded; the prices of a catalog of seeds are theirs."""
 
 
 def small_tables(scale: Scale) -> dict[str, list[TableRow]]:

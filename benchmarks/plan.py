@@ -38,6 +38,7 @@ class Plan:
             "memory": 2 + self.memory,
             "download": 6 + 2 * self.pairs * self.burst,
             "file": 4 + self.pairs,
+            "growth": 3 + (self.pairs + 1) * self.questions * SECONDS_A_QUESTION,
             "cpu": 3 + self.pairs * self.questions * SECONDS_A_QUESTION,
             "panel": 4.0 * self.pairs,
             "memory of a panel": 8,

@@ -1,25 +1,19 @@
 """The requests of each case; they are built when its server runs, because some depend on a response."""
 
 import json
-import re
-import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from benchmarks.page_query import PAGE, PRICED_TARGET
+from benchmarks.page_query import PRICED_TARGET
 from benchmarks.servers import LoadRequest, Server
 from benchmarks.sides import NotMeasurable, RequestFactory, SideContext
 
-PAGING_SECONDS = 60.0  # seconds
-LOADING_SECONDS = 120.0  # seconds
-MAX_LIMIT = 500
 MEMORY_REQUESTS = 100_000
 """Number of distinct requests after which the memory of a worker is measured."""
 MAX_FILES, FILES_AT_ONCE = 30, 5
 """Number of files that are never written twice, and of those that make a figure."""
 PRICED_REQUEST = LoadRequest(targets=(PRICED_TARGET,))
-_METRICS = LoadRequest(targets=("/metrics",))
 
 
 def request_to(*targets: str) -> RequestFactory:
@@ -35,23 +29,6 @@ def distinct_requests(count: int) -> RequestFactory:
 def distinct_targets(count: int) -> list[str]:
     """Return `count` distinct targets with the same full page."""
     return [f"{PRICED_TARGET}&max_usd_per_hour={1000 + number}" for number in range(count)]
-
-
-def on_columns(target: str) -> RequestFactory:
-    """Build a request for a list that is found on columns, after these were loaded behind such requests."""
-    question = LoadRequest(targets=(target,))
-
-    def make(server: Server, _place: SideContext) -> LoadRequest:
-        deadline = time.monotonic() + LOADING_SECONDS
-        while time.monotonic() < deadline:
-            server.request(question, target)
-            if not re.search(
-                r"^vmsizes_column_bytes 0", server.request(_METRICS, "/metrics").body.decode(), re.MULTILINE
-            ):
-                return question
-        raise NotMeasurable("the service loads no columns")
-
-    return make
 
 
 def never_repeated(_server: Server, _place: SideContext) -> LoadRequest:
@@ -96,15 +73,3 @@ def not_modified(server: Server, _place: SideContext) -> LoadRequest:
     if etag is None:
         raise NotMeasurable("the service gives no ETag")
     return LoadRequest(targets=(PRICED_TARGET,), headers=(("If-None-Match", etag),))
-
-
-def last_page(server: Server, _place: SideContext) -> LoadRequest:
-    """Build a request for the last full page of the list, or the deepest reached in PAGING_SECONDS."""
-    page = json.loads(server.request(PRICED_REQUEST, PRICED_TARGET).body)
-    passed, deadline = PAGE, time.monotonic() + PAGING_SECONDS
-    while page["total"] - passed > PAGE and time.monotonic() < deadline:
-        step = min(MAX_LIMIT, page["total"] - passed - PAGE)
-        target = f"{PRICED_TARGET.replace(f'limit={PAGE}', f'limit={step}')}&cursor={page['next_cursor']}"
-        page = json.loads(server.request(PRICED_REQUEST, target).body)
-        passed += step
-    return LoadRequest(targets=(f"{PRICED_TARGET}&cursor={page['next_cursor']}",))

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.build import postgres_catalog, seeded_catalog, sqlite_catalog
+from benchmarks.build import grown_catalog, postgres_catalog, seeded_catalog, sqlite_catalog
 from benchmarks.cases import BenchmarkCase
-from benchmarks.catalogs import Scale
+from benchmarks.catalogs import GROWN, Scale
 from benchmarks.harness import CaseResult, measure, to_result
 from benchmarks.pairing import BenchmarkContext, ResponsesDiffer
 from benchmarks.plan import Plan
@@ -80,7 +80,7 @@ def _catalogs(stack: ExitStack) -> Callable[[str, Scale], str]:
     @cache
     def catalog(kind: str, scale: Scale) -> str:
         if kind == "seeds":
-            return seeded_catalog()
+            return grown_catalog(scale.sizes) if scale == GROWN else seeded_catalog()
         if kind == "sqlite":
             return sqlite_catalog(scale, _progress())
         url = stack.enter_context(postgres_running())
