@@ -275,6 +275,26 @@ def _compile_is_among_for_sqlite(element: is_among, compiler: SQLCompiler, **how
     return f"{value} in {rows}"
 
 
+class is_listed(is_among):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
+    """Whether a text is in a JSON array of texts, which is a parameter: one statement serves any number of them."""
+
+    inherit_cache = True
+
+
+@compiles(is_listed, "postgresql")
+def _compile_is_listed(element: is_listed, compiler: SQLCompiler, **how: Any) -> str:
+    """Compile for PostgreSQL."""
+    value, texts = (compiler.process(part, **how) for part in element.clauses)
+    return f"{value} = any(array(select json_array_elements_text(cast({texts} as json))))"
+
+
+@compiles(is_listed, "sqlite")
+def _compile_is_listed_for_sqlite(element: is_listed, compiler: SQLCompiler, **how: Any) -> str:
+    """Compile for SQLite."""
+    value, texts = (compiler.process(part, **how) for part in element.clauses)
+    return f"{value} in (select value from json_each({texts}))"  # noqa: S608  # parts of a compiled statement
+
+
 def register(connection: sqlite3.Connection) -> None:
     """Register the functions on an SQLite connection; PostgreSQL has expressions for all of them."""
     known: dict[str, tuple[int, Callable[..., Any]]] = {

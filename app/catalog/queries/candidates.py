@@ -28,17 +28,20 @@ from app.catalog.queries.filters import ActiveFilter, active_filters, filter_con
 from app.catalog.queries.params import SizeSelection
 from app.catalog.queries.price_scope import (
     GPU,
+    KEYS,
     SERIES,
     SIZE,
     PriceScope,
     gpu,
     gpu_slice_gib,
+    key_parameters,
     local_disk_gib,
     price_parameters,
     size,
     status_of,
 )
-from app.db.statements import BoundStatement, Statement, cached_statement, pad_keys
+from app.db.functions import is_listed
+from app.db.statements import BoundStatement, Statement, cached_statement
 
 SELECTION_FILTERS = ("q", "name", "series", "category", "gpu", "gpu_vendor", "verified", "disputed", "provider")
 """Filters that select candidates; everything else is a requirement, and a fit reports what fails it."""
@@ -76,7 +79,7 @@ class CandidateStatementKey:
     available_in: int
     hardware: bool
     adjusted: bool
-    keys: int = 0
+    of_keys: bool = False
 
 
 def candidates_query(
@@ -116,7 +119,6 @@ def _query(
     keys: Sequence[str] = (),
 ) -> BoundStatement:
     filters, values = active_filters(selection, SELECTION_FILTERS) if not keys else ((), {})
-    padded = pad_keys(keys)
     available_in = {f"available_in_{index}": code for index, code in enumerate(selection.available_in)}
     key = CandidateStatementKey(
         price_scope=PriceScope.of(selection, rules),
@@ -126,10 +128,10 @@ def _query(
         available_in=len(available_in),
         hardware=hardware,
         adjusted=bool(rules),
-        keys=len(padded),
+        of_keys=bool(keys),
     )
-    values |= {f"key_{index}": each for index, each in enumerate(padded)}
     values |= available_in | price_parameters(selection, today)
+    values |= key_parameters(keys) if keys else {}
     return BoundStatement(_statement(key), values)
 
 
@@ -137,10 +139,9 @@ def _query(
 def _statement(key: CandidateStatementKey) -> Statement:
     """Build the statement; the columns of the offer are null for a size without one in the scope."""
     price_scope = key.price_scope
-    these = [bindparam(f"key_{index}", type_=size.key.type) for index in range(key.keys)]
-    if these and price_scope.scope_key is not None:
-        price_scope = PriceScope.for_sizes(price_scope.scope_key, select(size.key).where(size.key.in_(these)))
-    series_gpus = _series_gpus(these) if these else _SERIES_GPUS
+    if key.of_keys and price_scope.scope_key is not None:
+        price_scope = PriceScope.for_keys(price_scope.scope_key)
+    series_gpus = _series_gpus(of_keys=key.of_keys)
     regions: list[BindParameter[str]] = [bindparam(f"available_in_{index}") for index in range(key.available_in)]
     columns = [
         *(size.key, size.name, status_of(size).label("status"), size.verified, size.infiniband_gbps),
@@ -158,11 +159,11 @@ def _statement(key: CandidateStatementKey) -> Statement:
         .where(*(filter_condition(one, price_scope) for one in key.filters))
         .order_by(size.key)
     )
-    if these:
-        query = query.where(size.key.in_(these))
+    if key.of_keys:
+        query = query.where(is_listed(size.key, KEYS))
     if not key.hardware:
         return Statement(query.join(GPU, GPU.c.id == size.gpu_id, isouter=True))
-    if not these and not any(one.name in _NAMING_FILTERS for one in key.filters):
+    if not key.of_keys and not any(one.name in _NAMING_FILTERS for one in key.filters):
         query = query.where(or_(size.gpu_count.is_(None), size.gpu_count > 0))
     return Statement(_join_hardware(query, series_gpus))
 
@@ -185,10 +186,10 @@ def _prices(offer: Any, purchase: str) -> list[ColumnElement[Any]]:
     ]
 
 
-def _series_gpus(keys: Sequence[BindParameter[str]] = ()) -> Subquery:
+def _series_gpus(*, of_keys: bool) -> Subquery:
     """Select the series whose described sizes all have the same GPU: its id, and the least and greatest counts.
 
-    A size is described if a source says which GPU it has. With `keys` only the series of these sizes are read.
+    A size is described if a source says which GPU it has. With `of_keys` only the series of KEYS are read.
     """
     described = SIZE.alias("described")
     each = [described.c[name] for name in ("gpu_count_numerator", "gpu_count_denominator", "vcpus")]
@@ -196,9 +197,9 @@ def _series_gpus(keys: Sequence[BindParameter[str]] = ()) -> Subquery:
         end(one).label(f"{name}_{one.name}") for one in each for name, end in (("least", func.min), ("most", func.max))
     ]
     conditions = [described.c.gpu_id.is_not(None), described.c.series_id.is_not(None)]
-    if keys:
-        of_keys = SIZE.alias("of_keys").c
-        conditions.append(described.c.series_id.in_(select(of_keys.series_id).where(of_keys.key.in_(keys))))
+    if of_keys:
+        these = SIZE.alias("of_keys").c
+        conditions.append(described.c.series_id.in_(select(these.series_id).where(is_listed(these.key, KEYS))))
     return (
         select(described.c.series_id, func.min(described.c.gpu_id).label("gpu_id"), *ends)
         .where(*conditions)
@@ -206,10 +207,6 @@ def _series_gpus(keys: Sequence[BindParameter[str]] = ()) -> Subquery:
         .having(func.min(described.c.gpu_id) == func.max(described.c.gpu_id))
         .subquery("series_gpus")
     )
-
-
-_SERIES_GPUS = _series_gpus()
-"""Of all series."""
 
 
 def _has_gpu_of_series(series_gpus: Subquery) -> ColumnElement[bool]:

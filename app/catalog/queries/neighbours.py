@@ -18,16 +18,19 @@ from app.catalog.column_types import UsdColumn
 from app.catalog.queries.params import SimilarSearch
 from app.catalog.queries.price_scope import (
     GPU,
+    KEYS,
     SIZE,
     PriceScope,
     PriceScopeKey,
     gpu,
+    key_parameters,
     price_parameters,
     size,
     status_of,
 )
 from app.catalog.queries.size_sets import IS_SET, SizeQuestion
-from app.db.statements import BoundStatement, Row, Statement, cached_statement, pad_keys
+from app.db.functions import is_listed
+from app.db.statements import BoundStatement, Row, Statement, cached_statement
 
 MEMORY_STEPS = range(-3, 4)
 """Powers of two that the GPU memory and the price are multiplied by: from an eighth to eight times."""
@@ -68,9 +71,8 @@ def reference_query(key: str, params: SimilarSearch, today: date, rules: Rules) 
 
 def shown_query(keys: Sequence[str], params: SimilarSearch, today: date, rules: Rules) -> BoundStatement:
     """Return the query of sizes that are chosen already, each with its offer, in the order of their keys."""
-    padded = pad_keys(keys)
-    values = {f"key_{index}": key for index, key in enumerate(padded)} | price_parameters(params, today)
-    return BoundStatement(_shown_statement(PriceScopeKey.of(params, rules), len(padded)), values)
+    values = key_parameters(keys) | price_parameters(params, today)
+    return BoundStatement(_shown_statement(PriceScopeKey.of(params, rules)), values)
 
 
 def find_neighbours(question: SizeQuestion, reference: ReferenceSize, *, by_provider: bool) -> list[int]:
@@ -139,10 +141,9 @@ def _reference_statement(scope_key: PriceScopeKey) -> Statement:
 
 
 @cached_statement(32)
-def _shown_statement(scope_key: PriceScopeKey, count: int) -> Statement:
-    binds = [bindparam(f"key_{index}", type_=size.key.type) for index in range(count)]
-    keys = select(size.key.label("size_key")).where(size.key.in_(binds))
-    return Statement(_with_columns(keys.cte("these"), PriceScope.for_sizes(scope_key, keys)))
+def _shown_statement(scope_key: PriceScopeKey) -> Statement:
+    keys = select(size.key.label("size_key")).where(is_listed(size.key, KEYS))
+    return Statement(_with_columns(keys.cte("these"), PriceScope.for_keys(scope_key)))
 
 
 def _with_columns(these: FromClause, scope: PriceScope) -> Select[Any]:

@@ -6,6 +6,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Any
 
+import orjson
 from sqlalchemy import (
     BigInteger,
     BindParameter,
@@ -44,11 +45,14 @@ from app.catalog.projections import (
 )
 from app.catalog.purchases import ANY_REGION
 from app.catalog.queries.params import OfferParams, PriceDayParams, QueryParams
+from app.db.functions import is_listed
 from app.db.statements import ALL_ROWS
 
 SIZE, GPU, OFFER, SERIES = table_of(Size), table_of(Gpu), table_of(Offer), table_of(Series)
 size, gpu = SIZE.c, GPU.c
 TODAY = bindparam("today", type_=Date)
+KEYS = bindparam("keys", type_=String)
+"""The keys of sizes as a JSON array, as `key_parameters` gives them."""
 PRICED_ON = bindparam("priced_on", type_=Date)
 """The day of a past scope, as `price_parameters` gives it."""
 _OFFER_KEY = ("region", "os", "size_key")
@@ -114,6 +118,11 @@ class PriceScope:
         return _scope(key)
 
     @staticmethod
+    def for_keys(key: PriceScopeKey) -> "PriceScope":
+        """Return the scope of the sizes of KEYS."""
+        return PriceScope.for_sizes(key, select(size.key).where(is_listed(size.key, KEYS)))
+
+    @staticmethod
     def for_sizes(key: PriceScopeKey, sizes: Select[Any]) -> "PriceScope":
         """Return the scope of a few sizes: prices, and the cheapest region, are searched among these alone."""
         return _past_scope(key, sizes) if key.past else _current_scope(key, OFFER.c.size_key.in_(sizes))
@@ -165,6 +174,11 @@ class PriceScope:
     def json_of(self, columns: Any) -> ColumnElement[str]:
         """Return the offer as JSON from its columns."""
         return offer_json(columns, self.purchase)
+
+
+def key_parameters(keys: Sequence[str]) -> dict[str, Any]:
+    """Return the parameter of a statement of some sizes."""
+    return {"keys": orjson.dumps(keys).decode()}
 
 
 def region_parameters(params: OfferParams) -> dict[str, Any]:

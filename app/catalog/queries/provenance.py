@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Annotated, Any
 
 import orjson
@@ -49,7 +49,7 @@ from app.catalog.queries.pagination import (
 )
 from app.catalog.queries.params import LowerText, LowerTextSet, PageParams, PlainText
 from app.catalog.queries.snapshot import Catalog, short
-from app.db.functions import usd_of, usd_text
+from app.db.functions import is_listed, usd_of, usd_text
 from app.db.statements import BoundStatement, Statement, pad_keys, to_dicts
 from app.errors import BadQuery, NotFound
 
@@ -178,17 +178,16 @@ def find_facts(catalog: Catalog, name: str, search: FactSearch) -> Listing:
     (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
     for field in search.field:
         check_field(field, SIZE_FIELDS)
-    fields = pad_keys(search.field)
-    values = {"subject": key, **{f"field_{index}": field for index, field in enumerate(fields)}}
+    values = {"subject": key} | ({"fields": orjson.dumps(search.field).decode()} if search.field else {})
     identity = f"{key} {search.model_dump_json(exclude=search.page_param_names())}"
-    found = read_list(catalog, _facts_of(len(fields)), values, search, identity=identity)
+    found = read_list(catalog, _facts_of(some=bool(search.field)), values, search, identity=identity)
     items = [{name: value for name, value in item.items() if name != "rank"} for item in found.items]
     return replace(found, items=items)
 
 
-@lru_cache(maxsize=8)
-def _facts_of(fields: int) -> ListStatements:
-    """Return the list of the facts of the size `subject`; where there are `fields`, of any of these."""
+@cache
+def _facts_of(*, some: bool) -> ListStatements:
+    """Return the list of the facts of the size `subject`, or of those on `fields`."""
     source = table_of(Source)
     rank = case((FACT.c.verdict == "accepted", 0), (FACT.c.verdict == "agrees", 1), else_=2)
     stated = ("field", "value", "unit", "corrected_value", "verdict", "reason")
@@ -200,7 +199,7 @@ def _facts_of(fields: int) -> ListStatements:
             .join_from(FACT, source, source.c.id == FACT.c.source_id)
             .where(FACT.c.kind == "size", FACT.c.subject == _bind("subject"))
         )
-        return query.where(or_(*(FACT.c.field == _bind(f"field_{i}") for i in range(fields)))) if fields else query
+        return query.where(is_listed(FACT.c.field, _bind("fields"))) if some else query
 
     order = {"field": FACT.c.field, "rank": rank, "source_id": FACT.c.source_id}
     return ListStatements(build, [_sort_key(*key) for key in order.items()], short=True)

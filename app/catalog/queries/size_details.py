@@ -8,16 +8,18 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import select
 
 from app.catalog.fields import GPU_FIELDS
 from app.catalog.queries.params import OfferParams
 from app.catalog.queries.price_scope import (
     GPU,
+    KEYS,
     SIZE,
     PriceScope,
     PriceScopeKey,
     gpu,
+    key_parameters,
     price_parameters,
     size,
     status_of,
@@ -25,6 +27,7 @@ from app.catalog.queries.price_scope import (
 from app.catalog.queries.size_statements import SIZE_JSON
 from app.catalog.queries.sizes import render_size
 from app.catalog.queries.snapshot import Catalog
+from app.db.functions import is_listed
 from app.db.statements import BoundStatement, Statement, cached_statement
 
 GPU_FIGURES = tuple(
@@ -46,9 +49,8 @@ class SizeDetails:
 
 def find_size_details(catalog: Catalog, keys: Sequence[str], params: OfferParams) -> tuple[SizeDetails, ...]:
     """Find sizes by keys that exist, in the order of the keys; prices are null where there is no offer."""
-    values = {f"key_{index}": key for index, key in enumerate(keys)}
-    values |= price_parameters(params, catalog.today)
-    statement = _statement(PriceScopeKey.of(params, catalog.snapshot.rules), len(keys))
+    values = key_parameters(keys) | price_parameters(params, catalog.today)
+    statement = _statement(PriceScopeKey.of(params, catalog.snapshot.rules))
     rows = catalog.fetch(BoundStatement(statement, values))
     found = {key: row for key, *row in rows}
     return tuple(_to_size_details(found[key], catalog.today) for key in keys)
@@ -64,13 +66,12 @@ def _to_size_details(row: Sequence[Any], today: date) -> SizeDetails:
 
 
 @cached_statement(32)
-def _statement(key: PriceScopeKey, count: int) -> Statement:
-    keys = [bindparam(f"key_{index}", type_=size.key.type) for index in range(count)]
-    scope = PriceScope.for_sizes(key, select(size.key).where(size.key.in_(keys)))
+def _statement(key: PriceScopeKey) -> Statement:
+    scope = PriceScope.for_keys(key)
     columns = [
         *(size.key, SIZE_JSON.c.doc, status_of(size).label("status"), scope.json_of(scope.offer).label("offer")),
         *(size.gpu_count_numerator, size.gpu_count_denominator, *(gpu[name] for name in GPU_FIGURES)),
     ]
     sizes = select(*columns).join_from(SIZE, SIZE_JSON, SIZE_JSON.c.size_key == size.key)
-    query = scope.join_to_sizes(sizes).join(GPU, gpu.id == size.gpu_id, isouter=True).where(size.key.in_(keys))
-    return Statement(query, short=True)
+    query = scope.join_to_sizes(sizes).join(GPU, gpu.id == size.gpu_id, isouter=True)
+    return Statement(query.where(is_listed(size.key, KEYS)), short=True)

@@ -40,6 +40,7 @@ from app.catalog.queries.price_scope import (
     PriceScope,
     PriceScopeKey,
     gpu_slice_gib,
+    key_parameters,
     literal_text,
     local_disk_gib,
     named_days,
@@ -51,7 +52,7 @@ from app.catalog.queries.price_scope import (
 from app.catalog.queries.size_statements import join_tables, rows_statement
 from app.catalog.queries.snapshot import Catalog
 from app.db.functions import ratio
-from app.db.statements import BoundStatement, Rows, Statement, cached_statement, pad_keys
+from app.db.statements import BoundStatement, Rows, Statement, cached_statement
 from app.errors import CatalogChanged
 
 UNKNOWN = float("inf")
@@ -191,9 +192,8 @@ class SizeQuestion:
 
     def rows_of(self, keys: Sequence[str]) -> BoundStatement:
         """Return the statement of the keys, JSON, status and offer of some sizes."""
-        padded = pad_keys(keys)
-        statement = rows_statement(PriceScopeKey.of(self.search, self._rules), len(padded))
-        return BoundStatement(statement, self._parameters() | {f"key_{at}": key for at, key in enumerate(padded)})
+        statement = rows_statement(PriceScopeKey.of(self.search, self._rules))
+        return BoundStatement(statement, self._parameters() | key_parameters(keys))
 
     def found(self) -> int:
         """Find the sizes that meet all filters and have an offer."""
@@ -280,7 +280,7 @@ class SizeQuestion:
         """Return a figure of each size by place; None where it is unknown, and for a price where there is no offer."""
         if name != "usd_per_hour":
             return self.values(name)
-        return _without_unknown(self.prices().usd)
+        return [None if usd == UNKNOWN else usd for usd in self.prices().usd]
 
     def gpu_counts(self) -> Sequence[Fraction | None]:
         """Return the exact number of GPUs of each size by place."""
@@ -320,22 +320,24 @@ class SizeQuestion:
             return SortColumn(self.values(SIZE_COLUMNS[name]), descending)
         if name in PRICE_SORT_KEYS:
             prices = self.prices(PRICE_SORT_KEYS[name])
-            if not descending:
-                return SortColumn(prices.usd, descending)
-            return SortColumn(_without_unknown(prices.usd), descending)
-        return SortColumn(self._unit_prices(name), descending)
+            return SortColumn(_PricesOrNone(prices.usd) if descending else prices.usd, descending)
+        return SortColumn(_PricesOrNone(self._unit_prices(name)), descending)
 
-    def _unit_prices(self, name: str) -> Sequence[float | None]:
+    def _unit_prices(self, name: str) -> "array[float]":
         """Return prices of a vCPU, a GiB or a GPU, as `app.catalog.projections.unit_price` does in SQL."""
-        prices = self.prices()
-        divisors = self.values(_DIVIDED_BY[name])
-        factors: Iterable[int] = [1] * len(divisors)
-        if name == "usd_per_gpu_hour":
-            factors = self.values("gpu_count_denominator")
-        return [
-            ratio(usd, factor, divisor) if divisor and usd != UNKNOWN else None
-            for usd, factor, divisor in zip(prices.usd, factors, divisors, strict=True)
-        ]
+
+        def ask() -> "array[float]":
+            divisors = self.values(_DIVIDED_BY[name])
+            factors: Iterable[int] = [1] * len(divisors)
+            if name == "usd_per_gpu_hour":
+                factors = self.values("gpu_count_denominator")
+            unit_prices = (
+                ratio(usd, factor, divisor) if divisor and usd != UNKNOWN else None
+                for usd, factor, divisor in zip(self.prices().usd, factors, divisors, strict=True)
+            )
+            return array("d", (UNKNOWN if usd is None else usd for usd in unit_prices))
+
+        return self.catalog.keep(("unit prices", name, self._scope), ask)
 
     def _ask(self, name: str) -> int:
         (active,), values = active_filters(self.search, [name])
@@ -429,8 +431,18 @@ class PriceSteps:
         return self._up_to[steps] | self._sets.set_of(self.places[count - more : count])
 
 
-def _without_unknown(prices: Sequence[float]) -> Sequence[float | None]:
-    return [None if usd == UNKNOWN else usd for usd in prices]
+class _PricesOrNone(Sequence[float | None]):
+    """Prices by place, None where UNKNOWN: a page needs few of those of all sizes."""
+
+    def __init__(self, prices: "array[float]") -> None:
+        self._prices = prices
+
+    def __len__(self) -> int:
+        return len(self._prices)
+
+    def __getitem__(self, place: Any) -> Any:
+        usd = self._prices[place]
+        return None if usd == UNKNOWN else usd
 
 
 def _natural(name: str) -> list[str | int]:

@@ -19,11 +19,13 @@ from app.catalog.queries.filters import (
 )
 from app.catalog.queries.price_scope import (
     GPU,
+    KEYS,
     SIZE,
     PriceScope,
     PriceScopeKey,
     status_of,
 )
+from app.db.functions import is_listed
 from app.db.statements import Statement, cached_statement
 
 SIZE_JSON = table_of(SizeJson)
@@ -60,14 +62,13 @@ def size_statement(scope_key: PriceScopeKey) -> Statement:
 
 
 @cached_statement(64)
-def rows_statement(scope_key: PriceScopeKey, count: int) -> Statement:
-    """Build the statement of some sizes by the parameters `key_0`, …: their keys, and then what rows of pages have."""
-    keys = [bindparam(f"key_{index}", type_=SIZE.c.key.type) for index in range(count)]
-    scope = PriceScope.for_sizes(scope_key, select(SIZE.c.key).where(SIZE.c.key.in_(keys)))
+def rows_statement(scope_key: PriceScopeKey) -> Statement:
+    """Build the statement of the sizes of KEYS: their keys, and then what rows of pages have."""
+    scope = PriceScope.for_keys(scope_key)
     query = select(scope.key.label("key"), SIZE_JSON.c.doc, *_columns(scope)).select_from(
         scope.source.join(SIZE_JSON, SIZE_JSON.c.size_key == scope.key)
     )
-    return Statement(query.where(scope.has_offer, scope.key.in_(keys)))
+    return Statement(query.where(scope.has_offer, is_listed(scope.key, KEYS)))
 
 
 def list_conditions(key: StatementKey) -> list[Condition]:
