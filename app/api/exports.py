@@ -62,7 +62,7 @@ class ExportStreams:
     def open(self, export: Export) -> Stream:
         """Start an export; raises Busy if too many are running."""
         self.ensure_free()
-        return Stream(self._engine, export.query, self.running, export.count)
+        return Stream(self._engine, export.query, self.running)
 
     def close(self) -> None:
         """Stop the running exports and their threads."""

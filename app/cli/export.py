@@ -107,15 +107,11 @@ def _write_text(export: Export, file_format: FileFormat, output: Path | None) ->
     text, count = _TEXT_FORMATS[file_format](export.columns), 0
     with _whole_file(output) as path, path.open("wb") if path else nullcontext(sys.stdout.buffer) as file:
         file.write(text.head)
-        for rows in _open_stream(export).blocks():
+        for rows in Stream(context.engine(), export.query).blocks():
             file.writelines(map(text.write, export.blocks(rows)))
-            count += export.count(rows)
+            count += len(rows)
         file.flush()
     return count
-
-
-def _open_stream(export: Export) -> Stream:
-    return Stream(context.engine(), export.query, count=export.count)
 
 
 def _write_parquet(export: Export, _form: FileFormat, output: Path | None) -> int:
@@ -123,7 +119,7 @@ def _write_parquet(export: Export, _form: FileFormat, output: Path | None) -> in
 
     with TemporaryDirectory() as folder, _whole_file(output) as path:
         file = path or Path(folder) / "export.parquet"
-        count = write_parquet(file, export, _open_stream(export).blocks())
+        count = write_parquet(file, export, Stream(context.engine(), export.query).blocks())
         if output is None:
             with file.open("rb") as finished:
                 shutil.copyfileobj(finished, sys.stdout.buffer)

@@ -295,6 +295,31 @@ def _compile_is_listed_for_sqlite(element: is_listed, compiler: SQLCompiler, **h
     return f"{value} in (select value from json_each({texts}))"  # noqa: S608  # parts of a compiled statement
 
 
+SEPARATOR = "\x1f"
+"""Stands between joined texts: no text of a catalog has control characters other than tabs and line ends."""
+
+
+class joined_texts(GenericFunction[str]):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
+    """The values of a group, which are not null, as texts with SEPARATOR between them, in any order."""
+
+    type = String()
+    inherit_cache = True
+
+
+@compiles(joined_texts, "postgresql")
+def _compile_joined_texts(element: joined_texts, compiler: SQLCompiler, **how: Any) -> str:
+    """Compile for PostgreSQL."""
+    (value,) = element.clauses
+    return f"string_agg(cast({compiler.process(value, **how)} as text), '{SEPARATOR}')"
+
+
+@compiles(joined_texts, "sqlite")
+def _compile_joined_texts_for_sqlite(element: joined_texts, compiler: SQLCompiler, **how: Any) -> str:
+    """Compile for SQLite; the separator is no parameter, which SQLite would copy for each value."""
+    (value,) = element.clauses
+    return f"group_concat({compiler.process(value, **how)}, '{SEPARATOR}')"
+
+
 def register(connection: sqlite3.Connection) -> None:
     """Register the functions on an SQLite connection; PostgreSQL has expressions for all of them."""
     known: dict[str, tuple[int, Callable[..., Any]]] = {

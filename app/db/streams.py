@@ -1,7 +1,7 @@
 """Streams the rows of one statement in blocks, on a connection of its own."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from threading import Lock
 
@@ -12,8 +12,6 @@ from app.db.statements import BoundStatement, Row, Rows, convert_rows
 
 BLOCK_ROWS = 1000
 """How many rows are fetched at once; a block takes some hundred kilobytes."""
-_FIRST_ROWS = 10
-"""How many rows are fetched first, when it is not known yet how many each stands for."""
 _CANCEL_TIMEOUT_SECONDS = 5.0
 
 
@@ -24,22 +22,14 @@ class StreamStopped(Exception):
 class Stream:
     """The rows of one statement; may be stopped at any time, also from another thread.
 
-    Until its end it holds a connection, so the engine should have no pool, and is a member of `running`. Of rows that
-    stand for many, as `count` tells, fewer are fetched at once.
+    Until its end it holds a connection, so the engine should have no pool, and is a member of `running`.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        bound: BoundStatement,
-        running: set["Stream"] | None = None,
-        count: Callable[[Rows], int] = len,
-    ) -> None:
+    def __init__(self, engine: Engine, bound: BoundStatement, running: set["Stream"] | None = None) -> None:
         self._engine, self._bound = engine, bound
         self._compiled = bound.statement.compiled_for(engine.dialect.name)
         self._running = running if running is not None else set()
         self._running.add(self)
-        self._count, self._fetch_size = count, _FIRST_ROWS
         self._connection: Connection | None = None
         self._cursor: CursorResult[Row] | None = None
         self._fetching, self._stopped, self._ended = Lock(), False, False
@@ -92,16 +82,14 @@ class Stream:
             self._cursor = self._connection.exec_driver_sql(self._compiled.sql, parameters)
         rows = self._fetch_many(self._cursor)
         self._ended = not rows
-        if rows:
-            self._fetch_size = max(1, min(BLOCK_ROWS, BLOCK_ROWS * len(rows) // self._count(rows)))
         return rows
 
     def _fetch_many(self, cursor: CursorResult[Row]) -> Rows:
         if self._engine.dialect.name != "sqlite":
-            return [tuple(row) for row in cursor.fetchmany(self._fetch_size)]
+            return [tuple(row) for row in cursor.fetchmany(BLOCK_ROWS)]
         try:
             # From the driver itself, which takes half the time: SQLAlchemy buffers no rows of SQLite.
-            rows: Rows = cursor.cursor.fetchmany(self._fetch_size)
+            rows: Rows = cursor.cursor.fetchmany(BLOCK_ROWS)
         except sqlite3.DatabaseError as error:
             raise OperationalError(self._compiled.sql, None, error) from error
         return rows

@@ -48,16 +48,9 @@ def ask(places: int, below: int) -> BoundStatement:
 def test_a_stream_gives_every_row_once_in_blocks(unpooled: Engine) -> None:
     running: set[Stream] = set()
     blocks = list(Stream(unpooled, ask(4, 2500), running).blocks())
-    assert [len(block) for block in blocks] == [10, BLOCK_ROWS, BLOCK_ROWS, 490]
+    assert [len(block) for block in blocks] == [BLOCK_ROWS, BLOCK_ROWS, 500]
     assert [row for block in blocks for row in block] == [(number,) for number in range(2500)]
     assert not running
-
-
-@pytest.mark.parametrize(("each", "sizes"), [(100, [10, 10, 10]), (5000, [10, 1, 1]), (1, [10, 1000, 500])])
-def test_fewer_rows_are_fetched_at_once_if_each_stands_for_many(unpooled: Engine, each: int, sizes: list[int]) -> None:
-    stream = Stream(unpooled, ask(4, 1510), count=lambda rows: each * len(rows))
-    assert [len(stream.fetch_block()) for _ in sizes] == sizes
-    stream.stop()
 
 
 def test_a_stream_at_its_end_stays_there(unpooled: Engine) -> None:

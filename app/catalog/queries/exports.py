@@ -16,16 +16,20 @@ from app.catalog.column_types import UsdColumn, table_of
 from app.catalog.fields import SHOWN_FIELDS, FieldKind
 from app.catalog.models import Disk, DiskPrice, Fact, Gpu, LanguageModel, Region, Revision, Series, Source
 from app.catalog.projections import SIZE_JSON_FIELDS
-from app.catalog.queries.packed_prices import packed_price_columns, packed_prices_statement
 from app.catalog.queries.pagination import LIST_COLUMNS
 from app.catalog.queries.params import PlainText, QueryParams, SizeList, check_days
-from app.catalog.queries.prices import PRICE_COLUMNS, AllPricesFilter, normalize_prices, to_price_statement_key
+from app.catalog.queries.prices import (
+    PRICE_COLUMNS,
+    AllPricesFilter,
+    normalize_prices,
+    price_list_statement,
+    to_price_statement_key,
+)
 from app.catalog.queries.provenance import conflicts_query, refused_prices_query
 from app.catalog.queries.size_statements import list_statement
-from app.catalog.queries.sizes import STATUS_AND_OFFER_FIELDS, normalize, render_size, to_statement_key
+from app.catalog.queries.sizes import STATUS_AND_OFFER_FIELDS, age_days, normalize, render_size, to_statement_key
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot
 from app.db.functions import usd_of
-from app.db.packed import PackedColumn, count_packed
 from app.db.statements import BoundStatement, Rows, Statement
 from app.errors import BadQuery
 from app.nearest import did_you_mean, nearest
@@ -60,20 +64,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """A query to stream: its statement, its columns, and how rows, at least one, become their values by column.
-
-    `packed` tells where rows have their columns if these are packed.
-    """
+    """A query to stream: its statement, its columns, and how rows, at least one, become their values by column."""
 
     query: BoundStatement
     columns: Mapping[str, FieldKind]
     values: Callable[[Rows], Sequence[Sequence[Any]]]
     block_rows: int = 1000
-    packed: Mapping[str, PackedColumn] | None = None
-
-    def count(self, rows: Rows) -> int:
-        """Return how many rows of the export rows of the query are."""
-        return len(rows) if self.packed is None else count_packed(rows)
 
     def blocks(self, rows: Rows) -> Iterator[Sequence[Sequence[Any]]]:
         """Yield the values of rows by column, in blocks of `block_rows`."""
@@ -128,14 +124,31 @@ def export_prices(catalog: Catalog, export: PriceExport) -> Export:
     normalized = normalize_prices(catalog, export)
     key, values = to_price_statement_key(normalized, catalog.today, catalog.snapshot.rules)
 
-    names = tuple(columns)
-    query = BoundStatement(packed_prices_statement(key, names), values)
-    packed = packed_price_columns(names, catalog.today)
-    return Export(query=query, columns=columns, values=partial(_packed_values, packed), packed=packed)
+    read = tuple(dict.fromkeys(source for name in columns for source in _READ_FROM.get(name, (name,))))
+    query = BoundStatement(price_list_statement(key, read), values)
+    return Export(query=query, columns=columns, values=partial(_price_values, tuple(columns), read, catalog.today))
 
 
-def _packed_values(packed: Mapping[str, PackedColumn], rows: Rows) -> list[Sequence[Any]]:
-    return [column.values(rows) for column in packed.values()]
+_READ_FROM: Mapping[str, Sequence[str]] = {
+    "price_age_days": ("seen_until",),
+    "unusual": ("median_usd_per_hour",),
+    "list_usd_per_hour": ("usd_per_hour", "adjustment"),
+    "adjustments": ("usd_per_hour", "adjustment"),
+}
+"""The columns of a row that those of an export are computed from, where they have other names."""
+
+
+def _price_values(names: Sequence[str], read: Sequence[str], today: date, rows: Rows) -> list[Sequence[Any]]:
+    values: dict[str, Sequence[Any]] = dict(zip(read, zip(*rows, strict=True), strict=True))
+    if "adjustment" in values:
+        adjustments = [orjson.loads(text) if text is not None else {} for text in values["adjustment"]]
+        values |= _adjustment_values(adjustments, values["usd_per_hour"])
+    if "price_age_days" in names:
+        values["price_age_days"] = [age_days(day, today) for day in values["seen_until"]]
+    if "unusual" in names:
+        values["unusual"] = [median is not None for median in values["median_usd_per_hour"]]
+    values |= {name: list(map(bool, values[name])) for name in ("approximate_date", "disputed") if name in values}
+    return [values[name] for name in names]
 
 
 def _adjustment_values(adjustments: Sequence[Mapping[str, Any]], usd: Sequence[Any]) -> dict[str, Sequence[Any]]:

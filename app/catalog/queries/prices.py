@@ -148,6 +148,15 @@ def price_page_statement(key: PriceStatementKey) -> Statement:
 
 
 @cached_statement(64)
+def price_list_statement(key: PriceStatementKey, names: tuple[str, ...]) -> Statement:
+    """Build the statement of a whole list; its rows have some of PRICE_ROW_COLUMNS."""
+    is_approximate, is_disputed = (type_coerce(one, Integer) for one in (price.approximate_date, price.disputed))
+    query = _rows(key, is_approximate=is_approximate, is_disputed=is_disputed)
+    columns = query.selected_columns
+    return Statement(query.with_only_columns(*(columns[name] for name in names), maintain_column_froms=True))
+
+
+@cached_statement(64)
 def price_count_statement(key: PriceStatementKey) -> Statement:
     """Build the statement that counts a list."""
     query = select(func.count()).select_from(PRICE)

@@ -46,7 +46,7 @@ from app.catalog.store.bulk import columns_like, same_key, temporary_table, temp
 from app.catalog.store.price_runs import STAGED_LIST
 from app.catalog.store.prices import PRICE_KEY, STAGED_PRICE
 from app.catalog.store.retract import DROPPED_PRICES
-from app.db.packed import SEPARATOR, joined_texts
+from app.db.functions import SEPARATOR, joined_texts
 
 TOTAL = table_of(PriceTotal)
 PRICE_GROUP = ("region", "os", "purchase")

@@ -1,4 +1,4 @@
-"""Whole lists of prices, as the database packs them, are the pages of the list."""
+"""Whole lists of prices, as they are exported, are the pages of the list."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -38,7 +38,7 @@ def exported(session: Session, question: str) -> Export:
 
 
 def rows_of(engine: Engine, export: Export) -> Iterator[dict[str, Any]]:
-    for rows in Stream(engine, export.query, count=export.count).blocks():
+    for rows in Stream(engine, export.query).blocks():
         for values in export.blocks(rows):
             yield from (dict(zip(export.columns, row, strict=True)) for row in zip(*values, strict=True))
 
@@ -60,20 +60,20 @@ def test_an_export_is_the_pages_of_the_list_in_their_order(seeded_engine: Engine
 
 
 @pytest.mark.parametrize("question", ["", "history=true", *QUESTIONS])
-def test_sqlite_reads_prices_in_their_order_and_postgresql_is_told_it(seeded_engine: Engine, question: str) -> None:
+def test_prices_are_exported_in_their_order_which_sqlite_reads_them_in(seeded_engine: Engine, question: str) -> None:
     with Session(seeded_engine) as session:
         export = exported(session, question)
         compiled = export.query.statement.compiled_for(seeded_engine.dialect.name)
+        assert compiled.sql.lower().endswith(f"order by {', '.join(f'price.{name} asc' for name in PRICE_KEY)}")
         if seeded_engine.dialect.name == "postgresql":
-            order = ", ".join(f"price.{name}" for name in PRICE_KEY[1:])
-            assert compiled.sql.count(f"order by {order}") == compiled.sql.count("string_agg") > 5
             return
         plan = session.connection().exec_driver_sql(
             f"explain query plan {compiled.sql}", {**compiled.constants, **export.query.parameters}
         )
         steps = [step for _, parent, _, step in plan if parent == 0]
     assert any(step.startswith(("SCAN price", "SEARCH price")) for step in steps)
-    assert not [step for step in steps if "TEMP B-TREE" in step]
+    # Where the system is given SQLite sorts the prices of a size in a region; all others would be collected first.
+    assert {step for step in steps if "TEMP B-TREE" in step} <= {"USE TEMP B-TREE FOR RIGHT PART OF ORDER BY"}
 
 
 @pytest.mark.parametrize("amounts", [("0.123456789", "0"), ("665254580.340503", "0.5", "90071992.547409"), ("3",)])
@@ -86,7 +86,7 @@ def test_prices_in_a_parquet_file_are_the_doubles_of_the_list(
     with Session(engine) as session:
         export = exported(session, "history=true")
     file = tmp_path / "prices.parquet"
-    assert write_parquet(file, export, Stream(engine, export.query, count=export.count).blocks()) == len(amounts)
+    assert write_parquet(file, export, Stream(engine, export.query).blocks()) == len(amounts)
     table = pq.read_table(file)
     assert sorted(table["usd_per_hour"].to_pylist()) == sorted(map(float, amounts))
     listed = [{**row, **{day: date.fromisoformat(row[day]) for day in DAYS}} for row in rows_of(engine, export)]
