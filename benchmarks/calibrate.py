@@ -9,7 +9,7 @@ the rest). Runs of a configuration that was measured several times, and of a mod
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from math import nan
@@ -32,6 +32,7 @@ from app.fit.formulas.serving_speed import (
 )
 from app.settings import PROJECT
 from benchmarks.accuracy.estimates import setup_of
+from benchmarks.accuracy.points import LeftOut
 from benchmarks.accuracy.reported import ReportedRun, reported_runs
 from benchmarks.accuracy.runs import ServingRun, serving_runs
 from benchmarks.accuracy.serving import labels
@@ -46,7 +47,7 @@ STEP_LIMITS: Mapping[str, tuple[float, float]] = {
     "dense_read": (1.0, 3.0), "expert_read": (1.0, 3.0), "dequantize": (0.0, 3.0), "kv_read": (1.0, 3.0),
     "compute": (1.5, 6.0), "layer_us": (0.0, 200.0), "latent_us": (0.0, 100.0), "expert_us": (0.0, 30.0),
     "doubling_us": (0.0, 50.0), "collective": (1.0, 20.0), "sequence_us": (0.0, 100.0), "prefill_dense": (1.0, 6.0),
-    "prefill_experts": (1.0, 9.0), "vllm": (-0.3, 0.6),
+    "prefill_experts": (1.0, 9.0), "sglang_experts": (0.0, 0.25), "vllm": (-0.3, 0.6),
 }  # fmt: skip
 """Least and greatest value of each constant: nothing is faster than at the rated speed.
 
@@ -263,9 +264,18 @@ def median_error(errors: Array) -> float:
     return float(np.nanmedian(np.abs(np.exp(errors) - 1)))
 
 
-def left_out_median(figure: int, choose: Callable[[Runs], Mask]) -> float:
-    """Return the median error of a step (0) or a first token (1) of some runs, with their model left out of the fit."""
-    return median_error(_left_out("shape")[figure][choose(read_runs())])
+def left_out_of(figure: int, which: str) -> LeftOut:
+    """Compare steps (0) or first tokens (1) of some runs with their model left out of the fit."""
+    runs, errors = read_runs(), _left_out("shape")[figure]
+    burst, amd = is_burst(runs), is_on_amd(runs)
+    chosen = errors[{"burst": burst, "steady": ~burst, "reported": ~burst & ~amd, "amd": amd}[which]]
+    chosen = chosen[~np.isnan(chosen)]
+    spread = STEP_SPREAD["amd" if which == "amd" else "unseen"]
+    if figure:
+        spread = FIRST_TOKEN_SPREAD["burst" if which == "burst" else "steady"]
+    measured = np.exp(-chosen)
+    inside = float(np.mean((spread.low <= measured) & (measured <= spread.high)))
+    return LeftOut(median_error(chosen), "model", len(chosen), inside)
 
 
 SHARE, FIRST_TOKEN_SHARE = (0.1, 0.9), (0.125, 0.875)

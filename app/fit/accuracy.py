@@ -18,22 +18,27 @@ class FamilyAccuracy:
     """How the estimates of one figure, for one kind of workload, agree with `n` measurements.
 
     Errors are |estimate / measurement - 1| of the middle of the range, ratios estimate / measurement. `range_width` is
-    the median of high / low. `leave_one_out_error` is the median error where the fitted constants do not know what is
-    estimated: `left_out` says what they were fitted without; None where no constant is fitted to these measurements.
+    the median of high / low. `leave_one_out_error` is the median error of `left_out_n` measurements where the fitted
+    constants do not know what is estimated, and `left_out_in_range_share` how many of them are in the range of what was
+    not measured: `left_out` says what they were fitted without; None where no constant is fitted to these measurements.
+    `compared_on` is the day of the comparison.
     """
 
     family: str
     title: str
     figure: str
     unit: str
+    leave_one_out_error: float | None
+    left_out: str | None
+    left_out_n: int | None
+    left_out_in_range_share: float | None
     n: int
     in_range_share: float
     range_width: float
     median_error: float
     median_ratio: float
     worst_ratio: float
-    leave_one_out_error: float | None
-    left_out: str | None
+    compared_on: str
     source: str
     license: str
 

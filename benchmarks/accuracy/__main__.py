@@ -5,6 +5,7 @@ import csv
 import io
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from statistics import median
 
 from app.fit.accuracy import COLUMNS, TABLE, FamilyAccuracy, read_accuracy
@@ -33,12 +34,9 @@ def main() -> int:
             continue
         points = tuple(family.points())
         before = recorded.get(family.id)
-        left_out = None
-        if before is not None and before.leave_one_out_error is not None and before.left_out is not None:
-            left_out = before.leave_one_out_error, before.left_out
-        if options.write and family.leave_one_out is not None:
-            left_out = family.leave_one_out()
-        summary = summarize(family, points, left_out)
+        left_out = family.leave_one_out() if options.write and family.leave_one_out is not None else None
+        day = before.compared_on if before is not None and not options.write else datetime.now(UTC).date().isoformat()
+        summary = summarize(family, points, left_out, day)
         found.append(summary)
         print(line(summary.family, points))
         for label in options.by or ():

@@ -13,7 +13,7 @@ from app.fit.formulas.inference import TENSOR_RANK_BUFFERS as BUFFERS
 from app.fit.formulas.quantities import GIB
 from app.settings import PROJECT
 from benchmarks.accuracy.estimates import estimate, figure_range
-from benchmarks.accuracy.points import Family, Point
+from benchmarks.accuracy.points import Family, LeftOut, Point
 
 HERE = PROJECT / "benchmarks" / "accuracy"
 PAGE = 16
@@ -95,7 +95,7 @@ def _error(constants: Constants, log: tuple[float, float, bool, bool, float]) ->
     return abs(base + share * usable + buffers * split + graphs * captured - overhead) / kept
 
 
-def _leave_one_out() -> tuple[float, str]:
+def _leave_one_out() -> LeftOut:
     """Fit the constants without each log: the least mean error of the best 85 %, on a grid around the recorded."""
     scales = (0.5, 0.75, 1.0, 1.25, 1.5)
     mids = (SERVING_RUNTIME.mid / GIB, SERVING_RUNTIME_SHARE.mid, BUFFERS.mid / GIB, GRAPHS.mid / GIB)
@@ -109,7 +109,7 @@ def _leave_one_out() -> tuple[float, str]:
         best = min(errors, key=lambda row: _trimmed([one for other, one in enumerate(row) if other != number]))
         return best[number]
 
-    return median(left_out(number) for number in range(len(logs))), "the log"
+    return LeftOut(median(left_out(number) for number in range(len(logs))), "the log", len(logs))
 
 
 def _trimmed(errors: Sequence[float]) -> float:

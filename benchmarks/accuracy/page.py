@@ -20,17 +20,33 @@ def write_page(families: Iterable[FamilyAccuracy]) -> None:
 def table(families: Iterable[FamilyAccuracy]) -> str:
     """Return the table in Markdown."""
     lines = [
-        "| family | figure | n | in range | high / low | median error | worst | leave one out | measured by |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "Left out of the fit, as models not in the data are:",
+        "",
+        "| family | left out | n | median error | in range | compared on |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    families = list(families)
+    lines += [
+        f"| `{one.family}`: {one.title} | {one.left_out} | {one.left_out_n or 0:,} | {one.leave_one_out_error:.1%} "
+        f"| {_share(one.left_out_in_range_share)} | {one.compared_on} |"
+        for one in families
+        if one.leave_one_out_error is not None
+    ]
+    lines += [
+        "",
+        "All measurements, with the constants that are fitted to them or to others:",
+        "",
+        "| family | figure | n | in range | high / low | median error | worst | measured by |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     lines += [
         f"| `{one.family}`: {one.title} | `{one.figure}` | {one.n:,} "
         f"| {one.in_range_share:.0%} | {one.range_width:.2f} "
-        f"| {one.median_error:.1%} | {one.worst_ratio:.2f} | {_left_out(one)} | {one.source} ({one.license}) |"
+        f"| {one.median_error:.1%} | {one.worst_ratio:.2f} | {one.source} ({one.license}) |"
         for one in families
     ]
     return "\n".join(lines)
 
 
-def _left_out(one: FamilyAccuracy) -> str:
-    return "" if one.leave_one_out_error is None else f"{one.leave_one_out_error:.1%} ({one.left_out})"
+def _share(share: float | None) -> str:
+    return "" if share is None else f"{share:.0%}"

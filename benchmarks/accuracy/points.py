@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp, log
 from statistics import median
+from typing import NamedTuple
 
 from app.fit.accuracy import FamilyAccuracy
 
@@ -35,13 +36,25 @@ class Point:
         return least <= self.measured <= most
 
 
+class LeftOut(NamedTuple):
+    """The median error where the constants do not know what is estimated, and the number of measurements.
+
+    `left_out` says what they are fitted without, `in_range_share` how many are in the range of what was not measured.
+    """
+
+    error: float
+    left_out: str
+    n: int
+    in_range_share: float | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """A family: what is estimated, where its measurements are from, and how to compute its points.
 
-    `leave_one_out` returns the median error where the constants are fitted without the model (or GPU, …) that is
-    estimated, and says what is left out; None where no constant is fitted to these measurements. It may need numpy and
-    scipy, `points` may not: it runs at every `make check`.
+    `leave_one_out` compares them where the constants are fitted without the model (or GPU, …) that is estimated; None
+    where no constant is fitted to these measurements. It may need numpy and scipy, `points` may not: it runs at every
+    `make check`.
     """
 
     id: str
@@ -51,7 +64,7 @@ class Family:
     source: str
     license: str
     points: Callable[[], Iterable[Point]]
-    leave_one_out: Callable[[], tuple[float, str]] | None = None
+    leave_one_out: Callable[[], LeftOut] | None = None
 
 
 def errors(points: Iterable[Point]) -> list[float]:
@@ -59,24 +72,31 @@ def errors(points: Iterable[Point]) -> list[float]:
     return [abs(point.ratio - 1) for point in points]
 
 
-def summarize(family: Family, points: Sequence[Point], left_out: tuple[float, str] | None) -> FamilyAccuracy:
+def summarize(family: Family, points: Sequence[Point], left_out: LeftOut | None, compared_on: str) -> FamilyAccuracy:
     """Return the statistics of a family's points."""
     return FamilyAccuracy(
         family=family.id,
         title=family.title,
         figure=family.figure,
         unit=family.unit,
+        leave_one_out_error=round(left_out.error, 4) if left_out is not None else None,
+        left_out=left_out.left_out if left_out is not None else None,
+        left_out_n=left_out.n if left_out is not None else None,
+        left_out_in_range_share=_rounded(left_out.in_range_share) if left_out is not None else None,
         n=len(points),
         in_range_share=round(sum(point.in_range for point in points) / len(points), 4),
         range_width=round(median(point.high / point.low for point in points), 3),
         median_error=round(median(errors(points)), 4),
         median_ratio=round(median(point.ratio for point in points), 4),
         worst_ratio=round(exp(max((log(point.ratio) for point in points), key=abs)), 3),
-        leave_one_out_error=round(left_out[0], 4) if left_out is not None else None,
-        left_out=left_out[1] if left_out is not None else None,
+        compared_on=compared_on,
         source=family.source,
         license=family.license,
     )
+
+
+def _rounded(share: float | None) -> float | None:
+    return None if share is None else round(share, 4)
 
 
 def breakdown(points: Sequence[Point], label: str) -> dict[str, list[Point]]:

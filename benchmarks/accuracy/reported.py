@@ -92,6 +92,7 @@ DECODE_STEP_REPORTED = Family(
     source=SOURCE,
     license=LICENSE,
     points=_points("tpot", lambda run: not on_amd(run)),
+    leave_one_out=left_out(0, "reported"),
 )
 DECODE_STEP_AMD = Family(
     id="decode_step_amd",

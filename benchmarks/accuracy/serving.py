@@ -7,7 +7,7 @@ from functools import partial
 from app.fit.estimator.serving import kv_cache_of, weights_range
 from app.fit.estimator.serving_speed import serving_speed
 from benchmarks.accuracy.estimates import estimate, figure_range, setup_of
-from benchmarks.accuracy.points import Family, Point
+from benchmarks.accuracy.points import Family, LeftOut, Point
 from benchmarks.accuracy.runs import ServingRun, data_parallel_runs, disaggregated_runs, serving_runs
 
 SOURCE = "ai-dynamo/aiconfigurator 095f58a, silicon_sample.csv: runs of SemiAnalysis InferenceX and NVIDIA"
@@ -36,14 +36,13 @@ def _points(path: str, measured_ms: Callable[[ServingRun], float]) -> Callable[[
     return points
 
 
-def left_out(figure: int, which: str) -> Callable[[], tuple[float, str]]:
-    """Return what computes the median error of runs whose model is left out of the fit: burst, steady or amd."""
+def left_out(figure: int, which: str) -> Callable[[], LeftOut]:
+    """Return what compares runs whose model is left out of the fit: burst, steady, reported or amd."""
 
-    def compute() -> tuple[float, str]:
-        from benchmarks.calibrate import is_burst, is_on_amd, left_out_median  # needs numpy and scipy
+    def compute() -> LeftOut:
+        from benchmarks.calibrate import left_out_of  # needs numpy and scipy
 
-        choose = {"burst": is_burst, "steady": lambda runs: ~is_burst(runs), "amd": is_on_amd}[which]
-        return left_out_median(figure, choose), "model"
+        return left_out_of(figure, which)
 
     return compute
 

@@ -5,12 +5,13 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from math import exp
 from pathlib import Path
 from typing import Any
 
-from app.fit.formulas.training_speed import KNOWN_GPUS, PRECISION_DTYPES, KnownGpu, Precision
+from app.fit.formulas.training_speed import KNOWN_GPUS, PRECISION_DTYPES, RATE_SPREAD, KnownGpu, Precision
 from benchmarks.accuracy.estimates import estimate, figure_range
-from benchmarks.accuracy.points import Family, Point
+from benchmarks.accuracy.points import Family, LeftOut, Point
 
 FOLDER = Path(__file__).parent
 GPUS: Mapping[str, KnownGpu] = {gpu.name: gpu for gpu in KNOWN_GPUS}
@@ -124,10 +125,12 @@ def _asked_points(name: str, figure: str) -> Iterator[Point]:
         )
 
 
-def _leave_one_out() -> tuple[float, str]:
+def _leave_one_out() -> LeftOut:
     from benchmarks.calibrate_training import leave_one_out, median_error  # noqa: PLC0415  # it imports this module
 
-    return median_error(leave_one_out("model")), "model"
+    found = leave_one_out("model")
+    inside = sum(RATE_SPREAD.low <= exp(-error) <= RATE_SPREAD.high for _, error in found)
+    return LeftOut(median_error(found), "model", len(found), inside / len(found))
 
 
 TRAINING_RATE = Family(

@@ -9,7 +9,7 @@ from app.settings import PROJECT
 from benchmarks.accuracy.__main__ import regressions
 from benchmarks.accuracy.families import FAMILIES
 from benchmarks.accuracy.page import table
-from benchmarks.accuracy.points import Family, Point, breakdown, summarize
+from benchmarks.accuracy.points import Family, LeftOut, Point, breakdown, summarize
 
 
 def family(*points: Point) -> Family:
@@ -27,10 +27,11 @@ POINTS = (
 
 
 def test_statistics_are_of_the_middle_and_of_the_range() -> None:
-    found = summarize(family(*POINTS), POINTS, (0.2, "model"))
+    found = summarize(family(*POINTS), POINTS, LeftOut(0.2, "model", 40, 0.75), "2026-11-27")
     assert (found.n, found.in_range_share, found.range_width) == (3, 0.6667, 1.5)
     assert (found.median_error, found.median_ratio, found.worst_ratio) == (0.1, 0.9, 0.5)
-    assert (found.leave_one_out_error, found.left_out) == (0.2, "model")
+    assert (found.leave_one_out_error, found.left_out, found.left_out_n) == (0.2, "model", 40)
+    assert (found.left_out_in_range_share, found.compared_on) == (0.75, "2026-11-27")
 
 
 def test_a_rounded_figure_is_met_by_what_rounds_to_it() -> None:
@@ -56,17 +57,17 @@ def test_points_are_broken_down_by_a_label() -> None:
 def test_the_gate_fails_where_a_family_is_worse_by_more_than_two_points(
     change: dict[str, float], says: str | None
 ) -> None:
-    found = summarize(family(*POINTS), POINTS, None)
+    found = summarize(family(*POINTS), POINTS, None, "2026-11-27")
     recorded = replace(found, **change)  # type: ignore[arg-type]  # fields by name
     assert regressions([found], {"speed": recorded}) == ([says] if says else [])
 
 
 def test_a_family_that_is_not_recorded_fails() -> None:
-    assert "not recorded" in regressions([summarize(family(*POINTS), POINTS, None)], {})[0]
+    assert "not recorded" in regressions([summarize(family(*POINTS), POINTS, None, "2026-11-27")], {})[0]
 
 
 def test_every_family_is_recorded_and_on_the_page() -> None:
     recorded = read_accuracy()
     assert [one.family for one in recorded] == [one.id for one in FAMILIES]
     assert table(recorded) in (PROJECT / "docs" / "accuracy.md").read_text(encoding="utf-8")
-    assert len(COLUMNS) == 14
+    assert len(COLUMNS) == 17

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from app.fit.estimator.estimate import serving_setup
 from app.fit.estimator.serving import ServingSetup, kv_cache_of, weights_range
-from app.fit.estimator.serving_speed import ServingSpeed, prefill_speed, serving_speed
-from app.fit.estimator.speed_model import Lengths, expert_shares, request_lengths
+from app.fit.estimator.serving_speed import ServingSpeed, copy_work, prefill_speed, serving_speed
+from app.fit.estimator.speed_model import Lengths, expert_shares, request_lengths, speed_model
 from app.fit.estimator.workload import Gpus, InferenceWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.assumptions import Assumptions
-from app.fit.formulas.serving_constants import STEP_SPREAD
+from app.fit.formulas.serving_constants import STEP, STEP_SPREAD
+from app.fit.formulas.serving_speed import step_time
 from benchmarks.accuracy.estimates import setup_of as preset_setup
 
 LLAMA_70B = Architecture(layers=80, hidden=8192, heads=64, kv_heads=8, head_dim=128, intermediate=28_672, vocab=128_256)
@@ -143,6 +144,38 @@ def test_tensor_ranks_over_pcie_and_stages_over_ethernet_take_longer() -> None:
         speed_of(LLAMA_70B, staged, replace(H100, count=16, network=network)) for network in ("infiniband", "ethernet")
     )
     assert slow.expected_s.mid > fast.expected_s.mid + 2 * 200e-6
+
+
+@pytest.mark.parametrize(("peak", "hops"), [(989, 4 * 80), (2500, 0)])
+def test_tensor_ranks_of_several_servers_wait_for_the_network(peak: float, hops: int) -> None:
+    """Eight H100 share NVLink, and 72 GB200."""
+    load = InferenceWorkload(context_tokens=4096, tensor_parallel=16, engine="vllm")
+    gpus = replace(H100, count=16, peak_tflops=peak, bandwidth_gb_per_s=8000)
+    near, far = (speed_of(LLAMA_70B, load, replace(gpus, network=network)) for network in ("infiniband", "ethernet"))
+    assert far.expected_s.mid - near.expected_s.mid == pytest.approx(hops * 270e-6, rel=0.05)
+
+
+def test_sglang_takes_longer_with_experts_but_not_with_those_of_deepseek() -> None:
+    def slower(shape: Architecture) -> float:
+        setup = setup_of(shape, load)
+        weights = weights_range(setup)
+        assert weights is not None
+        work = copy_work(setup, speed_model(setup, weights), None, 0.0).under()
+        return step_time(work, STEP) / step_time(work, replace(STEP, sglang_experts=0.0))
+
+    load = InferenceWorkload(context_tokens=4096, concurrency=16, tensor_parallel=8, engine="sglang")
+    experts = replace(LLAMA_70B, experts=64, experts_per_token=4, moe_intermediate=2048)
+    latent = replace(LATENT, experts=64, experts_per_token=4, moe_intermediate=2048)
+    assert slower(experts) == pytest.approx(1 + STEP.sglang_experts)
+    assert (slower(LLAMA_70B), slower(latent)) == (1.0, 1.0)
+
+
+def test_many_sequences_have_the_range_of_what_was_left_out_and_no_wider_one() -> None:
+    load = InferenceWorkload(context_tokens=4096, concurrency=256, tensor_parallel=8, engine="vllm", dtype="bf16")
+    speed = speed_of(LLAMA_70B, load)
+    assert speed.departures == ("sequences",)
+    spread = STEP_SPREAD["unseen"]
+    assert speed.expected_s.high / speed.expected_s.low == pytest.approx(spread.high / spread.low)
 
 
 @pytest.mark.parametrize(

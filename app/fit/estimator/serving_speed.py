@@ -65,6 +65,8 @@ MEASURED_GPUS = {
     "MI300X": _Gpu(5300, (1307, 2615)),
 }
 """GPUs of the measured runs: the vendors' pages. All others are outside."""
+SERVERS_OF_EIGHT = ("H100", "H200", "B200")
+"""Those that servers have eight of, which NVLink joins; a rack of GB200 has 72."""
 AMD_PEAKS = MEASURED_GPUS["MI300X"].peaks
 """Dense peaks that no GPU of NVIDIA has: MI300X and MI325X."""
 AMD_BANDWIDTHS = (5300.0, 6000.0)
@@ -161,6 +163,8 @@ DEPARTURES = {
 
 LEFT_OUT = frozenset({"model", "gpu", "vendor"})
 """Departures whose range is that of models, GPUs and vendors that were left out as a whole: none is wider for them."""
+COMPARED = frozenset({"sequences", "data_parallel_attention", "disaggregated"})
+"""Departures whose steps were compared, and are within that range, too: more than 80 % of each."""
 
 
 def step_spread(setup: ServingSetup, work: StepWork, departures: tuple[str, ...]) -> Spread:
@@ -171,9 +175,9 @@ def step_spread(setup: ServingSetup, work: StepWork, departures: tuple[str, ...]
     kind = "experts" if work.routed else "dense"
     if "vendor" in departures:
         kind = "amd"
-    elif not LEFT_OUT.isdisjoint(departures):
+    elif not (LEFT_OUT | COMPARED).isdisjoint(departures):
         kind = "unseen"
-    spread = widened(STEP_SPREAD[kind], departures)
+    spread = widened(STEP_SPREAD[kind], [name for name in departures if name not in COMPARED])
     return over_engines(spread, work) if setup.workload.engine is None else spread
 
 
@@ -183,7 +187,7 @@ def first_token_spread(setup: ServingSetup, departures: tuple[str, ...]) -> Spre
     return widened(FIRST_TOKEN_SPREAD[kind], departures)
 
 
-def widened(spread: Spread, departures: tuple[str, ...]) -> Spread:
+def widened(spread: Spread, departures: Iterable[str]) -> Spread:
     """Return a spread that is wider for each other departure."""
     by = WIDER ** min(sum(name not in LEFT_OUT for name in departures), MAX_DEPARTURES)
     return Spread(spread.low / by, spread.high * by)
@@ -367,10 +371,18 @@ def assume_links(gpus: Gpus, parallelism: Parallelism, assumptions: Assumptions)
     if speed is None:
         known = tensor_link(link, None, gpus.bandwidth_gb_per_s).bytes_per_s * 2 / 1e9
         speed = assumptions.record("gpus.link_gb_per_s", known, "usual of GPUs with such a memory bandwidth")
-    several = parallelism.pipeline > 1 or (spans_vms(parallelism) and gpus.link is None)
+    several = (
+        parallelism.pipeline > 1 or (spans_vms(parallelism) and gpus.link is None) or leaves_server(gpus, parallelism)
+    )
     if several and parallelism.gpus > GPUS_OF_A_VM:
         network = assumptions.get(network, "gpus.network")
     return replace(gpus, link=link, link_gb_per_s=speed, network=network)
+
+
+def leaves_server(gpus: Gpus, parallelism: Parallelism) -> bool:
+    """Whether tensor ranks are on several servers: more than eight, of GPUs that NVLink joins by eights."""
+    peaks = {peak for name in SERVERS_OF_EIGHT for peak in MEASURED_GPUS[name].peaks}
+    return parallelism.tensor > GPUS_OF_A_VM and _is_about(gpus.peak_tflops or 0.0, peaks)
 
 
 def at_least(least: float, middle: float, spread: Spread) -> Range:
@@ -449,7 +461,8 @@ class CopyWork:
     """What of the work of a decode step of one copy is the same under any load.
 
     `bandwidth` and `peak` are those of all tensor ranks, `dequantized` the share of weights that is. A token takes
-    `message_s` in collectives, and `stage_s` between two stages, beside `hop_s`. `verified` tokens of a sequence are
+    `message_s` in collectives, and `stage_s` between two stages; `hop_s` is the latency of all ways over a network in a
+    step. `verified` tokens of a sequence are
     computed in a step, and `yielded` come out of it. `alone` is the work without any sequences.
     """
 
@@ -490,7 +503,7 @@ class CopyWork:
             collective_s=self.message_s * tokens,
             sequences=batch * self.yielded,
             prompts=prompts,
-            hops_s=stages * (self.hop_s + tokens * self.stage_s) if stages > 1 else 0.0,
+            hops_s=self.hop_s + stages * tokens * self.stage_s,
         )
         if parallelism.data > 1 or parallelism.expert > 1:
             work = spread_over_experts(work, setup, model, lengths, sequences)
@@ -518,6 +531,11 @@ def copy_work(setup: ServingSetup, model: SpeedModel, lengths: Lengths | None, s
     attention = (_attention_flops(setup, lengths) if lengths is not None else 0.0) * narrow / peak / stages
     split = min(1.0, MAX_RANKS_OF_A_PROMPT / tensor)
     stage_s = model.hidden * VALUE_BYTES / hop.bytes_per_s if stages > 1 else 0.0
+    hop_s = stages * hop.latency_s if stages > 1 else 0.0
+    if leaves_server(gpus, setup.deployment.parallelism):
+        # Two all-reduces of a layer, each to the other servers and back.
+        hop_s += 4 * model.layers * hop.latency_s
+        message_s += 2 * model.layers * model.hidden * VALUE_BYTES / hop.bytes_per_s
     alone = StepWork(
         dense_read_s=model.dense_bytes / bandwidth,
         expert_read_s=0.0,
@@ -527,6 +545,7 @@ def copy_work(setup: ServingSetup, model: SpeedModel, lengths: Lengths | None, s
         collective_s=0.0,
         layers=model.layers,
         latent_layers=model.latent_layers,
+        plain_experts=float(model.experts > 0 and not model.latent_layers),
         routed=model.routed,
         doublings=model.layers * log2(tensor) * link.latency_factor,
         sequences=0.0,
@@ -551,7 +570,7 @@ def copy_work(setup: ServingSetup, model: SpeedModel, lengths: Lengths | None, s
         peak=peak,
         dequantized=dequantized_share(setup, model),
         message_s=message_s,
-        hop_s=hop.latency_s,
+        hop_s=hop_s,
         stage_s=stage_s,
         verified=1 + proposed(speculation),
         yielded=yielded(speculation),

@@ -15,40 +15,41 @@ class Spread(NamedTuple):
 
 # Fitted, by `python -m benchmarks.calibrate --write`.
 STEP = StepConstants(
-    dense_read=1.189,
+    dense_read=1.156,
     expert_read=1,
-    dequantize=0.4352,
+    dequantize=0.4323,
     kv_read=1,
     compute=1.5,
-    layer_us=42.2,
-    latent_us=23.12,
-    expert_us=4.803,
-    doubling_us=6.834,
-    collective=2.015,
-    sequence_us=13.72,
-    prefill_dense=1.222,
-    prefill_experts=5.168,
-    sglang_layer_us=691.4,
-    vllm=0.07598,
-    amd=0.5573,
-    amd_latent=0.9013,
+    layer_us=44.39,
+    latent_us=26.92,
+    expert_us=4.205,
+    doubling_us=6.29,
+    collective=2.003,
+    sequence_us=13.58,
+    prefill_dense=1.229,
+    prefill_experts=5.17,
+    sglang_layer_us=677.2,
+    sglang_experts=0.09801,
+    vllm=0.08534,
+    amd=0.4993,
+    amd_latent=0.9662,
 )
 FIRST_TOKEN = FirstTokenConstants(
-    base_ms=18.86,
-    steps=1.537,
-    trtllm_ms=30.77,
-    trtllm_steps=4.361,
-    doubling_ms=0.0799,
-    waiting=0.06224,
-    sglang_waiting=0.1466,
+    base_ms=18.79,
+    steps=1.555,
+    trtllm_ms=30.22,
+    trtllm_steps=4.465,
+    doubling_ms=0.08024,
+    waiting=0.06198,
+    sglang_waiting=0.1493,
 )
 STEP_SPREAD: Mapping[str, Spread] = {
-    "dense": Spread(0.851, 1.17),
-    "experts": Spread(0.759, 1.3),
-    "unseen": Spread(0.775, 1.72),
-    "amd": Spread(0.764, 1.27),
+    "dense": Spread(0.85, 1.16),
+    "experts": Spread(0.76, 1.31),
+    "unseen": Spread(0.766, 1.66),
+    "amd": Spread(0.763, 1.27),
 }
-FIRST_TOKEN_SPREAD: Mapping[str, Spread] = {"steady": Spread(0.629, 2.05), "burst": Spread(0.539, 1.72)}
+FIRST_TOKEN_SPREAD: Mapping[str, Spread] = {"steady": Spread(0.633, 2.05), "burst": Spread(0.54, 1.71)}
 MEASURED_MODELS = frozenset(
     [
         (32, 4096, 0, "sglang"),

@@ -27,11 +27,11 @@ class StepWork(NamedTuple):
 
     Bytes are read at the memory bandwidth, FLOPs computed at the dense peak, collectives sent at the link's speed.
     `dequantized_s` is the part of the reading whose weights are dequantized to 16 bits. `latent_layers` compress their
-    keys and values (MLA). `routed` counts the experts of a token over all layers. `doublings` is log2 of the tensor
-    ranks, summed over layers, times the latency of the link over that of NVLink. `prompts` is how many prompts of other
-    requests are read in a step; the four times after it are those of one prompt. `hops_s` is what moving between stages
-    takes. Of `sglang` and `vllm` the engine's is 1 and others are 0; `amd` is 1 on AMD's GPUs, `burst` where all
-    requests start together.
+    keys and values (MLA); of a model with experts and no such layers `plain_experts` is 1. `routed` counts the experts
+    of a token over all layers. `doublings` is log2 of the tensor ranks, summed over layers, times the latency of the
+    link over that of NVLink. `prompts` is how many prompts of other requests are read in a step; the four times after
+    it are those of one prompt. `hops_s` is what moving between stages, and between servers, takes. Of `sglang` and
+    `vllm` the engine's is 1 and others are 0; `amd` is 1 on AMD's GPUs, `burst` where all requests start together.
     """
 
     dense_read_s: float
@@ -42,6 +42,7 @@ class StepWork(NamedTuple):
     collective_s: float
     layers: float
     latent_layers: float
+    plain_experts: float
     routed: float
     doublings: float
     sequences: float
@@ -63,8 +64,9 @@ class StepConstants:
 
     `dense_read` to `compute`: time over that at the rated speed. `prefill_dense` and `prefill_experts`: the same of
     reading prompts, of models without and with experts. `vllm`: what it takes longer than others; `sglang_layer_us`:
-    how long SGLang launches each layer of a prompt, in a pass without generation. `amd`: what AMD's GPUs take longer
-    than their figures say, and `amd_latent` what models with latent attention add.
+    how long SGLang launches each layer of a prompt, in a pass without generation; `sglang_experts`: what its step takes
+    longer with experts other than DeepSeek's, whose kernels are tuned for each model and GPU. `amd`: what AMD's GPUs
+    take longer than their figures say, and `amd_latent` what models with latent attention add.
     """
 
     dense_read: float
@@ -81,6 +83,7 @@ class StepConstants:
     prefill_dense: float
     prefill_experts: float
     sglang_layer_us: float
+    sglang_experts: float
     vllm: float
     amd: float
     amd_latent: float
@@ -89,7 +92,7 @@ class StepConstants:
 def step_time(work: StepWork, by: StepConstants) -> float:
     """Return the expected time of a step, s; an estimate.
 
-    ((max(reading, computing) + KV + L overhead + collectives + B overhead) x GPU + prompts of others) x engine.
+    ((max(reading, computing) + KV + L overhead + collectives + B overhead) x GPU x experts + prompts) x engine.
     """
     reading = work.dense_read_s * by.dense_read + work.expert_read_s * by.expert_read
     reading = reading + work.dequantized_s * by.dequantize
@@ -97,7 +100,7 @@ def step_time(work: StepWork, by: StepConstants) -> float:
     micros = work.layers * by.layer_us + work.latent_layers * by.latent_us + work.routed * by.expert_us
     micros = micros + work.doublings * by.doubling_us + work.sequences * by.sequence_us
     own = _larger(reading, computing) + work.kv_read_s * by.kv_read + work.collective_s * by.collective + micros * 1e-6
-    own = own * _gpu_factor(work, by)
+    own = own * _gpu_factor(work, by) * (1 + by.sglang_experts * work.sglang * work.plain_experts)
     return (own + work.prompts * prompt_time(work, by)) * engine_factor(work, by) + work.hops_s
 
 
