@@ -24,6 +24,7 @@ from app.api.folders import ExportFolder, remove_abandoned_folders
 from app.catalog.queries.exports import Export
 from app.db.streams import Stream
 from app.errors import Busy
+from app.formats.peers import GpuhuntCsv, InstancesJson, SkyPilotCsv
 from app.formats.text import Csv, Ndjson, TextFormat
 
 _log = logging.getLogger(__name__)
@@ -112,6 +113,27 @@ class CsvResponse(StreamedExport):
     text_format = Csv
 
 
+class SkyPilotResponse(StreamedExport):
+    """`vms.csv` of a SkyPilot catalog."""
+
+    media_type = "text/csv"
+    text_format = SkyPilotCsv
+
+
+class GpuhuntResponse(StreamedExport):
+    """A catalog file of gpuhunt."""
+
+    media_type = "text/csv"
+    text_format = GpuhuntCsv
+
+
+class InstancesResponse(StreamedExport):
+    """`instances.json`, an array."""
+
+    media_type = "application/json"
+    text_format = InstancesJson
+
+
 class NdjsonResponse(StreamedExport):
     """An NDJSON export: one JSON object per line."""
 
@@ -124,16 +146,19 @@ async def _chunks(streams: ExportStreams, export: Export, text: TextFormat) -> A
     stream = streams.open(export)
     loop = asyncio.get_running_loop()
 
-    def read_block() -> bytes:
-        return b"".join(map(text.write, export.blocks(stream.fetch_block())))
+    def read_block() -> bytes | None:
+        rows = stream.fetch_block()
+        return b"".join(map(text.write, export.blocks(rows))) if rows else None
 
     try:
         chunk = await loop.run_in_executor(streams.threads, read_block)
-        yield text.head + chunk
-        while chunk:
+        yield text.head + (chunk or b"")
+        while chunk is not None:
             chunk = await loop.run_in_executor(streams.threads, read_block)
             if chunk:
                 yield chunk
+        if end := text.end():
+            yield end
     finally:
         if stream in streams.running:  # in a thread: interrupting a query can take a round trip to the database
             Thread(target=stream.stop, name="export-stop").start()

@@ -1,7 +1,7 @@
 """The routes of the API: those of the registered questions, and the few that answer with files or need no catalog.
 
 NDJSON and the feeds are left out of the OpenAPI document because generators that do not know their media types fail
-(ADR 11).
+(ADR 11), and files in the shapes of other programs because those programs have clients.
 """
 
 import re
@@ -14,10 +14,21 @@ from fastapi.routing import APIRoute
 
 from app.api.deps import Executor, Files, Streams, json_response
 from app.api.executor import QueryExecutor
-from app.api.exports import CsvResponse, ExportFileCache, NdjsonResponse, ParquetResponse
+from app.api.exports import (
+    CsvResponse,
+    ExportFileCache,
+    ExportStreams,
+    GpuhuntResponse,
+    InstancesResponse,
+    NdjsonResponse,
+    ParquetResponse,
+    SkyPilotResponse,
+)
+from app.catalog.providers import ProviderId
 from app.catalog.queries.changes import ChangeFilter, find_revision_changes
 from app.catalog.queries.exports import Export, PriceExport, SizeExport, export_prices, export_sizes
 from app.catalog.queries.language_models import ModelsByKey
+from app.catalog.queries.offer_files import export_offers
 from app.catalog.queries.params import PlainText
 from app.catalog.queries.retirements import RetirementFilter, find_all_retirements
 from app.http.headers import if_match_holds, parse_headers
@@ -134,6 +145,32 @@ async def export_prices_ndjson(query: PricesQuery, executor: Executor, streams: 
 async def export_prices_parquet(query: PricesQuery, executor: Executor, files: Files, request: Request) -> Response:
     """Export prices as a Parquet file; Range requests are supported."""
     return await _parquet_response(await _export_prices(query, executor), files, request)
+
+
+ProviderOfFile = Annotated[ProviderId, Path(description="Whose sizes the file has.", examples=["azure"])]
+
+
+@_exports.get("/files/{provider}/vms.csv", response_class=SkyPilotResponse, include_in_schema=False)
+async def export_skypilot_csv(provider: ProviderOfFile, executor: Executor, streams: Streams) -> Response:
+    """Export what a provider sells today as `vms.csv` of a SkyPilot catalog: sizes with Linux prices by region."""
+    return SkyPilotResponse(streams, await _export_offers(provider, executor, streams), file="vms.csv")
+
+
+@_exports.get("/files/{provider}/gpuhunt.csv", response_class=GpuhuntResponse, include_in_schema=False)
+async def export_gpuhunt_csv(provider: ProviderOfFile, executor: Executor, streams: Streams) -> Response:
+    """Export what a provider sells today as a catalog file of gpuhunt, version 2: Linux prices, on demand and spot."""
+    return GpuhuntResponse(streams, await _export_offers(provider, executor, streams), file=f"{provider}.csv")
+
+
+@_exports.get("/files/{provider}/instances.json", response_class=InstancesResponse, include_in_schema=False)
+async def export_instances_json(provider: ProviderOfFile, executor: Executor, streams: Streams) -> Response:
+    """Export what a provider sells today as one JSON array: an object for each size, with its prices by region."""
+    return InstancesResponse(streams, await _export_offers(provider, executor, streams), file="instances.json")
+
+
+async def _export_offers(provider: ProviderId, executor: QueryExecutor, streams: ExportStreams) -> Export:
+    streams.ensure_free()
+    return export_offers(provider, executor.today())
 
 
 async def _export_sizes(query: SizeExport, executor: QueryExecutor) -> Export:

@@ -20,7 +20,7 @@ LIST_SEPARATOR = "; "
 
 
 class TextFormat(Protocol):
-    """Writes rows as UTF-8 text: `head` first, then any number of blocks."""
+    """Writes rows as UTF-8 text: `head` first, then any number of blocks, and the end."""
 
     head: bytes
 
@@ -29,6 +29,9 @@ class TextFormat(Protocol):
 
     def write(self, columns: Columns) -> bytes:
         """Write a block of rows."""
+
+    def end(self) -> bytes:
+        """Write what follows the last block."""
 
 
 class Csv:
@@ -44,6 +47,10 @@ class Csv:
     def write(self, columns: Columns) -> bytes:
         """Write a block of rows."""
         return _to_lines([_to_cells(kind, column) for kind, column in zip(self._kinds, columns, strict=True)])
+
+    def end(self) -> bytes:
+        """Write nothing more."""
+        return b""
 
 
 def _to_cells(kind: FieldKind, column: Sequence[Any]) -> Iterable[str]:
@@ -88,6 +95,10 @@ class Ndjson:
         for row in zip(*columns, strict=True):
             block += orjson.dumps(dict(zip(self._names, row, strict=True)), option=orjson.OPT_APPEND_NEWLINE)
         return bytes(block)
+
+    def end(self) -> bytes:
+        """Write nothing more."""
+        return b""
 
 
 def escape_cell(text: str) -> str:

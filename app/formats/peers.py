@@ -1,0 +1,221 @@
+"""Writes offers in the shapes that other programs read: SkyPilot's catalog, gpuhunt's, and `instances.json`.
+
+Their readers take an empty cell for zero or for their own default. So a size whose vCPUs, memory or number of GPUs is
+unknown is left out of the two CSV files; in `instances.json` what is unknown is null.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from app.catalog.fields import FieldKind
+from app.formats.text import Columns
+
+Offer = Mapping[str, Any]
+"""The columns of `app.catalog.queries.offer_files` for a size in a region, with an operating system."""
+
+MIB_PER_GIB = 1024
+
+
+class _OfferCsv:
+    """A CSV file of the Linux prices of sizes by region."""
+
+    names: Sequence[str]
+
+    def __init__(self, columns: Mapping[str, FieldKind]) -> None:
+        self._columns = tuple(columns)
+        self.head = _to_csv([self.names])
+
+    def write(self, columns: Columns) -> bytes:
+        """Write a block of rows."""
+        offers = (dict(zip(self._columns, row, strict=True)) for row in zip(*columns, strict=True))
+        return _to_csv(cells for offer in offers if _is_told(offer) for cells in self._rows(offer))
+
+    def end(self) -> bytes:
+        """Write what follows the last block."""
+        return b""
+
+    def _rows(self, offer: Offer) -> Iterator[Sequence[Any]]:
+        raise NotImplementedError
+
+
+class SkyPilotCsv(_OfferCsv):
+    """`vms.csv` of a SkyPilot catalog, as `sky.catalog.common` reads it: a row for each size and region.
+
+    Memory and local disks are in GiB, prices in USD an hour.
+    """
+
+    names = (
+        *("InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "GpuInfo"),
+        *("Price", "SpotPrice", "Region", "Arch", "LocalDiskType", "LocalDiskSize", "LocalDiskCount", "NVMeSupported"),
+    )
+
+    def _rows(self, offer: Offer) -> Iterator[Sequence[Any]]:
+        name, count = _accelerator(offer), _gpu_count(offer) or None
+        # Whether a temporary disk is an SSD is not known of many sizes.
+        disks, gib = _local_disks(offer) if offer["nvme_disk_count"] else (None, None)
+        disk: Sequence[Any] = ("ssd", gib, disks, True) if gib else (None, None, None, None)
+        yield (
+            *(offer["name"], name, count, offer["vcpus"], offer["memory_gib"], _gpu_info(offer, name)),
+            *(offer["on_demand"], offer["spot"], offer["region"], _ARCHITECTURES.get(offer["arch"]), *disk),
+        )
+
+
+class GpuhuntCsv(_OfferCsv):
+    """A catalog of gpuhunt's version 2: a row for each size, region and whether it is spot; memory in GiB.
+
+    Its number of GPUs is whole, so sizes with a fraction of one are left out.
+    """
+
+    names = (
+        *("instance_name", "location", "price", "cpu", "memory", "gpu_count", "gpu_name", "gpu_memory", "spot"),
+        *("disk_size", "gpu_vendor", "flags", "cpu_arch", "provider_data"),
+    )
+
+    def _rows(self, offer: Offer) -> Iterator[Sequence[Any]]:
+        count = _gpu_count(offer)
+        if not isinstance(count, int):
+            return
+        gpu = (count, _bare(offer["gpu_family"]), offer["gpu_memory_gib_per_gpu"]) if count else (0, None, None)
+        arch = {"arm64": "arm", "x64": "x86"}.get(offer["arch"])
+        vendor = offer["gpu_vendor"].lower() if count else None
+        for purchase in ("on_demand", "spot"):
+            if offer[purchase] is not None:
+                yield (
+                    *(offer["name"], offer["region"], offer[purchase], offer["vcpus"], offer["memory_gib"], *gpu),
+                    *(purchase == "spot", offer["temp_disk_gib"] or None, vendor, "", arch, "{}"),
+                )
+
+
+class InstancesJson:
+    """A JSON array with an object for each size, in the shape of the `instances.json` that many programs read.
+
+    Regions are by the provider's own codes. Prices are in USD an hour.
+    """
+
+    head = b"["
+
+    def __init__(self, columns: Mapping[str, FieldKind]) -> None:
+        self._columns = tuple(columns)
+        self._instance: dict[str, Any] = {}
+        self._has_written = False
+
+    def write(self, columns: Columns) -> bytes:
+        """Write the sizes that end in a block of rows."""
+        written = bytearray()
+        for row in zip(*columns, strict=True):
+            offer = dict(zip(self._columns, row, strict=True))
+            if offer["name"] != self._instance.get("instance_type"):
+                written += self._take()
+                self._instance = _instance(offer)
+            self._instance["regions"][offer["region"]] = offer["region_name"]
+            self._instance["pricing"].setdefault(offer["region"], {})[_PLATFORMS[offer["os"]]] = _prices(offer)
+        return bytes(written)
+
+    def end(self) -> bytes:
+        """Write the last size, and the end of the array."""
+        return self._take() + b"]\n"
+
+    def _take(self) -> bytes:
+        if not self._instance:
+            return b""
+        separator, self._has_written = b",\n" if self._has_written else b"\n", True
+        return separator + orjson.dumps(self._instance)
+
+
+_ARCHITECTURES = {"x64": "x86_64", "arm64": "arm64"}
+_PLATFORMS = {"linux": "linux", "windows": "windows"}
+_TERMS = {
+    "reserved_1y": "yrTerm1Standard.allUpfront",
+    "reserved_3y": "yrTerm3Standard.allUpfront",
+    "savings_1y": "yrTerm1Savings.allUpfront",
+    "savings_3y": "yrTerm3Savings.allUpfront",
+}
+
+
+def _instance(offer: Offer) -> dict[str, Any]:
+    disks, gib = _local_disks(offer)
+    storage = {"nvme_ssd": bool(offer["nvme_disk_count"]), "devices": disks, "size": gib}
+    return {
+        "instance_type": offer["name"],
+        "pretty_name": offer["name"].removeprefix("Standard_").replace("_", " "),
+        "family": offer["series_id"],
+        "category": offer["category"],
+        **dict.fromkeys(("vcpu", "vCPU"), offer["vcpus"]),
+        "memory": offer["memory_gib"],
+        "physical_processor": offer["cpu_model"],
+        "arch": [_ARCHITECTURES[offer["arch"]]] if offer["arch"] else [],
+        **dict.fromkeys(("gpu", "GPU"), _gpu_count(offer)),
+        "GPU_model": offer["gpu_model"],
+        "GPU_memory": offer["gpu_memory_gib"],
+        "storage": storage if gib else None,
+        "network_mbps": offer["network_mbps"],
+        "uncached_disk_io": offer["uncached_disk_iops"],
+        "premium_io": offer["premium_storage"],
+        "accelerated_networking": offer["accelerated_networking"],
+        "rdma": offer["infiniband"],
+        "trusted_launch": offer["trusted_launch"],
+        "hibernation": offer["hibernation"],
+        "confidential": offer["confidential_computing"] is not None or None,
+        "regions": {},
+        "pricing": {},
+    }
+
+
+def _prices(offer: Offer) -> dict[str, Any]:
+    reserved = {term: offer[purchase] for purchase, term in _TERMS.items() if offer[purchase] is not None}
+    prices = {"ondemand": offer["on_demand"], "spot_min": offer["spot"]}
+    days = {"ondemand_as_of": offer["on_demand_as_of"], "spot_as_of": offer["spot_as_of"]}
+    told = {name: value for name, value in {**prices, **days}.items() if value is not None}
+    return {**told, "reserved": reserved} if reserved else told
+
+
+def _is_told(offer: Offer) -> bool:
+    """Check whether an offer has all that the readers of the CSV files need; they have Linux prices only."""
+    needed = ("vcpus", "memory_gib", "gpu_count", *(("gpu_family", "gpu_vendor") if offer["gpu_count"] else ()))
+    return offer["os"] == "linux" and all(offer[name] is not None for name in needed)
+
+
+def _accelerator(offer: Offer) -> str | None:
+    """Return SkyPilot's name of a GPU: its family, with the memory unless that is the least of the family."""
+    memory = offer["gpu_memory_gib_per_gpu"]
+    if not offer["gpu_count"]:
+        return None
+    has_more = memory is not None and memory > offer["smallest_gpu_memory_gib"]
+    return f"{_bare(offer['gpu_family'])}-{memory:g}GB" if has_more else _bare(offer["gpu_family"])
+
+
+def _local_disks(offer: Offer) -> tuple[int | None, float | None]:
+    """Return the number of local disks and the GiB of each: NVMe disks if there are any, else temporary ones."""
+    kind = "nvme" if offer["nvme_disk_count"] else "temp"
+    count, gib = offer[f"{kind}_disk_count"], offer[f"{kind}_disk_gib"]
+    return count, gib / count if count and gib is not None else gib
+
+
+def _gpu_count(offer: Offer) -> float | int | None:
+    """Return the number of GPUs: an integer, unless it is a fraction, which has four digits as in a list of sizes."""
+    count = offer["gpu_count"]
+    return int(count) if count is not None and count % 1 == 0 else count and round(count, 4)
+
+
+def _bare(family: str) -> str:
+    return family.replace(" ", "")
+
+
+def _gpu_info(offer: Offer, name: str | None) -> str | None:
+    """Return what SkyPilot reads as a literal of Python, the GPUs and their memory in MiB; None without the memory."""
+    each, total = offer["gpu_memory_gib_per_gpu"], offer["gpu_memory_gib"]
+    if name is None or each is None or total is None:
+        return None
+    memory = {"SizeInMiB": round(each * MIB_PER_GIB)}
+    gpu = {"Name": name, "Manufacturer": offer["gpu_vendor"], "Count": _gpu_count(offer), "MemoryInfo": memory}
+    return repr({"Gpus": [gpu], "TotalGpuMemoryInMiB": round(total * MIB_PER_GIB)})
+
+
+def _to_csv(rows: Iterable[Sequence[Any]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue().encode()
