@@ -80,10 +80,15 @@ class In(BaseModel):
     elsewhere: ClassVar[Mapping[str, str]] = {}
     """Names that are no fields here, and the path of the field that is meant."""
 
+    @classmethod
+    def allowed_names(cls) -> Collection[str]:
+        """Return the names of the fields, in every spelling that they may have."""
+        return cls.model_fields
+
     @model_validator(mode="before")
     @classmethod
     def _reject_unknown_fields(cls, data: Any) -> Any:
-        unknown = [name for name in data if name not in cls.model_fields] if isinstance(data, dict) else []
+        unknown = [name for name in data if name not in cls.allowed_names()] if isinstance(data, dict) else []
         if unknown:
             errors = [_unknown_field(name, data[name], cls) for name in unknown[:MAX_ERRORS]]
             more = len(unknown) - len(errors)

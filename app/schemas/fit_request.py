@@ -1,5 +1,6 @@
 """The body of POST /fit: resources or a workload, constraints, pricing and, instead of the catalog, a machine."""
 
+from collections.abc import Collection
 from decimal import Decimal
 from typing import Annotated, Literal, Self
 
@@ -22,6 +23,7 @@ from app.catalog.queries.params import (
     RegionSet,
     SizeRequirements,
     UsdAmount,
+    other_spellings,
 )
 from app.schemas.bodies import (
     Count,
@@ -43,7 +45,12 @@ def _drop_duplicates(values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class ResourcesIn(In, SizeRequirements):
-    """The resources that a VM must have, as in the parameters of GET /fit."""
+    """The resources that a VM must have, as in the parameters of GET /fit; a bound has either of its names."""
+
+    @classmethod
+    def allowed_names(cls) -> Collection[str]:
+        """Return the names of the fields, and those of bounds after the field of a size that they bound."""
+        return cls.model_fields.keys() | other_spellings(cls).keys()
 
 
 class HardwareIn(In):

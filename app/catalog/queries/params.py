@@ -250,12 +250,13 @@ def other_spellings(model: type[BaseModel]) -> Mapping[str, str]:
 
 def _in_unit_of(name: str, value: Any) -> Any:
     """Return a bound that is written in the unit of the field in that of the parameter: Mbps as Gbps."""
-    if not name.endswith("_network_gbps"):
+    if not name.endswith("_network_gbps") or isinstance(value, bool):
         return value
     try:
-        return float(value) / 1000
+        gbps = float(value) / 1000
     except (TypeError, ValueError):
         return value  # the field's own validation tells what is wrong
+    return str(gbps) if isinstance(value, str) else gbps  # a body must not have a number in quotes
 
 
 def _split(value: Any) -> Any:
