@@ -186,7 +186,8 @@ def network_mbps(row: Row) -> str:
 
 def aws_size(row: Row) -> dict[str, str]:
     """Return the facts of one instance type."""
-    disk = "nvme" if row["local_nvme"] == "True" or not row["local_disk_gb_total"] else "temp"
+    has_nvme = row["local_nvme"] in ("required", "supported")
+    disk = "nvme" if has_nvme or not row["local_disk_gb_total"] else "temp"
     total = Decimal(row["local_disk_gb_total"] or 0) * 10**9 / GIB
     burst = row["ebs_max_iops"] if row["ebs_max_iops"] != row["ebs_baseline_iops"] else ""
     burst_mbps = row["ebs_max_mbytes_s"] if row["ebs_max_mbytes_s"] != row["ebs_baseline_mbytes_s"] else ""

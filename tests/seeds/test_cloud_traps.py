@@ -125,6 +125,12 @@ def test_a_shared_core_has_the_vcpus_that_the_machine_shows(catalog: Engine) -> 
     assert size(catalog, "e2-micro", "vcpus", "memory_gib") == (2, 1.0)
 
 
+def test_local_disks_are_by_nvme_where_the_provider_says_so(catalog: Engine) -> None:
+    assert size(catalog, "c5d.2xlarge", "local_nvme", "nvme_disk_gib", "temp_disk_gib") == (True, 186.26, None)
+    assert size(catalog, "d2.xlarge", "local_nvme", "nvme_disk_gib", "temp_disk_gib") == (None, None, 5722.05)
+    assert size(catalog, "c5.2xlarge", "local_nvme", "nvme_disk_gib") == (False, 0)
+
+
 def test_a_size_of_capacity_blocks_has_no_price_and_not_zero(catalog: Engine) -> None:
     for name in ("p5e.48xlarge", "trn2.48xlarge"):
         assert usd(catalog, name, "us-east-2") is None
