@@ -348,7 +348,7 @@ def plan_retirements(catalog: Catalog, body: "RetirementPlanIn") -> BaseModel:
 
     A size or a region that the catalog does not have is an error of its item; the other items are answered.
     """
-    from app.converters.retirements import plan_body
+    from app.services.retirements import plan_body
 
     return plan_body(catalog, body)
 

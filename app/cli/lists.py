@@ -164,10 +164,10 @@ def _list(values: Mapping[str, Any], output: OutputOptions) -> None:
 def _plan(inventory: Path, values: Mapping[str, Any], output: OutputOptions) -> None:
     """Print a plan; exits with the code of bad data where an item names something that the catalog does not have."""
     from app.converters.inventory import read_inventory
-    from app.converters.retirements import plan_inventory, to_plan_rows
+    from app.services.retirements import plan_retirements, to_plan_rows
 
     needs, items = parse_body(SuccessorNeedsIn, values), read_inventory(inventory)
-    plan = context.inquire(lambda inquiry: plan_inventory(inquiry.catalog, items, needs))
+    plan = context.inquire(lambda inquiry: plan_retirements(inquiry.catalog, items, needs))
     data = plan.model_dump(mode="json")
     rows, columns = with_list_prices(to_plan_rows(data["items"]), PLAN_COLUMNS)
     rows, columns = with_list_prices(rows, columns, "successor_")

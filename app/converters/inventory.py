@@ -17,7 +17,7 @@ from app.errors import BadData
 from app.ingest.csv_files import CsvRow, open_csv, separator_of, wrong_width
 from app.ingest.files import describe_json
 from app.nearest import closest_spellings, did_you_mean
-from app.services.retirement_plan import InventoryItem
+from app.services.retirements import InventoryItem
 from app.validation import check_encodable
 
 HEADERS: Mapping[str, tuple[str, ...]] = {

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
-from app.catalog.names import as_written, display_keys
+from app.catalog.names import RegionCode, as_written, display_keys
 from app.catalog.providers import split_provider
 from app.catalog.purchases import Purchase
 from app.catalog.queries.known_prices import NoPrice, explain_no_price
@@ -35,36 +35,70 @@ from app.fit.features import (
 )
 from app.fit.successors import LOCAL_DISK_FEATURES, Differences, Market, Match, differences, find_successors
 from app.fit.verdict import Failure, plain_failure
-from app.fit.vm import ORDERABLE
+from app.fit.vm import ORDERABLE, Adjustment
 from app.nearest import did_you_mean, starting_with
-from app.schemas.retirements import ItemErrorOut, VmCostOut
-from app.services.retirement_plan import (
-    NO_SUCCESSOR,
-    NOT_NEEDED,
-    SUCCESSOR,
-    UNKNOWN_NAME,
-    Fix,
-    InventoryItem,
-    PlannedItem,
-    Price,
-    RetirementPlan,
-    RetirementRequest,
-    Successor,
+from app.schemas.fit_response import RejectionOut
+from app.schemas.retirement_request import RetirementPlanIn, SuccessorNeedsIn
+from app.schemas.retirements import (
+    DueDateOut,
+    GiveUpOut,
+    ItemErrorOut,
+    PlannedItemOut,
+    PlanSummaryOut,
+    RetirementPlanOut,
+    SuccessorOut,
+    VmCostOut,
 )
+from app.services.ranked import to_adjustment, to_fraction
 
 MAX_SUGGESTED = 100
 """So many unknown names get suggestions: comparing spellings is slow, and who has more of them has another problem."""
+SUCCESSOR, NO_SUCCESSOR, NOT_NEEDED, UNKNOWN_NAME = "successor", "no_successor", "not_needed", "error"
+"""The outcomes of an item."""
+_ANNOUNCED = (
+    *("status", "retirement_date", "source_id", "source_title", "source_kind", "source_url", "source_published_on"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InventoryItem:
+    """So many VMs of a size in a region; `id` is the client's own."""
+
+    size: str
+    region: str
+    count: int = 1
+    id: str | None = None
+
+
+class Price(NamedTuple):
+    """A price in force, USD an hour, and the day from which it is known to hold."""
+
+    usd_per_hour: Decimal
+    as_of: date
+    adjustment: Adjustment | None
+
+
+def plan_body(catalog: Catalog, body: RetirementPlanIn) -> RetirementPlanOut:
+    """Plan for the inventory of a body."""
+    items = [
+        InventoryItem(size=item.size, region=RegionCode(item.region), count=item.count, id=item.id)
+        for item in body.items
+    ]
+    return plan_retirements(catalog, items, body)
 
 
 @computing
-def plan_retirements(catalog: Catalog, request: RetirementRequest) -> RetirementPlan:
-    """Plan for an inventory; a size or a region that the catalog lacks is an error of its item only."""
+def plan_retirements(catalog: Catalog, items: Sequence[InventoryItem], needs: SuccessorNeedsIn) -> RetirementPlanOut:
+    """Plan for an inventory of any length; a size or a region that the catalog lacks is an error of its item only.
+
+    Of equal lines the first lists all successors, the others the best.
+    """
     sizes = catalog.keep_list(planned_sizes_query(catalog.today), _with_machines)
     aliases: dict[str, str] = dict(catalog.fetch(aliases_query()))
-    regions = tuple(sorted({item.region for item in request.items if item.region in catalog.snapshot.regions}))
-    prices, purchases, note = _find_prices(catalog, request, regions)
+    regions = tuple(sorted({item.region for item in items if item.region in catalog.snapshot.regions}))
+    prices, purchases, note = _find_prices(catalog, needs, regions)
     planner = _Planner(
-        request=request,
+        needs=needs,
         facts={row["key"]: row for row, _ in sizes},
         machines={machine.key: machine for _, machine in sizes},
         aliases=aliases,
@@ -73,8 +107,49 @@ def plan_retirements(catalog: Catalog, request: RetirementRequest) -> Retirement
         regions=catalog.snapshot.regions,
         today=catalog.today,
     )
-    items = tuple(planner.plan(index, item) for index, item in enumerate(request.items))
-    return RetirementPlan(request=request, today=catalog.today, items=items, no_price=note)
+    first: dict[tuple[str, str, int], PlannedItemOut] = {}
+    planned = []
+    for index, item in enumerate(items):
+        line = item.size, as_written(item.region), item.count
+        if (same := first.get(line)) is None:
+            planned.append(first.setdefault(line, planner.plan(index, item)))
+        else:
+            own = {"index": index, "id": item.id, "same_as": same.index}
+            planned.append(same.model_copy(update=own | {"successors": same.successors[:1]}))
+    return RetirementPlanOut(
+        today=catalog.today,
+        keep=list(needs.keep),
+        summary=_summarize(planned, needs.hours_per_month),
+        items=planned,
+        no_price=note,
+    )
+
+
+def _summarize(items: Iterable[PlannedItemOut], hours_per_month: Decimal) -> PlanSummaryOut:
+    """Count a plan by outcome and date, and add up what moving to the best successors costs; exact."""
+    outcomes = dict.fromkeys((SUCCESSOR, NO_SUCCESSOR, NOT_NEEDED, UNKNOWN_NAME), 0)
+    due: dict[date | None, DueDateOut] = {}
+    now, then, priced = Decimal(0), Decimal(0), 0
+    for item in items:
+        outcomes[item.outcome] += 1
+        if item.outcome in (SUCCESSOR, NO_SUCCESSOR):
+            day = item.retirement_date
+            of_day = due.setdefault(day, DueDateOut(retirement_date=day, items=0, vms=0, without_successor=0))
+            of_day.items += 1
+            of_day.vms += item.count
+            of_day.without_successor += item.outcome == NO_SUCCESSOR
+        if item.successors and item.cost is not None:
+            priced, now = priced + 1, now + item.cost.usd_per_hour
+            then += item.successors[0].cost.usd_per_hour
+    return PlanSummaryOut(
+        outcomes=outcomes,
+        by_date=[due[day] for day in sorted(due, key=lambda day: (day is None, day or date.max))],
+        now=VmCostOut(usd_per_hour=now, usd_per_month=now * hours_per_month),
+        then=VmCostOut(usd_per_hour=then, usd_per_month=then * hours_per_month),
+        change=VmCostOut(usd_per_hour=then - now, usd_per_month=(then - now) * hours_per_month),
+        priced=priced,
+        unpriced=outcomes[SUCCESSOR] - priced,
+    )
 
 
 RegionPrices = dict[str, dict[str, Price]]
@@ -82,13 +157,13 @@ RegionPrices = dict[str, dict[str, Price]]
 
 
 def _find_prices(
-    catalog: Catalog, request: RetirementRequest, regions: tuple[str, ...]
+    catalog: Catalog, needs: SuccessorNeedsIn, regions: tuple[str, ...]
 ) -> tuple[RegionPrices, Mapping[str, Purchase], NoPrice | None]:
     """Find the prices in some regions, the purchase model of each region, and why that is not the requested one.
 
     A region in which no price of the requested model is known has those of on demand.
     """
-    asked = OfferParams(os=request.os, purchase=request.purchase).model_copy(update={"region": regions})  # any number
+    asked = OfferParams(os=needs.os, purchase=needs.purchase).model_copy(update={"region": regions})  # any number
     prices = _read_prices(catalog, asked)
     unpriced = tuple(region for region in regions if not prices[region])
     if not unpriced:
@@ -97,7 +172,7 @@ def _find_prices(
     note = explain_no_price(catalog, unknown)
     on_demand = _read_prices(catalog, unknown.model_copy(update={"purchase": "on_demand"}))
     instead: dict[str, Purchase] = {region: "on_demand" for region in unpriced if on_demand[region]}
-    if note is not None and instead and request.purchase != "on_demand":
+    if note is not None and instead and needs.purchase != "on_demand":
         note = replace(note, detail=f"{note.detail}; costs there are those of on_demand")
     return prices | on_demand, instead, note
 
@@ -106,7 +181,7 @@ def _read_prices(reader: Reader, params: OfferParams) -> RegionPrices:
     prices: RegionPrices = {region: {} for region in params.region}
     if params.region:
         for region, key, usd, as_of, adjustment in fetch(reader, prices_query(params)):
-            prices[region][key] = Price(usd_per_hour=usd, as_of=as_of, adjustment=adjustment)
+            prices[region][key] = Price(usd, as_of, to_adjustment(adjustment))
     return prices
 
 
@@ -114,10 +189,14 @@ def _read_prices(reader: Reader, params: OfferParams) -> RegionPrices:
 class _Answer:
     """What is the same for all items of one size in one region; costs are of one VM."""
 
-    unknown: tuple[str, ...]
-    successors: tuple[tuple[Match, Differences, Price], ...]
+    unknown: list[str]
+    successors: Sequence[tuple[Match, Differences, Price]]
     refusals: Refusals | None
-    fixes: tuple[Fix, ...]
+    fixes: list[GiveUpOut]
+
+
+_NO_ANSWER = _Answer(unknown=[], successors=(), refusals=None, fixes=[])
+"""Of what needs no successor."""
 
 
 class _Planner:
@@ -126,7 +205,7 @@ class _Planner:
     def __init__(
         self,
         *,
-        request: RetirementRequest,
+        needs: SuccessorNeedsIn,
         facts: Mapping[str, Mapping[str, Any]],
         machines: Mapping[str, Machine],
         aliases: Mapping[str, str],
@@ -135,9 +214,9 @@ class _Planner:
         regions: Collection[str],
         today: date,
     ) -> None:
-        self._request, self._facts, self._aliases = request, facts, aliases
+        self._needs, self._facts, self._aliases = needs, facts, aliases
         self._prices, self._purchases, self._regions, self._today = prices, purchases, regions, today
-        self._not_before = today + timedelta(days=request.successor_days)
+        self._not_before = today + timedelta(days=needs.successor_days)
         self._keys = sorted(facts)
         self._machines = machines
         self._orderable = [machine for machine in self._machines.values() if machine.status in ORDERABLE]
@@ -148,71 +227,92 @@ class _Planner:
         self._answers: dict[tuple[str, str], _Answer] = {}
         self._errors: dict[tuple[str, str], ItemErrorOut] = {}
 
-    def plan(self, index: int, item: InventoryItem) -> PlannedItem:
+    def plan(self, index: int, item: InventoryItem) -> PlannedItemOut:
         """Answer one item."""
         key = self._find_key(item.size)
         errors = [] if key is not None else [self._unknown("size", item.size)]
-        if item.region not in self._regions:
+        region_known = item.region in self._regions
+        if not region_known:
             errors.append(self._unknown("region", item.region))
         facts = self._facts[key] if key is not None else {}
         retires = facts.get("retirement_date")
-        planned = PlannedItem(
+        price = None if errors or key is None else self._prices[item.region].get(key)
+        is_due = not errors and key is not None and self._is_due(facts)
+        answer = self._answer(self._machines[key], item.region) if is_due and key is not None else _NO_ANSWER
+        outcome = UNKNOWN_NAME if errors else NOT_NEEDED
+        if is_due:
+            outcome = SUCCESSOR if answer.successors else NO_SUCCESSOR
+        return PlannedItemOut(
             index=index,
-            item=item,
-            outcome=UNKNOWN_NAME if errors else NOT_NEEDED,
-            purchase=self._purchase(item.region),
-            facts=facts,
+            same_as=None,
+            id=item.id,
+            size=facts.get("name", item.size),
+            region=str(item.region) if region_known else as_written(item.region),
+            count=item.count,
+            outcome=outcome,
+            **{name: facts.get(name) for name in _ANNOUNCED},
             days_left=(retires - self._today).days if retires is not None else None,
-            errors=tuple(errors),
+            unknown=answer.unknown,
+            usd_per_hour=price.usd_per_hour if price is not None else None,
+            price_as_of=price.as_of if price is not None else None,
+            purchase=self._purchase(item.region),
+            adjustment=price.adjustment if price is not None else None,
+            cost=self._cost(price.usd_per_hour, item.count) if price is not None else None,
+            successors=[self._successor(*successor, price, item.count) for successor in answer.successors],
+            rejection_summary=dict(answer.refusals.summary) if answer.refusals is not None else {},
+            nearest_misses=[
+                RejectionOut(size=one.machine.name, status=one.machine.status, failures=one.failures)
+                for one in (answer.refusals.nearest if answer.refusals is not None else ())
+            ],
+            fixes=answer.fixes,
+            errors=errors,
         )
-        if errors or key is None:
-            return planned
-        price = self._prices[item.region].get(key)
-        if price is not None:
-            planned = replace(planned, price=price, cost=self._cost(price.usd_per_hour, item.count))
-        return self._with_successors(planned, key) if self._is_due(facts) else planned
 
     def _is_due(self, facts: Mapping[str, Any]) -> bool:
         """Return whether a size needs a successor: it was withdrawn, or retires before the horizon."""
-        retires, before = facts["retirement_date"], self._request.before
+        retires, before = facts["retirement_date"], self._needs.before
         if retires is None:
             return bool(facts["status"] == "withdrawn")
         return before is None or retires < before
 
-    def _with_successors(self, planned: PlannedItem, key: str) -> PlannedItem:
-        region, count = planned.item.region, planned.item.count
-        answer = self._answers.get((key, region))
-        if answer is None:
-            answer = self._answers[key, region] = self._answer(self._machines[key], region)
-        return replace(
-            planned,
-            outcome=SUCCESSOR if answer.successors else NO_SUCCESSOR,
-            unknown=answer.unknown,
-            successors=tuple(
-                Successor(
-                    match=match,
-                    facts=self._facts[match.machine.key],
-                    differences=changes,
-                    price=price,
-                    cost=self._cost(price.usd_per_hour, count),
-                    change=self._change(planned.price, price, count),
-                )
-                for match, changes, price in answer.successors
-            ),
-            refusals=answer.refusals,
-            fixes=answer.fixes,
+    def _successor(
+        self, match: Match, changes: Differences, price: Price, old: Price | None, count: int
+    ) -> SuccessorOut:
+        facts = self._facts[match.machine.key]
+        gpus = to_fraction(facts["gpu_count_numerator"], facts["gpu_count_denominator"])
+        return SuccessorOut(
+            **{name: facts[name] for name in ("series", "vcpus", "memory_gib", "gpu_model")},
+            size=facts["name"],
+            gpu_count=round(float(gpus), 4) if gpus is not None else None,
+            gpu_fraction=str(gpus) if gpus is not None and gpus.denominator > 1 else None,
+            relation=match.relation,
+            status=match.machine.status,
+            retirement_date=match.machine.retirement_date,
+            kept=list(changes.kept),
+            gained=changes.gained,
+            lost=changes.lost,
+            unknown=list(changes.unknown),
+            usd_per_hour=price.usd_per_hour,
+            price_as_of=price.as_of,
+            adjustment=price.adjustment,
+            cost=self._cost(price.usd_per_hour, count),
+            change=self._cost(price.usd_per_hour - old.usd_per_hour, count) if old is not None else None,
         )
 
     def _answer(self, old: Machine, region: str) -> _Answer:
-        keep, prices = self._request.keep, self._prices[region]
+        known = self._answers.get((old.key, region))
+        if known is not None:
+            return known
+        keep, prices = self._needs.keep, self._prices[region]
         waivable = LOCAL_DISK_FEATURES if keep == ESSENTIAL_FEATURES else ()  # who names others wants just these
-        best = find_successors(old, self._market(region), keep, self._request.max_successors, waivable)
-        return _Answer(
-            unknown=unknown_features(old, keep),
-            successors=tuple((match, differences(old, match.machine), prices[match.machine.key]) for match in best),
+        best = find_successors(old, self._market(region), keep, self._needs.max_successors, waivable)
+        answer = self._answers[old.key, region] = _Answer(
+            unknown=list(unknown_features(old, keep)),
+            successors=[(match, differences(old, match.machine), prices[match.machine.key]) for match in best],
             refusals=None if best else refuse_all(self._shortcomings_of(old), prices, self._unpriced(region)),
-            fixes=() if best else tuple(self._fixes(old, region)),
+            fixes=[] if best else list(self._fixes(old, region)),
         )
+        return answer
 
     def _market(self, region: str) -> Market:
         market = self._markets.get(region)
@@ -224,32 +324,34 @@ class _Planner:
     def _shortcomings_of(self, old: Machine) -> Shortcomings:
         found = self._shortcomings.get(old.key)
         if found is None:
-            found = find_shortcomings(old, self._orderable, self._request.keep, self._failures)
+            found = find_shortcomings(old, self._orderable, self._needs.keep, self._failures)
             self._shortcomings[old.key] = found
         return found
 
     def _unpriced(self, region: str) -> Failure:
-        bought = f"{self._purchase(region).replace('_', '-')} {self._request.os.capitalize()} price"
+        bought = f"{self._purchase(region).replace('_', '-')} {self._needs.os.capitalize()} price"
         return plain_failure("region", "NOT_IN_REGION", f"has no {bought} in {region}")
 
     def _purchase(self, region: str) -> Purchase:
-        return self._purchases.get(region, self._request.purchase)
+        return self._purchases.get(region, self._needs.purchase)
 
-    def _fixes(self, old: Machine, region: str) -> Iterable[Fix]:
+    def _fixes(self, old: Machine, region: str) -> Iterable[GiveUpOut]:
         """Yield the features to give up; each is tried before it is said."""
-        keep, market = self._request.keep, self._market(region)
+        keep, market = self._needs.keep, self._market(region)
         for names in features_to_give_up(self._shortcomings_of(old), market.usd_per_hour):
             kept = [name for name in keep if name not in names]
             for match in find_successors(old, market, kept, 1):
                 price = self._prices[region][match.machine.key]
-                yield Fix(give_up=names, size=match.machine.name, price=price)
+                yield GiveUpOut(
+                    give_up=list(names),
+                    size=match.machine.name,
+                    usd_per_hour=price.usd_per_hour,
+                    adjustment=price.adjustment,
+                )
 
     def _cost(self, usd_per_hour: Decimal, count: int) -> VmCostOut:
         hourly = count * usd_per_hour
-        return VmCostOut(usd_per_hour=hourly, usd_per_month=hourly * self._request.hours_per_month)
-
-    def _change(self, old: Price | None, new: Price, count: int) -> VmCostOut | None:
-        return self._cost(new.usd_per_hour - old.usd_per_hour, count) if old is not None else None
+        return VmCostOut(usd_per_hour=hourly, usd_per_month=hourly * self._needs.hours_per_month)
 
     def _find_key(self, name: str) -> str | None:
         """Return the key of a size by its name or an alias; a size's own name wins over the alias of another."""
@@ -302,3 +404,37 @@ def to_machine(row: Mapping[str, Any]) -> Machine:
         category=row["category"],
         values=tuple(computed[name] if name in computed else row[name] for name in FEATURE_NAMES),
     )
+
+
+def to_plan_rows(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Convert the items of a plan's JSON to flat rows, each with its best successor and the names of the others."""
+    return [
+        _to_row(item, items[item["index"] if item["same_as"] is None else item["same_as"]]["successors"])
+        for item in items
+    ]
+
+
+def _to_row(item: Mapping[str, Any], successors: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    best = next(iter(successors), None)
+    change = best.get("change") if best else None
+    plain = ("id", "size", "region", "count", "status", "retirement_date", "days_left", "source_url", "outcome")
+    adjusted = {
+        f"{name}adjustment": one["adjustment"]
+        for name, one in (("", item), ("successor_", best))
+        if one and "adjustment" in one
+    }
+    return {name: item[name] for name in plain} | {
+        "usd_per_hour": item["usd_per_hour"],
+        "successor": best["size"] if best else None,
+        "successor_usd_per_hour": best["usd_per_hour"] if best else None,
+        "change_usd_per_hour": change["usd_per_hour"] if change else None,
+        "change_usd_per_month": change["usd_per_month"] if change else None,
+        "gained": [one["detail"] for one in best["gained"]] if best else [],
+        "lost": [one["detail"] for one in best["lost"]] if best else [],
+        "other_successors": [one["size"] for one in successors[1:]],
+        "unknown": item["unknown"],
+        "give_up": [" ".join(fix["give_up"]) for fix in item["fixes"]],
+        "errors": [error["detail"] for error in item["errors"]],
+        "purchase": item["purchase"],
+        **adjusted,
+    }

@@ -67,7 +67,7 @@ async def render(request: PageRequest) -> str:
 async def render_csv(request: PageRequest) -> str:
     """Render the plan as CSV: a row for each item, with its best successor; raises BadQuery without an inventory."""
     from app.converters.adjustments import flatten_adjustments
-    from app.converters.retirements import to_plan_rows
+    from app.services.retirements import to_plan_rows
 
     plan = await _plan(request)
     if plan is None:
@@ -91,8 +91,8 @@ async def _plan(request: PageRequest) -> "RetirementPlanOut | None":
     if request.errors or not view.inventory:
         return None
     from app.converters.inventory import parse_inventory
-    from app.converters.retirements import plan_inventory
     from app.schemas.retirement_request import MAX_ITEMS, SuccessorNeedsIn, explain_too_many
+    from app.services.retirements import plan_retirements
 
     try:
         items = parse_inventory(view.inventory, "inventory")
@@ -110,7 +110,7 @@ async def _plan(request: PageRequest) -> "RetirementPlanOut | None":
     if detail := explain_too_many(lines, view.max_successors):
         raise BadQuery("inventory", None, detail)
     needs = SuccessorNeedsIn(**_given(view))
-    return await request.executor.ask(plan_inventory, items, needs)
+    return await request.executor.ask(plan_retirements, items, needs)
 
 
 def _given(view: PlanView) -> Mapping[str, Any]:

@@ -22,7 +22,7 @@ from app.web.serving import PageContent, PageRequest
 from app.web.sizes_view import PURCHASE_TITLES
 
 if TYPE_CHECKING:
-    from app.services.retirement_plan import PlannedItem
+    from app.schemas.retirements import PlannedItemOut
 
 
 class RetirementsView(QueryParams):
@@ -49,7 +49,7 @@ class RetiringSize:
 
     name: str
     facts: Mapping[str, Any]
-    planned: "PlannedItem | None"
+    planned: "PlannedItemOut | None"
 
     @property
     def change(self) -> Decimal | None:
@@ -125,29 +125,20 @@ async def render(request: PageRequest) -> str:
 
 async def _find_successors(
     request: PageRequest, rows: Sequence[Mapping[str, Any]], region: str | None
-) -> Mapping[str, "PlannedItem"]:
+) -> Mapping[str, "PlannedItemOut"]:
     """Return the plan for one VM of each size in a region, by name of the size."""
     if region is None or not rows:
         return {}
-    from app.fit.features import ESSENTIAL_FEATURES
-    from app.services.retirement_plan import InventoryItem, RetirementRequest
-    from app.services.retirements import plan_retirements
+    from app.schemas.retirement_request import SuccessorNeedsIn
+    from app.services.retirements import InventoryItem, plan_retirements
 
-    wanted = RetirementRequest(
-        items=[InventoryItem(size=row["size"], region=RegionCode(region)) for row in rows],
-        keep=ESSENTIAL_FEATURES,
-        os=request.params.os,
-        purchase=request.params.purchase,
-        before=None,
-        max_successors=1,
-        successor_days=1095,
-        hours_per_month=Decimal(730),
-    )
-    plan = await request.executor.ask(plan_retirements, wanted)
-    return {item.item.size: item for item in plan.items}
+    items = [InventoryItem(size=row["size"], region=RegionCode(region)) for row in rows]
+    needs = SuccessorNeedsIn(os=request.params.os, purchase=request.params.purchase, max_successors=1)
+    plan = await request.executor.ask(plan_retirements, items, needs)
+    return {item.size: item for item in plan.items}
 
 
-def _months(rows: Sequence[Mapping[str, Any]], planned: Mapping[str, "PlannedItem"]) -> list[Month]:
+def _months(rows: Sequence[Mapping[str, Any]], planned: Mapping[str, "PlannedItemOut"]) -> list[Month]:
     """Return the months of retirements, which come in the order of their days."""
     months: list[Month] = []
     for day, of_day in groupby(rows, key=lambda row: row["retirement_date"]):
@@ -161,7 +152,7 @@ def _months(rows: Sequence[Mapping[str, Any]], planned: Mapping[str, "PlannedIte
     return months
 
 
-def _series(day: date, rows: Sequence[Mapping[str, Any]], planned: Mapping[str, "PlannedItem"]) -> RetiringSeries:
+def _series(day: date, rows: Sequence[Mapping[str, Any]], planned: Mapping[str, "PlannedItemOut"]) -> RetiringSeries:
     first = rows[0]
     sizes = [RetiringSize(row["size"].removeprefix("Standard_"), row, planned.get(row["size"])) for row in rows]
     title = first["series_name"] or sizes[0].name

@@ -42,7 +42,7 @@ from app.web.sizes_view import (
 
 if TYPE_CHECKING:
     from app.schemas.compare import SimilarOut
-    from app.services.retirement_plan import PlannedItem
+    from app.schemas.retirements import PlannedItemOut
 
 _MOST = 500
 _SIMILAR = 6
@@ -237,26 +237,18 @@ async def _find_peers(
     return Peers(columns, sorted(rows, key=lambda row: places.get(row.item["name"], 0)))
 
 
-async def _find_successors(request: PageRequest, item: Mapping[str, Any], region: str | None) -> "PlannedItem | None":
+async def _find_successors(
+    request: PageRequest, item: Mapping[str, Any], region: str | None
+) -> "PlannedItemOut | None":
     """Find what can take the place of a size that retires or was withdrawn; None for one that stays."""
     if item["status"] not in _ENDING or region is None:
         return None
-    from app.fit.features import ESSENTIAL_FEATURES
-    from app.services.retirement_plan import InventoryItem, RetirementRequest
-    from app.services.retirements import plan_retirements
+    from app.schemas.retirement_request import SuccessorNeedsIn
+    from app.services.retirements import InventoryItem, plan_retirements
 
-    view = request.params
-    wanted = RetirementRequest(
-        items=(InventoryItem(size=item["name"], region=RegionCode(region)),),
-        keep=ESSENTIAL_FEATURES,
-        os=view.os,
-        purchase=view.purchase,
-        before=None,
-        max_successors=3,
-        successor_days=1095,
-        hours_per_month=Decimal(730),
-    )
-    plan = await request.executor.ask(plan_retirements, wanted)
+    items = (InventoryItem(size=item["name"], region=RegionCode(region)),)
+    needs = SuccessorNeedsIn(os=request.params.os, purchase=request.params.purchase)
+    plan = await request.executor.ask(plan_retirements, items, needs)
     return plan.items[0]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from app.converters.inventory import read_inventory
 from app.errors import BadData
-from app.services.retirement_plan import InventoryItem
+from app.services.retirements import InventoryItem
 from tests.cli.conftest import Run
 from tests.conftest import TODAY
 
