@@ -195,10 +195,10 @@ def show_size(catalog: Catalog, name: str, params: SizeParams) -> str:
     return find_size(catalog, name, params)
 
 
-@question("GET /sizes/{name}/similar", SimilarSearch, "compare.SimilarPage", tag="sizes")
+@question("GET /sizes/{name}/similar", SimilarSearch, "comparisons.SimilarPage", tag="sizes")
 def list_similar_sizes(catalog: Catalog, name: str, search: SimilarSearch) -> BaseModel:
     """List the sizes that are most similar to one, each with the terms that make up its distance."""
-    from app.services.similar import find_similar
+    from app.services.compare import find_similar
 
     return find_similar(catalog, name, search)
 
@@ -238,7 +238,7 @@ def list_size_prices(catalog: Catalog, name: str, search: "PriceSearch") -> Any:
     return find_prices(catalog, name, search)
 
 
-@question("GET /sizes/{name}/cost", "catalog.queries.costs:CostSearch", "costs.CostOut", tag="sizes")
+@question("GET /sizes/{name}/cost", "catalog.queries.costs:CostSearch", "comparisons.CostOut", tag="sizes")
 @short
 def show_size_cost(catalog: Catalog, name: str, search: "CostSearch") -> BaseModel:
     """Show what VMs of a size cost with their disks: an hour, a month, a year, and by vCPU, GiB and GPU."""
@@ -285,7 +285,9 @@ def list_prices(catalog: Catalog, search: "AllPricesSearch") -> str:
     return render_prices(find_all_prices(catalog, search))
 
 
-@question("GET /compare", CompareSearch, "compare.ComparisonOut", tag="sizes", may_name_nothing=True, has_receipt=True)
+@question(
+    "GET /compare", CompareSearch, "comparisons.ComparisonOut", tag="sizes", may_name_nothing=True, has_receipt=True
+)
 def compare_sizes(catalog: Catalog, search: CompareSearch) -> BaseModel:
     """Compare sizes field by field: each value with its difference from a baseline, and prices per unit of GPU."""
     from app.services.compare import compare
@@ -297,8 +299,7 @@ def compare_sizes(catalog: Catalog, search: CompareSearch) -> BaseModel:
 @computing
 def fit_resources(catalog: Catalog, search: FitSearch) -> BaseModel:
     """Find the sizes that have the given resources, with their cost; if none has, return the nearest misses."""
-    from app.converters.resource_fit import to_fit_out
-    from app.services.resource_fit import plan_resource_fit
+    from app.services.resource_fit import plan_resource_fit, to_fit_out
 
     return to_fit_out(plan_resource_fit(catalog, search, rejected="rejected" in search.include))
 
@@ -317,7 +318,7 @@ def fit_workload(catalog: Catalog, body: "FitIn") -> BaseModel:
 
     Sizes that do not fit are returned with every constraint that they fail, and with changes that would make them fit.
     """
-    from app.converters.fit_request import plan_fit
+    from app.converters.fit import plan_fit
 
     return plan_fit(catalog, body)
 
@@ -371,7 +372,7 @@ def show_model(catalog: Catalog, name: str, _params: BaseModel) -> Any:
     return get_model(catalog.snapshot.models, name)
 
 
-@question("GET /changes", "catalog.queries.changes:ChangeSearch", "changes.ChangePage", tag="changes")
+@question("GET /changes", "catalog.queries.changes:ChangeSearch", "catalog.ChangePage", tag="changes")
 def list_changes(catalog: Catalog, search: "ChangeSearch") -> Any:
     """List what ingests changed: prices, sizes, accepted values, disputes and retirements, the oldest first."""
     from app.catalog.queries.changes import find_changes
@@ -436,11 +437,11 @@ def list_gpus(catalog: Catalog, page: PageParams) -> Listing:
     return _find_rows(catalog, Gpu, page)
 
 
-@question("GET /disks", "catalog.queries.disks:DiskSearch", "costs.DiskPage", tag="catalog")
+@question("GET /disks", "catalog.queries.disks:DiskSearch", "comparisons.DiskPage", tag="catalog")
 @short
 def list_disks(catalog: Catalog, search: "DiskSearch") -> BaseModel:
     """List the managed disks, each with its price in the requested region, or in the cheapest one."""
-    from app.services.disks import find_disks
+    from app.services.costs import find_disks
 
     return find_disks(catalog, search)
 

@@ -22,7 +22,7 @@ from app.catalog.queries.candidates import machines_query
 from app.catalog.queries.params import PageParams
 from app.catalog.queries.sizes import render_size
 from app.catalog.queries.snapshot import load_catalog
-from app.converters.fit_request import to_search
+from app.converters.fit import to_search
 from app.db.engines import make_engine
 from app.db.statements import convert_rows, to_dicts
 from app.fit.placement.evaluate import rank

@@ -4,14 +4,17 @@ A file has a length and an ETag before it is sent, so clients can ask for parts 
 """
 
 import asyncio
+import fcntl
 import logging
 import os
+import shutil
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import gettempdir
+from tempfile import gettempdir, mkdtemp
 from threading import Thread
 from typing import ClassVar
 
@@ -20,12 +23,37 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from app.api.folders import ExportFolder, remove_abandoned_folders
 from app.catalog.queries.exports import Export
 from app.db.streams import Stream
 from app.errors import Busy
 from app.formats.peers import GpuhuntCsv, InstancesJson, SkyPilotCsv
 from app.formats.text import Csv, Ndjson, TextFormat
+
+_PREFIX = "vmsizes-exports-"
+_LOCK = "lock"
+
+
+class ExportFolder:
+    """A temporary folder; a lock in it says that its process lives, since the system releases locks of dead ones."""
+
+    def __init__(self) -> None:
+        self.path = Path(mkdtemp(prefix=_PREFIX))
+        self._lock = (self.path / _LOCK).open("wb")
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def remove(self) -> None:
+        """Remove the folder with its files."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._lock.close()
+
+
+def remove_abandoned_folders() -> None:
+    """Remove the folders of processes that were killed; those of other users stay."""
+    for folder in Path(gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError), (folder / _LOCK).open("rb+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails where its process lives
+            shutil.rmtree(folder, ignore_errors=True)
+
 
 _log = logging.getLogger(__name__)
 

@@ -195,8 +195,8 @@ async def _parquet_response(export: Export, files: ExportFileCache, request: Req
 # Estimates, which need the catalog for a preset only.
 
 _estimates = APIRouter(tags=["fit"], route_class=LongBodyRoute)
-_ESTIMATE = LateModel("app.schemas.estimate_response", "EstimateOut")
-_ACCURACY = LateModel("app.schemas.accuracy", "AccuracyOut")
+_ESTIMATE = LateModel("app.schemas.fit_response", "EstimateOut")
+_ACCURACY = LateModel("app.schemas.catalog", "AccuracyOut")
 
 
 @_estimates.post("/estimate", summary="Estimate what a model needs", response_model=_ESTIMATE)
@@ -213,7 +213,7 @@ async def render_estimate(executor: QueryExecutor, workload: EstimateIn) -> str:
 
 
 def _render_estimate(workload: EstimateIn, models: ModelsByKey) -> str:
-    from app.converters.fit_request import estimate_body
+    from app.converters.fit import estimate_body
 
     return estimate_body(workload, models).model_dump_json(by_alias=True)
 
@@ -253,7 +253,7 @@ class JsonFeedResponse(Response):
 @_calendars.get("/retirements.ics", response_class=CalendarResponse)
 async def export_retirements_ics(search: Annotated[RetirementFilter, Query()], executor: Executor) -> Response:
     """Export retirements as an iCalendar: an event for each series and date, with its sizes."""
-    from app.converters.retirement_calendar import to_calendar
+    from app.converters.documents import to_calendar
 
     revision = await executor.revision()
     rows = await executor.ask(find_all_retirements, search)
@@ -283,7 +283,7 @@ async def export_changes_json(
 async def _write_feed(
     search: ChangeFilter, executor: QueryExecutor, request: Request, write: Callable[["Feed"], str]
 ) -> str:
-    from app.converters.change_feed import to_feed
+    from app.converters.documents import to_feed
 
     newest = await executor.revision()
     revisions = await executor.ask(find_revision_changes, search)

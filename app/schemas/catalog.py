@@ -1,9 +1,10 @@
-"""The responses about series, GPUs, regions, sources, revisions and language models."""
+"""The responses about series, GPUs, regions, sources, revisions, language models, changes, and the accuracy."""
 
 from datetime import date, datetime
 
 from pydantic import ConfigDict, Field
 
+from app.catalog.changes import CHANGE_KINDS
 from app.catalog.presets import Preset
 from app.catalog.providers import PROVIDERS
 from app.catalog.regions import CONTINENTS
@@ -212,3 +213,64 @@ class CoverageOut(Out):
 
     total: int = Field(description="How many sizes the filters find.")
     items: list[FieldCoverageOut] = Field(description="The figures, as pages of a size order them.")
+
+
+class ChangeOut(Out):
+    """An event: what a revision changed of a size, one of its accepted values, or one of its prices in force."""
+
+    id: int = Field(description="Its number, which grows from event to event.")
+    revision: int = Field(description="The number of the revision in GET /revisions.")
+    at: datetime = Field(description="When the revision was made, in UTC.")
+    kind: str = Field(description=f"What happened: {', '.join(CHANGE_KINDS)}. Extensible.")
+    size: str = Field(description="The name of the size, which may be gone.")
+    region: str | None = Field(description="The region of the price; null where the event is about no price.")
+    os: str | None = Field(description="The operating system of the price.")
+    purchase: str | None = Field(description="The purchase model of the price.")
+    field: str | None = Field(description="The field of the value or the dispute.")
+    old: str | None = Field(description="The price in USD an hour, or the value, that was; null: none, or unknown.")
+    new: str | None = Field(description="The price in USD an hour, or the value, that is now; null: none, or unknown.")
+    percent: float | None = Field(description="By how much the price rose, or fell (negative), of the old one.")
+    valid_from: date | None = Field(description="The first day on which the new price was observed.")
+    source_id: str | None = Field(description="Id of the source of the new price or value.")
+
+
+class ChangePage(PageOut):
+    """Events, the oldest first."""
+
+    items: list[ChangeOut] = Field(description="The events of this page.")
+    revision: int = Field(description="The newest revision: send it as `since` to get what comes later.")
+    tracked_since: datetime = Field(description="Changes are known from here on, in UTC.")
+
+
+class FamilyAccuracyOut(Out):
+    """How the estimates of one figure, for one kind of workload, agree with measurements."""
+
+    family: str = Field(description="Id of the family, which an estimate's evidence names: `decode_step`.")
+    title: str = Field(description="What is estimated.")
+    figure: str = Field(description="The figure of POST /estimate: `inference.ttft`.")
+    unit: str = Field(description="The unit of the figure.")
+    leave_one_out_error: float | None = Field(
+        description="Median error with the constants fitted without what is estimated; null where none is fitted."
+    )
+    left_out: str | None = Field(
+        description="What they are fitted without: model is the error of models not in the data. Extensible."
+    )
+    left_out_n: int | None = Field(description="Number of measurements of that error.")
+    left_out_in_range_share: float | None = Field(
+        description="Share of them within the range of what was not measured; null where it has none."
+    )
+    n: int = Field(description="Number of measurements.")
+    in_range_share: float = Field(description="Share of the measurements between low and high, 0 to 1.")
+    range_width: float = Field(description="Median of high / low.")
+    median_error: float = Field(description="Median of |mid / measured - 1|.")
+    median_ratio: float = Field(description="Median of mid / measured.")
+    worst_ratio: float = Field(description="The mid / measured that is furthest from 1.")
+    compared_on: date = Field(description="Day of the comparison.")
+    source: str = Field(description="Where the measurements are from.")
+    license: str = Field(description="The licence of the measurements.")
+
+
+class AccuracyOut(Out):
+    """All families of measurements."""
+
+    items: list[FamilyAccuracyOut] = Field(description="The families, in the order of the documentation.")

@@ -34,8 +34,7 @@ from app.schemas.bodies import (
     contradiction,
     require_exactly_one,
 )
-from app.schemas.estimate_request import InferenceIn, ModelIn, TrainingIn
-from app.schemas.service import ServingIn
+from app.schemas.estimate_request import InferenceIn, ModelIn, ServingIn, TrainingIn
 
 Nodes = Annotated[int, Field(ge=1, le=10_000)]
 

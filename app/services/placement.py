@@ -26,10 +26,8 @@ from app.fit.placement.prepare import MemoryUnknown, PreparedRequest, prepare
 from app.fit.placement.request import Constraints, PlacementRequest, Pricing, Workload
 from app.fit.verdict import RankingPart
 from app.fit.vm import Vm
-from app.services.hardware import Hardware, to_vm_and_machine
-from app.services.machines import to_machine
-from app.services.model_spec import ModelSpec, resolve_architecture
-from app.services.ranked import paginate, to_vm
+from app.services.estimate import ModelSpec, resolve_architecture
+from app.services.machines import Hardware, paginate, to_machine, to_vm, to_vm_and_machine
 
 Sizes = list[tuple[Vm, Machine]]
 

@@ -1,24 +1,69 @@
-"""Which sizes meet given amounts of GPU memory, vCPUs and so on, on how many nodes, and what they cost."""
+"""Which sizes have given amounts of GPU memory, vCPUs and so on: on how many nodes, at what cost, and why not.
 
+A verdict depends on few figures of a size, so it is found once for all sizes that have the same ones. What is ranked
+are the places of sizes: only those that are shown are read, and evaluated with their prices.
+"""
+
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from decimal import Decimal
+from math import isfinite
 from typing import Any
 
-from app.catalog.queries.candidates import candidates_query
+from app.catalog.purchases import PURCHASE_MODELS
+from app.catalog.queries.candidates import SELECTION_FILTERS, candidates_query
 from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
 from app.catalog.queries.known_prices import NoPrice, explain_no_price
 from app.catalog.queries.params import ORDERABLE_STATUSES, FitSearch, SizeRequirements, check_days
-from app.catalog.queries.size_sets import SizeQuestion
+from app.catalog.queries.size_sets import IS_SET, UNKNOWN, SizeQuestion
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import Catalog
+from app.db.functions import NANO
 from app.db.statements import to_dicts
 from app.errors import CatalogChanged
-from app.fit.resources import QUANTITIES, ResourceNeeds, evaluate_vm
-from app.fit.verdict import MAX_REJECTED, NEAREST_MISSES, Option, Rejection
+from app.fit.formulas.interruptions import Interruptions
+from app.fit.formulas.quantities import GIB, Figure, exact
+from app.fit.resources import (
+    QUANTITIES,
+    ResourceNeeds,
+    evaluate_vm,
+    explain_option,
+    find_failures,
+    headroom_of,
+    nodes_needed,
+    reject,
+    requested_quantities,
+    unused_gpu_memory_gib,
+)
+from app.fit.verdict import (
+    MAX_REJECTED,
+    NEAREST_MISSES,
+    Cost,
+    CostFigures,
+    Failure,
+    Headroom,
+    Option,
+    Rejection,
+    check_budget,
+    miss_distance,
+)
 from app.fit.vm import Vm
-from app.services.ranked import paginate, to_fraction, to_vm
-from app.services.resource_ranking import rank_sizes
+from app.schemas.fit_response import (
+    ConvertedCostOut,
+    CostsOut,
+    FitAnswerOut,
+    FitOut,
+    HeadroomOut,
+    InterruptionsOut,
+    MissOut,
+    OptionCostOut,
+    OptionOut,
+    PlacedOut,
+    RejectionOut,
+)
+from app.services.machines import paginate, to_gpus, to_vm
 
 _AMOUNTS = tuple(quantity.name for quantity in QUANTITIES)
 TRAITS = tuple(name for name in SizeRequirements.model_fields if name not in _AMOUNTS)
@@ -125,7 +170,7 @@ def to_needs(search: FitSearch, today: date) -> ResourceNeeds:
 def _to_vm(row: Mapping[str, Any]) -> Vm:
     return to_vm(
         row,
-        gpus=to_fraction(row["gpu_count_numerator"], row["gpu_count_denominator"]),
+        gpus=to_gpus(row["gpu_count_numerator"], row["gpu_count_denominator"]),
         gpu_memory_gib_on_one_gpu=row["gpu_memory_gib_on_one_gpu"],
         vcpus=row["vcpus"],
         memory_gib=row["memory_gib"],
@@ -134,3 +179,321 @@ def _to_vm(row: Mapping[str, Any]) -> Vm:
         infiniband_gbps=row["infiniband_gbps"],
         traits={name: row[name] for name in TRAITS},
     )
+
+
+_COLUMNS = {"gpu_memory_gib_on_one_gpu": "gpu_slice_gib", "network_gbps": "network_mbps"}
+"""Columns of figures whose names differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedSizes:
+    """The places of the sizes that fit, best first, and of those that do not, nearest miss first.
+
+    `codes` gives the code of the largest shortfall of each rejected size.
+    """
+
+    options: Sequence[int]
+    rejections: Sequence[int]
+    codes: Sequence[str]
+
+    @property
+    def summary(self) -> Mapping[str, int]:
+        """The number of rejected sizes by code; each counts once, for its largest shortfall."""
+        return dict(sorted(Counter(self.codes).items()))
+
+    def nearest(self, most: int, *, most_of_code: int | None = None) -> Sequence[int]:
+        """Return the nearest misses; with `most_of_code`, at most that many of each code besides the NEAREST_MISSES."""
+        if most_of_code is None:
+            return self.rejections[:most]
+        before: Counter[str] = Counter()
+        chosen: list[int] = []
+        for number, (place, code) in enumerate(zip(self.rejections, self.codes, strict=True)):
+            if number < NEAREST_MISSES or before[code] < most_of_code:
+                chosen.append(place)
+            before[code] += 1
+        return chosen[:most]
+
+
+def rank_sizes(question: SizeQuestion, needs: ResourceNeeds, sort: str) -> RankedSizes:
+    """Rank the sizes that a search selects: by a sort, then cost, then fewer VMs, then name."""
+    names, prices = question.values("name"), question.prices()
+    figures = _deciding_figures(question, needs)
+    alike: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    of_places = list(zip(*figures.values(), strict=True))
+    for place in _selected(question):
+        alike[of_places[place]].append(place)
+    ranking = _Ranking(needs, sort, names, prices.usd)
+    for found, places in alike.items():
+        ranking.add(_to_deciding_vm(dict(zip(figures, found, strict=True)), needs), places)
+    return ranking.ranked()
+
+
+class _Ranking:
+    """Collects the verdicts on sizes."""
+
+    def __init__(self, needs: ResourceNeeds, sort: str, names: Sequence[str], usd: Sequence[float]) -> None:
+        self._needs, self._sort, self._names, self._usd = needs, sort, names, usd
+        self._options: list[tuple[Any, ...]] = []
+        self._rejections: list[tuple[Any, ...]] = []
+
+    def add(self, vm: Vm, places: Sequence[int]) -> None:
+        """Add the sizes at some places, which have the figures of a VM."""
+        failures = find_failures(vm, self._needs)
+        if failures:
+            self._reject(vm, failures, places)
+            return
+        nodes = nodes_needed(vm, self._needs)
+        order = self._order_of(vm, nodes)
+        for place in places:
+            usd = self._usd[place]
+            nano = None if usd == UNKNOWN else round(usd * NANO) * nodes  # a price has nine decimals
+            if self._needs.budget_usd_per_month is not None:
+                month = None if nano is None else Decimal(nano).scaleb(-9) * self._needs.hours_per_month
+                over_budget = list(check_budget(month, self._needs))
+                if over_budget:
+                    self._reject(vm, over_budget, [place])
+                    continue
+            cost = nano or 0
+            by = cost if order is None else order
+            self._options.append((nano is None, by, cost, nodes, self._names[place], place))
+
+    def ranked(self) -> RankedSizes:
+        """Return the order of all."""
+        self._options.sort()
+        self._rejections.sort()
+        return RankedSizes(
+            options=[option[-1] for option in self._options],
+            rejections=[rejection[-1] for rejection in self._rejections],
+            codes=[rejection[-2] for rejection in self._rejections],
+        )
+
+    def _reject(self, vm: Vm, failures: Sequence[Failure], places: Sequence[int]) -> None:
+        rejection = reject(vm, failures)
+        share, count, total, _ = miss_distance(rejection)
+        code = rejection.failures[0].code
+        self._rejections += [(share, count, total, self._names[place], code, place) for place in places]
+
+    def _order_of(self, vm: Vm, nodes: int) -> float | None:
+        """Return the figure that options are sorted by; None where it is their cost."""
+        needs = self._needs
+        if self._sort == "headroom":
+            headrooms = (headroom_of(quantity, vm, nodes, needs) for quantity in requested_quantities(needs))
+            return -min((headroom.percent for headroom in headrooms), default=0.0)
+        if self._sort == "waste":
+            return unused_gpu_memory_gib(vm, nodes, needs) or 0.0
+        return nodes if self._sort == "nodes" else None
+
+
+def _selected(question: SizeQuestion) -> Sequence[int]:
+    """Find the sizes that a fit is about, whether they fit or not."""
+    selected = question.sets.all
+    for name in question.names:
+        if name in SELECTION_FILTERS:
+            selected &= question.meets(name)
+    return list(question.sets.places_in(selected))
+
+
+def _deciding_figures(question: SizeQuestion, needs: ResourceNeeds) -> Mapping[str, Sequence[Any]]:
+    """Return the figures that a verdict depends on, by place, under the fields of a VM and the names of traits."""
+    sets, everywhere = question.sets, question.sets.all
+    if "available_in" in question.names:
+        everywhere = question.meets("available_in")
+    offered = question.offered()
+    figures: dict[str, Sequence[Any]] = {
+        "status": question.values("status"),
+        "verified": question.values("verified"),
+        "offered": sets.flags(offered),
+        "in_every_region": sets.flags(everywhere),
+        "gpus": question.gpu_counts(),
+    }
+    for quantity in requested_quantities(needs):
+        if quantity.figure not in figures:
+            column = _COLUMNS.get(quantity.figure, quantity.figure)
+            figures[quantity.figure] = question.values(column)
+    for name in needs.traits:
+        figures[name] = question.values(name)
+    return figures
+
+
+def _to_deciding_vm(found: Mapping[str, Any], needs: ResourceNeeds) -> Vm:
+    """Return a VM that has the figures a verdict depends on."""
+    amounts = {quantity.figure: found[quantity.figure] for quantity in requested_quantities(needs)}
+    if amounts.get("network_gbps") is not None:
+        amounts["network_gbps"] /= 1000
+    return Vm(
+        name="",
+        status=found["status"],
+        verified=bool(found["verified"]),
+        region="offered" if found["offered"] == IS_SET else None,
+        in_every_region=found["in_every_region"] == IS_SET,
+        traits={name: found[name] for name in needs.traits},
+        **{"gpus": found["gpus"]} | amounts,
+    )
+
+
+def to_fit_out(answer: ResourceFit) -> FitOut:
+    """Convert a page of options, with the nearest misses and, where they were asked for, the rejected sizes."""
+    return FitOut(
+        items=[_option(option, answer) for option in answer.page],
+        next_cursor=answer.next_cursor,
+        total=answer.total,
+        rejected=[_rejection(rejection) for rejection in answer.rejections[:MAX_REJECTED]],
+        rejected_total=answer.rejected_total,
+        rejection_summary=dict(answer.summary),
+        nearest_misses=[_rejection(rejection) for rejection in answer.nearest_misses],
+        exchange_rate=answer.exchange_rate,
+        no_price=answer.no_price,
+    )
+
+
+def _option(option: Option, answer: ResourceFit) -> OptionOut:
+    needs = answer.needs
+    unused, have = unused_gpu_memory_gib(option.vm, option.nodes, needs), option.vm.gpu_memory_gib
+    wasted = round(100 * unused / (have * option.nodes), 2) if unused is not None and have else None
+    return OptionOut(
+        size=option.vm.name,
+        region=option.vm.region,
+        status=option.vm.status,
+        nodes=option.nodes,
+        cost=_costs(option, answer.exchange_rate),
+        headroom=[to_headroom_out(one) for one in option.headrooms],
+        limiting_resource=option.limiting.resource if option.limiting else None,
+        unused_gpu_memory_gib=unused,
+        unused_gpu_memory_percent=wasted,
+        warnings=list(option.warnings),
+        explanation=explain_option(option, needs),
+    )
+
+
+def _costs(option: Option, rate: CurrencyRate | None) -> CostsOut:
+    """Convert the costs of an option; the cost of a job is exact, since its hours are given."""
+    costs = {name: _cost(cost, rate) for name, cost in option.costs.items()}
+    return CostsOut(**dict.fromkeys(PURCHASE_MODELS) | costs)
+
+
+def _cost(cost: Cost, rate: CurrencyRate | None) -> OptionCostOut:
+    of_job = exact(cost.usd_per_job, "USD") if cost.usd_per_job is not None else None
+    return to_cost_out(CostFigures(cost=cost, per_job=of_job, per_million_tokens=None), rate)
+
+
+def _rejection(rejection: Rejection) -> RejectionOut:
+    return RejectionOut(size=rejection.vm.name, status=rejection.vm.status, failures=rejection.failures)
+
+
+def to_resource_answer_out(
+    answer: ResourceFit, *, include: Collection[str], most_of_reason: int | None = None
+) -> FitAnswerOut:
+    """Convert the sizes that have the given resources; there are no assumptions and no fixes for resources."""
+    return FitAnswerOut(
+        fits=bool(answer.total),
+        items=[_pooled_option(option, answer) for option in answer.page],
+        next_cursor=answer.next_cursor,
+        total=answer.total,
+        rejected=[_pooled_miss(one) for one in nearest_of_each(answer.rejections, most_of_reason)[:MAX_REJECTED]]
+        if "rejected" in include
+        else [],
+        rejected_total=answer.rejected_total,
+        rejection_summary=dict(answer.summary),
+        nearest_misses=[_pooled_miss(one) for one in answer.nearest_misses],
+        assumptions=[],
+        weights_type=None,
+        workload=None,
+        exchange_rate=answer.exchange_rate,
+        no_price=answer.no_price,
+    )
+
+
+def _pooled_option(option: Option, answer: ResourceFit) -> PlacedOut:
+    needs = answer.needs
+    return PlacedOut(
+        size=option.vm.name,
+        region=option.vm.region,
+        status=option.vm.status,
+        nodes=option.nodes,
+        parallelism=None,
+        per_gpu=None,
+        max_concurrency=None,
+        speed=None,
+        cost=_costs(option, answer.exchange_rate),
+        headroom=[to_headroom_out(one) for one in option.headrooms],
+        limiting_resource=option.limiting.resource if option.limiting else None,
+        unused_gpu_memory_gib=unused_gpu_memory_gib(option.vm, option.nodes, needs),
+        pareto_optimal=None,
+        warnings=list(option.warnings),
+        explanation=explain_option(option, needs),
+    )
+
+
+def _pooled_miss(rejection: Rejection) -> MissOut:
+    return MissOut(size=rejection.vm.name, status=rejection.vm.status, failures=rejection.failures, fixes=[])
+
+
+def nearest_of_each(rejections: Sequence[Rejection], most: int | None) -> Sequence[Rejection]:
+    """Return the first rejections of each code, up to a number of them, in order; all of them for None."""
+    if most is None:
+        return rejections
+    counts: Counter[str] = Counter()
+    kept = []
+    for one in rejections:
+        counts[one.failures[0].code] += 1
+        if counts[one.failures[0].code] <= most:
+            kept.append(one)
+    return kept
+
+
+def to_headroom_out(one: Headroom) -> HeadroomOut:
+    """Convert the headroom of a resource."""
+    return HeadroomOut(
+        resource=one.resource,
+        unit=one.unit,
+        required=one.required,
+        available=one.available,
+        headroom_percent=round(one.percent, 2),
+    )
+
+
+def to_cost_out(known: CostFigures, rate: CurrencyRate | None) -> OptionCostOut:
+    """Convert the cost of an option, with the same in another currency where there is a rate."""
+    return OptionCostOut(
+        usd_per_hour=known.cost.usd_per_hour,
+        as_of=known.cost.as_of,
+        price_age_days=known.cost.price_age_days,
+        approximate_date=known.cost.approximate_date,
+        usd_per_month=known.cost.usd_per_month,
+        usd_per_job=known.per_job,
+        usd_per_million_tokens=known.per_million_tokens,
+        adjustment=known.cost.adjustment,
+        interruptions=_interruptions(known.interruptions) if known.interruptions is not None else None,
+        usd_per_request=known.per_request,
+        converted=_converted_cost(known, rate) if rate is not None else None,
+    )
+
+
+def _interruptions(known: Interruptions) -> InterruptionsOut:
+    return InterruptionsOut(
+        overhead=known.overhead if isfinite(known.overhead) else None,
+        evictions_per_hour=known.evictions_per_hour,
+        checkpoint_gib=known.checkpoint_bytes / GIB,
+        checkpoint_minutes=known.checkpoint_hours * 60,
+        checkpoint_interval_minutes=known.interval_hours * 60 if isfinite(known.interval_hours) else None,
+        storage_usd_per_hour=known.storage_usd_per_hour,
+    )
+
+
+def _converted_cost(known: CostFigures, rate: CurrencyRate) -> ConvertedCostOut:
+    return ConvertedCostOut(
+        currency=rate.currency,
+        cost_per_hour=rate.convert_number(known.cost.usd_per_hour),
+        cost_per_month=rate.convert_number(known.cost.usd_per_month),
+        cost_per_job=_converted_figure(known.per_job, rate),
+        cost_per_million_tokens=_converted_figure(known.per_million_tokens, rate),
+        cost_per_request=_converted_figure(known.per_request, rate),
+    )
+
+
+def _converted_figure(usd: Figure | None, rate: CurrencyRate) -> Figure | None:
+    """Return a figure in the currency of the rate, with the same certainty."""
+    if usd is None:
+        return None
+    value, low, mid, high = map(rate.convert_number, (usd.value, usd.low, usd.mid, usd.high))
+    return Figure(unit=rate.currency, certainty=usd.certainty, value=value, low=low, mid=mid, high=high)

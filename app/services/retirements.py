@@ -49,7 +49,7 @@ from app.schemas.retirements import (
     SuccessorOut,
     VmCostOut,
 )
-from app.services.ranked import to_adjustment, to_fraction
+from app.services.machines import to_adjustment, to_gpus
 
 MAX_SUGGESTED = 100
 """So many unknown names get suggestions: comparing spellings is slow, and who has more of them has another problem."""
@@ -279,7 +279,7 @@ class _Planner:
         self, match: Match, changes: Differences, price: Price, old: Price | None, count: int
     ) -> SuccessorOut:
         facts = self._facts[match.machine.key]
-        gpus = to_fraction(facts["gpu_count_numerator"], facts["gpu_count_denominator"])
+        gpus = to_gpus(facts["gpu_count_numerator"], facts["gpu_count_denominator"])
         return SuccessorOut(
             **{name: facts[name] for name in ("series", "vcpus", "memory_gib", "gpu_model")},
             size=facts["name"],

@@ -35,7 +35,7 @@ from app.web.size_page import shown_amount as shown_price_in
 from app.web.sizes_view import PER_TITLES, PURCHASE_TITLES, UNIT_TITLES, PriceBar, ShownCurrency, Unit, find_price_bar
 
 if TYPE_CHECKING:
-    from app.schemas.compare import ComparisonOut, LineOut
+    from app.schemas.comparisons import ComparisonOut, LineOut
 
 MAX_SIZES = 8
 _LEAST = 2
@@ -187,7 +187,7 @@ async def _compare(request: PageRequest) -> "ComparisonOut":
 
 async def _suggest(request: PageRequest, comparison: "ComparisonOut | None") -> list[str]:
     """Return sizes that are similar to the baseline and not compared yet."""
-    from app.services.similar import find_similar
+    from app.services.compare import find_similar
 
     view = request.params
     start = comparison.baseline if comparison else next(iter(view.name), None)

@@ -26,9 +26,18 @@ from app.catalog.queries.params import (
 )
 from app.errors import BadQuery
 from app.schemas.bodies import Count, Dtype, NonNegative, Positive, Sequences, Tokens
-from app.schemas.estimate_request import Engine, InferenceIn, Offload, Precision, Recompute, TrainingIn, TrainingMethod
+from app.schemas.estimate_request import (
+    Engine,
+    InferenceIn,
+    Offload,
+    Precision,
+    Rate,
+    Recompute,
+    ServingIn,
+    TrainingIn,
+    TrainingMethod,
+)
 from app.schemas.fit_request import ConstraintsIn, FitIn, Nodes, Sort
-from app.schemas.service import Rate, ServingIn
 from app.validation import check_encodable
 from app.web.sizes_view import ShownCurrency
 

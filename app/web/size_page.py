@@ -41,7 +41,7 @@ from app.web.sizes_view import (
 )
 
 if TYPE_CHECKING:
-    from app.schemas.compare import SimilarOut
+    from app.schemas.comparisons import SimilarOut
     from app.schemas.retirements import PlannedItemOut
 
 _MOST = 500
@@ -194,7 +194,7 @@ async def _find_series(request: PageRequest, item: Mapping[str, Any]) -> Peers:
 
 async def _find_similar(request: PageRequest, item: Mapping[str, Any], region: str | None) -> Peers:
     """Find the sizes that are most like one, in the region of the view if the size is sold there."""
-    from app.services.similar import find_similar
+    from app.services.compare import find_similar
 
     view = request.params
     regions = (region,) if region is not None and region == view.region else ()

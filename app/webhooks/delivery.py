@@ -23,7 +23,7 @@ from app.catalog.models.webhooks import Webhook, WebhookMessage
 from app.catalog.queries.changes import ChangeFilter, find_next_changes
 from app.db.engines import read_session
 from app.db.writing import write_session
-from app.schemas.changes import ChangeOut
+from app.schemas.catalog import ChangeOut
 from app.webhooks.registry import MESSAGE, WEBHOOK, get_webhook
 from app.webhooks.sending import Sender, SendResult
 

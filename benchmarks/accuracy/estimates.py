@@ -8,7 +8,7 @@ from typing import Any
 from app.catalog.names import model_keys
 from app.catalog.presets import Preset, split_names
 from app.catalog.queries.language_models import ModelsByKey, get_model_row
-from app.converters.fit_request import to_workload
+from app.converters.fit import to_workload
 from app.fit.estimator.estimate import estimate_serving, estimate_training, serving_setup
 from app.fit.estimator.report import Estimate
 from app.fit.estimator.serving import ServingSetup
@@ -17,8 +17,7 @@ from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.assumptions import Assumptions
 from app.fit.formulas.quantities import Figure
 from app.schemas.estimate_request import EstimateIn
-from app.services.estimate import EstimateRequest
-from app.services.model_spec import resolve_architecture
+from app.services.estimate import EstimateRequest, resolve_architecture
 from app.settings import PROJECT
 
 

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from app.catalog.queries.language_models import get_model_row
-from app.converters.fit_request import to_search
+from app.converters.fit import to_search
 from app.errors import BadWorkload
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.quantities import GIB
@@ -22,7 +22,7 @@ from app.fit.placement.serving import ServingJob
 from app.fit.verdict import Rejection
 from app.fit.vm import Vm
 from app.schemas.fit_request import FitIn
-from app.services.model_spec import resolve_architecture
+from app.services.estimate import resolve_architecture
 from app.services.placement import PlacementSearch
 from benchmarks.accuracy.estimates import presets
 from benchmarks.search.bodies import MODELS, Body

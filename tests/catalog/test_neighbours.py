@@ -15,8 +15,8 @@ from app.catalog.queries.snapshot import load_catalog
 from app.catalog.readings import StatedFact
 from app.errors import NotFound
 from app.ingest.run import ingest
-from app.schemas.compare import SimilarPage
-from app.services.similar import find_similar
+from app.schemas.comparisons import SimilarPage
+from app.services.compare import find_similar
 from tests.conftest import TODAY
 from tests.factories import NOW, price, reading, size
 

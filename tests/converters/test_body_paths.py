@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.catalog.queries.params import SizeSelection
-from app.converters.body_paths import PATHS, search_params, to_body_error, to_patch, to_path, with_paths
+from app.converters.fit import PATHS, search_params, to_body_error, to_patch, to_path, with_paths
 from app.errors import BadQuery, BadWorkload
 from app.fit.formulas.assumptions import DEFAULTS, Assumption
 from app.fit.formulas.training_speed import PRECISION_DTYPES

@@ -27,10 +27,9 @@ from app.fit.results import CostFigures, InferenceFigures, ParameterFigures, Ser
 from app.fit.similarity import DISTANCE_TERMS
 from app.ingest.registry import CSV_SOURCES
 from app.ingest.sources import adjustments, claims, disks, models, prices, reference
-from app.schemas.estimate_request import ArchitectureIn, EstimateIn, GpusIn, InferenceIn, TrainingIn
+from app.schemas.estimate_request import ArchitectureIn, EstimateIn, GpusIn, InferenceIn, ServingIn, TrainingIn
 from app.schemas.fit_request import ConstraintsIn, FitIn, HardwareIn, PricingIn, Sort
 from app.schemas.retirement_request import InventoryItemIn, RetirementPlanIn
-from app.schemas.service import ServingIn
 from app.settings import PROJECT, Settings
 from tests.docs.pages import PAGES, anchor, first_column, links, read, sections
 

@@ -9,16 +9,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.catalog.queries.language_models import get_model_row
-from app.converters.fit_request import to_workload
+from app.converters.fit import to_workload
 from app.errors import BadWorkload
 from app.fit.formulas.data_types import BITS
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
 from app.fit.formulas.quantities import Figure
 from app.schemas.bodies import TEXT_VALUES
 from app.schemas.estimate_request import EstimateIn
-from app.schemas.estimate_response import EstimateOut
-from app.services.estimate import estimate
-from app.services.model_spec import to_architecture
+from app.schemas.fit_response import EstimateOut
+from app.services.estimate import estimate, to_architecture
 
 some = st.integers(1, 200)
 many = st.sampled_from([1, 2, 3, 4, 8, 64, 128])

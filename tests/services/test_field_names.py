@@ -1,6 +1,6 @@
 """app.services names fields of its own dataclasses and of those of app.fit, nothing else."""
 
-from app.services.hardware import Hardware
+from app.services.machines import Hardware
 from app.services.placement import PlacementSearch
 from tests.fit.named_fields import FIT_PARTS, is_field, names_in_package
 

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from sqlmodel import Session
 
 from app.catalog.queries.snapshot import Catalog, load_catalog, load_snapshot
-from app.converters.fit_request import plan_fit
+from app.converters.fit import plan_fit
 from app.errors import BadWorkload
 from app.schemas.fit_request import FitIn
 from tests.conftest import TODAY

@@ -12,11 +12,10 @@ from app.catalog.queries.candidates import candidates_query
 from app.catalog.queries.params import FitSearch
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, load_catalog, load_snapshot
-from app.converters.resource_fit import to_fit_out
 from app.db.statements import fetch, to_dicts
 from app.fit.resources import ResourceNeeds, evaluate_vm, unused_gpu_memory_gib
 from app.fit.verdict import Option, Rejection, miss_distance
-from app.services.resource_fit import TRAITS, _to_vm, plan_resource_fit, to_needs
+from app.services.resource_fit import TRAITS, _to_vm, plan_resource_fit, to_fit_out, to_needs
 from tests.conftest import TODAY
 from tests.databases import first_on_each_kind
 

@@ -14,7 +14,7 @@ from app.catalog.queries.price_scope import SIZE
 from app.catalog.queries.snapshot import Catalog, load_catalog, load_snapshot
 from app.db.statements import fetch
 from app.fit.similarity import DISTANCE_DIGITS, SizeTraits, measure_distance
-from app.services.similar import find_similar, to_traits
+from app.services.compare import find_similar, to_traits
 from tests.conftest import TODAY
 from tests.databases import first_on_each_kind
 

@@ -1,6 +1,7 @@
-"""Builds the OpenAPI document from FastAPI's: every part in its plain form, without unused schemas."""
+"""Builds the OpenAPI document from FastAPI's, every part in its plain form, without unused schemas; and OpenAPI 3.0."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from threading import Lock
 from typing import Any
 
@@ -9,10 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 
-from app.api.openapi.access import with_access
-from app.api.openapi.examples import with_example
-from app.api.openapi.openapi30 import Document
-from app.api.openapi.responses import header_components, response_components, to_responses
+from app.api.openapi.responses import header_components, response_components, to_responses, with_example
 from app.api.openapi.schemas import (
     ENUMS,
     REFERENCE,
@@ -24,9 +22,128 @@ from app.api.openapi.schemas import (
     to_plain_schema,
     with_fields_example,
 )
-from app.http.problems import Problem
+from app.http.problems import MEDIA_TYPE, Problem
 from app.late_models import LateModel
-from app.schemas.estimate_response import RESULTS
+from app.schemas.fit_response import RESULTS
+
+Document = dict[str, Any]
+LICENSE_URL = "https://opensource.org/license/mit"
+
+
+def to_openapi30(document: Document) -> Document:
+    """Return the service's OpenAPI 3.1 document as OpenAPI 3.0.3."""
+    converted: Document = {**deepcopy(document), "openapi": "3.0.3"}
+    converted["info"].pop("summary")
+    converted["info"]["license"] = {"name": converted["info"]["license"]["name"], "url": LICENSE_URL}
+    schemas = converted["components"]["schemas"]
+    converted["components"]["schemas"] = {name: _to_schema30(schema) for name, schema in schemas.items()}
+    for holder in _schema_holders(converted):
+        holder["schema"] = _to_schema30(holder["schema"])
+    for file in _file_contents(converted):
+        file["schema"]["format"] = "binary"
+    return converted
+
+
+def _file_contents(document: Document) -> Iterator[dict[str, Any]]:
+    """Yield the contents of files; without `format`, the clients for Java and of orval would parse them as JSON."""
+    for operation in (one for path in document["paths"].values() for one in path.values()):
+        for media_type, content in operation["responses"]["200"].get("content", {}).items():
+            if not media_type.endswith("json"):
+                yield content
+
+
+def _schema_holders(document: Document) -> Iterator[dict[str, Any]]:
+    """Yield every object outside the components' schemas that has a schema: parameters, headers, contents."""
+    components = document["components"]
+    responses = list(components["responses"].values())
+    for operation in (one for path in document["paths"].values() for one in path.values()):
+        yield from operation.get("parameters", [])
+        yield from operation.get("requestBody", {}).get("content", {}).values()
+        responses += operation["responses"].values()
+    for response in responses:
+        yield from response.get("content", {}).values()
+    yield from components["headers"].values()
+
+
+def _to_schema30(schema: Schema) -> Schema:
+    """Convert a schema and those inside it; 3.0 allows no keyword beside a $ref.
+
+    Objects of responses are declared open: otherwise the Go client fails on an unknown field.
+    """
+    if "$ref" in schema:
+        return {"$ref": schema["$ref"]}
+    converted = _with_30_keywords(schema)
+    for inner in ("items", "additionalProperties"):
+        if isinstance(schema.get(inner), dict):
+            converted[inner] = _to_schema30(schema[inner])
+    if "properties" in schema:
+        converted["properties"] = {name: _to_schema30(part) for name, part in schema["properties"].items()}
+        converted.setdefault("additionalProperties", True)
+    return converted
+
+
+def _with_30_keywords(schema: Schema) -> Schema:
+    """Replace the keywords that 3.0 lacks: a list of types, and several examples."""
+    converted = dict(schema)
+    if isinstance(schema.get("type"), list):
+        converted |= {"type": schema["type"][0], "nullable": True}
+    if "examples" in schema:
+        converted["example"] = converted.pop("examples")[0]
+    return converted
+
+
+SCHEMES = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "An API key as a bearer token."},
+    "apiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "An API key."},
+}
+"""Two ways to send the same key."""
+
+_UNAUTHORIZED = {
+    "description": "The request has no valid API key.",
+    "headers": {
+        "WWW-Authenticate": {
+            "description": "How to send a key.",
+            "schema": {"type": "string"},
+            "example": 'Bearer realm="vmsizes"',
+        }
+    },
+}
+_TOO_MANY = {
+    "description": "The client sent more requests than are allowed.",
+    "headers": {
+        "Retry-After": {"$ref": "#/components/headers/RetryAfter"},
+        "RateLimit": {
+            "description": "How many requests are left, and in how many seconds all of them are available again.",
+            "schema": {"type": "string"},
+            "example": '"default";r=0;t=60',
+        },
+    },
+}
+
+
+def with_access(document: Document, *, needs_key: bool, is_limited: bool) -> Document:
+    """Return the document with the security schemes, and the responses of requests that are refused for them."""
+    if not needs_key and not is_limited:
+        return document
+    document = deepcopy(document)
+    if needs_key:
+        document["components"]["securitySchemes"] = deepcopy(SCHEMES)
+        document["security"] = [{name: []} for name in SCHEMES]
+        _add_response(document, "401", "Unauthorized", _UNAUTHORIZED)
+    if is_limited:
+        _add_response(document, "429", "TooManyRequests", _TOO_MANY)
+    return document
+
+
+def _add_response(document: Document, status: str, name: str, response: dict[str, Any]) -> None:
+    headers = {**response["headers"], "X-Request-ID": {"$ref": "#/components/headers/RequestID"}}
+    content = {MEDIA_TYPE: {"schema": {"$ref": f"{REFERENCE}Problem"}}}
+    document["components"]["responses"][name] = {**deepcopy(response), "headers": headers, "content": content}
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            responses = {**operation["responses"], status: {"$ref": f"#/components/responses/{name}"}}
+            operation["responses"] = dict(sorted(responses.items()))
+
 
 LICENSE = {"name": "MIT", "identifier": "MIT"}
 

@@ -52,7 +52,7 @@ class OpenApiDocuments:
         self.openapi30 = cache(self._encode_openapi30)
 
     def _encode_openapi30(self) -> EncodedDocument:
-        from app.api.openapi.openapi30 import to_openapi30
+        from app.api.openapi.build import to_openapi30
 
         return _encode_document(to_openapi30(self._app.openapi()))
 

@@ -29,6 +29,7 @@ from app.schemas.estimate_request import (
     ActivationFormula,
     Arrivals,
     AttentionKind,
+    Confidence,
     CrossEntropy,
     Engine,
     Link,
@@ -42,7 +43,6 @@ from app.schemas.estimate_request import (
     TrainingMethod,
 )
 from app.schemas.fit_request import Include, Sort
-from app.schemas.service import Confidence
 
 ENUMS: Mapping[str, tuple[str, ...]] = {
     "Os": get_args(Os),

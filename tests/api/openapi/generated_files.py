@@ -6,7 +6,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from app.api.openapi.openapi30 import Document, to_openapi30
+from app.api.openapi.build import Document, to_openapi30
 from app.main import create_app
 from app.settings import PROJECT, Settings
 from tests.api.openapi.tables import fill

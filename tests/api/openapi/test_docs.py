@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from app.api.openapi.openapi30 import to_openapi30
+from app.api.openapi.build import to_openapi30
 from tests.api.openapi.generated_files import document, make_document
 
 

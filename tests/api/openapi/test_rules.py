@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from openapi_spec_validator import validate
 
-from app.api.openapi.openapi30 import to_openapi30
+from app.api.openapi.build import to_openapi30
 from app.settings import PROJECT
 from tests.api.openapi.generated_files import document
 from tests.api.openapi.rules import RULES

@@ -10,7 +10,7 @@ from app.fit.estimator.workload import Gpus, InferenceWorkload
 from app.fit.formulas.architecture import Architecture, count_parameters
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.hf_config import read_config
-from app.services.model_spec import ModelSpec, resolve_architecture
+from app.services.estimate import ModelSpec, resolve_architecture
 from tests.fit.formulas.test_hf_config import DEEPSEEK, LLAMA, RELEASED
 
 UNKNOWN = LLAMA | {"model_type": "novel"}

@@ -1,12 +1,14 @@
-"""Converts revisions with their events to a feed: an entry for each revision, with its first events as lines."""
+"""Lays out answers as feeds, calendars and flat tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 from urllib.parse import urlencode
 from uuid import NAMESPACE_URL, uuid5
 
 from app.catalog.queries.changes import ChangeFilter, RevisionChanges
+from app.formats.calendar import CalendarEvent, write_calendar
 from app.formats.feeds import Feed, FeedEntry
 
 KINDS: Mapping[str, tuple[str, str]] = {
@@ -82,3 +84,52 @@ def _values(event: Mapping[str, Any]) -> str:
     if event["kind"] in ("price_gone", "dispute_closed"):
         return f"{old}{unit}"
     return f"{'unknown' if old is None else old} -> {'unknown' if new is None else new}{unit}"
+
+
+Row = Mapping[str, Any]
+
+
+def to_calendar(rows: Iterable[Row], *, stamped_at: datetime) -> str:
+    """Write retirements as a calendar, in their order by date; `stamped_at` is the time of the revision."""
+    ordered = sorted(rows, key=_group_key)
+    events = [_to_event(list(group)) for _, group in groupby(ordered, key=_group_key)]
+    return write_calendar(
+        events, product="-//vmsizes//retirements//EN", name="Retirements of VM sizes", stamped_at=stamped_at
+    )
+
+
+def _group_key(row: Row) -> tuple[str, str, str]:
+    """Return the date, the provider, and the series, or the size where its series is unknown."""
+    return (row["retirement_date"].isoformat(), row["provider"], row["series"] or row["size"].lower())
+
+
+def _to_event(rows: Sequence[Row]) -> CalendarEvent:
+    first = rows[0]
+    day, provider, subject = _group_key(first)
+    name = f"{first['series_name'] or first['series']} sizes" if first["series"] else first["size"]
+    published = f", {first['source_published_on']}" if first["source_published_on"] else ""
+    source = f"\nSource: {first['source_title']}{published}" if first["source_title"] else ""
+    return CalendarEvent(
+        uid=f"{provider}-{subject}-{day}@vmsizes",
+        day=first["retirement_date"],
+        summary=f"{name} {'retire' if first['series'] else 'retires'}",
+        description=f"{', '.join(row['size'] for row in rows)}{source}",
+        url=first["source_url"],
+    )
+
+
+def flatten_adjustments(rows: Sequence[Mapping[str, Any]], prefix: str = "") -> list[dict[str, Any]]:
+    """Return rows with list price and rules as fields of their own, for tables and CSV; the same if no row has any.
+
+    The list price of a row that no rule changed is its price. The new fields have the `prefix` of the price's field.
+    """
+    name = f"{prefix}adjustment"
+    if not any(name in row for row in rows):
+        return [dict(row) for row in rows]
+    flat = []
+    for row in rows:
+        adjustment = row.get(name, {"list_usd_per_hour": row[f"{prefix}usd_per_hour"], "rules": []})
+        plain = {field: value for field, value in row.items() if field != name}
+        listed = {"list_usd_per_hour": adjustment["list_usd_per_hour"], "adjustments": adjustment["rules"]}
+        flat.append({**plain, **{f"{prefix}{field}": value for field, value in listed.items()}})
+    return flat
