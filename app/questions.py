@@ -318,7 +318,7 @@ def fit_workload(catalog: Catalog, body: "FitIn") -> BaseModel:
 
     Sizes that do not fit are returned with every constraint that they fail, and with changes that would make them fit.
     """
-    from app.converters.fit import plan_fit
+    from app.services.fit import plan_fit
 
     return plan_fit(catalog, body)
 

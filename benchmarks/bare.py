@@ -19,15 +19,15 @@ import orjson
 from sqlalchemy.orm import Session
 
 from app.catalog.queries.candidates import machines_query
-from app.catalog.queries.params import PageParams
 from app.catalog.queries.sizes import render_size
-from app.catalog.queries.snapshot import load_catalog
-from app.converters.fit import to_search
+from app.catalog.queries.snapshot import load_snapshot
 from app.db.engines import make_engine
 from app.db.statements import convert_rows, to_dicts
+from app.fit.formulas.assumptions import Assumptions
 from app.fit.placement.evaluate import rank
+from app.fit.placement.prepare import prepare
 from app.schemas.fit_request import FitIn
-from app.services.placement import PlacementSearch, plan_placement, to_sizes
+from app.services.fit import to_request, to_scope, to_sizes
 from benchmarks.fits import FIT
 from benchmarks.page_query import STORED, Rows, open_postgres, open_sqlite, page_sql, parameters, store_offers
 from benchmarks.price_query import PriceRows, history_sql, price_parameters, prices_sql
@@ -125,19 +125,17 @@ def placement() -> App:
     The body is read once; the answer's bytes are the service's own.
     """
     engine, connection = make_engine(os.environ["BENCH_DATABASE"]), open_sqlite(os.environ["BENCH_DATABASE"])
-    search, today = to_search(FitIn.model_validate(FIT), date.today()), date.today()  # noqa: DTZ011  # the server's day
-    if not isinstance(search, PlacementSearch):
-        raise TypeError("the body asks for no placement")
+    body, today, assumptions = FitIn.model_validate(FIT), date.today(), Assumptions()  # noqa: DTZ011  # the server's day
     with Session(engine) as session:
-        prepared = plan_placement(load_catalog(session, today), search, PageParams(), "").prepared
-    asked = machines_query(search.scope, search.pricing.purchases, today=today, rules=())
+        prepared = prepare(to_request(body, load_snapshot(session).models, assumptions, today), assumptions)
+    asked = machines_query(to_scope(body), body.pricing.purchases, today=today, rules=())
     compiled = asked.statement.compiled_for("sqlite")
     parameters = {**compiled.constants, **asked.parameters}
     kept = next(iter(recorded_responses().values()))
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
         found = convert_rows(connection.execute(compiled.sql, parameters).fetchall(), compiled)
-        rank(to_sizes(to_dicts(asked, found)), prepared, search.sort)
+        rank(to_sizes(to_dicts(asked, found)), prepared, body.order)
         await send(start_of(kept, len(kept.body)))
         await send({"type": "http.response.body", "body": kept.body})
 

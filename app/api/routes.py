@@ -213,7 +213,7 @@ async def render_estimate(executor: QueryExecutor, workload: EstimateIn) -> str:
 
 
 def _render_estimate(workload: EstimateIn, models: ModelsByKey) -> str:
-    from app.converters.fit import estimate_body
+    from app.services.fit import estimate_body
 
     return estimate_body(workload, models).model_dump_json(by_alias=True)
 

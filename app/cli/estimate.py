@@ -85,8 +85,8 @@ def estimate(
 ) -> None:
     """Compute the memory, time and cost of a language model on GPUs described by their figures."""
     from app.catalog.queries.language_models import load_models
-    from app.converters.fit import estimate_body
     from app.schemas.estimate_request import EstimateIn
+    from app.services.fit import estimate_body
 
     values = _with_model_name(model_name, values)
     gpus = _drop_unset({name: values[name] for name in GpuOptions.model_fields})
@@ -202,7 +202,7 @@ def _fit_model(
     among = {name: getattr(chosen, name) for name in chosen.model_fields_set}
 
     if among:
-        from app.converters.fit import plan_fit
+        from app.services.fit import plan_fit
 
         found = context.inquire(lambda inquiry: plan_fit(inquiry.catalog, parsed, among=among))
         data = found.model_dump(mode="json", by_alias=True)

@@ -4,7 +4,7 @@ Also the checks that apply to a size whatever the job: status, region, price and
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -147,25 +147,6 @@ class Ranking(Generic[OptionT]):
     def rejected_total(self) -> int:
         """How many sizes do not fit."""
         return len(self.rejections)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankingPart(Generic[OptionT]):
-    """The best options and the nearest misses of a ranking, and how many there are in all.
-
-    `summary` counts all rejected sizes by code, each for its largest shortfall.
-    """
-
-    options: Sequence[OptionT]
-    total: int
-    rejections: Sequence[Rejection]
-    rejected_total: int
-    summary: Mapping[str, int]
-
-    @property
-    def nearest_misses(self) -> Sequence[Rejection]:
-        """The rejected sizes that came closest to fitting."""
-        return self.rejections[:NEAREST_MISSES]
 
 
 def miss_distance(rejection: Rejection) -> tuple[float, int, float, str]:

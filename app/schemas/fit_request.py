@@ -73,6 +73,11 @@ class HardwareIn(In):
     vcpus: Count | None = Field(default=None, description="vCPUs of the machine.")
     usd_per_hour: UsdAmount | None = Field(default=None, description="What the machine costs an hour, USD.")
 
+    @property
+    def memory_known(self) -> bool:
+        """Whether the memory of its GPUs is given or can be looked up."""
+        return any(value is not None for value in (self.gpu, self.memory_gib, self.usable_gib))
+
 
 class ConstraintsIn(In):
     """Which sizes are checked (series, name, gpu, gpu_vendor), and what an option must meet (all other fields)."""

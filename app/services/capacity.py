@@ -22,7 +22,7 @@ from app.fit.placement.machine import Machine
 from app.fit.placement.prepare import PreparedRequest, prepare
 from app.fit.placement.request import Constraints, PlacementRequest, Pricing
 from app.fit.placement.serving import ServingJob
-from app.services.estimate import to_architecture
+from app.services.architectures import to_architecture
 from app.services.machines import to_machine
 
 PRECISIONS: Mapping[str, str | None] = {"released": None, "fp16": "fp16", "fp8": "fp8", "int4": "int4"}

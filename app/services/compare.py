@@ -33,7 +33,7 @@ from app.fit.similarity import (
     usd_per_unit,
 )
 from app.schemas.comparisons import CellOut, ComparisonOut, LineOut, SimilarOut, SimilarPage, TermOut
-from app.services.machines import paginate, to_adjustment, to_gpus
+from app.services.ranked import paginate, to_adjustment, to_gpus
 
 
 def compare(catalog: Catalog, search: CompareSearch) -> ComparisonOut:

@@ -35,7 +35,7 @@ from app.fit.costs import (
 )
 from app.fit.verdict import OLD_PRICE_DAYS
 from app.schemas.comparisons import CostInAllOut, CostOfDiskOut, CostOfVmOut, CostOut, DiskOut, DiskPage
-from app.services.machines import RankedPage, paginate, to_adjustment
+from app.services.ranked import RankedPage, paginate, to_adjustment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,86 +1,19 @@
-"""Maps rows of the catalog, and machines that a client describes, to what app.fit evaluates; pages of ranked lists."""
+"""Maps rows of the catalog, and machines that a client describes, to what placement evaluates."""
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
 from math import inf
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.candidates import PEAK_DTYPES
-from app.catalog.queries.pagination import ensure_same_revision, offset_of, read_cursor, write_cursor
-from app.catalog.queries.params import PageParams
-from app.catalog.queries.snapshot import Catalog
 from app.fit.formulas.assumptions import Assumptions
 from app.fit.formulas.quantities import GIB
 from app.fit.placement.machine import MIN_CAPABILITY, Machine
-from app.fit.vm import Adjustment, Vm
-
-Item = TypeVar("Item")
-
-
-@lru_cache(maxsize=256)
-def to_gpus(numerator: int | None, denominator: int | None) -> Fraction | None:
-    """Return an exact number of GPUs; None where either part is unknown. The catalog has few distinct ones."""
-    return Fraction(numerator, denominator) if numerator is not None and denominator is not None else None
-
-
-def to_vm(row: Mapping[str, Any], **amounts: Any) -> Vm:
-    """Map a candidate row to its name, status, region and prices in USD/h; `amounts` are further fields of the VM."""
-    purchases = [name for name in PURCHASE_MODELS if f"{name}_usd_per_hour" in row]
-    return Vm(
-        name=row["name"],
-        status=row["status"],
-        verified=row["verified"],
-        gpu_memory_gib=row["gpu_memory_gib"],
-        region=row["region"],
-        in_every_region=bool(row["in_every_region"]),
-        usd_per_hour={name: row[f"{name}_usd_per_hour"] for name in purchases},
-        as_of={name: row[f"{name}_as_of"] for name in purchases},
-        approximate_date={name: row[f"{name}_approximate_date"] for name in purchases},
-        unusual_price=frozenset(name for name in purchases if row[f"{name}_unusual"]),
-        disputed_price=frozenset(name for name in purchases if row[f"{name}_disputed"]),
-        adjustment=_adjustments(row, purchases) if purchases and f"{purchases[0]}_adjustment" in row else {},
-        **amounts,
-    )
-
-
-def _adjustments(row: Mapping[str, Any], purchases: Sequence[str]) -> dict[str, Adjustment | None]:
-    return {name: to_adjustment(row[f"{name}_adjustment"]) for name in purchases}
-
-
-def to_adjustment(text: str | None) -> Adjustment | None:
-    """Map what rules did to a price from its JSON; None where they did nothing."""
-    if text is None:
-        return None
-    known = json.loads(text, parse_float=Decimal)
-    return Adjustment(list_usd_per_hour=known["list_usd_per_hour"], rules=tuple(known["rules"]))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankedPage(Generic[Item]):
-    """One page of a ranked list; `next_cursor` is None on the last one."""
-
-    items: Sequence[Item]
-    next_cursor: str | None
-
-
-def paginate(catalog: Catalog, ranked: Sequence[Item], params: PageParams, request_key: str) -> RankedPage[Item]:
-    """Return the page of `ranked` at the cursor; raises BadCursor, or CursorGone if the catalog has changed since.
-
-    The list is computed again for every page, so the cursor holds an offset. `request_key` ties it to one request.
-    """
-    position = read_cursor(params.cursor, request_key, 1) if params.cursor else None
-    start = offset_of(position, params.cursor)
-    if position is not None:
-        ensure_same_revision(catalog, position)
-    end = start + params.limit
-    cursor = write_cursor(request_key, catalog.snapshot.revision, [end]) if end < len(ranked) else None
-    return RankedPage(items=ranked[start:end], next_cursor=cursor)
-
+from app.fit.vm import Vm
+from app.schemas.fit_request import HardwareIn
+from app.services.ranked import to_gpus
 
 _TFLOPS = tuple(f"{kind}_tflops" for kind in PEAK_DTYPES)
 MIN_USABLE_SHARE = 0.91
@@ -136,32 +69,8 @@ MAX_GPUS_PER_SERVER = 8
 """A scale-up domain with more GPUs than this spans the servers of a rack."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hardware:
-    """One VM or server: its GPU by model name, by figures, or both; given figures override those of the model."""
-
-    gpu: str | None = None
-    gpus: int | None = None
-    memory_gib: float | None = None
-    usable_gib: float | None = None
-    bandwidth_gb_per_s: float | None = None
-    peak_tflops: float | None = None
-    compute_capability: str | None = None
-    scale_up_domain_gpus: int | None = None
-    infiniband: bool | None = None
-    host_memory_gib: float | None = None
-    local_disk_gib: float | None = None
-    vcpus: int | None = None
-    usd_per_hour: Decimal | None = None
-
-    @property
-    def memory_known(self) -> bool:
-        """Whether the memory of its GPUs is given or can be looked up."""
-        return any(value is not None for value in (self.gpu, self.memory_gib, self.usable_gib))
-
-
 def to_vm_and_machine(
-    hardware: Hardware, gpu: Mapping[str, Any], gpus: int, assumptions: Assumptions
+    hardware: HardwareIn, gpu: Mapping[str, Any], gpus: int, assumptions: Assumptions
 ) -> tuple[Vm, Machine]:
     """Map described hardware to a VM and a Machine; `gpu` is the row of its GPU model, empty where that is unknown."""
     vm = Vm(
@@ -194,7 +103,7 @@ def _first_known(explicit: float | None, looked_up: float | None) -> float | Non
     return explicit if explicit is not None else looked_up
 
 
-def _described_gib(hardware: Hardware, gpu: Mapping[str, Any], assumptions: Assumptions) -> float:
+def _described_gib(hardware: HardwareIn, gpu: Mapping[str, Any], assumptions: Assumptions) -> float:
     """Return the memory of one GPU in GiB; infinite where only the partition is checked."""
     if not hardware.memory_known:
         assumptions.record("hardware.usable_gib", None, "no memory is given: only the partition is checked")
@@ -206,13 +115,13 @@ def _described_gib(hardware: Hardware, gpu: Mapping[str, Any], assumptions: Assu
     return assumptions.record("hardware.usable_gib", marketed * USABLE_SHARE, "98.5 % of the marketed memory")
 
 
-def _described_peaks(hardware: Hardware, gpu: Mapping[str, Any]) -> dict[str, float]:
+def _described_peaks(hardware: HardwareIn, gpu: Mapping[str, Any]) -> dict[str, float]:
     if hardware.peak_tflops is not None:
         return dict.fromkeys(MIN_CAPABILITY, hardware.peak_tflops * 1e12)
     return {kind: gpu[f"{kind}_tflops"] * 1e12 for kind in PEAK_DTYPES if gpu.get(f"{kind}_tflops") is not None}
 
 
-def _domain_gpus(hardware: Hardware, gpu: Mapping[str, Any], gpus: int, assumptions: Assumptions) -> int:
+def _domain_gpus(hardware: HardwareIn, gpu: Mapping[str, Any], gpus: int, assumptions: Assumptions) -> int:
     """Return how many GPUs share NVLink: as given, else by the GPU model, else all of the machine."""
     known = hardware.scale_up_domain_gpus or gpu.get("scale_up_domain_gpus")
     if known is not None:

@@ -63,7 +63,7 @@ from app.schemas.fit_response import (
     PlacedOut,
     RejectionOut,
 )
-from app.services.machines import paginate, to_gpus, to_vm
+from app.services.ranked import paginate, to_gpus, to_vm
 
 _AMOUNTS = tuple(quantity.name for quantity in QUANTITIES)
 TRAITS = tuple(name for name in SizeRequirements.model_fields if name not in _AMOUNTS)

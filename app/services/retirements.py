@@ -49,7 +49,7 @@ from app.schemas.retirements import (
     SuccessorOut,
     VmCostOut,
 )
-from app.services.machines import to_adjustment, to_gpus
+from app.services.ranked import to_adjustment, to_gpus
 
 MAX_SUGGESTED = 100
 """So many unknown names get suggestions: comparing spellings is slow, and who has more of them has another problem."""

@@ -126,7 +126,7 @@ async def _answer(request: PageRequest, view: FitView, body: Mapping[str, Any]) 
 
 @computing
 def _place(catalog: Catalog, question: FitIn) -> FitAnswerOut:
-    from app.converters.fit import plan_fit
+    from app.services.fit import plan_fit
 
     return plan_fit(catalog, question, most_of_reason=fit_answer.SHOWN_MISSES)
 

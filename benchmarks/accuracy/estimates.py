@@ -8,16 +8,16 @@ from typing import Any
 from app.catalog.names import model_keys
 from app.catalog.presets import Preset, split_names
 from app.catalog.queries.language_models import ModelsByKey, get_model_row
-from app.converters.fit import to_workload
-from app.fit.estimator.estimate import estimate_serving, estimate_training, serving_setup
+from app.fit.estimator.estimate import serving_setup
 from app.fit.estimator.report import Estimate
 from app.fit.estimator.serving import ServingSetup
 from app.fit.estimator.workload import InferenceWorkload
-from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.assumptions import Assumptions
 from app.fit.formulas.quantities import Figure
 from app.schemas.estimate_request import EstimateIn
-from app.services.estimate import EstimateRequest, resolve_architecture
+from app.services.architectures import resolve_architecture
+from app.services.fit import estimate as estimate_body
+from app.services.fit import to_gpus, to_workload
 from app.settings import PROJECT
 
 
@@ -34,26 +34,19 @@ def presets() -> ModelsByKey:
     return found
 
 
-def _resolve(body: Mapping[str, Any]) -> tuple[EstimateRequest, Architecture, Assumptions]:
-    request, assumptions = to_workload(EstimateIn.model_validate(body)), Assumptions()
-    shape = resolve_architecture(request, lambda name: get_model_row(presets(), name), assumptions)
-    return request, shape, assumptions
-
-
 def setup_of(body: Mapping[str, Any]) -> ServingSetup:
     """Return the setup of a body of POST /estimate about serving."""
-    request, shape, assumptions = _resolve(body)
-    if not isinstance(request.workload, InferenceWorkload):
+    asked, assumptions = EstimateIn.model_validate(body), Assumptions()
+    shape = resolve_architecture(asked, lambda name: get_model_row(presets(), name), assumptions)
+    workload = to_workload(asked)
+    if not isinstance(workload, InferenceWorkload):
         raise TypeError("the body is about training")
-    return serving_setup(shape, request.workload, request.gpus, assumptions)
+    return serving_setup(shape, workload, to_gpus(asked), assumptions)
 
 
 def estimate(body: Mapping[str, Any]) -> Estimate:
-    """Return the estimate for a body of POST /estimate; raises InvalidWorkload or BadWorkload where it is refused."""
-    request, shape, assumptions = _resolve(body)
-    if isinstance(request.workload, InferenceWorkload):
-        return estimate_serving(shape, request.workload, request.gpus, assumptions, request.serving)
-    return estimate_training(shape, request.workload, request.gpus, assumptions)
+    """Return the estimate for a body of POST /estimate; raises BadWorkload where it is refused."""
+    return estimate_body(EstimateIn.model_validate(body), presets())
 
 
 def figure_range(answer: Estimate, path: str) -> tuple[float, float, float]:

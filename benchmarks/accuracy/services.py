@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.fit.formulas.assumptions import InvalidWorkload
+from app.errors import BadWorkload
 from app.fit.results import ServiceReport
 from benchmarks.accuracy.estimates import estimate, figure_range
 
@@ -68,7 +68,7 @@ def _sized(row: dict[str, str], tensor: int, groups: int, experts: int, *, disag
     }
     try:
         answer = estimate(body)
-    except InvalidWorkload:
+    except BadWorkload:
         return None  # the heads, or the experts, cannot be split so
     if answer.serving is None or not answer.serving.meets_targets:
         return None

@@ -7,8 +7,6 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
-from app.catalog.queries.language_models import get_model_row
-from app.converters.fit import to_search
 from app.errors import BadWorkload
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.quantities import GIB
@@ -17,13 +15,11 @@ from app.fit.placement.fixes import FixFinder
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption, cost_figures, per_gpu_memory, service_figures, speed_figures
 from app.fit.placement.prepare import PreparedRequest, prepare
-from app.fit.placement.request import PlacementRequest
 from app.fit.placement.serving import ServingJob
 from app.fit.verdict import Rejection
 from app.fit.vm import Vm
 from app.schemas.fit_request import FitIn
-from app.services.estimate import resolve_architecture
-from app.services.placement import PlacementSearch
+from app.services.fit import to_request
 from benchmarks.accuracy.estimates import presets
 from benchmarks.search.bodies import MODELS, Body
 from benchmarks.search.properties import TOLERANCE, Violation, check_ranges
@@ -132,17 +128,8 @@ def _vm(name: str) -> Vm:
 
 
 def _prepared(body: Body) -> PreparedRequest:
-    search, assumptions = to_search(FitIn.model_validate(body), TODAY), Assumptions()
-    if not isinstance(search, PlacementSearch):
-        raise TypeError("the body has no model")
-    request = PlacementRequest(
-        architecture=resolve_architecture(search, lambda name: get_model_row(presets(), name), assumptions),
-        workload=search.workload,
-        serving=search.serving,
-        constraints=search.constraints,
-        pricing=search.pricing,
-    )
-    return prepare(request, assumptions)
+    assumptions = Assumptions()
+    return prepare(to_request(FitIn.model_validate(body), presets(), assumptions, TODAY), assumptions)
 
 
 def _easier(body: Body, random: Random) -> Body:

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from app.catalog.queries.params import SizeSelection
-from app.converters.fit import PATHS, search_params, to_body_error, to_patch, to_path, with_paths
 from app.errors import BadQuery, BadWorkload
 from app.fit.formulas.assumptions import DEFAULTS, Assumption
 from app.fit.formulas.training_speed import PRECISION_DTYPES
 from app.fit.placement.fixes import Change, lower_field, set_field
 from app.schemas.fit_request import FitIn
+from app.services.fit import PATHS, search_params, to_body_error, to_patch, to_path, with_paths
 from app.settings import PROJECT
 from tests.fit.named_fields import FIT_PARTS, WORKLOADS, Names, is_figure, names_in_package
 from tests.services.test_field_names import SERVICE_PARTS

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, get_args, get_type_hints
 
+from pydantic import BaseModel
+
 from app.fit.estimator.report import Estimate
 from app.fit.estimator.workload import Gpus, InferenceWorkload, ServiceLevel, Speculation, TrainingWorkload
 from app.fit.formulas.architecture import Architecture
@@ -114,6 +116,8 @@ def is_figure(name: str) -> bool:
 
 
 def _field_names(kind: type) -> set[str]:
+    if issubclass(kind, BaseModel):
+        return set(kind.model_fields)
     assert is_dataclass(kind)
     return {field.name for field in fields(kind)}
 

@@ -1,15 +1,12 @@
 """Any combination of fields is answered or rejected with a message; figures are finite and ranges in order."""
 
 from dataclasses import fields, is_dataclass
-from functools import partial
 from math import isfinite
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.catalog.queries.language_models import get_model_row
-from app.converters.fit import to_workload
 from app.errors import BadWorkload
 from app.fit.formulas.data_types import BITS
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
@@ -17,7 +14,8 @@ from app.fit.formulas.quantities import Figure
 from app.schemas.bodies import TEXT_VALUES
 from app.schemas.estimate_request import EstimateIn
 from app.schemas.fit_response import EstimateOut
-from app.services.estimate import estimate, to_architecture
+from app.services.architectures import to_architecture
+from app.services.fit import estimate
 
 some = st.integers(1, 200)
 many = st.sampled_from([1, 2, 3, 4, 8, 64, 128])
@@ -79,7 +77,7 @@ def figures(part: Any) -> list[Figure]:
 def test_every_workload_is_answered_or_rejected_with_a_message(body: dict[str, Any]) -> None:
     asked = EstimateIn.model_validate(body)
     try:
-        answer = estimate(to_workload(asked), partial(get_model_row, {}))
+        answer = estimate(asked, {})
     except BadWorkload:
         return
     EstimateOut.model_validate(answer).model_dump_json()

@@ -11,9 +11,9 @@ from sqlalchemy import Engine
 from sqlmodel import Session
 
 from app.catalog.queries.snapshot import Catalog, load_catalog, load_snapshot
-from app.converters.fit import plan_fit
 from app.errors import BadWorkload
 from app.schemas.fit_request import FitIn
+from app.services.fit import plan_fit
 from tests.conftest import TODAY
 from tests.services.test_estimate import dtypes, flags, many, maybe, serving, shapes, some, training
 

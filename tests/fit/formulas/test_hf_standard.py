@@ -10,7 +10,8 @@ from app.fit.estimator.workload import Gpus, InferenceWorkload
 from app.fit.formulas.architecture import Architecture, count_parameters
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.hf_config import read_config
-from app.services.estimate import ModelSpec, resolve_architecture
+from app.schemas.estimate_request import ModelIn
+from app.services.architectures import resolve_architecture
 from tests.fit.formulas.test_hf_config import DEEPSEEK, LLAMA, RELEASED
 
 UNKNOWN = LLAMA | {"model_type": "novel"}
@@ -26,7 +27,7 @@ def no_preset(name: str) -> dict[str, Any]:
 
 def served(config: dict[str, Any], safetensors: dict[str, Any] | None = None) -> Estimate:
     assumptions = Assumptions()
-    architecture = resolve_architecture(ModelSpec(config=config, safetensors=safetensors), no_preset, assumptions)
+    architecture = resolve_architecture(ModelIn(config=config, safetensors=safetensors), no_preset, assumptions)
     return estimate_serving(architecture, InferenceWorkload(context_tokens=8192), Gpus(), assumptions)
 
 

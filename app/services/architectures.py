@@ -1,42 +1,24 @@
-"""Memory, time and cost of a workload on given GPUs, and the model of a request as an Architecture.
-
-A model is named as a preset of the catalog, or given by its config.json or by single fields.
-"""
+"""Resolves the model of a request (preset name, config.json or single fields) to an Architecture."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
 
 import orjson
 
 from app.errors import BadWorkload, NotFound
-from app.fit.estimator.estimate import estimate_serving, estimate_training
 from app.fit.estimator.model import build_architecture
-from app.fit.estimator.report import Estimate
-from app.fit.estimator.workload import Gpus, InferenceWorkload, ServiceLevel, TrainingWorkload
 from app.fit.formulas.architecture import Architecture, missing_for_count
-from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
+from app.fit.formulas.assumptions import Assumptions
 from app.fit.formulas.hf_config import read_config
 from app.fit.formulas.quantization import ReleasedWeights, fp8_blocks, fp8_tensors, mxfp4_experts
 from app.fit.formulas.safetensors import Checkpoint, read_checkpoint
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSpec:
-    """A model: a preset's name, its architecture's fields, or its Hugging Face configuration; the tensors it has.
-
-    The tensors give the exact bytes of the weights; without the rest they are all that is known of the model.
-    """
-
-    model: str | None = None
-    architecture: Mapping[str, Any] | None = None
-    config: Mapping[str, Any] | None = None
-    safetensors: Mapping[str, Any] | None = None
+from app.schemas.estimate_request import ModelIn
 
 
 def resolve_architecture(
-    spec: ModelSpec, find: Callable[[str], Mapping[str, Any]], assumptions: Assumptions
+    spec: ModelIn, find: Callable[[str], Mapping[str, Any]], assumptions: Assumptions
 ) -> Architecture:
     """Return the architecture of a model; `find` gets a preset by name.
 
@@ -61,13 +43,13 @@ def _with_checkpoint(shape: Architecture, checkpoint: Checkpoint) -> Architectur
 
 
 def _described_architecture(
-    spec: ModelSpec, find: Callable[[str], Mapping[str, Any]], assumptions: Assumptions
+    spec: ModelIn, find: Callable[[str], Mapping[str, Any]], assumptions: Assumptions
 ) -> Architecture:
     if spec.model is not None:
         return to_architecture(_preset(spec.model, find))
     if spec.config is not None:
         return read_config(spec.config, assumptions)
-    known = {name: value for name, value in (spec.architecture or {}).items() if value is not None}
+    known = {name: value for name, value in (spec.fields or {}).items() if value is not None}
     return build_architecture(known, assumptions, attention=known.pop("attention", None))
 
 
@@ -120,27 +102,3 @@ def _released(row: Mapping[str, Any]) -> ReleasedWeights | None:
         what = "routed experts" if dtype == "mxfp4" else "the matrices of its layers"
         why = f"{why}: {what}, and all else in 16 bits"
     return ReleasedWeights(dtype=dtype, source="preset", quantization=stored, why=why)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EstimateRequest(ModelSpec):
-    """A model, how it is served (with what load and targets) or trained, and the GPUs it runs on."""
-
-    workload: InferenceWorkload | TrainingWorkload
-    serving: ServiceLevel | None = None
-    gpus: Gpus
-
-
-def estimate(request: EstimateRequest, find: Callable[[str], Mapping[str, Any]]) -> Estimate:
-    """Compute the figures of a workload; raises BadWorkload naming the field that is wrong or missing.
-
-    `find` gets a preset by name, where one is named.
-    """
-    assumptions = Assumptions()
-    try:
-        architecture = resolve_architecture(request, find, assumptions)
-        if isinstance(request.workload, InferenceWorkload):
-            return estimate_serving(architecture, request.workload, request.gpus, assumptions, request.serving)
-        return estimate_training(architecture, request.workload, request.gpus, assumptions)
-    except InvalidWorkload as error:
-        raise BadWorkload(error.field, error.detail) from None

@@ -1,0 +1,443 @@
+"""Answers the bodies of POST /fit and POST /estimate: one query of the catalog, then arithmetic.
+
+A body has the fields that app.fit names at the path of PATHS, and those that are not in PATHS at the path of the same
+name. Texts that mention a field are not translated.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from functools import partial
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any
+
+import orjson
+
+from app.catalog.names import as_written
+from app.catalog.queries.candidates import machines_query
+from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
+from app.catalog.queries.known_prices import explain_no_price
+from app.catalog.queries.language_models import ModelsByKey, get_release_row
+from app.catalog.queries.lookups import get_gpu
+from app.catalog.queries.params import DatedSelection, FitSearch, PageParams, SizeSelection, check_days
+from app.catalog.queries.region_places import place_regions
+from app.catalog.queries.sizes import normalize
+from app.catalog.queries.snapshot import Catalog
+from app.db.statements import Reader
+from app.errors import BadCursor, BadQuery, BadWorkload, NotFound
+from app.fit.estimator.estimate import estimate_serving, estimate_training, parameter_figures
+from app.fit.estimator.parallelism import requested_gpus
+from app.fit.estimator.report import Estimate
+from app.fit.estimator.workload import Gpus, InferenceWorkload, ServiceLevel, Speculation, TrainingWorkload
+from app.fit.formulas.assumptions import Assumption, Assumptions, InvalidWorkload, OmittedFigure
+from app.fit.formulas.optimizer import AdaptedMatrix
+from app.fit.placement.evaluate import rank
+from app.fit.placement.fixes import Change, FixFinder
+from app.fit.placement.machine import Machine
+from app.fit.placement.option import (
+    PlacementOption,
+    cost_figures,
+    explain,
+    per_gpu_memory,
+    service_figures,
+    speed_figures,
+)
+from app.fit.placement.prepare import MemoryUnknown, PreparedRequest, prepare
+from app.fit.placement.request import Constraints, PlacementRequest, Pricing, Workload
+from app.fit.placement.serving import ServingJob
+from app.fit.verdict import MAX_REJECTED
+from app.fit.vm import Vm
+from app.schemas.estimate_request import EstimateIn, InferenceIn, ServingIn, TrainingIn
+from app.schemas.fit_request import FitIn, HardwareIn
+from app.schemas.fit_response import (
+    CostsOut,
+    EstimateOut,
+    FitAnswerOut,
+    FixOut,
+    MissOut,
+    OptionCostOut,
+    ParallelismOut,
+    PlacedOut,
+    WorkloadOut,
+)
+from app.services.architectures import resolve_architecture
+from app.services.machines import to_machine, to_vm_and_machine
+from app.services.ranked import paginate, to_vm
+from app.services.resource_fit import (
+    nearest_of_each,
+    plan_resource_fit,
+    to_cost_out,
+    to_headroom_out,
+    to_resource_answer_out,
+)
+
+PATHS = {
+    "series": "constraints.series",
+    "name": "constraints.name",
+    "gpu": "constraints.gpu",
+    "gpu_vendor": "constraints.gpu_vendor",
+    "region": "constraints.regions",
+    "available_in": "constraints.available_in",
+    "provider": "constraints.provider",
+    "country": "constraints.country",
+    "continent": "constraints.continent",
+    "os": "pricing.os",
+    "currency": "pricing.currency",
+    "as_of": "pricing.as_of",
+    "known_at": "pricing.known_at",
+}
+"""Where a body has the parameters of a query: those of a search are read from there, and errors name that place."""
+
+
+def to_path(field: str) -> str:
+    """Return the path in the body of a field."""
+    return PATHS.get(field, field)
+
+
+def search_params(body: FitIn) -> dict[str, Any]:
+    """Return the parameters of a catalog search that a body has, by name; regions as they are written there."""
+    params = {name: attrgetter(path)(body) for name, path in PATHS.items() if name in SizeSelection.model_fields}
+    return params | {name: tuple(map(as_written, params[name])) for name in ("region", "available_in")}
+
+
+def to_body_error(error: BadQuery | BadWorkload | InvalidWorkload) -> BadWorkload:
+    """Return the error about a field, and about its value if known, as one about the path in the body."""
+    detail = error.allowed if isinstance(error, BadQuery) else error.detail
+    return BadWorkload(to_path(error.field), detail, None if isinstance(error, InvalidWorkload) else error.value)
+
+
+def with_paths(assumptions: Iterable[Assumption]) -> tuple[Assumption, ...]:
+    """Return assumptions that name the paths at which a body would set the fields."""
+    return tuple(replace(one, field=to_path(one.field)) for one in assumptions)
+
+
+def with_missing_paths(left_out: Iterable[OmittedFigure]) -> tuple[OmittedFigure, ...]:
+    """Return omitted figures that name the paths at which a body would have the missing fields."""
+    return tuple(replace(one, missing=tuple(map(to_path, one.missing))) for one in left_out)
+
+
+def to_patch(changes: Iterable[Change]) -> dict[str, dict[str, Any]]:
+    """Return what changes do to a body, as a JSON Merge Patch (RFC 7396); amounts of money become plain numbers."""
+    patch: dict[str, dict[str, Any]] = {}
+    for change in changes:
+        part, _, name = to_path(change.part + "." + change.field).partition(".")
+        value = change.value
+        patch.setdefault(part, {})[name] = float(value) if isinstance(value, Decimal) else value
+    return patch
+
+
+MAX_NODES_OF_A_SERVICE = 100
+"""The most VMs of a service where the request does not say: its load decides how many there are."""
+
+_OF_A_PAGE: Mapping[str, Any] = {"limit": True, "cursor": True, "pricing": {"currency"}}
+"""The fields of a body that choose a page of the answer, or how it is shown; all others identify the list."""
+
+
+def estimate_body(body: EstimateIn, models: ModelsByKey) -> EstimateOut:
+    """Answer a body; raises BadWorkload naming the path in the body that is wrong or missing."""
+    answer = estimate(body, models)
+    return EstimateOut.model_validate(
+        replace(answer, assumptions=with_paths(answer.assumptions), left_out=with_missing_paths(answer.left_out))
+    )
+
+
+def estimate(body: EstimateIn, models: ModelsByKey) -> Estimate:
+    """Compute the figures of a body, whose model is looked up in `models` where it names one; raises BadWorkload."""
+    assumptions = Assumptions()
+    try:
+        architecture = resolve_architecture(body, partial(get_release_row, models), assumptions)
+        workload, gpus, level = to_workload(body), to_gpus(body), to_service_level(body.serving)
+        if isinstance(workload, InferenceWorkload):
+            return estimate_serving(architecture, workload, gpus, assumptions, level)
+        return estimate_training(architecture, workload, gpus, assumptions)
+    except (BadWorkload, InvalidWorkload) as error:
+        raise to_body_error(error) from None
+
+
+def to_workload(body: EstimateIn) -> Workload:
+    """Convert how a model is served, which a service level may leave out, or trained, on the engine of the GPUs."""
+    inference = body.inference or InferenceIn() if body.serving is not None else body.inference
+    workload = to_usage(inference, body.training)
+    engine = body.gpus.engine
+    return replace(workload, engine=engine) if engine and isinstance(workload, InferenceWorkload) else workload
+
+
+def to_gpus(body: EstimateIn) -> Gpus:
+    """Convert the GPUs of an estimate."""
+    return Gpus(**body.gpus.model_dump(exclude={"engine"}))
+
+
+def to_service_level(serving: ServingIn | None) -> ServiceLevel | None:
+    """Convert the load and the targets of a service."""
+    return ServiceLevel(**serving.model_dump()) if serving is not None else None
+
+
+def to_usage(inference: InferenceIn | None, training: TrainingIn | None) -> Workload:
+    """Convert the part that says how a model is served, or else trained."""
+    if inference is not None:
+        served = inference.model_dump(exclude={"speculative"})
+        speculative = inference.speculative
+        return InferenceWorkload(
+            **served, speculative=Speculation(**speculative.model_dump()) if speculative is not None else None
+        )
+    fields = training.model_dump() if training is not None else {}
+    matrices = fields.pop("lora_matrices", None)
+    return TrainingWorkload(
+        **fields, lora_matrices=tuple(AdaptedMatrix(**matrix) for matrix in matrices) if matrices is not None else None
+    )
+
+
+def plan_fit(
+    catalog: Catalog, body: FitIn, *, most_of_reason: int | None = None, among: Mapping[str, Any] = MappingProxyType({})
+) -> FitAnswerOut:
+    """Answer a body; raises BadWorkload naming the path in the body that is wrong or missing, BadCursor and CursorGone.
+
+    With `most_of_reason`, `rejected` has at most that many sizes for each reason, the nearest of them with its fixes.
+    A model is placed `among` the sizes that these filters leave, which no body has.
+    """
+    try:
+        if body.resources is None:
+            return _place_model(catalog, body, most_of_reason, among)
+        found = plan_resource_fit(
+            catalog,
+            _fit_search(body),
+            purchases=body.pricing.purchases,
+            verified_only=body.constraints.verified_only,
+            rejected="rejected" in body.include,
+            most_of_reason=most_of_reason,
+        )
+    except BadCursor:
+        raise
+    except (BadQuery, BadWorkload, InvalidWorkload) as error:
+        raise to_body_error(error) from None
+    return to_resource_answer_out(found, include=body.include, most_of_reason=most_of_reason)
+
+
+def _request_key(body: FitIn, today: date) -> str:
+    """Return what the cursors of a request are for; of a model's files, which may have megabytes, only the digest."""
+    files = {"config": body.config, "safetensors": body.safetensors}
+    digests = {name: {"digest": _digest(file)} for name, file in files.items() if file is not None}
+    return f"{body.model_copy(update=digests).model_dump_json(exclude=_OF_A_PAGE)} {today}"
+
+
+def _digest(file: Mapping[str, Any]) -> str:
+    try:
+        text = orjson.dumps(file)
+    except TypeError:  # an integer of more than 64 bits
+        text = "".join(json.JSONEncoder().iterencode(file)).encode()
+    return hashlib.sha256(text).hexdigest()
+
+
+def _fit_search(body: FitIn) -> FitSearch:
+    constraints, pricing = body.constraints, body.pricing
+    statuses = {"preview": constraints.allow_preview, "retiring": constraints.allow_retiring}
+    return FitSearch(
+        **search_params(body),
+        purchase=pricing.purchases[0],
+        currency=pricing.currency,
+        as_of=pricing.as_of,
+        known_at=pricing.known_at,
+        **(body.resources.model_dump(exclude_none=True) if body.resources is not None else {}),
+        status=("current", *(status for status, allowed in statuses.items() if allowed)),
+        max_nodes=constraints.max_nodes,
+        hours=pricing.hours,
+        hours_per_month=pricing.hours_per_month,
+        budget_usd_per_month=constraints.budget_usd_per_month,
+        sort=body.order,
+        limit=body.limit,
+        cursor=body.cursor,
+    )
+
+
+Sizes = list[tuple[Vm, Machine]]
+
+
+def _place_model(catalog: Catalog, body: FitIn, most_of_reason: int | None, among: Mapping[str, Any]) -> FitAnswerOut:
+    """Place a model on the selected sizes or one described machine: the best options, and the nearest misses or all.
+
+    With `most_of_reason` it is that many misses of each reason, and fixes are found for the nearest of each: finding
+    them is most of the work of an answer, and sizes that fail for one reason mostly have the same fixes.
+    """
+    scope = to_scope(body).model_copy(update=among)
+    check_days(scope, catalog.today)
+    scope = place_regions(scope, catalog.snapshot.regions)
+    rate = find_exchange_rate(catalog, body.pricing.currency, scope.as_of or catalog.today)
+    assumptions = Assumptions()
+    try:
+        request = to_request(body, catalog.snapshot.models, assumptions, catalog.today)
+        if scope.region != request.constraints.regions:
+            request = replace(request, constraints=replace(request.constraints, regions=scope.region))
+        prepared = prepare(request, assumptions)
+        _check_job_length(body, request.workload)
+        sizes = _find_sizes(catalog, body, request, scope, assumptions)
+    except MemoryUnknown:
+        raise BadWorkload("hardware", "needs gpu, usable_gib or memory_gib") from None
+    prepared = replace(prepared, assumptions=assumptions.recorded)  # reading the hardware has added to them
+    ranking = rank(sizes, prepared, body.order)
+    page_params = PageParams(limit=body.limit, cursor=body.cursor)
+    page = paginate(catalog, ranking.options, page_params, _request_key(body, catalog.today))
+    # A described machine has no price anyway.
+    is_priced = body.hardware or body.cursor or any(option.usd_per_hour is not None for option in page.items)
+    no_price = None if is_priced else explain_no_price(catalog, scope)
+
+    rejections = ranking.rejections
+    rejected = nearest_of_each(rejections, most_of_reason)[:MAX_REJECTED] if "rejected" in body.include else ()
+    fixed = {one.vm.name for one in nearest_of_each(rejections, None if most_of_reason is None else 1)}
+    machines = {vm.name: (vm, machine) for vm, machine in sizes}
+    fixer = FixFinder(prepared)
+    misses: dict[str, MissOut] = {}
+    for rejection in (*ranking.nearest_misses, *rejected):
+        vm, machine = machines[rejection.vm.name]
+        fixes = fixer.find_fixes(vm, machine, rejection) if vm.name in fixed else ()
+        misses[vm.name] = MissOut(
+            size=vm.name,
+            status=vm.status,
+            failures=rejection.failures,
+            fixes=[FixOut(text=fix.text, patch=to_patch(fix.changes)) for fix in fixes],
+        )
+    job = prepared.job
+    weights = job.serving.weights if isinstance(job, ServingJob) else None
+    return FitAnswerOut(
+        fits=bool(ranking.total),
+        items=[_option(prepared, option, rate) for option in page.items],
+        next_cursor=page.next_cursor,
+        total=ranking.total,
+        rejected=[misses[one.vm.name] for one in rejected],
+        rejected_total=ranking.rejected_total,
+        rejection_summary=ranking.summary,
+        nearest_misses=[misses[one.vm.name] for one in ranking.nearest_misses],
+        assumptions=with_paths(prepared.assumptions) if "assumptions" in body.include else [],
+        exchange_rate=rate,
+        no_price=no_price,
+        weights_type=weights.type if weights is not None else None,
+        workload=WorkloadOut(architecture=job.model.shape, parameters=parameter_figures(job.model))
+        if "workload" in body.include
+        else None,
+    )
+
+
+def to_scope(body: FitIn) -> DatedSelection:
+    """Convert which sizes are searched, and whose prices are used."""
+    pricing = body.pricing
+    return DatedSelection(
+        **search_params(body), purchase=pricing.purchases[0], as_of=pricing.as_of, known_at=pricing.known_at
+    )
+
+
+def to_request(body: FitIn, models: ModelsByKey, assumptions: Assumptions, today: date) -> PlacementRequest:
+    """Convert a body about a model; raises BadWorkload for an unknown one, InvalidWorkload for a wrong field."""
+    constraints = body.constraints.model_dump(exclude=set(SizeSelection.model_fields))
+    inference = body.inference
+    if body.serving is not None:
+        inference = inference or InferenceIn()
+        if "max_nodes" not in body.constraints.model_fields_set:
+            constraints["max_nodes"] = MAX_NODES_OF_A_SERVICE
+    return PlacementRequest(
+        architecture=resolve_architecture(body, partial(get_release_row, models), assumptions),
+        workload=to_usage(inference, body.training),
+        serving=to_service_level(body.serving),
+        constraints=Constraints(**constraints),
+        pricing=Pricing(**body.pricing.model_dump(exclude={"os", "as_of", "known_at", "currency"}), today=today),
+        machine_described=body.hardware is not None,
+        memory_unknown=body.hardware is not None and not body.hardware.memory_known,
+    )
+
+
+def _check_job_length(body: FitIn, workload: Workload) -> None:
+    """Raise for a sort order or a budget that needs the length of the job, where the request gives none."""
+    training = isinstance(workload, TrainingWorkload)
+    timed = isinstance(workload, TrainingWorkload) and (workload.tokens or workload.gpu_hours) is not None
+    if timed and body.pricing.hours is not None:
+        raise InvalidWorkload("pricing.hours", "and training.tokens both say how long the job runs: give one")
+    if not timed and body.pricing.hours is None:
+        needed = "training.tokens" if training else "pricing.hours"
+        if body.order == "cost_per_job":
+            raise InvalidWorkload("sort", f"cost_per_job needs {needed}")
+        if body.constraints.budget_usd_per_job is not None:
+            raise InvalidWorkload("constraints.budget_usd_per_job", f"needs {needed}: the job has no known length")
+    if body.order == "time" and training and not timed:
+        raise InvalidWorkload("sort", "time needs training.tokens")
+
+
+def _find_sizes(
+    catalog: Catalog, body: FitIn, request: PlacementRequest, scope: DatedSelection, assumptions: Assumptions
+) -> Sizes:
+    if body.hardware is not None:
+        return [_described_machine(catalog, body.hardware, request, assumptions)]
+    selection = normalize(scope, catalog.snapshot)
+    query = machines_query(selection, request.pricing.purchases, today=catalog.today, rules=catalog.snapshot.rules)
+    return catalog.keep_list(query, to_sizes)
+
+
+def _described_machine(
+    reader: Reader, hardware: HardwareIn, request: PlacementRequest, assumptions: Assumptions
+) -> tuple[Vm, Machine]:
+    """Map the described machine; a GPU unknown to the catalog is allowed where its memory is given."""
+    gpu: Mapping[str, Any] = {}
+    if hardware.gpu is not None:
+        try:
+            gpu = get_gpu(reader, hardware.gpu)
+        except NotFound as unknown:
+            if hardware.memory_gib is None and hardware.usable_gib is None:
+                raise BadWorkload("hardware.gpu", f"{unknown} Or give memory_gib.") from None
+            assumptions.record(
+                "hardware.gpu",
+                hardware.gpu,
+                "not in the catalog: any data type, no speed",
+            )
+    gpus = hardware.gpus
+    if gpus is None:
+        gpus_of_split = requested_gpus(request.workload)
+        gpus = assumptions.record(
+            "hardware.gpus", gpus_of_split, "as many as the split needs" if gpus_of_split > 1 else "one GPU"
+        )
+    if hardware.infiniband is None and request.constraints.max_nodes > 1:
+        assumptions.record("hardware.infiniband", True, "machines that work together are connected by InfiniBand")
+    return to_vm_and_machine(hardware, gpu, gpus, assumptions)
+
+
+def to_sizes(rows: Iterable[Mapping[str, Any]]) -> Sizes:
+    """Map rows to the VMs and machines that placement evaluates."""
+    return [(to_vm(row), to_machine(row)) for row in rows]
+
+
+def _option(prepared: PreparedRequest, option: PlacementOption, rate: CurrencyRate | None) -> PlacedOut:
+    job, attempt = prepared.job, option.attempt
+    memory = per_gpu_memory(job, option)
+    return PlacedOut(
+        size=option.vm.name,
+        region=option.vm.region,
+        status=option.vm.status,
+        nodes=attempt.nodes,
+        parallelism=ParallelismOut(
+            tensor=attempt.parallelism.tensor,
+            pipeline=attempt.parallelism.pipeline,
+            expert=attempt.parallelism.expert,
+            data_attention=attempt.parallelism.data,
+            data=attempt.replicas,
+            zero_stage=attempt.zero_stage,
+            gpus=attempt.gpus,
+            idle_gpus=attempt.nodes * option.machine.ranks - attempt.gpus,
+        ),
+        per_gpu=memory,
+        max_concurrency=memory.max_concurrency if memory is not None else None,
+        speed=speed_figures(option),
+        serving=service_figures(job, option.machine, attempt, option.speed) if isinstance(job, ServingJob) else None,
+        cost=CostsOut(**{name: _cost(option, name, rate) for name in CostsOut.model_fields}),
+        headroom=[to_headroom_out(one) for one in option.headrooms],
+        limiting_resource=option.limiting.resource if option.limiting else None,
+        unused_gpu_memory_gib=None,
+        pareto_optimal=option.pareto_optimal,
+        warnings=list(option.warnings),
+        explanation=explain(option),
+    )
+
+
+def _cost(option: PlacementOption, purchase: str, rate: CurrencyRate | None) -> OptionCostOut | None:
+    if purchase not in option.costs:
+        return None
+    return to_cost_out(cost_figures(option, purchase), rate)
