@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.catalog.queries.lookups import GpuNames, closest_gpus, resolve_gpus
-from app.catalog.queries.params import FacetSearch, SizeSearch
+from app.catalog.queries.params import SizeSearch
 from app.cli import context, options
 from app.cli.options import Command, Receipt, parse_gpu_and_count, parse_params, query_options
 from app.cli.output import (
@@ -64,22 +64,21 @@ def search(
     **values: Any,
 ) -> None:
     """Find sizes, each with its price in the given region, else in the cheapest."""
-    from app.catalog.queries.facets import may_be_undecided
+    from app.catalog.queries.facets import unknown_note
 
     if gpus is not None:
         if values["min_gpus"] is not None or values["max_gpus"] is not None:
             raise BadQuery("--gpus", gpus, "is an exact number; give either it or --min-gpus and --max-gpus")
         values |= {"min_gpus": gpus, "max_gpus": gpus}
 
-    def find(inquiry: "Inquiry") -> tuple[SizeSearch, Record, str | None, list[str]]:
+    def find(inquiry: "Inquiry") -> tuple[SizeSearch, Record, list[str]]:
         gpu_names = inquiry.catalog.snapshot.gpus
         params = parse_params(SizeSearch, _add_search_words(gpu_names, words or [], values))
-        page, undecided = inquiry.ask("GET /sizes", params), None
-        if may_be_undecided(params):  # else NumPy, which counts them, is not loaded
-            undecided = inquiry.ask("GET /facets", params.as_params(FacetSearch))["undecided"]["detail"]
-        return params, page, undecided, [] if page["total"] else _gpus_meant(gpu_names, words or [])
+        page = inquiry.ask("GET /sizes", params)
+        return params, page, [] if page["total"] else _gpus_meant(gpu_names, words or [])
 
-    params, page, undecided, meant = context.inquire(find, receipt)
+    params, page, meant = context.inquire(find, receipt)
+    undecided = unknown_note(page.get("unknown", {}))
     rows, columns = with_list_prices(
         [flatten_converted(item) for item in page["items"]],
         in_currency(_size_columns(params.purchase), params.currency),

@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from app.catalog.price_notes import price_note
-from app.catalog.queries.params import CompareSearch, FacetSearch, SizeFilter, SizeSearch
+from app.catalog.queries.facets import unknown_note
+from app.catalog.queries.params import CompareSearch, SizeFilter, SizeSearch
 from app.errors import BadQuery
 from app.mcp.arguments import (
     FEATURES,
@@ -108,7 +109,7 @@ def find_sizes(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
         content["exchange_rate"] = {name: page["exchange_rate"][name] for name in ("currency", "units_per_usd", "day")}
     if "no_price" in page:
         content["no_price"] = page["no_price"]["detail"]
-    if undecided := inquiry.ask("GET /facets", search.as_params(FacetSearch))["undecided"]["detail"]:
+    if undecided := unknown_note(page.get("unknown", {})):
         content["undecided"] = undecided
     return Reply(
         text=_found_text(page, search, undecided),

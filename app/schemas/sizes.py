@@ -199,6 +199,15 @@ NoPriceField = Annotated[
 ]
 
 
+UnknownField = Annotated[
+    Omittable[dict[str, int]],
+    Field(
+        description="How many more sizes may match, by the figure that is unknown of them: unknown meets no bound.",
+        examples=[{"infiniband": 21}],
+    ),
+]
+
+
 class SizeDetailOut(SizeOut):
     """One VM size, with the exchange rate of its converted prices."""
 
@@ -211,6 +220,7 @@ class SizePage(PageOut):
     items: list[SizeOut] = Field(description="The sizes of this page.")
     exchange_rate: ExchangeRateField = None
     no_price: NoPriceField = None
+    unknown: UnknownField = None
 
 
 class SourcedOut(Out):

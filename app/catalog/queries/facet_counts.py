@@ -8,13 +8,13 @@ from typing import Any
 from app.catalog.queries.facets import (
     COUNTED_FACETS,
     FACET_OF_PARAM,
-    FIGURES,
     FLAG_FACETS,
     RANGE_FACETS,
     FacetCount,
     FacetRange,
     Facets,
     Undecided,
+    unknown_note,
 )
 from app.catalog.queries.filters import PRICE_FILTERS
 from app.catalog.queries.params import SizeFilter, check_days
@@ -24,8 +24,6 @@ from app.catalog.queries.snapshot import Catalog
 
 _COLUMNS = {"series": "series_id"}
 """Columns of facets whose names differ."""
-_OF_GPUS = {"gpu_memory_gib", "gpu_memory_gib_per_gpu", "nvlink", "gpudirect_rdma"}
-"""Fields that do not apply to sizes without a GPU, so null does not mean unknown."""
 
 
 def find_facets(catalog: Catalog, search: SizeFilter) -> Facets:
@@ -54,7 +52,7 @@ def find_facets(catalog: Catalog, search: SizeFilter) -> Facets:
         flags.append(FacetCount(value=name, count=(without(name) & having).bit_count()))
     counts["flags"] = flags
     ranges = {name: _range(question, name, without(name)) for name in RANGE_FACETS}
-    undecided = _undecided(question, met, offered)
+    undecided = _undecided(question)
     return Facets(total=found.bit_count(), undecided=undecided, counts=counts, ranges=ranges)
 
 
@@ -98,35 +96,11 @@ def _shown(name: str, value: float | None) -> float | None:
     return round(value, 4) if name == "gpu_count" and value is not None else value
 
 
-def _undecided(question: SizeQuestion, met: Mapping[str, int], offered: int) -> Undecided:
+def _undecided(question: SizeQuestion) -> Undecided:
     """Count the sizes that might match if their unknown figures were known."""
-    unknown: dict[str, int] = {}
-    for name in met:
-        if FACET_OF_PARAM.get(name) in FIGURES:
-            unknown[name] = _unknown(question, FACET_OF_PARAM[name])
-    possible = reduce(and_, (one | unknown.get(name, 0) for name, one in met.items()), offered)
-    by_field: dict[str, int] = {FACET_OF_PARAM[name]: one & possible for name, one in unknown.items()}
-    fields = [FacetCount(value=name, count=one.bit_count()) for name, one in by_field.items() if one]
+    by_field = question.undecided()
+    fields = [FacetCount(value=name, count=sizes.bit_count()) for name, sizes in by_field.items()]
     total = reduce(or_, by_field.values(), 0).bit_count()
-    return Undecided(total=total, fields=fields, detail=_in_words(total, fields))
-
-
-def _in_words(total: int, fields: list[FacetCount]) -> str | None:
-    if not total:
-        return None
-    unknown = ", ".join(f"{one.value} for {one.count:,}" for one in fields)
-    unknown = unknown.replace(" for ", " is unknown for ", 1)
-    return f"{total:,} more {'size' if total == 1 else 'sizes'} may match: {unknown}"
-
-
-def _unknown(question: SizeQuestion, facet: str) -> int:
-    """Return the sizes whose value for a facet is unknown; a value that does not apply to a size is not unknown."""
-    if facet == "usd_per_hour":
-        return question.prices().offered & ~question.price_steps().priced
-    unknown = question.sets_by_value(facet).get(None, 0)
-    lacking = 0
-    if facet in _OF_GPUS:
-        lacking = question.sets_by_value("gpu_count").get(0, 0)
-    elif facet == "infiniband_gbps":
-        lacking = question.sets_by_value("infiniband").get(0, 0)
-    return unknown & ~lacking
+    return Undecided(
+        total=total, fields=fields, detail=unknown_note({one.value or "": one.count for one in fields}, total)
+    )

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import orjson
 
 from app.catalog.fields import SHOWN_FIELDS
-from app.catalog.queries.filters import active_names
-from app.catalog.queries.params import FILTERED_FIELDS, SizeFilter
+from app.catalog.queries.params import FILTERED_FIELDS
 
 _BOUNDS = {name: field for name, field in FILTERED_FIELDS.items() if name != field}
 _TEXTS = {field: name for name, field in FILTERED_FIELDS.items() if SHOWN_FIELDS[field].kind == "text"}
@@ -38,9 +37,15 @@ FIGURES = {*FLAG_FACETS, *RANGE_FACETS}
 """Facets of figures; a size whose figure is unknown may match a filter on it."""
 
 
-def may_be_undecided(search: SizeFilter) -> bool:
-    """Return whether a search filters by figures, so that sizes may match whose figures are unknown."""
-    return any(FACET_OF_PARAM.get(name) in FIGURES for name in active_names(search, FACET_OF_PARAM))
+def unknown_note(unknown: Mapping[str, int], total: int | None = None) -> str | None:
+    """Return a sentence of how many sizes may match by unknown field, and together; None if there are none."""
+    if not unknown:
+        return None
+    if total is None and len(unknown) == 1:
+        (total,) = unknown.values()
+    more = "more sizes" if total is None else f"{total:,} more {'size' if total == 1 else 'sizes'}"
+    fields = ", ".join(f"{name} for {count:,}" for name, count in unknown.items())
+    return f"{more} may match: {fields.replace(' for ', ' is unknown for ', 1)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

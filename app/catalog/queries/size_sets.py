@@ -23,6 +23,7 @@ from app.catalog.adjustments import Rules
 from app.catalog.in_force import PRICE, prices_in_force
 from app.catalog.projections import UNIT_PRICE_FIELDS
 from app.catalog.purchases import ANY_REGION
+from app.catalog.queries.facets import FACET_OF_PARAM, FIGURES
 from app.catalog.queries.filters import (
     FILTERS,
     PRICE_FILTERS,
@@ -165,6 +166,10 @@ def load_sets(catalog: Catalog) -> SizeSets:
     return catalog.keep("keys", ask)
 
 
+_OF_GPUS = {"gpu_memory_gib", "gpu_memory_gib_per_gpu", "nvlink", "gpudirect_rdma"}
+"""Fields that do not apply to sizes without a GPU, so null does not mean unknown."""
+
+
 class SizeQuestion:
     """A search for sizes: which meet its filters, their prices and their order. Only what is new is asked of SQL."""
 
@@ -209,6 +214,32 @@ class SizeQuestion:
             return self.price_steps().within(name, float(value))
         scope: Hashable = {"status": self._today, "available_in": self._scope._replace(regions=())}.get(name)
         return self.catalog.keep((name, value, scope), lambda: self._ask(name))
+
+    def undecided(self) -> Mapping[str, int]:
+        """Find the sizes that may match, by the unknown figure of theirs that a filter is on.
+
+        As far as their figures are known, they meet all filters. A figure that does not apply to a size, such as the
+        memory of no GPU, is not unknown.
+        """
+        figures = {name: FACET_OF_PARAM[name] for name in self.names if FACET_OF_PARAM.get(name) in FIGURES}
+        if not figures:
+            return {}
+        unknown = {name: self._unknown(field) for name, field in figures.items()}
+        possible = self.offered()
+        for name in self.names:
+            possible &= self.meets(name) | unknown.get(name, 0)
+        by_field = {field: unknown[name] & possible for name, field in figures.items()}
+        return {field: sizes for field, sizes in by_field.items() if sizes}
+
+    def _unknown(self, field: str) -> int:
+        if field == "usd_per_hour":
+            return self.prices().offered & ~self.price_steps().priced
+        lacking = 0
+        if field in _OF_GPUS:
+            lacking = self.sets_by_value("gpu_count").get(0, 0)
+        elif field == "infiniband_gbps":
+            lacking = self.sets_by_value("infiniband").get(0, 0)
+        return self.sets_by_value(field).get(None, 0) & ~lacking
 
     def orderable(self) -> int:
         """Find the sizes that are neither retired nor withdrawn."""

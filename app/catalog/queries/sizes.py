@@ -5,8 +5,8 @@ ingest. The statements are in `app.catalog.queries.size_statements`.
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache, partial
@@ -96,7 +96,8 @@ class JsonPage:
     """A page of sizes, each as JSON text; the cursor of the next page (None at the end); how many there are in all.
 
     `exchange_rate` is that of a page that has its prices in another currency, too; `cursor` is that of a page that was
-    found by its offset. `no_price` is there where no size has a price.
+    found by its offset. `no_price` is there where no size has a price. `unknown` counts sizes that may match, by the
+    unknown figure of theirs that a filter is on.
     """
 
     items: list[str]
@@ -105,6 +106,7 @@ class JsonPage:
     exchange_rate: CurrencyRate | None = None
     cursor: str | None = None
     no_price: NoPrice | None = None
+    unknown: Mapping[str, int] = field(default_factory=dict)
 
 
 def render_page(page: JsonPage) -> str:
@@ -113,6 +115,8 @@ def render_page(page: JsonPage) -> str:
     end = f',"exchange_rate":{exchange_rate_json(rate)}' if rate is not None else ""
     if page.no_price is not None:
         end += f',"no_price":{orjson.dumps(page.no_price).decode()}'
+    if page.unknown:
+        end += f',"unknown":{orjson.dumps(page.unknown).decode()}'
     return f'{{"items":[{",".join(page.items)}],"next_cursor":{cursor},"total":{page.total}{end}}}'
 
 
@@ -157,6 +161,7 @@ def find_sizes(catalog: Catalog, search: SizeSearch, *, offset: int = 0, natural
         exchange_rate=rate,
         cursor=cursor_at(places[offset - 1]) if offset and shown else None,
         no_price=note,
+        unknown={name: sizes.bit_count() for name, sizes in question.undecided().items()},
     )
 
 
