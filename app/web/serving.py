@@ -320,6 +320,7 @@ PAGES: tuple[Page, ...] = (
     Page(path="/ui/fit", module="fit", posts=True),
     Page(path="/ui/changes", module="changes"),
     Page(path="/ui/conflicts", module="conflicts"),
+    Page(path="/ui/coverage", module="coverage"),
     Page(path="/ui/retirements", module="retirements"),
     Page(path="/ui/retirements/plan", module="retirement_plan", posts=True),
     Page(path="/ui/retirements/plan.csv", module="retirement_plan", name="CSV", posts=True),

@@ -59,6 +59,8 @@ PAGES = (
     PageState("changes-invalid", "/ui/changes?since=tomorrow&kind=price_up&size=nd40rs_v9", status=422),
     PageState("conflicts", "/ui/conflicts"),
     PageState("conflicts-invalid", "/ui/conflicts?field=max_nic&series=nvv4", status=422),
+    PageState("coverage", "/ui/coverage?gpus=none"),
+    PageState("coverage-invalid", "/ui/coverage?gpus=some", status=422),
     PageState("retirements", "/ui/retirements"),
     PageState("retirements-past", "/ui/retirements?past=true&region=westeurope&purchase=spot"),
     PageState("retirements-empty", "/ui/retirements?gpu=H100"),

@@ -1,0 +1,77 @@
+"""The page of coverage: for how many sizes each figure is known, and of which series it is not."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import Field
+
+from app.catalog.fields import SIZE_GROUPS, field_title
+from app.catalog.providers import PROVIDERS, ProviderId
+from app.catalog.queries.params import PlainText, QueryParams, SizeFilter
+from app.questions import answer
+from app.web.rendering import render_page
+from app.web.serving import PageContent, PageRequest
+
+_REASONS: Mapping[str, str] = {
+    "no_page": "no documentation page was read",
+    "not_stated": "its pages do not say",
+    "stated_of_others": "its pages say so of other sizes only",
+}
+"""Why the figure of a series is unknown, by the code of the API."""
+
+
+class CoverageView(QueryParams):
+    """Which sizes are counted."""
+
+    provider: ProviderId | None = Field(default=None, description="The cloud; default: all.")
+    category: PlainText | None = Field(default=None, description="The type of size; default: all.")
+    gpus: Literal["any", "none"] = Field(default="any", description="`none`: sizes without a GPU only.")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A figure, the share of sizes that it is known of, and the series it is not known of, most sizes first."""
+
+    title: str
+    known: int
+    total: int
+    percent: float | None
+    unknown: Sequence[tuple[str | None, int, str]]
+
+
+async def render(request: PageRequest) -> str:
+    """Render the page; without figures where a parameter is invalid."""
+    view: CoverageView = request.params
+    search = _search(view)
+    found = None
+    if not request.errors:
+        found = await request.executor.ask(answer, "GET /coverage", search)
+    by_field = {item["field"]: item for item in found["items"]} if found else {}
+    groups = [
+        (group, [_row(by_field[name]) for name in names if name in by_field]) for group, names in SIZE_GROUPS.items()
+    ]
+    categories = sorted({of["category"] for item in by_field.values() for of in item["categories"]} - {None})
+    return render_page(
+        request,
+        "coverage.html",
+        total=found["total"] if found else None,
+        groups=[(group, rows) for group, rows in groups if any(row.total for row in rows)],
+        providers=[("", "all"), *((one.id, one.name) for one in PROVIDERS.values())],
+        categories=[("", "all"), *((name, name.replace("_", " ")) for name in categories)],
+    )
+
+
+def _search(view: CoverageView) -> SizeFilter:
+    given: dict[str, Any] = {"provider": view.provider, "category": view.category}
+    chosen = {name: [value] for name, value in given.items() if value is not None}
+    return SizeFilter.model_validate(chosen | ({"max_gpus": 0} if view.gpus == "none" else {}))
+
+
+def _row(item: Mapping[str, Any]) -> Row:
+    unknown = sorted(item["unknown"], key=lambda of: -of["sizes"])
+    series = [(of["series"], of["sizes"], _REASONS.get(of["reason"], of["reason"])) for of in unknown]
+    return Row(field_title(item["field"]), item["known"], item["total"], item["percent"], series)
+
+
+PAGE = PageContent(params=CoverageView, render=render)
