@@ -81,6 +81,17 @@ class Prices(NamedTuple):
     usd: "array[float]"
 
 
+class RegionPrices(NamedTuple):
+    """The sizes that have an offer in a region; those with a known price by place, and that price, USD an hour.
+
+    A region has sizes of one provider: prices by place of all sizes would be mostly empty.
+    """
+
+    offered: int
+    places: "array[int]"
+    usd: "array[float]"
+
+
 class _Scope(NamedTuple):
     """Which prices a question asks for: those of today's offers unless it names a day."""
 
@@ -263,7 +274,7 @@ class SizeQuestion:
         purchase = purchase or self._scope.purchase
         return self.catalog.keep(("prices", self._scope, purchase), lambda: self._ask_prices(purchase))
 
-    def region_prices(self) -> Mapping[str, Prices]:
+    def region_prices(self) -> Mapping[str, RegionPrices]:
         """Find the prices in each region."""
         key = ("prices by region", self._scope._replace(regions=()))
         return self.catalog.keep(key, self._ask_region_prices)
@@ -271,13 +282,16 @@ class SizeQuestion:
     def price_steps(self) -> "PriceSteps":
         """Find the sizes by their prices under the purchase model of the search."""
         key = ("steps", self._scope)
-        return self.catalog.keep(key, lambda: PriceSteps(self.sets, self.prices()))
+        return self.catalog.keep(key, lambda: PriceSteps(self.sets, _known(self.sets, self.prices())))
 
     def region_price_steps(self) -> Mapping[str, "PriceSteps"]:
         """Find the sizes in each region by their prices."""
         key = ("steps by region", self._scope._replace(regions=()))
         prices = self.region_prices()
-        return self.catalog.keep(key, lambda: {code: PriceSteps(self.sets, usd) for code, usd in prices.items()})
+        return self.catalog.keep(
+            key,
+            lambda: {code: PriceSteps(self.sets, zip(of.usd, of.places, strict=True)) for code, of in prices.items()},
+        )
 
     def values(self, name: str) -> Sequence[Any]:
         """Return a figure of each size by place: a column, the family of its GPU, its status, its local disks.
@@ -386,7 +400,7 @@ class SizeQuestion:
         rows = self.catalog.fetch(BoundStatement(statement, self._parameters()))
         return self._to_prices(rows)
 
-    def _ask_region_prices(self) -> Mapping[str, Prices]:
+    def _ask_region_prices(self) -> Mapping[str, RegionPrices]:
         os, purchase = self._scope.os, self._scope.purchase
         by_region: dict[str, list[tuple[str, float | None]]] = defaultdict(list)
         if self._scope.as_of is None:
@@ -402,7 +416,12 @@ class SizeQuestion:
                 rows = self.catalog.fetch(BoundStatement(statement, self._parameters() | bounds))
                 for key, region, usd in rows:
                     by_region[region].append((key, usd))
-        return {region: self._to_prices(some) for region, some in by_region.items() if region not in _PSEUDO_REGIONS}
+        return {region: self._in_region(some) for region, some in by_region.items() if region not in _PSEUDO_REGIONS}
+
+    def _in_region(self, rows: Sequence[tuple[str, float | None]]) -> RegionPrices:
+        priced = [(self.sets.place_of(key), usd) for key, usd in rows if usd not in (None, UNKNOWN)]
+        offered = self.sets.set_of(self.sets.place_of(key) for key, _ in rows)
+        return RegionPrices(offered, array("I", (at for at, _ in priced)), array("d", (usd for _, usd in priced)))
 
     def _parameters(self) -> dict[str, Any]:
         return price_parameters(self.search, self._today)
@@ -418,6 +437,13 @@ class SizeQuestion:
         return Prices(self.sets.set_of(places), usd)
 
 
+def _known(sets: SizeSets, prices: Prices) -> Iterator[tuple[float, int]]:
+    """Yield the known prices, each with the place of its size."""
+    for place in sets.places_in(prices.offered):
+        if prices.usd[place] != UNKNOWN:
+            yield prices.usd[place], place
+
+
 _PSEUDO_REGIONS = frozenset(ANY_REGION.values())
 
 
@@ -427,11 +453,10 @@ class PriceSteps:
     Of each _STEP sizes the set of all up to there is kept; the sizes between are added.
     """
 
-    def __init__(self, sets: SizeSets, prices: Prices) -> None:
-        usd, known = prices.usd, sets.places_in(prices.offered)
-        self._sets = sets
-        self.places = array("I", sorted((place for place in known if usd[place] != UNKNOWN), key=usd.__getitem__))
-        self._usd = array("d", map(usd.__getitem__, self.places))
+    def __init__(self, sets: SizeSets, prices: Iterable[tuple[float, int]]) -> None:
+        self._sets, ordered = sets, sorted(prices)
+        self.places = array("I", (place for _, place in ordered))
+        self._usd = array("d", (usd for usd, _ in ordered))
         self._up_to = [0]
         for start in range(0, len(self.places), _STEP):
             self._up_to.append(self._up_to[-1] | sets.set_of(self.places[start : start + _STEP]))
