@@ -170,6 +170,7 @@ async def export_instances_json(provider: ProviderOfFile, executor: Executor, st
 
 async def _export_offers(provider: ProviderId, executor: QueryExecutor, streams: ExportStreams) -> Export:
     streams.ensure_free()
+    await executor.snapshot()  # refuses an empty catalog
     return export_offers(provider, executor.today())
 
 

@@ -78,7 +78,7 @@ def search(
         return params, page, [] if page["total"] else _gpus_meant(gpu_names, words or [])
 
     params, page, meant = context.inquire(find, receipt)
-    undecided = unknown_note(page.get("unknown", {}))
+    undecided = unknown_note(page["unknown"])
     rows, columns = with_list_prices(
         [flatten_converted(item) for item in page["items"]],
         in_currency(_size_columns(params.purchase), params.currency),

@@ -109,7 +109,7 @@ def find_sizes(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
         content["exchange_rate"] = {name: page["exchange_rate"][name] for name in ("currency", "units_per_usd", "day")}
     if "no_price" in page:
         content["no_price"] = page["no_price"]["detail"]
-    if undecided := unknown_note(page.get("unknown", {})):
+    if undecided := unknown_note(page["unknown"]):
         content["undecided"] = undecided
     return Reply(
         text=_found_text(page, search, undecided),

@@ -199,15 +199,6 @@ NoPriceField = Annotated[
 ]
 
 
-UnknownField = Annotated[
-    Omittable[dict[str, int]],
-    Field(
-        description="How many more sizes may match, by the figure that is unknown of them: unknown meets no bound.",
-        examples=[{"infiniband": 21}],
-    ),
-]
-
-
 class SizeDetailOut(SizeOut):
     """One VM size, with the exchange rate of its converted prices."""
 
@@ -220,7 +211,10 @@ class SizePage(PageOut):
     items: list[SizeOut] = Field(description="The sizes of this page.")
     exchange_rate: ExchangeRateField = None
     no_price: NoPriceField = None
-    unknown: UnknownField = None
+    unknown: dict[str, int] = Field(
+        description="How many more sizes may match, by the figure that is unknown of them: unknown meets no bound.",
+        examples=[{"infiniband": 21}],
+    )
 
 
 class SourcedOut(Out):

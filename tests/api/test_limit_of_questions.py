@@ -23,6 +23,9 @@ ASKS_NOTHING = {
         "/mcp",
     ),
     *("/sizes.csv", "/sizes.ndjson", "/sizes.parquet"),  # these are streams, which have their own limit
+    *("/files/{provider}/vms.csv", "/files/{provider}/gpuhunt.csv", "/files/{provider}/instances.json"),
+    "/robots.txt",
+    "/sitemap.xml",  # there is none without a public URL
 }
 """Routes that need no connection to the database, or one that others do not wait for."""
 NAMES = {"model_id": "llama-3.1-70b", "series_id": "ndv2"}
@@ -34,6 +37,7 @@ BODIES = {
 }
 INVENTORY = {"inventory": "size,region\nx1,eastus"}
 QUERIES = {
+    "/ui/suggestions": {"q": "h100"},
     "/compare": {"size": "x1,x2"},
     "/sizes/{name}/price-history": {"region": "eastus"},
     "/ui/retirements/plan": INVENTORY,

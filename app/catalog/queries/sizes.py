@@ -115,9 +115,8 @@ def render_page(page: JsonPage) -> str:
     end = f',"exchange_rate":{exchange_rate_json(rate)}' if rate is not None else ""
     if page.no_price is not None:
         end += f',"no_price":{orjson.dumps(page.no_price).decode()}'
-    if page.unknown:
-        end += f',"unknown":{orjson.dumps(page.unknown).decode()}'
-    return f'{{"items":[{",".join(page.items)}],"next_cursor":{cursor},"total":{page.total}{end}}}'
+    total = f'"total":{page.total},"unknown":{orjson.dumps(page.unknown).decode()}'
+    return f'{{"items":[{",".join(page.items)}],"next_cursor":{cursor},{total}{end}}}'
 
 
 @short_if(lambda search, **_more: not search.names_a_day)
