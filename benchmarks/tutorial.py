@@ -41,7 +41,7 @@ def app() -> FastAPI:
         total = session.exec(select(func.count()).select_from(query.subquery())).one()
         page = session.exec(query.order_by(col(Offer.on_demand_rank_usd), col(Size.key)).limit(limit)).all()
         items = [to_out(size, offer, source) for size, offer, source in page]
-        return SizePage(items=items, next_cursor=None, total=total)
+        return SizePage(items=items, next_cursor=None, total=total, unknown={})
 
     return made
 
