@@ -6,6 +6,7 @@ unknown is left out of the two CSV files; in `instances.json` what is unknown is
 
 import csv
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ Offer = Mapping[str, Any]
 MIB_PER_GIB = 1024
 
 
-class _OfferCsv:
+class _OfferCsv(ABC):
     """A CSV file of the Linux prices of sizes by region."""
 
     names: Sequence[str]
@@ -38,8 +39,9 @@ class _OfferCsv:
         """Write what follows the last block."""
         return b""
 
+    @abstractmethod
     def _rows(self, offer: Offer) -> Iterator[Sequence[Any]]:
-        raise NotImplementedError
+        """Yield the rows of an offer."""
 
 
 class SkyPilotCsv(_OfferCsv):

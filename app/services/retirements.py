@@ -52,7 +52,7 @@ from app.schemas.retirements import (
 from app.services.ranked import to_adjustment, to_gpus
 
 MAX_SUGGESTED = 100
-"""So many unknown names get suggestions: comparing spellings is slow, and who has more of them has another problem."""
+"""The most unknown names that get suggestions: comparing spellings is slow, and who has more has another problem."""
 SUCCESSOR, NO_SUCCESSOR, NOT_NEEDED, UNKNOWN_NAME = "successor", "no_successor", "not_needed", "error"
 """The outcomes of an item."""
 _ANNOUNCED = (
@@ -62,7 +62,7 @@ _ANNOUNCED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InventoryItem:
-    """So many VMs of a size in a region; `id` is the client's own."""
+    """A number of VMs of a size in a region; `id` is the client's own."""
 
     size: str
     region: str

@@ -29,7 +29,7 @@ from app.web.sizes_view import PURCHASE_TITLES
 MAX_URL = 7_500
 """A link with a longer query might be refused: servers and proxies take 8 KiB."""
 SHOWN_MISSES = 3
-"""So many sizes of a reason are named, the nearest to fitting first."""
+"""How many sizes of a reason are named at most, the nearest to fitting first."""
 
 REASONS: Mapping[str, str] = {
     "GPU_MEMORY_TOTAL": "Too little GPU memory",

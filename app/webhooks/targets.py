@@ -18,7 +18,7 @@ from app.errors import BadQuery, VmsizesError
 Address = IPv4Address | IPv6Address
 MAX_URL_CHARACTERS = 2_000
 MAX_ADDRESSES = 4
-"""So many addresses of a name are tried; all of them are checked."""
+"""How many addresses of a name are tried at most; all of them are checked."""
 
 ALLOWED_SETTING = "VMSIZES_WEBHOOK_ALLOWED_NETWORKS"
 _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\.?")
