@@ -20,8 +20,8 @@ from app.http.headers import parse_headers
 
 _FOLDER = Path(__file__).parent
 _STATIC, _DIST = _FOLDER / "static", _FOLDER / "static" / "dist"
-STYLESHEETS = ("tokens.css", "base.css", "components.css")
-"""These come first, in this order; the others, of single pages, after them by name."""
+_FIRST, _LAST = ("tokens.css", "base.css", "components.css"), "print.css"
+"""Stylesheets before and after those of single pages, which come by name."""
 
 _IMMUTABLE = "public, max-age=31536000, immutable"
 _ENCODED_TYPES = ("text/", "image/svg+xml", "application/json")
@@ -89,8 +89,8 @@ def assets() -> Assets:
 def _stylesheet(fonts: Mapping[str, bytes]) -> bytes:
     """Return all stylesheets as one, without comments, and with the hashed names of fonts."""
     folder = _STATIC / "css"
-    of_pages = sorted(path.name for path in folder.glob("*.css") if path.name not in STYLESHEETS)
-    names = [*STYLESHEETS, *of_pages]
+    of_pages = sorted(path.name for path in folder.glob("*.css") if path.name not in (*_FIRST, _LAST))
+    names = [*_FIRST, *of_pages, _LAST]
     parts = [(folder / name).read_text(encoding="utf-8") for name in names]
     declared = _DIST / "fonts.css"
     if declared.exists():

@@ -25,7 +25,7 @@ from app.catalog.queries.sizes import find_size, find_sizes
 from app.web.rendering import format_amount, path_segment, render_page
 from app.web.serving import PRICE_NAMES, NoParams, PageContent, PageRequest
 from app.web.size_fields import Difference, group_facts, percent_from
-from app.web.size_prices import azure_snippets, chart_option, newest_first, purchases_of, region_rows
+from app.web.size_prices import azure_snippets, newest_first, price_chart, purchases_of, region_rows
 from app.web.sizes_view import (
     COLUMNS,
     HOURS,
@@ -103,8 +103,8 @@ async def render(request: PageRequest) -> str:
         _find_similar(request, item, region),
     )
     unit = f"{view.currency} {UNIT_TITLES[view.unit]}"
-    runs = [{**one, "shown": shown(one["usd_per_hour"])} for one in history.items]
     in_force = next((row.prices for row in regions if row.code == region), {})
+    listed = newest_first(history.items, in_force)
     history_title = f"Prices of {item['name']} in {bar.regions.get(region or '', region)}, {unit}"
     return render_page(
         request,
@@ -122,11 +122,11 @@ async def render(request: PageRequest) -> str:
         available=available,
         region=region,
         region_title=bar.regions.get(region or "", region),
-        history=newest_first(runs, in_force),
+        history=listed,
         history_rows=len(history.items),
         history_total=history.total,
         history_title=history_title,
-        chart=chart_option(runs, unit, history_title),
+        chart=price_chart(listed, shown, unit, view.as_of or run.today()),
         today=today,
         year_ago=None if view.as_of else run.today() - timedelta(days=365),
         snippets=azure_snippets(item["name"], region, view.purchase) if item["provider"] == AZURE.id else {},

@@ -1,9 +1,10 @@
 """The prices of a size by region and purchase model, where it is available, and its prices over time as a chart."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from decimal import Decimal
+from math import floor, log10
 from typing import Any
 
 from app.catalog.price_notes import price_note
@@ -90,39 +91,96 @@ def azure_snippets(size: str, region: str | None, purchase: str) -> Mapping[str,
     }
 
 
-_DASHES = ("solid", "dashed", "dotted")
-_DAY_LABELS = {"year": "{yyyy}", "month": "{MMM} {yyyy}", "day": "{d} {MMM} {yyyy}"}
-_SYMBOLS = ("circle", "rect", "triangle", "diamond", "emptyCircle", "emptyRect")
+@dataclass(frozen=True, slots=True)
+class PricePoint:
+    """A price on a day: where it is, in percent from the left and from the top, and what it says."""
+
+    left: float
+    top: float
+    says: str
 
 
-def chart_option(runs: Sequence[Mapping[str, Any]], unit: str, title: str) -> str:
-    """Return the option of an ECharts chart as JSON: a stepped line for each purchase model.
+@dataclass(frozen=True, slots=True)
+class PriceCurve:
+    """The prices of a purchase model: pieces (x1, y1, x2, y2) that lists have, and `guessed` ones between them."""
 
-    Each run has `purchase`, `valid_from`, `seen_until` and `shown`, its price in the unit. A price holds until the next
-    that was observed; a line ends with the last. Lines differ in dashes and marks as well as in colour.
+    title: str
+    seen: Sequence[tuple[float, float, float, float]]
+    guessed: Sequence[tuple[float, float, float, float]]
+    points: Sequence[PricePoint]
+
+
+@dataclass(frozen=True, slots=True)
+class PriceChart:
+    """A chart of prices over time, from zero; ticks are (position in percent, text)."""
+
+    curves: Sequence[PriceCurve]
+    days: Sequence[tuple[float, str]]
+    amounts: Sequence[tuple[float, str]]
+
+
+_MAX_DAY_TICKS, _MAX_AMOUNT_TICKS = 7, 6
+_MONTH_STEPS = (1, 3, 6, 12, 24, 60)
+_ROOM = 1.05
+
+
+def price_chart(
+    history: Iterable[tuple[str, Sequence[PriceLine]]], shown: Callable[[Any], Decimal], unit: str, today: date
+) -> PriceChart | None:
+    """Return the chart of some prices up to a day, None of none; `shown` converts USD an hour to the unit.
+
+    A price is known on the days on which a list has it; between them, and from the last to today, it is only likely.
     """
-    series = []
-    for index, (purchase, name) in enumerate(PURCHASE_TITLES.items()):
-        points = sorted({point for run in runs if run["purchase"] == purchase for point in _ends(run)})
-        if points:
-            drawn = {"symbol": _SYMBOLS[index], "symbolSize": 7, "lineStyle": {"type": _DASHES[index % len(_DASHES)]}}
-            series.append({"name": name, "type": "line", "step": "end", "data": points, **drawn})
-    return json.dumps(
-        {
-            "aria": {"enabled": True, "label": {"description": title}},
-            "legend": {"top": 0, "type": "scroll"},
-            "grid": {"left": 8, "right": 16, "top": 48, "bottom": 8, "containLabel": True},
-            "tooltip": {"trigger": "axis", "renderMode": "richText"},
-            "xAxis": {"type": "time", "axisLabel": {"hideOverlap": True, "formatter": _DAY_LABELS}},
-            "yAxis": {"type": "value", "name": unit, "nameTextStyle": {"align": "left"}},
-            "series": series,
-        }
+    lines = {purchase: sorted(listed, key=lambda line: (line.since, line.last_seen)) for purchase, listed in history}
+    if not lines:
+        return None
+    first = min(date.fromisoformat(listed[0].since) for listed in lines.values())
+    first = min(first, today - timedelta(days=28))
+    most = max(float(shown(line.usd_per_hour)) for listed in lines.values() for line in listed) * _ROOM or 1.0
+
+    def across(day: str | date) -> float:
+        at = date.fromisoformat(day) if isinstance(day, str) else day
+        return round(100 * (at - first).days / (today - first).days, 3)
+
+    def curve(title: str, listed: Sequence[PriceLine]) -> PriceCurve:
+        seen, guessed, points = [], [], []
+        tops = [round(100 - 100 * float(shown(line.usd_per_hour)) / most, 3) for line in listed]
+        for index, (line, top) in enumerate(zip(listed, tops, strict=True)):
+            begin, end = across(line.since), across(line.last_seen)
+            following = across(listed[index + 1].since) if line is not listed[-1] else 100.0
+            seen.append((begin, top, end, top))
+            if following > end:
+                guessed.append((end, top, following, top))
+            if line is not listed[-1]:
+                seen.append((following, top, following, tops[index + 1]))
+            days = f"{line.since} to {line.last_seen}" if line.since < line.last_seen else line.since
+            says = f"{title}: {format_amount(shown(line.usd_per_hour))} {unit}, {days}"
+            points += [PricePoint(at, top, says) for at in sorted({begin, end})]
+        return PriceCurve(title, seen, guessed, points)
+
+    return PriceChart(
+        curves=[curve(PURCHASE_TITLES[purchase], listed) for purchase, listed in lines.items()],
+        days=[(across(day), f"{day:%b %Y}") for day in _day_ticks(first, today)],
+        amounts=[(round(100 - 100 * amount / most, 3), f"{amount:,.10g}") for amount in _amount_ticks(most)],
     )
 
 
-def _ends(run: Mapping[str, Any]) -> list[tuple[str, float]]:
-    price = float(run["shown"])
-    return [(run["valid_from"], price), (run["seen_until"], price)]
+def _day_ticks(first: date, last: date) -> list[date]:
+    """Return the first days of some months, as many as fit beside each other."""
+    ticks: list[date] = []
+    for step in _MONTH_STEPS:
+        months = range(12 * first.year + first.month, 12 * last.year + last.month)
+        ticks = [date(month // 12, month % 12 + 1, 1) for month in months if month % step == 0]
+        if len(ticks) <= _MAX_DAY_TICKS:
+            break
+    return ticks
+
+
+def _amount_ticks(most: float) -> list[float]:
+    """Return round amounts from zero up to the most."""
+    decade = 10.0 ** floor(log10(most))
+    step = next(decade * part for part in (0.2, 0.5, 1, 2) if most / (decade * part) <= _MAX_AMOUNT_TICKS)
+    return [step * number for number in range(int(most / step) + 1)]
 
 
 def newest_first(

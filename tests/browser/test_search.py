@@ -123,6 +123,7 @@ def test_no_table_is_cut_on_paper(watched: RecordedPage, base_url: str) -> None:
     watched.page.goto(f"{base_url}/ui/sizes/nd40rs_v2")
     tables = watched.page.locator(".table-scroll")
     assert tables.evaluate_all("all => all.every(one => getComputedStyle(one).maxHeight === 'none')")
+    expect(watched.page.locator(".history .points")).to_be_visible()
 
 
 @pytest.mark.usefixtures("scripts")

@@ -10,27 +10,15 @@ from tests.browser.conftest import VIEWPORTS, RecordedPage, open_page
 SIZE = "/ui/sizes/d8s_v5?region=westeurope"
 
 
-def requested(watched: RecordedPage, name: str) -> bool:
-    return any(f"/{name}-" in url for url in watched.requests)
-
-
 @pytest.mark.usefixtures("scripts")
-def test_the_chart_library_is_loaded_when_the_chart_comes_into_view(watched: RecordedPage, base_url: str) -> None:
+def test_a_price_of_the_chart_says_at_once_what_it_is(watched: RecordedPage, base_url: str) -> None:
     page = watched.page
-    page.goto(base_url + SIZE, wait_until="networkidle")
-    assert not requested(watched, "chart")
-    page.locator("#history").scroll_into_view_if_needed()
-    expect(page.locator(".chart svg")).to_be_visible()
-    assert requested(watched, "chart")
-    page.locator(".chart").hover()
-    expect(page.locator(".chart")).to_contain_text(re.compile(r"\d USD an hour"))
+    page.goto(base_url + SIZE)
+    spot = page.locator(".history .spot[data-tip]").first
+    spot.hover(force=True)
+    expect(page.locator(".tip")).to_have_text(spot.get_attribute("data-tip") or "")
+    expect(page.locator(".tip")).to_have_text(re.compile(r"on demand: [\d.]+ USD an hour, 20\d\d-"))
     assert watched.errors == []
-
-
-def test_no_other_page_loads_the_chart_library(watched: RecordedPage, base_url: str) -> None:
-    for path in ("/", "/ui/compare?name=d8s_v5,d4s_v5", "/ui/sizes/nd40rs_v2/models"):
-        watched.page.goto(base_url + path, wait_until="networkidle")
-    assert not requested(watched, "chart")
 
 
 @pytest.mark.usefixtures("scripts")
@@ -42,10 +30,12 @@ def test_the_models_that_fit_are_put_in_place_when_they_come_into_view(watched: 
     assert watched.errors == []
 
 
-def test_without_scripts_there_are_a_table_of_prices_and_a_link_to_the_models(browser: Browser, base_url: str) -> None:
+def test_without_scripts_there_are_a_chart_and_a_table_of_prices_and_a_link_to_the_models(
+    browser: Browser, base_url: str
+) -> None:
     with open_page(browser, java_script_enabled=False) as page:
         page.goto(f"{base_url}/ui/sizes/nc24ads_a100_v4")
-        expect(page.locator(".chart")).to_be_hidden()
+        expect(page.locator(".history svg.points")).to_be_visible()
         expect(page.locator("#history-table tbody tr").first).to_be_visible()
         page.get_by_role("link", name="Language models on one VM").click()
         expect(page.locator("#capacity-table")).to_be_visible()

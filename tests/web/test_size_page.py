@@ -1,6 +1,5 @@
 """The page of a size: facts side by side, prices and their history, successors, models, names that are unknown."""
 
-import json
 import re
 from decimal import Decimal
 from html import unescape
@@ -120,10 +119,12 @@ def test_the_prices_of_a_past_day_are_those_in_force_then(client: httpx.Client) 
 
 def test_the_chart_and_the_table_beside_it_have_the_same_prices(client: httpx.Client) -> None:
     page = get(client, "/ui/sizes/nv36ads_a10_v5?region=centralus")
-    (option,) = re.findall(r'<div hidden id="history-option">(.*?)</div>', page)
-    series = {one["name"]: one["data"] for one in json.loads(unescape(option))["series"]}
-    assert series["on demand"][0] == ["2023-10-27", 3.936]
-    assert all("{yyyy}" in label for label in json.loads(unescape(option))["xAxis"]["axisLabel"]["formatter"].values())
+    tips = re.findall(r'data-tip="(.*?)"', page)
+    assert tips[0] == "on demand: 3.936 USD an hour, 2023-10-27 to 2026-06-18"
+    assert "on demand: 3.20 USD an hour, 2026-08-01" in tips
+    ticks = re.findall(r'<text class="tick(?: minor)?"[^>]* y="100%"[^>]*>(.*?)</text>', page)
+    assert ticks[0] == "Jan 2024"
+    assert all(re.fullmatch(r"[A-Z][a-z]{2} 20\d\d", tick) for tick in ticks)
     table = text_of(page[page.index('id="history-table"') :])
     assert "on demand disputed 3.936 2023-10-27 2026-06-18 first karpenter-azure-prices" in table
     assert (

@@ -17,7 +17,7 @@ await mkdir(join(out, "fonts"), { recursive: true });
 
 const options = { bundle: true, minify: true, legalComments: "none", target: "es2022", absWorkingDir: here, outdir: out, metafile: true };
 const results = [
-  await build({ ...options, entryPoints: ["src/app.js", "src/chart.js"], format: "esm" }),
+  await build({ ...options, entryPoints: ["src/app.js"], format: "esm" }),
   await build({ ...options, entryPoints: ["src/theme.js"], format: "iife" }),
 ];
 

@@ -9,4 +9,3 @@ import "./tips.js";
 import "./parts.js";
 import "./theme_toggle.js";
 import "./origin.js";
-import "./charts.js";
