@@ -6,7 +6,7 @@ once, each region priced once. Regions without any price of the requested purcha
 
 from bisect import bisect
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -62,12 +62,13 @@ _ANNOUNCED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InventoryItem:
-    """A number of VMs of a size in a region; `id` is the client's own."""
+    """A number of VMs of a size in a region; `id` is the client's own, `purchase` what its list says of paying."""
 
     size: str
     region: str
     count: int = 1
     id: str | None = None
+    purchase: str | None = None
 
 
 class Price(NamedTuple):
@@ -93,18 +94,15 @@ def plan_retirements(catalog: Catalog, items: Sequence[InventoryItem], needs: Su
 
     Of equal lines the first lists all successors, the others the best.
     """
-    sizes = catalog.keep_list(planned_sizes_query(catalog.today), _with_machines)
-    aliases: dict[str, str] = dict(catalog.fetch(aliases_query()))
+    sizes = load_sizes(catalog)
     regions = tuple(sorted({item.region for item in items if item.region in catalog.snapshot.regions}))
     prices, purchases, note = _find_prices(catalog, needs, regions)
     planner = _Planner(
         needs=needs,
-        facts={row["key"]: row for row, _ in sizes},
         machines={machine.key: machine for _, machine in sizes},
-        aliases=aliases,
+        names=Names.of(catalog, sizes),
         prices=prices,
         purchases=purchases,
-        regions=catalog.snapshot.regions,
         today=catalog.today,
     )
     first: dict[tuple[str, str, int], PlannedItemOut] = {}
@@ -206,18 +204,15 @@ class _Planner:
         self,
         *,
         needs: SuccessorNeedsIn,
-        facts: Mapping[str, Mapping[str, Any]],
         machines: Mapping[str, Machine],
-        aliases: Mapping[str, str],
+        names: "Names",
         prices: Mapping[str, Mapping[str, Price]],
         purchases: Mapping[str, Purchase],
-        regions: Collection[str],
         today: date,
     ) -> None:
-        self._needs, self._facts, self._aliases = needs, facts, aliases
-        self._prices, self._purchases, self._regions, self._today = prices, purchases, regions, today
+        self._needs, self._names, self._facts = needs, names, names.sizes
+        self._prices, self._purchases, self._today = prices, purchases, today
         self._not_before = today + timedelta(days=needs.successor_days)
-        self._keys = sorted(facts)
         self._machines = machines
         self._orderable = [machine for machine in self._machines.values() if machine.status in ORDERABLE]
         self._failures = {one.key: tuple(candidate_failures(one, self._not_before)) for one in self._orderable}
@@ -225,15 +220,14 @@ class _Planner:
         self._markets: dict[str, Market] = {}
         self._shortcomings: dict[str, Shortcomings] = {}
         self._answers: dict[tuple[str, str], _Answer] = {}
-        self._errors: dict[tuple[str, str], ItemErrorOut] = {}
 
     def plan(self, index: int, item: InventoryItem) -> PlannedItemOut:
         """Answer one item."""
-        key = self._find_key(item.size)
-        errors = [] if key is not None else [self._unknown("size", item.size)]
-        region_known = item.region in self._regions
+        key = self._names.find_key(item.size)
+        errors = [] if key is not None else [self._names.unknown("size", item.size)]
+        region_known = item.region in self._names.regions
         if not region_known:
-            errors.append(self._unknown("region", item.region))
+            errors.append(self._names.unknown("region", item.region))
         facts = self._facts[key] if key is not None else {}
         retires = facts.get("retirement_date")
         price = None if errors or key is None else self._prices[item.region].get(key)
@@ -353,15 +347,38 @@ class _Planner:
         hourly = count * usd_per_hour
         return VmCostOut(usd_per_hour=hourly, usd_per_month=hourly * self._needs.hours_per_month)
 
-    def _find_key(self, name: str) -> str | None:
+
+def load_sizes(catalog: Catalog) -> list[tuple[Mapping[str, Any], Machine]]:
+    """Return every size with what is compared of it; the list must not be changed."""
+    return catalog.keep_list(planned_sizes_query(catalog.today), _with_machines)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names that the sizes and regions of a long list may have; `sizes` are by their keys, in order."""
+
+    sizes: Mapping[str, Mapping[str, Any]]
+    aliases: Mapping[str, str]
+    regions: Collection[str]
+    _keys: Sequence[str]
+    _errors: dict[tuple[str, str], ItemErrorOut] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, catalog: Catalog, sizes: Iterable[tuple[Mapping[str, Any], Machine]]) -> "Names":
+        """Return the names of a catalog, whose sizes `load_sizes` returns."""
+        facts = {row["key"]: row for row, _ in sizes}
+        return cls(facts, dict(catalog.fetch(aliases_query())), catalog.snapshot.regions, sorted(facts))
+
+    def find_key(self, name: str) -> str | None:
         """Return the key of a size by its name or an alias; a size's own name wins over the alias of another."""
         provider, bare = split_provider(name)
-        *others, itself = (key if key in self._facts else self._aliases.get(key) for key in display_keys(bare))
+        *others, itself = (key if key in self.sizes else self.aliases.get(key) for key in display_keys(bare))
         keys = {itself} if itself is not None else {key for key in others if key is not None}
         key = keys.pop() if len(keys) == 1 else None
-        return None if key is None or (provider and self._facts[key]["provider"] != provider.id) else key
+        return None if key is None or (provider and self.sizes[key]["provider"] != provider.id) else key
 
-    def _unknown(self, field: str, name: str) -> ItemErrorOut:
+    def unknown(self, field: str, name: str) -> ItemErrorOut:
+        """Return the error for a size or a region that the catalog does not have, with the nearest names."""
         error = self._errors.get((field, name))
         if error is None:
             near = self._suggest(field, name) if len(self._errors) < MAX_SUGGESTED else ()
@@ -375,11 +392,11 @@ class _Planner:
     def _suggest(self, field: str, name: str) -> tuple[str, ...]:
         """Return the nearest names; of sizes only those near it in the alphabet are compared, as in every lookup."""
         if field == "region":
-            return tuple(closest_regions(name, self._regions))
+            return tuple(closest_regions(name, self.regions))
         key = display_keys(name)[0]
         at = bisect(self._keys, key)
         around = self._keys[max(0, at - NEAREST_WINDOW) : at + NEAREST_WINDOW]
-        return tuple(self._facts[near]["name"] for near in starting_with(key, around, 2))
+        return tuple(self.sizes[near]["name"] for near in starting_with(key, around, 2))
 
 
 def _with_machines(rows: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], Machine]]:

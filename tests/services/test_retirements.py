@@ -87,3 +87,11 @@ def test_suggestions_are_made_for_a_bounded_number_of_unknown_names(seeded_engin
     suggested = [bool(item.errors[0].suggestions) for item in plan.items]
     assert any(suggested[:100])
     assert not any(suggested[100:])
+
+
+def test_a_name_may_begin_with_its_provider(seeded_engine: Engine) -> None:
+    items = [InventoryItem(size=name, region="eastus") for name in ("azure:nc6s_v3", "aws:nc6s_v3")]
+    with Session(seeded_engine) as session:
+        plan = plan_retirements(load_catalog(session, TODAY), items, NEEDS)
+    assert [item.size for item in plan.items] == ["Standard_NC6s_v3", "aws:nc6s_v3"]
+    assert [item.outcome == "error" for item in plan.items] == [False, True]

@@ -36,6 +36,7 @@ _FIGURES = (
     *("premium_storage", "accelerated_networking", "ephemeral_os_disk", "generation_1", "generation_2"),
     *("premium_storage_caching", "ultra_disk", "nested_virtualization", "hibernation", "live_migration"),
     *("memory_preserving_updates", "gpudirect_rdma", "gpu_count_numerator", "gpu_count_denominator"),
+    *("quota_family", "parent_size"),
 )
 
 
@@ -47,7 +48,7 @@ def planned_sizes_query(today: date) -> BoundStatement:
 @cached_statement(1)
 def _sizes_statement() -> Statement:
     columns = [
-        *(size.key, size.name, size.series_id.label("series"), size.verified),
+        *(size.key, size.name, size.provider, size.series_id.label("series"), size.verified),
         *(SERIES.c.family, SERIES.c.category),
         *(size[name] for name in _FIGURES),
         local_disk_gib().label("local_disk_gib"),
