@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from app.catalog.queries.provenance import ConflictSearch, FactSearch, ModelSearch, RefusedPriceSearch
     from app.catalog.queries.retirements import RetirementSearch
     from app.schemas.fit_request import FitIn
+    from app.schemas.preflight import PreflightIn
     from app.schemas.retirement_request import RetirementPlanIn
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
@@ -352,6 +353,27 @@ def plan_retirements(catalog: Catalog, body: "RetirementPlanIn") -> BaseModel:
     from app.services.retirements import plan_body
 
     return plan_body(catalog, body)
+
+
+@question(
+    "POST /preflight",
+    "schemas.preflight:PreflightIn",
+    "preflight.PreflightOut",
+    tag="preflight",
+    summary="Check a plan against quotas",
+)
+@computing
+def check_quotas(catalog: Catalog, body: "PreflightIn") -> BaseModel:
+    """Check whether the VMs of a plan fit into the quotas of a subscription, before anything is deployed.
+
+    Of each quota: what is needed, used, allowed and missing, with the text of a request. What no file says is unknown,
+    and never fits. Nothing is stored.
+    """
+    from app.converters.quotas import read_preflight
+    from app.services.preflight import plan_preflight
+
+    plan, files = read_preflight(body)
+    return plan_preflight(catalog, plan, files)
 
 
 @question("GET /models", "catalog.queries.provenance:ModelSearch", "catalog.ModelPage", tag="models")

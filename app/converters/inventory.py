@@ -24,6 +24,7 @@ HEADERS: Mapping[str, tuple[str, ...]] = {
     "size": ("vm size", "virtual machine size", "hardware profile vm size", "size", "instance type", "vm sku", "sku"),
     "region": ("region", "location", "vm region", "vm location", "resource location"),
     "count": ("count", "quantity", "vms", "vm count", "instances"),
+    "purchase": ("purchase", "priority", "capacity type", "market type"),
     "id": ("id", "vm name", "virtual machine name", "name", "vm", "virtual machine", "resource name", "resource id"),
 }
 """What each column may be called, in any case, with or without blanks, `_` and `-`, and after `Az` or `Azure`.
@@ -147,5 +148,9 @@ def _to_item(row: CsvRow) -> InventoryItem:
     if count == 0:
         raise row.error("count", "must be at least 1")
     return InventoryItem(
-        size=row.text("size"), region=RegionCode(row.text("region")), count=count, id=row.cells.get("id") or None
+        size=row.text("size"),
+        region=RegionCode(row.text("region")),
+        count=count,
+        id=row.cells.get("id") or None,
+        purchase=row.cells.get("purchase") or None,
     )

@@ -50,7 +50,8 @@ class Endpoint:
 
     `model` returns what holds its query (GET) or its body (POST): that of a page is loaded then. A response that
     `streams` is as long as the catalog and never cached; a file has the same bytes each time, so clients may request
-    ranges. `columns` returns the fields of a list item.
+    ranges. One that `is_private` has figures of whoever asks, and is stored nowhere. `columns` returns the fields of a
+    list item.
     A page for browsers has a `page_version`, which changes with its templates and assets: its response is HTML, and a
     query that is not written as `clean_query` writes it is left to the app, which redirects.
     """
@@ -64,6 +65,7 @@ class Endpoint:
     columns: Callable[[], tuple[str, ...]] = tuple
     streams: bool = False
     is_file: bool = False
+    is_private: bool = False
     fast_path: FastPath | None = None
     page_version: str = ""
 
@@ -88,6 +90,10 @@ class CanonicalRequest:
         return digest(f"{self.endpoint.method} {self.canonical_path}?{self.params_json}{version}".encode())
 
 
+PRIVATE_PATHS = frozenset({"/preflight"})
+"""Endpoints that are sent the figures of a subscription."""
+
+
 def cacheable_endpoints(routers: Iterable[APIRouter], fast_paths: Mapping[str, FastPath]) -> list[Endpoint]:
     """List the endpoints of the API; all of them are read-only, POST too, so their responses may be cached.
 
@@ -104,6 +110,7 @@ def cacheable_endpoints(routers: Iterable[APIRouter], fast_paths: Mapping[str, F
             columns=partial(item_columns, route),
             streams=_responds_with(route, StreamingResponse | FileResponse),
             is_file=_responds_with(route, FileResponse),
+            is_private=route.path in PRIVATE_PATHS,
             fast_path=fast_paths.get(route.name),
         )
         for router in routers

@@ -311,7 +311,8 @@ class CacheMiddleware:
                 await send(message)
             return
         self._cache.remember_url(url_key(*canonical.request), response)
-        await self._send_response(response, headers, scope, send, _MISS if self._enabled else _BYPASS)
+        stored = self._enabled and not canonical.endpoint.is_private
+        await self._send_response(response, headers, scope, send, _MISS if stored else _BYPASS)
 
     async def _refuse(self, reason: Exception, scope: Scope, send: Send) -> None:
         """Send 503 for a request that is too many, or whose answer takes too long.
@@ -415,6 +416,7 @@ class CacheMiddleware:
             headers=[
                 *rendered.headers,
                 *(validators[1:] or [_vary(scope)]),
+                *([NO_STORE] if canonical.endpoint.is_private else []),
                 *missing_from(rendered.headers, self._security_headers),
             ],
             link=link_header(self._public_url, canonical, rendered.body),
@@ -427,7 +429,7 @@ class CacheMiddleware:
             await asyncio.to_thread(response.add_variant, rendered.body, encoding)
         else:
             response.add_variant(rendered.body, encoding)
-        if self._enabled and generation == self._generation:
+        if self._enabled and not canonical.endpoint.is_private and generation == self._generation:
             self._cache.put(response)
         return response
 

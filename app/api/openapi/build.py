@@ -152,6 +152,7 @@ TAGS = {
     "prices": "Prices of sizes by region, OS and purchase model.",
     "fit": "Find sizes for a job or a language model, with the number of VMs and the cost; estimate a model's needs.",
     "retirements": "Which sizes retire and when, and which can take their place.",
+    "preflight": "Whether the VMs of a plan fit into the quotas of a subscription.",
     "changes": "What ingests changed: prices, sizes, accepted values, disputes and retirements.",
     "exports": "Whole lists as files, for spreadsheets and dashboards.",
     "models": "Language models whose configuration is known.",

@@ -238,6 +238,7 @@ def _of_path(prefix: str) -> dict[int, ResponseComponent]:
 _OPERATION_RESPONSES: Mapping[str, Mapping[int, ResponseComponent]] = {
     "estimateWorkload": _of_path("Estimate"),
     "planRetirements": _of_path("Retirements"),
+    "checkQuotas": _of_path("Preflight"),
     "showSeries": {404: ResponseComponent(name="SeriesNotFound", description=COMMON_RESPONSES[404].description)},
     "showModel": {404: ResponseComponent(name="ModelNotFound", description=COMMON_RESPONSES[404].description)},
     "exportSizesParquet": _FILE_RESPONSES,

@@ -54,7 +54,7 @@ ERROR_CASES: dict[str, ErrorCase] = {
     "InternalServerError": ErrorCase(path="/sizes", state="broken"),
     "ServiceUnavailable": ErrorCase(path="/sizes", state="empty"),
 }
-for _prefix in ("Estimate", "Retirements"):
+for _prefix in ("Estimate", "Retirements", "Preflight"):
     for _name in (
         "UnreadableBody",
         "PostMethodNotAllowed",

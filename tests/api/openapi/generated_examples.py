@@ -34,6 +34,7 @@ EXAMPLE_PATHS: Mapping[str, str] = {
     "fitWorkload": "/fit",
     "estimateWorkload": "/estimate",
     "planRetirements": "/retirements",
+    "checkQuotas": "/preflight",
     "exportRetirementsIcs": "/retirements.ics?series=nvv3",
 }
 """Requests that differ from the default: the examples of the required parameters, and two items."""
@@ -47,6 +48,15 @@ BODIES: Mapping[str, dict[str, Any]] = {
             {"id": "train-1", "size": "nc24rs_v3", "region": "East US", "count": 2},
         ],
         "max_successors": 1,
+    },
+    "checkQuotas": {
+        "plan": "size,region,count\nStandard_NC24ads_A100_v4,westeurope,2\n",
+        "usage": [
+            {
+                "region": "westeurope",
+                "text": '[{"name": {"value": "StandardNCADSA100v4Family"}, "currentValue": "0", "limit": "24"}]',
+            }
+        ],
     },
     "estimateWorkload": {**_LLAMA, "gpus": {"count": 4, "usable_gib": 79.25, "bandwidth_gb_per_s": 1935}},
 }

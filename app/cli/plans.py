@@ -1,0 +1,120 @@
+"""Commands about what is to be bought: `vmsizes preflight`."""
+
+import codecs
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.cli import context
+from app.cli.options import Command
+from app.cli.output import (
+    EXIT_OK,
+    EXIT_USAGE,
+    Format,
+    OutputOptions,
+    Record,
+    make_columns,
+    print_line,
+    print_rows,
+    print_text,
+    with_output_options,
+)
+from app.errors import BadData, BadQuery, BadWorkload
+from app.validation import check_encodable
+
+app = typer.Typer()
+
+EXIT_MISSING, EXIT_UNKNOWN = 5, 6
+_PREFLIGHT_CODES = {"fits": EXIT_OK, "missing": EXIT_MISSING, "unknown": EXIT_UNKNOWN, "error": EXIT_USAGE}
+_QUOTA_COLUMNS = make_columns(verdict=0, region=0, title=0, needed=0, used=1, limit=0, missing=0, provider=3)
+_VERDICTS = {
+    "fits": "The plan fits.",
+    "missing": "The plan does not fit.",
+    "unknown": "Whether the plan fits is unknown.",
+    "error": "The plan names what the catalog does not have.",
+}
+
+
+@app.command(cls=Command, epilog="Exit codes: 0 fits, 5 does not fit, 6 unknown, 2 bad input.")
+@with_output_options
+def preflight(
+    plan: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PLAN",
+            help="CSV or JSON with size and region, and if you like count, purchase (spot) and id; or what "
+            "`terraform show -json` prints of a plan.",
+        ),
+    ],
+    *,
+    usage: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[REGION=]FILE",
+            help="What `az vm list-usage`, `aws service-quotas list-service-quotas --service-code ec2` or `gcloud "
+            "compute regions describe` prints as JSON; once for each region, which Azure's does not name.",
+        ),
+    ] = None,
+    skus: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What `az vm list-skus --all` prints as JSON: restrictions.")
+    ] = None,
+    region: Annotated[
+        str | None, typer.Option(help="The region of VMs of Terraform, and of quotas, that name none.")
+    ] = None,
+    output: OutputOptions,
+) -> None:
+    """Check whether the VMs of a plan fit into quotas, before anything is deployed."""
+    from app.schemas.preflight import PreflightIn, QuotaUsageIn
+
+    files = {"plan": str(plan), "skus": str(skus)}
+    quotas = []
+    for index, given in enumerate(usage or ()):
+        place, _, path = given.partition("=") if not Path(given).exists() else ("", "", given)
+        files[f"usage[{index}].text"] = path or place
+        quotas.append(QuotaUsageIn(text=_read(Path(path or place)), region=place if path and place else None))
+    body = PreflightIn(
+        plan=_read(plan), usage=tuple(quotas), skus=_read(skus) if skus is not None else None, region=region
+    )
+    try:
+        data = context.ask("POST /preflight", body)
+    except BadWorkload as error:
+        raise BadQuery(files.get(error.field, error.field), None, error.detail) from None
+    rows = [{name: value for name, value in quota.items() if name != "sizes"} for quota in data["quotas"]]
+    print_rows(rows, _QUOTA_COLUMNS, output, json_value=data, objects=data["quotas"])
+    if output.format is Format.table:
+        _print_remarks(data)
+    raise typer.Exit(_PREFLIGHT_CODES.get(data["verdict"], EXIT_UNKNOWN))
+
+
+def _read(path: Path) -> str:
+    """Return the text of a file in UTF-8, or in UTF-16 with its mark, as Windows PowerShell writes it."""
+    try:
+        raw = path.read_bytes()
+        marked = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        text = raw.decode("utf-16" if marked else "utf-8-sig")
+        check_encodable(text)
+    except OSError as error:
+        raise BadQuery(str(path), None, f"cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise BadData(f"is not text in UTF-8: {error}", file=str(path)) from None
+    if not text.strip():
+        raise BadQuery(str(path), None, "is empty")
+    return text
+
+
+def _print_remarks(data: Record) -> None:
+    print_line()
+    for item in data["items"]:
+        if item["verdict"] == "fits":
+            continue
+        name = " ".join(str(item[field]) for field in ("count", "size", "region") if item[field] is not None)
+        line = item["id"] or f"line {item['index'] + 1}"
+        print_text(f"{line}: {name}: {'; '.join(item['details'])}", indent="    ")
+        if item["fits_in"]:
+            print_text(f"    fits in {', '.join(item['fits_in'])}", indent="    ")
+    for quota in data["quotas"]:
+        for text in (quota["request"], quota["command"]):
+            if text:
+                print_text(text, indent="    ")
+    print_text(_VERDICTS[data["verdict"]])

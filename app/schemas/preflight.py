@@ -1,0 +1,96 @@
+"""The body and the response of POST /preflight."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from app.catalog.queries.params import PlainText
+from app.schemas.bodies import In
+from app.schemas.sizes import Out
+
+MAX_ITEMS = 1000
+Verdict = Annotated[str, Field(description="fits, missing or unknown; of an item also error. Extensible.")]
+
+
+class QuotaUsageIn(In):
+    """The quotas of a region, as the vendor's command prints them."""
+
+    text: str = Field(
+        min_length=1,
+        description="What `az vm list-usage`, `aws service-quotas list-service-quotas --service-code ec2` or "
+        "`gcloud compute regions describe` prints as JSON.",
+    )
+    region: PlainText | None = Field(
+        default=None, description="The region, which Azure's command does not print; default: the body's `region`."
+    )
+
+
+class PreflightIn(In):
+    """A plan of VMs, and what is left of quotas; nothing of it is stored."""
+
+    plan: str = Field(
+        min_length=1,
+        description="The text of a plan: CSV with the columns size and region, and if you like count, purchase (spot) "
+        "and id; a JSON list of objects with these; or what `terraform show -json` prints of a plan. At most 1,000 "
+        "lines.",
+    )
+    usage: Annotated[tuple[QuotaUsageIn, ...], Field(max_length=100)] = Field(
+        default=(), description="The quotas of each region. What no quota is given for is unknown."
+    )
+    skus: str | None = Field(
+        default=None,
+        min_length=1,
+        description="What `az vm list-skus --all` prints as JSON: which sizes a subscription may not use where.",
+    )
+    region: PlainText | None = Field(
+        default=None, description="The region of VMs of Terraform, and of quotas, that name none."
+    )
+
+
+class QuotaOut(Out):
+    """A quota that the plan needs."""
+
+    provider: str = Field(description="Whose quota it is: azure, aws or gcp. Extensible.")
+    region: str = Field(description="Code of the region.")
+    quota: str | None = Field(description="Its name or code, as the vendor's commands take it; null is unknown.")
+    title: str = Field(description="What the vendor calls it, or why it is unknown.")
+    needed: int | None = Field(description="What the plan adds at most: vCPUs, or VMs. null is unknown.")
+    needed_at_least: int = Field(
+        description="What it adds at least: of a constrained size no source says whether its own vCPUs count or those "
+        "of its parent."
+    )
+    used: int | None = Field(description="What is in use; null is unknown.")
+    limit: int | None = Field(description="The limit; null is unknown.")
+    missing: int | None = Field(description="By how much used and needed exceed the limit; null is unknown.")
+    verdict: Verdict
+    sizes: list[str] = Field(description="The sizes of the plan that count towards it.")
+    request: str | None = Field(description="A text to ask for more, where something is missing.")
+    command: str | None = Field(description="The vendor's command that asks for it, where there is one.")
+
+
+class PreflightItemOut(Out):
+    """The answer to one line of the plan."""
+
+    index: int = Field(description="Place of the line in the plan, from 0.")
+    id: str | None = Field(description="The id of the line; of Terraform the address of the resource.")
+    size: str | None = Field(description="Name of the size; as it was sent where the catalog does not have it.")
+    region: str | None = Field(description="Code of the region; as it was sent where the catalog does not have it.")
+    count: int | None = Field(description="Number of VMs.")
+    spot: bool | None = Field(description="Whether they are spot VMs, which have quotas of their own.")
+    verdict: Verdict
+    offered: bool | None = Field(description="Whether a source lists the size in the region; null is unknown.")
+    restriction: str | None = Field(description="Why the subscription may not use it there, as `az vm list-skus` says.")
+    closed_zones: list[str] = Field(description="The zones in which the subscription may not use it.")
+    fits_in: list[str] = Field(description="Other regions in `usage` that offer the size and have quota for this line.")
+    details: list[str] = Field(description="What is wrong or unknown, in words.")
+
+
+class PreflightOut(Out):
+    """Whether a plan fits into quotas."""
+
+    verdict: str = Field(
+        description="fits; missing, where a quota or a right is; unknown, where something is that could be; error, "
+        "where the catalog does not have a size or a region. Extensible."
+    )
+    quotas: list[QuotaOut] = Field(description="The quotas that the plan needs: those that lack something first.")
+    items: list[PreflightItemOut] = Field(description="One for each line, in the order of the plan.")
