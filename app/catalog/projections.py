@@ -82,6 +82,9 @@ PRICE_COLUMNS = (
 UNIT_PRICE_FIELDS = ("usd_per_vcpu_hour", "usd_per_memory_gib_hour", "usd_per_gpu_hour", "usd_per_gpu_gib_hour")
 """Price of a vCPU, of a GiB of memory, of a GPU, and of a GiB of GPU memory, by an offer; exact, and rounded once."""
 
+SPOT_SAVING = "spot_saving_percent"
+"""How far the spot price of an offer is below its price on demand; lists are sorted by it."""
+
 _KEY = ("size_key", "region", "os")
 COPIED_SIZE_COLUMNS = (
     *("gpu_memory_gib", "gpu_count", "gpu_count_numerator", "gpu_count_denominator", "vcpus", "memory_gib"),
@@ -139,6 +142,12 @@ def side_by_side(prices_in_force: Select[Any], *, adjusted: bool) -> Select[Any]
         }
     key = [price[name] for name in _KEY]
     return select(*key, *(columns[name].label(name) for name in PRICE_COLUMNS)).group_by(*key)
+
+
+def spot_saving(offer: Any) -> ColumnElement[float]:
+    """Return SPOT_SAVING of an offer; null where a price is unknown, or nothing is paid on demand."""
+    on_demand: ColumnElement[float] = func.nullif(usd_by(offer, "on_demand"), 0.0, type_=Double())
+    return 100 - 100 * usd_by(offer, "spot") / on_demand
 
 
 _DIVIDED_BY = {

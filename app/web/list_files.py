@@ -3,7 +3,6 @@
 CSV, JSON, and text with tabs, which spreadsheets take from the clipboard.
 """
 
-import json
 import re
 from collections.abc import Sequence
 from decimal import Decimal
@@ -13,12 +12,11 @@ from typing import Any
 import orjson
 
 from app.catalog.fields import FieldKind
-from app.catalog.queries.sizes import find_sizes
 from app.catalog.queries.snapshot import Catalog
 from app.formats.text import Csv, escape_cell
 from app.http.canonical import clean_query
 from app.web.serving import PageContent, PageRequest
-from app.web.sizes_view import COLUMNS, Column, Price, SizesView, amount_of, find_columns
+from app.web.sizes_view import COLUMNS, Column, Price, SizesView, amount_of, find_columns, find_items
 
 _BLOCK = 500
 _MAX_NAME = 80
@@ -32,11 +30,11 @@ async def _read(request: PageRequest) -> tuple[list[str], list[list[Any]]]:
 
 def _find_rows(catalog: Catalog, view: SizesView) -> tuple[list[str], list[list[Any]]]:
     columns = [COLUMNS[name] for name in find_columns(catalog, view)]
-    search, rows, offset = view.search().model_copy(update={"limit": _BLOCK}), [], 0
+    rows: list[list[Any]] = []
+    offset = 0
     while True:
-        page = find_sizes(catalog, search, offset=offset, natural=True)
+        page, items = find_items(catalog, view, offset=offset, limit=_BLOCK)
         price = partial(view.shown_price, rate=page.exchange_rate)
-        items = [json.loads(item, parse_float=Decimal) for item in page.items]
         rows += [[item["name"], *(_cell(item, column, price) for column in columns)] for item in items]
         offset += _BLOCK
         if offset >= page.total:

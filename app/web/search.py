@@ -5,7 +5,6 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from math import ceil
@@ -18,7 +17,7 @@ from app.catalog.queries.display_names import find_disputing_sources
 from app.catalog.queries.facets import Facets
 from app.catalog.queries.params import Category, JsonBool, PlainText, QueryParams, SizeFilter, Status
 from app.catalog.queries.relaxations import find_relaxations
-from app.catalog.queries.sizes import JsonPage, find_sizes
+from app.catalog.queries.sizes import find_sizes
 from app.catalog.queries.snapshot import Catalog
 from app.http.canonical import clean_query, to_query_text
 from app.web import filter_panel
@@ -37,6 +36,7 @@ from app.web.sizes_view import (
     PriceBar,
     SizesView,
     find_columns,
+    find_items,
     find_price_bar,
     sort_key_of,
     table,
@@ -67,13 +67,15 @@ async def render(request: PageRequest) -> str:
     view: SizesView = request.params
     if view.q and not request.errors:
         await _read_words(request, view, view.q)
-    found, facets = await asyncio.gather(_find(request, view), find_view_facets(request, view.as_list()))
-    items = [json.loads(item, parse_float=Decimal) for item in found.items]
+    (found, items), facets = await asyncio.gather(
+        request.executor.ask(find_items, view, offset=(view.page - 1) * view.limit),
+        find_view_facets(request, view.as_list()),
+    )
     disputed = [item["name"] for item in items if item["disputed"]]
     names = await request.executor.ask(_find_names, view, disputed)
     columns = [COLUMNS[name] for name in names.columns]
     price = partial(view.shown_price, rate=found.exchange_rate)
-    nothing = not found.total and not request.errors
+    nothing = not found.total
     return render_page(
         request,
         "search.html",
@@ -197,12 +199,6 @@ def _statuses(view: SizesView, facets: Facets) -> list[filter_panel.Choice]:
         for name in get_args(Status)
         if name != "any"
     ]
-
-
-async def _find(request: PageRequest, view: SizesView) -> JsonPage:
-    if request.errors:
-        return JsonPage(items=[], next_cursor=None, total=0)
-    return await request.executor.ask(find_sizes, view.search(), offset=(view.page - 1) * view.limit, natural=True)
 
 
 async def _relaxations(request: PageRequest, view: SizesView) -> list[tuple[str, str, int]]:

@@ -4,6 +4,7 @@ The parameters are those of `GET /sizes` and what the view adds, which no progra
 units, pages by number.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,7 +16,7 @@ from pydantic import AfterValidator, Field
 
 from app.catalog.fields import SHOWN_FIELDS, SIZE_FIELDS, short_title
 from app.catalog.price_notes import price_note
-from app.catalog.projections import SIZE_JSON_FIELDS
+from app.catalog.projections import SIZE_JSON_FIELDS, SPOT_SAVING
 from app.catalog.providers import PROVIDERS
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.display_names import find_currencies, find_providers, find_region_names
@@ -24,6 +25,7 @@ from app.catalog.queries.params import (
     SORT_KEYS,
     Category,
     Currency,
+    DatedSelection,
     PlainText,
     QueryParams,
     SizeList,
@@ -31,7 +33,8 @@ from app.catalog.queries.params import (
     SortOrder,
     Status,
 )
-from app.catalog.queries.snapshot import Catalog
+from app.catalog.queries.sizes import JsonPage, find_sizes, read_sizes
+from app.catalog.queries.snapshot import Catalog, short_if
 from app.nearest import did_you_mean, nearest
 from app.web.rendering import UNKNOWN, format_age, format_amount, format_number
 from app.web.size_fields import shown_unit
@@ -76,7 +79,7 @@ class Column:
     @property
     def is_number(self) -> bool:
         """Return whether the column is aligned to the right."""
-        return self.kind in {"number", "gbps", "price", "money", "gpu_count"}
+        return self.kind in {"number", "gbps", "price", "money", "gpu_count", "percent"}
 
 
 _CELL_KINDS = {"integer": "number", "fraction": "gpu_count", "boolean": "flag", "date": "text"}
@@ -102,6 +105,11 @@ _PRICE_COLUMNS = (
             kind="money",
             sort=f"{purchase}_usd_per_hour",
         )
+        for purchase in PURCHASE_MODELS
+    ),
+    Column(SPOT_SAVING, "Spot saving", "%", kind="percent", sort=SPOT_SAVING),
+    *(
+        Column(f"windows_{purchase}_usd_per_hour", f"Windows, {PURCHASE_TITLES[purchase]}", kind="money")
         for purchase in PURCHASE_MODELS
     ),
 )
@@ -161,6 +169,7 @@ KIND_COLUMNS: Mapping[Kind, tuple[str, ...]] = {
     ),
 }
 """The columns of a list whose columns are not chosen, by the kind of sizes; in a catalog of one cloud without it."""
+_ON_WINDOWS = "windows_"
 _OF_GPUS = ("gpu", "gpu_vendor", "nvlink", "min_gpus", "min_gpu_mem", "min_gpu_mem_per_gpu")
 GPU_CATEGORY: tuple[Category] = ("gpu_accelerated",)
 SOLD: tuple[Status, ...] = ("current", "preview")
@@ -359,6 +368,9 @@ def paid_text(paid: str, listed: str) -> Markup:
 def _value(item: Mapping[str, Any], column: Column, price: Price) -> Any:
     if column.kind == "price":
         return price(item)
+    if column.field == SPOT_SAVING:
+        spot, listed = item["spot_usd_per_hour"], item["on_demand_usd_per_hour"]
+        return round(100 - 100 * spot / listed, 1) if spot is not None and listed else None
     return price(item, field=column.field) if column.kind == "money" else item[column.field]
 
 
@@ -373,6 +385,27 @@ def amount_of(item: Mapping[str, Any], column: Column, price: Price) -> Any:
 def find_columns(catalog: Catalog, view: SizesView) -> tuple[str, ...]:
     """Return the columns of a view of this catalog."""
     return view.shown_columns(one_cloud=len(find_providers(catalog.session)) == 1)
+
+
+@short_if(lambda view, **_more: not view.names_a_day)
+def find_items(
+    catalog: Catalog, view: SizesView, *, offset: int, limit: int = 0
+) -> tuple[JsonPage, list[dict[str, Any]]]:
+    """Find a page of a view, and its sizes, with their prices on Windows where columns show these."""
+    found = find_sizes(
+        catalog, view.search().model_copy(update={"limit": limit or view.limit}), offset=offset, natural=True
+    )
+    items = [json.loads(item, parse_float=Decimal) for item in found.items]
+    windows = [name for name in view.columns if name.startswith(_ON_WINDOWS)]
+    if windows:
+        given = view.model_fields_set & DatedSelection.model_fields.keys()
+        selection = DatedSelection(**{name: getattr(view, name) for name in given} | {"os": "windows"})
+        sizes = read_sizes(catalog, selection, [item["name"] for item in items])
+        by_name = {size["name"]: size for size in (json.loads(one, parse_float=Decimal) for one in sizes)}
+        for item in items:
+            size = by_name.get(item["name"], {})
+            item |= {name: size.get(name.removeprefix(_ON_WINDOWS)) for name in windows}
+    return found, items
 
 
 def _text(value: Any, _item: Mapping[str, Any]) -> Cell:
@@ -401,6 +434,7 @@ _CELLS: Mapping[str, Callable[[Any, Mapping[str, Any]], Cell]] = {
     "price": _amount,
     "money": _amount,
     "age": _age,
+    "percent": lambda value, _item: Cell(f"{value:.1f}", "number"),
     "cloud": lambda value, _item: Cell(PROVIDERS[value].name, "nowrap"),
     "flag": lambda value, _item: Cell("yes" if value else "no", "nowrap"),
     "words": lambda value, _item: Cell(value.replace("_", " "), "nowrap"),

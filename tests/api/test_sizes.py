@@ -263,6 +263,21 @@ def test_sizes_of_one_price_a_gpu_are_equals_and_the_next_key_counts(client: htt
     assert keys == sorted(keys)
 
 
+@pytest.mark.parametrize("sort", ["spot_saving_percent", "-spot_saving_percent"])
+def test_sizes_are_sorted_by_what_spot_saves_in_lists_and_files(client: httpx.Client, sort: str) -> None:
+    listed = walk(client, "/sizes", region="westeurope", sort=sort)
+    savings = [
+        1 - row["spot_usd_per_hour"] / row["on_demand_usd_per_hour"]
+        for row in listed
+        if row["spot_usd_per_hour"] is not None and row["on_demand_usd_per_hour"]
+    ]
+    assert 0 < len(savings) < len(listed)
+    assert savings == pytest.approx(sorted(savings, reverse=sort.startswith("-")))
+    assert all(row["spot_usd_per_hour"] is None for row in listed[len(savings) :])
+    file = client.get("/sizes.csv", params={"region": "westeurope", "sort": sort}).text.splitlines()[1:]
+    assert [line.partition(",")[0] for line in file] == [row["name"] for row in listed]
+
+
 @pytest.mark.parametrize("purchase", ["on_demand", "spot"])
 @pytest.mark.parametrize("dated", [{}, {"as_of": "2026-08-01", "region": "eastus"}])
 def test_a_unit_price_is_the_exact_quotient_rounded_once(

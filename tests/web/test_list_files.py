@@ -36,6 +36,28 @@ def test_a_file_has_the_columns_currency_unit_and_rows_that_are_shown(client: ht
     assert len(copied) == len(lines) + 1
 
 
+def test_prices_on_windows_and_what_spot_saves_are_columns_of_pages_and_files(client: httpx.Client) -> None:
+    columns = "on_demand_usd_per_hour,spot_saving_percent,windows_on_demand_usd_per_hour,windows_spot_usd_per_hour"
+    query = f"region=westeurope&series=dsv5,ndasr_a100_v4&sort=-spot_saving_percent&columns={columns}"
+    lines = client.get(f"/ui/sizes.json?{query}", follow_redirects=True).json()
+    asked = {"region": "westeurope", "series": "dsv5,ndasr_a100_v4"}
+    windows = {one["name"]: one for one in client.get("/sizes", params={**asked, "os": "windows"}).json()["items"]}
+    linux = {one["name"]: one for one in client.get("/sizes", params=asked).json()["items"]}
+    assert len(lines) == len(linux) > 1
+    for line in lines:
+        name, on_windows = line["Size"], windows.get(line["Size"], {})
+        assert line["Windows, on demand (USD an hour)"] == on_windows.get("on_demand_usd_per_hour")
+        assert line["Windows, spot (USD an hour)"] == on_windows.get("spot_usd_per_hour")
+        if line["Spot saving (%)"] is not None:
+            saving = 100 - 100 * linux[name]["spot_usd_per_hour"] / linux[name]["on_demand_usd_per_hour"]
+            assert abs(line["Spot saving (%)"] - saving) <= 0.051
+    page = get(client, f"/?{query}")
+    assert re.search(r'<th[^>]*aria-sort="descending"><a [^>]*>Spot saving</a>', page)
+    shown = [line for line in lines if line["Windows, on demand (USD an hour)"]]
+    for line, row in zip(lines, rows(page), strict=True):
+        assert line not in shown or f" {format_amount(line['Windows, on demand (USD an hour)'])}" in row
+
+
 def test_a_file_has_the_whole_list_in_the_order_of_the_page(client: httpx.Client) -> None:
     names = [one["Size"] for one in client.get("/ui/sizes.json?sort=name").json()]
     assert f"<h1>{len(names):,} sizes</h1>" in get(client, "/?sort=name")

@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from app.catalog.fields import SHOWN_FIELDS, SIZE_FLAGS
 from app.catalog.names import display_keys, escape_like, glob_to_like
-from app.catalog.projections import UNIT_PRICE_FIELDS, is_priced, unit_price, usd_by
+from app.catalog.projections import SPOT_SAVING, UNIT_PRICE_FIELDS, is_priced, spot_saving, unit_price, usd_by
 from app.catalog.queries.pagination import SortKey
 from app.catalog.queries.params import (
     FILTERED_FIELDS,
@@ -331,4 +331,6 @@ def _expression(name: str, scope: PriceScope) -> ColumnElement[Any]:
         return usd_by(scope.offer, PRICE_SORT_KEYS[name] or scope.purchase)
     if name in UNIT_PRICE_FIELDS:
         return unit_price(scope.offer, scope.purchase, name)
+    if name == SPOT_SAVING:
+        return spot_saving(scope.offer)
     return scope.column(SIZE_COLUMNS[name])

@@ -23,7 +23,7 @@ from pydantic_core import PydanticCustomError
 
 from app.catalog.fields import SHOWN_FIELDS, SIZE_FIELDS
 from app.catalog.names import LowerName, RegionCode
-from app.catalog.projections import SIZE_JSON_FIELDS, UNIT_PRICE_FIELDS
+from app.catalog.projections import SIZE_JSON_FIELDS, SPOT_SAVING, UNIT_PRICE_FIELDS
 from app.catalog.providers import ProviderId
 from app.catalog.purchases import PURCHASE_MODELS, Purchase
 from app.catalog.regions import Continent
@@ -45,6 +45,7 @@ PRICE_SORT_KEYS: Mapping[str, str | None] = {
 SORT_KEYS: tuple[str, ...] = (
     *("name", *SIZE_COLUMNS, "usd_per_hour", *UNIT_PRICE_FIELDS),
     *(f"{purchase}_usd_per_hour" for purchase in PURCHASE_MODELS),
+    SPOT_SAVING,
 )
 """The keys of `sort`, each also with `-` before it."""
 

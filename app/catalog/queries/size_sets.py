@@ -21,7 +21,7 @@ from sqlalchemy import Boolean, ColumnElement, Double, Integer, bindparam, cast,
 
 from app.catalog.adjustments import Rules
 from app.catalog.in_force import PRICE, prices_in_force
-from app.catalog.projections import UNIT_PRICE_FIELDS
+from app.catalog.projections import SPOT_SAVING, UNIT_PRICE_FIELDS
 from app.catalog.purchases import ANY_REGION
 from app.catalog.queries.facets import FACET_OF_PARAM, FIGURES
 from app.catalog.queries.filters import (
@@ -366,7 +366,8 @@ class SizeQuestion:
         if name in PRICE_SORT_KEYS:
             prices = self.prices(PRICE_SORT_KEYS[name])
             return SortColumn(_PricesOrNone(prices.usd) if descending else prices.usd, descending)
-        return SortColumn(_PricesOrNone(self._unit_prices(name)), descending)
+        amounts = self._spot_savings() if name == SPOT_SAVING else self._unit_prices(name)
+        return SortColumn(_PricesOrNone(amounts), descending)
 
     def _unit_prices(self, name: str) -> "array[float]":
         """Return prices of a vCPU, a GiB or a GPU, as `app.catalog.projections.unit_price` does in SQL."""
@@ -383,6 +384,21 @@ class SizeQuestion:
             return array("d", (UNKNOWN if usd is None else usd for usd in unit_prices))
 
         return self.catalog.keep(("unit prices", name, self._scope), ask)
+
+    def _spot_savings(self) -> "array[float]":
+        """Return by how much spot prices are lower, as `app.catalog.projections.spot_saving` does in SQL."""
+
+        def ask() -> "array[float]":
+            prices = zip(self.prices("spot").usd, self.prices("on_demand").usd, strict=True)
+            return array(
+                "d",
+                (
+                    100 - 100 * spot / listed if listed and UNKNOWN not in (spot, listed) else UNKNOWN
+                    for spot, listed in prices
+                ),
+            )
+
+        return self.catalog.keep((SPOT_SAVING, self._scope), ask)
 
     def _ask(self, name: str) -> int:
         (active,), values = active_filters(self.search, [name])
@@ -508,7 +524,7 @@ def _natural(name: str) -> list[str | int]:
 
 def is_price(name: str) -> bool:
     """Return whether a sort key depends on prices."""
-    return name in PRICE_SORT_KEYS or name in UNIT_PRICE_FIELDS
+    return name in PRICE_SORT_KEYS or name in UNIT_PRICE_FIELDS or name == SPOT_SAVING
 
 
 def place_after(order: Sequence[int], columns: Sequence[SortColumn], position: Sequence[Any]) -> int:

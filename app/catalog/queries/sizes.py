@@ -164,6 +164,15 @@ def find_sizes(catalog: Catalog, search: SizeSearch, *, offset: int = 0, natural
     )
 
 
+def read_sizes(catalog: Catalog, selection: DatedSelection, names: Sequence[str]) -> list[str]:
+    """Return sizes as JSON text at the prices of a selection. Those without an offer are left out."""
+    question = SizeQuestion(catalog, normalize(selection, catalog.snapshot))
+    keys = get_size_keys(catalog, names, catalog.snapshot.series)
+    offered = question.offered()
+    places = [place for place in map(question.sets.place_of, keys) if offered >> place & 1]
+    return [render_size(row, catalog.today) for row in _read_rows(catalog, question, places)]
+
+
 def _has_price(row: Row) -> bool:
     """Return whether a row that a page is rendered from has a price under the purchase model of the search."""
     offer = row[RENDERED_COLUMNS - 1]
