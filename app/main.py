@@ -35,7 +35,7 @@ from app.settings import Settings
 from app.telemetry import tracing
 from app.telemetry.logs import BackgroundLogs
 from app.web.llms import ROUTES as MACHINE_ROUTES
-from app.web.serving import PAGES, page_endpoints, page_routes
+from app.web.serving import PAGES, error_page, page_endpoints, page_routes
 
 _DESCRIPTION = """Look up, compare and cost cloud VM sizes. Every figure has a source, and where sources disagree you
 are told. Memory is in GiB, prices in USD an hour; null is unknown, zero is zero."""
@@ -74,6 +74,7 @@ def create_service(
         limiter=limiter,
         public_url=settings.public_url.rstrip("/"),
         security_headers=common_headers(settings.hsts_seconds),
+        problem_page=error_page,
     )
 
 
@@ -122,6 +123,7 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
         max_requests=settings.max_requests,
         request_seconds=settings.request_seconds,
         security_headers=common_headers(settings.hsts_seconds),
+        problem_page=error_page,
     )
     docs.mount_docs(app)
     docs.install_openapi(app, needs_key=bool(settings.load_api_keys()), is_limited=bool(settings.rate_limit_requests))

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api_keys import ApiKey, find_api_key
 from app.http.cache import Headers
-from app.http.common_headers import DATA_HEADERS, CommonHeadersMiddleware
+from app.http.common_headers import DATA_HEADERS, CommonHeadersMiddleware, ProblemPage
 from app.http.headers import REQUEST_ID, parse_headers, resolve_request_id, with_cors
 from app.http.observer import RequestObserver
 from app.http.problems import problem_response, status_problem
@@ -133,9 +133,10 @@ class AccessMiddleware:
         limiter: RateLimiter | None = None,
         public_url: str = "",
         security_headers: Headers = DATA_HEADERS,
+        problem_page: ProblemPage | None = None,
     ) -> None:
         self._app, self._observer, self._keys, self._limiter = app, observer, tuple(keys), limiter
-        self._public_url, self._security_headers = public_url, security_headers
+        self._common = public_url, security_headers, problem_page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check the key, count the request, and pass it on."""
@@ -166,7 +167,7 @@ class AccessMiddleware:
 
         if parsed.get(b"origin"):
             send = with_cors(send)
-        refused = CommonHeadersMiddleware(refusal, self._public_url, self._security_headers)
+        refused = CommonHeadersMiddleware(refusal, *self._common)
         await self._observer.observe(refused, perf_counter(), scope, receive, send)
 
     def _detail(self, status: int) -> str:

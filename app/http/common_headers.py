@@ -5,22 +5,25 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import Message, Receive
 
 from app.http.cache import Header, Headers
 from app.http.canonical import link_header
 from app.http.headers import (
+    HOME,
     MAX_HEADER_BYTES,
     MAX_URL_BYTES,
     PUBLIC_URL,
     REQUEST_ID,
     HeadResponseComplete,
+    accepts_html,
     parse_headers,
     resolve_request_id,
 )
 from app.http.long_bodies import LimitedBody, LongBodies
 from app.http.observer import note_route
-from app.http.problems import CRASH_DETAIL, problem_response, status_problem
+from app.http.problems import CRASH_DETAIL, MEDIA_TYPE, problem_response, status_problem
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
@@ -69,11 +72,48 @@ def missing_from(headers: Headers, common: Headers) -> list[Header]:
     return [header for header in common if header[0] not in names]
 
 
-class CommonHeadersMiddleware:
-    """Adds the headers that every response has and limits request bodies; turns a crash into a 500 problem."""
+ProblemPage = Callable[[Request, Response], Response]
+"""Renders the page for a problem, which is the response that a program gets."""
 
-    def __init__(self, app: App, public_url: str, security_headers: Headers = DATA_HEADERS) -> None:
-        self._app, self._public_url = app, public_url
+
+def pages_of_problems(problem_page: ProblemPage, scope: Scope, send: Send) -> Send:
+    """Return a `send` that shows problems as pages, where a browser asks for a page."""
+    of_page = scope["path"] == HOME or scope["path"].startswith("/ui/")
+    if not of_page or not accepts_html(parse_headers(scope["headers"]).get(b"accept", b"")):
+        return send
+    start: Message = {}
+
+    async def send_page(message: Message) -> None:
+        nonlocal start
+        if message["type"] == "http.response.start" and (b"content-type", MEDIA_TYPE.encode()) in message["headers"]:
+            start = message
+        elif start:
+            problem = Response(message["body"], start["status"])
+            problem.raw_headers = start["headers"]
+            page = problem_page(Request(scope), problem)
+            kept = [header for header in start["headers"] if header[0] not in (b"content-length", b"content-type")]
+            await send({**start, "headers": [*page.raw_headers, *missing_from(page.raw_headers, kept)]})
+            await send({"type": "http.response.body", "body": page.body})
+        else:
+            await send(message)
+
+    return send_page
+
+
+class CommonHeadersMiddleware:
+    """Adds the headers that every response has and limits request bodies; turns a crash into a 500 problem.
+
+    With `problem_page` problems are pages for browsers, whoever raised them.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        public_url: str,
+        security_headers: Headers = DATA_HEADERS,
+        problem_page: ProblemPage | None = None,
+    ) -> None:
+        self._app, self._public_url, self._problem_page = app, public_url, problem_page
         self._common = [*security_headers, (b"link", link_header(public_url))]
         self._long_bodies = LongBodies()
 
@@ -83,6 +123,8 @@ class CommonHeadersMiddleware:
         request_id = scope.get(REQUEST_ID) or resolve_request_id(parse_headers(scope["headers"]))
         method = "GET" if head else scope["method"]
         scope = {**scope, "method": method, REQUEST_ID: request_id, PUBLIC_URL: self._public_url}
+        if self._problem_page is not None and not head:
+            send = pages_of_problems(self._problem_page, scope, send)
         started = ended = False
         body = LimitedBody(receive, scope, self._long_bodies)
 

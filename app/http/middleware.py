@@ -50,6 +50,7 @@ from app.http.common_headers import (
     NO_STORE,
     App,
     CommonHeadersMiddleware,
+    ProblemPage,
     Scope,
     Send,
     missing_from,
@@ -121,13 +122,14 @@ class CacheMiddleware:
         public_url: str = "",
         max_age_seconds: int = 0,
         security_headers: Headers = DATA_HEADERS,
+        problem_page: ProblemPage | None = None,
         max_requests: int = 256,
         request_seconds: float = 30,
     ) -> None:
         self.app, self._endpoints, self._watcher, self._public_url = app, endpoints, watcher, public_url
         self.observer = observer
-        self._inner = CommonHeadersMiddleware(app, public_url, security_headers)
-        self._reject = CommonHeadersMiddleware(reject_oversized, public_url, security_headers)
+        self._inner = CommonHeadersMiddleware(app, public_url, security_headers, problem_page)
+        self._reject = CommonHeadersMiddleware(reject_oversized, public_url, security_headers, problem_page)
         self._security_headers = security_headers
         self._cache_control = cache_control_header(max_age_seconds)
         self._first_segments = {endpoint.first_segment for endpoint in endpoints}

@@ -48,6 +48,8 @@ PRICE_NAMES = ("region", "os", "purchase", "currency", "unit")
 
 _HOW_IT_IS_SHOWN = {"currency", "unit", "per", "columns", "sort", "limit"}
 
+_PARAMETER = re.compile(r"^([\w.]+)=(.*?):(?= )", re.DOTALL)
+_LISTED_BY_API = re.compile(r"GET /\w+ lists (?:them|all)(:?)")
 _LONG_WORD = re.compile(r"(\S{60})\S+")
 """A value of a message that is cut: its field has the whole."""
 
@@ -276,9 +278,14 @@ def _errors_of(response: Response, names: set[str]) -> dict[str, str]:
     """Return the messages of a problem by parameter, for those that were given."""
     problem = json.loads(bytes(response.body))
     located = [(one["pointer"].removeprefix("/query/").partition("/")[0], one["detail"]) for one in problem["errors"]]
-    return {
-        name: _LONG_WORD.sub(lambda word: f"{word[1]}…", detail) for name, detail in reversed(located) if name in names
-    }
+    return {name: _in_words(detail) for name, detail in reversed(located) if name in names}
+
+
+def _in_words(detail: str) -> str:
+    """Return a message of the API for people: without the parameter's name, which its field has, and endpoints."""
+    words = _PARAMETER.sub(r"“\2”:", detail)
+    words = _LISTED_BY_API.sub(lambda found: "there are:" if found[1] else "", words).rstrip("; ")
+    return _LONG_WORD.sub(lambda word: f"{word[1]}…", words)
 
 
 def relative_root(request: Request) -> str:

@@ -1,11 +1,11 @@
 """Pages over HTTP: clean URLs, errors at their fields, hostile names, caching, assets."""
 
 import re
-from html import unescape
 
 import httpx
 import pytest
 
+from app.http.headers import MAX_URL_BYTES
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
 from app.web.serving import PAGES, PRICE_NAMES
@@ -40,14 +40,17 @@ def test_a_long_value_is_cut_but_in_its_field(client: httpx.Client) -> None:
     assert len(re.findall("x{61,}", client.get(f"/?series={'x' * 90}", headers=HTML, follow_redirects=True).text)) == 1
 
 
-def test_an_invalid_value_stays_in_its_field_with_the_message_of_the_api(client: httpx.Client) -> None:
+def test_an_invalid_value_is_said_in_words_at_its_field_above_the_list_by_the_others(client: httpx.Client) -> None:
     page = client.get("/?min_vcpus=lots&gpu=h1000&min_memory=64", headers=HTML)
     assert page.status_code == 422
     assert 'value="lots"' in page.text
     assert 'aria-invalid="true" aria-describedby="min_vcpus-error"' in page.text
-    for name in ("min_vcpus=lots", "gpu=h1000"):
-        detail = client.get(f"/sizes?{name}").json()["errors"][0]["detail"]
-        assert detail in unescape(page.text)
+    assert '<a href="#min_vcpus">min vcpus: “lots”: expected a whole number</a>' in page.text
+    assert re.search("“h1000”: no GPU of the catalog is called h1000; did you mean h100.*? there are: A10, ", page.text)
+    assert "GET /gpus" not in page.text
+    valid = client.get("/?min_memory=64", headers=HTML)
+    headings = [re.findall("<h1>.*?</h1>", answer.text) for answer in (page, valid)]
+    assert headings[0] == headings[1] != ["<h1>0 sizes</h1>"]
     assert 'id="min_memory" name="min_memory" type="text" inputmode="decimal" value="64"' in page.text
 
 
@@ -77,6 +80,25 @@ def test_a_form_of_too_many_fields_is_refused_before_it_is_read(client: httpx.Cl
     assert page.status_code == 422
     assert "The request has 1,001 parameters; at most 1,000 are allowed." in page.text
     assert client.post("/ui/fit", content="&" * 999, headers=HTML).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "says"),
+    [
+        ("GET", f"/?q={'x' * 50_000}", 414, f"at most {MAX_URL_BYTES:,} are allowed"),
+        ("POST", "/ui/fit", 413, "at most 1,048,576 are allowed"),
+    ],
+)
+def test_a_browser_gets_a_page_for_what_the_service_refuses_before_any_page(
+    client: httpx.Client, method: str, path: str, status: int, says: str
+) -> None:
+    content = b"q=" + b"x" * 9_000_000 if method == "POST" else None
+    page = client.request(method, path, content=content, headers=HTML)
+    assert (page.status_code, page.headers["content-type"]) == (status, "text/html; charset=utf-8")
+    assert says in page.text
+    assert page.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'")
+    program = client.request(method, path, content=content)
+    assert program.headers["content-type"] == "application/problem+json"
 
 
 @pytest.mark.parametrize("path", ["/ui/nothing", "/ui/sizes/a/b/c"])
