@@ -23,7 +23,7 @@ from app.catalog.queries.sizes import render_size
 from app.catalog.queries.snapshot import load_snapshot
 from app.db.engines import make_engine
 from app.db.statements import convert_rows, to_dicts
-from app.fit.formulas.assumptions import Assumptions
+from app.fit.formulas.quantities import Assumptions
 from app.fit.placement.evaluate import rank
 from app.fit.placement.prepare import prepare
 from app.schemas.fit_request import FitIn

@@ -21,10 +21,13 @@ from scipy.optimize import least_squares  # type: ignore[import-untyped]  # SciP
 
 from app.fit.estimator.serving import ServingSetup
 from app.fit.estimator.serving_speed import MAX_TENSOR_PARALLEL, first_token_work, model_key, request_work
-from app.fit.formulas import serving_constants
-from app.fit.formulas.serving_constants import FIRST_TOKEN, FIRST_TOKEN_SPREAD, STEP, STEP_SPREAD, Spread
 from app.fit.formulas.serving_speed import (
+    FIRST_TOKEN,
+    FIRST_TOKEN_SPREAD,
+    STEP,
+    STEP_SPREAD,
     FirstTokenConstants,
+    Spread,
     StepConstants,
     StepWork,
     first_token_time,
@@ -40,7 +43,7 @@ from benchmarks.accuracy.serving import labels
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-MODULE = PROJECT / "app" / "fit" / "formulas" / "serving_constants.py"
+MODULE = PROJECT / "app" / "fit" / "formulas" / "serving_speed.py"
 BEGIN, END = "# Fitted, by `python -m benchmarks.calibrate --write`.\n", "# End of what is fitted.\n"
 
 STEP_LIMITS: Mapping[str, tuple[float, float]] = {
@@ -397,7 +400,7 @@ def write(found: Fit, spread: Mapping[str, Mapping[str, Spread]]) -> None:
     ]
     before, after = text.split(BEGIN)[0], text.split(END)[1]
     MODULE.write_text(before + BEGIN + "\n".join(lines) + "\n" + END + after, encoding="utf-8")
-    print(f"wrote {serving_constants.__name__}; format it with make fix")
+    print(f"wrote {MODULE.name}; format it with make fix")
 
 
 def _literal(constants: StepConstants | FirstTokenConstants) -> str:

@@ -33,7 +33,7 @@ def test_a_suggestion_means_what_was_meant(name: str, known: tuple[str, ...], me
 
 
 def test_every_synonym_suggests_a_known_name() -> None:
-    from app.fit.formulas.data_types import BITS  # noqa: PLC0415  # only here
+    from app.fit.formulas.quantization import BITS  # noqa: PLC0415  # only here
 
     there = {*FILTERS, *PRICES, *CONSTRAINTS, *SORT_KEYS, *BITS, "cost_per_hour"}
     there |= {*get_args(Arch), *get_args(Category), *get_args(Status)}

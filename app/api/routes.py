@@ -222,7 +222,7 @@ def _render_estimate(workload: EstimateIn, models: ModelsByKey) -> str:
 @_estimates.get("/accuracy", summary="Show how accurate estimates are", response_model=_ACCURACY)
 async def show_accuracy() -> Response:
     """Show how estimates agree with what was measured, by family: one figure for one kind of workload."""
-    from app.fit.accuracy import read_accuracy
+    from app.fit.results import read_accuracy
 
     return json_response(_ACCURACY.to_json({"items": read_accuracy()}))
 

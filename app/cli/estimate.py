@@ -401,6 +401,6 @@ ACCURACY_COLUMNS = {
 @with_output_options
 def accuracy(*, output: OutputOptions) -> None:
     """Show how the estimates agree with what was measured, by family: one figure for one kind of workload."""
-    from app.fit.accuracy import read_accuracy
+    from app.fit.results import read_accuracy
 
     print_rows([asdict(family) for family in read_accuracy()], ACCURACY_COLUMNS, output)

@@ -86,7 +86,7 @@ _AMBIGUOUS_DTYPES = {
 
 def parse_dtype(text: Any) -> Any:
     """Return the number type of a name in any case and common spelling; raises BadParameter naming the nearest."""
-    from app.fit.formulas.data_types import BITS, to_dtype
+    from app.fit.formulas.quantization import BITS, to_dtype
 
     name = to_dtype(str(text))
     if name in BITS:
@@ -136,7 +136,7 @@ def sort_keys() -> tuple[str, ...]:
 
 def dtypes() -> tuple[str, ...]:
     """Return the number types of weights."""
-    from app.fit.formulas.data_types import BITS
+    from app.fit.formulas.quantization import BITS
 
     return tuple(BITS)
 

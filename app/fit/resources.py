@@ -10,13 +10,14 @@ from app.fit.verdict import (
     Headroom,
     Option,
     Rejection,
+    SizeConstraints,
+    Vm,
     check_budget,
     check_eligibility,
     compute_cost,
     plain_failure,
     warning_codes,
 )
-from app.fit.vm import SizeConstraints, Vm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

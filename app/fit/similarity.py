@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import log2
 
-from app.fit.vm import Adjustment
+from app.fit.verdict import Adjustment
 
 Number = int | float | Decimal | Fraction
 

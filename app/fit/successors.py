@@ -1,25 +1,334 @@
-"""Successors of a size: which sizes keep the features it has, their order, and what each gains and loses."""
+"""Successors of a size: which sizes keep its features, their order, gains and losses, and why others are none."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
-from itertools import groupby
-from typing import Any
+from itertools import groupby, islice
+from operator import eq, ge
+from typing import Any, Literal
 
-from app.fit.features import (
-    FEATURE_NAMES,
-    FEATURES,
-    MEETS,
-    Feature,
-    Machine,
-    Requirements,
-    meets,
-    requirements,
-    to_shown,
-    to_words,
-    unit_suffix,
-    unmet,
+from app.fit.verdict import Failure, plain_failure
+
+FeatureKind = Literal["amount", "flag", "same", "shared"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """A feature of a size that a successor can keep.
+
+    An `amount` is kept by at least as much, a `flag` where it is true, what must be the `same` by an equal value, and
+    of what is `shared` (a set) by one common value. `essential` features are kept unless a request says otherwise;
+    of a size without GPUs those `of_gpu` are not unknown but absent.
+    """
+
+    name: str
+    code: str
+    label: str
+    kind: FeatureKind = "amount"
+    unit: str | None = None
+    essential: bool = False
+    of_gpu: bool = False
+
+    @staticmethod
+    def flag(name: str, *, code: str = "FEATURE", essential: bool = False, of_gpu: bool = False) -> "Feature":
+        """Return a feature that is supported or not."""
+        label = name.replace("_", " ")
+        return Feature(name=name, code=code, label=label, kind="flag", essential=essential, of_gpu=of_gpu)
+
+
+FEATURES: tuple[Feature, ...] = (
+    Feature(name="vcpus", code="VCPU", label="vCPUs", unit="count", essential=True),
+    Feature(name="memory_gib", code="RAM", label="memory", unit="GiB", essential=True),
+    Feature(
+        name="gpu_memory_gib", code="GPU_MEMORY_TOTAL", label="GPU memory", unit="GiB", essential=True, of_gpu=True
+    ),
+    Feature(
+        name="gpu_memory_gib_per_gpu",
+        code="GPU_MEMORY_PER_GPU",
+        label="GPU memory on one GPU",
+        unit="GiB",
+        essential=True,
+        of_gpu=True,
+    ),
+    Feature(name="gpu_count", code="GPU_COUNT", label="GPUs", unit="count", essential=True, of_gpu=True),
+    Feature(name="gpu_vendor", code="GPU_VENDOR", label="GPU vendor", kind="same", essential=True, of_gpu=True),
+    Feature(name="gpu_model", code="GPU_MODEL", label="GPU model", kind="same", of_gpu=True),
+    Feature(name="arch", code="ARCH", label="architecture", kind="same", essential=True),
+    Feature.flag("infiniband", code="NO_INFINIBAND", essential=True),
+    Feature.flag("nvlink", code="NO_NVLINK", essential=True, of_gpu=True),
+    Feature.flag("local_disk", code="LOCAL_DISK", essential=True),
+    Feature.flag("premium_storage", essential=True),
+    Feature.flag("accelerated_networking", essential=True),
+    Feature.flag("ephemeral_os_disk", essential=True),
+    Feature(name="generation", code="GENERATION", label="VM generation", kind="shared", essential=True),
+    Feature(name="local_disk_gib", code="LOCAL_DISK", label="local disk", unit="GiB"),
+    Feature(name="max_data_disks", code="DATA_DISKS", label="data disks", unit="count"),
+    Feature(name="uncached_disk_iops", code="DISK_IOPS", label="uncached disk operations", unit="IOPS"),
+    Feature(name="uncached_disk_mbps", code="DISK_THROUGHPUT", label="uncached disk throughput", unit="MBps"),
+    Feature(name="max_nics", code="NICS", label="network interfaces", unit="count"),
+    Feature(name="network_mbps", code="NETWORK", label="network", unit="Mbps"),
+    Feature(name="infiniband_gbps", code="INFINIBAND", label="InfiniBand", unit="Gbps"),
+    *(
+        Feature.flag(name)
+        for name in (
+            *("generation_1", "generation_2", "premium_storage_caching", "ultra_disk", "nested_virtualization"),
+            *("hibernation", "live_migration", "memory_preserving_updates"),
+        )
+    ),
+    Feature.flag("gpudirect_rdma", of_gpu=True),
 )
+"""Every feature that is compared, the most selective first."""
+
+FEATURE_NAMES = tuple(feature.name for feature in FEATURES)
+ESSENTIAL_FEATURES = tuple(feature.name for feature in FEATURES if feature.essential)
+"""What a successor keeps unless a request says otherwise."""
+
+FEATURES_BY_NAME = {feature.name: feature for feature in FEATURES}
+_INDEX = {name: index for index, name in enumerate(FEATURE_NAMES)}
+_GPU_COUNT, _GPU_MODEL = _INDEX["gpu_count"], _INDEX["gpu_model"]
+
+
+def _shares(value: frozenset[str], wanted: frozenset[str]) -> bool:
+    return not value.isdisjoint(wanted)
+
+
+MEETS: Mapping[FeatureKind, Callable[[Any, Any], bool]] = {"amount": ge, "flag": ge, "same": eq, "shared": _shares}
+"""Whether a known value keeps a wanted one; a flag is wanted only where it is true."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A size with what a plan for retirements compares.
+
+    `values` are those of FEATURES, in that order; None is unknown, amounts are in the unit of the feature. `family` and
+    `category` are those that sources state of its series.
+    """
+
+    key: str
+    name: str
+    status: str
+    verified: bool
+    retirement_date: date | None = None
+    family: str | None = None
+    category: str | None = None
+    values: tuple[Any, ...]
+
+    def value(self, feature: str) -> Any:
+        """Return the value of a feature by its name."""
+        return self.values[_INDEX[feature]]
+
+
+Requirement = tuple[int, Callable[[Any, Any], bool], Any]
+"""Index of a feature, check and wanted value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirements:
+    """What a successor must have; GPUs are counted among those of one model, and of another its memory counts."""
+
+    gpu_model: str | None
+    of_same_model: Sequence[Requirement]
+    of_other_model: Sequence[Requirement]
+
+    def of(self, machine: Machine) -> Sequence[Requirement]:
+        """Return what is asked of a size; GPUs of which a model is unknown are counted, too."""
+        model = machine.values[_GPU_MODEL]
+        differs = model is not None and self.gpu_model is not None and model != self.gpu_model
+        return self.of_other_model if differs else self.of_same_model
+
+
+def requirements(old: Machine, keep: Collection[str]) -> Requirements:
+    """Return what a successor must have; what the old size lacks, or no source states of it, constrains nothing."""
+    wanted = [
+        (index, MEETS[feature.kind], old.values[index])
+        for index, feature in enumerate(FEATURES)
+        if feature.name in keep and old.values[index]
+    ]
+    return Requirements(
+        gpu_model=old.values[_GPU_MODEL],
+        of_same_model=wanted,
+        of_other_model=[one for one in wanted if one[0] != _GPU_COUNT],
+    )
+
+
+def meets(machine: Machine, wanted: Requirements) -> bool:
+    """Return whether a size meets every requirement; an unknown value meets none."""
+    values = machine.values
+    for index, check, least in wanted.of(machine):
+        value = values[index]
+        if value is None or not check(value, least):
+            return False
+    return True
+
+
+def unmet(machine: Machine, wanted: Requirements) -> tuple[str, ...]:
+    """Return the names of the features that a size does not keep."""
+    values = machine.values
+    missing = []
+    for index, check, least in wanted.of(machine):
+        value = values[index]
+        if value is None or not check(value, least):
+            missing.append(FEATURE_NAMES[index])
+    return tuple(missing)
+
+
+def unknown_features(old: Machine, keep: Collection[str]) -> tuple[str, ...]:
+    """Return the features to keep that no source states of the old size; those of GPUs only where it may have one."""
+    no_gpu = old.values[_GPU_COUNT] == 0
+    return tuple(
+        feature.name
+        for feature, value in zip(FEATURES, old.values, strict=True)
+        if feature.name in keep and value is None and not (no_gpu and feature.of_gpu)
+    )
+
+
+def to_shown(value: Any) -> bool | float | str:
+    """Convert to what is shown: amounts have four decimals, as a third of a GPU has in every list."""
+    if isinstance(value, frozenset):
+        return ", ".join(sorted(value))
+    plain: bool | float | str = round(value, 4) if isinstance(value, float) else value
+    return plain
+
+
+def to_words(value: bool | float | str) -> str:
+    """Write a shown value in a sentence."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else f"{value:.10g}"
+
+
+def unit_suffix(feature: Feature) -> str:
+    """Return the unit to write behind an amount; counts have none."""
+    return "" if feature.unit in (None, "count") else f" {feature.unit}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A size that is no successor, with every reason."""
+
+    machine: Machine
+    failures: tuple[Failure, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusals:
+    """Why there is no successor: how many sizes fail for each code, and those that fail least."""
+
+    summary: Mapping[str, int]
+    nearest: tuple[Refusal, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortcomings:
+    """Why sizes are no successors of an old one, in whatever region.
+
+    `features` are those that each of the `machines` does not keep, `failures` those of its status, by its key; `order`
+    are the indexes of the machines, those with the fewest reasons first. `summary` counts the machines by code.
+    """
+
+    old: Machine
+    machines: Sequence[Machine]
+    features: Sequence[tuple[str, ...]]
+    failures: Mapping[str, tuple[Failure, ...]]
+    order: Sequence[int]
+    summary: Mapping[str, int]
+
+
+def find_shortcomings(
+    old: Machine, machines: Sequence[Machine], keep: Collection[str], failures: Mapping[str, tuple[Failure, ...]]
+) -> Shortcomings:
+    """Return why sizes are no successors; `failures` are those of `candidate_failures`, by the keys of the sizes."""
+    wanted = requirements(old, keep)
+    others = [machine for machine in machines if machine.key != old.key]
+    features = [unmet(machine, wanted) for machine in others]
+    counts = [len(names) + len(failures[machine.key]) for machine, names in zip(others, features, strict=True)]
+    summary: Counter[str] = Counter(code for machine in others for code in {one.code for one in failures[machine.key]})
+    for names, times in Counter(features).items():
+        summary.update(dict.fromkeys({FEATURES_BY_NAME[name].code for name in names}, times))
+    order = sorted(range(len(others)), key=counts.__getitem__)
+    return Shortcomings(old=old, machines=others, features=features, failures=failures, order=order, summary=summary)
+
+
+NEAREST_REFUSALS = 3
+COMPARED_REFUSALS = 30
+"""How many sizes with the fewest reasons, sold in the region or not, are compared by how much is missing."""
+
+
+def refuse_all(found: Shortcomings, priced: Container[str], unpriced: Failure) -> Refusals:
+    """Return why no size is a successor in a region; `unpriced` is the failure of the sizes that are not `priced`."""
+    missing = sum(machine.key not in priced for machine in found.machines)
+    summary = {**found.summary, **({unpriced.code: missing} if missing else {})}
+    sold = (index for index in found.order if found.machines[index].key in priced)
+    unsold = (index for index in found.order if found.machines[index].key not in priced)
+    near = [
+        *(_refusal(found, index) for index in islice(sold, COMPARED_REFUSALS)),
+        *(_refusal(found, index, unpriced) for index in islice(unsold, COMPARED_REFUSALS)),
+    ]
+    return Refusals(
+        summary=dict(sorted(summary.items())), nearest=tuple(sorted(near, key=_distance)[:NEAREST_REFUSALS])
+    )
+
+
+def _refusal(found: Shortcomings, index: int, *more: Failure) -> Refusal:
+    machine = found.machines[index]
+    of_features = (_failure(name, found.old, machine) for name in found.features[index])
+    return Refusal(machine=machine, failures=(*found.failures[machine.key], *more, *of_features))
+
+
+def _distance(refusal: Refusal) -> tuple[int, float, str]:
+    """Sort key: the number of reasons, then the sum of the shares that are missing."""
+    failures = refusal.failures
+    return (len(failures), sum(failure.share_missing for failure in failures), refusal.machine.name.lower())
+
+
+def _failure(name: str, old: Machine, machine: Machine) -> Failure:
+    feature, wanted, actual = FEATURES_BY_NAME[name], old.value(name), machine.value(name)
+    if feature.kind != "amount":
+        found = "no source says" if actual is None else f"it is {to_words(to_shown(actual))}"
+        return plain_failure(name, feature.code, f"{feature.label} must be {to_words(to_shown(wanted))}, {found}")
+    found = "no source says what it has" if actual is None else f"has {actual:.10g}"
+    of = f"{unit_suffix(feature)} of" if unit_suffix(feature) else ""
+    return Failure(
+        constraint=name,
+        code=feature.code,
+        required=float(wanted),
+        available=None if actual is None else float(actual),
+        unit=feature.unit,
+        detail=f"needs {wanted:.10g}{of} {feature.label}, {found}",
+    )
+
+
+def candidate_failures(machine: Machine, not_before: date) -> Iterator[Failure]:
+    """Yield why a size that can be ordered is no candidate anywhere: it is in preview, or retires before a day."""
+    if machine.status == "preview":
+        yield plain_failure("status", "PREVIEW", "is in preview")
+    elif machine.retirement_date is not None and machine.retirement_date < not_before:
+        yield plain_failure("status", "RETIRING", f"retires on {machine.retirement_date}, before {not_before}")
+    if not machine.verified:
+        yield plain_failure("verified", "UNVERIFIED", "only third parties name it")
+
+
+MAX_GIVEN_UP = 3
+MAX_FIXES = 3
+
+
+def features_to_give_up(found: Shortcomings, usd_per_hour: Mapping[str, Decimal]) -> list[tuple[str, ...]]:
+    """Return the smallest sets of features without which one of the sizes that have a price would be a successor.
+
+    `usd_per_hour` is by the key of the size. Fewest features first, then the cheapest size; no set contains another.
+    """
+    cheapest: dict[tuple[str, ...], Decimal] = {}
+    for machine, names in zip(found.machines, found.features, strict=True):
+        usd = usd_per_hour.get(machine.key)
+        if usd is not None and not found.failures[machine.key] and 0 < len(names) <= MAX_GIVEN_UP:
+            cheapest[names] = min(usd, cheapest.get(names, usd))
+    chosen: list[tuple[str, ...]] = []
+    for names in sorted(cheapest, key=lambda names: (len(names), cheapest[names], names)):
+        if not any(set(one) <= set(names) for one in chosen):
+            chosen.append(names)
+    return chosen[:MAX_FIXES]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

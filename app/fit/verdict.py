@@ -1,20 +1,88 @@
-"""Verdicts on sizes: options with headroom and cost, rejections with every failure, and the ranking of both.
+"""Sizes as fits compare them, and verdicts on them: options with headroom and cost, rejections with every failure.
 
 Also the checks that apply to a size whatever the job: status, region, price and budget.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
+from fractions import Fraction
 from functools import reduce
 from operator import add
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from app.fit.formulas.interruptions import Interruptions
 from app.fit.formulas.quantities import Figure
-from app.fit.vm import Adjustment, SizeConstraints, Vm
+
+if TYPE_CHECKING:  # else answers without a model would load the arithmetic of training
+    from app.fit.formulas.training_speed import Interruptions
+
+ORDERABLE = frozenset({"preview", "current", "retiring"})
+"""Statuses of sizes that can be ordered."""
+
+
+def is_part_of_gpu(gpus: Fraction | None) -> bool:
+    """Return whether a number of GPUs is known, more than none and less than one."""
+    return gpus is not None and 0 < gpus < 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adjustment:
+    """How a price differs from the list price: that of one VM, USD an hour, and the names of the rules that apply."""
+
+    list_usd_per_hour: Decimal
+    rules: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vm:
+    """One VM size. Memory and disk are GiB, network Gbps, prices USD an hour; None is unknown.
+
+    `gpu_memory_gib` is of the whole VM; `gpu_memory_gib_on_one_gpu` of one GPU, or of the slice of a fractional GPU.
+    """
+
+    name: str
+    status: str
+    verified: bool
+    gpus: Fraction | None = None
+    gpu_memory_gib: float | None = None
+    gpu_memory_gib_on_one_gpu: float | None = None
+    vcpus: int | None = None
+    memory_gib: float | None = None
+    local_disk_gib: float | None = None
+    network_gbps: float | None = None
+    infiniband_gbps: float | None = None
+    traits: Mapping[str, bool | str | None] = field(default_factory=dict)
+    region: str | None = None
+    in_every_region: bool = True
+    usd_per_hour: Mapping[str, Decimal | None] = field(default_factory=dict)
+    as_of: Mapping[str, date | None] = field(default_factory=dict)
+    approximate_date: Mapping[str, bool | None] = field(default_factory=dict)
+    unusual_price: frozenset[str] = frozenset()
+    disputed_price: frozenset[str] = frozenset()
+    adjustment: Mapping[str, Adjustment | None] = field(default_factory=dict)
+
+    @property
+    def fractional(self) -> bool:
+        """Whether the VM has only a part of a GPU, which cannot be pooled with other parts."""
+        return is_part_of_gpu(self.gpus)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeConstraints:
+    """Constraints on every size, whatever the job: statuses, regions, number of VMs, price and budget."""
+
+    statuses: frozenset[str] = ORDERABLE
+    regions: tuple[str, ...] = ()
+    max_nodes: int = 1
+    purchase: str = "on_demand"
+    hours: Decimal | None = None
+    hours_per_month: Decimal = Decimal(730)
+    budget_usd_per_month: Decimal | None = None
+    verified_only: bool = False
+    today: date
+
 
 PERCENT_DECIMALS = 6
 """Decimal places to which percentages are rounded."""
@@ -245,5 +313,5 @@ class CostFigures:
     cost: Cost
     per_job: Figure | None
     per_million_tokens: Figure | None
-    interruptions: Interruptions | None = None
+    interruptions: "Interruptions | None" = None
     per_request: Figure | None = None

@@ -21,8 +21,8 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
-from app.fit.formulas.data_types import BITS, to_dtype
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
+from app.fit.formulas.quantization import BITS, to_dtype
 from app.nearest import did_you_mean, nearest
 from app.validation import MAX_ERRORS
 

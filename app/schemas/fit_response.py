@@ -9,8 +9,7 @@ from typing import Any
 
 from pydantic import Field
 
-from app.fit.formulas.assumptions import Assumption, OmittedFigure
-from app.fit.formulas.quantities import Figure
+from app.fit.formulas.quantities import Assumption, Figure, OmittedFigure
 from app.fit.results import (
     CostFigures,
     InferenceFigures,

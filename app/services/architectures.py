@@ -10,10 +10,10 @@ import orjson
 from app.errors import BadWorkload, NotFound
 from app.fit.estimator.model import build_architecture
 from app.fit.formulas.architecture import Architecture, missing_for_count
-from app.fit.formulas.assumptions import Assumptions
 from app.fit.formulas.hf_config import read_config
+from app.fit.formulas.hf_quantization import Checkpoint, read_checkpoint
+from app.fit.formulas.quantities import Assumptions
 from app.fit.formulas.quantization import ReleasedWeights, fp8_blocks, fp8_tensors, mxfp4_experts
-from app.fit.formulas.safetensors import Checkpoint, read_checkpoint
 from app.schemas.estimate_request import ModelIn
 
 

@@ -14,14 +14,14 @@ from app.catalog.queries.snapshot import Catalog, computing
 from app.db.statements import to_dicts
 from app.fit.estimator.workload import InferenceWorkload
 from app.fit.formulas.architecture import Architecture
-from app.fit.formulas.assumptions import Assumptions
 from app.fit.formulas.memory import KvCache, Parallelism, kv_bytes_per_sequence
+from app.fit.formulas.quantities import Assumptions
 from app.fit.placement.evaluate import CheckContext, find_failures
+from app.fit.placement.jobs import ServingJob
 from app.fit.placement.layouts import SearchLimits, find_layouts
 from app.fit.placement.machine import Machine
 from app.fit.placement.prepare import PreparedRequest, prepare
 from app.fit.placement.request import Constraints, PlacementRequest, Pricing
-from app.fit.placement.serving import ServingJob
 from app.services.architectures import to_architecture
 from app.services.machines import to_machine
 

@@ -33,10 +33,11 @@ from app.fit.estimator.estimate import estimate_serving, estimate_training, para
 from app.fit.estimator.parallelism import requested_gpus
 from app.fit.estimator.report import Estimate
 from app.fit.estimator.workload import Gpus, InferenceWorkload, ServiceLevel, Speculation, TrainingWorkload
-from app.fit.formulas.assumptions import Assumption, Assumptions, InvalidWorkload, OmittedFigure
 from app.fit.formulas.optimizer import AdaptedMatrix
+from app.fit.formulas.quantities import Assumption, Assumptions, InvalidWorkload, OmittedFigure
 from app.fit.placement.evaluate import rank
 from app.fit.placement.fixes import Change, FixFinder
+from app.fit.placement.jobs import ServingJob
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import (
     PlacementOption,
@@ -48,9 +49,7 @@ from app.fit.placement.option import (
 )
 from app.fit.placement.prepare import MemoryUnknown, PreparedRequest, prepare
 from app.fit.placement.request import Constraints, PlacementRequest, Pricing, Workload
-from app.fit.placement.serving import ServingJob
-from app.fit.verdict import MAX_REJECTED
-from app.fit.vm import Vm
+from app.fit.verdict import MAX_REJECTED, Vm
 from app.schemas.estimate_request import EstimateIn, InferenceIn, ServingIn, TrainingIn
 from app.schemas.fit_request import FitIn, HardwareIn
 from app.schemas.fit_response import (

@@ -8,10 +8,9 @@ from typing import Any
 
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.candidates import PEAK_DTYPES
-from app.fit.formulas.assumptions import Assumptions
-from app.fit.formulas.quantities import GIB
+from app.fit.formulas.quantities import GIB, Assumptions
 from app.fit.placement.machine import MIN_CAPABILITY, Machine
-from app.fit.vm import Vm
+from app.fit.verdict import Vm
 from app.schemas.fit_request import HardwareIn
 from app.services.ranked import to_gpus
 

@@ -12,7 +12,7 @@ from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.pagination import ensure_same_revision, offset_of, read_cursor, write_cursor
 from app.catalog.queries.params import PageParams
 from app.catalog.queries.snapshot import Catalog
-from app.fit.vm import Adjustment, Vm
+from app.fit.verdict import Adjustment, Vm
 
 Item = TypeVar("Item")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.candidates import SELECTION_FILTERS, candidates_query
@@ -23,7 +23,6 @@ from app.catalog.queries.snapshot import Catalog
 from app.db.functions import NANO
 from app.db.statements import to_dicts
 from app.errors import CatalogChanged
-from app.fit.formulas.interruptions import Interruptions
 from app.fit.formulas.quantities import GIB, Figure, exact
 from app.fit.resources import (
     QUANTITIES,
@@ -46,10 +45,10 @@ from app.fit.verdict import (
     Headroom,
     Option,
     Rejection,
+    Vm,
     check_budget,
     miss_distance,
 )
-from app.fit.vm import Vm
 from app.schemas.fit_response import (
     ConvertedCostOut,
     CostsOut,
@@ -64,6 +63,9 @@ from app.schemas.fit_response import (
     RejectionOut,
 )
 from app.services.ranked import paginate, to_gpus, to_vm
+
+if TYPE_CHECKING:
+    from app.fit.formulas.training_speed import Interruptions
 
 _AMOUNTS = tuple(quantity.name for quantity in QUANTITIES)
 TRAITS = tuple(name for name in SizeRequirements.model_fields if name not in _AMOUNTS)
@@ -469,7 +471,7 @@ def to_cost_out(known: CostFigures, rate: CurrencyRate | None) -> OptionCostOut:
     )
 
 
-def _interruptions(known: Interruptions) -> InterruptionsOut:
+def _interruptions(known: "Interruptions") -> InterruptionsOut:
     return InterruptionsOut(
         overhead=known.overhead if isfinite(known.overhead) else None,
         evictions_per_hour=known.evictions_per_hour,

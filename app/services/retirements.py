@@ -21,21 +21,25 @@ from app.catalog.queries.snapshot import Catalog, computing
 from app.catalog.queries.successors import aliases_query, planned_sizes_query, prices_query
 from app.catalog.regions import closest_regions
 from app.db.statements import Reader, fetch
-from app.fit.features import (
+from app.fit.successors import (
     ESSENTIAL_FEATURES,
     FEATURE_NAMES,
+    LOCAL_DISK_FEATURES,
+    Differences,
     Machine,
+    Market,
+    Match,
     Refusals,
     Shortcomings,
     candidate_failures,
+    differences,
     features_to_give_up,
     find_shortcomings,
+    find_successors,
     refuse_all,
     unknown_features,
 )
-from app.fit.successors import LOCAL_DISK_FEATURES, Differences, Market, Match, differences, find_successors
-from app.fit.verdict import Failure, plain_failure
-from app.fit.vm import ORDERABLE, Adjustment
+from app.fit.verdict import ORDERABLE, Adjustment, Failure, plain_failure
 from app.nearest import did_you_mean, starting_with
 from app.schemas.fit_response import RejectionOut
 from app.schemas.retirement_request import RetirementPlanIn, SuccessorNeedsIn

@@ -7,8 +7,8 @@ from math import ceil
 from typing import Any
 
 from app.catalog.queries.params import SizeRequirements
-from app.fit.accuracy import FamilyAccuracy, read_accuracy
 from app.fit.formulas.quantities import Figure
+from app.fit.results import FamilyAccuracy, read_accuracy
 from app.schemas.fit_response import (
     FailureOut,
     FitAnswerOut,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from statistics import median
 
-from app.fit.accuracy import COLUMNS, TABLE, FamilyAccuracy, read_accuracy
+from app.fit.results import COLUMNS, TABLE, FamilyAccuracy, read_accuracy
 from app.settings import PROJECT
 from benchmarks.accuracy.families import FAMILIES
 from benchmarks.accuracy.page import PAGE, write_page

@@ -12,8 +12,7 @@ from app.fit.estimator.estimate import serving_setup
 from app.fit.estimator.report import Estimate
 from app.fit.estimator.serving import ServingSetup
 from app.fit.estimator.workload import InferenceWorkload
-from app.fit.formulas.assumptions import Assumptions
-from app.fit.formulas.quantities import Figure
+from app.fit.formulas.quantities import Assumptions, Figure
 from app.schemas.estimate_request import EstimateIn
 from app.services.architectures import resolve_architecture
 from app.services.fit import estimate as estimate_body

@@ -8,8 +8,8 @@ from itertools import product
 from statistics import median
 from typing import Any
 
-from app.fit.formulas.inference import GRAPHS, GRAPHS_UTILIZATION, SERVING_RUNTIME, SERVING_RUNTIME_SHARE
-from app.fit.formulas.inference import TENSOR_RANK_BUFFERS as BUFFERS
+from app.fit.formulas.memory import GRAPHS, GRAPHS_UTILIZATION, SERVING_RUNTIME, SERVING_RUNTIME_SHARE
+from app.fit.formulas.memory import TENSOR_RANK_BUFFERS as BUFFERS
 from app.fit.formulas.quantities import GIB
 from app.settings import PROJECT
 from benchmarks.accuracy.estimates import estimate, figure_range

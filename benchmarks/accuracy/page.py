@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from app.fit.accuracy import FamilyAccuracy
+from app.fit.results import FamilyAccuracy
 from app.settings import PROJECT
 
 PAGE = PROJECT / "docs" / "accuracy.md"

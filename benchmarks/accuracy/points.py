@@ -6,7 +6,7 @@ from math import exp, log
 from statistics import median
 from typing import NamedTuple
 
-from app.fit.accuracy import FamilyAccuracy
+from app.fit.results import FamilyAccuracy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

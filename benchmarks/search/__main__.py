@@ -10,7 +10,7 @@ from typing import Any
 
 from app.errors import BadWorkload
 from app.fit.estimator.report import Estimate
-from app.fit.formulas.assumptions import InvalidWorkload
+from app.fit.formulas.quantities import InvalidWorkload
 from benchmarks.accuracy.estimates import estimate
 from benchmarks.search.bodies import Body, random_body
 from benchmarks.search.placements import check_placement

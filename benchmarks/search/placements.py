@@ -8,16 +8,14 @@ from random import Random
 from typing import Any
 
 from app.errors import BadWorkload
-from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
-from app.fit.formulas.quantities import GIB
+from app.fit.formulas.quantities import GIB, Assumptions, InvalidWorkload
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.fixes import FixFinder
+from app.fit.placement.jobs import ServingJob
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption, cost_figures, per_gpu_memory, service_figures, speed_figures
 from app.fit.placement.prepare import PreparedRequest, prepare
-from app.fit.placement.serving import ServingJob
-from app.fit.verdict import Rejection
-from app.fit.vm import Vm
+from app.fit.verdict import Rejection, Vm
 from app.schemas.fit_request import FitIn
 from app.services.fit import to_request
 from benchmarks.accuracy.estimates import presets

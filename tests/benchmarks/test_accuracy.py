@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.fit.accuracy import COLUMNS, read_accuracy
+from app.fit.results import COLUMNS, read_accuracy
 from app.settings import PROJECT
 from benchmarks.accuracy.__main__ import regressions
 from benchmarks.accuracy.families import FAMILIES

@@ -5,7 +5,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from app.fit.formulas.serving_constants import FIRST_TOKEN, STEP
+from app.fit.formulas.serving_speed import FIRST_TOKEN, STEP
 from benchmarks.calibrate import (
     AMD_LIMITS,
     FIRST_TOKEN_LIMITS,

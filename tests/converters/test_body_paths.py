@@ -10,7 +10,7 @@ import pytest
 
 from app.catalog.queries.params import SizeSelection
 from app.errors import BadQuery, BadWorkload
-from app.fit.formulas.assumptions import DEFAULTS, Assumption
+from app.fit.formulas.quantities import DEFAULTS, Assumption
 from app.fit.formulas.training_speed import PRECISION_DTYPES
 from app.fit.placement.fixes import Change, lower_field, set_field
 from app.schemas.fit_request import FitIn

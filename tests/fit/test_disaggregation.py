@@ -10,10 +10,9 @@ from app.fit.estimator.estimate import estimate_serving
 from app.fit.estimator.report import Estimate
 from app.fit.estimator.speed_model import MAX_BUSY, most_busy, wait_s
 from app.fit.estimator.workload import Gpus, InferenceWorkload
-from app.fit.formulas.assumptions import Assumptions
-from app.fit.formulas.quantities import GIB
+from app.fit.formulas.quantities import GIB, Assumptions
+from app.fit.placement.jobs import ServingJob
 from app.fit.placement.option import service_figures
-from app.fit.placement.serving import ServingJob
 from app.fit.results import DisaggregationFigures, ServiceReport
 from tests.fit.placement.factories import LLAMA_70B, expect_option, machine, prepare_service, service
 

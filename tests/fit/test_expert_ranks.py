@@ -14,8 +14,8 @@ from app.fit.estimator.serving import kv_cache_of, weights_range
 from app.fit.estimator.serving_speed import ServingSpeed, serving_speed
 from app.fit.estimator.workload import Gpus, InferenceWorkload
 from app.fit.formulas.architecture import Architecture
-from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.memory import ExpertShare, Parallelism, largest_gpu_share
+from app.fit.formulas.quantities import Assumptions, InvalidWorkload
 from app.fit.results import ServingMemory
 
 DEEPSEEK_V3 = Architecture(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.fit.formulas.assumptions import DEFAULTS
+from app.fit.formulas.quantities import DEFAULTS
 from tests.fit.named_fields import FIT_PARTS, Names, is_field, is_figure, names_in, names_in_package
 
 

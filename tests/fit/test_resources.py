@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.fit.resources import ResourceNeeds, evaluate_vm, explain_option
-from app.fit.verdict import Option, Rejection
-from app.fit.vm import Vm
+from app.fit.verdict import Option, Rejection, Vm
 
 
 def vm(name: str = "a", **facts: Any) -> Vm:

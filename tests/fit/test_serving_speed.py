@@ -13,9 +13,8 @@ from app.fit.estimator.serving_speed import ServingSpeed, copy_work, prefill_spe
 from app.fit.estimator.speed_model import Lengths, expert_shares, request_lengths, speed_model
 from app.fit.estimator.workload import Gpus, InferenceWorkload
 from app.fit.formulas.architecture import Architecture
-from app.fit.formulas.assumptions import Assumptions
-from app.fit.formulas.serving_constants import STEP, STEP_SPREAD
-from app.fit.formulas.serving_speed import step_time
+from app.fit.formulas.quantities import Assumptions
+from app.fit.formulas.serving_speed import STEP, STEP_SPREAD, step_time
 from benchmarks.accuracy.estimates import setup_of as preset_setup
 
 LLAMA_70B = Architecture(layers=80, hidden=8192, heads=64, kv_heads=8, head_dim=128, intermediate=28_672, vocab=128_256)

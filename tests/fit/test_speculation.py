@@ -12,8 +12,8 @@ from app.fit.estimator.serving import kv_cache_of, weights_range
 from app.fit.estimator.serving_speed import ServingSpeed, serving_speed
 from app.fit.estimator.workload import InferenceWorkload, Speculation
 from app.fit.formulas.architecture import Architecture, LayerCache, count_parameters
-from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.memory import KvCache, with_further_layers
+from app.fit.formulas.quantities import Assumptions, InvalidWorkload
 from app.fit.formulas.quantization import ReleasedWeights, fp8_blocks
 from app.fit.results import InferenceFigures
 from tests.fit.placement.factories import LLAMA_70B, expect_option, prepare_service, service

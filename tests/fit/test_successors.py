@@ -6,18 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.fit.features import (
+from app.fit.successors import (
     ESSENTIAL_FEATURES,
     FEATURE_NAMES,
     FEATURES,
+    LOCAL_DISK_FEATURES,
     Machine,
+    Market,
     candidate_failures,
+    differences,
     features_to_give_up,
     find_shortcomings,
+    find_successors,
     refuse_all,
     unknown_features,
 )
-from app.fit.successors import LOCAL_DISK_FEATURES, Market, differences, find_successors
 from app.fit.verdict import plain_failure
 
 UNPRICED = plain_failure("region", "NOT_IN_REGION", "has no price in mars")

@@ -15,7 +15,7 @@ from app.fit.estimator.model import resolve_model
 from app.fit.estimator.weights import Weights, count_weights
 from app.fit.estimator.workload import InferenceWorkload
 from app.fit.formulas.architecture import count_parameters
-from app.fit.formulas.assumptions import Assumptions
+from app.fit.formulas.quantities import Assumptions
 from app.services.architectures import to_architecture
 from tests.seeds.parameters import (
     fp8_scales,

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.errors import BadWorkload
-from app.fit.formulas.data_types import BITS
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
 from app.fit.formulas.quantities import Figure
+from app.fit.formulas.quantization import BITS
 from app.schemas.bodies import TEXT_VALUES
 from app.schemas.estimate_request import EstimateIn
 from app.schemas.fit_response import EstimateOut

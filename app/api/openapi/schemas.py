@@ -22,9 +22,9 @@ from app.catalog.queries.params import (
 )
 from app.catalog.queries.prices import PriceSort
 from app.catalog.regions import CONTINENTS
-from app.fit.features import FEATURE_NAMES
-from app.fit.formulas.data_types import BITS
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
+from app.fit.formulas.quantization import BITS
+from app.fit.successors import FEATURE_NAMES
 from app.schemas.estimate_request import (
     ActivationFormula,
     Arrivals,

@@ -4,7 +4,6 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any, NoReturn
 
-from app.fit.accuracy import evidence_of
 from app.fit.estimator.model import AS_COUNTED, Model, range_figure, resolve_model
 from app.fit.estimator.parallelism import check_experts, plan_serving, plan_training
 from app.fit.estimator.report import Estimate
@@ -50,9 +49,8 @@ from app.fit.estimator.training_memory import (
 from app.fit.estimator.training_time import compute_figures
 from app.fit.estimator.workload import Gpus, InferenceWorkload, ServiceLevel, TrainingWorkload
 from app.fit.formulas.architecture import Architecture, ModelKind
-from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.compute import per_hour, per_job, per_million_tokens, per_month
-from app.fit.formulas.quantities import Figure, estimate, exact, single_value
+from app.fit.formulas.quantities import Assumptions, Figure, InvalidWorkload, estimate, exact, single_value
 from app.fit.results import (
     CostFigures,
     DecodeFigures,
@@ -60,6 +58,7 @@ from app.fit.results import (
     InferenceFigures,
     ParameterFigures,
     TrainingFigures,
+    evidence_of,
 )
 
 

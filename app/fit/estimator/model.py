@@ -6,8 +6,16 @@ from fractions import Fraction
 from typing import Any
 
 from app.fit.formulas.architecture import Architecture, ParameterCount, count_parameters, missing_for_count
-from app.fit.formulas.assumptions import DEFAULTS, Assumptions, InvalidWorkload
-from app.fit.formulas.quantities import Figure, Range, estimate_gib, exact_or_bound_gib, single_value
+from app.fit.formulas.quantities import (
+    DEFAULTS,
+    Assumptions,
+    Figure,
+    InvalidWorkload,
+    Range,
+    estimate_gib,
+    exact_or_bound_gib,
+    single_value,
+)
 
 PARAMS_TOLERANCE = 0.01
 """Relative difference to the counted parameters that a published, rounded number may have without being recorded."""

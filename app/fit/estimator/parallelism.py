@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
-from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.memory import UNSPLIT, Parallelism
+from app.fit.formulas.quantities import Assumptions, InvalidWorkload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from app.fit.formulas.architecture import Architecture
-from app.fit.formulas.assumptions import Assumption, OmittedFigure
+from app.fit.formulas.quantities import Assumption, OmittedFigure
 from app.fit.results import CostFigures, InferenceFigures, ParameterFigures, ServiceReport, TrainingFigures, WeightsType
 
 

@@ -38,11 +38,17 @@ from app.fit.estimator.speed_model import (
     wait_s,
 )
 from app.fit.estimator.workload import Confidence, InferenceWorkload, ServiceLevel
-from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.memory import KvCache, kv_bytes_per_sequence
-from app.fit.formulas.quantities import Figure, Range, estimate, exact, single_value
-from app.fit.formulas.serving_constants import FIRST_TOKEN, STEP, Spread
-from app.fit.formulas.serving_speed import engine_factor, first_token_time, prompt_time, step_time
+from app.fit.formulas.quantities import Assumptions, Figure, InvalidWorkload, Range, estimate, exact, single_value
+from app.fit.formulas.serving_speed import (
+    FIRST_TOKEN,
+    STEP,
+    Spread,
+    engine_factor,
+    first_token_time,
+    prompt_time,
+    step_time,
+)
 from app.fit.results import DisaggregationFigures, ServiceReport
 
 

@@ -7,31 +7,29 @@ from app.fit.estimator.model import AS_COUNTED, Model, architecture_paths, range
 from app.fit.estimator.parallelism import ONE_GPU, Deployment
 from app.fit.estimator.weights import Weights, check_speculation, count_weights, find_draft, with_draft, with_own_draft
 from app.fit.estimator.workload import Engine, Gpus, InferenceWorkload
-from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
-from app.fit.formulas.data_types import BITS
-from app.fit.formulas.inference import (
-    STEP_SPREAD,
-    InferenceNeed,
-    ServedModel,
-    ServingLoad,
-    inference_need,
-    max_sequences,
-    memory_budget_bytes,
-    serving_overhead,
-)
 from app.fit.formulas.memory import (
     NO_EXPERTS,
+    STEP_SPREAD,
     ExpertShare,
+    InferenceNeed,
     KvCache,
+    ServedModel,
+    ServingLoad,
     build_kv_cache,
+    inference_need,
     kv_bytes_per_sequence,
     kv_bytes_per_token,
+    max_sequences,
+    memory_budget_bytes,
     missing_for_cache,
+    serving_overhead,
     tokens_in_budget,
     with_further_layers,
 )
 from app.fit.formulas.quantities import (
     GIB,
+    Assumptions,
+    InvalidWorkload,
     Range,
     bound,
     estimate,
@@ -41,6 +39,7 @@ from app.fit.formulas.quantities import (
     plus_minus,
     single_value,
 )
+from app.fit.formulas.quantization import BITS
 from app.fit.results import KvFigures, ServingMemory
 
 

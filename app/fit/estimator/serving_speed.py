@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from math import ceil, inf, log2
 from typing import NamedTuple, TypeVar
 
-from app.fit.accuracy import evidence_of
 from app.fit.estimator.serving import ServingSetup, kv_cache_of, sequence_bytes, weights_range
 from app.fit.estimator.speed_model import (
     GPUS_OF_A_VM,
@@ -25,29 +24,32 @@ from app.fit.estimator.speed_model import (
 from app.fit.estimator.weights import proposed, with_draft_passes, yielded
 from app.fit.estimator.workload import Gpus, InferenceWorkload
 from app.fit.formulas.architecture import SELECTED_ENTRIES, Architecture, LayerCache, ModelKind, is_sparse
-from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
-from app.fit.formulas.compute import prefill_flops, prompt_attention_flops
-from app.fit.formulas.inference import DecodeStep, decode_flops, experts_read, step_seconds
-from app.fit.formulas.links import LinkKind, stage_hop, tensor_link
-from app.fit.formulas.memory import KvCache, Parallelism, kv_bytes_per_sequence
-from app.fit.formulas.quantities import Evidence, Figure, Range, bound, estimate
-from app.fit.formulas.serving_constants import (
+from app.fit.formulas.compute import LinkKind, prefill_flops, prompt_attention_flops, stage_hop, tensor_link
+from app.fit.formulas.memory import (
+    DecodeStep,
+    KvCache,
+    Parallelism,
+    decode_flops,
+    experts_read,
+    kv_bytes_per_sequence,
+    step_seconds,
+)
+from app.fit.formulas.quantities import Assumptions, Evidence, Figure, InvalidWorkload, Range, bound, estimate
+from app.fit.formulas.serving_speed import (
+    CHUNK_TOKENS,
     FIRST_TOKEN,
     FIRST_TOKEN_SPREAD,
+    MAX_RANKS_OF_A_PROMPT,
     MEASURED_MODELS,
     STEP,
     STEP_SPREAD,
     Spread,
-)
-from app.fit.formulas.serving_speed import (
-    CHUNK_TOKENS,
-    MAX_RANKS_OF_A_PROMPT,
     StepWork,
     first_token_time,
     prompt_time,
     step_time,
 )
-from app.fit.results import DecodeFigures, EncodeFigures
+from app.fit.results import DecodeFigures, EncodeFigures, evidence_of
 
 
 class _Gpu(NamedTuple):

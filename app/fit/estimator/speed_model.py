@@ -17,12 +17,10 @@ from app.fit.estimator.serving import ServingSetup, sequence_bytes
 from app.fit.estimator.weights import proposed
 from app.fit.estimator.workload import InferenceWorkload
 from app.fit.formulas.architecture import Architecture, missing_for_count, typical_shape
-from app.fit.formulas.inference import experts_read
-from app.fit.formulas.links import HOPS, Link, tensor_link
-from app.fit.formulas.memory import KvCache, Parallelism, kv_bytes_per_sequence
+from app.fit.formulas.compute import HOPS, Link, tensor_link
+from app.fit.formulas.memory import KvCache, Parallelism, experts_read, kv_bytes_per_sequence
 from app.fit.formulas.quantities import Range
-from app.fit.formulas.serving_constants import FIRST_TOKEN, STEP
-from app.fit.formulas.serving_speed import StepWork, engine_factor, launch_time, prompt_time
+from app.fit.formulas.serving_speed import FIRST_TOKEN, STEP, StepWork, engine_factor, launch_time, prompt_time
 
 DEQUANTIZED_BITS = 14
 """Fewer average bits a weight than this are quantized: 16 less what stays in 16 bits."""

@@ -2,28 +2,10 @@
 
 from dataclasses import dataclass, replace
 
-from app.fit.accuracy import evidence_of
 from app.fit.estimator.model import Model, architecture_paths, range_figure
 from app.fit.estimator.parallelism import ONE_GPU, Deployment
 from app.fit.estimator.weights import weights_in_dtype
 from app.fit.estimator.workload import Gpus, TrainingWorkload
-from app.fit.formulas.activations import (
-    INPUT_BYTES,
-    ActivationPolicy,
-    CrossEntropy,
-    Formula,
-    LayerWidths,
-    MicroBatch,
-    Recompute,
-    activation_bytes,
-    checkpoint_bytes,
-    hidden_state_bytes,
-    layer_bytes,
-    logits_bytes,
-    selective_saving,
-)
-from app.fit.formulas.assumptions import DEFAULTS, Assumptions, InvalidWorkload
-from app.fit.formulas.data_types import FULL_BITS
 from app.fit.formulas.optimizer import (
     RECIPES,
     Recipe,
@@ -33,9 +15,12 @@ from app.fit.formulas.optimizer import (
     offloaded_host_bytes,
 )
 from app.fit.formulas.quantities import (
+    DEFAULTS,
     GIB,
     ZERO,
+    Assumptions,
     Figure,
+    InvalidWorkload,
     Range,
     estimate,
     estimate_gib,
@@ -43,8 +28,27 @@ from app.fit.formulas.quantities import (
     exact_gib,
     exact_or_bound_gib,
 )
-from app.fit.formulas.training import ForwardPass, TrainedModel, TrainingNeed, training_need
-from app.fit.results import ActivationFigures, StateFigures, TrainingMemory
+from app.fit.formulas.quantization import FULL_BITS
+from app.fit.formulas.training_memory import (
+    INPUT_BYTES,
+    ActivationPolicy,
+    CrossEntropy,
+    Formula,
+    ForwardPass,
+    LayerWidths,
+    MicroBatch,
+    Recompute,
+    TrainedModel,
+    TrainingNeed,
+    activation_bytes,
+    checkpoint_bytes,
+    hidden_state_bytes,
+    layer_bytes,
+    logits_bytes,
+    selective_saving,
+    training_need,
+)
+from app.fit.results import ActivationFigures, StateFigures, TrainingMemory, evidence_of
 
 QUANTIZED_COPIES = {precision: 0.0 if precision == "bf16" else 2 * size for precision, size in INPUT_BYTES.items()}
 """Bytes of a weight's copies by precision: one quantized along its rows, one along its columns."""

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import NamedTuple
 
-from app.fit.accuracy import evidence_of
 from app.fit.estimator.model import architecture_paths
 from app.fit.estimator.training_memory import TrainingSetup
 from app.fit.formulas.architecture import ParameterCount, missing_for_count, typical_shape
@@ -32,7 +31,7 @@ from app.fit.formulas.training_speed import (
     token_work,
     usual_batch_tokens,
 )
-from app.fit.results import ComputeFigures
+from app.fit.results import ComputeFigures, evidence_of
 
 PRECISION = "training.precision"
 RATE_FAMILY, HOURS_FAMILY = "training_rate", "training_gpu_hours"

@@ -12,12 +12,14 @@ from math import ceil
 from app.fit.estimator.model import Model
 from app.fit.estimator.workload import InferenceWorkload, Speculation
 from app.fit.formulas.architecture import Architecture, ParameterCount, missing_for_count, typical_shape
-from app.fit.formulas.assumptions import DEFAULTS, Assumptions, InvalidWorkload
-from app.fit.formulas.data_types import BITS, FILE_BITS, FULL_BITS, QUANTIZED_BITS
-from app.fit.formulas.quantities import GIB, Range, single_value
+from app.fit.formulas.quantities import DEFAULTS, GIB, Assumptions, InvalidWorkload, Range, single_value
 from app.fit.formulas.quantization import (
+    BITS,
     EXPERT_PARTS,
+    FILE_BITS,
+    FULL_BITS,
     LAYER_PARTS,
+    QUANTIZED_BITS,
     Quantization,
     QuantizationGroup,
     WeightFormat,

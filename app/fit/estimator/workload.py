@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from app.fit.formulas.activations import CrossEntropy, Formula, Recompute
-from app.fit.formulas.links import LinkKind, Network
+from app.fit.formulas.compute import LinkKind, Network
 from app.fit.formulas.optimizer import AdaptedMatrix, Loading, Offload
+from app.fit.formulas.training_memory import CrossEntropy, Formula, Recompute
 from app.fit.formulas.training_speed import Precision
 
 Engine = Literal["vllm", "sglang", "trtllm"]

@@ -10,12 +10,19 @@ from difflib import get_close_matches
 from typing import Any
 
 from app.fit.formulas.architecture import Architecture, count_parameters, missing_for_count
-from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.hf_encoders import ENCODERS, read_diffusion, reads_only, vision_parameters
 from app.fit.formulas.hf_families import FAMILIES, LATENT
-from app.fit.formulas.hf_fields import ArchitectureFields, ConfigReader, count, longest_context, read_fields
-from app.fit.formulas.hf_layers import Experts, after
+from app.fit.formulas.hf_layers import (
+    ArchitectureFields,
+    ConfigReader,
+    Experts,
+    after,
+    count,
+    longest_context,
+    read_fields,
+)
 from app.fit.formulas.hf_quantization import read_released_weights
+from app.fit.formulas.quantities import Assumptions, InvalidWorkload
 from app.fit.formulas.weight_matrices import MatrixFormats, weight_matrices
 
 _WINDOWED_KINDS = {"sliding_attention", "chunked_attention"}

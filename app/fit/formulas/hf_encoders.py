@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 from app.fit.formulas.architecture import LayerCache, LayerMatrix, LayerPart, group_layers
-from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
-from app.fit.formulas.hf_fields import MAX_COUNT, ArchitectureFields, ConfigReader
+from app.fit.formulas.hf_layers import MAX_COUNT, ArchitectureFields, ConfigReader
+from app.fit.formulas.quantities import Assumptions, InvalidWorkload
 
 CACHE_BYTES = 2
 """Bytes of a value of what a decoder keeps of the audio."""

@@ -13,39 +13,30 @@ from math import ceil
 from typing import Any
 
 from app.fit.formulas.architecture import LayerPart
-from app.fit.formulas.assumptions import InvalidWorkload
-from app.fit.formulas.hf_fields import (
+from app.fit.formulas.hf_layers import (
+    CONV_BYTES,
     ArchitectureFields,
     ConfigReader,
+    Experts,
     Part,
     Reader,
     Source,
-    choose,
-    count,
-    default,
-    flag,
-    has,
-    is_set,
-    number,
-    only,
-    optional,
-    read_fields,
-    stated,
-    value_of,
-)
-from app.fit.formulas.hf_layers import (
-    CONV_BYTES,
-    Experts,
     after,
     attention,
     by_kind,
+    choose,
     compressed_attention,
+    count,
+    default,
     delta_net,
     dense_layers,
     dense_mlp,
+    flag,
+    has,
     hidden_of,
     in_groups,
     indexer_cache,
+    is_set,
     kimi_delta_attention,
     kinds_of_layers,
     latent_attention,
@@ -53,10 +44,17 @@ from app.fit.formulas.hf_layers import (
     listed_sparse,
     mamba2,
     matrix,
+    number,
+    only,
+    optional,
+    read_fields,
     section,
     shared_experts,
     softmax,
+    stated,
+    value_of,
 )
+from app.fit.formulas.quantities import InvalidWorkload
 
 
 def gated(*, tied: bool = False, biased: bool = False) -> Part:

@@ -11,7 +11,7 @@ from app.fit.formulas.architecture import (
     count_parameters,
     missing_for_count,
 )
-from app.fit.formulas.assumptions import InvalidWorkload
+from app.fit.formulas.quantities import InvalidWorkload
 from app.fit.formulas.quantization import FIELD, Quantization, WeightFormat, WeightPart, compile_patterns
 
 _ON_EVERY_RANK = frozenset(

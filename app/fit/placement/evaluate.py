@@ -10,17 +10,17 @@ from typing import Any, Literal
 from app.fit.estimator.service_level import ServiceLoad
 from app.fit.formulas.memory import UNSPLIT, Parallelism
 from app.fit.formulas.quantities import GIB, Range
+from app.fit.placement.jobs import ServingJob, TrainingJob
 from app.fit.placement.layouts import Attempt, Speed, block_error, lay_out, partition_error
 from app.fit.placement.machine import MIN_CAPABILITY, Kept, Machine, is_legacy, is_weight_only, supports_dtype
 from app.fit.placement.option import PlacementOption, find_headrooms, find_target_warnings, find_warnings
 from app.fit.placement.prepare import Job, PreparedRequest
 from app.fit.placement.request import Constraints
-from app.fit.placement.serving import ServingJob
-from app.fit.placement.training import TrainingJob
 from app.fit.verdict import (
     Failure,
     Ranking,
     Rejection,
+    Vm,
     check_budget,
     check_eligibility,
     compute_cost,
@@ -29,7 +29,6 @@ from app.fit.verdict import (
     unknown_price_failure,
     warning_codes,
 )
-from app.fit.vm import Vm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,17 +12,15 @@ from typing import Any, get_args
 
 from app.fit.estimator.parallelism import PARALLEL_FIELDS
 from app.fit.estimator.workload import ServiceLevel
-from app.fit.formulas.activations import Recompute
-from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
-from app.fit.formulas.data_types import BITS
+from app.fit.formulas.quantities import Assumptions, InvalidWorkload
+from app.fit.formulas.quantization import BITS
+from app.fit.formulas.training_memory import Recompute
 from app.fit.placement.evaluate import find_rejection
+from app.fit.placement.jobs import ServingJob, TrainingJob
 from app.fit.placement.layouts import can_partition
 from app.fit.placement.machine import Machine
 from app.fit.placement.prepare import PreparedRequest, prepare
-from app.fit.placement.serving import ServingJob
-from app.fit.placement.training import TrainingJob
-from app.fit.verdict import Failure, Rejection
-from app.fit.vm import Vm
+from app.fit.verdict import Failure, Rejection, Vm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from math import inf
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from app.fit.formulas.links import Network
-from app.fit.vm import is_part_of_gpu
+from app.fit.formulas.compute import Network
+from app.fit.verdict import is_part_of_gpu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

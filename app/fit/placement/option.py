@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import inf, isfinite
 
-from app.fit.accuracy import evidence_of
 from app.fit.estimator.estimate import decimal
 from app.fit.estimator.parallelism import Deployment
 from app.fit.estimator.service_level import (
@@ -22,17 +21,15 @@ from app.fit.estimator.training_memory import compute_need, training_memory
 from app.fit.estimator.training_time import HOURS_FAMILY, RATE_FAMILY
 from app.fit.estimator.workload import Gpus, ServiceLevel
 from app.fit.formulas.compute import MILLION, SECONDS_PER_HOUR
-from app.fit.formulas.interruptions import Interruptions
 from app.fit.formulas.quantities import GIB, Figure, Range, bound, estimate, exact, exact_gib
+from app.fit.formulas.training_speed import Interruptions
+from app.fit.placement.jobs import ServingJob, TrainingJob, linked_gpus
 from app.fit.placement.layouts import Attempt, Speed
 from app.fit.placement.machine import Machine, generation
 from app.fit.placement.prepare import Job
 from app.fit.placement.request import Pricing
-from app.fit.placement.serving import ServingJob, linked_gpus
-from app.fit.placement.training import TrainingJob
-from app.fit.results import PerGpuMemory, ServiceFigures, SpeedFigures, WeightsType
-from app.fit.verdict import Cost, CostFigures, Headroom
-from app.fit.vm import Vm
+from app.fit.results import PerGpuMemory, ServiceFigures, SpeedFigures, WeightsType, evidence_of
+from app.fit.verdict import Cost, CostFigures, Headroom, Vm
 
 
 def service_figures(job: ServingJob, machine: Machine, attempt: Attempt, speed: Speed | None) -> ServiceFigures | None:

@@ -31,19 +31,15 @@ from app.fit.estimator.training_memory import (
 from app.fit.estimator.training_time import precision, run_overhead, work_per_token
 from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
 from app.fit.formulas.architecture import Architecture, typical_shape
-from app.fit.formulas.assumptions import Assumption, Assumptions, InvalidWorkload
-from app.fit.formulas.inference import ServingLoad
-from app.fit.formulas.interruptions import SpotTerms
-from app.fit.formulas.memory import Parallelism
-from app.fit.formulas.quantities import ZERO
-from app.fit.formulas.training import TrainedModel
-from app.fit.formulas.training_speed import PRECISION_DTYPES
+from app.fit.formulas.memory import Parallelism, ServingLoad
+from app.fit.formulas.quantities import ZERO, Assumption, Assumptions, InvalidWorkload
+from app.fit.formulas.training_memory import TrainedModel
+from app.fit.formulas.training_speed import PRECISION_DTYPES, SpotTerms
+from app.fit.placement.jobs import ServingJob, TrainingJob
 from app.fit.placement.layouts import PartitionLimits, SearchLimits, blocked_widths, checkpoint_quantization
 from app.fit.placement.machine import KeptByGpus
 from app.fit.placement.request import PlacementRequest, Pricing, Workload
-from app.fit.placement.serving import ServingJob
-from app.fit.placement.training import TrainingJob
-from app.fit.vm import SizeConstraints
+from app.fit.verdict import SizeConstraints
 
 Job = ServingJob | TrainingJob
 

@@ -8,7 +8,7 @@ from typing import Any
 from app.fit.estimator.workload import InferenceWorkload, ServiceLevel, TrainingWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.placement.layouts import SearchLimits
-from app.fit.vm import SizeConstraints
+from app.fit.verdict import SizeConstraints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,36 +7,35 @@ from typing import Any
 import pytest
 
 from app.fit.formulas import compute
-from app.fit.formulas.activations import (
-    ActivationPolicy,
-    LayerWidths,
-    MicroBatch,
-    korthikanti_layer_bytes,
-    layers_in_flight,
-    loss_bytes,
-    modern_layer_bytes,
-)
 from app.fit.formulas.architecture import Architecture
-from app.fit.formulas.inference import (
-    ServedModel,
-    ServingLoad,
-    experts_read,
-    inference_need,
-    max_sequences,
-    serving_overhead,
-)
 from app.fit.formulas.memory import (
     ExpertShare,
     KvCache,
     Parallelism,
+    ServedModel,
+    ServingLoad,
     build_kv_cache,
+    experts_read,
+    inference_need,
     kv_bytes_per_sequence,
     kv_bytes_per_token,
+    max_sequences,
     padding_share,
+    serving_overhead,
 )
 from app.fit.formulas.optimizer import RECIPES, lora_matrices, lora_params, model_states
 from app.fit.formulas.quantities import GIB, ZERO
-from app.fit.formulas.training import TrainedModel, training_need
+from app.fit.formulas.training_memory import (
+    ActivationPolicy,
+    LayerWidths,
+    MicroBatch,
+    TrainedModel,
+    korthikanti_layer_bytes,
+    layers_in_flight,
+    loss_bytes,
+    modern_layer_bytes,
+    training_need,
+)
 
 GPT = LayerWidths(hidden=1000, heads=10, kv_width=1000, intermediate=4000)
 BATCH = MicroBatch(sequence_tokens=100)

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from app.fit.formulas.architecture import Architecture, count_parameters
-from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.hf_config import read_config
 from app.fit.formulas.hf_families import FAMILIES
 from app.fit.formulas.memory import build_kv_cache
+from app.fit.formulas.quantities import Assumptions, InvalidWorkload
 from tests.fit.formulas.test_hf_hybrids import MODELS, PUBLISHED
 
 LLAMA: dict[str, Any] = {

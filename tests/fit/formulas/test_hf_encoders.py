@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from app.fit.formulas.architecture import count_parameters, missing_for_count
-from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.hf_config import read_config
 from app.fit.formulas.memory import build_kv_cache, kv_bytes_per_sequence
+from app.fit.formulas.quantities import Assumptions, InvalidWorkload
 
 BERT: dict[str, Any] = {
     "model_type": "bert", "num_hidden_layers": 12, "hidden_size": 768, "num_attention_heads": 12,

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from app.fit.formulas.architecture import Architecture, count_parameters
-from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.hf_config import read_config
 from app.fit.formulas.memory import Parallelism, build_kv_cache, kv_bytes_per_sequence
+from app.fit.formulas.quantities import Assumptions, InvalidWorkload
 from app.fit.formulas.weight_matrices import quantized_bytes
 from app.settings import PROJECT
 

@@ -8,8 +8,8 @@ from app.fit.estimator.model import resolve_model
 from app.fit.estimator.weights import Weights, count_weights
 from app.fit.estimator.workload import InferenceWorkload
 from app.fit.formulas.architecture import Architecture, count_parameters
-from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.hf_config import read_config
+from app.fit.formulas.quantities import Assumptions, InvalidWorkload
 from app.fit.formulas.quantization import Quantization
 from app.fit.formulas.weight_matrices import weight_matrices
 

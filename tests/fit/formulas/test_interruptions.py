@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.fit.formulas.interruptions import SpotTerms, best_interval, interruptions, time_factor
+from app.fit.formulas.training_speed import SpotTerms, best_interval, interruptions, time_factor
 
 TERMS = SpotTerms(
     evictions_per_hour=0.025, restart_hours=1 / 6, bytes_per_s=7.5e9, usd_per_gb_month=0.02, checkpoints=2

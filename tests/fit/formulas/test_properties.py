@@ -5,27 +5,32 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.fit.formulas.activations import ActivationPolicy, LayerWidths, MicroBatch, activation_bytes
-from app.fit.formulas.data_types import BITS
-from app.fit.formulas.inference import (
+from app.fit.formulas.memory import (
     DecodeStep,
+    KvCache,
+    Parallelism,
     ServedModel,
     ServingLoad,
     inference_need,
-    max_sequences,
-    step_seconds,
-)
-from app.fit.formulas.memory import (
-    KvCache,
-    Parallelism,
     kv_bytes_per_sequence,
     kv_bytes_per_token,
     largest_gpu_share,
+    max_sequences,
+    step_seconds,
     tokens_in_budget,
     weights_bytes,
 )
 from app.fit.formulas.optimizer import RECIPES, Recipe, model_states
-from app.fit.formulas.training import ForwardPass, TrainedModel, training_need
+from app.fit.formulas.quantization import BITS
+from app.fit.formulas.training_memory import (
+    ActivationPolicy,
+    ForwardPass,
+    LayerWidths,
+    MicroBatch,
+    TrainedModel,
+    activation_bytes,
+    training_need,
+)
 
 counts = st.integers(1, 128)
 params = st.integers(1, 10**13)

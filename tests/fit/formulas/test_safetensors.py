@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.fit.formulas.assumptions import InvalidWorkload
-from app.fit.formulas.safetensors import Checkpoint, read_checkpoint
+from app.fit.formulas.hf_quantization import Checkpoint, read_checkpoint
+from app.fit.formulas.quantities import InvalidWorkload
 
 LLAMA_8B = {
     "metadata": {"total_size": 16_060_522_496},

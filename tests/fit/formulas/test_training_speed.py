@@ -10,7 +10,7 @@ from app.fit.estimator.estimate import estimate_training
 from app.fit.estimator.report import Estimate
 from app.fit.estimator.workload import Gpus, TrainingWorkload
 from app.fit.formulas.architecture import Architecture, count_parameters
-from app.fit.formulas.assumptions import Assumptions
+from app.fit.formulas.quantities import Assumptions
 from app.fit.formulas.training_speed import (
     KNOWN_GPUS,
     PRECISION_DTYPES,

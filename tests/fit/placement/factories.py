@@ -7,15 +7,13 @@ from typing import Any
 
 from app.fit.estimator.workload import InferenceWorkload, ServiceLevel, TrainingWorkload
 from app.fit.formulas.architecture import Architecture
-from app.fit.formulas.assumptions import Assumptions
-from app.fit.formulas.quantities import GIB
+from app.fit.formulas.quantities import GIB, Assumptions
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption
 from app.fit.placement.prepare import PreparedRequest, prepare
 from app.fit.placement.request import Constraints, PlacementRequest, Pricing
-from app.fit.verdict import Rejection
-from app.fit.vm import Vm
+from app.fit.verdict import Rejection, Vm
 
 LLAMA_70B = Architecture(
     layers=80, hidden=8192, heads=64, kv_heads=8, head_dim=128, intermediate=28672, vocab=128256

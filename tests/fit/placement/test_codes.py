@@ -8,10 +8,10 @@ import pytest
 from app.fit.formulas.quantities import GIB
 from app.fit.placement.evaluate import CHECKS, evaluate
 from app.fit.placement.fixes import PROPOSALS
+from app.fit.placement.jobs import ServingJob
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption
 from app.fit.placement.prepare import PreparedRequest
-from app.fit.placement.serving import ServingJob
 from tests.fit.placement.factories import (
     LLAMA_70B,
     QWEN_235B,

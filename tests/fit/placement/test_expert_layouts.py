@@ -13,10 +13,10 @@ from app.fit.formulas.memory import Parallelism
 from app.fit.formulas.quantities import GIB
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.fixes import FixFinder
+from app.fit.placement.jobs import ServingJob
 from app.fit.placement.layouts import find_group_layouts
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption, explain, per_gpu_memory
-from app.fit.placement.serving import ServingJob
 from tests.fit.placement.factories import (
     LLAMA_70B,
     QWEN_235B,

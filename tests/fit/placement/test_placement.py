@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from app.fit.formulas.assumptions import InvalidWorkload
 from app.fit.formulas.memory import Parallelism
 from app.fit.formulas.optimizer import Loading
-from app.fit.formulas.quantities import GIB
+from app.fit.formulas.quantities import GIB, InvalidWorkload
 from app.fit.placement.evaluate import evaluate, rank
 from app.fit.placement.fixes import FixFinder
 from app.fit.placement.layouts import PartitionLimits, lay_out, partition_error

@@ -10,15 +10,14 @@ import pytest
 
 from app.fit.estimator.workload import InferenceWorkload, TrainingWorkload
 from app.fit.formulas.architecture import Architecture
-from app.fit.formulas.assumptions import Assumptions
-from app.fit.formulas.quantities import GIB
+from app.fit.formulas.quantities import GIB, Assumptions
 from app.fit.placement import prepare as preparation
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.fixes import FixFinder
+from app.fit.placement.jobs import TrainingJob
 from app.fit.placement.machine import KeptByGpus, Machine
 from app.fit.placement.prepare import PreparedRequest, kept_job, prepare, prepare_job
 from app.fit.placement.request import Constraints, PlacementRequest, Pricing
-from app.fit.placement.training import TrainingJob
 from app.fit.verdict import Rejection
 from tests.fit.placement.factories import (
     LLAMA_8B,

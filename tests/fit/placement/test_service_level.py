@@ -11,16 +11,14 @@ from hypothesis import strategies as st
 
 from app.fit.estimator.service_level import ServiceLoad
 from app.fit.estimator.workload import InferenceWorkload, ServiceLevel
-from app.fit.formulas.assumptions import InvalidWorkload
-from app.fit.formulas.quantities import GIB
-from app.fit.formulas.serving_constants import FIRST_TOKEN, STEP
-from app.fit.formulas.serving_speed import PREFILL_FACTOR
+from app.fit.formulas.quantities import GIB, InvalidWorkload
+from app.fit.formulas.serving_speed import FIRST_TOKEN, PREFILL_FACTOR, STEP
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.fixes import FixFinder
+from app.fit.placement.jobs import ServingJob
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption, cost_figures, service_figures
 from app.fit.placement.prepare import PreparedRequest
-from app.fit.placement.serving import ServingJob
 from app.fit.verdict import Rejection
 from tests.fit.placement.factories import (
     LLAMA_8B,

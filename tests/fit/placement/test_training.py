@@ -6,8 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from app.fit.formulas.assumptions import Assumptions
-from app.fit.formulas.quantities import GIB
+from app.fit.formulas.quantities import GIB, Assumptions
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.fixes import FixFinder
 from app.fit.placement.option import PlacementOption, cost_figures
