@@ -22,7 +22,7 @@ from app.fit.formulas.training_speed import (
     seconds_per_token,
     token_work,
 )
-from app.services.architectures import to_architecture
+from app.services.fit import to_architecture
 from benchmarks.accuracy.estimates import estimate, figure_range, presets
 from benchmarks.accuracy.training import GPUS, TrainingRate, read_runs, training_rates
 

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 COMMAND_MODULES: Mapping[str, tuple[str, str]] = {
-    "search": ("search", "Find sizes by GPU, memory, price and more: `vmsizes search H100:8`."),
+    "search": ("show", "Find sizes by GPU, memory, price and more: `vmsizes search H100:8`."),
     "show": ("show", "Show one size: its GPUs and price first."),
     "fit": ("estimate", "Find the sizes that hold a model or meet requirements: `vmsizes fit llama-3.3-70b`."),
     "estimate": ("estimate", "Compute the memory, time and cost of a language model."),
@@ -34,7 +34,7 @@ COMMAND_MODULES: Mapping[str, tuple[str, str]] = {
     "migrate": ("serve", "Upgrade the database to the newest schema."),
     "ingest": ("ingest", "Read documents, prices and other figures into the catalog."),
     "refresh": ("refresh", "Fetch the newest prices, sizes and pages from the vendor."),
-    "audit": ("audit", "Judge the figures of another catalog's file: `vmsizes audit vms.csv --as skypilot`."),
+    "audit": ("ingest", "Judge the figures of another catalog's file: `vmsizes audit vms.csv --as skypilot`."),
     "webhooks": ("webhooks", "Send changes to receivers of yours: add, list, test, deliver …"),
     "sources": ("ingest", "List the sources of the catalog."),
     "forget": ("ingest", "Remove a source, or all of an ingest, and what only they state."),

@@ -34,7 +34,7 @@ def serve(
     port: Annotated[int | None, typer.Option(help="Port to listen on. (default: VMSIZES_PORT)")] = None,
 ) -> None:
     """Serve the API over HTTP; the first start in a folder sets up its own catalog, vmsizes.db."""
-    from app.mcp.stdio import is_installed
+    from app.mcp.catalog import is_installed
     from app.server import run
 
     settings = context.settings()
@@ -193,6 +193,9 @@ def migrate(*, wait: Wait = None) -> None:
 @app.command()
 def mcp() -> None:
     """Serve the tools for agents (MCP) on standard input and output, for programs that start this one."""
-    from app.mcp.stdio import serve
+    from app.mcp.catalog import require_sdk
+
+    require_sdk()
+    from app.mcp.server import serve
 
     serve(context.engine(), context.today)

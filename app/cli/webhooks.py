@@ -74,9 +74,8 @@ def add(
     """Add a webhook, which gets the changes of later ingests; prints its secret, which is shown only now."""
     from app.catalog.queries.snapshot import load_snapshot
     from app.db.writing import write_session
-    from app.webhooks.registry import WebhookRequest, add_webhook
-    from app.webhooks.sending import check_secret, new_secret
-    from app.webhooks.targets import AllowedTargets
+    from app.webhooks.delivery import WebhookRequest, add_webhook
+    from app.webhooks.sending import AllowedTargets, check_secret, new_secret
 
     wanted = parse_params(ChangeFilter, {**filters, "kind": kind})
     secret = new_secret()
@@ -108,7 +107,7 @@ def _filters_text(filters: Mapping[str, Any]) -> str:
 @with_output_options
 def list_all(*, output: OutputOptions) -> None:
     """List the webhooks: which changes each gets, and whether it takes them."""
-    from app.webhooks.registry import list_webhooks
+    from app.webhooks.delivery import list_webhooks
 
     with context.session() as session:
         rows = [_with_texts(row) for row in list_webhooks(session)]
@@ -128,7 +127,7 @@ def log(
     output: OutputOptions,
 ) -> None:
     """List what was sent, the newest first: whether it was taken, after how many attempts, and the last error."""
-    from app.webhooks.registry import list_messages
+    from app.webhooks.delivery import list_messages
 
     with context.session() as session:
         rows = [_with_texts(row) for row in list_messages(session, name, limit)]
@@ -161,7 +160,7 @@ def test(name: Name) -> None:
 def enable(name: Name) -> None:
     """Try a webhook again that is disabled or waits for its next attempt; it gets what it has missed."""
     from app.db.writing import write_session
-    from app.webhooks.registry import enable_webhook
+    from app.webhooks.delivery import enable_webhook
 
     with write_session(_writer()) as session:
         enable_webhook(session, name)
@@ -172,7 +171,7 @@ def enable(name: Name) -> None:
 def remove(name: Name) -> None:
     """Remove a webhook with its log."""
     from app.db.writing import write_session
-    from app.webhooks.registry import remove_webhook
+    from app.webhooks.delivery import remove_webhook
 
     with write_session(_writer()) as session:
         remove_webhook(session, name)
@@ -233,8 +232,7 @@ def _writer() -> "Engine":
 
 
 def _sender() -> "Sender":
-    from app.webhooks.sending import Sender
-    from app.webhooks.targets import AllowedTargets
+    from app.webhooks.sending import AllowedTargets, Sender
 
     return Sender(AllowedTargets.parse(context.settings().webhook_allowed_networks))
 

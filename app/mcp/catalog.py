@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from sqlalchemy import Engine
@@ -114,3 +115,14 @@ class CatalogReader:
         if self._own is None or self._own.revision != revision:
             self._own = load_snapshot(session)
         return self._own
+
+
+def is_installed() -> bool:
+    """Return whether the official SDK can be imported."""
+    return find_spec("mcp") is not None
+
+
+def require_sdk() -> None:
+    """Raise NotReady where the official SDK is not installed."""
+    if not is_installed():
+        raise NotReady("MCP needs the official SDK, which is not installed; run `pip install 'vmsizes[mcp]'`.")

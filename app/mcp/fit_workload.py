@@ -5,18 +5,6 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from app.catalog.queries.params import parse_gpu_count
-from app.mcp.arguments import (
-    Argument,
-    ArgumentError,
-    BadArguments,
-    filter_argument,
-    read_count,
-    read_job_tokens,
-    read_number,
-    read_purchase,
-    read_tokens,
-    read_word,
-)
 from app.mcp.tool import (
     CURRENCY,
     DAY,
@@ -28,12 +16,22 @@ from app.mcp.tool import (
     REGION,
     SAME_PURCHASE,
     TEXT,
+    Argument,
+    ArgumentError,
+    BadArguments,
     Reply,
     Tool,
+    filter_argument,
     find_gpus,
     mark_unverified,
     plural,
+    read_count,
+    read_job_tokens,
     read_limit,
+    read_number,
+    read_purchase,
+    read_tokens,
+    read_word,
 )
 from app.questions import Inquiry
 from app.schemas.estimate_request import Recompute, TrainingMethod

@@ -19,9 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.executors import Guard, wait_for_ever
-from app.errors import NotReady
-from app.mcp.catalog import CatalogReader
-from app.mcp.stdio import NOT_INSTALLED, is_installed
+from app.mcp.catalog import CatalogReader, require_sdk
 
 PATH = "/mcp"
 _FORBIDDEN = 403
@@ -112,8 +110,7 @@ def _hostname(url: str) -> str | None:
 
 
 def _make_manager(catalog: CatalogReader) -> Any:
-    if not is_installed():
-        raise NotReady(NOT_INSTALLED)
+    require_sdk()
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     from app.mcp.server import make_server

@@ -3,17 +3,20 @@
 import json
 import logging
 import re
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
 from importlib.metadata import version
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+import anyio
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel
+from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from app.catalog.queries.params import SizeParams
@@ -21,12 +24,10 @@ from app.catalog.queries.provenance import FactSearch
 from app.catalog.queries.snapshot import Catalog
 from app.catalog.store.revisions import latest_revision
 from app.errors import NotFound, VmsizesError
-from app.mcp.arguments import ArgumentError, BadArguments
 from app.mcp.catalog import CatalogReader, RevisionInfo
 from app.mcp.fit_workload import FIT_WORKLOAD
-from app.mcp.one_size import EXPLAIN_SIZE, PRICE_HISTORY
-from app.mcp.sizes import COMPARE_SIZES, FIND_SIZES
-from app.mcp.tool import Called, Tool, call, to_json
+from app.mcp.sizes import COMPARE_SIZES, EXPLAIN_SIZE, FIND_SIZES, PRICE_HISTORY
+from app.mcp.tool import ArgumentError, BadArguments, Called, Tool, call, to_json
 from app.nearest import closest_spellings, did_you_mean, nearest
 from app.questions import NoParams, answer
 from app.receipts import make_receipt
@@ -108,6 +109,21 @@ def make_server(catalog: CatalogReader) -> Server[dict[str, Any]]:
     )
     server.middleware.clear()  # the one that is there by default traces by OpenTelemetry, which nothing here collects
     return server
+
+
+def serve(engine: Engine, today: Callable[[], date]) -> None:
+    """Serve on standard input and output, for agents that start the program, until the input ends."""
+    anyio.run(_serve, engine, today)
+
+
+async def _serve(engine: Engine, today: Callable[[], date]) -> None:
+    catalog = CatalogReader(engine, today)
+    server = make_server(catalog)
+    try:
+        async with stdio_server() as (received, sent):
+            await server.run(received, sent, server.create_initialization_options())
+    finally:
+        catalog.close()
 
 
 async def _call_tool(

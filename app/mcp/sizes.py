@@ -1,26 +1,20 @@
-"""The tools about many sizes: find_sizes lists them, the cheapest first; compare_sizes sets them side by side."""
+"""The tools about sizes: find_sizes, compare_sizes, explain_size with sources of figures, and price_history."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from app.catalog.price_notes import price_note
 from app.catalog.queries.facets import unknown_note
-from app.catalog.queries.params import CompareSearch, SizeFilter, SizeSearch
+from app.catalog.queries.params import CompareSearch, SizeFilter, SizeParams, SizeSearch
+from app.catalog.queries.price_lines import PriceLine, merge_runs
+from app.catalog.queries.prices import PriceHistorySearch, PriceSearch
+from app.catalog.queries.provenance import FactSearch
 from app.errors import BadQuery
-from app.mcp.arguments import (
-    FEATURES,
-    Argument,
-    filter_argument,
-    read_number,
-    read_size,
-    read_sizes,
-    read_texts,
-    read_words,
-)
 from app.mcp.tool import (
     CURRENCY,
     DAY,
+    FEATURES,
     FIELDS,
     LIST,
     OBJECT,
@@ -30,13 +24,21 @@ from app.mcp.tool import (
     REGION,
     SAME_PURCHASE,
     TEXT,
+    Argument,
     Reply,
     Tool,
+    ask_name,
+    filter_argument,
     find_gpus,
     given,
     mark_unverified,
     plural,
     read_limit,
+    read_number,
+    read_size,
+    read_sizes,
+    read_texts,
+    read_words,
 )
 from app.nearest import did_you_mean, nearest
 from app.questions import Inquiry
@@ -292,4 +294,289 @@ COMPARE_SIZES = Tool(
     },
     always=("baseline", "sizes", "fields"),
     run=compare_sizes,
+)
+
+
+EXPLAIN_ARGUMENTS: Mapping[str, Argument] = {
+    "size": Argument(type="string", description="any spelling: NC24ads A100 v4", read=read_size),
+    "fields": replace(FIELDS, sets="field"),
+    "region": REGION,
+    "os": OS,
+    "as_of": DAY,
+    "currency": CURRENCY,
+}
+
+_FIRST_FACTS = (
+    *("gpu_model", "gpu_count", "gpu_memory_gib", "gpu_memory_gib_per_gpu", "vcpus", "memory_gib", "cpu_model"),
+    *("retirement_date", "preview", "withdrawn", "network_mbps", "infiniband_gbps", "nvme_disk_gib", "temp_disk_gib"),
+    *("gpu_interconnect", "max_data_disks", "uncached_disk_iops"),
+)
+"""Fields in the order in which they matter; a short reply keeps the first ones."""
+_UNITS = {"vcpus": "vCPUs", "memory_gib": "GiB"}
+_DEFAULT_FACTS = 8
+_CHEAPEST_REGIONS = 3
+_MOST = 500
+
+
+def explain_size(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
+    """Explain a size; raises NotFound for it, BadQuery for a field, a region or a day."""
+    name, fields = values["size"], values.get("fields", [])
+    day, currency = given(values, "as_of"), given(values, "currency")
+    size = inquiry.ask("GET /sizes/{name}", SizeParams.model_validate({**day, **currency}), name)
+    facts = _ask_facts(inquiry, name, fields)
+    accepted = [fact for fact in facts if fact["verdict"] == "accepted"]
+    shown = sorted(accepted, key=lambda fact: _rank(fact["field"]))[: None if fields else _DEFAULT_FACTS]
+    unknown = sorted(
+        {*fields} - {fact["field"] for fact in accepted} - {name for name in size if size[name] is not None}
+    )
+    disputes = _to_disputes(facts)
+    offers = {"os": "linux", **day, **currency, **given(values, "os")}
+    prices = _ask_prices(inquiry, name, offers, values.get("region"))
+    content: dict[str, Any] = {
+        "size": size["name"],
+        "series": size["series"],
+        "status": size["status"],
+        "retirement_date": size["retirement_date"],
+        "verified": size["verified"],
+        "facts": [_to_fact(fact) for fact in shown],
+        **({"unknown": unknown} if unknown else {}),
+        "disputes": disputes,
+        **prices,
+    }
+    return Reply(
+        text=_size_text(content, size),
+        content=content,
+        lists=("prices", "facts", "disputes"),
+        totals={"facts": len(accepted)},
+        narrow="fields names the facts to show; region the prices",
+    )
+
+
+def _ask_facts(inquiry: Inquiry, name: str, fields: Sequence[str]) -> list[dict[str, Any]]:
+    search = FactSearch.model_validate({"field": list(fields), "limit": _MOST})
+    items: list[dict[str, Any]] = inquiry.ask("GET /sizes/{name}/facts", search, name)["items"]
+    return items
+
+
+def _rank(field: str) -> tuple[int, str]:
+    return (_FIRST_FACTS.index(field) if field in _FIRST_FACTS else len(_FIRST_FACTS), field)
+
+
+def _to_fact(fact: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a fact: its value, and the file and line of the source that has it."""
+    shown = {"field": fact["field"], "value": fact["corrected_value"] or fact["value"]}
+    if fact["unit"] and fact["unit"] != "count":
+        shown["unit"] = fact["unit"]
+    shown |= {"source": fact["source_id"], "line": fact["line"]}
+    if fact["source_kind"] != "vendor_page":
+        shown["kind"] = fact["source_kind"]
+    return shown
+
+
+def _to_disputes(facts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return what sources disagree on: the accepted value, the other one, and why that was not accepted."""
+    accepted = {fact["field"]: fact for fact in facts if fact["verdict"] == "accepted"}
+    return [
+        {
+            "field": fact["field"],
+            "accepted": (wins := accepted[fact["field"]])["corrected_value"] or wins["value"],
+            "accepted_source": wins["source_id"],
+            "other": fact["corrected_value"] or fact["value"],
+            "other_source": fact["source_id"],
+            "reason": fact["reason"],
+        }
+        for fact in facts
+        if fact["verdict"] == "disputed" and fact["field"] in accepted
+    ]
+
+
+def _ask_prices(
+    inquiry: Inquiry, name: str, params: Mapping[str, Any], regions: Sequence[str] | None
+) -> dict[str, Any]:
+    """Return the regions that have the size, the cheapest on demand first, and the prices in the first or given one."""
+    everywhere = {**params, "limit": _MOST, "purchase": "on_demand"}
+    on_demand = inquiry.ask("GET /sizes/{name}/prices", PriceSearch.model_validate(everywhere), name)["items"]
+    cheapest = sorted(on_demand, key=lambda one: (one["unusual"], one["usd_per_hour"], one["region"]))
+    chosen = list(regions or [one["region"] for one in cheapest[:1]])
+    content: dict[str, Any] = {
+        "regions": {
+            "priced": len(on_demand),
+            "cheapest": [
+                {"region": one["region"], "usd_per_hour": one["usd_per_hour"]} for one in cheapest[:_CHEAPEST_REGIONS]
+            ],
+        },
+        "prices": [],
+    }
+    if chosen:
+        asked = PriceSearch.model_validate({**params, "region": chosen, "limit": _MOST})
+        found = inquiry.ask("GET /sizes/{name}/prices", asked, name)["items"]
+        content["prices"] = [_to_offer(price) for price in found]
+    return content
+
+
+def _to_offer(price: Mapping[str, Any]) -> dict[str, Any]:
+    shown = {name: price[name] for name in ("region", "purchase", "usd_per_hour")}
+    shown |= {"last_seen": price["seen_until"], "source": price["source_id"]}
+    if note := price_note(price):
+        shown["note"] = note
+    return shown | ({"price_per_hour": price["converted"]["price_per_hour"]} if "converted" in price else {})
+
+
+def _size_text(content: Mapping[str, Any], size: Mapping[str, Any]) -> str:
+    gpus = size["gpu_fraction"] or size["gpu_count"]
+    what = f"{gpus:g}" if isinstance(gpus, float) else f"{gpus}"
+    hardware = [f"{what} x {size['gpu_model']}"] if size["gpu_model"] and gpus else []
+    hardware += [f"{size[name]:g} {unit}" for name, unit in _UNITS.items() if size[name] is not None]
+    described = ", ".join(hardware) or "nothing is known of its hardware"
+    ends = f", retires {content['retirement_date']}" if content["retirement_date"] else ""
+    disputed = plural(len(content["disputes"]), "dispute")
+    price = content["regions"]["cheapest"][:1]
+    cost = f"from {price[0]['usd_per_hour']} USD/h in {price[0]['region']}" if price else "price unknown"
+    unknown = f" Unknown: {', '.join(content['unknown'])}." if "unknown" in content else ""
+    return f"{content['size']} ({content['status']}{ends}): {described}; {cost}; {disputed}.{unknown}"
+
+
+EXPLAIN_SIZE = Tool(
+    name="explain_size",
+    description="One size: facts with source and line, disputes between sources and why, prices, regions, retirement.",
+    arguments=EXPLAIN_ARGUMENTS,
+    required=("size",),
+    output={
+        "size": TEXT,
+        "status": TEXT,
+        "retirement_date": {"type": ["string", "null"]},
+        "facts": LIST,
+        "unknown": LIST,
+        "disputes": LIST,
+        "regions": OBJECT,
+        "prices": LIST,
+        **OMITTED,
+    },
+    always=("size", "status", "facts", "disputes", "regions", "prices"),
+    run=explain_size,
+)
+
+
+# price_history
+
+HISTORY_LIMIT = 10
+
+HISTORY_ARGUMENTS: Mapping[str, Argument] = {
+    "size": Argument(type="string", read=read_size),
+    "region": Argument(type="string", description="default: where it is cheapest"),
+    "os": OS,
+    "purchase": SAME_PURCHASE,
+    "as_of": Argument(type="string", description="a day: the price in force on it"),
+    "since": Argument(type="string", description="first day"),
+    "until": Argument(type="string", description="last day"),
+    "known_at": Argument(type="string", description="as the catalog knew it on that day"),
+    "limit": Argument(type="integer", description=f"default {HISTORY_LIMIT}", read=read_limit),
+}
+
+
+def price_history(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
+    """Tell what a size cost; raises what the queries raise, and BadQuery for a size without a price."""
+    name = values["size"]
+    region = values.get("region") or _cheapest_region(inquiry, values)
+    period = given(values, "os", "purchase", "since", "until", "known_at")
+    search = PriceHistorySearch.model_validate({"region": region, **period, "limit": _MOST})
+    found = inquiry.ask("GET /sizes/{name}/price-history", search, name)
+    in_force = _ask_in_force(inquiry, values, search, name)
+    day = values.get("as_of")
+    lines = merge_runs(found["items"], in_force)[::-1]
+    content: dict[str, Any] = {
+        "size": ask_name(inquiry, name),
+        "region": search.region,
+        "os": search.os,
+        "purchase": search.purchase,
+    }
+    if day is not None:
+        content["in_force"] = {"day": day, "usd_per_hour": None} | _to_price(in_force, lines)
+    content["prices"] = [_to_history_item(line) for line in lines[: values.get("limit", HISTORY_LIMIT)]]
+    return Reply(
+        text=_history_text(content, lines, in_force, day),
+        content=content,
+        lists=("prices",),
+        totals={"prices": len(lines)},
+        narrow="since, until; limit shows up to 50",
+    )
+
+
+def _cheapest_region(inquiry: Inquiry, values: Mapping[str, Any]) -> str:
+    """Return the region in which a size is cheapest today."""
+    name = ask_name(inquiry, values["size"])
+    offers = given(values, "os", "purchase")
+    search = SizeSearch.model_validate({"name": [name], "status": ["any"], **offers, "limit": 1})
+    items = inquiry.ask("GET /sizes", search)["items"]
+    if not items or items[0]["region"] is None or items[0]["usd_per_hour"] is None:
+        raise BadQuery("region", None, f"is needed: no price of {name} of this kind is in force today")
+    region: str = items[0]["region"]
+    return region
+
+
+def _ask_in_force(
+    inquiry: Inquiry, values: Mapping[str, Any], search: PriceHistorySearch, name: str
+) -> Mapping[str, Any] | None:
+    """Return the price in force on the day that is asked for; default: the last one of the history."""
+    last = min(search.until or inquiry.catalog.today, inquiry.catalog.today)
+    days = {"as_of": last} | given(values, "as_of", "known_at")
+    asked = PriceSearch.model_validate(
+        {"region": [search.region], "os": search.os, "purchase": search.purchase, **days, "limit": 1}
+    )
+    return next(iter(inquiry.ask("GET /sizes/{name}/prices", asked, name)["items"]), None)
+
+
+def _to_history_item(line: PriceLine) -> dict[str, Any]:
+    """Return a line with its change in percent from the price before."""
+    item: dict[str, Any] = {
+        "since": line.since,
+        "last_seen": line.last_seen,
+        "usd_per_hour": line.usd_per_hour,
+        "sources": line.sources,
+    }
+    if line.change_percent is not None:
+        item["change_percent"] = round(float(line.change_percent), 2)
+    if line.approximate_date:
+        item["approximate_date"] = True
+    if note := line.note():
+        item["note"] = note
+    return item
+
+
+def _to_price(price: Mapping[str, Any] | None, lines: Sequence[PriceLine]) -> dict[str, Any]:
+    if price is None:
+        return {}
+    return {
+        "usd_per_hour": price["usd_per_hour"],
+        "since": next((line.since for line in lines if line.in_force), price["valid_from"]),
+        "last_seen": price["seen_until"],
+        "source": price["source_id"],
+    }
+
+
+def _history_text(
+    content: Mapping[str, Any], lines: Sequence[PriceLine], in_force: Mapping[str, Any] | None, day: str | None
+) -> str:
+    kind = f"{content['size']} in {content['region']}, {content['os']} {content['purchase']}"
+    if not lines:
+        return f"No price of {kind} is known."
+    if day is not None:
+        if in_force is None:
+            return f"{kind} on {day}: unknown."
+        return f"{kind} on {day}: {in_force['usd_per_hour']} USD/h, last seen {in_force['seen_until']}."
+    newest = lines[0]
+    ended = "" if in_force else "; not in force, as newer lists lack it"
+    ended += f"; {note}" if (note := newest.note()) else ""
+    others = f"; {plural(len(lines) - 1, 'other price')}" if len(lines) > 1 else ""
+    return f"{kind}: {newest.usd_per_hour} USD/h since {newest.since}, last seen {newest.last_seen}{ended}{others}."
+
+
+PRICE_HISTORY = Tool(
+    name="price_history",
+    description="What a size cost in a region over time, newest first, with changes in percent; as_of: on one day.",
+    arguments=HISTORY_ARGUMENTS,
+    required=("size",),
+    output={"size": TEXT, "region": TEXT, "os": TEXT, "purchase": TEXT, "in_force": OBJECT, "prices": LIST, **OMITTED},
+    always=("size", "region", "os", "purchase", "prices"),
+    run=price_history,
 )

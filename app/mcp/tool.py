@@ -1,29 +1,285 @@
-"""What a tool is, how it is called without any protocol, and how its reply is kept short."""
+"""What a tool is, how plain spellings of its arguments become values (`32k`, `80 GB`), how a reply is kept short.
+
+The SDK would drop an argument that a tool does not have, and answer another question than was asked; so names are
+checked here first.
+"""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import ValidationError
 
+from app.catalog.names import as_written
 from app.catalog.purchases import PURCHASE_MODELS
+from app.catalog.queries.facets import FLAG_FACETS
 from app.catalog.queries.lookups import resolve_gpus
-from app.catalog.queries.params import Os, SizeParams
+from app.catalog.queries.params import (
+    Count,
+    Gib,
+    GpuCount,
+    LowerText,
+    Os,
+    Quantity,
+    SizeFilter,
+    SizeParams,
+    is_multi_valued,
+)
 from app.catalog.queries.snapshot import Catalog
 from app.errors import BadQuery, BadWorkload, NotFound
-from app.mcp.arguments import (
-    Argument,
-    input_schema,
-    read_arguments,
-    read_count,
-    read_purchase,
-    read_texts,
-    read_word,
-    to_bad_arguments,
-)
+from app.nearest import did_you_mean, nearest
 from app.questions import Inquiry, Question
+from app.validation import MAX_ERRORS, display_value, explain
+
+FEATURES = tuple(name for name in dict.fromkeys(("nvlink", *FLAG_FACETS)) if name not in ("verified", "disputed"))
+"""The fields of a size that are true or false, as the argument `features` takes them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """An argument of a tool.
+
+    `type` and `description` are of its JSON Schema; `read` turns what is given into a value of the parameter that
+    the argument sets, `sets` is that parameter where it has another name: `constraints.regions`.
+    """
+
+    type: str
+    description: str = ""
+    sets: str = ""
+    read: Callable[[Any], Any] = lambda value: value
+    allowed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgumentError:
+    """What is wrong with one argument: its value, and what is allowed; `suggestions` can be sent instead."""
+
+    field: str
+    value: str | None
+    allowed: str
+    suggestions: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The error in one line: `region=atlantis: no such region`."""
+        return f"{self.field}{'' if self.value is None else f'={self.value}'}: {self.allowed}"
+
+
+class BadArguments(Exception):
+    """Arguments that a tool does not take."""
+
+    def __init__(self, errors: Sequence[ArgumentError]) -> None:
+        self.errors = tuple(errors[:MAX_ERRORS])
+        super().__init__("; ".join(error.text for error in self.errors))
+
+
+def input_schema(arguments: Mapping[str, Argument], required: Sequence[str]) -> dict[str, Any]:
+    """Return the JSON Schema of the arguments; others are forbidden."""
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {name: _property(one) for name, one in arguments.items()},
+        "additionalProperties": False,
+    }
+    return schema | ({"required": list(required)} if required else {})
+
+
+def _property(argument: Argument) -> dict[str, Any]:
+    shown: dict[str, Any] = {"type": argument.type}
+    if argument.allowed:
+        shown["enum"] = list(argument.allowed)
+    return shown | ({"description": argument.description} if argument.description else {})
+
+
+def read_arguments(
+    arguments: Mapping[str, Argument], required: Sequence[str], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the given arguments as values; null and empty ones are absent.
+
+    Raises BadArguments for names that there are not, with the nearest one, and for values that cannot be read.
+    """
+    errors = [_unknown(name, value, arguments) for name, value in given.items() if name not in arguments]
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in arguments and value not in (None, "", [], {}):
+            try:
+                values[name] = arguments[name].read(value)
+            except ValueError as error:
+                errors.append(ArgumentError(field=name, value=display_value(value), allowed=str(error)))
+    errors += [
+        ArgumentError(field=name, value=None, allowed="is required")
+        for name in required
+        if name not in values and name not in {error.field for error in errors}
+    ]
+    if errors:
+        raise BadArguments(errors)
+    return values
+
+
+def _unknown(name: str, value: Any, arguments: Mapping[str, Argument]) -> ArgumentError:
+    near = nearest(name, arguments)
+    flag = f"write features={name}" if name in FEATURES and "features" in arguments else ""
+    hint = flag or did_you_mean(near) or f"there are {', '.join(arguments)}"
+    return ArgumentError(
+        field=name, value=display_value(value), allowed=f"there is no such argument; {hint}", suggestions=near
+    )
+
+
+def to_bad_arguments(error: Exception, arguments: Mapping[str, Argument], given: Mapping[str, Any]) -> BadArguments:
+    """Return an error of a query or a body as one about the arguments that set its fields."""
+    if isinstance(error, NotFound):
+        field = {"size": "size", "model": "model"}.get(error.kind, error.kind)
+        field = field if field in arguments or field != "size" else "sizes"
+        return BadArguments(
+            [ArgumentError(field=field, value=error.name, allowed=str(error), suggestions=error.suggestions)]
+        )
+    if isinstance(error, BadQuery | BadWorkload):
+        allowed = error.allowed if isinstance(error, BadQuery) else error.detail
+        name = _argument_of(error.field, arguments)
+        value = display_value(given.get(name)) if error.value is None else as_written(str(error.value))
+        return BadArguments([ArgumentError(field=name, value=value, allowed=_without_endpoints(allowed))])
+    if isinstance(error, ValidationError):
+        return BadArguments([_of_validation(one, arguments, given) for one in error.errors()])
+    raise error
+
+
+def _without_endpoints(text: str) -> str:
+    """Return a text about a parameter with what an agent can do instead of the endpoint that lists its values."""
+    text = re.sub(r"GET /\w+ lists them(?=: )", "there are", text)
+    return re.sub(r"GET /\w+ lists them", "find_sizes without it names some in its items", text)
+
+
+def _of_validation(error: Any, arguments: Mapping[str, Argument], given: Mapping[str, Any]) -> ArgumentError:
+    path = ".".join(step for step in error["loc"] if isinstance(step, str))
+    name = _argument_of(path, arguments)
+    return ArgumentError(field=name, value=display_value(given.get(name, error.get("input"))), allowed=explain(error))
+
+
+def _argument_of(path: str, arguments: Mapping[str, Argument]) -> str:
+    """Return the argument that sets a parameter or a path of a body; the path itself where none does."""
+    return next((name for name, one in arguments.items() if path in (one.sets, name)), path)
+
+
+def read_texts(value: Any) -> list[str]:
+    """Return the texts of a list, or of a text with commas."""
+    values = value if isinstance(value, list | tuple) else [value]
+    if not all(isinstance(one, str) for one in values):
+        raise ValueError("expected a string; several are separated by commas")
+    return [part.strip() for one in values for part in one.split(",") if part.strip()]
+
+
+def read_size(value: Any) -> str:
+    """Return the name of a size, blanks as underscores: `NC24ads A100 v4` is `NC24ads_A100_v4`."""
+    if not isinstance(value, str):
+        raise ValueError("expected the name of a size")  # noqa: TRY004  # told to the agent like any wrong value
+    return "_".join(value.split())
+
+
+def read_sizes(value: Any) -> list[str]:
+    """Return the names of several sizes."""
+    return [read_size(name) for name in read_texts(value)]
+
+
+_AMOUNT = re.compile(r"\$?\s*([\d,_]*\.?\d+(?:e\+?\d+)?)\s*([a-z]*)\.?", re.IGNORECASE)
+_GIB = {"": 1, "g": 1, "gb": 1, "gib": 1, "t": 1024, "tb": 1024, "tib": 1024}
+_TOKENS = {"": 1, "tokens": 1, "k": 1024, "ki": 1024, "m": 1024**2}
+_JOB_TOKENS = {"": 1, "tokens": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12}
+
+
+def read_number(value: Any) -> Any:
+    """Return a number, also one that is written as a text: `8`, `$3.50`, `1,000`."""
+    return _scaled(value, {"": 1, "usd": 1}, "expected a number")
+
+
+def read_count(value: Any) -> Any:
+    """Return a whole number, also one that is written as a text."""
+    number = read_number(value)
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+def read_gib(value: Any) -> Any:
+    """Return an amount of memory in GiB: `80`, `80 GB` (which vendors write for GiB), `1.5 TiB`."""
+    return _scaled(value, _GIB, "expected GiB, such as 80, 80 GiB or 1.5 TiB")
+
+
+def read_gbps(value: Any) -> Any:
+    """Return a bandwidth in Gbps: `80`, `80 Gbps`, `100 Gbit/s`."""
+    text = re.sub(r"(?i)\s*(gbps|gbit/?s?|gb/s)$", "", value) if isinstance(value, str) else value
+    return read_number(text)
+
+
+def read_tokens(value: Any) -> Any:
+    """Return a number of tokens: `8192`, `32k` (32,768, as contexts are named), `1M`."""
+    number = _scaled(value, _TOKENS, "expected tokens, such as 8192 or 32k")
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+def read_job_tokens(value: Any) -> Any:
+    """Return the tokens of a training: `1e9`, `100M`, `1B`, in powers of 1,000."""
+    return _scaled(value, _JOB_TOKENS, "expected tokens, such as 1e9, 100M or 1B")
+
+
+def _scaled(value: Any, units: Mapping[str, int], expected: str) -> Any:
+    if not isinstance(value, str):
+        return value
+    written = _AMOUNT.fullmatch(value.strip())
+    if written is None or written[2].lower() not in units:
+        raise ValueError(expected)
+    return float(written[1].replace(",", "").replace("_", "")) * units[written[2].lower()]
+
+
+def read_gpus(value: Any) -> Any:
+    """Return a number of GPUs: a whole one, or a part such as `1/6`."""
+    return value if isinstance(value, str) else str(value)
+
+
+def read_word(value: Any) -> Any:
+    """Return a word of a fixed set: lower case, blanks and hyphens as underscores."""
+    return re.sub(r"[\s-]+", "_", value.strip().lower()) if isinstance(value, str) else value
+
+
+def read_words(value: Any) -> list[str]:
+    """Return words of a fixed set."""
+    return [read_word(one) for one in read_texts(value)]
+
+
+_BY_TYPE: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
+    (Gib, "number", read_gib),
+    (Count, "number", read_count),
+    (GpuCount, "string", read_gpus),
+    (Quantity, "number", read_gbps),
+    (LowerText, "string", str),
+)
+"""The JSON type and the reader of a filter's value by the type of its parameter."""
+
+
+def filter_argument(name: str, description: str = "") -> Argument:
+    """Return the argument that sets a filter of sizes, by the type of its parameter."""
+    field = SizeFilter.model_fields[name]
+    kind, *_ = get_args(field.annotation)
+    if is_multi_valued(field):
+        of_words = get_origin(kind) is Literal
+        return Argument(type="string", description=description, read=read_words if of_words else read_texts)
+    if get_origin(kind) is Literal:
+        return Argument(type="string", description=description, allowed=get_args(kind), read=read_word)
+    json_type, read = next((json_type, read) for known, json_type, read in _BY_TYPE if known == kind)
+    return Argument(type=json_type, description=description, read=read)
+
+
+def read_purchase(value: Any) -> Any:
+    """Return a purchase model: `On demand`, `pay as you go`, `3-year reserved`, `savings plan 1 year`."""
+    word = read_word(value)
+    if not isinstance(word, str) or word in PURCHASE_MODELS:
+        return word
+    if word in ("payg", "pay_as_you_go", "ondemand", "list"):
+        return "on_demand"
+    kind = "reserved" if re.search(r"reserv|(^|_)ri(_|$)", word) else "savings" if "saving" in word else ""
+    years = re.search(r"1|one|3|three", word)
+    if kind and years:
+        return f"{kind}_{'1y' if years[0] in ('1', 'one') else '3y'}"
+    return word
 
 
 def find_gpus(inquiry: Inquiry, names: Sequence[str]) -> list[str]:

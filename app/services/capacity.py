@@ -22,8 +22,7 @@ from app.fit.placement.layouts import SearchLimits, find_layouts
 from app.fit.placement.machine import Machine
 from app.fit.placement.prepare import PreparedRequest, prepare
 from app.fit.placement.request import Constraints, PlacementRequest, Pricing
-from app.services.architectures import to_architecture
-from app.services.machines import to_machine
+from app.services.fit import to_architecture, to_machine
 
 PRECISIONS: Mapping[str, str | None] = {"released": None, "fp16": "fp16", "fp8": "fp8", "int4": "int4"}
 """The precisions of weights; None is that of the release."""

@@ -32,7 +32,7 @@ from app.fit.similarity import (
     total_of_gpus,
     usd_per_unit,
 )
-from app.schemas.comparisons import CellOut, ComparisonOut, LineOut, SimilarOut, SimilarPage, TermOut
+from app.schemas.catalog import CellOut, ComparisonOut, LineOut, SimilarOut, SimilarPage, TermOut
 from app.services.ranked import paginate, to_adjustment, to_gpus
 
 

@@ -34,7 +34,7 @@ from app.fit.costs import (
     usd_per_gib_month,
 )
 from app.fit.verdict import OLD_PRICE_DAYS
-from app.schemas.comparisons import CostInAllOut, CostOfDiskOut, CostOfVmOut, CostOut, DiskOut, DiskPage
+from app.schemas.catalog import CostInAllOut, CostOfDiskOut, CostOfVmOut, CostOut, DiskOut, DiskPage
 from app.services.ranked import RankedPage, paginate, to_adjustment
 
 

@@ -6,11 +6,13 @@ name. Texts that mention a field are not translated.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, replace
 from datetime import date
 from decimal import Decimal
-from functools import partial
+from fractions import Fraction
+from functools import lru_cache, partial
+from math import inf
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +20,8 @@ from typing import Any
 import orjson
 
 from app.catalog.names import as_written
-from app.catalog.queries.candidates import machines_query
+from app.catalog.purchases import PURCHASE_MODELS
+from app.catalog.queries.candidates import PEAK_DTYPES, machines_query
 from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
 from app.catalog.queries.known_prices import explain_no_price
 from app.catalog.queries.language_models import ModelsByKey, get_release_row
@@ -30,15 +33,20 @@ from app.catalog.queries.snapshot import Catalog
 from app.db.statements import Reader
 from app.errors import BadCursor, BadQuery, BadWorkload, NotFound
 from app.fit.estimator.estimate import estimate_serving, estimate_training, parameter_figures
+from app.fit.estimator.model import build_architecture
 from app.fit.estimator.parallelism import requested_gpus
 from app.fit.estimator.report import Estimate
 from app.fit.estimator.workload import Gpus, InferenceWorkload, ServiceLevel, Speculation, TrainingWorkload
+from app.fit.formulas.architecture import Architecture, missing_for_count
+from app.fit.formulas.hf_config import read_config
+from app.fit.formulas.hf_quantization import Checkpoint, read_checkpoint
 from app.fit.formulas.optimizer import AdaptedMatrix
-from app.fit.formulas.quantities import Assumption, Assumptions, InvalidWorkload, OmittedFigure
+from app.fit.formulas.quantities import GIB, Assumption, Assumptions, InvalidWorkload, OmittedFigure
+from app.fit.formulas.quantization import ReleasedWeights, fp8_blocks, fp8_tensors, mxfp4_experts
 from app.fit.placement.evaluate import rank
 from app.fit.placement.fixes import Change, FixFinder
 from app.fit.placement.jobs import ServingJob
-from app.fit.placement.machine import Machine
+from app.fit.placement.machine import MIN_CAPABILITY, Machine
 from app.fit.placement.option import (
     PlacementOption,
     cost_figures,
@@ -50,7 +58,7 @@ from app.fit.placement.option import (
 from app.fit.placement.prepare import MemoryUnknown, PreparedRequest, prepare
 from app.fit.placement.request import Constraints, PlacementRequest, Pricing, Workload
 from app.fit.verdict import MAX_REJECTED, Vm
-from app.schemas.estimate_request import EstimateIn, InferenceIn, ServingIn, TrainingIn
+from app.schemas.estimate_request import EstimateIn, InferenceIn, ModelIn, ServingIn, TrainingIn
 from app.schemas.fit_request import FitIn, HardwareIn
 from app.schemas.fit_response import (
     CostsOut,
@@ -63,9 +71,7 @@ from app.schemas.fit_response import (
     PlacedOut,
     WorkloadOut,
 )
-from app.services.architectures import resolve_architecture
-from app.services.machines import to_machine, to_vm_and_machine
-from app.services.ranked import paginate, to_vm
+from app.services.ranked import paginate, to_gpus, to_vm
 from app.services.resource_fit import (
     nearest_of_each,
     plan_resource_fit,
@@ -73,6 +79,208 @@ from app.services.resource_fit import (
     to_headroom_out,
     to_resource_answer_out,
 )
+
+
+def resolve_architecture(
+    spec: ModelIn, find: Callable[[str], Mapping[str, Any]], assumptions: Assumptions
+) -> Architecture:
+    """Return the architecture of a model; `find` gets a preset by name.
+
+    Raises BadWorkload for an unknown preset, InvalidWorkload for a configuration or fields that make no model.
+    """
+    shape = _described_architecture(spec, find, assumptions)
+    return shape if spec.safetensors is None else _with_checkpoint(shape, read_checkpoint(spec.safetensors))
+
+
+def _with_checkpoint(shape: Architecture, checkpoint: Checkpoint) -> Architecture:
+    """Return the architecture with the bytes of a checkpoint; its parameters and type where nothing else says them."""
+    known = shape.params is not None or not (shape.unknown_type or missing_for_count(shape))
+    stated = shape.released
+    released = ReleasedWeights(
+        dtype=stated.dtype if stated is not None else checkpoint.dtype,
+        source="safetensors",
+        quantization=stated.quantization if stated is not None else None,
+        size=checkpoint.size,
+        why=f"the checkpoint's {checkpoint.size} bytes, by {checkpoint.source}",
+    )
+    return replace(shape, released=released, params=shape.params if known else checkpoint.params)
+
+
+def _described_architecture(
+    spec: ModelIn, find: Callable[[str], Mapping[str, Any]], assumptions: Assumptions
+) -> Architecture:
+    if spec.model is not None:
+        return to_architecture(_preset(spec.model, find))
+    if spec.config is not None:
+        return read_config(spec.config, assumptions)
+    known = {name: value for name, value in (spec.fields or {}).items() if value is not None}
+    return build_architecture(known, assumptions, attention=known.pop("attention", None))
+
+
+def _preset(name: str, find: Callable[[str], Mapping[str, Any]]) -> Mapping[str, Any]:
+    try:
+        return find(name)
+    except NotFound as unknown:
+        hint = "" if unknown.suggestions else " Give architecture or config instead."
+        raise BadWorkload("model", f"{unknown}{hint}") from None
+
+
+def to_architecture(row: Mapping[str, Any]) -> Architecture:
+    """Map a preset's row to an Architecture; missing columns are unknown."""
+    if row.get("config"):
+        shape = _read_preset_config(row)
+        return replace(shape, released=_released(row)) if row.get("released_as") else shape
+    names = {field.name for field in fields(Architecture)}
+    known = {name: value for name, value in row.items() if name in names and value is not None}
+    if not known.get("experts"):
+        known = {name: value for name, value in known.items() if "expert" not in name and not name.startswith("moe_")}
+    shared = (row.get("shared_experts") or 0) * (row.get("moe_intermediate") or 0)
+    own = {"max_positions": row.get("max_context_tokens"), "released": _released(row)}
+    return Architecture(**known | own | ({"shared_intermediate": shared} if shared else {}))
+
+
+def _read_preset_config(row: Mapping[str, Any]) -> Architecture:
+    """Read the configuration of a preset whose layers differ: an object, or its JSON text as in the table."""
+    config = row["config"]
+    shape = _read_text(config if isinstance(config, str) else orjson.dumps(config).decode())
+    released = replace(shape.released, source="preset") if shape.released is not None else _released(row)
+    return replace(shape, released=released, max_positions=row.get("max_context_tokens"))
+
+
+@lru_cache(maxsize=128)
+def _read_text(config: str) -> Architecture:
+    return read_config(orjson.loads(config), Assumptions())
+
+
+def _released(row: Mapping[str, Any]) -> ReleasedWeights | None:
+    """Return how a preset's weights are stored, by the type its model card names; None where it names none."""
+    dtype, block = row.get("dtype"), row.get("fp8_block")
+    if dtype is None:
+        return None
+    if (suffix := row.get("released_as")) is not None:
+        return ReleasedWeights(dtype=dtype, source="preset", why=f"the name ends in {suffix}")
+    quantized = {"mxfp4": mxfp4_experts(), "fp8": fp8_blocks(block) if block else fp8_tensors()}
+    stored = quantized.get(dtype)
+    why = "the type it is released in"
+    if stored is not None:
+        what = "routed experts" if dtype == "mxfp4" else "the matrices of its layers"
+        why = f"{why}: {what}, and all else in 16 bits"
+    return ReleasedWeights(dtype=dtype, source="preset", quantization=stored, why=why)
+
+
+_TFLOPS = tuple(f"{kind}_tflops" for kind in PEAK_DTYPES)
+MIN_USABLE_SHARE = 0.91
+"""Share of the marketed GPU memory counted where no source gives the usable part: the least of any GPU in the catalog
+(a T4 with ECC, 14.56 of 16 GiB), so that a size reported to fit does."""
+
+
+def to_machine(row: Mapping[str, Any]) -> Machine:
+    """Map a row to what a size offers a language model; a fraction of a GPU has that fraction of its figures."""
+    gpus = to_gpus(row["gpu_count_numerator"], row["gpu_count_denominator"])
+    of_series = (
+        to_gpus(row["series_gpu_count_numerator"], row["series_gpu_count_denominator"]) if gpus is None else None
+    )
+    gpus = of_series if gpus is None else gpus
+    part = float(gpus) if gpus is not None and gpus < 1 else 1.0
+    return Machine(
+        gpus=gpus,
+        usable_bytes=_scaled(_usable_gib(row), GIB * part),
+        usable_assumed=row["usable_memory_gib"] is None,
+        bandwidth=_scaled(row["memory_bandwidth_gb_per_s"], 1e9 * part),
+        peaks=_peaks(part, *(row[name] for name in _TFLOPS)),
+        capability=row["compute_capability"],
+        domain_gpus=row["domain_gpus"],
+        domain_vms=row["rack_vms"] or 1,
+        link_gb_per_s=row["interconnect_gb_per_s"],
+        infiniband=row["infiniband"],
+        memory_bytes=_scaled(row["memory_gib"], GIB),
+        disk_bytes=_scaled(row["local_disk_gib"], GIB),
+        vcpus=row["vcpus"],
+        of_series=of_series is not None or not row["described"],
+    )
+
+
+def _usable_gib(row: Mapping[str, Any]) -> float | None:
+    measured: float | None = row["usable_memory_gib"]
+    return measured if measured is not None else _scaled(row["marketed_memory_gib"], MIN_USABLE_SHARE)
+
+
+@lru_cache(maxsize=256)
+def _peaks(part: float, *tflops: float | None) -> Mapping[str, float]:
+    """Return the peaks of a GPU by type, FLOP/s. Cached, because many sizes have the same GPU."""
+    return {kind: one * 1e12 * part for kind, one in zip(PEAK_DTYPES, tflops, strict=True) if one is not None}
+
+
+def _scaled(value: float | None, factor: float) -> float | None:
+    return value * factor if value is not None else None
+
+
+USABLE_SHARE = 0.985
+"""Share of the marketed GPU memory assumed usable where it is not given: A100 80GB 0.99, H100 80GB 0.99."""
+
+MAX_GPUS_PER_SERVER = 8
+"""A scale-up domain with more GPUs than this spans the servers of a rack."""
+
+
+def to_vm_and_machine(
+    hardware: HardwareIn, gpu: Mapping[str, Any], gpus: int, assumptions: Assumptions
+) -> tuple[Vm, Machine]:
+    """Map described hardware to a VM and a Machine; `gpu` is the row of its GPU model, empty where that is unknown."""
+    vm = Vm(
+        name="hardware",
+        status="current",
+        verified=True,
+        usd_per_hour={**dict.fromkeys(PURCHASE_MODELS), "on_demand": hardware.usd_per_hour},
+    )
+    domain = _domain_gpus(hardware, gpu, gpus, assumptions)
+    bandwidth = _first_known(hardware.bandwidth_gb_per_s, gpu.get("memory_bandwidth_gb_per_s"))
+    machine = Machine(
+        gpus=Fraction(gpus),
+        usable_bytes=_described_gib(hardware, gpu, assumptions) * GIB,
+        bandwidth=bandwidth * 1e9 if bandwidth is not None else None,
+        peaks=_described_peaks(hardware, gpu),
+        capability=hardware.compute_capability or gpu.get("compute_capability"),
+        domain_gpus=domain,
+        domain_vms=domain // gpus if domain > MAX_GPUS_PER_SERVER else 1,
+        link_gb_per_s=gpu.get("interconnect_gb_per_s"),
+        infiniband=True if hardware.infiniband is None else hardware.infiniband,
+        memory_bytes=hardware.host_memory_gib * GIB if hardware.host_memory_gib is not None else None,
+        disk_bytes=hardware.local_disk_gib * GIB if hardware.local_disk_gib is not None else None,
+        vcpus=hardware.vcpus,
+        described=True,
+    )
+    return vm, machine
+
+
+def _first_known(explicit: float | None, looked_up: float | None) -> float | None:
+    return explicit if explicit is not None else looked_up
+
+
+def _described_gib(hardware: HardwareIn, gpu: Mapping[str, Any], assumptions: Assumptions) -> float:
+    """Return the memory of one GPU in GiB; infinite where only the partition is checked."""
+    if not hardware.memory_known:
+        assumptions.record("hardware.usable_gib", None, "no memory is given: only the partition is checked")
+        return inf
+    usable = _first_known(hardware.usable_gib, gpu.get("usable_memory_gib"))
+    if usable is not None:
+        return usable
+    marketed = _first_known(hardware.memory_gib, gpu.get("memory_gib")) or 0.0
+    return assumptions.record("hardware.usable_gib", marketed * USABLE_SHARE, "98.5 % of the marketed memory")
+
+
+def _described_peaks(hardware: HardwareIn, gpu: Mapping[str, Any]) -> dict[str, float]:
+    if hardware.peak_tflops is not None:
+        return dict.fromkeys(MIN_CAPABILITY, hardware.peak_tflops * 1e12)
+    return {kind: gpu[f"{kind}_tflops"] * 1e12 for kind in PEAK_DTYPES if gpu.get(f"{kind}_tflops") is not None}
+
+
+def _domain_gpus(hardware: HardwareIn, gpu: Mapping[str, Any], gpus: int, assumptions: Assumptions) -> int:
+    """Return how many GPUs share NVLink: as given, else by the GPU model, else all of the machine."""
+    known = hardware.scale_up_domain_gpus or gpu.get("scale_up_domain_gpus")
+    if known is not None:
+        return int(known)
+    return assumptions.record("hardware.scale_up_domain_gpus", gpus, "its GPUs are joined by NVLink")
+
 
 PATHS = {
     "series": "constraints.series",
@@ -149,7 +357,7 @@ def estimate(body: EstimateIn, models: ModelsByKey) -> Estimate:
     assumptions = Assumptions()
     try:
         architecture = resolve_architecture(body, partial(get_release_row, models), assumptions)
-        workload, gpus, level = to_workload(body), to_gpus(body), to_service_level(body.serving)
+        workload, gpus, level = to_workload(body), to_estimated_gpus(body), to_service_level(body.serving)
         if isinstance(workload, InferenceWorkload):
             return estimate_serving(architecture, workload, gpus, assumptions, level)
         return estimate_training(architecture, workload, gpus, assumptions)
@@ -165,7 +373,7 @@ def to_workload(body: EstimateIn) -> Workload:
     return replace(workload, engine=engine) if engine and isinstance(workload, InferenceWorkload) else workload
 
 
-def to_gpus(body: EstimateIn) -> Gpus:
+def to_estimated_gpus(body: EstimateIn) -> Gpus:
     """Convert the GPUs of an estimate."""
     return Gpus(**body.gpus.model_dump(exclude={"engine"}))
 

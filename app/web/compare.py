@@ -35,7 +35,7 @@ from app.web.size_page import shown_amount as shown_price_in
 from app.web.sizes_view import PER_TITLES, PURCHASE_TITLES, UNIT_TITLES, PriceBar, ShownCurrency, Unit, find_price_bar
 
 if TYPE_CHECKING:
-    from app.schemas.comparisons import ComparisonOut, LineOut
+    from app.schemas.catalog import ComparisonOut, LineOut
 
 MAX_SIZES = 8
 _LEAST = 2

@@ -41,7 +41,7 @@ from app.web.sizes_view import (
 )
 
 if TYPE_CHECKING:
-    from app.schemas.comparisons import SimilarOut
+    from app.schemas.catalog import SimilarOut
     from app.schemas.retirements import PlannedItemOut
 
 _MOST = 500

@@ -14,9 +14,8 @@ from app.fit.estimator.serving import ServingSetup
 from app.fit.estimator.workload import InferenceWorkload
 from app.fit.formulas.quantities import Assumptions, Figure
 from app.schemas.estimate_request import EstimateIn
-from app.services.architectures import resolve_architecture
 from app.services.fit import estimate as estimate_body
-from app.services.fit import to_gpus, to_workload
+from app.services.fit import resolve_architecture, to_estimated_gpus, to_workload
 from app.settings import PROJECT
 
 
@@ -40,7 +39,7 @@ def setup_of(body: Mapping[str, Any]) -> ServingSetup:
     workload = to_workload(asked)
     if not isinstance(workload, InferenceWorkload):
         raise TypeError("the body is about training")
-    return serving_setup(shape, workload, to_gpus(asked), assumptions)
+    return serving_setup(shape, workload, to_estimated_gpus(asked), assumptions)
 
 
 def estimate(body: Mapping[str, Any]) -> Estimate:

@@ -15,7 +15,7 @@ from app.catalog.queries.snapshot import load_catalog
 from app.catalog.readings import StatedFact
 from app.errors import NotFound
 from app.ingest.run import ingest
-from app.schemas.comparisons import SimilarPage
+from app.schemas.catalog import SimilarPage
 from app.services.compare import find_similar
 from tests.conftest import TODAY
 from tests.factories import NOW, price, reading, size

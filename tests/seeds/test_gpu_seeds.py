@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from app.catalog.readings import Reading
-from app.services.machines import MIN_USABLE_SHARE
+from app.services.fit import MIN_USABLE_SHARE
 
 Figures = dict[str, dict[str, set[Decimal | str]]]
 

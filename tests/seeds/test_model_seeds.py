@@ -16,7 +16,7 @@ from app.fit.estimator.weights import Weights, count_weights
 from app.fit.estimator.workload import InferenceWorkload
 from app.fit.formulas.architecture import count_parameters
 from app.fit.formulas.quantities import Assumptions
-from app.services.architectures import to_architecture
+from app.services.fit import to_architecture
 from tests.seeds.parameters import (
     fp8_scales,
     latent_matrices,

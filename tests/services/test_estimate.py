@@ -14,8 +14,7 @@ from app.fit.formulas.quantization import BITS
 from app.schemas.bodies import TEXT_VALUES
 from app.schemas.estimate_request import EstimateIn
 from app.schemas.fit_response import EstimateOut
-from app.services.architectures import to_architecture
-from app.services.fit import estimate
+from app.services.fit import estimate, to_architecture
 
 some = st.integers(1, 200)
 many = st.sampled_from([1, 2, 3, 4, 8, 64, 128])

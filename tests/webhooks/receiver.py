@@ -13,8 +13,7 @@ from typing import Any
 import trustme
 from standardwebhooks import Webhook
 
-from app.webhooks.sending import SendPolicy
-from app.webhooks.targets import AllowedTargets
+from app.webhooks.sending import AllowedTargets, SendPolicy
 from tests.waiting import LONGEST_SECONDS
 
 LOOPBACK = AllowedTargets.parse("127.0.0.0/8,localhost")

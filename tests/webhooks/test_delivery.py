@@ -28,14 +28,18 @@ from app.errors import BadQuery, NotFound
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
 from app.webhooks import delivery
-from app.webhooks.delivery import CLAIM, DISABLED_AFTER, DeliveryRun, deliver_due, send_ping
-from app.webhooks.registry import (
+from app.webhooks.delivery import (
+    CLAIM,
+    DISABLED_AFTER,
+    DeliveryRun,
     WebhookRequest,
     add_webhook,
+    deliver_due,
     enable_webhook,
     list_messages,
     list_webhooks,
     remove_webhook,
+    send_ping,
 )
 from app.webhooks.sending import Sender, SendPolicy
 from tests.databases import writable

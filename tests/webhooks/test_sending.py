@@ -9,8 +9,7 @@ import trustme
 from standardwebhooks import WebhookVerificationError
 
 from app.errors import BadData
-from app.webhooks.sending import Sender, SendPolicy, SendResult, check_secret, new_secret
-from app.webhooks.targets import AllowedTargets
+from app.webhooks.sending import AllowedTargets, Sender, SendPolicy, SendResult, check_secret, new_secret
 from tests.waiting import LONGEST_SECONDS
 from tests.webhooks.receiver import LOOPBACK, QUICK, SECRET, Receiver, receiver_running
 

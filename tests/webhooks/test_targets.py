@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from app.errors import BadQuery
-from app.webhooks.targets import AllowedTargets, RefusedAddress, check_url, is_public
+from app.webhooks.sending import AllowedTargets, RefusedAddress, check_url, is_public
 
 
 @pytest.mark.parametrize(

@@ -1,30 +1,612 @@
 """Builds the OpenAPI document from FastAPI's, every part in its plain form, without unused schemas; and OpenAPI 3.0."""
 
-from collections.abc import Iterator, Mapping
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
+from dataclasses import dataclass, replace
+from importlib.resources import files
 from threading import Lock
-from typing import Any
+from typing import Any, get_args
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 
-from app.api.openapi.responses import header_components, response_components, to_responses, with_example
-from app.api.openapi.schemas import (
-    ENUMS,
-    REFERENCE,
-    Schema,
-    references,
-    sort_parameters,
-    to_enum,
-    to_parameter,
-    to_plain_schema,
-    with_fields_example,
+from app.catalog.changes import CHANGE_KINDS
+from app.catalog.disks import DISK_TYPES, REDUNDANCIES
+from app.catalog.price_checks import Rule
+from app.catalog.providers import PROVIDER_IDS
+from app.catalog.purchases import PURCHASE_MODELS
+from app.catalog.queries.params import (
+    PLAIN_ITEM_PATTERN,
+    PLAIN_TEXT_PATTERN,
+    Arch,
+    Category,
+    FitSort,
+    Os,
+    ResourceInclude,
+    Status,
 )
+from app.catalog.queries.prices import PriceSort
+from app.catalog.regions import CONTINENTS
+from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
+from app.fit.formulas.quantization import BITS
+from app.fit.successors import FEATURE_NAMES
 from app.http.problems import MEDIA_TYPE, Problem
 from app.late_models import LateModel
+from app.schemas.estimate_request import (
+    ActivationFormula,
+    Arrivals,
+    AttentionKind,
+    Confidence,
+    CrossEntropy,
+    Engine,
+    Link,
+    Loading,
+    MlpKind,
+    Network,
+    Offload,
+    Precision,
+    QkNormKind,
+    Recompute,
+    TrainingMethod,
+)
+from app.schemas.fit_request import Include, Sort
 from app.schemas.fit_response import RESULTS
+
+ENUMS: Mapping[str, tuple[str, ...]] = {
+    "Os": get_args(Os),
+    "Purchase": PURCHASE_MODELS,
+    "Arch": get_args(Arch),
+    "ProviderId": PROVIDER_IDS,
+    "Continent": CONTINENTS,
+    "SizeCategory": get_args(Category),
+    "SizeStatus": get_args(Status),
+    "DiskType": DISK_TYPES,
+    "Redundancy": REDUNDANCIES,
+    "ChangeKind": CHANGE_KINDS,
+    "PriceRule": get_args(Rule),
+    "PriceSort": get_args(PriceSort),
+    "FitSort": get_args(Sort),
+    "FitInclude": get_args(Include),
+    "ResourceSort": get_args(FitSort),
+    "ResourceInclude": get_args(ResourceInclude),
+    "Feature": FEATURE_NAMES,
+    "Dtype": tuple(BITS),
+    "Attention": get_args(AttentionKind),
+    "Mlp": get_args(MlpKind),
+    "QkNorm": get_args(QkNormKind),
+    "Engine": get_args(Engine),
+    "Arrivals": get_args(Arrivals),
+    "Confidence": get_args(Confidence),
+    "Link": get_args(Link),
+    "Network": get_args(Network),
+    "TrainingMethod": get_args(TrainingMethod),
+    "Recipe": tuple(RECIPES),
+    "Precision": get_args(Precision),
+    "Offload": get_args(Offload),
+    "Loading": get_args(Loading),
+    "LoraModule": tuple(LORA_MODULES),
+    "Recompute": get_args(Recompute),
+    "CrossEntropy": get_args(CrossEntropy),
+    "ActivationFormula": get_args(ActivationFormula),
+}
+"""The enumerations of requests by name. Two with the same values are one type."""
+
+
+def enum_name(values: Iterable[str]) -> str:
+    """Return the name of the enumeration with these values; raises LookupError if there is none."""
+    wanted = sorted(values)
+    for name, known in ENUMS.items():
+        if sorted(known) == wanted:
+            return name
+    raise LookupError(f"No enumeration has the values {wanted}: add one to ENUMS in app/api/openapi/build.py.")
+
+
+def to_enum(name: str) -> dict[str, Any]:
+    """Return the component of an enumeration.
+
+    `x-enum-varnames` makes the names of members unique, since Go puts those of all enumerations in one namespace.
+    """
+    values = ENUMS[name]
+    return {"type": "string", "enum": list(values), "x-enum-varnames": [_enum_member(name, value) for value in values]}
+
+
+def _enum_member(name: str, value: str) -> str:
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
+    return f"{spaced}_{value}".upper()
+
+
+Schema = dict[str, Any]
+REFERENCE = "#/components/schemas/"
+_INT32 = 2**31 - 1
+_NULL = {"type": "null"}
+_BOUNDS = {"minimum", "maximum", "multipleOf"}
+_SCALARS = {"number", "integer", "string", "boolean"}
+
+
+def to_plain_schema(schema: Schema, *, in_request: bool) -> Schema:
+    """Return a schema, and those inside it, with one type each; `in_request` tells requests from responses.
+
+    Null becomes a second type of a number, a string or a boolean. An object (a `$ref`) is never null: it is left out.
+    """
+    chosen, nullable = _unwrap_union(schema)
+    plain = {name: value for name, value in chosen.items() if name != "title"}
+    if "enum" in plain or "const" in plain:
+        plain = _with_enum_reference(plain, in_request=in_request)
+    if plain.get("type") in {"number", "integer"}:
+        plain = _with_number_format(plain)
+    if nullable and plain.get("type") in _SCALARS:
+        plain["type"] = [plain["type"], "null"]
+    for inner in ("items", "additionalProperties"):
+        if isinstance(plain.get(inner), dict):
+            plain[inner] = to_plain_schema(plain[inner], in_request=in_request)
+    if "properties" in plain:
+        plain["properties"] = {
+            name: to_plain_schema(part, in_request=in_request) for name, part in plain["properties"].items()
+        }
+        plain = _close_request(plain) if in_request else _open_response(plain)
+    return _with_described_default(plain)
+
+
+def references(part: Any) -> Iterator[str]:
+    """Yield the names of the schemas that a part of a document refers to."""
+    if isinstance(part, dict):
+        target = part.get("$ref")
+        if isinstance(target, str) and target.startswith(REFERENCE):
+            yield target.removeprefix(REFERENCE)
+        part = list(part.values())
+    if isinstance(part, list):
+        for inner in part:
+            yield from references(inner)
+
+
+def _unwrap_union(schema: Schema) -> tuple[Schema, bool]:
+    """Return a schema with one of the types of its union, and whether it may be null.
+
+    A number that may also be sent as a string is a number. Any other mixture gets no type: it is any JSON value.
+    """
+    if "anyOf" not in schema:
+        return schema, False
+    rest = {name: value for name, value in schema.items() if name != "anyOf"}
+    choices = [choice for choice in schema["anyOf"] if choice != _NULL]
+    numbers = [choice for choice in choices if choice.get("type") == "number"]
+    if numbers and {choice.get("type") for choice in choices} == {"number", "string"}:
+        choices = numbers
+    chosen = choices[0] if len(choices) == 1 else {}
+    return {**chosen, **rest}, _NULL in schema["anyOf"]
+
+
+def _with_enum_reference(schema: Schema, *, in_request: bool) -> Schema:
+    """Refer to an enumeration in a request; values of responses are plain strings, since new ones may be added."""
+    rest = {name: value for name, value in schema.items() if name not in {"enum", "const"}}
+    if not in_request:
+        return rest
+    values = schema["enum"] if "enum" in schema else [schema["const"]]
+    kept = {name: value for name, value in rest.items() if name in {"description", "default", "examples"}}
+    return {"$ref": REFERENCE + enum_name(values), **kept}
+
+
+def _with_number_format(schema: Schema) -> Schema:
+    """Add the width of a number; make bounds of an integer integers, and a default that is a string a number."""
+    if schema["type"] == "number":
+        default = schema.get("default")
+        return {**schema, "format": "double", **({"default": float(default)} if isinstance(default, str) else {})}
+    width = "int32" if "maximum" in schema and schema["maximum"] <= _INT32 else "int64"
+    return {**schema, "format": width, **{bound: int(schema[bound]) for bound in _BOUNDS & schema.keys()}}
+
+
+def _close_request(schema: Schema) -> Schema:
+    """Forbid unknown fields, and move defaults to descriptions: TypeScript requires a field that has a default."""
+    properties = {name: _move_default_to_description(part) for name, part in schema["properties"].items()}
+    return {**schema, "properties": properties, "additionalProperties": False}
+
+
+def _open_response(schema: Schema) -> Schema:
+    """Allow unknown fields, since responses may get new ones."""
+    return {name: value for name, value in schema.items() if name != "additionalProperties"}
+
+
+def _with_described_default(schema: Schema) -> Schema:
+    """Keep a default that is a scalar; describe a list or an enumeration's value, which generators get wrong."""
+    if "default" not in schema:
+        return schema
+    default = schema["default"]
+    if default is None or default in ([], {}) or isinstance(default, dict):
+        return {name: value for name, value in schema.items() if name != "default"}
+    return schema if "$ref" not in schema and not isinstance(default, list) else _move_default_to_description(schema)
+
+
+def _move_default_to_description(schema: Schema) -> Schema:
+    if "default" not in schema:
+        return schema
+    default = schema["default"]
+    rest = {name: value for name, value in schema.items() if name != "default"}
+    values = ", ".join(_format_value(value) for value in (default if isinstance(default, list) else [default]))
+    return {**rest, "description": f"{schema['description']} Default: {values}."}
+
+
+def _format_value(value: Any) -> str:
+    return f"`{value if isinstance(value, str) else json.dumps(value)}`"
+
+
+Parameter = dict[str, Any]
+_PARAMETER_ORDER = {"sort": 1, "limit": 2, "cursor": 3}
+
+_OF_PLACES = ("provider", "country", "continent")
+_OF_CPU_SIZES = (
+    *("cpu", "cpu_vendor", "burstable", "min_data_disks", "min_uncached_disk_iops", "min_uncached_disk_mbps"),
+    *("local_nvme", "disk_controller", "min_nics", "confidential_computing", "trusted_launch"),
+)
+_APPENDED = {"listRetirements": ("past",), "listSizePrices": ("sort",)}
+"""Parameters of an operation that came after docs/released/openapi.json, the oldest first. They are its last ones: some
+generated clients pass parameters by their place, and would give another one the value."""
+
+
+def to_parameter(parameter: Parameter) -> Parameter:
+    """Return the plain form of a parameter; its value cannot be null, since it is part of a URL."""
+    generated = parameter["schema"]
+    description = parameter.get("description", generated.get("description", ""))
+    schema = to_plain_schema({**generated, "description": description}, in_request=True)
+    examples = schema.pop("examples", None)
+    description = schema.pop("description")  # with the default, if it was moved there
+    if isinstance(schema.get("type"), list):
+        schema["type"] = schema["type"][0]
+    plain = {"name": parameter["name"], "in": parameter["in"], "description": description}
+    plain["required"] = parameter.get("required", False)
+    if parameter["in"] == "query":
+        plain["allowEmptyValue"] = not plain["required"]
+    if schema.get("type") == "array":
+        plain |= {"style": "form", "explode": True}
+        schema["items"] = _without_commas(schema["items"])
+    return {**plain, "schema": schema, "example": examples[0] if examples else _default_example(schema)}
+
+
+def with_fields_example(parameter: Parameter, items: list[str]) -> Parameter:
+    """Give `fields` the first two fields of the list's items as its example."""
+    return {**parameter, "example": items[:2]} if parameter["name"] == "fields" and items else parameter
+
+
+def sort_parameters(parameters: list[Parameter], operation: str) -> list[Parameter]:
+    """Sort parameters: path, required, optional, then sort, limit and cursor, last those that came later."""
+    appended = ("", *_APPENDED.get(operation, ()), *_OF_PLACES, *_OF_CPU_SIZES)
+
+    def place(parameter: Parameter) -> tuple[bool, bool, int, int]:
+        name = parameter["name"]
+        later = appended.index(name) if name in appended else 0
+        return parameter["in"] != "path", not parameter["required"], later, _PARAMETER_ORDER.get(name, 0)
+
+    return sorted(parameters, key=place)
+
+
+def _without_commas(item: Schema) -> Schema:
+    """Forbid commas in the values of a list, where a comma separates two values."""
+    return {**item, "pattern": PLAIN_ITEM_PATTERN} if item.get("pattern") == PLAIN_TEXT_PATTERN else item
+
+
+def _default_example(schema: Schema) -> Any:
+    """Return an example for a parameter whose model has none: the first allowed value, or true."""
+    if schema.get("type") == "array":
+        return [_default_example(schema["items"])]
+    name = schema.get("$ref", "").removeprefix(REFERENCE)
+    return ENUMS[name][0] if name in ENUMS else {"boolean": True}.get(schema.get("type", ""))
+
+
+EXAMPLES = files("app.api.openapi") / "examples"
+MAX_ITEMS = 2
+"""Objects of a list that an example shows; lists of strings, such as `flags`, are shown whole."""
+MAX_STRINGS = 30
+"""Strings of a list that are shown whole; longer lists, such as the sources of a revision, are cut to MAX_ITEMS."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A request, and what is shown of its response."""
+
+    path: str
+    body: dict[str, Any] | None
+    answer: Any
+
+
+def find_example(operation: str) -> Example | None:
+    """Return the example of an operation; None if it has none."""
+    file = EXAMPLES / f"{operation}.json"
+    return Example(**json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else None
+
+
+def find_problem_example(response: str) -> Any:
+    """Return the example of an error response; None if it has none."""
+    file = EXAMPLES / "problems" / f"{response}.json"
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+
+
+def with_example(operation: dict[str, Any]) -> dict[str, Any]:
+    """Add an operation's example to its response, and to its body if it has one."""
+    example = find_example(operation["operationId"])
+    if example is None:
+        return operation
+    success = operation["responses"]["200"]
+    summary = example.path if example.body is None else "The response to the example of a body."
+    summary += " (two objects of each list are shown)" if _has_objects(example.answer) else ""
+    answer = {**success, "content": _with_value(success["content"], summary, example.answer)}
+    whole = {**operation, "responses": {**operation["responses"], "200": answer}}
+    if example.body is not None:
+        request = operation["requestBody"]
+        whole["requestBody"] = {
+            **request,
+            "content": _with_value(request["content"], operation["summary"], example.body),
+        }
+    return whole
+
+
+def _with_value(content: dict[str, Any], summary: str, value: Any) -> dict[str, Any]:
+    ((media_type, described),) = content.items()
+    return {media_type: with_example_value(described, summary, value)}
+
+
+def with_example_value(media: dict[str, Any], summary: str, value: Any) -> dict[str, Any]:
+    """Add an example to a media type object."""
+    return {**media, "examples": {"example": {"summary": summary, "value": value}}}
+
+
+def _has_objects(answer: Any) -> bool:
+    lists = [value for value in answer.values() if isinstance(value, list)] if isinstance(answer, dict) else []
+    return any(isinstance(value, dict) for values in lists for value in values)
+
+
+def shorten(answer: Any) -> Any:
+    """Cut lists of objects, and the lines of a text below its heading, to what an example shows."""
+    if isinstance(answer, dict):
+        return {name: shorten(value) for name, value in answer.items()}
+    if isinstance(answer, list):
+        objects = any(isinstance(value, dict | list) for value in answer)
+        return [shorten(value) for value in (answer[:MAX_ITEMS] if objects or len(answer) > MAX_STRINGS else answer)]
+    if isinstance(answer, str) and "\n" in answer:
+        return "".join(answer.splitlines(keepends=True)[: MAX_ITEMS + 1])
+    return answer
+
+
+_SIZE_OPERATIONS = (
+    *("showSize", "listSizeFacts", "listSizeAvailability", "listSizePrices", "listSimilarSizes", "showSizeCost"),
+)
+_PATH_PARAMETERS = {
+    **dict.fromkeys(_SIZE_OPERATIONS, "name"),
+    "showSeries": "series_id",
+    "showModel": "model_id",
+}
+"""The name of an operation's path parameter."""
+
+LINKS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "listSizes": ("/items/0/name", _SIZE_OPERATIONS),
+    "listSimilarSizes": ("/items/0/size", _SIZE_OPERATIONS),
+    "fitResources": ("/items/0/size", _SIZE_OPERATIONS),
+    "fitWorkload": ("/items/0/size", _SIZE_OPERATIONS),
+    "listSeries": ("/items/0/id", ("showSeries",)),
+    "showSeries": ("/sizes/0", _SIZE_OPERATIONS),
+    "listModels": ("/items/0/id", ("showModel",)),
+}
+"""A pointer to a name in an operation's response, and the operations that take the name in their path."""
+
+
+def to_links(operation: str) -> dict[str, Any]:
+    """Return the links of an operation's response."""
+    pointer, targets = LINKS.get(operation, ("", ()))
+    return {
+        target: {
+            "operationId": target,
+            "parameters": {_PATH_PARAMETERS[target]: f"$response.body#{pointer}"},
+            "description": f"{target} takes the first name of the response.",
+        }
+        for target in targets
+    }
+
+
+Response = dict[str, Any]
+_STRING = {"type": "string"}
+
+HEADERS: Mapping[str, Response] = {
+    "ETag": {
+        "description": "Identifies this response; send it as If-None-Match to get 304 if nothing has changed.",
+        "schema": _STRING,
+        "example": 'W/"5b1e4a0c9d7f2e6b8a3c1d50"',
+    },
+    "CacheControl": {
+        "description": "How long a copy may be used without revalidation; no-cache: revalidate each time, by its ETag.",
+        "schema": _STRING,
+        "example": "no-cache",
+    },
+    "Link": {
+        "description": "The OpenAPI document (service-desc); of a list, the next page (next), where there is one.",
+        "schema": _STRING,
+        "example": '</openapi.json>; rel="service-desc"',
+    },
+    "RequestID": {
+        "description": "Identifies this request in the service's log: the ID that was sent, or a new one.",
+        "schema": _STRING,
+        "example": "0f8fad5bd9cb469fa16570867728950e",
+    },
+    "Allow": {"description": "The methods of this path.", "schema": _STRING, "example": "GET, HEAD, OPTIONS"},
+    "AcceptPost": {
+        "description": "The media types that are accepted.",
+        "schema": _STRING,
+        "example": "application/json",
+    },
+    "ContentRange": {"description": "How long the file is.", "schema": _STRING, "example": "bytes */48213"},
+    "RetryAfter": {
+        "description": "Seconds after which to try again.",
+        "schema": {"type": "integer", "format": "int32"},
+        "example": 5,
+    },
+}
+"""Headers by the names of their components; HEADER_NAMES has the HTTP names of those that differ."""
+
+HEADER_NAMES = {
+    "CacheControl": "Cache-Control",
+    "RequestID": "X-Request-ID",
+    "RetryAfter": "Retry-After",
+    "AcceptPost": "Accept-Post",
+    "ContentRange": "Content-Range",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseComponent:
+    """A response that several operations share: 304, or a problem."""
+
+    name: str
+    description: str
+    headers: tuple[str, ...] = ()
+    problem: bool = True
+
+
+COMMON_RESPONSES: Mapping[int, ResponseComponent] = {
+    304: ResponseComponent(
+        name="NotModified",
+        description="The copy that If-None-Match names is still current.",
+        headers=("ETag", "CacheControl"),
+        problem=False,
+    ),
+    400: ResponseComponent(name="BadRequest", description="The cursor does not belong to this list in this order."),
+    404: ResponseComponent(
+        name="NotFound", description="Nothing has this name; the detail suggests the nearest names."
+    ),
+    405: ResponseComponent(name="MethodNotAllowed", description="The path has other methods.", headers=("Allow",)),
+    410: ResponseComponent(
+        name="Gone", description="The catalog has changed since the page that gave the cursor: start again without it."
+    ),
+    412: ResponseComponent(name="PreconditionFailed", description="The file is no longer the one that If-Match names."),
+    413: ResponseComponent(name="ContentTooLarge", description="The body is too long."),
+    415: ResponseComponent(
+        name="UnsupportedMediaType", description="The body is not application/json.", headers=("AcceptPost",)
+    ),
+    416: ResponseComponent(
+        name="RangeNotSatisfiable",
+        description="The file ends before the requested range.",
+        headers=("ContentRange",),
+    ),
+    422: ResponseComponent(
+        name="UnprocessableContent",
+        description="A parameter is unknown, out of bounds or contradicts another; `errors` points to each.",
+    ),
+    500: ResponseComponent(
+        name="InternalServerError", description="An error of the service; no request should cause one."
+    ),
+    503: ResponseComponent(
+        name="ServiceUnavailable",
+        description="The database cannot be reached, or has no catalog yet; the detail says what to do.",
+        headers=("RetryAfter",),
+    ),
+}
+"""The responses of most operations, by status."""
+
+_POST_RESPONSES: Mapping[int, ResponseComponent] = {
+    400: ResponseComponent(name="UnreadableBody", description="The body is not valid JSON."),
+    405: ResponseComponent(name="PostMethodNotAllowed", description="The path has other methods.", headers=("Allow",)),
+    422: ResponseComponent(
+        name="UnprocessableBody",
+        description="A field is unknown, out of bounds or contradicts another; `errors` points to each.",
+    ),
+}
+_FILE_RESPONSES: Mapping[int, ResponseComponent] = {
+    400: ResponseComponent(name="UnreadableRange", description="Range cannot be read.")
+}
+
+
+def _of_path(prefix: str) -> dict[int, ResponseComponent]:
+    """Return the responses that a POST shares with POST /fit but for their examples, which show its own path."""
+    shared = {413: COMMON_RESPONSES[413], 415: COMMON_RESPONSES[415], **_POST_RESPONSES}
+    return {status: replace(one, name=f"{prefix}{one.name}") for status, one in shared.items()}
+
+
+_OPERATION_RESPONSES: Mapping[str, Mapping[int, ResponseComponent]] = {
+    "estimateWorkload": _of_path("Estimate"),
+    "planRetirements": _of_path("Retirements"),
+    "checkQuotas": _of_path("Preflight"),
+    "showSeries": {404: ResponseComponent(name="SeriesNotFound", description=COMMON_RESPONSES[404].description)},
+    "showModel": {404: ResponseComponent(name="ModelNotFound", description=COMMON_RESPONSES[404].description)},
+    "exportSizesParquet": _FILE_RESPONSES,
+    "exportPricesParquet": _FILE_RESPONSES,
+}
+"""Responses that differ for some operations, so that each shows an example of its own kind."""
+
+PROBLEM_STATUSES: Mapping[str, int] = {
+    one.name: status
+    for table in (COMMON_RESPONSES, _POST_RESPONSES, *_OPERATION_RESPONSES.values())
+    for status, one in table.items()
+    if one.problem
+}
+"""The status of every response that is a problem, by the name of its component."""
+
+_COMMON_STATUSES = {405, 422, 500, 503}
+_METHOD_STATUSES = {"get": {304}, "post": {400, 413, 415}}
+
+
+def response_components() -> dict[str, Response]:
+    """Return the response components by name."""
+    tables = (COMMON_RESPONSES, _POST_RESPONSES, *_OPERATION_RESPONSES.values())
+    return {one.name: _to_response(one) for table in tables for one in table.values()}
+
+
+def header_components() -> dict[str, Response]:
+    """Return the header components by name."""
+    return {name: dict(header) for name, header in HEADERS.items()}
+
+
+def to_responses(method: str, generated: Mapping[str, Any]) -> dict[str, Response]:
+    """Return the responses of an operation: its success, and every error it can return, by status.
+
+    A route declares only the statuses that do not follow from its method, its path and its parameters.
+    """
+    declared = {int(status) for status in generated["responses"] if status != "200"}
+    parameters = [(one["in"], one["name"]) for one in generated.get("parameters", [])]
+    named = {404} if "path" in dict(parameters) else set()
+    paged = {400, 410} if ("query", "cursor") in parameters else set()
+    statuses = _COMMON_STATUSES | _METHOD_STATUSES[method] | declared | named | paged
+    known = {
+        **COMMON_RESPONSES,
+        **(_POST_RESPONSES if method == "post" else {}),
+        **_OPERATION_RESPONSES.get(generated["operationId"], {}),
+    }
+    errors = {str(status): {"$ref": f"#/components/responses/{known[status].name}"} for status in sorted(statuses)}
+    success = _to_success(method, generated["responses"]["200"])
+    links = to_links(generated["operationId"])
+    return {"200": {**success, "links": links} if links else success, **errors}
+
+
+def _to_success(method: str, generated: Response) -> Response:
+    """Return the one success, with the caching headers if the client may keep it."""
+    content = {media: _to_content(media, one) for media, one in generated["content"].items()}
+    caching = ("ETag", "CacheControl") if method == "get" else ()
+    return {"description": "The response.", "headers": _headers(*caching, "Link"), "content": content}
+
+
+def _to_content(media_type: str, generated: Mapping[str, Any]) -> dict[str, Any]:
+    schema = to_plain_schema(generated["schema"], in_request=False)
+    if media_type == "application/octet-stream":
+        schema["format"] = "binary"
+    return {**generated, "schema": schema}
+
+
+def _to_response(component: ResponseComponent) -> Response:
+    response: Response = {"description": component.description, "headers": _headers(*component.headers, "Link")}
+    if component.problem:
+        content = {"schema": {"$ref": f"{REFERENCE}Problem"}}
+        problem = find_problem_example(component.name)
+        response["content"] = {
+            MEDIA_TYPE: content if problem is None else with_example_value(content, _summary(problem), problem)
+        }
+    return response
+
+
+def _summary(problem: Mapping[str, Any]) -> str:
+    return f"{problem['title']}: {problem['instance']}"
+
+
+def _headers(*names: str) -> dict[str, Response]:
+    return {HEADER_NAMES.get(name, name): {"$ref": f"#/components/headers/{name}"} for name in (*names, "RequestID")}
+
 
 Document = dict[str, Any]
 LICENSE_URL = "https://opensource.org/license/mit"

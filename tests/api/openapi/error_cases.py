@@ -9,7 +9,7 @@ from datetime import date
 
 import httpx
 
-from app.api.openapi.responses import PROBLEM_STATUSES
+from app.api.openapi.build import PROBLEM_STATUSES
 from app.main import create_asgi_app
 from app.settings import Settings
 from tests.api.openapi.parts import Part

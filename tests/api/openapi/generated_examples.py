@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from app.api.openapi.responses import shorten
+from app.api.openapi.build import shorten
 from app.main import create_asgi_app
 from app.settings import PROJECT, Settings
 from tests.api.openapi.error_cases import ERROR_CASES, clients, get_problem

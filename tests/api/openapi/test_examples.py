@@ -7,8 +7,7 @@ import httpx
 import pytest
 from openapi_schema_validator import OAS30ReadValidator, OAS31Validator
 
-from app.api.openapi.build import to_openapi30
-from app.api.openapi.responses import find_example
+from app.api.openapi.build import find_example, to_openapi30
 from app.settings import PROJECT
 from tests.api.openapi.generated_examples import example_path, send_shortened, without_volatile_fields
 from tests.api.openapi.parts import Part, contents, operations, parameters

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import httpx
 import pytest
 
-from app.api.openapi.responses import PROBLEM_STATUSES, find_example, find_problem_example
+from app.api.openapi.build import PROBLEM_STATUSES, find_example, find_problem_example
 from app.catalog.fields import SIZE_FLAGS
 from tests.api.openapi.error_cases import ERROR_CASES, clients, get_problem
 from tests.api.openapi.generated_files import document
