@@ -196,7 +196,7 @@ def show_size(catalog: Catalog, name: str, params: SizeParams) -> str:
     return find_size(catalog, name, params)
 
 
-@question("GET /sizes/{name}/similar", SimilarSearch, "comparisons.SimilarPage", tag="sizes")
+@question("GET /sizes/{name}/similar", SimilarSearch, "catalog.SimilarPage", tag="sizes")
 def list_similar_sizes(catalog: Catalog, name: str, search: SimilarSearch) -> BaseModel:
     """List the sizes that are most similar to one, each with the terms that make up its distance."""
     from app.services.compare import find_similar
@@ -239,7 +239,7 @@ def list_size_prices(catalog: Catalog, name: str, search: "PriceSearch") -> Any:
     return find_prices(catalog, name, search)
 
 
-@question("GET /sizes/{name}/cost", "catalog.queries.costs:CostSearch", "comparisons.CostOut", tag="sizes")
+@question("GET /sizes/{name}/cost", "catalog.queries.costs:CostSearch", "catalog.CostOut", tag="sizes")
 @short
 def show_size_cost(catalog: Catalog, name: str, search: "CostSearch") -> BaseModel:
     """Show what VMs of a size cost with their disks: an hour, a month, a year, and by vCPU, GiB and GPU."""
@@ -286,9 +286,7 @@ def list_prices(catalog: Catalog, search: "AllPricesSearch") -> str:
     return render_prices(find_all_prices(catalog, search))
 
 
-@question(
-    "GET /compare", CompareSearch, "comparisons.ComparisonOut", tag="sizes", may_name_nothing=True, has_receipt=True
-)
+@question("GET /compare", CompareSearch, "catalog.ComparisonOut", tag="sizes", may_name_nothing=True, has_receipt=True)
 def compare_sizes(catalog: Catalog, search: CompareSearch) -> BaseModel:
     """Compare sizes field by field: each value with its difference from a baseline, and prices per unit of GPU."""
     from app.services.compare import compare
@@ -459,7 +457,7 @@ def list_gpus(catalog: Catalog, page: PageParams) -> Listing:
     return _find_rows(catalog, Gpu, page)
 
 
-@question("GET /disks", "catalog.queries.disks:DiskSearch", "comparisons.DiskPage", tag="catalog")
+@question("GET /disks", "catalog.queries.disks:DiskSearch", "catalog.DiskPage", tag="catalog")
 @short
 def list_disks(catalog: Catalog, search: "DiskSearch") -> BaseModel:
     """List the managed disks, each with its price in the requested region, or in the cheapest one."""

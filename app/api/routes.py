@@ -254,7 +254,7 @@ class JsonFeedResponse(Response):
 @_calendars.get("/retirements.ics", response_class=CalendarResponse)
 async def export_retirements_ics(search: Annotated[RetirementFilter, Query()], executor: Executor) -> Response:
     """Export retirements as an iCalendar: an event for each series and date, with its sizes."""
-    from app.converters.documents import to_calendar
+    from app.formats.calendar import to_calendar
 
     revision = await executor.revision()
     rows = await executor.ask(find_all_retirements, search)
@@ -284,7 +284,7 @@ async def export_changes_json(
 async def _write_feed(
     search: ChangeFilter, executor: QueryExecutor, request: Request, write: Callable[["Feed"], str]
 ) -> str:
-    from app.converters.documents import to_feed
+    from app.formats.feeds import to_feed
 
     newest = await executor.revision()
     revisions = await executor.ask(find_revision_changes, search)

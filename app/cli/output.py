@@ -345,7 +345,7 @@ def with_list_prices(
     name = f"{prefix}adjustment"
     if not any(name in row for row in rows):
         return [dict(row) for row in rows], dict(columns)
-    from app.converters.documents import flatten_adjustments  # loaded where there are rules: a search starts faster
+    from app.catalog.price_notes import flatten_adjustments  # loaded where there are rules: a search starts faster
 
     headings = {
         f"{prefix}{field}": replace(column, heading=f"{prefix.replace('_', ' ')}{column.heading}")

@@ -1,1 +1,1 @@
-"""Mappings between app.schemas and the values of app.services; they know no HTTP."""
+"""Reads what clients send beside JSON bodies: inventories of VMs, quotas."""

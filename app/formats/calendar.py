@@ -1,9 +1,11 @@
-"""Writes all-day events as iCalendar (RFC 5545)."""
+"""Writes all-day events as iCalendar (RFC 5545), and retirements as such events."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from itertools import groupby
+from typing import Any
 
 MAX_LINE_BYTES = 75
 """A longer line is folded (section 3.1)."""
@@ -64,3 +66,38 @@ def _fold(line: str) -> Iterator[str]:
             part, size = " ", 1
         part, size = part + character, size + length
     yield part
+
+
+# Retirements
+
+
+Row = Mapping[str, Any]
+
+
+def to_calendar(rows: Iterable[Row], *, stamped_at: datetime) -> str:
+    """Write retirements as a calendar, in their order by date; `stamped_at` is the time of the revision."""
+    ordered = sorted(rows, key=_group_key)
+    events = [_to_event(list(group)) for _, group in groupby(ordered, key=_group_key)]
+    return write_calendar(
+        events, product="-//vmsizes//retirements//EN", name="Retirements of VM sizes", stamped_at=stamped_at
+    )
+
+
+def _group_key(row: Row) -> tuple[str, str, str]:
+    """Return the date, the provider, and the series, or the size where its series is unknown."""
+    return (row["retirement_date"].isoformat(), row["provider"], row["series"] or row["size"].lower())
+
+
+def _to_event(rows: Sequence[Row]) -> CalendarEvent:
+    first = rows[0]
+    day, provider, subject = _group_key(first)
+    name = f"{first['series_name'] or first['series']} sizes" if first["series"] else first["size"]
+    published = f", {first['source_published_on']}" if first["source_published_on"] else ""
+    source = f"\nSource: {first['source_title']}{published}" if first["source_title"] else ""
+    return CalendarEvent(
+        uid=f"{provider}-{subject}-{day}@vmsizes",
+        day=first["retirement_date"],
+        summary=f"{name} {'retire' if first['series'] else 'retires'}",
+        description=f"{', '.join(row['size'] for row in rows)}{source}",
+        url=first["source_url"],
+    )

@@ -26,7 +26,7 @@ _TONES = {"price_up": "bad", "price_down": "good", "size_gone": "warn", "retirem
 
 async def render(request: PageRequest) -> str:
     """Render the page; without events where a parameter is invalid."""
-    from app.converters.documents import KINDS
+    from app.formats.feeds import KINDS
 
     filters: ChangeFilter = request.params
     listing, revisions = (None, []) if request.errors else await _find(request, filters)

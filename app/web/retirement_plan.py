@@ -66,7 +66,7 @@ async def render(request: PageRequest) -> str:
 
 async def render_csv(request: PageRequest) -> str:
     """Render the plan as CSV: a row for each item, with its best successor; raises BadQuery without an inventory."""
-    from app.converters.documents import flatten_adjustments
+    from app.catalog.price_notes import flatten_adjustments
     from app.services.retirements import to_plan_rows
 
     plan = await _plan(request)
