@@ -64,13 +64,17 @@ class CompareView(PriceDayParams, OfferParams, ShownCurrency):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value of a size: `value` as it is shown, None where it is unknown, and its difference from the baseline's."""
+    """A value of a size: `value` as it is shown, None where it is unknown, and its difference from the baseline's.
+
+    `share` is an amount in percent of the greatest of the row, None where no bar is drawn.
+    """
 
     value: Any
     difference: Difference | None
     same: bool
     disputed: bool
     best: bool = False
+    share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,12 +277,17 @@ def _row(field: "LineOut", comparison: "ComparisonOut", view: CompareView, dispu
 
 
 def _mark_best(cells: Sequence[Cell], better: int) -> Sequence[Cell]:
-    """Mark the best amounts of a row, unless all that are known are alike or neither more nor less is better."""
+    """Mark the best amounts of a row and draw all, unless those known are alike or neither more nor less is better."""
     amounts = [cell.value for cell in cells if isinstance(cell.value, int | float | Decimal)]
     if not better or len(set(amounts)) < _LEAST:
         return cells
-    best = max(amounts) if better > 0 else min(amounts)
-    return [replace(cell, best=cell.value == best) for cell in cells]
+    best, most = max(amounts) if better > 0 else min(amounts), max(amounts)
+    return [
+        cell
+        if cell.value is None
+        else replace(cell, best=cell.value == best, share=round(float(100 * cell.value / most), 1))
+        for cell in cells
+    ]
 
 
 def _title(name: str) -> str:
@@ -304,10 +313,13 @@ _PRICE_TITLES = {
 }
 
 
+_DIVISORS = {"gb_per_s": "GB/s of memory bandwidth", "memory_gib": "GiB of memory"}
+
+
 def _divisor_title(name: str) -> str:
     """Return what a price is divided by: `FP16 TFLOPS`."""
-    if name == "gb_per_s":
-        return "GB/s of memory bandwidth"
+    if name in _DIVISORS:
+        return _DIVISORS[name]
     kind, _, unit = name.rpartition("_")
     return f"{kind.upper()} {unit.upper()}" if unit in ("tflops", "tops") else field_title(name)
 

@@ -2,11 +2,11 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
 from math import ceil, floor, log, log2, log10
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -124,6 +124,8 @@ FigureName = Literal[
 ]
 
 _MAX_PRICES = 500
+_COLOURS = 6
+"""How many families of GPUs, those with the most points, have colours of their own."""
 _NEAR = 3.5
 """Points that are closer than this, in percent of both axes, share a label."""
 
@@ -218,7 +220,7 @@ class Point:
 class Mark:
     """A point as it is drawn: in percent from the left and from the top, with what it says to the pointer.
 
-    `number` is its place in the table of the front, 0 for a point that another one beats.
+    `number` is its place in the table of the front, 0 for a point that another one beats; `colour` is that of its GPU.
     """
 
     name: str
@@ -227,6 +229,7 @@ class Mark:
     title: str
     number: int
     here: bool
+    colour: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +287,9 @@ async def render(request: PageRequest) -> str:
     bars = await _bars(request, found, names) if found.key else []
     money = f"{view.currency} {UNIT_TITLES[view.unit]}"
     query = clean_query(_list_of(view))
-    marks = _marks(points, front, axes, view, found.key) if axes else []
+    families = Counter(family_of(one.item, found.speeds) for one in points)
+    colours = {family: colour for colour, (family, _) in enumerate(families.most_common(_COLOURS), 1) if family}
+    marks = _marks(points, front, axes, view, found=found, colours=colours) if axes else []
     return render_page(
         request,
         "explore.html",
@@ -301,13 +306,17 @@ async def render(request: PageRequest) -> str:
         marks=marks,
         points=_drawn(marks),
         labels=_labels(marks),
+        colours=colours,
+        uncoloured=families.total() - sum(families[family] for family in colours),
         front=[(one.item, _text(x, one.x), _text(y, one.y)) for one in front],
         total=len(points),
         left_out=len(found.items) - len(points),
         bars=bars,
         marked=next((one["name"] for one in found.items if size_key(one["name"]) == found.key), found.key),
-        chips=filter_panel.chips(request),
-        choices=partial(filter_panel.choices, facets),
+        chips=filter_panel.chips(request, names.regions),
+        gpus=filter_panel.gpu_choices(
+            facets, view.gpu, {gpu["model"]: gpu["family"] for gpu in found.speeds.values() if gpu["family"]}
+        ),
         series=facets.counts["series"],
         rate=found.rate,
         search_url=f"?{query}" if query else "",
@@ -392,7 +401,13 @@ def _decimal(value: Fraction) -> Decimal:
 
 
 def _marks(
-    points: Sequence[Point], front: Sequence[Point], axes: tuple[LogAxis, LogAxis], view: ExploreView, key: str
+    points: Sequence[Point],
+    front: Sequence[Point],
+    axes: tuple[LogAxis, LogAxis],
+    view: ExploreView,
+    *,
+    found: _Found,
+    colours: Mapping[str, int],
 ) -> list[Mark]:
     """Return the points as they are drawn, those of the front and the marked one last, which is on top."""
     x, y = FIGURES[view.x], FIGURES[view.y]
@@ -405,9 +420,15 @@ def _marks(
         ]
         title = f"{one.item['name']}: {', '.join(figures)}; {_what(one.item)}"
         left, top = axes[0].position(float(one.x)), round(100 - axes[1].position(float(one.y)), 3)
-        here = size_key(one.item["name"]) == key
-        marks.append(Mark(one.item["name"], left, top, title, numbers.get(id(one), 0), here))
+        here = size_key(one.item["name"]) == found.key
+        colour = colours.get(family_of(one.item, found.speeds), 0)
+        marks.append(Mark(one.item["name"], left, top, title, numbers.get(id(one), 0), here, colour))
     return sorted(marks, key=lambda mark: (mark.here, mark.number > 0, mark.number))
+
+
+def family_of(item: Item, speeds: Speeds) -> str:
+    """Return the family of the GPU of a size, its model if it has none, empty without a GPU."""
+    return speeds.get(item["gpu_id"] or "", {}).get("family") or item["gpu_model"] or ""
 
 
 def _drawn(marks: Sequence[Mark]) -> Markup:
@@ -415,7 +436,7 @@ def _drawn(marks: Sequence[Mark]) -> Markup:
     drawn = []
     for one in marks:
         title, radius = escape(one.title), 6 if one.number or one.here else 4.5
-        kinds = f"point{' best' if one.number else ''}{' here' if one.here else ''}"
+        kinds = f"point series-{one.colour}{' best' if one.number else ''}{' here' if one.here else ''}"
         drawn.append(
             f'<a href="sizes/{path_segment(one.name.lower())}" tabindex="-1" aria-label="{title}">'
             f'<circle cx="{one.left}%" cy="{one.top}%" r="{radius}" class="{kinds}"><title>{title}</title></circle></a>'

@@ -1,7 +1,7 @@
 """The panel of filters beside a list of sizes: every filter of `GET /sizes`, in groups, with counts and ranges."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -10,7 +10,7 @@ from app.catalog.queries.facets import COUNTED_FACETS, FLAG_FACETS, RANGE_FACETS
 from app.catalog.queries.relaxations import Relaxation
 from app.http.canonical import to_query_text
 from app.web.size_fields import shown_amount, shown_unit
-from app.web.sizes_view import PURCHASE_TITLES
+from app.web.sizes_view import PURCHASE_TITLES, Column, SizesView
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +135,11 @@ def active_names(params: Any) -> list[str]:
     return [name for name in FILTER_NAMES if getattr(params, name) != fields[name].default]
 
 
-def chips(request: Any) -> list[tuple[str, str, str]]:
-    """Return a chip for each active filter: what, value, and the URL without it; one for each value of a list."""
+def chips(request: Any, titles: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Return a chip for each active filter: what, value, and the URL without it; one for each value of a list.
+
+    `titles` are those of regions by code.
+    """
     params, made = request.params, []
     for name in active_names(params):
         value = getattr(params, name)
@@ -145,7 +148,8 @@ def chips(request: Any) -> list[tuple[str, str, str]]:
             for index, one in enumerate(value):
                 left = tuple(other for other in value if other != one)
                 title = title_of(name) if index == 0 else joined
-                made.append((title, value_of(name, str(one)), request.url(page=None, **{name: left})))
+                shown = titles.get(one) or value_of(name, one.upper() if name == "gpu" else str(one))
+                made.append((title, shown, request.url(page=None, **{name: left})))
         else:
             made.append((title_of(name), value_of(name, value), request.url(page=None, **{name: None})))
     return made
@@ -179,12 +183,16 @@ def active_counts(params: Any) -> Mapping[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A value of a filter: as the URL has it, as people read it, how many sizes have it, whether it is chosen."""
+    """A value of a filter: as the URL has it, as people read it, how many sizes have it, whether it is chosen.
+
+    `of_family` is a kind of the GPU before it.
+    """
 
     value: str
     title: str
     count: int | None
     checked: bool
+    of_family: bool = False
 
 
 def choices(facets: Facets, facet: str, chosen: Iterable[str], titles: Mapping[str, str]) -> list[Choice]:
@@ -195,6 +203,26 @@ def choices(facets: Facets, facet: str, chosen: Iterable[str], titles: Mapping[s
     others = [Choice(value, titles.get(value, value), None, True) for low, value in wanted.items() if low not in known]
     counted = [Choice(name, titles.get(name, name), count, name.lower() in wanted) for name, count in counts.items()]
     return [*others, *sorted(counted, key=lambda one: not one.checked)]
+
+
+def gpu_choices(facets: Facets, chosen: Iterable[str], families: Mapping[str, str]) -> list[Choice]:
+    """Return the GPUs, each family with all its sizes before its kinds; `families` are those of models."""
+    models = choices(facets, "gpu_model", chosen, {})
+    kinds: dict[str, list[Choice]] = {}
+    for model in models:
+        kinds.setdefault(families.get(model.title, model.title), []).append(model)
+    made = []
+    for family, listed in kinds.items():
+        if len(listed) == 1:
+            made.append((listed[0].count or 0, listed))
+            continue
+        itself = next((model for model in listed if model.title == family), None)
+        count = sum(model.count or 0 for model in listed)
+        is_chosen = itself is not None and itself.checked
+        others = [replace(model, of_family=True) for model in listed if model is not itself]
+        made.append((count, [Choice(itself.value if itself else family, family, count, is_chosen), *others]))
+    made.sort(key=lambda one: (not any(choice.checked for choice in one[1]), -one[0]))
+    return [choice for _, listed in made for choice in listed]
 
 
 def values_of(facets: Facets, facet: str) -> Sequence[tuple[str, str]]:
@@ -221,3 +249,33 @@ def flag_counts(facets: Facets) -> Mapping[str, int]:
 def tri_state(count: int) -> Sequence[tuple[str, str]]:
     """Return the options of a filter that is true, false or not given."""
     return (("", "any"), ("true", f"yes ({count:,})"), ("false", "no"))
+
+
+_TEXT_FILTERS = {"cpu_model": "cpu", "region": "region", "series": "series", "gpu_model": "q", "provider": "q"}
+"""The fields of the form that a column of texts is filtered by."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeadFilter:
+    """A filter in the head of a column: the fields of the form that it sets, and what it says now."""
+
+    fields: Sequence[str]
+    text: str
+
+
+def head_filter(view: SizesView, column: Column) -> HeadFilter | None:
+    """Return the filter of a column, by bounds (`>=8`, `8..64`) or a text; None where there is none.
+
+    Bounds of prices are in USD an hour, so the column has none in other units.
+    """
+    if column.field in _TEXT_FILTERS:
+        name = _TEXT_FILTERS[column.field]
+        return HeadFilter([name], to_query_text(getattr(view, name) or ""))
+    figure = "usd_per_hour" if column.kind == "price" else column.field
+    names = {name[:3]: name for name in RANGE_FACETS.get(figure, ())}
+    if len(names) < len(("min", "max")) or (column.kind == "price" and view.price_title() != "USD an hour"):
+        return None
+    least, most = (getattr(view, names[end]) for end in ("min", "max"))
+    texts = ["" if one is None else to_query_text(one) for one in (least, most)]
+    text = texts[0] if least == most else "..".join(texts) if all(texts) else f">={texts[0]}" if texts[0] else ""
+    return HeadFilter([names["min"], names["max"]], text or (f"<={texts[1]}" if texts[1] else ""))

@@ -12,9 +12,11 @@ from typing import Any, get_args
 
 from pydantic import Field, ValidationError
 
+from app.catalog.fields import field_title
 from app.catalog.providers import PROVIDERS
 from app.catalog.queries.display_names import find_disputing_sources
-from app.catalog.queries.facets import Facets
+from app.catalog.queries.facets import Facets, unknown_note
+from app.catalog.queries.lookups import find_gpus
 from app.catalog.queries.params import Category, JsonBool, PlainText, QueryParams, SizeFilter, Status
 from app.catalog.queries.relaxations import find_relaxations
 from app.catalog.queries.sizes import find_sizes
@@ -85,7 +87,8 @@ async def render(request: PageRequest) -> str:
         choices=partial(filter_panel.choices, facets),
         ranges=filter_panel.ranges(facets),
         flags=filter_panel.flag_counts(facets),
-        chips=filter_panel.chips(request),
+        chips=filter_panel.chips(request, names.bar.regions),
+        head_filters=[filter_panel.head_filter(view, column) for column in columns],
         opened=filter_panel.opened_groups(request),
         active=filter_panel.active_counts(view),
         headers=[_header(request, column) for column in columns],
@@ -104,7 +107,13 @@ async def render(request: PageRequest) -> str:
         exports=_exports(view, found.cursor),
         all_columns=COLUMNS.values(),
         shown_columns=names.columns,
-        disputes=names.disputes,
+        disputes={
+            name: [(field_title(field), says) for field, says in disputes] for name, disputes in names.disputes.items()
+        },
+        gpus=filter_panel.gpu_choices(facets, view.gpu, names.gpu_families),
+        undecided=unknown_note(
+            {field_title(one.value or ""): one.count for one in facets.undecided.fields}, facets.undecided.total
+        ),
         region_names=names.bar.regions,
         origin=request.origin,
         purchase_title=PURCHASE_TITLES[view.purchase],
@@ -132,11 +141,12 @@ async def _nearest(request: PageRequest, view: SizesView) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What the page shows besides sizes: the bar of prices, the columns, and the sources behind disputes."""
+    """What the page shows besides sizes: the bar of prices, columns, families of GPUs, the sources behind disputes."""
 
     bar: PriceBar
     columns: Sequence[str]
     disputes: Mapping[str, list[tuple[str, str]]]
+    gpu_families: Mapping[str, str]
 
 
 def _find_names(catalog: Catalog, view: SizesView, disputed: Sequence[str]) -> _Names:
@@ -145,6 +155,7 @@ def _find_names(catalog: Catalog, view: SizesView, disputed: Sequence[str]) -> _
         bar=find_price_bar(catalog),
         columns=find_columns(catalog, view),
         disputes=find_disputing_sources(session, disputed),
+        gpu_families={gpu["model"]: gpu["family"] for gpu in find_gpus(catalog) if gpu["family"]},
     )
 
 

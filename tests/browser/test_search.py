@@ -1,6 +1,7 @@
 """What people do on the search page: with scripts, without, and with the keyboard alone."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -69,7 +70,12 @@ def test_a_size_is_found_with_the_keyboard_alone(watched: RecordedPage, base_url
     page = watched.page
     page.goto(base_url)
     page.keyboard.press("Tab")
-    expect(page.locator(".skip")).to_be_focused()
+    expect(page.locator(".skip").first).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.locator("#compare tbody input").first).to_be_focused()
+    page.goto(base_url)
     for _ in range(20):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.id") == "q":
@@ -214,3 +220,45 @@ def test_the_first_view_is_small(watched: RecordedPage, base_url: str) -> None:
     watched.page.goto(base_url, wait_until="networkidle")
     assert sum(sizes) < 110_000
     assert len(sizes) <= 10
+
+
+def has_query(query: str, url: str) -> bool:
+    return set(url.partition("?")[2].split("&")) == set(query.split("&"))
+
+
+@pytest.mark.usefixtures("scripts")
+def test_the_heads_of_columns_filter(watched: RecordedPage, base_url: str) -> None:
+    page = watched.page
+    page.set_viewport_size(VIEWPORTS["desktop"])
+    page.goto(base_url)
+    for column, text, query in (
+        ("vCPUs", ">=8", "min_vcpus=8"),
+        ("vCPUs", "8..64", "min_vcpus=8&max_vcpus=64"),
+        ("vCPUs", "< 64", "max_vcpus=64"),
+        ("vCPUs", "8", "min_vcpus=8&max_vcpus=8"),
+        ("vCPUs", "", ""),
+        ("Region", "westeurope", "region=westeurope"),
+        ("GPU", "a100", "gpu=a100&region=westeurope"),
+    ):
+        page.get_by_role("textbox", name=f"{column}: filter", exact=True).fill(text)
+        page.keyboard.press("Enter")
+        page.wait_for_url(partial(has_query, query))
+        expect(page.locator("[aria-busy]")).to_have_count(0)
+    assert watched.errors == []
+
+
+@pytest.mark.usefixtures("scripts")
+def test_on_a_phone_the_menu_opens_and_the_baseline_stays_while_one_swipes(phone: RecordedPage, base_url: str) -> None:
+    page = phone.page
+    page.goto(f"{base_url}/ui/compare?name=nd40rs_v2,nd96isr_h100_v5,d8s_v5")
+    expect(page.get_by_label("Add a size")).to_be_hidden()
+    page.get_by_text("Change the comparison").click()
+    expect(page.get_by_label("Add a size")).to_be_visible()
+    base = page.locator("#comparison thead .base")
+    before = base.bounding_box()
+    page.locator("#comparison").evaluate("one => one.scrollTo(200, 0)")
+    assert base.bounding_box() == before
+    page.get_by_role("button", name="Menu").click()
+    page.get_by_role("link", name="Explore").click()
+    page.wait_for_url("**/ui/explore")
+    assert phone.errors == []

@@ -92,4 +92,4 @@ def test_an_invalid_value_is_said_at_its_field_and_the_rest_is_drawn(
 ) -> None:
     page = get(client, f"/ui/explore?{query}", 422)
     assert re.search(rf'<a href="#{field}">[^<]*{re.escape(words)}', page)
-    assert 'class="point best"' in page
+    assert re.search('class="point series-[0-6] best"', page)

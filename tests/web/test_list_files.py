@@ -89,4 +89,4 @@ def test_crawlers_find_each_size_once_and_only_under_the_public_url(seeded_url: 
         assert len(places) == len(set(places)) == 1 + client.get("/sizes?status=any&limit=1").json()["total"]
         page = get(public, "/?gpu=A100&currency=EUR&sort=-vcpus")
         assert '<link rel="canonical" href="https://sizes.example/vm/?gpu=a100">' in page
-        assert '<meta property="og:title" content="a100' in page
+        assert '<meta property="og:title" content="A100' in page

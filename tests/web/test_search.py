@@ -110,7 +110,8 @@ def test_a_figure_divided_by_an_unknown_one_is_unknown(client: httpx.Client) -> 
 
 def test_a_disputed_size_names_the_sources_and_what_they_say(client: httpx.Client) -> None:
     page = get(client, "/?name=Standard_ND40rs_v2&status=any")
-    assert re.search(r"gpu_memory_gib</?[^:]*: 256 by [^;]+; 128 by ", page) or "gpu_memory_gib: 256 by" in page
+    assert re.search(r"<li>GPU memory: 256 by [^;]+; 128 by ", page)
+    assert "gpu_memory_gib" not in page[page.index("Sources disagree on") : page.index("What each source says")]
     assert 'href="./ui/sizes/standard_nd40rs_v2#sources"' in page
 
 
@@ -246,3 +247,30 @@ def test_a_page_without_a_price_says_where_prices_are_known(client: httpx.Client
         client, "/?gpu=A100&region=westeurope&purchase=reserved_3y"
     )
     assert "no price is known" not in get(client, "/?gpu=A100&region=westeurope")
+
+
+def test_a_family_of_gpus_has_the_number_of_sizes_that_it_finds_and_its_kinds_below(client: httpx.Client) -> None:
+    page = get(client, "/")
+    checks = re.findall(r'<label class="check(| below)">\s*<input type="checkbox" name="gpu" value="([^"]+)"', page)
+    at = checks.index(("", "A100"))
+    assert checks[at + 1][0] == " below"
+    (count,) = re.findall(r'name="gpu" value="A100".*?<span class="count">(\d+)</span>', page, re.DOTALL)[:1]
+    assert f"<h1>{count} sizes</h1>" in get(client, "/?gpu=a100")
+
+
+@pytest.mark.parametrize(
+    ("query", "column", "says"),
+    [
+        ("min_vcpus=8", "vCPUs", ">=8"),
+        ("max_vcpus=64&min_vcpus=8", "vCPUs", "8..64"),
+        ("max_vcpus=64", "vCPUs", "<=64"),
+        ("min_vcpus=8&max_vcpus=8", "vCPUs", "8"),
+        ("region=westeurope", "Region", "westeurope"),
+        ("cpu=epyc*", "Processor", "epyc*"),
+    ],
+)
+def test_the_head_of_a_column_says_what_it_is_filtered_by(
+    client: httpx.Client, query: str, column: str, says: str
+) -> None:
+    page = unescape(get(client, f"/?{query}"))
+    assert f'value="{says}" aria-label="{column}: filter"' in page

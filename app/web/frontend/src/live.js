@@ -58,7 +58,7 @@ function keyOf(element) {
 }
 
 const controls = (within) => within.querySelectorAll("input, select, textarea");
-const keyOfControl = (one) => (one.type === "checkbox" || one.type === "radio" ? `${one.name}=${one.value}` : one.name);
+const keyOfControl = (one) => (one.type === "checkbox" || one.type === "radio" ? `${one.name}=${one.value}` : one.name || one.dataset.sets);
 const valueOf = (one) => (one.type === "checkbox" || one.type === "radio" ? one.checked : one.value);
 const entries = () => new Map([...controls(main)].map((one) => [keyOfControl(one), valueOf(one)]));
 
@@ -164,8 +164,18 @@ document.addEventListener("submit", (event) => {
   ask(urlOf(form).href);
 });
 
+// The filter in the head of a column sets fields of the form: a text, or bounds (`>=8`, `<64`, `8..64`, `8`).
+function setFields(form, names, text) {
+  const written = text.replaceAll(/[,\s]/g, "").replace("≥", ">").replace("≤", "<");
+  const [first, second] = written.split(/\.\.|–/);
+  const amount = first.replace(/^[<>]?=?/, "");
+  const bounds = second !== undefined ? [first, second] : [written.startsWith("<") ? "" : amount, written.startsWith(">") ? "" : amount];
+  names.forEach((name, index) => (form.elements[name].value = names.length === 1 ? text : bounds[index]));
+}
+
 // A form of filters sends itself when a value changes; text when it is left, or by Enter.
 document.addEventListener("change", ({ target }) => {
+  if (target.dataset.sets) setFields(target.form, target.dataset.sets.split(" "), target.value);
   if (target.form?.hasAttribute("data-live")) target.form.requestSubmit();
 });
 
