@@ -35,7 +35,7 @@ from app.nearest import did_you_mean, nearest
 if TYPE_CHECKING:
     from app.catalog.queries.availability import AvailabilitySearch
     from app.catalog.queries.changes import ChangeSearch
-    from app.catalog.queries.costs import CostSearch
+    from app.catalog.queries.costs import BuySearch, CostSearch
     from app.catalog.queries.disks import DiskSearch
     from app.catalog.queries.prices import AllPricesSearch, PriceHistorySearch, PriceSearch
     from app.catalog.queries.provenance import ConflictSearch, FactSearch, ModelSearch, RefusedPriceSearch
@@ -246,6 +246,18 @@ def show_size_cost(catalog: Catalog, name: str, search: "CostSearch") -> BaseMod
     from app.services.costs import compute_costs
 
     return compute_costs(catalog, name, search)
+
+
+@question("GET /sizes/{name}/buy", "catalog.queries.costs:BuySearch", "catalog.BuyOut", tag="sizes")
+@short
+def compare_ways_to_buy(catalog: Catalog, name: str, search: "BuySearch") -> BaseModel:
+    """Compare the ways to buy VMs of a size over months: cost, month of break-even, and the use from which each wins.
+
+    On demand, spot, reservations and savings plans, each with its prices, their days and sources.
+    """
+    from app.services.buying import compare_ways
+
+    return compare_ways(catalog, name, search)
 
 
 @question(

@@ -23,6 +23,7 @@ COMMAND_MODULES: Mapping[str, tuple[str, str]] = {
     "compare": ("compare", "Compare sizes side by side."),
     "retirements": ("lists", "List announced retirements, or plan successors for an inventory."),
     "cost": ("compare", "Show what a size costs with its disks: `vmsizes cost SIZE --disk premium_ssd:1024`."),
+    "buy": ("plans", "Compare on demand, spot, reserved and savings plans: `vmsizes buy SIZE --months 24`."),
     "preflight": ("plans", "Check a plan against quotas: `vmsizes preflight plan.csv --usage usage.json`."),
     "changes": ("lists", "List what ingests changed: prices, sizes, values, disputes."),
     "conflicts": ("lists", "List every figure on which sources disagree."),

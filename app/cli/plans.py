@@ -1,21 +1,26 @@
-"""Commands about what is to be bought: `vmsizes preflight`."""
+"""Commands about what is to be bought: `vmsizes preflight` and `vmsizes buy`."""
 
 import codecs
+from decimal import Decimal
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from app.cli import context
-from app.cli.options import Command
+from app.catalog.queries.costs import BuySearch
+from app.cli import context, options
+from app.cli.options import Command, parse_params, query_options
 from app.cli.output import (
     EXIT_OK,
     EXIT_USAGE,
+    Column,
     Format,
     OutputOptions,
     Record,
+    format_value,
     make_columns,
     print_line,
+    print_no_price,
     print_rows,
     print_text,
     with_output_options,
@@ -118,3 +123,57 @@ def _print_remarks(data: Record) -> None:
             if text:
                 print_text(text, indent="    ")
     print_text(_VERDICTS[data["verdict"]])
+
+
+def _in_cents(amount: float) -> str:
+    return f"{Decimal(repr(amount)):,.2f}"
+
+
+_WAY_COLUMNS = {
+    **make_columns(purchase=0, usd_per_hour=1),
+    "usd_total": Column(heading="USD in all", format=_in_cents),
+    "usd_per_month": Column(heading="USD/month", format=_in_cents, rank=1),
+    "saved_usd": Column(heading="saved", format=_in_cents),
+    "break_even_month": Column(heading="paid off in month"),
+    "break_even_percent": Column(heading="beats on demand from", format="{:g} %".format),
+    "cheapest_from_percent": Column(heading="cheapest from", format="{:g} %".format),
+    **make_columns(price_as_of=2, source_id=3),
+}
+
+
+@app.command(cls=Command)
+@query_options(BuySearch)
+@with_output_options
+def buy(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, **values: Any) -> None:
+    """Compare the ways to buy VMs of a size over months: on demand, spot, reserved, savings plans."""
+    answer = context.ask("GET /sizes/{name}/buy", parse_params(BuySearch, values), name)
+    rows = [_way_row(way) for way in answer["ways"]]
+    if output.format is Format.table:
+        windows = f"Windows{' with Azure Hybrid Benefit' if answer['hybrid_benefit'] else ''}"
+        system = "Linux" if answer["os"] == "linux" else windows
+        where = f"in {answer['region']}" if answer["region"] else "(no region has a price)"
+        hours, months, count = format_value(answer["hours_per_month"]), answer["months"], answer["count"]
+        vms = f"{count} VM{'s' if count > 1 else ''}"
+        print_text(
+            f"{answer['size']} {where}: {vms}, {system}, {months} month{'s' if months > 1 else ''} of {hours} hours"
+        )
+        print_line()
+    print_rows(rows, _WAY_COLUMNS, output, json_value=answer, objects=answer["ways"])
+    print_no_price(answer)
+    if output.format is Format.table:
+        print_line()
+        if answer["cheapest"]:
+            unknown = f" Unknown: {', '.join(answer['unknown'])}." if answer["unknown"] else ""
+            best = answer["cheapest_without_spot"]
+            others = f", of those without evictions {best}" if best and best != answer["cheapest"] else ""
+            print_text(f"Cheapest of the known ways: {answer['cheapest']}{others}.{unknown}")
+        if answer["retirement_date"]:
+            print_text(f"The size retires on {answer['retirement_date']}.")
+        print_text(f"Assumed: {'; '.join(answer['assumptions'])}.")
+
+
+def _way_row(way: Record) -> dict[str, Any]:
+    """Return a way as a flat row, with its first price: the others are those of a licence."""
+    price = next(iter(way["prices"]), dict.fromkeys(("usd_per_hour", "price_as_of", "source_id")))
+    plain = {name: value for name, value in way.items() if name not in ("prices", "cumulative")}
+    return plain | {name: price[name] for name in ("usd_per_hour", "price_as_of", "source_id")}

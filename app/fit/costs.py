@@ -14,8 +14,8 @@ USD_DECIMALS = 9
 """Decimal places of a figure, rounded half away from zero."""
 
 MONTHS_PER_YEAR = 12
-DISK_HOURS_PER_MONTH = 730
-"""Hours of the month for which a disk is billed by the hour: it costs whether its VM runs or not."""
+HOURS_PER_MONTH = 730
+"""Hours of the month for which a disk or a commitment is paid: they cost whether a VM runs or not."""
 
 Number = int | float | Decimal | Fraction
 _EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
@@ -142,7 +142,7 @@ def disk_usd_per_month(chosen: ProvisionedDisk, rates: Mapping[str, Decimal]) ->
         "mbps_hour": _above(chosen.mbps, disk.included_mbps),
     }
     return total(
-        _hourly(rates.get(per), amount, DISK_HOURS_PER_MONTH) if amount != 0 else Fraction()
+        _hourly(rates.get(per), amount, HOURS_PER_MONTH) if amount != 0 else Fraction()
         for per, amount in amounts.items()
     )
 
@@ -150,7 +150,7 @@ def disk_usd_per_month(chosen: ProvisionedDisk, rates: Mapping[str, Decimal]) ->
 def usd_per_gib_month(disk: DiskModel, rates: Mapping[str, Decimal]) -> Fraction | None:
     """Return what a GiB of a full disk costs a month, without IOPS and throughput above those that are included."""
     if disk.size is None:
-        return _hourly(rates.get("gib_hour"), 1, DISK_HOURS_PER_MONTH)
+        return _hourly(rates.get("gib_hour"), 1, HOURS_PER_MONTH)
     return to_exact(rates["month"]) / disk.max_gib if "month" in rates else None
 
 
@@ -160,3 +160,55 @@ def _above(amount: int | None, included: int | None) -> int | None:
 
 def _hourly(rate: Decimal | None, amount: int | None, hours: int) -> Fraction | None:
     return None if rate is None or amount is None else to_exact(rate) * amount * hours
+
+
+# Ways to buy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayToBuy:
+    """What a VM costs by a purchase model, USD an hour: of use, and of a term in months, which is paid whole."""
+
+    used: Fraction
+    committed: Fraction
+    term: int
+
+    def cost(self, months: int, hours_per_month: Fraction) -> Fraction:
+        """Return what it costs to run some hours a month for some months, and to stop: terms that began are paid."""
+        committed_months = -(-months // self.term) * self.term if self.term else 0
+        return self.committed * HOURS_PER_MONTH * committed_months + self.used * hours_per_month * months
+
+    def break_even_month(self, other: "WayToBuy", hours_per_month: Fraction) -> int | None:
+        """Return the month by whose end another way without a term has cost as much as the first term of this one.
+
+        None where it has not before that term ends.
+        """
+        saved = (other.used - self.used) * hours_per_month
+        if not self.term:
+            return 1 if saved > 0 else None
+        if saved <= 0:
+            return None
+        month = -(-self.committed * HOURS_PER_MONTH * self.term // saved)
+        return month if month <= self.term else None
+
+    def break_even_hours(self, other: "WayToBuy") -> Fraction | None:
+        """Return the hours a month from which this way costs less than another without a term, in whole terms."""
+        saved = other.used - self.used
+        if saved <= 0:
+            return None
+        hours = self.committed * HOURS_PER_MONTH / saved
+        return hours if hours < HOURS_PER_MONTH else None
+
+    def cheapest_from(self, others: Iterable["WayToBuy"], months: int) -> Fraction | None:
+        """Return the hours a month from which this way is the cheapest of all over some months; None for never."""
+        fixed = self.cost(months, Fraction())
+        least, most = Fraction(), Fraction(HOURS_PER_MONTH)
+        for other in others:
+            more, slope = fixed - other.cost(months, Fraction()), (other.used - self.used) * months
+            if slope > 0:
+                least = max(least, more / slope)
+            elif slope < 0:
+                most = min(most, more / slope)
+            elif more > 0:
+                return None
+        return least if least < most else None

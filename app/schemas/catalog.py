@@ -527,3 +527,75 @@ class CostOut(Out):
     not_included: list[str] = Field(description="What the figures leave out.")
     exchange_rate: ExchangeRateField = None
     no_price: NoPriceField = None
+
+
+class BuyPriceOut(Out):
+    """A price that a way to buy is made of."""
+
+    os: str = Field(description="linux or windows. Extensible.")
+    purchase: str = Field(description="Its purchase model. Extensible.")
+    usd_per_hour: Usd = Field(description="USD an hour, of one VM.")
+    price_as_of: date = Field(description="The day from which the price is known to hold.")
+    price_age_days: int = Field(description="Days since price_as_of, today.")
+    approximate_date: bool = Field(description="The source is undated: price_as_of is only the year.")
+    source_id: str = Field(description="Id of its source in GET /sources.")
+    unusual: bool = Field(description="The price is far from that of other regions.")
+    disputed: bool = Field(description="Sources disagree on it.")
+    adjustment: AdjustmentField = None
+
+
+class BuyMonthOut(Out):
+    """What a way to buy has cost by the end of a month."""
+
+    month: int = Field(description="The month, from 1.")
+    usd: Usd = Field(description="What it costs to stop then: terms that began are paid whole.")
+
+
+class BuyWayOut(Out):
+    """A way to buy; amounts are of all VMs, and null where its price is unknown."""
+
+    purchase: str = Field(
+        description="on_demand, spot, reserved_1y, reserved_3y, savings_1y or savings_3y. Extensible."
+    )
+    term_months: int = Field(description="Months of its commitment; 0 for none.")
+    usd_total: Usd | None = Field(description="What it costs over the months; terms that began are paid whole.")
+    usd_per_month: Usd | None = Field(description="usd_total by months.")
+    saved_usd: Usd | None = Field(description="What on demand costs less usd_total; negative where this costs more.")
+    break_even_month: int | None = Field(
+        description="The month by whose end on demand has cost as much as the first term: from then on it has paid "
+        "off, used or not. null for never within the term."
+    )
+    break_even_percent: float | None = Field(
+        description="Percent of 730 hours a month from which it costs less than on demand over whole terms; null for "
+        "never."
+    )
+    cheapest_from_percent: float | None = Field(
+        description="Percent of 730 hours a month from which it is the cheapest of the known ways over the months; "
+        "null for never. The others are not compared with spot VMs, which can be evicted."
+    )
+    cumulative: list[BuyMonthOut] = Field(description="What it has cost by the end of some months.")
+    prices: list[BuyPriceOut] = Field(
+        description="The prices that it is made of. A commitment for Windows is that for Linux, and the licence by the "
+        "hour: the difference of the two prices on demand."
+    )
+
+
+class BuyOut(Out):
+    """The ways to buy VMs of a size, compared; each figure is exact, and rounded once."""
+
+    size: str = Field(description="Name of the size.")
+    region: str | None = Field(description="Where the prices hold: of the requested regions the cheapest on demand.")
+    os: str = Field(description="linux or windows. Extensible.")
+    hybrid_benefit: bool = Field(description="Whether Windows is paid as Linux, by Azure Hybrid Benefit.")
+    count: int = Field(description="Number of VMs.")
+    months: int = Field(description="Months for which they are needed.")
+    hours_per_month: Usd = Field(description="Hours a month that each VM runs.")
+    spot_loss_percent: Usd = Field(description="Part of the hours on spot that is done again.")
+    as_of: date = Field(description="The day whose prices were taken.")
+    retirement_date: date | None = Field(description="The day on which the size retires: no term goes beyond it.")
+    cheapest: str | None = Field(description="The cheapest of the known ways; null where none is known.")
+    cheapest_without_spot: str | None = Field(description="The cheapest of those that cannot be evicted.")
+    unknown: list[str] = Field(description="Ways whose price is unknown: any of them may be cheaper.")
+    ways: list[BuyWayOut] = Field(description="Every way, also those of an unknown price.")
+    assumptions: list[str] = Field(description="What the figures take for granted.")
+    no_price: NoPriceField = None

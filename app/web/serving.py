@@ -323,6 +323,7 @@ PAGES: tuple[Page, ...] = (
     Page(path="/ui/sizes/{name}.md", module="size_markdown"),  # before the page of a size, whose path has any name
     Page(path="/ui/sizes/{name}", module="size_page"),
     Page(path="/ui/sizes/{name}/models", module="size_page", name="MODELS_PAGE"),
+    Page(path="/ui/sizes/{name}/buy", module="size_page", name="BUY_PAGE"),
     Page(path="/ui/compare", module="compare"),
     Page(path="/ui/fit", module="fit", posts=True),
     Page(path="/ui/changes", module="changes"),

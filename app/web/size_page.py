@@ -17,6 +17,7 @@ from app.catalog.names import RegionCode
 from app.catalog.providers import AZURE
 from app.catalog.purchases import Purchase
 from app.catalog.queries.availability import AvailabilitySearch, find_availability
+from app.catalog.queries.costs import BuySearch
 from app.catalog.queries.exchange_rates import CurrencyRate
 from app.catalog.queries.params import PRICED_OS, Day, Os, PlainText, SimilarSearch, SizeParams
 from app.catalog.queries.prices import PriceListing, PriceSearch, find_prices
@@ -269,5 +270,22 @@ async def render_models(request: PageRequest) -> str:
     )
 
 
+async def render_buy(request: PageRequest) -> str:
+    """Render the ways to buy VMs of a size; raises NotFound for its name."""
+    from app.services.buying import compare_ways
+
+    ways = await request.executor.ask(compare_ways, request.names["name"], request.params)
+    return render_page(
+        request,
+        "size_buy.html",
+        view=request.params,
+        item=ways,
+        segment=path_segment(ways.size.lower()),
+        query=request.url().partition("?")[2],
+        purchase_titles=PURCHASE_TITLES,
+    )
+
+
 PAGE = PageContent(params=SizeView, render=render)
+BUY_PAGE = PageContent(params=BuySearch, render=render_buy)
 MODELS_PAGE = PageContent(params=NoParams, render=render_models)

@@ -12,6 +12,7 @@ PATHS = [
     "/sizes/nd40rs_v2/prices",
     "/sizes/nd40rs_v2/similar",
     "/sizes/nd40rs_v2/cost",
+    "/sizes/nd40rs_v2/buy",
     "/fit",
     "/accuracy",
     "/models",

@@ -38,6 +38,7 @@ PAGES = (
     PageState("size-invalid", "/ui/sizes/d8s_v5?region=atlantis&unit=decade", status=422),
     PageState("size-unknown", "/ui/sizes/nd40rs_v9", status=404),
     PageState("size-models", "/ui/sizes/nc24ads_a100_v4/models"),
+    PageState("size-buy", "/ui/sizes/nc24ads_a100_v4/buy?region=westeurope&months=24"),
     PageState("compare", "/ui/compare?name=nd40rs_v2,nd96isr_h100_v5,d8s_v5&currency=EUR"),
     PageState("compare-differing", "/ui/compare?name=nc24ads_a100_v4,nc40ads_h100_v5&differing=true&unit=month"),
     PageState("compare-empty", "/ui/compare"),

@@ -12,7 +12,18 @@ from sqlalchemy import Date, String, bindparam, cast, or_, select
 from app.catalog.adjustments import Rules, adjusted_nano_usd, adjustment_json
 from app.catalog.disks import DISK_TYPES, Redundancy
 from app.catalog.in_force import PRICE, earliest_spot_day, is_in_force, last_observed
-from app.catalog.queries.params import CurrencyParams, Day, Hours, LowerText, OfferParams
+from app.catalog.queries.params import (
+    PRICED_OS,
+    CurrencyParams,
+    Day,
+    Hours,
+    JsonBool,
+    LowerText,
+    OfferParams,
+    Os,
+    QueryParams,
+    RegionSet,
+)
 from app.catalog.queries.price_scope import region_binds
 from app.catalog.queries.snapshot import Catalog
 from app.db.functions import NANO
@@ -72,6 +83,38 @@ class CostSearch(OfferParams, CurrencyParams):
     known_at: Day | None = Field(
         default=None,
         description="At the VM's price as the catalog knew it at the end of this day; default: as it knows it now.",
+        examples=["2026-09-01"],
+    )
+
+
+class BuySearch(QueryParams):
+    """Which VMs are bought, for how long, and how they are used."""
+
+    os: Os = Field(default="linux", description=PRICED_OS)
+    region: RegionSet = Field(
+        default=(),
+        description="The prices of this region; default, and of several: of the cheapest on demand.",
+        examples=[["eastus"]],
+    )
+    count: int = Field(default=1, ge=1, le=100_000, description="Number of VMs.", examples=[2])
+    months: int = Field(default=36, ge=1, le=60, description="Months for which they are needed.", examples=[12])
+    hours_per_month: Annotated[Hours, Field(le=730)] = Field(
+        default=Decimal(730), description="Hours a month that each VM runs.", examples=[200]
+    )
+    spot_loss_percent: Annotated[Decimal, Field(ge=0, le=90, allow_inf_nan=False)] = Field(
+        default=Decimal(0),
+        description="Part of the hours on spot whose work is lost by evictions and is done again.",
+        examples=[5],
+    )
+    hybrid_benefit: JsonBool = Field(
+        default=False, description="With Azure Hybrid Benefit: Windows VMs cost what Linux VMs do.", examples=[False]
+    )
+    as_of: Day | None = Field(
+        default=None, description="At the prices in force on this day; default: today.", examples=["2026-09-01"]
+    )
+    known_at: Day | None = Field(
+        default=None,
+        description="At the prices as the catalog knew them at the end of this day; default: as it knows them now.",
         examples=["2026-09-01"],
     )
 

@@ -26,6 +26,7 @@ EXAMPLE_PATHS: Mapping[str, str] = {
     "listSizePriceHistory": "/sizes/nc24ads_a100_v4/price-history?region=westeurope&limit=2",
     "exportPricesCsv": "/prices.csv?fields=size,region,os,purchase,usd_per_hour,valid_from,seen_until,source_id",
     "showSizeCost": "/sizes/nc24ads_a100_v4/cost?region=westeurope&disk=premium_ssd:1000,premium_ssd_v2:1024:5000:200",
+    "compareWaysToBuy": "/sizes/b16als_v2/buy?region=polandcentral&months=12",
     "listDisks": "/disks?type=premium_ssd&redundancy=lrs&region=westeurope&min_gib=1000&limit=2",
     "compareSizes": "/compare?size=nc24ads_a100_v4&size=nc40ads_h100_v5&region=eastus",
     "fitResources": "/fit?min_gpu_mem=320&region=eastus&limit=2",
