@@ -212,6 +212,12 @@ def unused_gpu_memory_gib(vm: Vm, nodes: int, needs: ResourceNeeds) -> float | N
     return per_vm * nodes - required if required and per_vm is not None else None
 
 
+def unused_gpu_memory_percent(vm: Vm, nodes: int, needs: ResourceNeeds) -> float | None:
+    """Return what the job leaves unused of the GPU memory of all nodes, percent; None as for the amount."""
+    unused, per_vm = unused_gpu_memory_gib(vm, nodes, needs), vm.gpu_memory_gib
+    return round(100 * unused / (per_vm * nodes), 2) if unused is not None and per_vm else None
+
+
 _LABELS = {quantity.resource: quantity.label for quantity in QUANTITIES}
 
 

@@ -6,6 +6,7 @@ model has the shapes alone, so nothing here computes. How well estimates agree w
 
 import csv
 from dataclasses import dataclass, field, fields
+from datetime import date
 from functools import lru_cache
 from pathlib import Path
 from types import NoneType
@@ -301,32 +302,31 @@ TABLE = Path(__file__).with_stem("accuracy").with_suffix(".csv")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FamilyAccuracy:
-    """How the estimates of one figure, for one kind of workload, agree with `n` measurements.
+    """How the estimates of one figure, for one kind of workload, agree with measurements."""
 
-    Errors are |estimate / measurement - 1| of the middle of the range, ratios estimate / measurement. `range_width` is
-    the median of high / low. `leave_one_out_error` is the median error of `left_out_n` measurements where the fitted
-    constants do not know what is estimated, and `left_out_in_range_share` how many of them are in the range of what was
-    not measured: `left_out` says what they were fitted without; None where no constant is fitted to these measurements.
-    `compared_on` is the day of the comparison.
-    """
-
-    family: str
-    title: str
-    figure: str
-    unit: str
-    leave_one_out_error: float | None
-    left_out: str | None
-    left_out_n: int | None
-    left_out_in_range_share: float | None
-    n: int
-    in_range_share: float
-    range_width: float
-    median_error: float
-    median_ratio: float
-    worst_ratio: float
-    compared_on: str
-    source: str
-    license: str
+    family: str = field(metadata=about("Id of the family, which an estimate's evidence names: `decode_step`."))
+    title: str = field(metadata=about("What is estimated."))
+    figure: str = field(metadata=about("The figure of POST /estimate: `inference.ttft`."))
+    unit: str = field(metadata=about("The unit of the figure."))
+    leave_one_out_error: float | None = field(
+        metadata=about("Median error with the constants fitted without what is estimated; null where none is fitted.")
+    )
+    left_out: str | None = field(
+        metadata=about("What they are fitted without: model is the error of models not in the data. Extensible.")
+    )
+    left_out_n: int | None = field(metadata=about("Number of measurements of that error."))
+    left_out_in_range_share: float | None = field(
+        metadata=about("Share of them within the range of what was not measured; null where it has none.")
+    )
+    n: int = field(metadata=about("Number of measurements."))
+    in_range_share: float = field(metadata=about("Share of the measurements between low and high, 0 to 1."))
+    range_width: float = field(metadata=about("Median of high / low."))
+    median_error: float = field(metadata=about("Median of |mid / measured - 1|."))
+    median_ratio: float = field(metadata=about("Median of mid / measured."))
+    worst_ratio: float = field(metadata=about("The mid / measured that is furthest from 1."))
+    compared_on: date = field(metadata=about("Day of the comparison."))
+    source: str = field(metadata=about("Where the measurements are from."))
+    license: str = field(metadata=about("The licence of the measurements."))
 
 
 COLUMNS = tuple(field.name for field in fields(FamilyAccuracy))
@@ -345,6 +345,8 @@ def read_accuracy() -> tuple[FamilyAccuracy, ...]:
 
 
 def _parse(text: str, hint: Any) -> Any:
+    if hint is date:
+        return date.fromisoformat(text)
     kinds = [kind for kind in (get_args(hint) or (hint,)) if kind is not NoneType]
     return None if text == "" and get_args(hint) else kinds[0](text)
 

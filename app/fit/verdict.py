@@ -181,6 +181,16 @@ class Rejection:
     vm: Vm
     failures: tuple[Failure, ...]
 
+    @property
+    def size(self) -> str:
+        """The name of the size."""
+        return self.vm.name
+
+    @property
+    def status(self) -> str:
+        """The status of the size."""
+        return self.vm.status
+
 
 NEAREST_MISSES = 3
 MAX_REJECTED = 2_000

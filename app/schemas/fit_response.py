@@ -5,9 +5,9 @@ Parts of them are the results of app.fit as they are; a document calls them by t
 
 from collections.abc import Mapping
 from datetime import date
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from app.fit.formulas.quantities import Assumption, Figure, OmittedFigure
 from app.fit.results import (
@@ -55,6 +55,7 @@ RESULTS: Mapping[str, str] = {
     "OmittedFigure": "LeftOutOut",
     "ServiceFigures": "ServiceOut",
     "SpeedFigures": "SpeedOut",
+    "FamilyAccuracy": "FamilyAccuracyOut",
 }
 """What documents, and so clients, call the results of app.fit that are in responses."""
 
@@ -192,7 +193,9 @@ class HeadroomOut(Out):
     unit: str = Field(description="The unit of required and available.")
     required: float = Field(description="What the job needs.")
     available: float = Field(description="What the VMs have.")
-    headroom_percent: float = Field(description="100 x (available - required) / available.")
+    headroom_percent: Annotated[float, AfterValidator(lambda percent: round(percent, 2))] = Field(
+        validation_alias="percent", description="100 x (available - required) / available."
+    )
 
 
 class OptionOut(Out):

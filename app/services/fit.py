@@ -66,7 +66,6 @@ from app.schemas.fit_response import (
     FitAnswerOut,
     FixOut,
     MissOut,
-    OptionCostOut,
     ParallelismOut,
     PlacedOut,
     WorkloadOut,
@@ -76,7 +75,7 @@ from app.services.resource_fit import (
     nearest_of_each,
     plan_resource_fit,
     to_cost_out,
-    to_headroom_out,
+    to_miss,
     to_resource_answer_out,
 )
 
@@ -421,7 +420,7 @@ def plan_fit(
         raise
     except (BadQuery, BadWorkload, InvalidWorkload) as error:
         raise to_body_error(error) from None
-    return to_resource_answer_out(found, include=body.include, most_of_reason=most_of_reason)
+    return to_resource_answer_out(found, most_of_reason)
 
 
 def _request_key(body: FitIn, today: date) -> str:
@@ -500,12 +499,8 @@ def _place_model(catalog: Catalog, body: FitIn, most_of_reason: int | None, amon
     for rejection in (*ranking.nearest_misses, *rejected):
         vm, machine = machines[rejection.vm.name]
         fixes = fixer.find_fixes(vm, machine, rejection) if vm.name in fixed else ()
-        misses[vm.name] = MissOut(
-            size=vm.name,
-            status=vm.status,
-            failures=rejection.failures,
-            fixes=[FixOut(text=fix.text, patch=to_patch(fix.changes)) for fix in fixes],
-        )
+        found = [FixOut(text=fix.text, patch=to_patch(fix.changes)) for fix in fixes]
+        misses[vm.name] = to_miss(rejection, found)
     job = prepared.job
     weights = job.serving.weights if isinstance(job, ServingJob) else None
     return FitAnswerOut(
@@ -615,6 +610,7 @@ def to_sizes(rows: Iterable[Mapping[str, Any]]) -> Sizes:
 def _option(prepared: PreparedRequest, option: PlacementOption, rate: CurrencyRate | None) -> PlacedOut:
     job, attempt = prepared.job, option.attempt
     memory = per_gpu_memory(job, option)
+    costs = {name: to_cost_out(cost_figures(option, name), rate) for name in option.costs}
     return PlacedOut(
         size=option.vm.name,
         region=option.vm.region,
@@ -634,17 +630,11 @@ def _option(prepared: PreparedRequest, option: PlacementOption, rate: CurrencyRa
         max_concurrency=memory.max_concurrency if memory is not None else None,
         speed=speed_figures(option),
         serving=service_figures(job, option.machine, attempt, option.speed) if isinstance(job, ServingJob) else None,
-        cost=CostsOut(**{name: _cost(option, name, rate) for name in CostsOut.model_fields}),
-        headroom=[to_headroom_out(one) for one in option.headrooms],
+        cost=CostsOut(**dict.fromkeys(PURCHASE_MODELS) | costs),
+        headroom=option.headrooms,
         limiting_resource=option.limiting.resource if option.limiting else None,
         unused_gpu_memory_gib=None,
         pareto_optimal=option.pareto_optimal,
         warnings=list(option.warnings),
         explanation=explain(option),
     )
-
-
-def _cost(option: PlacementOption, purchase: str, rate: CurrencyRate | None) -> OptionCostOut | None:
-    if purchase not in option.costs:
-        return None
-    return to_cost_out(cost_figures(option, purchase), rate)

@@ -35,14 +35,13 @@ from app.fit.resources import (
     reject,
     requested_quantities,
     unused_gpu_memory_gib,
+    unused_gpu_memory_percent,
 )
 from app.fit.verdict import (
     MAX_REJECTED,
     NEAREST_MISSES,
-    Cost,
     CostFigures,
     Failure,
-    Headroom,
     Option,
     Rejection,
     Vm,
@@ -54,13 +53,12 @@ from app.schemas.fit_response import (
     CostsOut,
     FitAnswerOut,
     FitOut,
-    HeadroomOut,
+    FixOut,
     InterruptionsOut,
     MissOut,
     OptionCostOut,
     OptionOut,
     PlacedOut,
-    RejectionOut,
 )
 from app.services.ranked import paginate, to_gpus, to_vm
 
@@ -336,98 +334,63 @@ def _to_deciding_vm(found: Mapping[str, Any], needs: ResourceNeeds) -> Vm:
 def to_fit_out(answer: ResourceFit) -> FitOut:
     """Convert a page of options, with the nearest misses and, where they were asked for, the rejected sizes."""
     return FitOut(
-        items=[_option(option, answer) for option in answer.page],
-        next_cursor=answer.next_cursor,
-        total=answer.total,
-        rejected=[_rejection(rejection) for rejection in answer.rejections[:MAX_REJECTED]],
-        rejected_total=answer.rejected_total,
-        rejection_summary=dict(answer.summary),
-        nearest_misses=[_rejection(rejection) for rejection in answer.nearest_misses],
-        exchange_rate=answer.exchange_rate,
-        no_price=answer.no_price,
+        **_page_of(answer),
+        items=[
+            OptionOut(
+                **_shown(option, answer),
+                unused_gpu_memory_percent=unused_gpu_memory_percent(option.vm, option.nodes, answer.needs),
+            )
+            for option in answer.page
+        ],
+        rejected=answer.rejections,
+        nearest_misses=answer.nearest_misses,
     )
 
 
-def _option(option: Option, answer: ResourceFit) -> OptionOut:
-    needs = answer.needs
-    unused, have = unused_gpu_memory_gib(option.vm, option.nodes, needs), option.vm.gpu_memory_gib
-    wasted = round(100 * unused / (have * option.nodes), 2) if unused is not None and have else None
-    return OptionOut(
-        size=option.vm.name,
-        region=option.vm.region,
-        status=option.vm.status,
-        nodes=option.nodes,
-        cost=_costs(option, answer.exchange_rate),
-        headroom=[to_headroom_out(one) for one in option.headrooms],
-        limiting_resource=option.limiting.resource if option.limiting else None,
-        unused_gpu_memory_gib=unused,
-        unused_gpu_memory_percent=wasted,
-        warnings=list(option.warnings),
-        explanation=explain_option(option, needs),
-    )
-
-
-def _costs(option: Option, rate: CurrencyRate | None) -> CostsOut:
-    """Convert the costs of an option; the cost of a job is exact, since its hours are given."""
-    costs = {name: _cost(cost, rate) for name, cost in option.costs.items()}
-    return CostsOut(**dict.fromkeys(PURCHASE_MODELS) | costs)
-
-
-def _cost(cost: Cost, rate: CurrencyRate | None) -> OptionCostOut:
-    of_job = exact(cost.usd_per_job, "USD") if cost.usd_per_job is not None else None
-    return to_cost_out(CostFigures(cost=cost, per_job=of_job, per_million_tokens=None), rate)
-
-
-def _rejection(rejection: Rejection) -> RejectionOut:
-    return RejectionOut(size=rejection.vm.name, status=rejection.vm.status, failures=rejection.failures)
-
-
-def to_resource_answer_out(
-    answer: ResourceFit, *, include: Collection[str], most_of_reason: int | None = None
-) -> FitAnswerOut:
+def to_resource_answer_out(answer: ResourceFit, most_of_reason: int | None) -> FitAnswerOut:
     """Convert the sizes that have the given resources; there are no assumptions and no fixes for resources."""
+    of_models = dict.fromkeys(("parallelism", "per_gpu", "max_concurrency", "speed", "pareto_optimal"))
     return FitAnswerOut(
+        **_page_of(answer),
         fits=bool(answer.total),
-        items=[_pooled_option(option, answer) for option in answer.page],
-        next_cursor=answer.next_cursor,
-        total=answer.total,
-        rejected=[_pooled_miss(one) for one in nearest_of_each(answer.rejections, most_of_reason)[:MAX_REJECTED]]
-        if "rejected" in include
-        else [],
-        rejected_total=answer.rejected_total,
-        rejection_summary=dict(answer.summary),
-        nearest_misses=[_pooled_miss(one) for one in answer.nearest_misses],
+        items=[PlacedOut(**_shown(option, answer), **of_models) for option in answer.page],
+        rejected=list(map(to_miss, nearest_of_each(answer.rejections, most_of_reason))),
+        nearest_misses=list(map(to_miss, answer.nearest_misses)),
         assumptions=[],
         weights_type=None,
         workload=None,
-        exchange_rate=answer.exchange_rate,
-        no_price=answer.no_price,
     )
 
 
-def _pooled_option(option: Option, answer: ResourceFit) -> PlacedOut:
-    needs = answer.needs
-    return PlacedOut(
-        size=option.vm.name,
-        region=option.vm.region,
-        status=option.vm.status,
-        nodes=option.nodes,
-        parallelism=None,
-        per_gpu=None,
-        max_concurrency=None,
-        speed=None,
-        cost=_costs(option, answer.exchange_rate),
-        headroom=[to_headroom_out(one) for one in option.headrooms],
-        limiting_resource=option.limiting.resource if option.limiting else None,
-        unused_gpu_memory_gib=unused_gpu_memory_gib(option.vm, option.nodes, needs),
-        pareto_optimal=None,
-        warnings=list(option.warnings),
-        explanation=explain_option(option, needs),
-    )
+def _page_of(answer: ResourceFit) -> dict[str, Any]:
+    names = ("next_cursor", "total", "rejected_total", "exchange_rate", "no_price")
+    return {name: getattr(answer, name) for name in names} | {"rejection_summary": dict(answer.summary)}
 
 
-def _pooled_miss(rejection: Rejection) -> MissOut:
-    return MissOut(size=rejection.vm.name, status=rejection.vm.status, failures=rejection.failures, fixes=[])
+def _shown(option: Option, answer: ResourceFit) -> dict[str, Any]:
+    """Return what answers say of an option; the cost of a job is exact, since its hours are given."""
+    costs = {}
+    for name, cost in option.costs.items():
+        of_job = exact(cost.usd_per_job, "USD") if cost.usd_per_job is not None else None
+        figures = CostFigures(cost=cost, per_job=of_job, per_million_tokens=None)
+        costs[name] = to_cost_out(figures, answer.exchange_rate)
+    return {
+        "size": option.vm.name,
+        "region": option.vm.region,
+        "status": option.vm.status,
+        "nodes": option.nodes,
+        "cost": CostsOut(**dict.fromkeys(PURCHASE_MODELS) | costs),
+        "headroom": option.headrooms,
+        "limiting_resource": option.limiting.resource if option.limiting else None,
+        "unused_gpu_memory_gib": unused_gpu_memory_gib(option.vm, option.nodes, answer.needs),
+        "warnings": option.warnings,
+        "explanation": explain_option(option, answer.needs),
+    }
+
+
+def to_miss(rejection: Rejection, fixes: Sequence[FixOut] = ()) -> MissOut:
+    """Convert a size that does not fit, with the changes that would make it fit."""
+    return MissOut(size=rejection.size, status=rejection.status, failures=rejection.failures, fixes=fixes)
 
 
 def nearest_of_each(rejections: Sequence[Rejection], most: int | None) -> Sequence[Rejection]:
@@ -441,17 +404,6 @@ def nearest_of_each(rejections: Sequence[Rejection], most: int | None) -> Sequen
         if counts[one.failures[0].code] <= most:
             kept.append(one)
     return kept
-
-
-def to_headroom_out(one: Headroom) -> HeadroomOut:
-    """Convert the headroom of a resource."""
-    return HeadroomOut(
-        resource=one.resource,
-        unit=one.unit,
-        required=one.required,
-        available=one.available,
-        headroom_percent=round(one.percent, 2),
-    )
 
 
 def to_cost_out(known: CostFigures, rate: CurrencyRate | None) -> OptionCostOut:

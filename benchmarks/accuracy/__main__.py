@@ -35,7 +35,7 @@ def main() -> int:
         points = tuple(family.points())
         before = recorded.get(family.id)
         left_out = family.leave_one_out() if options.write and family.leave_one_out is not None else None
-        day = before.compared_on if before is not None and not options.write else datetime.now(UTC).date().isoformat()
+        day = before.compared_on if before is not None and not options.write else datetime.now(UTC).date()
         summary = summarize(family, points, left_out, day)
         found.append(summary)
         print(line(summary.family, points))

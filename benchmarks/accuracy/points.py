@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from math import exp, log
 from statistics import median
 from typing import NamedTuple
@@ -72,7 +73,7 @@ def errors(points: Iterable[Point]) -> list[float]:
     return [abs(point.ratio - 1) for point in points]
 
 
-def summarize(family: Family, points: Sequence[Point], left_out: LeftOut | None, compared_on: str) -> FamilyAccuracy:
+def summarize(family: Family, points: Sequence[Point], left_out: LeftOut | None, compared_on: date) -> FamilyAccuracy:
     """Return the statistics of a family's points."""
     return FamilyAccuracy(
         family=family.id,

@@ -1,6 +1,7 @@
 """The comparison of estimates with measurements: its statistics, its gate, and its page."""
 
 from dataclasses import replace
+from datetime import date
 
 import pytest
 
@@ -10,6 +11,8 @@ from benchmarks.accuracy.__main__ import regressions
 from benchmarks.accuracy.families import FAMILIES
 from benchmarks.accuracy.page import table
 from benchmarks.accuracy.points import Family, LeftOut, Point, breakdown, summarize
+
+DAY = date(2026, 11, 27)
 
 
 def family(*points: Point) -> Family:
@@ -27,11 +30,11 @@ POINTS = (
 
 
 def test_statistics_are_of_the_middle_and_of_the_range() -> None:
-    found = summarize(family(*POINTS), POINTS, LeftOut(0.2, "model", 40, 0.75), "2026-11-27")
+    found = summarize(family(*POINTS), POINTS, LeftOut(0.2, "model", 40, 0.75), DAY)
     assert (found.n, found.in_range_share, found.range_width) == (3, 0.6667, 1.5)
     assert (found.median_error, found.median_ratio, found.worst_ratio) == (0.1, 0.9, 0.5)
     assert (found.leave_one_out_error, found.left_out, found.left_out_n) == (0.2, "model", 40)
-    assert (found.left_out_in_range_share, found.compared_on) == (0.75, "2026-11-27")
+    assert (found.left_out_in_range_share, found.compared_on) == (0.75, DAY)
 
 
 def test_a_rounded_figure_is_met_by_what_rounds_to_it() -> None:
@@ -57,13 +60,13 @@ def test_points_are_broken_down_by_a_label() -> None:
 def test_the_gate_fails_where_a_family_is_worse_by_more_than_two_points(
     change: dict[str, float], says: str | None
 ) -> None:
-    found = summarize(family(*POINTS), POINTS, None, "2026-11-27")
+    found = summarize(family(*POINTS), POINTS, None, DAY)
     recorded = replace(found, **change)  # type: ignore[arg-type]  # fields by name
     assert regressions([found], {"speed": recorded}) == ([says] if says else [])
 
 
 def test_a_family_that_is_not_recorded_fails() -> None:
-    assert "not recorded" in regressions([summarize(family(*POINTS), POINTS, None, "2026-11-27")], {})[0]
+    assert "not recorded" in regressions([summarize(family(*POINTS), POINTS, None, DAY)], {})[0]
 
 
 def test_every_family_is_recorded_and_on_the_page() -> None:
