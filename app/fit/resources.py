@@ -1,6 +1,6 @@
 """Fit of a job that needs amounts of resources (vCPUs, memory, GPUs, network): verdict on each size, and ranking."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -16,6 +16,7 @@ from app.fit.verdict import (
     check_eligibility,
     compute_cost,
     plain_failure,
+    reject,
     warning_codes,
 )
 
@@ -108,12 +109,6 @@ def evaluate_vm(vm: Vm, needs: ResourceNeeds) -> Option | Rejection:
 def find_failures(vm: Vm, needs: ResourceNeeds) -> list[Failure]:
     """Return everything that a size lacks but for its price."""
     return [*check_eligibility(vm, needs), *_check_traits(vm, needs), *_check_amounts(vm, needs)]
-
-
-def reject(vm: Vm, failures: Iterable[Failure]) -> Rejection:
-    """Return the rejection of a size for its failures."""
-    ordered = sorted(failures, key=lambda failure: (-failure.share_missing, failure.constraint))
-    return Rejection(vm=vm, failures=tuple(ordered))
 
 
 def requested_quantities(needs: ResourceNeeds) -> Iterator[Quantity]:

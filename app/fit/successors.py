@@ -2,14 +2,15 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from itertools import groupby, islice
 from operator import eq, ge
 from typing import Any, Literal
 
-from app.fit.verdict import Failure, plain_failure
+from app.fit.formulas.quantities import about
+from app.fit.verdict import Failure, Rejection, SizeFacts, plain_failure
 
 FeatureKind = Literal["amount", "flag", "same", "shared"]
 
@@ -99,7 +100,7 @@ MEETS: Mapping[FeatureKind, Callable[[Any, Any], bool]] = {"amount": ge, "flag":
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class Candidate(SizeFacts):
     """A size with what a plan for retirements compares.
 
     `values` are those of FEATURES, in that order; None is unknown, amounts are in the unit of the feature. `family` and
@@ -107,9 +108,6 @@ class Machine:
     """
 
     key: str
-    name: str
-    status: str
-    verified: bool
     retirement_date: date | None = None
     family: str | None = None
     category: str | None = None
@@ -132,14 +130,14 @@ class Requirements:
     of_same_model: Sequence[Requirement]
     of_other_model: Sequence[Requirement]
 
-    def of(self, machine: Machine) -> Sequence[Requirement]:
+    def of(self, machine: Candidate) -> Sequence[Requirement]:
         """Return what is asked of a size; GPUs of which a model is unknown are counted, too."""
         model = machine.values[_GPU_MODEL]
         differs = model is not None and self.gpu_model is not None and model != self.gpu_model
         return self.of_other_model if differs else self.of_same_model
 
 
-def requirements(old: Machine, keep: Collection[str]) -> Requirements:
+def requirements(old: Candidate, keep: Collection[str]) -> Requirements:
     """Return what a successor must have; what the old size lacks, or no source states of it, constrains nothing."""
     wanted = [
         (index, MEETS[feature.kind], old.values[index])
@@ -153,7 +151,7 @@ def requirements(old: Machine, keep: Collection[str]) -> Requirements:
     )
 
 
-def meets(machine: Machine, wanted: Requirements) -> bool:
+def meets(machine: Candidate, wanted: Requirements) -> bool:
     """Return whether a size meets every requirement; an unknown value meets none."""
     values = machine.values
     for index, check, least in wanted.of(machine):
@@ -163,7 +161,7 @@ def meets(machine: Machine, wanted: Requirements) -> bool:
     return True
 
 
-def unmet(machine: Machine, wanted: Requirements) -> tuple[str, ...]:
+def unmet(machine: Candidate, wanted: Requirements) -> tuple[str, ...]:
     """Return the names of the features that a size does not keep."""
     values = machine.values
     missing = []
@@ -174,7 +172,7 @@ def unmet(machine: Machine, wanted: Requirements) -> tuple[str, ...]:
     return tuple(missing)
 
 
-def unknown_features(old: Machine, keep: Collection[str]) -> tuple[str, ...]:
+def unknown_features(old: Candidate, keep: Collection[str]) -> tuple[str, ...]:
     """Return the features to keep that no source states of the old size; those of GPUs only where it may have one."""
     no_gpu = old.values[_GPU_COUNT] == 0
     return tuple(
@@ -188,8 +186,7 @@ def to_shown(value: Any) -> bool | float | str:
     """Convert to what is shown: amounts have four decimals, as a third of a GPU has in every list."""
     if isinstance(value, frozenset):
         return ", ".join(sorted(value))
-    plain: bool | float | str = round(value, 4) if isinstance(value, float) else value
-    return plain
+    return value if isinstance(value, bool | str) else round(float(value), 4)
 
 
 def to_words(value: bool | float | str) -> str:
@@ -205,19 +202,11 @@ def unit_suffix(feature: Feature) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """A size that is no successor, with every reason."""
-
-    machine: Machine
-    failures: tuple[Failure, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Refusals:
     """Why there is no successor: how many sizes fail for each code, and those that fail least."""
 
     summary: Mapping[str, int]
-    nearest: tuple[Refusal, ...]
+    nearest: tuple[Rejection, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,8 +217,8 @@ class Shortcomings:
     are the indexes of the machines, those with the fewest reasons first. `summary` counts the machines by code.
     """
 
-    old: Machine
-    machines: Sequence[Machine]
+    old: Candidate
+    machines: Sequence[Candidate]
     features: Sequence[tuple[str, ...]]
     failures: Mapping[str, tuple[Failure, ...]]
     order: Sequence[int]
@@ -237,7 +226,7 @@ class Shortcomings:
 
 
 def find_shortcomings(
-    old: Machine, machines: Sequence[Machine], keep: Collection[str], failures: Mapping[str, tuple[Failure, ...]]
+    old: Candidate, machines: Sequence[Candidate], keep: Collection[str], failures: Mapping[str, tuple[Failure, ...]]
 ) -> Shortcomings:
     """Return why sizes are no successors; `failures` are those of `candidate_failures`, by the keys of the sizes."""
     wanted = requirements(old, keep)
@@ -263,27 +252,27 @@ def refuse_all(found: Shortcomings, priced: Container[str], unpriced: Failure) -
     sold = (index for index in found.order if found.machines[index].key in priced)
     unsold = (index for index in found.order if found.machines[index].key not in priced)
     near = [
-        *(_refusal(found, index) for index in islice(sold, COMPARED_REFUSALS)),
-        *(_refusal(found, index, unpriced) for index in islice(unsold, COMPARED_REFUSALS)),
+        *(_rejection(found, index) for index in islice(sold, COMPARED_REFUSALS)),
+        *(_rejection(found, index, unpriced) for index in islice(unsold, COMPARED_REFUSALS)),
     ]
     return Refusals(
         summary=dict(sorted(summary.items())), nearest=tuple(sorted(near, key=_distance)[:NEAREST_REFUSALS])
     )
 
 
-def _refusal(found: Shortcomings, index: int, *more: Failure) -> Refusal:
+def _rejection(found: Shortcomings, index: int, *more: Failure) -> Rejection:
     machine = found.machines[index]
     of_features = (_failure(name, found.old, machine) for name in found.features[index])
-    return Refusal(machine=machine, failures=(*found.failures[machine.key], *more, *of_features))
+    return Rejection(vm=machine, failures=(*found.failures[machine.key], *more, *of_features))
 
 
-def _distance(refusal: Refusal) -> tuple[int, float, str]:
+def _distance(refusal: Rejection) -> tuple[int, float, str]:
     """Sort key: the number of reasons, then the sum of the shares that are missing."""
     failures = refusal.failures
-    return (len(failures), sum(failure.share_missing for failure in failures), refusal.machine.name.lower())
+    return (len(failures), sum(failure.share_missing for failure in failures), refusal.vm.name.lower())
 
 
-def _failure(name: str, old: Machine, machine: Machine) -> Failure:
+def _failure(name: str, old: Candidate, machine: Candidate) -> Failure:
     feature, wanted, actual = FEATURES_BY_NAME[name], old.value(name), machine.value(name)
     if feature.kind != "amount":
         found = "no source says" if actual is None else f"it is {to_words(to_shown(actual))}"
@@ -300,7 +289,7 @@ def _failure(name: str, old: Machine, machine: Machine) -> Failure:
     )
 
 
-def candidate_failures(machine: Machine, not_before: date) -> Iterator[Failure]:
+def candidate_failures(machine: Candidate, not_before: date) -> Iterator[Failure]:
     """Yield why a size that can be ordered is no candidate anywhere: it is in preview, or retires before a day."""
     if machine.status == "preview":
         yield plain_failure("status", "PREVIEW", "is in preview")
@@ -332,14 +321,16 @@ def features_to_give_up(found: Shortcomings, usd_per_hour: Mapping[str, Decimal]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """A feature of which a successor has more or less, or something else; `old` and `new` are in its unit."""
+class FeatureChange:
+    """A feature of which a successor has more or less, or something else."""
 
-    feature: str
-    unit: str | None
-    old: bool | float | str
-    new: bool | float | str
-    detail: str
+    feature: str = field(metadata=about("Name of the feature: `max_data_disks`."))
+    unit: str | None = field(metadata=about("Of old and new; null if they are not amounts."))
+    old: bool | float | str = field(
+        metadata=about("What the old size has: a number, a boolean or a text, by the feature.")
+    )
+    new: bool | float | str = field(metadata=about("What the successor has."))
+    detail: str = field(metadata=about("The same in words."))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,8 +338,8 @@ class Differences:
     """What a successor has just as much of (`kept`), more of and less of; `unknown` is what no source states of it."""
 
     kept: tuple[str, ...]
-    gained: tuple[Change, ...]
-    lost: tuple[Change, ...]
+    gained: tuple[FeatureChange, ...]
+    lost: tuple[FeatureChange, ...]
     unknown: tuple[str, ...]
 
 
@@ -356,7 +347,7 @@ class Differences:
 class Match:
     """A size that keeps what it must; `relation` is one of RELATIONS."""
 
-    machine: Machine
+    machine: Candidate
     relation: str
 
 
@@ -374,7 +365,7 @@ _BOOT = frozenset({"arch", "generation"})
 class Market:
     """The candidates that are sold in one region, each with its price in USD an hour, the cheapest first."""
 
-    def __init__(self, candidates: Iterable[Machine], usd_per_hour: Mapping[str, Decimal]) -> None:
+    def __init__(self, candidates: Iterable[Candidate], usd_per_hour: Mapping[str, Decimal]) -> None:
         self.usd_per_hour = usd_per_hour
         priced = [machine for machine in candidates if machine.key in usd_per_hour]
         self.machines = sorted(priced, key=lambda machine: usd_per_hour[machine.key])
@@ -385,7 +376,7 @@ LOCAL_DISK_FEATURES = frozenset({"local_disk", "ephemeral_os_disk"})
 
 
 def find_successors(
-    old: Machine, market: Market, keep: Collection[str], most: int, waivable: Collection[str] = ()
+    old: Candidate, market: Market, keep: Collection[str], most: int, waivable: Collection[str] = ()
 ) -> list[Match]:
     """Return the best sizes that keep what they must, ordered by cost.
 
@@ -403,8 +394,8 @@ def find_successors(
     usd_per_hour = market.usd_per_hour
     now = usd_per_hour.get(old.key)
     waived = requirements(old, {*keep} - {*waivable}) if waivable and now is not None else None
-    lacking: list[Machine] = []
-    tiers: tuple[list[Machine], ...] = ([], [], [], [])
+    lacking: list[Candidate] = []
+    tiers: tuple[list[Candidate], ...] = ([], [], [], [])
     for machine in market.machines:
         if len(tiers[0]) >= most and usd_per_hour[machine.key] > usd_per_hour[tiers[0][-1].key]:
             break
@@ -442,13 +433,13 @@ def _tie_break(match: Match, everything: Requirements) -> tuple[int, int, str]:
     return (len(unmet(machine, everything)), RELATIONS.index(match.relation), machine.name.lower())
 
 
-def _relation(old: Machine, machine: Machine) -> str:
+def _relation(old: Candidate, machine: Candidate) -> str:
     if old.family is not None and old.family == machine.family:
         return "same_family"
     return "same_category" if old.category is not None and old.category == machine.category else "other"
 
 
-def differences(old: Machine, machine: Machine) -> Differences:
+def differences(old: Candidate, machine: Candidate) -> Differences:
     """Compare every feature that is known of the old size; what it lacks can only be gained."""
     kept, gained, lost, unknown = [], [], [], []
     for feature, was, now in zip(FEATURES, old.values, machine.values, strict=True):
@@ -465,8 +456,8 @@ def differences(old: Machine, machine: Machine) -> Differences:
     return Differences(kept=tuple(kept), gained=tuple(gained), lost=tuple(lost), unknown=tuple(unknown))
 
 
-def _change(feature: Feature, was: Any, now: Any) -> Change:
+def _change(feature: Feature, was: Any, now: Any) -> FeatureChange:
     old, new = to_shown(was), to_shown(now)
     amounts = f"{to_words(old)} -> {to_words(new)}{unit_suffix(feature)}"
     detail = f"{feature.label}: {amounts}"
-    return Change(feature=feature.name, unit=feature.unit, old=old, new=new, detail=detail)
+    return FeatureChange(feature=feature.name, unit=feature.unit, old=old, new=new, detail=detail)

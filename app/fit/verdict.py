@@ -4,7 +4,7 @@ Also the checks that apply to a size whatever the job: status, region, price and
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -36,15 +36,21 @@ class Adjustment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vm:
+class SizeFacts:
+    """What every verdict on a size needs to know of it."""
+
+    name: str
+    status: str
+    verified: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vm(SizeFacts):
     """One VM size. Memory and disk are GiB, network Gbps, prices USD an hour; None is unknown.
 
     `gpu_memory_gib` is of the whole VM; `gpu_memory_gib_on_one_gpu` of one GPU, or of the slice of a fractional GPU.
     """
 
-    name: str
-    status: str
-    verified: bool
     gpus: Fraction | None = None
     gpu_memory_gib: float | None = None
     gpu_memory_gib_on_one_gpu: float | None = None
@@ -178,7 +184,7 @@ class Option:
 class Rejection:
     """A size that does not fit, with all failures, the largest shortfall first."""
 
-    vm: Vm
+    vm: SizeFacts
     failures: tuple[Failure, ...]
 
     @property
@@ -190,6 +196,12 @@ class Rejection:
     def status(self) -> str:
         """The status of the size."""
         return self.vm.status
+
+
+def reject(vm: Vm, failures: Iterable[Failure]) -> Rejection:
+    """Reject a size for its failures."""
+    ordered = sorted(failures, key=lambda failure: (-failure.share_missing, failure.constraint))
+    return Rejection(vm=vm, failures=tuple(ordered))
 
 
 NEAREST_MISSES = 3

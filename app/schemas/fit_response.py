@@ -56,6 +56,7 @@ RESULTS: Mapping[str, str] = {
     "ServiceFigures": "ServiceOut",
     "SpeedFigures": "SpeedOut",
     "FamilyAccuracy": "FamilyAccuracyOut",
+    "FeatureChange": "FeatureChangeOut",
 }
 """What documents, and so clients, call the results of app.fit that are in responses."""
 

@@ -4,6 +4,7 @@ from datetime import date
 
 from pydantic import Field
 
+from app.fit.successors import FeatureChange
 from app.schemas.fit_response import RejectionOut
 from app.schemas.sizes import AdjustmentField, NoPriceField, Omittable, Out, PageOut, SourcedOut, Usd
 
@@ -41,16 +42,6 @@ class RetirementPage(PageOut):
     items: list[RetirementOut] = Field(description="The retirements of this page.")
 
 
-class FeatureChangeOut(Out):
-    """A feature of which a successor has more or less, or something else."""
-
-    feature: str = Field(description="Name of the feature: `max_data_disks`.")
-    unit: str | None = Field(description="Of old and new; null if they are not amounts.")
-    old: bool | float | str = Field(description="What the old size has: a number, a boolean or a text, by the feature.")
-    new: bool | float | str = Field(description="What the successor has.")
-    detail: str = Field(description="The same in words.")
-
-
 class VmCostOut(Out):
     """What all VMs of an item cost."""
 
@@ -67,8 +58,8 @@ class SuccessorOut(FiguresOut):
     status: str = Field(description="current or retiring, today. Extensible.")
     retirement_date: date | None = Field(description="The day on which it retires; null where none is announced.")
     kept: list[str] = Field(description="Features of which it has as much as the old size.")
-    gained: list[FeatureChangeOut] = Field(description="Features of which it has more.")
-    lost: list[FeatureChangeOut] = Field(description="Features of which it has less, or something else.")
+    gained: list[FeatureChange] = Field(description="Features of which it has more.")
+    lost: list[FeatureChange] = Field(description="Features of which it has less, or something else.")
     unknown: list[str] = Field(description="Features of the old size of which no source says what the successor has.")
     usd_per_hour: Usd = Field(description="One VM, USD an hour.")
     price_as_of: date = Field(description="The day from which the price is known to hold.")

@@ -32,7 +32,6 @@ from app.fit.resources import (
     find_failures,
     headroom_of,
     nodes_needed,
-    reject,
     requested_quantities,
     unused_gpu_memory_gib,
     unused_gpu_memory_percent,
@@ -47,6 +46,7 @@ from app.fit.verdict import (
     Vm,
     check_budget,
     miss_distance,
+    reject,
 )
 from app.schemas.fit_response import (
     ConvertedCostOut,

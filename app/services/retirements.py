@@ -25,8 +25,8 @@ from app.fit.successors import (
     ESSENTIAL_FEATURES,
     FEATURE_NAMES,
     LOCAL_DISK_FEATURES,
+    Candidate,
     Differences,
-    Machine,
     Market,
     Match,
     Refusals,
@@ -41,7 +41,6 @@ from app.fit.successors import (
 )
 from app.fit.verdict import ORDERABLE, Adjustment, Failure, plain_failure
 from app.nearest import did_you_mean, starting_with
-from app.schemas.fit_response import RejectionOut
 from app.schemas.retirement_request import RetirementPlanIn, SuccessorNeedsIn
 from app.schemas.retirements import (
     DueDateOut,
@@ -208,7 +207,7 @@ class _Planner:
         self,
         *,
         needs: SuccessorNeedsIn,
-        machines: Mapping[str, Machine],
+        machines: Mapping[str, Candidate],
         names: "Names",
         prices: Mapping[str, Mapping[str, Price]],
         purchases: Mapping[str, Purchase],
@@ -258,10 +257,7 @@ class _Planner:
             cost=self._cost(price.usd_per_hour, item.count) if price is not None else None,
             successors=[self._successor(*successor, price, item.count) for successor in answer.successors],
             rejection_summary=dict(answer.refusals.summary) if answer.refusals is not None else {},
-            nearest_misses=[
-                RejectionOut(size=one.machine.name, status=one.machine.status, failures=one.failures)
-                for one in (answer.refusals.nearest if answer.refusals is not None else ())
-            ],
+            nearest_misses=answer.refusals.nearest if answer.refusals is not None else (),
             fixes=answer.fixes,
             errors=errors,
         )
@@ -297,7 +293,7 @@ class _Planner:
             change=self._cost(price.usd_per_hour - old.usd_per_hour, count) if old is not None else None,
         )
 
-    def _answer(self, old: Machine, region: str) -> _Answer:
+    def _answer(self, old: Candidate, region: str) -> _Answer:
         known = self._answers.get((old.key, region))
         if known is not None:
             return known
@@ -319,7 +315,7 @@ class _Planner:
             market = self._markets[region] = Market(self._candidates, usd_per_hour)
         return market
 
-    def _shortcomings_of(self, old: Machine) -> Shortcomings:
+    def _shortcomings_of(self, old: Candidate) -> Shortcomings:
         found = self._shortcomings.get(old.key)
         if found is None:
             found = find_shortcomings(old, self._orderable, self._needs.keep, self._failures)
@@ -333,7 +329,7 @@ class _Planner:
     def _purchase(self, region: str) -> Purchase:
         return self._purchases.get(region, self._needs.purchase)
 
-    def _fixes(self, old: Machine, region: str) -> Iterable[GiveUpOut]:
+    def _fixes(self, old: Candidate, region: str) -> Iterable[GiveUpOut]:
         """Yield the features to give up; each is tried before it is said."""
         keep, market = self._needs.keep, self._market(region)
         for names in features_to_give_up(self._shortcomings_of(old), market.usd_per_hour):
@@ -352,7 +348,7 @@ class _Planner:
         return VmCostOut(usd_per_hour=hourly, usd_per_month=hourly * self._needs.hours_per_month)
 
 
-def load_sizes(catalog: Catalog) -> list[tuple[Mapping[str, Any], Machine]]:
+def load_sizes(catalog: Catalog) -> list[tuple[Mapping[str, Any], Candidate]]:
     """Return every size with what is compared of it; the list must not be changed."""
     return catalog.keep_list(planned_sizes_query(catalog.today), _with_machines)
 
@@ -368,7 +364,7 @@ class Names:
     _errors: dict[tuple[str, str], ItemErrorOut] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, catalog: Catalog, sizes: Iterable[tuple[Mapping[str, Any], Machine]]) -> "Names":
+    def of(cls, catalog: Catalog, sizes: Iterable[tuple[Mapping[str, Any], Candidate]]) -> "Names":
         """Return the names of a catalog, whose sizes `load_sizes` returns."""
         facts = {row["key"]: row for row, _ in sizes}
         return cls(facts, dict(catalog.fetch(aliases_query())), catalog.snapshot.regions, sorted(facts))
@@ -403,11 +399,11 @@ class Names:
         return tuple(self.sizes[near]["name"] for near in starting_with(key, around, 2))
 
 
-def _with_machines(rows: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], Machine]]:
+def _with_machines(rows: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], Candidate]]:
     return [(row, to_machine(row)) for row in rows]
 
 
-def to_machine(row: Mapping[str, Any]) -> Machine:
+def to_machine(row: Mapping[str, Any]) -> Candidate:
     """Map a row of the catalog to what is compared; `generation` has the VM generations that are supported."""
     one, two, disk = row["generation_1"], row["generation_2"], row["local_disk_gib"]
     generations = frozenset(name for name, has in (("1", one), ("2", two)) if has)
@@ -415,7 +411,7 @@ def to_machine(row: Mapping[str, Any]) -> Machine:
         "generation": generations or None,
         "local_disk": None if disk is None else disk > 0,
     }
-    return Machine(
+    return Candidate(
         key=row["key"],
         name=row["name"],
         status=row["status"],

@@ -105,9 +105,10 @@ def check_placement(random: Random) -> Iterator[tuple[str, list[Violation], Body
         return
     for name in random.sample(sorted(MACHINES), 3):
         machine, shown = MACHINES[name], {**body, "machine": name}
-        verdict = evaluate(_vm(name), machine, prepared)
+        vm = _vm(name)
+        verdict = evaluate(vm, machine, prepared)
         if isinstance(verdict, Rejection):
-            yield "fixes", list(_check_fixes(prepared, verdict, machine, random)), shown
+            yield "fixes", list(_check_fixes(prepared, vm, verdict, machine, random)), shown
         else:
             yield "an option", list(_check_option(prepared, verdict)), shown
             again = evaluate(_vm(name), machine, easier)
@@ -139,14 +140,14 @@ def _easier(body: Body, random: Random) -> Body:
 
 
 def _check_fixes(
-    prepared: PreparedRequest, verdict: Rejection, machine: Machine, random: Random
+    prepared: PreparedRequest, vm: Vm, verdict: Rejection, machine: Machine, random: Random
 ) -> Iterator[Violation]:
-    fixes = list(FixFinder(prepared).find_fixes(verdict.vm, machine, verdict))
+    fixes = list(FixFinder(prepared).find_fixes(vm, machine, verdict))
     for fix in random.sample(fixes, min(2, len(fixes))):
         request = prepared.request
         for change in fix.changes:
             request = request.with_change(change.part, change.field, change.value)
-        again = evaluate(verdict.vm, machine, prepare(request, Assumptions()))
+        again = evaluate(vm, machine, prepare(request, Assumptions()))
         if isinstance(again, Rejection):
             yield Violation("a size fits after its fix", f"{fix.text}: {again.failures}")
 

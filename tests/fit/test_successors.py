@@ -11,7 +11,7 @@ from app.fit.successors import (
     FEATURE_NAMES,
     FEATURES,
     LOCAL_DISK_FEATURES,
-    Machine,
+    Candidate,
     Market,
     candidate_failures,
     differences,
@@ -26,12 +26,14 @@ from app.fit.verdict import plain_failure
 UNPRICED = plain_failure("region", "NOT_IN_REGION", "has no price in mars")
 
 
-def machine(name: str, *, family: str | None = "D", category: str | None = "general_purpose", **values: Any) -> Machine:
+def machine(
+    name: str, *, family: str | None = "D", category: str | None = "general_purpose", **values: Any
+) -> Candidate:
     """A VM with 4 vCPUs and 16 GiB; a test names only what it is about."""
     ordinary: dict[str, Any] = {"vcpus": 4, "memory_gib": 16.0, "arch": "x64"}
     known = ordinary | values
     assert set(known) <= set(FEATURE_NAMES)
-    return Machine(
+    return Candidate(
         key=name.lower(),
         name=name,
         status="current",
@@ -43,7 +45,7 @@ def machine(name: str, *, family: str | None = "D", category: str | None = "gene
 
 
 def successors(
-    old: Machine, *candidates: tuple[Machine, str], keep: tuple[str, ...] = ESSENTIAL_FEATURES, most: int = 9
+    old: Candidate, *candidates: tuple[Candidate, str], keep: tuple[str, ...] = ESSENTIAL_FEATURES, most: int = 9
 ) -> list[tuple[str, str]]:
     market = Market([one for one, _ in candidates], {one.key: Decimal(usd) for one, usd in candidates})
     return [(match.machine.name, match.relation) for match in find_successors(old, market, keep, most)]
@@ -123,7 +125,7 @@ def test_sizes_on_which_the_image_does_not_start_come_last_even_if_they_may() ->
 
 
 def test_gpus_are_counted_among_those_of_one_model_and_of_another_the_memory_counts() -> None:
-    def gpus(name: str, model: str | None, count: float, memory: float) -> Machine:
+    def gpus(name: str, model: str | None, count: float, memory: float) -> Candidate:
         each = memory / max(count, 1)
         return machine(name, gpu_model=model, gpu_count=count, gpu_memory_gib=memory, gpu_memory_gib_per_gpu=each)
 
@@ -217,7 +219,7 @@ def test_every_reason_is_counted_and_the_nearest_miss_has_all_of_its_own() -> No
     failures: dict[str, tuple[Any, ...]] = {"near": (), "far": ()}
     refusals = refuse_all(find_shortcomings(old, [near, far, old], ESSENTIAL_FEATURES, failures), {"far"}, UNPRICED)
     assert refusals.summary == {"NOT_IN_REGION": 1, "NO_INFINIBAND": 1, "RAM": 1, "VCPU": 2}
-    assert [one.machine.name for one in refusals.nearest] == ["Near", "Far"]
+    assert [one.vm.name for one in refusals.nearest] == ["Near", "Far"]
     assert [failure.detail for failure in refusals.nearest[0].failures] == [
         "has no price in mars",
         "needs 4 vCPUs, has 2",
@@ -240,7 +242,7 @@ def test_the_smallest_sets_of_features_to_give_up_are_found() -> None:
 def test_a_size_in_preview_or_retiring_soon_or_unverified_is_no_candidate() -> None:
     def codes(**more: Any) -> list[str]:
         about: dict[str, Any] = {"key": "x", "name": "X", "status": "current", "verified": True, "values": ()}
-        return [one.code for one in candidate_failures(Machine(**about | more), date(2029, 1, 1))]
+        return [one.code for one in candidate_failures(Candidate(**about | more), date(2029, 1, 1))]
 
     assert codes() == []
     assert codes(status="retiring", retirement_date=date(2029, 1, 1)) == []

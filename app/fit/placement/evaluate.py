@@ -26,6 +26,7 @@ from app.fit.verdict import (
     compute_cost,
     miss_distance,
     plain_failure,
+    reject,
     unknown_price_failure,
     warning_codes,
 )
@@ -409,18 +410,12 @@ def find_rejection(vm: Vm, machine: Machine, prepared: PreparedRequest) -> Rejec
     if not placed.blocked:
         failures += find_failures(CheckContext(prepared=prepared, machine=machine, attempt=placed.attempt), HOST_CHECKS)
     if failures or placed.attempt is None:
-        return _to_rejection(vm, failures)
+        return reject(vm, failures)
     if not prepared.request.constraints.bounds_time_or_cost:  # to know how fast it is takes longer than all else
         return None
     option = to_option(vm, machine, placed, prepared)
     failures = [*find_time_failures(option, prepared), *_budget_failures(option, prepared)]
-    return _to_rejection(vm, failures) if failures else None
-
-
-def _to_rejection(vm: Vm, failures: list[Failure]) -> Rejection:
-    """Reject a size with its failures in order, the largest shortfall first."""
-    ordered = sorted(failures, key=lambda failure: (-failure.share_missing, failure.constraint))
-    return Rejection(vm=vm, failures=tuple(ordered))
+    return reject(vm, failures) if failures else None
 
 
 def to_option(vm: Vm, machine: Machine, placed: Placed, prepared: PreparedRequest) -> PlacementOption:
@@ -505,10 +500,10 @@ def rank(
 
     Ties: cost an hour, fewer VMs, the newer GPU, the name.
     """
-    verdicts = [evaluate(vm, machine, prepared) for vm, machine in sizes]
+    verdicts = [(vm, evaluate(vm, machine, prepared)) for vm, machine in sizes]
     key, hourly = SORTS[sort], SORTS["cost_per_hour"]
     options = sorted(
-        (verdict for verdict in verdicts if isinstance(verdict, PlacementOption)),
+        (verdict for _, verdict in verdicts if isinstance(verdict, PlacementOption)),
         key=lambda one: (
             one.usd_per_hour is None,
             key(one),
@@ -519,13 +514,17 @@ def rank(
         ),
     )
     rejections = sorted(
-        (verdict for verdict in verdicts if isinstance(verdict, Rejection)),
-        key=lambda rejection: _nearness(rejection, prepared),
+        ((verdict, vm) for vm, verdict in verdicts if isinstance(verdict, Rejection)),
+        key=lambda rejected: _nearness(rejected[0], rejected[1], prepared),
     )
-    return Ranking(options=tuple(mark_pareto_optimal(options)), rejections=tuple(rejections))
+    return Ranking(
+        options=tuple(mark_pareto_optimal(options)), rejections=tuple(rejection for rejection, _ in rejections)
+    )
 
 
-def _nearness(rejection: Rejection, prepared: PreparedRequest) -> tuple[bool, float, int, float, bool, Decimal, str]:
+def _nearness(
+    rejection: Rejection, vm: Vm, prepared: PreparedRequest
+) -> tuple[bool, float, int, float, bool, Decimal, str]:
     """Return the sort key of a rejection: the share that is missing, then the price.
 
     Nearest are GPUs that serve the model in fp16 and lack only bf16: the change costs no memory.
@@ -533,7 +532,7 @@ def _nearness(rejection: Rejection, prepared: PreparedRequest) -> tuple[bool, fl
     job, (failure, *others) = prepared.job, rejection.failures
     lacks_bf16 = not others and (failure.code, failure.constraint) == ("DTYPE_UNSUPPORTED", "dtype")
     needs_fp16 = lacks_bf16 and isinstance(job, ServingJob) and job.dtype == "bf16"
-    price = rejection.vm.usd_per_hour.get(prepared.request.pricing.purchases[0])
+    price = vm.usd_per_hour.get(prepared.request.pricing.purchases[0])
     share, count, total, name = miss_distance(rejection)
     return (not needs_fp16, share, count, total, price is None, price or Decimal(0), name)
 
