@@ -86,18 +86,19 @@ class SizeTraits:
     memory_gib: float | None
     region: str | None
     usd_per_hour: Decimal | None
+    arch: str | None = None
     provider: str | None = None
     adjustment: Adjustment | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistanceTerm:
-    """One term of the distance: the attribute, its unit (None for the class of GPU) and its weight."""
+    """One term of the distance: the attribute, its unit (None for what is no amount) and its weight."""
 
     name: str
     unit: str | None
     weight: int
-    get: Callable[[SizeTraits], Number | None]
+    get: Callable[[SizeTraits], Number | str | None]
 
 
 DISTANCE_TERMS = (
@@ -105,6 +106,7 @@ DISTANCE_TERMS = (
     DistanceTerm(name="gpu_memory_gib", unit="GiB", weight=3, get=lambda size: size.gpu_memory_gib),
     DistanceTerm(name="gpu_count", unit="count", weight=2, get=lambda size: size.gpus),
     DistanceTerm(name="usd_per_hour", unit="USD/h", weight=2, get=lambda size: size.usd_per_hour),
+    DistanceTerm(name="arch", unit=None, weight=2, get=lambda size: size.arch),
     DistanceTerm(name="vcpus", unit="count", weight=1, get=lambda size: size.vcpus),
     DistanceTerm(name="memory_gib", unit="GiB", weight=1, get=lambda size: size.memory_gib),
 )
@@ -159,16 +161,16 @@ class Neighbour:
 
 
 ClassDistance = Callable[[str | None, str | None, str | None], float]
-AmountDistance = Callable[[Number | None], float]
+ValueDistance = Callable[[Number | str | None], float]
 
 
 def distance_parts(
     size: SizeTraits,
-) -> tuple[ClassDistance | None, Sequence[tuple[DistanceTerm, AmountDistance]]]:
+) -> tuple[ClassDistance | None, Sequence[tuple[DistanceTerm, ValueDistance]]]:
     """Return how the distance to other sizes is made up: the sum of what these functions return.
 
     The first one takes the id, the family and the vendor of a GPU, and is None where that of `size` is unknown; the
-    others take the amount of their term.
+    others take the value of their term.
     """
     terms = [term for term in DISTANCE_TERMS if _applies(term, size)]
     total_weight = sum(term.weight for term in terms)
@@ -178,20 +180,19 @@ def distance_parts(
     def of_class(*gpu: str | None) -> float:
         return class_weight * _class_distance(own, gpu)[0] / total_weight
 
-    def of_amount(weight: int, baseline: float) -> AmountDistance:
-        return lambda value: weight * _distance_of_amounts(baseline, value) / total_weight
+    def of_value(weight: int, baseline: Number | str) -> ValueDistance:
+        return lambda value: weight * _distance_of_values(baseline, value) / total_weight
 
-    amounts = [
-        (term, of_amount(term.weight, float(baseline))) for term in terms if (baseline := term.get(size)) is not None
-    ]
-    return of_class if class_weight else None, amounts
+    values = [(term, of_value(term.weight, baseline)) for term in terms if (baseline := term.get(size)) is not None]
+    return of_class if class_weight else None, values
 
 
 def measure_distance(size: SizeTraits, other: SizeTraits) -> Neighbour:
     """Return the distance of two sizes: the weighted mean of the terms.
 
     distance = sum(weight x distance of the term) / sum(weight), over the terms of which `size` has a value.
-    An amount's distance is |log2(other / size)| / 3, at most 1: half as much is as far as twice as much.
+    An amount's distance is |log2(other / size)| / 3, at most 1: half as much is as far as twice as much. Another
+    architecture of the CPU is entirely different: programs have to be built for it.
     """
     terms = [term for term in DISTANCE_TERMS if _applies(term, size)]
     total_weight = sum(term.weight for term in terms)
@@ -230,12 +231,12 @@ def _applies(term: DistanceTerm, size: SizeTraits) -> bool:
 def _measure_term(term: DistanceTerm, size: SizeTraits, other: SizeTraits, total_weight: int) -> TermDistance:
     baseline, value = term.get(size), term.get(other)
     distance, detail = (
-        _gpu_class_distance(size, other) if baseline is None else _amount_distance(baseline, value, term.unit)
+        _gpu_class_distance(size, other) if baseline is None else _value_distance(baseline, value, term.unit)
     )
     return TermDistance(
         term=term,
-        baseline=baseline,
-        value=value,
+        baseline=None if isinstance(baseline, str) else baseline,
+        value=None if isinstance(value, str) else value,
         distance=distance,
         contribution=term.weight * distance / total_weight,
         detail=detail,
@@ -257,20 +258,21 @@ def _class_distance(own: Sequence[str | None], other: Sequence[str | None]) -> t
     return _OTHER_VENDOR
 
 
-def _amount_distance(baseline: Number, value: Number | None, unit: str | None) -> tuple[float, str]:
-    distance = _distance_of_amounts(float(baseline), value)
+def _value_distance(baseline: Number | str, value: Number | str | None, unit: str | None) -> tuple[float, str]:
+    distance = _distance_of_values(baseline, value)
     if value is None:
         return distance, "unknown, which counts as half way"
-    suffix = "" if unit == "count" else f" {unit}"
-    if value == baseline:
-        return distance, f"{float(value):g}{suffix}, as asked"
-    return distance, f"{float(value):g}{suffix} beside {float(baseline):g}{suffix}"
+    suffix = "" if unit in (None, "count") else f" {unit}"
+    wanted, has = (text if isinstance(text, str) else f"{float(text):g}{suffix}" for text in (baseline, value))
+    return distance, f"{has}, as asked" if value == baseline else f"{has} beside {wanted}"
 
 
-def _distance_of_amounts(baseline: float, value: Number | None) -> float:
+def _distance_of_values(wanted: Number | str, value: Number | str | None) -> float:
     if value is None:
         return UNKNOWN_DISTANCE
-    amount = float(value)
+    if isinstance(wanted, str) or isinstance(value, str):
+        return 0.0 if value == wanted else 1.0
+    amount, baseline = float(value), float(wanted)
     if amount == baseline:
         return 0.0
     if amount == 0 or baseline == 0:

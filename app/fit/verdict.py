@@ -42,6 +42,7 @@ class SizeFacts:
     name: str
     status: str
     verified: bool
+    provider: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +192,11 @@ class Rejection:
     def size(self) -> str:
         """The name of the size."""
         return self.vm.name
+
+    @property
+    def provider(self) -> str | None:
+        """Who sells the size."""
+        return self.vm.provider
 
     @property
     def status(self) -> str:

@@ -271,14 +271,20 @@ Distance = Annotated[
 class TermOut(Out):
     """One term of a distance."""
 
-    term: str = Field(description="gpu_class, gpu_memory_gib, gpu_count, usd_per_hour, vcpus, memory_gib. Extensible.")
-    unit: str | None = Field(description="Of wanted, value and difference; null for the class of GPU.")
+    term: str = Field(
+        description="gpu_class, gpu_memory_gib, gpu_count, usd_per_hour, arch, vcpus, memory_gib. Extensible."
+    )
+    unit: str | None = Field(
+        description="Of wanted, value and difference; null for the class of GPU and the architecture."
+    )
     wanted: float | None = Field(description="The value of the size in the request.")
     value: float | None = Field(description="The value of the other size.")
     difference: float | None = Field(description="value - wanted; null where the value is unknown.")
     difference_percent: float | None = Field(description="100 x (value - wanted) / wanted.")
     weight: int = Field(description="Weight of the term.")
-    distance: Distance = Field(description="0 (the same) to 1 (eight times, an eighth, or another vendor's GPU).")
+    distance: Distance = Field(
+        description="0 (the same) to 1 (eight times, an eighth, another vendor's GPU, or another architecture)."
+    )
     contribution: Distance = Field(
         description="What it adds to the distance of the sizes: weight x distance / sum of weights."
     )

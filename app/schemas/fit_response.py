@@ -203,6 +203,7 @@ class OptionOut(Out):
     """A size that fits, and how many of it."""
 
     size: str = Field(description="Name of the size.")
+    provider: str | None = Field(description="Who sells it; null for a machine that the request describes.")
     region: str | None = Field(description="Where the prices hold: the cheapest of the requested regions.")
     status: str = Field(description="preview, current, retiring, withdrawn or retired, today. Extensible.")
     nodes: int = Field(description="Number of VMs of this size.")
@@ -233,6 +234,7 @@ class RejectionOut(Out):
     """A size that does not fit, largest shortfall first."""
 
     size: str = Field(description="Name of the size.")
+    provider: str | None = Field(description="Who sells it; null for a machine that the request describes.")
     status: str = Field(description="preview, current, retiring, withdrawn or retired, today. Extensible.")
     failures: list[FailureOut] = Field(description="Every constraint that it does not meet.")
 
@@ -281,6 +283,7 @@ class PlacedOut(Out):
     """A size that fits, and how; `parallelism`, `per_gpu` and `speed` are left out if the request gives resources."""
 
     size: str = Field(description="Name of the size.")
+    provider: str | None = Field(description="Who sells it; null for a machine that the request describes.")
     region: str | None = Field(description="Where the prices hold: the cheapest of the requested regions.")
     status: str = Field(description="preview, current, retiring, withdrawn or retired, today. Extensible.")
     nodes: int = Field(description="Number of VMs of this size.")

@@ -246,7 +246,7 @@ def _to_term(measured: TermDistance) -> TermOut:
     )
 
 
-_FIGURES = ("gpu_id", "gpu_family", "gpu_vendor", "gpu_memory_gib", "vcpus", "memory_gib", "name")
+_FIGURES = ("gpu_id", "gpu_family", "gpu_vendor", "gpu_memory_gib", "arch", "vcpus", "memory_gib", "name")
 
 
 def _rank_neighbours(
@@ -265,13 +265,13 @@ def _rank_neighbours(
     figures["usd_per_hour"] = [usd[place] for place in places]
     counts = question.gpu_counts()
     figures["gpu_count"] = [counts[place] for place in places]
-    of_class, of_amounts = distance_parts(size)
+    of_class, of_values = distance_parts(size)
     parts: list[Sequence[float]] = []
     if of_class is not None:
         gpus = zip(figures["gpu_id"], figures["gpu_family"], figures["gpu_vendor"], strict=True)
         class_distance = cache(of_class)
         parts.append([class_distance(*gpu) for gpu in gpus])
-    parts += (list(map(cache(of_amount), figures[term.name])) for term, of_amount in of_amounts)
+    parts += (list(map(cache(of_value), figures[term.name])) for term, of_value in of_values)
     distances = map(sum, zip(*parts, strict=True)) if parts else [0] * len(places)
     prices = (float("inf") if usd is None else usd for usd in figures["usd_per_hour"])
     rounded = (round(distance, DISTANCE_DIGITS) for distance in distances)
@@ -290,7 +290,7 @@ def to_traits(row: Row) -> SizeTraits:
         series=known["series_id"],
         **{name: known[name] for name in ("gpu_id", "gpu_model", "gpu_family", "gpu_vendor", "gpu_memory_gib")},
         gpus=to_gpus(known["gpu_count_numerator"], known["gpu_count_denominator"]),
-        **{name: known[name] for name in ("vcpus", "memory_gib", "region", "usd_per_hour")},
+        **{name: known[name] for name in ("arch", "vcpus", "memory_gib", "region", "usd_per_hour")},
         adjustment=to_adjustment(known["adjustment"]),
     )
 

@@ -613,6 +613,7 @@ def _option(prepared: PreparedRequest, option: PlacementOption, rate: CurrencyRa
     costs = {name: to_cost_out(cost_figures(option, name), rate) for name in option.costs}
     return PlacedOut(
         size=option.vm.name,
+        provider=option.vm.provider,
         region=option.vm.region,
         status=option.vm.status,
         nodes=attempt.nodes,

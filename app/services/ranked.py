@@ -30,6 +30,7 @@ def to_vm(row: Mapping[str, Any], **amounts: Any) -> Vm:
         name=row["name"],
         status=row["status"],
         verified=row["verified"],
+        provider=row["provider"],
         gpu_memory_gib=row["gpu_memory_gib"],
         region=row["region"],
         in_every_region=bool(row["in_every_region"]),

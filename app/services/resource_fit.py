@@ -376,6 +376,7 @@ def _shown(option: Option, answer: ResourceFit) -> dict[str, Any]:
         costs[name] = to_cost_out(figures, answer.exchange_rate)
     return {
         "size": option.vm.name,
+        "provider": option.vm.provider,
         "region": option.vm.region,
         "status": option.vm.status,
         "nodes": option.nodes,
@@ -390,7 +391,13 @@ def _shown(option: Option, answer: ResourceFit) -> dict[str, Any]:
 
 def to_miss(rejection: Rejection, fixes: Sequence[FixOut] = ()) -> MissOut:
     """Convert a size that does not fit, with the changes that would make it fit."""
-    return MissOut(size=rejection.size, status=rejection.status, failures=rejection.failures, fixes=fixes)
+    return MissOut(
+        size=rejection.size,
+        provider=rejection.provider,
+        status=rejection.status,
+        failures=rejection.failures,
+        fixes=fixes,
+    )
 
 
 def nearest_of_each(rejections: Sequence[Rejection], most: int | None) -> Sequence[Rejection]:

@@ -416,6 +416,7 @@ def to_machine(row: Mapping[str, Any]) -> Candidate:
         name=row["name"],
         status=row["status"],
         verified=row["verified"],
+        provider=row["provider"],
         retirement_date=row["retirement_date"],
         family=row["family"],
         category=row["category"],

@@ -69,6 +69,10 @@ def test_a_name_may_begin_with_its_provider(clouds: httpx.Client) -> None:
     assert get(clouds, "/sizes/Azure:D8s_v5")["name"] == "Standard_D8s_v5"
     compared = get(clouds, "/compare", size="aws:m7i.2xlarge,gcp:n2-standard-8,azure:d8s_v5")
     assert compared["sizes"] == ["m7i.2xlarge", "n2-standard-8", "Standard_D8s_v5"]
+    listed = get(
+        clouds, "/sizes", name="aws:m5.large,GCP:n2-standard-8,azure:standard_d8s_v5,azure:m7i.large,oci:vm.gpu2*"
+    )
+    assert {item["name"] for item in listed["items"]} == {"m5.large", "n2-standard-8", "Standard_D8s_v5", "VM.GPU2.1"}
     missing = clouds.get("/sizes/azure:m5.large")
     assert missing.status_code == 404
     assert "azure:m5.large" in missing.json()["detail"]
@@ -89,6 +93,8 @@ def test_similar_sizes_are_found_on_other_clouds(clouds: httpx.Client, name: str
     assert {item["provider"] for item in found} == {provider}
     assert same in {item["size"] for item in found}
     assert found[0]["vcpus"] == 8
+    architectures = {get(clouds, f"/sizes/{item['size']}")["arch"] for item in found}
+    assert architectures == {"x64"}, "programs for x64 do not run on arm64"
 
 
 def test_a_computed_price_is_estimated_and_names_its_formula(clouds: httpx.Client) -> None:
@@ -110,12 +116,57 @@ def test_a_fit_is_over_all_clouds_unless_it_names_some(clouds: httpx.Client) -> 
     found = clouds.post("/fit", json=body | {"constraints": {"provider": ["gcp", "aws"], "continent": ["europe"]}})
     assert found.status_code == 200, found.text
     regions = {one["code"]: one for one in get(clouds, "/regions", limit=500)["items"]}
-    used = {regions[option["region"]]["provider"] for option in found.json()["items"]}
-    assert used <= {"gcp", "aws"}
-    assert used
+    used = {option["provider"] for option in found.json()["items"]}
+    assert used == {"gcp", "aws"}
+    assert all(regions[option["region"]]["provider"] == option["provider"] for option in found.json()["items"])
     assert {regions[option["region"]]["continent"] for option in found.json()["items"]} == {"europe"}
     refused = clouds.post("/fit", json=body | {"constraints": {"provider": ["nobody"]}})
     assert refused.status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("size", "tokens_per_s"), [("g6e.xlarge", 94.9), ("g2-standard-8", 33.0), ("gpu-l40s-a_1gpu-16vcpu-64gb", 94.9)]
+)
+def test_a_fit_tells_the_speed_of_gpus_that_azure_does_not_have(
+    clouds: httpx.Client, size: str, tokens_per_s: float
+) -> None:
+    body = {
+        "model": "llama-3.1-8b",
+        "inference": {"context_tokens": 8192, "concurrency": 2},
+        "constraints": {"name": [size], "checkpoint_on_local_disk": False},
+    }
+    (option,) = clouds.post("/fit", json=body).json()["items"]
+    assert option["speed"]["tokens_per_s"]["value"] == pytest.approx(tokens_per_s, rel=0.02)
+    assert option["cost"]["on_demand"]["usd_per_million_tokens"]["mid"] > 0
+
+
+def test_a_fit_says_what_is_unknown_of_a_size_of_any_cloud(clouds: httpx.Client) -> None:
+    body = {
+        "model": "llama-3.1-8b",
+        "inference": {"context_tokens": 8192},
+        "constraints": {"name": ["gpu_1x_a100", "bm.gpu.h100.8", "a2-highgpu-1g", "aws:m5.large"]},
+        "include": ["rejected"],
+    }
+    answer = clouds.post("/fit", json=body).json()
+    reasons = {miss["size"]: (miss["provider"], miss["failures"][0]["detail"]) for miss in answer["rejected"]}
+    of_gpu = "no source says its usable GPU memory, memory bandwidth, compute capability"
+    assert reasons == {
+        "gpu_1x_a100": ("lambda", of_gpu),  # its form is not stated
+        "BM.GPU.H100.8": ("oci", of_gpu),
+        "a2-highgpu-1g": ("gcp", "needs 15.0 GiB of local disk, and no source says what it has"),
+        "m5.large": ("aws", "has no GPU"),
+    }
+
+
+def test_gpus_on_cards_share_no_nvlink_and_those_of_one_board_do(clouds: httpx.Client) -> None:
+    body = {
+        "model": "llama-3.1-70b",
+        "inference": {"context_tokens": 8192, "concurrency": 4},
+        "constraints": {"name": ["g6e.12xlarge", "p5.48xlarge", "p6-b200.48xlarge"]},
+    }
+    found = {option["size"]: option["warnings"] for option in clouds.post("/fit", json=body).json()["items"]}
+    assert {size for size, warnings in found.items() if "TP_OVER_PCIE" in warnings} == {"g6e.12xlarge"}
+    assert len(found) == 3
 
 
 def test_an_unknown_region_is_told_those_of_its_own_cloud(clouds: httpx.Client) -> None:

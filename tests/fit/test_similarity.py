@@ -32,6 +32,7 @@ A100 = SizeTraits(
     gpu_vendor="NVIDIA",
     gpus=Fraction(1),
     gpu_memory_gib=80.0,
+    arch="x64",
     vcpus=24,
     memory_gib=220.0,
     region="eastus",
@@ -52,6 +53,8 @@ def test_a_size_is_no_distance_from_itself() -> None:
 @pytest.mark.parametrize(
     ("change", "term", "distance"),
     [
+        ({"arch": "arm64"}, "arch", 1.0),
+        ({"arch": None}, "arch", UNKNOWN_DISTANCE),
         ({"vcpus": 48}, "vcpus", 1 / 3),
         ({"vcpus": 12}, "vcpus", 1 / 3),
         ({"vcpus": 192}, "vcpus", 1.0),
@@ -75,7 +78,7 @@ def test_one_change_moves_one_term(change: dict[str, Any], term: str, distance: 
 
 def test_an_attribute_unknown_of_the_size_is_no_term() -> None:
     told = measure_distance(replace(A100, usd_per_hour=None, gpu_id=None), A100)
-    assert [term.term.name for term in told.terms] == ["gpu_memory_gib", "gpu_count", "vcpus", "memory_gib"]
+    assert [term.term.name for term in told.terms] == ["gpu_memory_gib", "gpu_count", "arch", "vcpus", "memory_gib"]
     assert told.distance == 0
     assert told.cheaper is None
 
@@ -133,6 +136,7 @@ some_traits = st.builds(
     st.just(A100),
     gpu_id=st.sampled_from(["a100-80", "h100", None]),
     gpu_memory_gib=amounts,
+    arch=st.sampled_from(["x64", "arm64", None]),
     memory_gib=amounts,
     vcpus=st.none() | st.integers(0, 1000),
     gpus=st.none() | st.fractions(0, 16, max_denominator=8),

@@ -144,7 +144,7 @@ def _statement(key: CandidateStatementKey) -> Statement:
     series_gpus = _series_gpus(of_keys=key.of_keys)
     regions: list[BindParameter[str]] = [bindparam(f"available_in_{index}") for index in range(key.available_in)]
     columns = [
-        *(size.key, size.name, status_of(size).label("status"), size.verified, size.infiniband_gbps),
+        *(size.key, size.name, status_of(size).label("status"), size.verified, size.provider, size.infiniband_gbps),
         *(size[name] for name in (*_SIZE_COLUMNS, *key.traits)),
         *(column for purchase in key.purchases for column in _prices(price_scope.offer, purchase)),
         *(price_scope.offer[f"{purchase}_adjustment"] for purchase in key.purchases if key.adjusted),

@@ -131,7 +131,9 @@ def matches_name(key: ColumnElement[str], name: ColumnElement[str], patterns: Bi
 
 
 def _any_name(_scope: PriceScope, patterns: Binds) -> Condition:
-    return matches_name(size.key, size.name, patterns)
+    """A name may begin with its provider: `aws:m5.large`, `gcp:n2-*`."""
+    key, name = (size.provider.concat(":").concat(each) for each in (size.key, size.name))
+    return matches_name(size.key, size.name, patterns) | matches_name(key, name, patterns)
 
 
 def _any_gpu(_scope: PriceScope, patterns: Binds) -> Condition:

@@ -41,7 +41,7 @@ less."""
 
 _SIZE_COLUMNS = (
     *("name", "verified", "series_id", "gpu_id", "gpu_vendor", "gpu_model", "gpu_count", "gpu_count_numerator"),
-    *("gpu_count_denominator", "gpu_memory_gib", "vcpus", "memory_gib", "provider"),
+    *("gpu_count_denominator", "gpu_memory_gib", "arch", "vcpus", "memory_gib", "provider"),
 )
 NEIGHBOUR_COLUMNS = ("key", "status", "gpu_family", "region", "usd_per_hour", "adjustment", *_SIZE_COLUMNS)
 """The columns of a row: what a similarity is computed from, and JSON of what rules did to the price, else null."""
