@@ -26,7 +26,7 @@ from starlette.types import Message, Receive, Scope, Send
 from app.catalog.queries.exports import Export
 from app.db.streams import Stream
 from app.errors import Busy
-from app.formats.peers import GpuhuntCsv, InstancesJson, SkyPilotCsv
+from app.formats.peers import GpuhuntCsv, InstancesJson, SizesJson, SkyPilotCsv
 from app.formats.text import Csv, Ndjson, TextFormat
 
 _PREFIX = "vmsizes-exports-"
@@ -160,6 +160,13 @@ class InstancesResponse(StreamedExport):
 
     media_type = "application/json"
     text_format = InstancesJson
+
+
+class SizesResponse(StreamedExport):
+    """`sizes.json`, an object."""
+
+    media_type = "application/json"
+    text_format = SizesJson
 
 
 class NdjsonResponse(StreamedExport):

@@ -22,6 +22,7 @@ from app.api.exports import (
     InstancesResponse,
     NdjsonResponse,
     ParquetResponse,
+    SizesResponse,
     SkyPilotResponse,
 )
 from app.catalog.providers import ProviderId
@@ -166,6 +167,12 @@ async def export_gpuhunt_csv(provider: ProviderOfFile, executor: Executor, strea
 async def export_instances_json(provider: ProviderOfFile, executor: Executor, streams: Streams) -> Response:
     """Export what a provider sells today as one JSON array: an object for each size, with its prices by region."""
     return InstancesResponse(streams, await _export_offers(provider, executor, streams), file="instances.json")
+
+
+@_exports.get("/files/{provider}/sizes.json", response_class=SizesResponse, include_in_schema=False)
+async def export_sizes_json(provider: ProviderOfFile, executor: Executor, streams: Streams) -> Response:
+    """Export what a provider sells today as one JSON object: the figures of each size, with its prices by region."""
+    return SizesResponse(streams, await _export_offers(provider, executor, streams), file="sizes.json")
 
 
 async def _export_offers(provider: ProviderId, executor: QueryExecutor, streams: ExportStreams) -> Export:

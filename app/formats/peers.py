@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from app.catalog.fields import FieldKind
+from app.catalog.purchases import PURCHASE_MODELS
 from app.formats.text import Columns
 
 Offer = Mapping[str, Any]
@@ -92,17 +93,18 @@ class GpuhuntCsv(_OfferCsv):
                 )
 
 
-class InstancesJson:
-    """A JSON array with an object for each size, in the shape of the `instances.json` that many programs read.
+class _SizesInOne(ABC):
+    """A JSON file with an object for each size, which has its prices by region."""
 
-    Regions are by the provider's own codes. Prices are in USD an hour.
-    """
-
-    head = b"["
+    head: bytes
+    tail: bytes
+    needs = ""
+    """A field without which a size is left out."""
 
     def __init__(self, columns: Mapping[str, FieldKind]) -> None:
         self._columns = tuple(columns)
-        self._instance: dict[str, Any] = {}
+        self._name = ""
+        self._size: dict[str, Any] = {}
         self._has_written = False
 
     def write(self, columns: Columns) -> bytes:
@@ -110,24 +112,85 @@ class InstancesJson:
         written = bytearray()
         for row in zip(*columns, strict=True):
             offer = dict(zip(self._columns, row, strict=True))
-            if offer["name"] != self._instance.get("instance_type"):
+            if offer["name"] != self._name:
                 written += self._take()
-                self._instance = _instance(offer)
-            self._instance["regions"][offer["region"]] = offer["region_name"]
-            self._instance["pricing"].setdefault(offer["region"], {})[_PLATFORMS[offer["os"]]] = _prices(offer)
+                self._name, self._size = offer["name"], self._begin(offer)
+            if offer["region"] is not None:
+                self._add_prices(self._size, offer)
         return bytes(written)
 
     def end(self) -> bytes:
-        """Write the last size, and the end of the array."""
-        return self._take() + b"]\n"
+        """Write the last size, and the end of the file."""
+        return self._take() + self.tail
 
     def _take(self) -> bytes:
-        if not self._instance:
+        if not self._size or not self._size.get(self.needs, True):
             return b""
         separator, self._has_written = b",\n" if self._has_written else b"\n", True
-        return separator + orjson.dumps(self._instance)
+        return separator + orjson.dumps(self._size)
+
+    @abstractmethod
+    def _begin(self, offer: Offer) -> dict[str, Any]:
+        """Return a size without its prices."""
+
+    @abstractmethod
+    def _add_prices(self, size: dict[str, Any], offer: Offer) -> None:
+        """Add the prices of a region and operating system."""
 
 
+class InstancesJson(_SizesInOne):
+    """A JSON array with an object for each size, in the shape of the `instances.json` that many programs read.
+
+    Regions are by the provider's own codes. Prices are in USD an hour. A size without any price is left out.
+    """
+
+    head, tail, needs = b"[", b"]\n", "pricing"
+
+    def _begin(self, offer: Offer) -> dict[str, Any]:
+        return _instance(offer)
+
+    def _add_prices(self, size: dict[str, Any], offer: Offer) -> None:
+        size["regions"][offer["region"]] = offer["region_name"]
+        size["pricing"].setdefault(offer["region"], {})[_PLATFORMS[offer["os"]]] = _prices(offer)
+
+
+class SizesJson(_SizesInOne):
+    """`sizes.json`: the figures of each size under the names of the API, and its prices in USD an hour with their days.
+
+    Its version changes when a field goes or changes its meaning; fields are added within a version.
+    """
+
+    head, tail = b'{"schema_version":1,"sizes":[', b"]}\n"
+
+    def _begin(self, offer: Offer) -> dict[str, Any]:
+        fraction = f"{offer['gpu_count_numerator']}/{offer['gpu_count_denominator']}"
+        has_part = (offer["gpu_count_denominator"] or 1) > 1
+        flags = {name: None if offer[name] is None else bool(offer[name]) for name in _SIZES_FLAGS}
+        return {
+            **{name: offer[name] for name in _SIZES_FIELDS},
+            "gpu_count": _gpu_count(offer),
+            "gpu_fraction": fraction if has_part else None,
+            **flags,
+            "prices": {},
+        }
+
+    def _add_prices(self, size: dict[str, Any], offer: Offer) -> None:
+        of_system = {
+            purchase: {"usd_per_hour": offer[purchase], "as_of": offer[f"{purchase}_as_of"]}
+            for purchase in PURCHASE_MODELS
+            if offer[purchase] is not None
+        }
+        if of_system:
+            size["prices"].setdefault(offer["region"], {})[offer["os"]] = of_system
+
+
+_SIZES_FIELDS = (
+    *("name", "provider", "series", "category", "retirement_date", "vcpus", "cpu_model", "arch", "memory_gib"),
+    *("gpu_vendor", "gpu_model", "gpu_memory_gib", "gpu_memory_gib_per_gpu"),
+    *("temp_disk_gib", "temp_disk_count", "nvme_disk_gib", "nvme_disk_count", "uncached_disk_iops", "network_mbps"),
+    "confidential_computing",
+)
+_SIZES_FLAGS = ("infiniband", "premium_storage", "accelerated_networking", "trusted_launch", "hibernation")
 _ARCHITECTURES = {"x64": "x86_64", "arm64": "arm64"}
 _PLATFORMS = {"linux": "linux", "windows": "windows"}
 _TERMS = {
@@ -144,7 +207,7 @@ def _instance(offer: Offer) -> dict[str, Any]:
     return {
         "instance_type": offer["name"],
         "pretty_name": offer["name"].removeprefix("Standard_").replace("_", " "),
-        "family": offer["series_id"],
+        "family": offer["series"],
         "category": offer["category"],
         **dict.fromkeys(("vcpu", "vCPU"), offer["vcpus"]),
         "memory": offer["memory_gib"],

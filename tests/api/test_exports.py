@@ -298,3 +298,10 @@ def test_no_spreadsheet_takes_a_fraction_for_a_day(client: httpx.Client) -> None
     lines = export(client, "/sizes?gpu=A10&fields=name,gpu_fraction", "csv").text.splitlines()
     assert "Standard_NV12ads_A10_v5,'1/3" in lines
     assert client.get("/sizes/nv12ads_a10_v5").json()["gpu_fraction"] == "1/3"
+
+
+def test_sizes_json_has_the_prices_of_the_list_on_every_database(client: httpx.Client) -> None:
+    sizes = {size["name"]: size for size in client.get("/files/azure/sizes.json").json()["sizes"]}
+    for size in client.get("/sizes?provider=azure&region=westeurope&limit=100").json()["items"]:
+        prices = sizes[size["name"]]["prices"].get("westeurope", {}).get("linux", {})
+        assert prices.get("on_demand", {}).get("usd_per_hour") == size["usd_per_hour"]

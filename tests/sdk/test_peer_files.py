@@ -7,8 +7,10 @@ from ast import literal_eval
 from typing import Any
 
 import httpx
+import jsonschema  # type: ignore[import-untyped]  # has no type information
 import pytest
 
+from app.settings import PROJECT
 from tests.sdk.tools import HERE, PYTHON_TOOLS, missing
 
 ALL = "status=current&status=preview&status=retiring"
@@ -47,6 +49,30 @@ def test_instances_json_has_the_figures_and_prices_of_the_list(read: dict[str, A
             "gpu": size["gpu_count"],
             "linux": size["usd_per_hour"],
         }
+
+
+def test_sizes_json_keeps_its_schema_and_has_the_figures_of_the_list(client: httpx.Client) -> None:
+    response = client.get("/files/azure/sizes.json")
+    document = response.json()
+    schema = json.loads((PROJECT / "docs" / "sizes-1.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker()).validate(document)
+    fields = schema["properties"]["sizes"]["items"]["properties"]
+    assert document["sizes"][0].keys() == fields.keys()
+    by_name = {size["name"]: size for size in document["sizes"]}
+    assert len(by_name) == len(document["sizes"])
+    sizes = listed(client, WEST_EUROPE)
+    for size in sizes:
+        told = by_name[size["name"]]
+        assert {name: told[name] for name in fields if name != "prices"} == {
+            name: size[name] for name in fields if name != "prices"
+        }
+        usd = told["prices"].get("westeurope", {}).get("linux", {}).get("on_demand", {}).get("usd_per_hour")
+        assert usd == size["usd_per_hour"]
+    unpriced = [size["name"] for size in listed(client, f"/sizes?provider=azure&limit=500&{ALL}") if not size["region"]]
+    assert unpriced
+    assert all(by_name[name]["prices"] == {} for name in unpriced)
+    assert not set(unpriced) & {size["instance_type"] for size in client.get("/files/azure/instances.json").json()}
+    assert client.get("/files/azure/sizes.json", headers={"If-None-Match": response.headers["etag"]}).status_code == 304
 
 
 def test_gpuhunt_finds_the_cheapest_size_of_the_list(read: dict[str, Any], client: httpx.Client) -> None:
