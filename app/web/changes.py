@@ -3,7 +3,7 @@
 from typing import Any, get_args
 
 from app.catalog.changes import CHANGE_KINDS
-from app.catalog.fields import SIZE_FIELDS
+from app.catalog.fields import SIZE_FIELDS, field_title
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.changes import (
     MAX_LINES,
@@ -12,6 +12,7 @@ from app.catalog.queries.changes import (
     ChangeSearch,
     RevisionChanges,
     find_changes,
+    find_past_changes,
     find_revision_changes,
 )
 from app.catalog.queries.params import Os
@@ -30,6 +31,8 @@ async def render(request: PageRequest) -> str:
 
     filters: ChangeFilter = request.params
     listing, revisions = (None, []) if request.errors else await _find(request, filters)
+    nothing = listing is not None and not revisions and not filters.model_fields_set
+    past = await request.executor.ask_once("past changes", find_past_changes) if nothing else {}
     query = clean_query(filters)
     return render_page(
         request,
@@ -37,6 +40,8 @@ async def render(request: PageRequest) -> str:
         filters=filters,
         listing=listing,
         revisions=revisions,
+        past=past,
+        field_title=field_title,
         shown=sum(len(one.events) for one in revisions),
         max_lines=MAX_LINES,
         kinds=KINDS,

@@ -9,10 +9,13 @@ from sqlalchemy import Engine, delete, select
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Change, Offer, Revision
+from app.catalog.queries.changes import find_past_changes
+from app.catalog.queries.snapshot import Catalog, load_snapshot
 from app.catalog.readings import AliasRow, PriceRow, Reading
 from app.db.engines import read_session as reads
 from app.db.writing import write_session as writes
 from app.ingest.run import forget, ingest
+from tests.conftest import TODAY
 from tests.factories import NOW, price, reading, size, source, statement
 
 JULY, AUGUST = date(2026, 7, 1), date(2026, 8, 1)
@@ -219,3 +222,15 @@ def test_events_are_numbered_from_revision_to_revision_and_a_dry_run_leaves_none
     with reads(engine) as session:
         rows = session.execute(select(table_of(Change).c.id, table_of(Change).c.revision)).all()
     assert sorted(map(tuple, rows)) == [(1, 3), (2, 3), (3, 4), (4, 4)]
+
+
+def test_past_changes_are_those_within_a_list_in_the_last_year(seeded_engine: Engine) -> None:
+    with reads(seeded_engine) as session:
+        by_day = Catalog(session, load_snapshot(session), TODAY).ask(find_past_changes)
+    assert [*by_day] == sorted(by_day, reverse=True)
+    assert by_day.keys() >= {"2026-06-18", "2026-04-02"}
+    for day, changes in by_day.items():
+        assert TODAY - timedelta(days=365) <= date.fromisoformat(day) <= TODAY
+        shares = [abs(change["percent"]) for change in changes]
+        assert shares == sorted(shares, reverse=True)
+        assert all((change["kind"] == "price_up") == (change["percent"] > 0) for change in changes)

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, Field
@@ -14,7 +15,9 @@ from sqlalchemy import (
     Double,
     Integer,
     Select,
+    String,
     bindparam,
+    cast,
     exists,
     func,
     or_,
@@ -23,6 +26,7 @@ from sqlalchemy import (
 
 from app.catalog.changes import ChangeKind
 from app.catalog.column_types import table_of
+from app.catalog.in_force import PRICE
 from app.catalog.models import Change, Revision
 from app.catalog.names import size_key
 from app.catalog.purchases import Purchase
@@ -337,6 +341,45 @@ def find_next_changes(reader: Reader, filters: ChangeFilter, after: int, limit: 
     page = BoundStatement(_page_statement(key), values | {"at_0": after, "limit": limit})
     rows = fetch(reader, page)
     return NextChanges(items=to_dicts(page, rows), newest=newest)
+
+
+PAST_DAYS = 365
+
+
+def find_past_changes(catalog: Catalog) -> Mapping[str, list[dict[str, Any]]]:
+    """Find the changes of Linux prices on demand in the last year by the day from which a list has the new price.
+
+    These are of lists that were read at once, so no revision has them as changes. Of a day the greatest come first.
+    """
+    since = catalog.today - timedelta(days=PAST_DAYS)
+    bound = BoundStatement(_past_statement(), {"since": since.isoformat()})
+    by_day: dict[str, list[dict[str, Any]]] = {}
+    for event in to_dicts(bound, catalog.fetch(bound)):
+        old, new = (Decimal(event[name]).scaleb(-9) for name in ("old", "new"))
+        event |= {"old": f"{old.normalize():f}", "new": f"{new.normalize():f}", "percent": float(100 * new / old - 100)}
+        event["kind"] = "price_up" if new > old else "price_down"
+        by_day.setdefault(event["day"], []).append(event)
+    for events in by_day.values():
+        events.sort(key=lambda event: -abs(event["percent"]))
+    return by_day
+
+
+@cached_statement(1)
+def _past_statement() -> Statement:
+    of_list = [PRICE.c[name] for name in ("size_key", "region", "source_id")]
+    usd, days = PRICE.c.nano_usd_per_hour, cast(PRICE.c.valid_from, String).label("day")
+    before = func.lag(usd).over(partition_by=of_list, order_by=(PRICE.c.valid_from, PRICE.c.known_from)).label("old")
+    # After an unusual price the next is no change.
+    meant = (PRICE.c.os == "linux", PRICE.c.purchase == "on_demand", PRICE.c.median_nano_usd.is_(None))
+    runs = select(*of_list, PRICE.c.os, PRICE.c.purchase, days, usd.label("new"), before).where(*meant)
+    run = runs.subquery().c
+    columns = [run[name] for name in ("region", "os", "purchase", "day", "old", "new", "source_id")]
+    query = select(SIZE.c.name.label("size"), *columns).join(SIZE, SIZE.c.key == run.size_key)
+    return Statement(
+        query.where(run.old != run.new, run.old > 0, run.day >= bindparam("since", type_=String)).order_by(
+            run.day.desc(), SIZE.c.key, run.region
+        )
+    )
 
 
 FilterT = TypeVar("FilterT", bound=ChangeFilter)
