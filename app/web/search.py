@@ -24,8 +24,16 @@ from app.catalog.queries.snapshot import Catalog
 from app.http.canonical import clean_query, to_query_text
 from app.web import filter_panel
 from app.web.rendering import render_page
-from app.web.search_words import CountedWord, complete_size, load_vocabulary, nearest_sizes, read_words, suggest
-from app.web.serving import PageContent, PageRequest, Rewritten, page_url
+from app.web.search_words import (
+    CountedWord,
+    complete_size,
+    load_vocabulary,
+    nearest_sizes,
+    read_words,
+    read_workload,
+    suggest,
+)
+from app.web.serving import PRICE_NAMES, PageContent, PageRequest, Rewritten, page_url
 from app.web.sizes_view import (
     COLUMNS,
     GPU_CATEGORY,
@@ -126,7 +134,13 @@ async def render(request: PageRequest) -> str:
 
 async def _read_words(request: PageRequest, view: SizesView, text: str) -> None:
     """Raise Rewritten where the text has words that are other parameters: these are added to those of the view."""
-    meant = read_words(text, await request.executor.ask_once("words", load_vocabulary))
+    known = await request.executor.ask_once("words", load_vocabulary)
+    if view.model_fields_set <= {"q", *PRICE_NAMES} and (workload := read_workload(text, known)):
+        from app.web.fit_view import FitView
+
+        kept = {name: getattr(view, name) for name in view.model_fields_set & {"region", "purchase", "currency"}}
+        raise Rewritten(FitView(**kept | workload), "ui/fit")
+    meant = read_words(text, known)
     if meant:
         given = {name: getattr(view, name) for name in view.model_fields_set - {"page"}}
         lists = {name: (*given.get(name, ()), *value) for name, value in meant.items() if isinstance(value, tuple)}

@@ -14,13 +14,16 @@ from sqlalchemy import select
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Region, Size
+from app.catalog.names import model_key
 from app.catalog.providers import PROVIDERS
 from app.catalog.queries.display_names import find_currencies
 from app.catalog.queries.exchange_rates import USD
+from app.catalog.queries.language_models import RELEASE_TYPES
 from app.catalog.queries.snapshot import Catalog
 from app.nearest import closest_spellings, starting_with
 
 MAX_SUGGESTIONS = 8
+_MAX_MODELS = 5
 
 _WORDS: Mapping[str, Mapping[str, Any]] = {
     **{word: {"arch": "arm64"} for word in ("arm", "arm64", "aarch64")},
@@ -60,13 +63,14 @@ _PARTS = re.compile(r"[_\-.,/]+")
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What the words of a catalog can be: codes of regions by any name of theirs, GPUs, makers, sizes, currencies."""
+    """What words can be: codes of regions by any name of theirs, GPUs, makers, sizes, currencies, ids of models."""
 
     regions: Mapping[str, str]
     gpus: frozenset[str]
     vendors: frozenset[str]
     currencies: frozenset[str]
     sizes: Mapping[str, str]
+    models: Mapping[str, str]
     texts: str
 
     @cached_property
@@ -94,6 +98,7 @@ def load_vocabulary(catalog: Catalog) -> Vocabulary:
         gpus=catalog.snapshot.gpus.names,
         vendors=frozenset(vendor.lower() for vendor in catalog.snapshot.gpus.vendors),
         currencies=frozenset(code.lower() for code in find_currencies(session)) - {USD.lower()},
+        models={key: row["id"] for key, row in catalog.snapshot.models.items()},
         sizes={name.lower().removeprefix("standard_"): name for name, _ in sizes},
         texts="\n".join(text for _, text in sizes),
     )
@@ -112,6 +117,26 @@ def read_words(text: str, known: Vocabulary) -> dict[str, Any]:
     rest = re.sub(r"(?<!\S)(\d{1,2}) ?x ?(?=[a-z])", r"\1 ", rest)
     left = " ".join(_take_names(re.sub(r"(\d) (gi?b)(?!\S)", r"\1\2", rest).split(), known, found))
     return {**found, "q": left or None} if found or left != " ".join(text.lower().split()) else {}
+
+
+_USERS = re.compile(r"(?<!\S)(?:for )?(\d{1,6}) ?users?(?!\S)")
+
+
+def read_workload(text: str, known: Vocabulary) -> dict[str, Any]:
+    """Return the parameters of the fit page for a model, with its type, users and region; empty for any other text."""
+    users = _USERS.search(rest := " ".join(text.lower().split()))
+    words = _USERS.sub("", rest).split()
+    found: dict[str, Any] = {"concurrency": users[1]} if users else {}
+    for count in range(len(words), 0, -1):
+        model = known.models.get(model_key(" ".join(words[:count])))
+        if model is None:
+            continue
+        types = [word for word in words[count:] if word in RELEASE_TYPES]
+        left = _take_names([word for word in words[count:] if word not in types], known, found)
+        if not left and found.keys() <= {"concurrency", "region", "purchase", "currency"}:
+            return found | {"model": model} | ({"dtype": RELEASE_TYPES[types[0]]} if types else {})
+        break
+    return {}
 
 
 def _take_names(words: list[str], known: Vocabulary, found: dict[str, Any]) -> list[str]:
@@ -195,8 +220,10 @@ def suggest(text: str, known: Vocabulary, words: Iterable[CountedWord]) -> list[
         return []
     counted = [one for one in words if word in one.word]
     counted.sort(key=lambda one: (not one.word.startswith(word), -one.sizes, one.word))
+    models = sorted({id_ for id_ in known.models.values() if id_.startswith(word)}) if not before else []
     labels = {one.word: f"{one.kind}, {one.sizes:,} {'size' if one.sizes == 1 else 'sizes'}" for one in counted}
     named = [name.lower() for name in complete_size(word, known)]
+    labels |= dict.fromkeys(models[:_MAX_MODELS], "model: which sizes hold it")
     labels = dict([*labels.items()][: MAX_SUGGESTIONS - min(2, len(named))]) | dict.fromkeys(named, "size")
     return [{"value": " ".join((*before, name)), "label": label} for name, label in [*labels.items()][:MAX_SUGGESTIONS]]
 

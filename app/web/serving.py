@@ -114,10 +114,10 @@ class PageRequest:
 
 
 class Rewritten(Exception):  # no error
-    """The parameters of a page are better written otherwise: it redirects to the URL with these."""
+    """The parameters of a page are better written otherwise, or those of another page: it redirects to these."""
 
-    def __init__(self, params: BaseModel) -> None:
-        self.params = params
+    def __init__(self, params: BaseModel, page: str = "") -> None:
+        self.params, self.page = params, page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,7 +243,7 @@ async def _respond(page: Page, request: Request) -> Response:
             )
             html = await content.render(asked)
         except Rewritten as better:
-            return _redirect_to_clean(request, better.params)
+            return _redirect_to_clean(request, better.params, better.page)
         except Exception as error:  # noqa: BLE001  # the API's handlers know each error, and log what they do not know
             response = await _problem(request, error)
             found = _errors_of(response, {name for name, _ in left})
@@ -263,9 +263,10 @@ def _rendered(content: PageContent, asked: PageRequest, text: str, status: int) 
     return HTMLResponse(text, status, headers=PAGE_HEADERS)
 
 
-def _redirect_to_clean(request: Request, params: BaseModel) -> Response:
+def _redirect_to_clean(request: Request, params: BaseModel, page: str = "") -> Response:
     """Redirect a form's URL, with empty values and defaults, to the one that is worth keeping."""
-    return RedirectResponse(page_url(quote(request.url.path), params), 303, headers={"cache-control": "no-cache"})
+    url = page + page_url(quote(request.url.path), params)
+    return RedirectResponse(url, 303, headers={"cache-control": "no-cache"})
 
 
 async def _problem(request: Request, error: Exception) -> Response:

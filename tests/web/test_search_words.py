@@ -55,6 +55,23 @@ def test_misspelled_words_are_read_as_the_nearest(client: httpx.Client, text: st
     assert sorted(read(client, text).split("&")) == sorted(query.split("&"))
 
 
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("llama 3.3 70b 64 users", "model=llama-3.3-70b&concurrency=64"),
+        (
+            "Llama-3.3-70B fp8 for 64 users in West Europe",
+            "model=llama-3.3-70b&dtype=fp8&concurrency=64&region=westeurope",
+        ),
+        ("deepseek-r1", "model=deepseek-r1"),
+    ],
+)
+def test_a_model_leads_to_the_sizes_that_hold_it(client: httpx.Client, text: str, query: str) -> None:
+    answer = client.get("/", params={"q": text}, headers=HTML, follow_redirects=True)
+    assert (answer.status_code, answer.url.path) == (200, "/ui/fit")
+    assert sorted(unquote(answer.url.query.decode()).split("&")) == sorted(query.split("&"))
+
+
 def test_words_add_to_the_filters_of_the_url(client: httpx.Client) -> None:
     answer = client.get("/?region=eastus&unit=month&page=3&q=westeurope+h100", headers=HTML)
     assert answer.status_code == 303

@@ -25,6 +25,7 @@ async function ask(url, { push = true, keeps = true } = {}) {
   try {
     const response = await fetch(url, { signal: question.signal, headers: { accept: "text/html" } });
     if (response.status >= 500) throw new Error(response.statusText);
+    if (new URL(response.url).pathname !== location.pathname) return location.assign(response.url); // Another page.
     const answer = new DOMParser().parseFromString(await response.text(), "text/html");
     await pointerReleased();
     if (asked !== question) return;
