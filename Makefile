@@ -13,7 +13,7 @@ FRONTEND := app/web/frontend
 ASSETS   := app/web/static/dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run .port-is-free test faults soak check contract sdk clients fix openapi bench migrate lock clean assets screenshots snapshots audit fuzz
+.PHONY: help run .port-is-free test faults soak check contract sdk clients fix openapi bench migrate lock clean assets screenshots snapshots tasks audit fuzz
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/; s/\$$\(PORT\)/$(PORT)/' | expand -t 12
@@ -67,6 +67,9 @@ fuzz: .venv/dev ## 20 minutes of hostile files, pages, forms and calls of tools 
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
 assets: $(ASSETS)/licences.txt ## bundle the scripts and fonts of the pages (npm)
+
+tasks: .venv/dev $(ASSETS)/licences.txt ## do twenty tasks in Chromium, on desktop and phone: clicks, seconds, right answers
+	VMSIZES_TEST_DATABASES=sqlite $(BIN)/python -m tests.browser.tasks
 
 screenshots: .venv/dev $(ASSETS)/licences.txt ## write every page, light and dark, on phone and desktop, to build/screenshots
 	VMSIZES_TEST_DATABASES=sqlite $(BIN)/python -m tests.browser

@@ -64,6 +64,7 @@ _SORT_TITLES = {
     "usd_per_gpu_gib_hour": "price of a GiB of GPU memory",
     "-gpu_memory_gib": "GPU memory, most first",
     "-gpu_memory_gib_per_gpu": "memory on one GPU, most first",
+    "-spot_saving_percent": "spot saving, most first",
     "-vcpus": "vCPUs, most first",
     "-memory_gib": "memory, most first",
 }
@@ -111,7 +112,7 @@ async def render(request: PageRequest) -> str:
         nearest=await _nearest(request, view) if nothing else [],
         kinds=_kinds(request, view),
         retiring=_retiring(request, view, facets),
-        defaults=request.defaults() | {"columns": to_query_text(names.columns)},
+        defaults=request.defaults() | {"columns": to_query_text(names.default_columns)},
         exports=_exports(view, found.cursor),
         all_columns=COLUMNS.values(),
         shown_columns=names.columns,
@@ -159,6 +160,7 @@ class _Names:
 
     bar: PriceBar
     columns: Sequence[str]
+    default_columns: Sequence[str]
     disputes: Mapping[str, list[tuple[str, str]]]
     gpu_families: Mapping[str, str]
 
@@ -168,6 +170,7 @@ def _find_names(catalog: Catalog, view: SizesView, disputed: Sequence[str]) -> _
     return _Names(
         bar=find_price_bar(catalog),
         columns=find_columns(catalog, view),
+        default_columns=find_columns(catalog, view.model_copy(update={"columns": ()})),
         disputes=find_disputing_sources(session, disputed),
         gpu_families={gpu["model"]: gpu["family"] for gpu in find_gpus(catalog) if gpu["family"]},
     )

@@ -30,6 +30,9 @@ def find_providers(session: Session) -> list[str]:
     return list(session.execute(select(provider).distinct().order_by(provider)).scalars())
 
 
+_FLAGS = {"true": "yes", "false": "no"}
+
+
 def find_disputing_sources(session: Session, names: Sequence[str]) -> Mapping[str, list[tuple[str, str]]]:
     """Return, by name of a size, its disputed fields with the value that each source gives, the accepted one first.
 
@@ -53,7 +56,13 @@ def find_disputing_sources(session: Session, names: Sequence[str]) -> Mapping[st
         said[name].setdefault(field, {}).setdefault(stated, []).append(title)
     return {
         name: [
-            (field, "; ".join(f"{stated} by {', '.join(dict.fromkeys(titles))}" for stated, titles in values.items()))
+            (
+                field,
+                "; ".join(
+                    f"{_FLAGS.get(stated, stated)} by {', '.join(dict.fromkeys(titles))}"
+                    for stated, titles in values.items()
+                ),
+            )
             for field, values in fields.items()
         ]
         for name, fields in said.items()
