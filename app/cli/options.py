@@ -31,7 +31,9 @@ from app.catalog.queries.params import (
     SizeList,
     SizeRequirements,
     SizeSelection,
+    as_given,
     is_multi_valued,
+    other_spellings,
 )
 from app.errors import BadQuery
 from app.validation import display_value, explain
@@ -224,6 +226,7 @@ def query_options(
 ) -> Callable[[Any], Any]:
     """Decorate a command with one option per field of the models; it gets their values as keyword arguments.
 
+    A bound of sizes has a second option, named after its field; help shows the shorter one, `parse_params` takes both.
     `fields` is left out by default: `--columns` does the same. `choices` adds choices that the type does not name.
     """
 
@@ -232,10 +235,14 @@ def query_options(
         fields = {
             name: (field, _heading(model, name)) for model in models for name, field in model.model_fields.items()
         }
+        spelled = {spelling: name for model in models for spelling, name in other_spellings(model).items()}
         options = [
             _make_option(name, field, heading, {**CHOICES, **(choices or {})})
             for name, (field, heading) in fields.items()
             if name not in leave_out
+        ]
+        options += [
+            _make_option(spelling, fields[name][0], None, {}, hidden=True) for spelling, name in spelled.items()
         ]
         _set_signature(command, inspect.Signature([*own, *options]))
         return command
@@ -282,7 +289,10 @@ def parse_params(model: type[Params], values: Mapping[str, Any]) -> Params:
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else "question"
-        raise BadQuery(option_name(name), display_value(first.get("input")), explain(first)) from None
+        given = {name for name, value in values.items() if value is not None}
+        option = as_given(name, given)
+        value = values[option] if option != name else first.get("input")
+        raise BadQuery(option_name(option), display_value(value), explain(first)) from None
 
 
 def parse_body(model: type[Params], body: Mapping[str, Any]) -> Params:
@@ -303,7 +313,9 @@ def option_name(field: str) -> str:
     return f"--{field.replace('_', '-')}"
 
 
-def _make_option(name: str, field: FieldInfo, heading: str | None, choices_by_name: Choices) -> inspect.Parameter:
+def _make_option(
+    name: str, field: FieldInfo, heading: str | None, choices_by_name: Choices, *, hidden: bool = False
+) -> inspect.Parameter:
     several = is_multi_valued(field)
     parser = _find_parser(field.annotation)
     cli_type: Any = list[str] if several else str if parser else _cli_type(field.annotation)
@@ -314,6 +326,7 @@ def _make_option(name: str, field: FieldInfo, heading: str | None, choices_by_na
         f"{flag}/--no-{flag[2:]}" if cli_type is bool else flag,
         help=_help_text(field, choices),
         show_default=False,
+        hidden=hidden,
         metavar=None if cli_type is bool else _metavar(cli_type, choices),
         parser=parser,
         rich_help_panel=heading,

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from app.catalog.queries.params import SizeFilter, other_spellings
+from app.catalog.queries.params import as_given
 from app.errors import BadCursor, BadQuery, BadWorkload, Busy, CursorGone, NotFound, NotReady, VmsizesError
 from app.http.headers import (
     PUBLIC_URL,
@@ -147,9 +147,8 @@ def _as_spelled(error: dict[str, Any], request: Request) -> dict[str, Any]:
     given = request.query_params
     if place != "query" or not steps or steps[0] in given:
         return error
-    spellings = other_spellings(SizeFilter).items()
-    spelled = next((name for name, meant in spellings if meant == steps[0] and name in given), None)
-    return error if spelled is None else {**error, "loc": (place, spelled), "input": given[spelled]}
+    spelled = as_given(steps[0], given)
+    return {**error, "loc": (place, spelled), "input": given[spelled]} if spelled in given else error
 
 
 def _shorten_lists(detail: str) -> str:

@@ -18,6 +18,7 @@ from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.facets import FLAG_FACETS
 from app.catalog.queries.lookups import resolve_gpus
 from app.catalog.queries.params import (
+    BOTH_SPELLINGS,
     Count,
     Gib,
     GpuCount,
@@ -26,7 +27,9 @@ from app.catalog.queries.params import (
     Quantity,
     SizeFilter,
     SizeParams,
+    as_given,
     is_multi_valued,
+    other_spellings,
 )
 from app.catalog.queries.snapshot import Catalog
 from app.errors import BadQuery, BadWorkload, NotFound
@@ -96,18 +99,34 @@ def _property(argument: Argument) -> dict[str, Any]:
 def read_arguments(
     arguments: Mapping[str, Argument], required: Sequence[str], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the given arguments as values; null and empty ones are absent.
+    """Return the given arguments as values; null and empty ones are absent. A bound may be named after its field.
 
     Raises BadArguments for names that there are not, with the nearest one, and for values that cannot be read.
     """
-    errors = [_unknown(name, value, arguments) for name, value in given.items() if name not in arguments]
+    bounds = {spelling: name for spelling, name in other_spellings(SizeFilter).items() if name in arguments}
+    known = arguments.keys() | bounds.keys()
+    errors = [_unknown(name, value, arguments) for name, value in given.items() if name not in known]
+    errors += [
+        ArgumentError(
+            field=spelling,
+            value=display_value(given[spelling]),
+            allowed=BOTH_SPELLINGS.format(spelling=spelling, name=name),
+        )
+        for spelling, name in bounds.items()
+        if spelling in given and name in given
+    ]
     values: dict[str, Any] = {}
-    for name, value in given.items():
-        if name in arguments and value not in (None, "", [], {}):
-            try:
-                values[name] = arguments[name].read(value)
-            except ValueError as error:
-                errors.append(ArgumentError(field=name, value=display_value(value), allowed=str(error)))
+    for spelling, value in given.items():
+        if spelling not in known or value in (None, "", [], {}):
+            continue
+        name = bounds.get(spelling, spelling)
+        read = arguments[name].read
+        if name != spelling and read is read_gbps:
+            read = read_mbps
+        try:
+            values[name] = read(value)
+        except ValueError as error:
+            errors.append(ArgumentError(field=spelling, value=display_value(value), allowed=str(error)))
     errors += [
         ArgumentError(field=name, value=None, allowed="is required")
         for name in required
@@ -153,7 +172,7 @@ def _without_endpoints(text: str) -> str:
 
 def _of_validation(error: Any, arguments: Mapping[str, Argument], given: Mapping[str, Any]) -> ArgumentError:
     path = ".".join(step for step in error["loc"] if isinstance(step, str))
-    name = _argument_of(path, arguments)
+    name = as_given(_argument_of(path, arguments), given)
     return ArgumentError(field=name, value=display_value(given.get(name, error.get("input"))), allowed=explain(error))
 
 
@@ -208,6 +227,12 @@ def read_gbps(value: Any) -> Any:
     """Return a bandwidth in Gbps: `80`, `80 Gbps`, `100 Gbit/s`."""
     text = re.sub(r"(?i)\s*(gbps|gbit/?s?|gb/s)$", "", value) if isinstance(value, str) else value
     return read_number(text)
+
+
+def read_mbps(value: Any) -> Any:
+    """Return the Gbps of a bandwidth in Mbps: `12500`, `12,500`."""
+    mbps = read_number(value)
+    return mbps / 1000 if isinstance(mbps, int | float) else mbps
 
 
 def read_tokens(value: Any) -> Any:

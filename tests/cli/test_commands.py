@@ -16,6 +16,8 @@ import pytest
 from sqlalchemy import Engine
 
 from app.catalog.queries.exports import EXPORTABLE_TABLES
+from app.catalog.queries.params import SizeSearch, other_spellings
+from app.cli.options import option_name
 from app.cli.output import EXIT_NOT_FOUND, EXIT_USAGE
 from app.ingest.run import ingest
 from tests.catalog.test_price_runs import X1, X2, one_list
@@ -39,6 +41,21 @@ def test_amounts_of_memory_take_the_units_that_people_write(run: Run, seeded_url
     assert json.loads(written.stdout) == json.loads(plain.stdout) != []
     refused = run(seeded_url, "search", "--min-gpu-mem", "80MB")
     assert (refused.returncode, "--min-gpu-mem=80MB: expected a number" in refused.stderr) == (2, True)
+
+
+@pytest.mark.one_database
+def test_a_bound_may_be_named_after_its_field(run: Run, seeded_url: str) -> None:
+    for by_field, name in other_spellings(SizeSearch).items():
+        amounts = (by_field, "4000" if by_field.endswith("_mbps") else "4"), (name, "4")
+        one, other = (run(seeded_url, "search", option_name(bound), amount, "--json") for bound, amount in amounts)
+        assert (one.returncode, one.stdout, one.stderr) == (other.returncode, other.stdout, other.stderr), name
+        assert one.returncode != EXIT_USAGE, one.stderr
+    for command in ("search", "fit"):
+        both = run(seeded_url, command, "--min-gpu-memory-gib=80GB", "--min-gpu-mem=80GB")
+        expected = "--min-gpu-memory-gib=80: min_gpu_memory_gib and min_gpu_mem are one parameter; give one of them"
+        assert (both.returncode, expected in both.stderr) == (EXIT_USAGE, True), both.stderr
+    wrong = run(seeded_url, "search", "--min-network-mbps=-5")
+    assert "--min-network-mbps=-5: must be at least 0" in wrong.stderr
 
 
 @pytest.mark.one_database

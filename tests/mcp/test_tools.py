@@ -9,8 +9,12 @@ from mcp_types import TextContent
 from sqlalchemy import Engine
 from sqlalchemy import text as sql
 
+from app.catalog.queries.params import SizeFilter, other_spellings
 from app.ingest.run import ingest
 from app.mcp.catalog import CatalogReader
+from app.mcp.fit_workload import FIT_WORKLOAD
+from app.mcp.sizes import FIND_SIZES
+from app.mcp.tool import Tool
 from tests.catalog.test_price_runs import X1, X2, one_list
 from tests.conftest import TODAY
 from tests.factories import NOW
@@ -64,6 +68,15 @@ def test_plain_spellings_are_understood(catalog: CatalogReader) -> None:
     spoken = {"model": "Llama 3.1 70B", "users": "32", "context": "32k", "region": "West Europe"}
     terse = {"model": "llama-3.1-70b", "users": 32, "context": 32768, "region": "westeurope"}
     assert ask(catalog, "fit_workload", **spoken) == ask(catalog, "fit_workload", **terse)
+
+
+@pytest.mark.parametrize("tool", [FIND_SIZES, FIT_WORKLOAD], ids=lambda tool: tool.name)
+def test_a_bound_may_be_named_after_its_field(catalog: CatalogReader, tool: Tool) -> None:
+    spelled = {by_field: name for by_field, name in other_spellings(SizeFilter).items() if name in tool.arguments}
+    assert len(spelled) > 2
+    for by_field, name in spelled.items():
+        thousands = 1000 if by_field.endswith("_mbps") else 1
+        assert ask(catalog, tool.name, **{by_field: 4 * thousands}) == ask(catalog, tool.name, **{name: 4}), name
 
 
 @pytest.mark.parametrize(
@@ -120,6 +133,10 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("find_sizes", {"gpu": "A1000"}, "gpu", "no GPU of the catalog"),
     ("find_sizes", {"min_gpu_mem": "much"}, "min_gpu_mem", "expected GiB"),
     ("find_sizes", {"min_gpu_mem": -1}, "min_gpu_mem", "must be at least 0"),
+    ("find_sizes", {"min_network_mbps": -1}, "min_network_mbps", "must be at least 0"),
+    ("find_sizes", {"min_network_mbps": "80 Gbps"}, "min_network_mbps", "expected a number"),
+    ("find_sizes", {"min_gpu_mem": 80, "min_gpu_memory_gib": 80}, "min_gpu_memory_gib", "and min_gpu_mem are one"),
+    ("fit_workload", {"min_gpus": 8, "min_gpu_count": 8}, "min_gpu_count", "and min_gpus are one parameter"),
     ("find_sizes", {"purchase": "gift"}, "purchase", "allowed are on_demand, spot"),
     ("find_sizes", {"features": "warp_drive"}, "features", "allowed are nvlink"),
     ("find_sizes", {"fields": "gpu_modell"}, "fields", "did you mean gpu_model?"),

@@ -1,7 +1,7 @@
 """The parameters of every query of the catalog as typed, strict models, without SQL or HTTP."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticCustomError
+from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
 from app.catalog.fields import SHOWN_FIELDS, SIZE_FIELDS
 from app.catalog.names import LowerName, RegionCode
@@ -222,7 +222,9 @@ class QueryParams(BaseModel):
         for spelling, name in other_spellings(cls).items():
             if spelling in given:
                 if name in given:
-                    raise PydanticCustomError("contradiction", BOTH_SPELLINGS, {"spelling": spelling, "name": name})
+                    both = PydanticCustomError("contradiction", BOTH_SPELLINGS, {"spelling": spelling, "name": name})
+                    error = InitErrorDetails(type=both, loc=(spelling,), input=given[spelling])
+                    raise ValidationError.from_exception_data(cls.__name__, [error])
                 given[name] = _in_unit_of(name, given.pop(spelling))
         return given
 
@@ -247,6 +249,12 @@ def other_spellings(model: type[BaseModel]) -> Mapping[str, str]:
     bounds = [name for name in model.model_fields if name.startswith(("min_", "max_")) and name in FILTERED_FIELDS]
     spelled = {f"{name[:4]}{FILTERED_FIELDS[name]}": name for name in bounds}
     return {spelling: name for spelling, name in spelled.items() if spelling != name}
+
+
+def as_given(name: str, given: Collection[str]) -> str:
+    """Return the spelling of a bound of sizes that a request has; the name itself if it has neither."""
+    spellings = (spelling for spelling, meant in other_spellings(SizeFilter).items() if meant == name)
+    return name if name in given else next((spelling for spelling in spellings if spelling in given), name)
 
 
 def _in_unit_of(name: str, value: Any) -> Any:
