@@ -421,52 +421,65 @@ def field_heading(name: str) -> str:
 
 
 SERIES_FIELDS: dict[str, FieldSpec] = {
-    "name": _TEXT,
-    "provider": _TEXT,
-    "family": _TEXT,
-    "category": _TEXT,
-    "aliases": FieldSpec(kind="list"),
-    "use_cases": FieldSpec(kind="list"),
-    "integrations": FieldSpec(kind="list"),
-    "gpu_dtypes": FieldSpec(kind="list"),
-    "supported_images": FieldSpec(kind="list"),
-    "ofed_driver": _TEXT,
-    "scale_up_domain_gpus": _COUNT,
-    "rack_vms": _COUNT,
-    "rack_gpus": _COUNT,
-    "rack_nvlink_tb_per_s": FieldSpec(kind="number", unit="TB/s"),
-    "rack_fast_memory_tb": FieldSpec(kind="number", unit="TB"),
-    "rack_hbm_tb": FieldSpec(kind="number", unit="TB"),
-    "rack_lpddr_tb": FieldSpec(kind="number", unit="TB"),
-    "rack_fp4_pflops": FieldSpec(kind="number", unit="PFLOPS"),
-    "retirement_date": FieldSpec(kind="date"),
-    "cloud_services": _FLAG,
-    "reserved_1y_until": FieldSpec(kind="date"),
-    "reserved_3y_until": FieldSpec(kind="date"),
+    "name": FieldSpec(kind="text", nullable=False, sentence="Its name: `ND_H100_v5`."),
+    "provider": FieldSpec(kind="text", nullable=False, sentence="Who sells it."),
+    "family": FieldSpec(kind="text", sentence="The family it belongs to: D, NC."),
+    "category": FieldSpec(
+        kind="text", sentence="The type of its sizes: `general_purpose`, `gpu_accelerated`. Extensible."
+    ),
+    "aliases": FieldSpec(kind="list", nullable=False, sentence="Other names that find it."),
+    "use_cases": FieldSpec(kind="list", nullable=False, sentence="Use cases that the vendor names."),
+    "integrations": FieldSpec(kind="list", nullable=False, sentence="Integrations that the vendor names."),
+    "gpu_dtypes": FieldSpec(kind="list", nullable=False, sentence="Data types that the vendor names for its GPUs."),
+    "supported_images": FieldSpec(kind="list", nullable=False, sentence="Images that the vendor names as supported."),
+    "ofed_driver": FieldSpec(kind="text", sentence="The InfiniBand driver that the vendor names."),
+    "scale_up_domain_gpus": FieldSpec(
+        kind="integer", unit="count", sentence="GPUs that share one NVLink (or xGMI) domain."
+    ),
+    "rack_vms": FieldSpec(kind="integer", unit="count", sentence="VMs of one rack."),
+    "rack_gpus": FieldSpec(kind="integer", unit="count", sentence="GPUs of one rack."),
+    "rack_nvlink_tb_per_s": FieldSpec(kind="number", unit="TB/s", sentence="NVLink bandwidth of one rack, TB/s."),
+    "rack_fast_memory_tb": FieldSpec(
+        kind="number", unit="TB", sentence="Memory of one rack, of GPUs and CPUs together, TB."
+    ),
+    "rack_hbm_tb": FieldSpec(kind="number", unit="TB", sentence="GPU memory of one rack, TB."),
+    "rack_lpddr_tb": FieldSpec(kind="number", unit="TB", sentence="CPU memory of one rack, TB."),
+    "rack_fp4_pflops": FieldSpec(kind="number", unit="PFLOPS", sentence="FP4 throughput of one rack, PFLOPS."),
+    "retirement_date": FieldSpec(kind="date", sentence="The day on which the series retires."),
+    "cloud_services": FieldSpec(
+        kind="boolean",
+        sentence="Whether price lists have meters of Cloud Services for its sizes, beside those of Linux.",
+    ),
+    "reserved_1y_until": FieldSpec(kind="date", sentence="The last day on which reservations of a year were sold."),
+    "reserved_3y_until": FieldSpec(
+        kind="date", sentence="The last day on which reservations of three years were sold."
+    ),
 }
 """Fields of a series; the rack is that of GB200 and GB300, where all VMs of a rack share one NVLink domain."""
 
 GPU_FIELDS: dict[str, FieldSpec] = {
-    "vendor": _TEXT,
-    "model": _TEXT,
-    "family": _TEXT,
-    "aliases": FieldSpec(kind="list"),
-    "architecture": _TEXT,
-    "compute_capability": _TEXT,
-    "memory_gib": FieldSpec(kind="number", unit="GiB"),
-    "usable_memory_gib": FieldSpec(kind="number", unit="GiB"),
-    "memory_bandwidth_gb_per_s": FieldSpec(kind="number", unit="GB/s"),
-    "fp64_tflops": _TFLOPS,
-    "fp32_tflops": _TFLOPS,
-    "tf32_tflops": _TFLOPS,
-    "fp16_tflops": _TFLOPS,
-    "bf16_tflops": _TFLOPS,
-    "fp8_tflops": _TFLOPS,
-    "fp4_tflops": _TFLOPS,
-    "int8_tops": FieldSpec(kind="number", unit="TOPS"),
-    "interconnect": _TEXT,
-    "interconnect_gb_per_s": FieldSpec(kind="number", unit="GB/s"),
-    "scale_up_domain_gpus": _COUNT,
+    "vendor": FieldSpec(kind="text", nullable=False, sentence="Who makes it: NVIDIA, AMD. Extensible."),
+    "model": FieldSpec(kind="text", nullable=False, sentence="The model with its memory: `H100 80GB`."),
+    "family": FieldSpec(kind="text", nullable=False, sentence="The model without memory and form: `H100`."),
+    "aliases": FieldSpec(kind="list", nullable=False, sentence="Other names that find it."),
+    "architecture": FieldSpec(kind="text", sentence="The architecture: `Hopper`."),
+    "compute_capability": FieldSpec(kind="text", sentence="CUDA compute capability, or AMD's target: `9.0`, `gfx942`."),
+    "memory_gib": FieldSpec(kind="number", unit="GiB", sentence="As marketed."),
+    "usable_memory_gib": FieldSpec(kind="number", unit="GiB", sentence="As the operating system sees it."),
+    "memory_bandwidth_gb_per_s": FieldSpec(kind="number", unit="GB/s", sentence="Memory bandwidth, GB/s."),
+    "fp64_tflops": FieldSpec(kind="number", unit="TFLOPS", sentence="FP64 throughput, dense, TFLOPS."),
+    "fp32_tflops": FieldSpec(kind="number", unit="TFLOPS", sentence="FP32 throughput, dense, TFLOPS."),
+    "tf32_tflops": FieldSpec(kind="number", unit="TFLOPS", sentence="TF32 throughput, dense, TFLOPS."),
+    "fp16_tflops": FieldSpec(kind="number", unit="TFLOPS", sentence="FP16 throughput, dense, TFLOPS."),
+    "bf16_tflops": FieldSpec(kind="number", unit="TFLOPS", sentence="BF16 throughput, dense, TFLOPS."),
+    "fp8_tflops": FieldSpec(kind="number", unit="TFLOPS", sentence="FP8 throughput, dense, TFLOPS."),
+    "fp4_tflops": FieldSpec(kind="number", unit="TFLOPS", sentence="FP4 throughput, dense, TFLOPS."),
+    "int8_tops": FieldSpec(kind="number", unit="TOPS", sentence="INT8 throughput, dense, TOPS."),
+    "interconnect": FieldSpec(kind="text", sentence="What joins it to other GPUs: `NVLink 4.0`."),
+    "interconnect_gb_per_s": FieldSpec(kind="number", unit="GB/s", sentence="Bandwidth to other GPUs, GB/s."),
+    "scale_up_domain_gpus": FieldSpec(
+        kind="integer", unit="count", sentence="The most GPUs that can be linked, this one included."
+    ),
 }
 """Fields of a GPU model: throughput is dense, bandwidths are decimal, `memory_gib` is the marketed figure and
 `usable_memory_gib` what the operating system sees; the scale-up domain is the largest set of linked GPUs."""

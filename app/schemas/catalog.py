@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, PlainSerializer
 
 from app.catalog.changes import CHANGE_KINDS
+from app.catalog.fields import FIELDS
 from app.catalog.presets import Preset
 from app.catalog.providers import PROVIDERS
 from app.catalog.regions import CONTINENTS
@@ -22,37 +23,14 @@ from app.schemas.sizes import (
     PageOut,
     Total,
     Usd,
+    model_of_fields,
 )
 
 
-class SeriesOut(Out):
+class SeriesOut(model_of_fields(FIELDS["series"], id="Its id: `nd_h100_v5`.")):  # type: ignore[misc]  # made of the table
     """A family of sizes; only series whose VMs share one NVLink domain have a rack."""
 
-    id: str = Field(description="Its id: `nd_h100_v5`.")
-    name: str = Field(description="Its name: `ND_H100_v5`.")
     provider: str = Field(description=f"Who sells it: {', '.join(PROVIDERS)}. Extensible.")
-    family: str | None = Field(description="The family it belongs to: D, NC.")
-    category: str | None = Field(description="The type of its sizes: `general_purpose`, `gpu_accelerated`. Extensible.")
-    aliases: list[str] = Field(description="Other names that find it.")
-    use_cases: list[str] = Field(description="Use cases that the vendor names.")
-    integrations: list[str] = Field(description="Integrations that the vendor names.")
-    gpu_dtypes: list[str] = Field(description="Data types that the vendor names for its GPUs.")
-    supported_images: list[str] = Field(description="Images that the vendor names as supported.")
-    ofed_driver: str | None = Field(description="The InfiniBand driver that the vendor names.")
-    scale_up_domain_gpus: int | None = Field(description="GPUs that share one NVLink (or xGMI) domain.")
-    rack_vms: int | None = Field(description="VMs of one rack.")
-    rack_gpus: int | None = Field(description="GPUs of one rack.")
-    rack_nvlink_tb_per_s: float | None = Field(description="NVLink bandwidth of one rack, TB/s.")
-    rack_fast_memory_tb: float | None = Field(description="Memory of one rack, of GPUs and CPUs together, TB.")
-    rack_hbm_tb: float | None = Field(description="GPU memory of one rack, TB.")
-    rack_lpddr_tb: float | None = Field(description="CPU memory of one rack, TB.")
-    rack_fp4_pflops: float | None = Field(description="FP4 throughput of one rack, PFLOPS.")
-    retirement_date: date | None = Field(description="The day on which the series retires.")
-    cloud_services: bool | None = Field(
-        description="Whether price lists have meters of Cloud Services for its sizes, beside those of Linux."
-    )
-    reserved_1y_until: date | None = Field(description="The last day on which reservations of a year were sold.")
-    reserved_3y_until: date | None = Field(description="The last day on which reservations of three years were sold.")
 
 
 class SeriesPage(PageOut):
@@ -83,30 +61,8 @@ class SeriesDetailOut(SeriesOut):
     benchmarks: list[BenchmarkOut] = Field(description="Published results of it.")
 
 
-class GpuOut(Out):
+class GpuOut(model_of_fields(FIELDS["gpu"], id="Its id: `h100-sxm-80`.")):  # type: ignore[misc]  # made of the table
     """A GPU model: throughput is dense, bandwidths are decimal."""
-
-    id: str = Field(description="Its id: `h100-sxm-80`.")
-    vendor: str = Field(description="Who makes it: NVIDIA, AMD. Extensible.")
-    model: str = Field(description="The model with its memory: `H100 80GB`.")
-    family: str = Field(description="The model without memory and form: `H100`.")
-    aliases: list[str] = Field(description="Other names that find it.")
-    architecture: str | None = Field(description="The architecture: `Hopper`.")
-    compute_capability: str | None = Field(description="CUDA compute capability, or AMD's target: `9.0`, `gfx942`.")
-    memory_gib: float | None = Field(description="As marketed.")
-    usable_memory_gib: float | None = Field(description="As the operating system sees it.")
-    memory_bandwidth_gb_per_s: float | None = Field(description="Memory bandwidth, GB/s.")
-    fp64_tflops: float | None = Field(description="FP64 throughput, dense, TFLOPS.")
-    fp32_tflops: float | None = Field(description="FP32 throughput, dense, TFLOPS.")
-    tf32_tflops: float | None = Field(description="TF32 throughput, dense, TFLOPS.")
-    fp16_tflops: float | None = Field(description="FP16 throughput, dense, TFLOPS.")
-    bf16_tflops: float | None = Field(description="BF16 throughput, dense, TFLOPS.")
-    fp8_tflops: float | None = Field(description="FP8 throughput, dense, TFLOPS.")
-    fp4_tflops: float | None = Field(description="FP4 throughput, dense, TFLOPS.")
-    int8_tops: float | None = Field(description="INT8 throughput, dense, TOPS.")
-    interconnect: str | None = Field(description="What joins it to other GPUs: `NVLink 4.0`.")
-    interconnect_gb_per_s: float | None = Field(description="Bandwidth to other GPUs, GB/s.")
-    scale_up_domain_gpus: int | None = Field(description="The most GPUs that can be linked, this one included.")
 
 
 class GpuPage(PageOut):

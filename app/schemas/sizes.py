@@ -124,22 +124,19 @@ _TYPES: Mapping[FieldKind, Any] = {
 }
 
 
-def _field(spec: FieldSpec) -> tuple[Any, Any]:
-    """Return the type of a field of a size and its description, as the table of fields has them."""
-    kind = _TYPES[spec.kind]
-    return (kind | None if spec.nullable else kind, Field(description=spec.sentence))
+def model_of_fields(specs: Mapping[str, FieldSpec], **first: str) -> type[Out]:
+    """Return a model with the types and sentences that the table of fields has; `first` describes texts before them."""
+    fields: dict[str, Any] = {name: (str, Field(description=description)) for name, description in first.items()}
+    for name, spec in specs.items():
+        kind = _TYPES[spec.kind]
+        fields[name] = (kind | None if spec.nullable else kind, Field(description=spec.sentence))
+    return create_model("Fields", __base__=Out, **fields)
 
 
-if TYPE_CHECKING:
-    SizeFieldsOut = Out
-else:
-    SizeFieldsOut = create_model(
-        "SizeFieldsOut", __base__=Out, **{name: _field(SHOWN_FIELDS[name]) for name in (*SIZE_JSON_FIELDS, "status")}
-    )
-    """What a size is, without its price: the fields of the table in the order of the columns."""
+_SHOWN = {name: SHOWN_FIELDS[name] for name in (*SIZE_JSON_FIELDS, "status")}
 
 
-class SizeOut(SizeFieldsOut):
+class SizeOut(model_of_fields(_SHOWN)):  # type: ignore[misc]  # made of the table
     """One VM size: the accepted value of every field, and a price."""
 
     provider: str = Field(description=f"Who sells it: {', '.join(PROVIDERS)}. Extensible.")
