@@ -24,19 +24,14 @@ def bert(config: ConfigReader) -> ArchitectureFields:
     outside = types * hidden + hidden * hidden + hidden
     positions = config.count("max_position_embeddings")
     padding = config.raw.get("model_type") in {"roberta", "xlm-roberta", "camembert"}
-    return _encoder(config, hidden, heads) | {
+    return _encoder(config, hidden, heads, outside) | {
         "intermediate": config.count("intermediate_size"),
         "max_positions": positions - 2 if padding else positions,
         "mlp": "plain",
         "qkv_bias": True,
         "output_bias": True,
         "mlp_bias": True,
-        "norm_bias": True,
-        "embedding_norm": True,
-        "final_norm": False,
         "learned_positions": positions,
-        "outside": outside,
-        "outside_active": outside,
     }
 
 
@@ -72,18 +67,13 @@ def deberta(config: ConfigReader) -> ArchitectureFields:
         own = (hidden * hidden if "c2p" in kinds else 0) + (hidden * hidden + hidden if "p2c" in kinds else 0)
     outside += layers * (biases + own)
     positions = config.count("max_position_embeddings")
-    return _encoder(config, hidden, heads) | {
+    return _encoder(config, hidden, heads, outside) | {
         "intermediate": config.count("intermediate_size"),
         "max_positions": positions,
         "mlp": "plain",
         "output_bias": True,
         "mlp_bias": True,
-        "norm_bias": True,
-        "embedding_norm": True,
-        "final_norm": False,
         "learned_positions": positions if config.raw.get("position_biased_input", True) else 0,
-        "outside": outside,
-        "outside_active": outside,
     }
 
 
@@ -101,15 +91,9 @@ def nomic_bert(config: ConfigReader) -> ArchitectureFields:
         config.require_one_of(name, False)
     config.require_one_of("activation_function", "swiglu")
     config.require_one_of("num_experts", 0)
-    types = config.number("type_vocab_size") * hidden
-    return _encoder(config, hidden, heads) | {
+    return _encoder(config, hidden, heads, config.number("type_vocab_size") * hidden) | {
         "intermediate": config.count("n_inner"),
         "max_positions": config.optional_count("n_positions"),
-        "norm_bias": True,
-        "embedding_norm": True,
-        "final_norm": False,
-        "outside": types,
-        "outside_active": types,
     }
 
 
@@ -118,16 +102,11 @@ def gte(config: ConfigReader) -> ArchitectureFields:
     hidden, heads = _width(config)
     config.require_one_of("position_embedding_type", "rope")
     outside = (config.number("type_vocab_size") + config.layers()) * hidden
-    return _encoder(config, hidden, heads) | {
+    return _encoder(config, hidden, heads, outside) | {
         "intermediate": config.count("intermediate_size"),
         "max_positions": config.count("max_position_embeddings"),
         "qkv_bias": True,
         "output_bias": True,
-        "norm_bias": True,
-        "embedding_norm": True,
-        "final_norm": False,
-        "outside": outside,
-        "outside_active": outside,
     }
 
 
@@ -136,13 +115,12 @@ def modern_bert(config: ConfigReader) -> ArchitectureFields:
     hidden, heads = _width(config)
     config.require_one_of("attention_bias", False)
     config.require_one_of("mlp_bias", False)
-    return _encoder(config, hidden, heads) | {
+    # The first layer has one norm less than the others.
+    return _encoder(config, hidden, heads, -hidden) | {
         "intermediate": config.count("intermediate_size"),
         "max_positions": config.count("max_position_embeddings"),
-        "embedding_norm": True,
-        # The first layer has one norm less than the others.
-        "outside": -hidden,
-        "outside_active": -hidden,
+        "norm_bias": False,
+        "final_norm": True,
     }
 
 
@@ -153,7 +131,8 @@ def _width(config: ConfigReader) -> tuple[int, int]:
     return hidden, heads
 
 
-def _encoder(config: ConfigReader, hidden: int, heads: int) -> ArchitectureFields:
+def _encoder(config: ConfigReader, hidden: int, heads: int, outside: int) -> ArchitectureFields:
+    """Return the fields of an encoder like BERT, with norms behind the parts of a layer."""
     return {
         "kind": "encoder",
         "layers": config.layers(),
@@ -164,6 +143,11 @@ def _encoder(config: ConfigReader, hidden: int, heads: int) -> ArchitectureField
         "vocab": config.count("vocab_size"),
         "tied_embeddings": True,
         "kv_layers": 0,
+        "norm_bias": True,
+        "embedding_norm": True,
+        "final_norm": False,
+        "outside": outside,
+        "outside_active": outside,
     }
 
 
@@ -222,14 +206,10 @@ def _speech_layer(hidden: int, width: int, side: str, attentions: tuple[str, ...
 
 
 ENCODERS: dict[str, Callable[[ConfigReader], ArchitectureFields]] = {
-    "bert": bert,
-    "roberta": bert,
-    "xlm-roberta": bert,
-    "camembert": bert,
+    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert"), bert),
     "modernbert": modern_bert,
     "electra": electra,
-    "deberta": deberta,
-    "deberta-v2": deberta,
+    **dict.fromkeys(("deberta", "deberta-v2"), deberta),
     "nomic_bert": nomic_bert,
     "new": gte,
     "whisper": whisper,
@@ -583,10 +563,7 @@ def _qwen2_5(config: ConfigReader, _outer: Mapping[str, Any], hidden: int) -> in
 
 
 TOWERS: dict[str, Callable[[ConfigReader, Mapping[str, Any], int], int]] = {
-    "qwen3_vl": _qwen,
-    "qwen3_vl_moe": _qwen,
-    "qwen3_5": _qwen,
-    "qwen3_5_moe": _qwen,
+    **dict.fromkeys(("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe"), _qwen),
     "qwen2_5_vl": _qwen2_5,
     "gemma3": _siglip,
     "gemma4": _gemma4,
