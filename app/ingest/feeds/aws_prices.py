@@ -122,13 +122,13 @@ def _purchase(row: Item) -> str | LeftOut:
     if row["TermType"] == "OnDemand":
         return "on_demand"
     if row["TermType"] != "Reserved":
-        raise UnknownMeterError("TermType", row["TermType"], "is not a known term")
+        raise UnknownMeterError("TermType", row["TermType"], "is not OnDemand or Reserved")
     if row["OfferingClass"] != "standard":
         return LeftOut.CONVERTIBLE
     if row["PurchaseOption"] != "No Upfront":
         return LeftOut.UPFRONT
     if row["LeaseContractLength"] not in TERMS:
-        raise UnknownMeterError("LeaseContractLength", row["LeaseContractLength"], "is not a known term")
+        raise UnknownMeterError("LeaseContractLength", row["LeaseContractLength"], f"is not {' or '.join(TERMS)}")
     return TERMS[row["LeaseContractLength"]]
 
 

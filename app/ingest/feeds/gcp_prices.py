@@ -72,6 +72,8 @@ def price_of(sku: Mapping[str, Any], day: date) -> Fraction | None:
     if not infos:
         return None
     expression = max(infos, key=lambda info: str(info["effectiveTime"]))["pricingExpression"]
+    if not expression["tieredRates"]:
+        raise ValueError("tieredRates is empty: it must have a price")
     price = max(expression["tieredRates"], key=lambda tier: Fraction(tier["startUsageAmount"]))["unitPrice"]
     if price["currencyCode"] != "USD":
         raise ValueError(f"currencyCode {price['currencyCode']!r} is not USD")
@@ -103,8 +105,8 @@ def _read(files: Sequence[Path], scope: ReadScope) -> Iterator[RegionPrices]:
     prices: dict[tuple[str, Purchase], dict[str, Fraction]] = {}
     origins: dict[tuple[str, Purchase, str], str] = {}
     doubtful: dict[str, BadData] = {}
-    skus = (item for page in read_pages(GCP_PAGES, files) for item in page.items)
-    for number, sku in enumerate(skus, 1):
+    skus = ((page.file, item) for page in read_pages(GCP_PAGES, files) for item in page.items)
+    for number, (file, sku) in enumerate(skus, 1):
         usage = sku.get("category", {}).get("usageType")
         part = to_part(sku)
         if part is None or usage not in PURCHASES:
@@ -112,16 +114,17 @@ def _read(files: Sequence[Path], scope: ReadScope) -> Iterator[RegionPrices]:
         name, purchase = str(sku.get("skuId")), Purchase("linux", PURCHASES[usage])
         try:
             usd = price_of(sku, scope.day)
-        except (KeyError, TypeError, ValueError) as error:
-            detail = f"SKU {name} ({sku.get('description')}): {error}"
-            raise BadData(detail, file=str(files[0]), line=number, column="pricingInfo") from None
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            reason = f"has no {error}" if isinstance(error, KeyError) else error
+            detail = f"SKU {name} ({sku.get('description')}): {reason}"
+            raise BadData(detail, file=file, line=number, column="pricingInfo") from None
         if not usd:
             continue
         for region in sku.get("serviceRegions") or ():
             other = origins.setdefault((region, purchase, part), name)
             if other != name:
                 detail = f"SKUs {other} and {name} both are the price of {part} {purchase.purchase} in {region}"
-                doubtful[part] = BadData(detail, file=str(files[0]), line=number, column="description")
+                doubtful[part] = BadData(detail, file=file, line=number, column="description")
             prices.setdefault((region, purchase), {})[part] = usd
     own_ssds = frozenset(part for of_parts in prices.values() for part in of_parts if part.endswith(" ssd"))
     recipes = {

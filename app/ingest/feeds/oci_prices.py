@@ -49,17 +49,24 @@ def read_part_prices(items: Iterator[Mapping[str, Any]], file: str) -> dict[str,
             raise BadData(f"part {part} is listed twice", file=file, line=number, column="partNumber")
         try:
             prices[part] = _last_price(item)
-        except (KeyError, TypeError, ValueError) as error:
-            detail = f"part {part}: has no pay-as-you-go price in USD ({error})"
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            detail = f"part {part}: {f'has no {error}' if isinstance(error, KeyError) else error}"
             raise BadData(detail, file=file, line=number, column="prices") from None
     return prices
 
 
 def _last_price(item: Mapping[str, Any]) -> Fraction:
-    (in_usd,) = (each for each in item["currencyCodeLocalizations"] if each["currencyCode"] == "USD")
-    ranges = [price for price in in_usd["prices"] if price["model"] == "PAY_AS_YOU_GO"]
+    listed = {each["currencyCode"]: each["prices"] for each in item["currencyCodeLocalizations"]}
+    if "USD" not in listed:
+        raise ValueError(f"must have a price in USD, and has some in {', '.join(listed) or 'no currency'}")
+    ranges = [price for price in listed["USD"] if price["model"] == "PAY_AS_YOU_GO"]
+    if not ranges:
+        raise ValueError("must have a price whose model is PAY_AS_YOU_GO, and has none in USD")
     last = max(ranges, key=lambda price: price.get("rangeMin") or 0)
-    return Fraction(to_usd(last["value"]))
+    try:
+        return Fraction(to_usd(last["value"]))
+    except ValueError as error:
+        raise ValueError(f"value {last['value']!r} {error}") from None
 
 
 def _read(files: Sequence[Path], scope: ReadScope) -> Iterator[RegionPrices]:

@@ -82,7 +82,7 @@ def to_usd(value: object) -> Decimal:
     except InvalidOperation:
         usd = None
     if usd is None or not usd.is_finite() or usd < 0:
-        raise ValueError("is not a price")
+        raise ValueError("is not a price: it must be a number, 0 or more")
     return usd
 
 
@@ -95,6 +95,8 @@ def format_usd(nano: int) -> str:
 
 REPORT_LIMIT = 50
 """Reports of a region that are kept: should a vendor change a text, each of its items would be one."""
+_TOLD = 5
+"""Items of several for one price that a report tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,9 +200,11 @@ class RegionMapper:
         names = {size_key(price.size) for price in several}
         if len(names) == len(several) and len({price.nano_usd_per_hour for price in several}) == 1:
             return min(several, key=lambda price: price.size)
-        lines = ", ".join(str(price.line) for price in several)
-        figures = ", ".join(format_usd(price.nano_usd_per_hour) for price in several)
-        detail = f"items {lines} all are the price of {first.os} {first.purchase} ({figures}); none is taken"
+        told = several[:_TOLD]
+        lines = ", ".join(str(price.line) for price in told)
+        figures = ", ".join(format_usd(price.nano_usd_per_hour) for price in told)
+        more = f" and {len(several) - _TOLD:,} more" if len(several) > _TOLD else ""
+        detail = f"items {lines}{more} all are the price of {first.os} {first.purchase} ({figures}); none is taken"
         self._report(first.line, self.rules.size_column, first.size, detail)
         return None
 

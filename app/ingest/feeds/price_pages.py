@@ -8,7 +8,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -138,11 +138,15 @@ async def fetch_lists(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A page: its items, what asks for the following one (None: it is the last), and how many come before that."""
+    """A page: its items, what asks for the following one (None: it is the last), and how many come before that.
+
+    `file` is the one that it was read from.
+    """
 
     items: Sequence[Item]
     following: bytes | None
     items_before_following: int | None = None
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +205,7 @@ def read_pages(pages: PageApi, files: Sequence[Path], *, fetched: bool = False) 
                 page = _parse(pages, body)
             except FetchError as error:
                 raise BadData(str(error), file=name, line=line) from error
-            yield page
+            yield replace(page, file=name)
             last = page
             before += len(page.items)
             skipped = page.items_before_following

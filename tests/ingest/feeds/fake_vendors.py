@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tests.servers import server
+from tests.waiting import until
 
 SHAPES = Path(__file__).with_name("shapes")
 INDEX = "region_index.json"
@@ -40,13 +41,17 @@ def gcp_pages() -> dict[str, Any]:
 
 @dataclass(kw_only=True)
 class FakeVendors:
-    """What a vendor answers; `fault` gets the end of the path and returns a status to answer instead."""
+    """What a vendor answers; `fault` gets the end of the path and returns a status to answer instead.
+
+    An answer whose name is in `withheld` is not sent until it is taken out.
+    """
 
     index: Any = field(default_factory=lambda: shape("aws_region_index.json"))
     aws: Callable[[str], bytes] = aws_list
     gcp: dict[str, Any] = field(default_factory=gcp_pages)
     oci: Any = field(default_factory=lambda: shape("oci_products_page.json"))
     fault: Callable[[str], int | None] = lambda _name: None
+    withheld: set[str] = field(default_factory=set)
     asked: Counter[str] = field(default_factory=Counter)
     keys: list[str | None] = field(default_factory=list)
     url: str = ""
@@ -55,6 +60,7 @@ class FakeVendors:
         name, bodies = self._find(request)
         self.asked[name] += 1
         self.keys.append(request.headers.get("x-goog-api-key"))
+        await until(lambda: name not in self.withheld)
         if status := self.fault(name):
             return Response(status_code=status)
         body = bodies()

@@ -4,6 +4,10 @@ import csv
 import gzip
 import io
 import json
+import os
+import signal
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,6 +21,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from app.catalog.readings import Reading
+from app.db.engines import make_engine
 from app.errors import BadData
 from app.ingest.feeds.aws_prices import AWS_PRICES, COLUMNS, read_offers
 from app.ingest.feeds.fetching import RetryPolicy
@@ -27,8 +32,10 @@ from app.ingest.feeds.price_pages import PriceApi
 from app.ingest.feeds.price_refresh import PriceFeed, PriceRefresh, run_price_refresh
 from app.ingest.run import IngestOutcome, ingest
 from app.settings import Settings
+from tests.databases import Databases
 from tests.factories import NOW, region, size, source, statement
 from tests.ingest.feeds.fake_vendors import INDEX, SHAPES, FakeVendors, aws_list, gcp_pages, serving, shape
+from tests.waiting import wait_until
 
 DAY = date(2026, 8, 22)
 QUICK = RetryPolicy(attempts=2, first_wait=0.001, longest_wait=0.01)
@@ -224,6 +231,53 @@ def test_a_list_that_lost_most_of_its_prices_is_refused_until_it_is_accepted(eng
     assert dict(vendors.asked) == {INDEX: 1, "us-east-2": 1}, "what was refused is accepted without a request"
 
 
+RESUMED = {
+    "aws-prices": ("", "us-east-2", {INDEX: 3, "us-east-1": 1, "us-east-2": 2}),
+    "gcp-prices": ("/v1/skus", "skus MORE", {"skus": 2, "skus MORE": 2}),
+    "oci-prices": ("/products", "products", {"products": 2}),
+}
+"""Of each feed the path, the answer during which the process is killed, and what both runs together ask for."""
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("command", RESUMED)
+def test_a_killed_process_leaves_nothing_and_the_next_one_goes_on(
+    engine: Engine, database_url: str, databases: Databases, tmp_path: Path, command: str
+) -> None:
+    path, withheld, asked = RESUMED[command]
+    before = content(engine)
+    engine.dispose()
+    undisturbed = databases.copy(database_url)
+    with serving(FakeVendors(withheld={withheld})) as vendors:
+        arguments = ("refresh", command, "--url", vendors.url + path)
+        killed = start_program(database_url, tmp_path / "feeds", *arguments)
+        wait_until(lambda: withheld in vendors.asked and (command != "aws-prices" or vendors.asked["us-east-1"]))
+        if command == "aws-prices":
+            wait_until(lambda: [*(tmp_path / "feeds").rglob("us-east-1.csv.gz")], "the first list is complete")
+        killed.kill()
+        assert killed.wait() == -signal.SIGKILL
+        assert content(engine) == before
+        vendors.withheld.clear()
+        assert start_program(database_url, tmp_path / "feeds", *arguments).wait() == 0
+        assert dict(vendors.asked) == asked, "a list that was complete is not fetched again"
+        assert start_program(undisturbed, tmp_path / "other", *arguments).wait() == 0
+    again = make_engine(undisturbed)
+    assert content(engine) == content(again) != before
+    again.dispose()
+
+
+def start_program(database_url: str, feeds: Path, *arguments: str) -> "subprocess.Popen[bytes]":
+    program = str(Path(sys.executable).with_name("vmsizes"))
+    settings = {"VMSIZES_DATABASE_URL": database_url, "VMSIZES_FEEDS": str(feeds), "VMSIZES_GCP_KEY": "secret"}
+    return subprocess.Popen([program, *arguments], env={**os.environ, **settings}, stdout=subprocess.DEVNULL)
+
+
+def content(engine: Engine) -> list[Any]:
+    columns = "size_key, region, os, purchase, valid_from, seen_until, source_id, nano_usd_per_hour"
+    with engine.connect() as connection:
+        return [*connection.execute(text(f"select {columns} from price order by {columns}"))]
+
+
 # Broken
 
 
@@ -241,7 +295,7 @@ REPORTED = [
     ("Currency", "CNY", "is not USD"),
     ("Unit", "Quantity", "is not Hrs"),
     ("StartingRange", "100", "is not 0"),
-    ("TermType", "Lease", "is not a known term"),
+    ("TermType", "Lease", "is not OnDemand or Reserved"),
     ("PricePerUnit", "0,8048", "is not a price"),
     ("PricePerUnit", "-1", "is not a price"),
     ("PricePerUnit", "1e12", "billion dollars"),
@@ -264,14 +318,17 @@ def test_a_row_of_amazon_that_is_not_as_expected_is_reported_and_not_taken(
 
 
 @pytest.mark.one_database
-def test_two_rows_of_amazon_for_one_way_to_buy_are_none(engine: Engine, tmp_path: Path) -> None:
+def test_several_rows_of_amazon_for_one_way_to_buy_are_none(engine: Engine, tmp_path: Path) -> None:
     lines = aws_list().splitlines(True)
     twice = [line for line in lines if b"WANTED0000000001" in line and b"OnDemand" in line]
-    with serving(FakeVendors(aws=lambda _: b"".join([*lines, *twice]))) as vendors:
+    with serving(FakeVendors(aws=lambda _: b"".join([*lines, *twice * 8]))) as vendors:
         found, outcome = refresh(engine, tmp_path, AWS_PRICES, url=vendors.url, regions=["us-east-2"])
     assert ("g6.xlarge", "linux", "on_demand") not in prices_of(found, "us-east-2")
     assert outcome is not None
-    assert "all are the price of linux on_demand (0.8048, 0.8048)" in outcome.summary.reports[0].detail
+    assert outcome.summary.reports[0].detail == (
+        "items 1, 16, 19, 22, 25 and 4 more all are the price of linux on_demand "
+        "(0.8048, 0.8048, 0.8048, 0.8048, 0.8048); none is taken"
+    )
 
 
 @pytest.mark.one_database
@@ -356,9 +413,9 @@ BELOW_0 = [{"startUsageAmount": 0, "unitPrice": {"currencyCode": "USD", "units":
     [
         (with_expression(tieredRates=IN_EUR), r":1: column 'pricingInfo': SKU AAAA-0001-CORE .*'EUR' is not USD"),
         (with_expression(tieredRates=BELOW_0), "is below 0"),
-        (with_expression(tieredRates=[]), "SKU AAAA-0001-CORE"),
+        (with_expression(tieredRates=[]), "SKU AAAA-0001-CORE .*: tieredRates is empty: it must have a price"),
         (with_expression(usageUnit="d"), "usageUnit 'd' is not one of h, GiBy.h, GiBy.mo"),
-        (with_first_sku(pricingInfo=[{}]), "'effectiveTime'"),
+        (with_first_sku(pricingInfo=[{}]), r"SKU AAAA-0001-CORE .*: has no 'effectiveTime'"),
         (twice(), "SKUs AAAA-0001-CORE and OTHER both are the price of n2 core on_demand in us-"),
     ],
 )
@@ -388,6 +445,11 @@ def test_a_walk_of_google_that_does_not_end_is_refused(
     assert outcome is None
 
 
+def oci_price(**changed: Any) -> dict[str, Any]:
+    price = {"model": "PAY_AS_YOU_GO", "value": 1} | changed
+    return oci(currencyCodeLocalizations=[{"currencyCode": "USD", "prices": [price]}])
+
+
 def oci(**changed: Any) -> dict[str, Any]:
     page = shape("oci_products_page.json")
     page["items"][2] |= changed
@@ -398,8 +460,15 @@ def oci(**changed: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("page", "said"),
     [
-        (oci(currencyCodeLocalizations=[]), r":3: column 'prices': part B98415: has no pay-as-you-go price in USD"),
-        (oci(currencyCodeLocalizations=[{"currencyCode": "USD", "prices": []}]), "has no pay-as-you-go price in USD"),
+        (
+            oci(currencyCodeLocalizations=[]),
+            r":3: column 'prices': part B98415: must have a price in USD, and has some in no currency",
+        ),
+        (oci(currencyCodeLocalizations=[{"currencyCode": "EUR", "prices": []}]), "and has some in EUR"),
+        (oci_price(model="MONTHLY"), "must have a price whose model is PAY_AS_YOU_GO, and has none in USD"),
+        (oci_price(value="0,05"), "value '0,05' is not a price: it must be a number, 0 or more"),
+        (oci_price(value=-1), "value -1 is not a price: it must be a number, 0 or more"),
+        (oci(currencyCodeLocalizations=[{"currencyCode": "USD"}]), "part B98415: has no 'prices'"),
         (oci(partNumber="B97384"), r":3: column 'partNumber': part B97384 is listed twice"),
     ],
 )
