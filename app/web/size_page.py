@@ -171,10 +171,13 @@ class PeerRow:
     cells: Sequence[tuple[Cell, Difference | None]]
     similar: "SimilarOut | None"
 
-    def parts(self, titles: Mapping[str, str]) -> list[tuple[str, str]]:
+    def parts(self) -> list[tuple[str, str]]:
         """Return the parts of its distance: what each is of, and how much it adds."""
         terms = self.similar.terms if self.similar else []
-        return [(titles[one.term], f"{one.detail}, {one.contribution:.3f}") for one in terms]
+        titles = {"gpu_class": "GPU", "gpu_count": "GPUs", "usd_per_hour": "Price in USD/h"}
+        return [
+            (titles.get(one.term) or field_title(one.term), f"{one.detail}, {one.contribution:.3f}") for one in terms
+        ]
 
 
 @dataclass(frozen=True, slots=True)
