@@ -89,4 +89,14 @@ def test_crawlers_find_each_size_once_and_only_under_the_public_url(seeded_url: 
         assert len(places) == len(set(places)) == 1 + client.get("/sizes?status=any&limit=1").json()["total"]
         page = get(public, "/?gpu=A100&currency=EUR&sort=-vcpus")
         assert '<link rel="canonical" href="https://sizes.example/vm/?gpu=a100">' in page
+        described = re.findall('<meta property="og:description" content="(.*?)">', get(public, "/?gpu=a100"))
+        assert re.fullmatch(
+            r"9 cloud VM sizes \(A100\), from \$[\d.]+ an hour \(Standard_\w+ in \w+\): .*", described[0]
+        )
+        described = re.findall(
+            '<meta property="og:description" content="(.*?)">', get(public, "/ui/sizes/nc24ads_a100_v4")
+        )
+        assert described[0].startswith(
+            "Standard_NC24ads_A100_v4: 1 × A100 80GB PCIe, 24 vCPUs, 220\xa0GiB, $3.673 an hour"
+        )
         assert '<meta property="og:title" content="A100' in page
