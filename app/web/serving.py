@@ -49,7 +49,7 @@ PRICE_NAMES = ("region", "os", "purchase", "currency", "unit")
 _HOW_IT_IS_SHOWN = {"currency", "unit", "per", "columns", "sort", "limit"}
 
 _PARAMETER = re.compile(r"^([\w.]+)=(.*?):(?= )", re.DOTALL)
-_LISTED_BY_API = re.compile(r"GET /\w+ lists (?:them|all)(:?)")
+_LISTED_BY_API = re.compile(r"GET /\w+ lists (?:them|all).*")
 _LONG_WORD = re.compile(r"(\S{60})\S+")
 """A value of a message that is cut: its field has the whole."""
 
@@ -285,7 +285,7 @@ def _errors_of(response: Response, names: set[str]) -> dict[str, str]:
 def _in_words(detail: str) -> str:
     """Return a message of the API for people: without the parameter's name, which its field has, and endpoints."""
     words = _PARAMETER.sub(r"“\2”:", detail)
-    words = _LISTED_BY_API.sub(lambda found: "there are:" if found[1] else "", words).rstrip("; ")
+    words = _LISTED_BY_API.sub("", words).rstrip("; ")
     return _LONG_WORD.sub(lambda word: f"{word[1]}…", words)
 
 
