@@ -154,7 +154,8 @@ def _other_meaning(claim: Claim, value: Fraction) -> str | None:
     """Return how a figure is a value by what the format means by it."""
     if claim.meaning.counts_devices and value.denominator > 1 and claim.value == ceil(value):
         return "counts devices, and a part of one as one"
-    if claim.meaning.whole and claim.value.denominator == 1 and abs(claim.value - value) < 1:
+    rounded_by = 1 if claim.value.denominator == 1 else claim.meaning.unit  # 223,232 MiB are 218 GiB
+    if claim.meaning.whole and abs(claim.value - value) < rounded_by:
         return "rounded to a whole number"
     return None
 

@@ -136,6 +136,20 @@ PEER_FORMATS: Mapping[str, PeerFormat] = {
         size="Virtual Machine",
         columns={"Instance vCPUs": _VCPUS, "Instance Memory": _GIB},
     ),
+    "sparecores": PeerFormat(
+        title="Spare Cores, servers of all vendors",
+        size="api_reference",
+        columns={
+            "vcpus": _VCPUS,
+            "memory_amount": Meaning(field="memory_gib", unit=_MIB, whole=True),
+            "gpu_count": _DEVICES,
+        },
+    ),
+    "boavizta": PeerFormat(
+        title="Boavizta, instances of a cloud",
+        size="id",
+        columns={"vcpu": _VCPUS, "memory": _GIB},
+    ),
     "vmsizes": PeerFormat(
         title="this catalog, the CSV of GET /sizes",
         size="name",
