@@ -110,13 +110,9 @@ def to_enum(name: str) -> dict[str, Any]:
 
     `x-enum-varnames` makes the names of members unique, since Go puts those of all enumerations in one namespace.
     """
-    values = ENUMS[name]
-    return {"type": "string", "enum": list(values), "x-enum-varnames": [_enum_member(name, value) for value in values]}
-
-
-def _enum_member(name: str, value: str) -> str:
-    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
-    return f"{spaced}_{value}".upper()
+    values, spaced = ENUMS[name], re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
+    members = [f"{spaced}_{value}".upper() for value in values]
+    return {"type": "string", "enum": list(values), "x-enum-varnames": members}
 
 
 Schema = dict[str, Any]
@@ -147,7 +143,11 @@ def to_plain_schema(schema: Schema, *, in_request: bool) -> Schema:
         plain["properties"] = {
             name: to_plain_schema(part, in_request=in_request) for name, part in plain["properties"].items()
         }
-        plain = _close_request(plain) if in_request else _open_response(plain)
+        if in_request:  # unknown fields are refused, and TypeScript would require a field that has a default
+            described = {name: _move_default_to_description(part) for name, part in plain["properties"].items()}
+            plain |= {"properties": described, "additionalProperties": False}
+        else:  # responses may get new fields
+            plain.pop("additionalProperties", None)
     return _with_described_default(plain)
 
 
@@ -198,17 +198,6 @@ def _with_number_format(schema: Schema) -> Schema:
     return {**schema, "format": width, **{bound: int(schema[bound]) for bound in _BOUNDS & schema.keys()}}
 
 
-def _close_request(schema: Schema) -> Schema:
-    """Forbid unknown fields, and move defaults to descriptions: TypeScript requires a field that has a default."""
-    properties = {name: _move_default_to_description(part) for name, part in schema["properties"].items()}
-    return {**schema, "properties": properties, "additionalProperties": False}
-
-
-def _open_response(schema: Schema) -> Schema:
-    """Allow unknown fields, since responses may get new ones."""
-    return {name: value for name, value in schema.items() if name != "additionalProperties"}
-
-
 def _with_described_default(schema: Schema) -> Schema:
     """Keep a default that is a scalar; describe a list or an enumeration's value, which generators get wrong."""
     if "default" not in schema:
@@ -224,12 +213,9 @@ def _move_default_to_description(schema: Schema) -> Schema:
         return schema
     default = schema["default"]
     rest = {name: value for name, value in schema.items() if name != "default"}
-    values = ", ".join(_format_value(value) for value in (default if isinstance(default, list) else [default]))
+    listed = default if isinstance(default, list) else [default]
+    values = ", ".join(f"`{value if isinstance(value, str) else json.dumps(value)}`" for value in listed)
     return {**rest, "description": f"{schema['description']} Default: {values}."}
-
-
-def _format_value(value: Any) -> str:
-    return f"`{value if isinstance(value, str) else json.dumps(value)}`"
 
 
 Parameter = dict[str, Any]
@@ -260,13 +246,9 @@ def to_parameter(parameter: Parameter) -> Parameter:
         plain["allowEmptyValue"] = not plain["required"]
     if schema.get("type") == "array":
         plain |= {"style": "form", "explode": True}
-        schema["items"] = _without_commas(schema["items"])
+        if schema["items"].get("pattern") == PLAIN_TEXT_PATTERN:  # a comma separates two values
+            schema["items"] = {**schema["items"], "pattern": PLAIN_ITEM_PATTERN}
     return {**plain, "schema": schema, "example": examples[0] if examples else _default_example(schema)}
-
-
-def with_fields_example(parameter: Parameter, items: list[str]) -> Parameter:
-    """Give `fields` the first two fields of the list's items as its example."""
-    return {**parameter, "example": items[:2]} if parameter["name"] == "fields" and items else parameter
 
 
 def sort_parameters(parameters: list[Parameter], operation: str) -> list[Parameter]:
@@ -279,11 +261,6 @@ def sort_parameters(parameters: list[Parameter], operation: str) -> list[Paramet
         return parameter["in"] != "path", not parameter["required"], later, _PARAMETER_ORDER.get(name, 0)
 
     return sorted(parameters, key=place)
-
-
-def _without_commas(item: Schema) -> Schema:
-    """Forbid commas in the values of a list, where a comma separates two values."""
-    return {**item, "pattern": PLAIN_ITEM_PATTERN} if item.get("pattern") == PLAIN_TEXT_PATTERN else item
 
 
 def _default_example(schema: Schema) -> Any:
@@ -329,7 +306,13 @@ def with_example(operation: dict[str, Any]) -> dict[str, Any]:
         return operation
     success = operation["responses"]["200"]
     summary = example.path if example.body is None else "The response to the example of a body."
-    summary += " (two objects of each list are shown)" if _has_objects(example.answer) else ""
+    lists = (
+        [value for value in example.answer.values() if isinstance(value, list)]
+        if isinstance(example.answer, dict)
+        else []
+    )
+    if any(isinstance(value, dict) for values in lists for value in values):
+        summary += " (two objects of each list are shown)"
     answer = {**success, "content": _with_value(success["content"], summary, example.answer)}
     whole = {**operation, "responses": {**operation["responses"], "200": answer}}
     if example.body is not None:
@@ -349,11 +332,6 @@ def _with_value(content: dict[str, Any], summary: str, value: Any) -> dict[str, 
 def with_example_value(media: dict[str, Any], summary: str, value: Any) -> dict[str, Any]:
     """Add an example to a media type object."""
     return {**media, "examples": {"example": {"summary": summary, "value": value}}}
-
-
-def _has_objects(answer: Any) -> bool:
-    lists = [value for value in answer.values() if isinstance(value, list)] if isinstance(answer, dict) else []
-    return any(isinstance(value, dict) for values in lists for value in values)
 
 
 def shorten(answer: Any) -> Any:
@@ -549,11 +527,6 @@ def response_components() -> dict[str, Response]:
     return {one.name: _to_response(one) for table in tables for one in table.values()}
 
 
-def header_components() -> dict[str, Response]:
-    """Return the header components by name."""
-    return {name: dict(header) for name, header in HEADERS.items()}
-
-
 def to_responses(method: str, generated: Mapping[str, Any]) -> dict[str, Response]:
     """Return the responses of an operation: its success, and every error it can return, by status.
 
@@ -570,38 +543,27 @@ def to_responses(method: str, generated: Mapping[str, Any]) -> dict[str, Respons
         **_OPERATION_RESPONSES.get(generated["operationId"], {}),
     }
     errors = {str(status): {"$ref": f"#/components/responses/{known[status].name}"} for status in sorted(statuses)}
-    success = _to_success(method, generated["responses"]["200"])
+    content = {}
+    for media_type, described in generated["responses"]["200"]["content"].items():
+        schema = to_plain_schema(described["schema"], in_request=False)
+        if media_type == "application/octet-stream":
+            schema["format"] = "binary"
+        content[media_type] = {**described, "schema": schema}
+    caching = ("ETag", "CacheControl") if method == "get" else ()  # only these may be kept
+    success: Response = {"description": "The response.", "headers": _headers(*caching, "Link"), "content": content}
     links = to_links(generated["operationId"])
     return {"200": {**success, "links": links} if links else success, **errors}
-
-
-def _to_success(method: str, generated: Response) -> Response:
-    """Return the one success, with the caching headers if the client may keep it."""
-    content = {media: _to_content(media, one) for media, one in generated["content"].items()}
-    caching = ("ETag", "CacheControl") if method == "get" else ()
-    return {"description": "The response.", "headers": _headers(*caching, "Link"), "content": content}
-
-
-def _to_content(media_type: str, generated: Mapping[str, Any]) -> dict[str, Any]:
-    schema = to_plain_schema(generated["schema"], in_request=False)
-    if media_type == "application/octet-stream":
-        schema["format"] = "binary"
-    return {**generated, "schema": schema}
 
 
 def _to_response(component: ResponseComponent) -> Response:
     response: Response = {"description": component.description, "headers": _headers(*component.headers, "Link")}
     if component.problem:
-        content = {"schema": {"$ref": f"{REFERENCE}Problem"}}
+        content: dict[str, Any] = {"schema": {"$ref": f"{REFERENCE}Problem"}}
         problem = find_problem_example(component.name)
-        response["content"] = {
-            MEDIA_TYPE: content if problem is None else with_example_value(content, _summary(problem), problem)
-        }
+        if problem is not None:
+            content = with_example_value(content, f"{problem['title']}: {problem['instance']}", problem)
+        response["content"] = {MEDIA_TYPE: content}
     return response
-
-
-def _summary(problem: Mapping[str, Any]) -> str:
-    return f"{problem['title']}: {problem['instance']}"
 
 
 def _headers(*names: str) -> dict[str, Response]:
@@ -621,17 +583,12 @@ def to_openapi30(document: Document) -> Document:
     converted["components"]["schemas"] = {name: _to_schema30(schema) for name, schema in schemas.items()}
     for holder in _schema_holders(converted):
         holder["schema"] = _to_schema30(holder["schema"])
-    for file in _file_contents(converted):
-        file["schema"]["format"] = "binary"
-    return converted
-
-
-def _file_contents(document: Document) -> Iterator[dict[str, Any]]:
-    """Yield the contents of files; without `format`, the clients for Java and of orval would parse them as JSON."""
-    for operation in (one for path in document["paths"].values() for one in path.values()):
+    # Files: without `format`, the clients for Java and of orval would parse them as JSON.
+    for operation in (one for path in converted["paths"].values() for one in path.values()):
         for media_type, content in operation["responses"]["200"].get("content", {}).items():
             if not media_type.endswith("json"):
-                yield content
+                content["schema"]["format"] = "binary"
+    return converted
 
 
 def _schema_holders(document: Document) -> Iterator[dict[str, Any]]:
@@ -654,23 +611,17 @@ def _to_schema30(schema: Schema) -> Schema:
     """
     if "$ref" in schema:
         return {"$ref": schema["$ref"]}
-    converted = _with_30_keywords(schema)
+    converted = dict(schema)
+    if isinstance(schema.get("type"), list):  # 3.0 has one type, and one example
+        converted |= {"type": schema["type"][0], "nullable": True}
+    if "examples" in schema:
+        converted["example"] = converted.pop("examples")[0]
     for inner in ("items", "additionalProperties"):
         if isinstance(schema.get(inner), dict):
             converted[inner] = _to_schema30(schema[inner])
     if "properties" in schema:
         converted["properties"] = {name: _to_schema30(part) for name, part in schema["properties"].items()}
         converted.setdefault("additionalProperties", True)
-    return converted
-
-
-def _with_30_keywords(schema: Schema) -> Schema:
-    """Replace the keywords that 3.0 lacks: a list of types, and several examples."""
-    converted = dict(schema)
-    if isinstance(schema.get("type"), list):
-        converted |= {"type": schema["type"][0], "nullable": True}
-    if "examples" in schema:
-        converted["example"] = converted.pop("examples")[0]
     return converted
 
 
@@ -745,12 +696,6 @@ TAGS = {
 _SPELLINGS = {"gpus": "GPUs", "csv": "as CSV", "parquet": "as Parquet", "ics": "as iCalendar"}
 
 
-def to_info(info: dict[str, Any], url: str) -> dict[str, Any]:
-    """Return the info object with its license, and with whoever runs the service as contact if its URL is known."""
-    contact = {} if url == "/" else {"contact": {"name": info["title"], "url": url}}
-    return {**info, **contact, "license": LICENSE}
-
-
 def to_summary(text: str) -> str:
     """Return the heading for a summary that FastAPI derived from a function's name: `List Gpus` as `List GPUs`."""
     first, *rest = text.lower().split()
@@ -820,17 +765,23 @@ def to_plain_document(generated: Document) -> Document:
         path: {method: _to_operation(method, one, document) for method, one in operations.items()}
         for path, operations in document["paths"].items()
     }
-    responses = response_components()
-    schemas = _to_schemas({**document["components"]["schemas"], **_problem_schemas()}, paths)
+    info, url = document["info"], document["servers"][0]["url"]
+    contact = {} if url == "/" else {"contact": {"name": info["title"], "url": url}}  # whoever runs the service
+    _, problem = models_json_schema([(Problem, "serialization")], ref_template=REFERENCE + "{model}")
+    schemas = _to_schemas({**document["components"]["schemas"], **problem["$defs"]}, paths)
     used = {tag for operations in paths.values() for one in operations.values() for tag in one["tags"]}
     return {
         "openapi": document["openapi"],
-        "info": to_info(document["info"], document["servers"][0]["url"]),
+        "info": {**info, **contact, "license": LICENSE},
         "servers": document["servers"],
         "security": [],
         "tags": [{"name": name, "description": description} for name, description in TAGS.items() if name in used],
         "paths": paths,
-        "components": {"schemas": schemas, "responses": responses, "headers": header_components()},
+        "components": {
+            "schemas": schemas,
+            "responses": response_components(),
+            "headers": {name: dict(header) for name, header in HEADERS.items()},
+        },
     }
 
 
@@ -852,7 +803,8 @@ def _to_operation(method: str, generated: dict[str, Any], document: Document) ->
     if "parameters" in generated:
         parameters = sort_parameters([to_parameter(one) for one in generated["parameters"]], operation["operationId"])
         items = _item_fields(generated, document["components"]["schemas"])
-        operation["parameters"] = [with_fields_example(one, items) for one in parameters]
+        shown = {"fields": {"example": items[:2]}} if items else {}
+        operation["parameters"] = [one | shown.get(one["name"], {}) for one in parameters]
     return with_example({name: operation[name] for name in _OPERATION_KEYS if name in operation})
 
 
@@ -863,11 +815,6 @@ def _item_fields(operation: dict[str, Any], schemas: Mapping[str, Schema]) -> li
             items = schemas[page].get("properties", {}).get("items", {})
             return [field for item in references(items) for field in schemas[item]["properties"]]
     return []
-
-
-def _problem_schemas() -> dict[str, Schema]:
-    _, schemas = models_json_schema([(Problem, "serialization")], ref_template=REFERENCE + "{model}")
-    return dict(schemas["$defs"])
 
 
 def _to_schemas(schemas: Mapping[str, Schema], paths: Mapping[str, Any]) -> dict[str, Schema]:
