@@ -28,8 +28,15 @@ def flatten_adjustments(rows: Sequence[Mapping[str, Any]], prefix: str = "") -> 
         return [dict(row) for row in rows]
     flat = []
     for row in rows:
-        adjustment = row.get(name, {"list_usd_per_hour": row[f"{prefix}usd_per_hour"], "rules": []})
         plain = {field: value for field, value in row.items() if field != name}
-        listed = {"list_usd_per_hour": adjustment["list_usd_per_hour"], "adjustments": adjustment["rules"]}
-        flat.append({**plain, **{f"{prefix}{field}": value for field, value in listed.items()}})
+        flat.append(plain | adjustment_columns(row, prefix))
     return flat
+
+
+def adjustment_columns(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the list price of a row and the rules that changed it; without any it is the price."""
+    adjustment = row.get(f"{prefix}adjustment", {"list_usd_per_hour": row[f"{prefix}usd_per_hour"], "rules": []})
+    return {
+        f"{prefix}list_usd_per_hour": adjustment["list_usd_per_hour"],
+        f"{prefix}adjustments": adjustment["rules"],
+    }

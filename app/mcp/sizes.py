@@ -323,9 +323,13 @@ def explain_size(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
     name, fields = values["size"], values.get("fields", [])
     day, currency = given(values, "as_of"), given(values, "currency")
     size = inquiry.ask("GET /sizes/{name}", SizeParams.model_validate({**day, **currency}), name)
-    facts = _ask_facts(inquiry, name, fields)
+    of_fields = FactSearch.model_validate({"field": list(fields), "limit": _MOST})
+    facts: list[dict[str, Any]] = inquiry.ask("GET /sizes/{name}/facts", of_fields, name)["items"]
     accepted = [fact for fact in facts if fact["verdict"] == "accepted"]
-    shown = sorted(accepted, key=lambda fact: _rank(fact["field"]))[: None if fields else _DEFAULT_FACTS]
+    ranks = {field: rank for rank, field in enumerate(_FIRST_FACTS)}
+    shown = sorted(accepted, key=lambda fact: (ranks.get(fact["field"], len(ranks)), fact["field"]))[
+        : None if fields else _DEFAULT_FACTS
+    ]
     unknown = sorted(
         {*fields} - {fact["field"] for fact in accepted} - {name for name in size if size[name] is not None}
     )
@@ -350,16 +354,6 @@ def explain_size(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
         totals={"facts": len(accepted)},
         narrow="fields names the facts to show; region the prices",
     )
-
-
-def _ask_facts(inquiry: Inquiry, name: str, fields: Sequence[str]) -> list[dict[str, Any]]:
-    search = FactSearch.model_validate({"field": list(fields), "limit": _MOST})
-    items: list[dict[str, Any]] = inquiry.ask("GET /sizes/{name}/facts", search, name)["items"]
-    return items
-
-
-def _rank(field: str) -> tuple[int, str]:
-    return (_FIRST_FACTS.index(field) if field in _FIRST_FACTS else len(_FIRST_FACTS), field)
 
 
 def _to_fact(fact: Mapping[str, Any]) -> dict[str, Any]:

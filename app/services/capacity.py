@@ -78,7 +78,11 @@ def find_capacity(catalog: Catalog, name: str) -> SizeCapacity:
     query = machines_query(SizeSelection(name=(key,), status=("any",)), (), today=catalog.today, rules=())
     (row,) = [one for one in to_dicts(query, catalog.fetch(query)) if one["key"] == key]
     machine = to_machine(row)
-    rows = {str(model["id"]): model for model in catalog.snapshot.models.values() if _generates_text(model)}
+    # An embedding model, a speech model or one of images has no context and no users.
+    models = (
+        model for model in catalog.snapshot.models.values() if _prepare_architecture(_Row(model)).kind == "decoder"
+    )
+    rows = {str(model["id"]): model for model in models}
     ordered = sorted(rows.values(), key=lambda model: (-(model["params"] or 0), model["id"]))
     return SizeCapacity(
         size=row["name"],
@@ -86,11 +90,6 @@ def find_capacity(catalog: Catalog, name: str) -> SizeCapacity:
         usable_gib=machine.usable_bytes / 2**30 if machine.usable_bytes is not None else None,
         models=tuple(_capacity_of(model, machine) for model in ordered) if machine.gpus else (),
     )
-
-
-def _generates_text(model: Mapping[str, Any]) -> bool:
-    """Whether a model has a context and users; an embedding model, a speech model or one of images has not."""
-    return _prepare_architecture(_Row(model)).kind == "decoder"
 
 
 def _capacity_of(model: Mapping[str, Any], machine: Machine) -> ModelCapacity:
@@ -159,7 +158,7 @@ def _longest_context(job: ServingJob, machine: Machine) -> tuple[int, bool, Para
         return None
     best: tuple[int, bool, Parallelism] | None = None
     for parallelism, free in _rooms(job, machine):
-        if best is not None and (best[1] or _sequence(cache, best[0] + 1, parallelism) > free):
+        if best is not None and (best[1] or kv_bytes_per_sequence(cache, best[0] + 1, parallelism) > free):
             continue
         context = _tokens_within(cache, parallelism, free, most)
         if context:
@@ -178,19 +177,17 @@ def _rooms(job: ServingJob, machine: Machine) -> Iterator[tuple[Parallelism, flo
 
 def _tokens_within(cache: KvCache, parallelism: Parallelism, free: float, most: int | None) -> int:
     """Return how many tokens of one sequence fit into `free` bytes, at most `most`; found by halving."""
-    if most is not None and _sequence(cache, most, parallelism) <= free:
+    if most is not None and kv_bytes_per_sequence(cache, most, parallelism) <= free:
         return most
     page = cache.block_tokens
     low, high = 0, (most or _UNBOUNDED) // page + 1  # in whole pages
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if _sequence(cache, middle * page, parallelism) <= free else (low, middle)
+        low, high = (
+            (middle, high) if kv_bytes_per_sequence(cache, middle * page, parallelism) <= free else (low, middle)
+        )
     return floor(low * page)
 
 
 _UNBOUNDED = 2**24
 """Tokens from which a context counts as unbounded, where the model's maximum is unknown."""
-
-
-def _sequence(cache: KvCache, tokens: int, parallelism: Parallelism) -> float:
-    return kv_bytes_per_sequence(cache, tokens, parallelism)

@@ -1,12 +1,13 @@
 """Compares sizes field by field, and finds those that are similar to a given one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from typing import Any
 
 from app.catalog.fields import GPU_FIELDS, SIZE_FIELDS
+from app.catalog.price_notes import adjustment_columns
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.exchange_rates import CurrencyRate, convert_prices, converted_name, find_exchange_rate
 from app.catalog.queries.lookups import check_regions, get_size_keys
@@ -68,8 +69,8 @@ def side_by_side(
     adjusted = any("adjustment" in size.row for size in details)
     columns = [
         {
-            **_without_adjustment(size.row),
-            **(_list_price(size.row) if adjusted else {}),
+            **{name: value for name, value in size.row.items() if name not in ("adjustment", "estimate")},
+            **(adjustment_columns(size.row) if adjusted else {}),
             "gpu_count": size.gpus,
             **_total_figures(size),
             **_unit_prices(size),
@@ -78,23 +79,16 @@ def side_by_side(
         for size in details
     ]
     names = tuple(str(column["name"]) for column in columns)
-    units = UNITS if exchange_rate is None else UNITS | _converted_units(exchange_rate.currency)
+    units = dict(UNITS)
+    if exchange_rate is not None:  # `EUR/h per GPU` for `USD/h per GPU`
+        prices = {name: unit for name, unit in UNITS.items() if unit is not None and "usd_per" in name}
+        units |= {converted_name(name): unit.replace("USD", exchange_rate.currency) for name, unit in prices.items()}
     lines = [
         _compare_field(field, units.get(field), names, [column[field] for column in columns], baseline)
         for field in columns[0]
         if field != "name"
     ]
     return ComparisonOut(baseline=names[baseline], sizes=names, fields=lines, exchange_rate=exchange_rate)
-
-
-def _without_adjustment(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in ("adjustment", "estimate")}
-
-
-def _list_price(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the list price of a size and the rules that changed it; without any it is the price."""
-    adjustment = row.get("adjustment", {"list_usd_per_hour": row["usd_per_hour"], "rules": []})
-    return {"list_usd_per_hour": adjustment["list_usd_per_hour"], "adjustments": adjustment["rules"]}
 
 
 def _find_keys(catalog: Catalog, field: str, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -130,12 +124,6 @@ def _converted_prices(size: SizeDetails, rate: CurrencyRate) -> dict[str, Decima
         per_unit = to_fraction(usd) / to_fraction(amount) if usd is not None and amount else None
         prices[converted_name(_unit_price_name(name))] = rate.convert(per_unit) if per_unit is not None else None
     return prices
-
-
-def _converted_units(currency: str) -> dict[str, str | None]:
-    """Return the units of converted prices: `EUR/h per GPU` for `USD/h per GPU`."""
-    prices = {name: unit for name, unit in UNITS.items() if unit is not None and "usd_per" in name}
-    return {converted_name(name): unit.replace("USD", currency) for name, unit in prices.items()}
 
 
 UNITS: dict[str, str | None] = {

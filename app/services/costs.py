@@ -17,7 +17,6 @@ from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.params import check_days
 from app.catalog.queries.size_details import SizeDetails, find_size_details
 from app.catalog.queries.snapshot import Catalog
-from app.db.statements import Reader
 from app.errors import BadQuery
 from app.fit.costs import (
     MONTHS_PER_YEAR,
@@ -169,7 +168,9 @@ def compute_costs(catalog: Catalog, name: str, search: CostSearch) -> CostOut:
     rate = find_exchange_rate(catalog, search.currency, day)
     price = find_cheapest_price(catalog, key, search)
     region = price.region if price else search.region[0] if len(search.region) == 1 else None
-    of_disks = load_disks(catalog, day, (region,)) if region else _no_disk_prices(catalog, day)
+    of_disks = load_disks(catalog, day, (region,) if region else ())
+    if not region:  # of no region, not of any
+        of_disks = DiskCatalog(disks=of_disks.disks, rates={})
     vm, month = _cost_vm(size, price, rate, search.hours_per_month, catalog.today)
     disks, disk_months = [], []
     for text in search.disk:
@@ -197,10 +198,6 @@ def compute_costs(catalog: Catalog, name: str, search: CostSearch) -> CostOut:
         exchange_rate=rate,
         no_price=None if price else explain_no_price(catalog, search),
     )
-
-
-def _no_disk_prices(reader: Reader, day: date) -> DiskCatalog:
-    return DiskCatalog(disks=load_disks(reader, day, ()).disks, rates={})
 
 
 def _cost_vm(

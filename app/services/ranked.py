@@ -26,6 +26,7 @@ def to_gpus(numerator: int | None, denominator: int | None) -> Fraction | None:
 def to_vm(row: Mapping[str, Any], **amounts: Any) -> Vm:
     """Map a candidate row to its name, status, region and prices in USD/h; `amounts` are further fields of the VM."""
     purchases = [name for name in PURCHASE_MODELS if f"{name}_usd_per_hour" in row]
+    is_adjusted = bool(purchases) and f"{purchases[0]}_adjustment" in row
     return Vm(
         name=row["name"],
         status=row["status"],
@@ -39,13 +40,9 @@ def to_vm(row: Mapping[str, Any], **amounts: Any) -> Vm:
         approximate_date={name: row[f"{name}_approximate_date"] for name in purchases},
         unusual_price=frozenset(name for name in purchases if row[f"{name}_unusual"]),
         disputed_price=frozenset(name for name in purchases if row[f"{name}_disputed"]),
-        adjustment=_adjustments(row, purchases) if purchases and f"{purchases[0]}_adjustment" in row else {},
+        adjustment={name: to_adjustment(row[f"{name}_adjustment"]) for name in purchases} if is_adjusted else {},
         **amounts,
     )
-
-
-def _adjustments(row: Mapping[str, Any], purchases: Sequence[str]) -> dict[str, Adjustment | None]:
-    return {name: to_adjustment(row[f"{name}_adjustment"]) for name in purchases}
 
 
 def to_adjustment(text: str | None) -> Adjustment | None:

@@ -39,7 +39,7 @@ from app.fit.successors import (
     refuse_all,
     unknown_features,
 )
-from app.fit.verdict import ORDERABLE, Adjustment, Failure, plain_failure
+from app.fit.verdict import ORDERABLE, Adjustment, plain_failure
 from app.nearest import did_you_mean, starting_with
 from app.schemas.retirement_request import RetirementPlanIn, SuccessorNeedsIn
 from app.schemas.retirements import (
@@ -299,11 +299,13 @@ class _Planner:
             return known
         keep, prices = self._needs.keep, self._prices[region]
         waivable = LOCAL_DISK_FEATURES if keep == ESSENTIAL_FEATURES else ()  # who names others wants just these
+        bought = f"{self._purchase(region).replace('_', '-')} {self._needs.os.capitalize()} price"
+        unpriced = plain_failure("region", "NOT_IN_REGION", f"has no {bought} in {region}")
         best = find_successors(old, self._market(region), keep, self._needs.max_successors, waivable)
         answer = self._answers[old.key, region] = _Answer(
             unknown=list(unknown_features(old, keep)),
             successors=[(match, differences(old, match.machine), prices[match.machine.key]) for match in best],
-            refusals=None if best else refuse_all(self._shortcomings_of(old), prices, self._unpriced(region)),
+            refusals=None if best else refuse_all(self._shortcomings_of(old), prices, unpriced),
             fixes=[] if best else list(self._fixes(old, region)),
         )
         return answer
@@ -321,10 +323,6 @@ class _Planner:
             found = find_shortcomings(old, self._orderable, self._needs.keep, self._failures)
             self._shortcomings[old.key] = found
         return found
-
-    def _unpriced(self, region: str) -> Failure:
-        bought = f"{self._purchase(region).replace('_', '-')} {self._needs.os.capitalize()} price"
-        return plain_failure("region", "NOT_IN_REGION", f"has no {bought} in {region}")
 
     def _purchase(self, region: str) -> Purchase:
         return self._purchases.get(region, self._needs.purchase)
