@@ -111,10 +111,10 @@ def find_sizes(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
         content["exchange_rate"] = {name: page["exchange_rate"][name] for name in ("currency", "units_per_usd", "day")}
     if "no_price" in page:
         content["no_price"] = page["no_price"]["detail"]
-    if undecided := unknown_note(page["unknown"]):
-        content["undecided"] = undecided
+    if page["unknown"]:
+        content["unknown"] = page["unknown"]
     return Reply(
-        text=_found_text(page, search, undecided),
+        text=_found_text(page, search),
         content=content,
         lists=("items",),
         totals={"items": page["total"]},
@@ -160,7 +160,8 @@ def _to_item(item: Mapping[str, Any], fields: list[str]) -> dict[str, Any]:
     return shown
 
 
-def _found_text(page: Mapping[str, Any], search: SizeSearch, undecided: str | None) -> str:
+def _found_text(page: Mapping[str, Any], search: SizeSearch) -> str:
+    undecided = unknown_note(page["unknown"])
     known = f" {page['no_price']['detail']}." if "no_price" in page else ""
     known += f" {undecided}." if undecided else ""
     if not page["items"]:
@@ -189,7 +190,7 @@ FIND_SIZES = Tool(
         "items": LIST,
         "exchange_rate": OBJECT,
         "no_price": TEXT,
-        "undecided": TEXT,
+        "unknown": OBJECT,
         **OMITTED,
     },
     always=("total", "items"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import orjson
 
 from app.catalog.fields import SHOWN_FIELDS
-from app.catalog.queries.params import FILTERED_FIELDS
+from app.catalog.queries.params import FILTERED_FIELDS, SizeSelection
 
 _BOUNDS = {name: field for name, field in FILTERED_FIELDS.items() if name != field}
 _TEXTS = {field: name for name, field in FILTERED_FIELDS.items() if SHOWN_FIELDS[field].kind == "text"}
@@ -31,10 +31,11 @@ RANGE_FACETS: Mapping[str, Sequence[str]] = {
 }
 """Figures whose least and greatest value are taken, each with the parameters that are its bounds."""
 
-FACET_OF_PARAM: Mapping[str, str] = {"gpu": "gpu_model", **FILTERED_FIELDS}
+FACET_OF_PARAM: Mapping[str, str] = {"gpu": "gpu_model", "cpu": "cpu_model", **FILTERED_FIELDS}
 """The facet that ignores each parameter; a parameter that is not here narrows all facets."""
-FIGURES = {*FLAG_FACETS, *RANGE_FACETS}
-"""Facets of figures; a size whose figure is unknown may match a filter on it."""
+FIGURES = {FACET_OF_PARAM[name] for name in FACET_OF_PARAM if name not in SizeSelection.model_fields}
+FIGURES |= {*FLAG_FACETS, *RANGE_FACETS}
+"""What filters of a VM itself are about; a size of which that is unknown may match."""
 
 
 def unknown_note(unknown: Mapping[str, int], total: int | None = None) -> str | None:
