@@ -236,9 +236,7 @@ def test_the_heads_of_columns_filter(watched: RecordedPage, base_url: str) -> No
         ("vCPUs", "8..64", "min_vcpus=8&max_vcpus=64"),
         ("vCPUs", "< 64", "max_vcpus=64"),
         ("vCPUs", "8", "min_vcpus=8&max_vcpus=8"),
-        ("vCPUs", "", ""),
-        ("Region", "westeurope", "region=westeurope"),
-        ("GPU", "a100", "gpu=a100&region=westeurope"),
+        ("GPU", "a100", "gpu=a100&min_vcpus=8&max_vcpus=8"),
     ):
         page.get_by_role("textbox", name=f"{column}: filter", exact=True).fill(text)
         page.keyboard.press("Enter")
