@@ -40,6 +40,7 @@ COMMAND_MODULES: Mapping[str, tuple[str, str]] = {
     "sources": ("ingest", "List the sources of the catalog."),
     "forget": ("ingest", "Remove a source, or all of an ingest, and what only they state."),
     "revisions": ("ingest", "List the ingests that changed the catalog."),
+    "publish": ("export", "Write the catalog as a static site: pages, files and a sitemap."),
     "export": ("export", "Write whole lists and tables to a file: sizes, prices, GPUs, regions, series, models …"),
 }
 """The module of each command and its line in the help, in the order of the help."""

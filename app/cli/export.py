@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -156,6 +157,30 @@ def _can_be_replaced(output: Path) -> bool:
 
 
 # Receipts
+
+
+@app.command()
+def publish(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="A new or empty folder, or that of an earlier site.")
+    ],
+    *,
+    base_url: Annotated[
+        str, typer.Option(help="Where the site will be, for its sitemap: `https://sizes.example.org`.")
+    ] = "",
+) -> None:
+    """Write the catalog as a static site: the page of each size, lists, files for other programs, and a sitemap."""
+    from app.cli.jobs import progress
+
+    context.require_catalog()
+    settings = context.settings().model_copy(update={"public_url": base_url})
+    # By its name: it runs the service, which other commands start without.
+    module = import_module("app.publish")
+    with progress() as step:
+        pages = module.publish(folder, settings, step)
+    print_line(f"{folder}: {pages} pages")
+    if not base_url:
+        print_note("There is no sitemap, which needs --base-url.")
 
 
 @app.command()

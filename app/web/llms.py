@@ -68,14 +68,15 @@ async def _send_sitemap(request: Request) -> Response:
     public_url = request.scope.get(PUBLIC_URL)
     if not public_url:
         raise HTTPException(404)
-    names = await request.app.state.executor.ask(_find_names)
+    names = await request.app.state.executor.ask(find_names)
     pages = ["/", *(f"{_SIZES}{path_segment(name.lower())}" for name in names)]
     urls = "".join(f"<url><loc>{escape(public_url + page)}</loc></url>" for page in pages[:_MAX_URLS])
     xml = f'<?xml version="1.0" encoding="UTF-8"?><urlset xmlns="{_SITEMAPS}">{urls}</urlset>'
     return Response(xml, media_type="application/xml", headers=_KEPT)
 
 
-def _find_names(catalog: Catalog) -> list[str]:
+def find_names(catalog: Catalog) -> list[str]:
+    """Return the names of all sizes, which have a page each."""
     size = table_of(Size).c
     return list(catalog.session.execute(select(size.name).order_by(size.name)).scalars())
 

@@ -1,0 +1,93 @@
+"""The command `vmsizes publish`: a static site whose links all lead somewhere."""
+
+import json
+import re
+from collections.abc import Iterator
+from functools import partial
+from html import unescape
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.parse import urljoin, urlsplit
+
+import httpx
+import pytest
+
+from app.db.engines import make_engine
+from app.ingest.run import ingest
+from tests.cli.conftest import Run
+from tests.factories import NOW, price, reading, size
+
+pytestmark = pytest.mark.one_database  # the pages are those of the service, which other tests run on both
+
+NAMES = ("Standard_D8s_v5", "Standard_D16s_v5", "Standard_E8s_v5")
+
+
+@pytest.fixture
+def site(run: Run, database_url: str, tmp_path: Path) -> Path:
+    """A site of three sizes, one of which has a name that no file may have."""
+    engine = make_engine(database_url)
+    rows = [row for name in (*NAMES, "Standard_<../x>") for row in size(name, vcpus=8, memory_gib=32, gpu_count=0)]
+    ingest(engine, reading(rows, regions=["eastus"], prices=[price(name, "0.4") for name in NAMES]), now=NOW)
+    engine.dispose()
+    folder = tmp_path / "sizes" / "site"
+    done = run(database_url, "publish", str(folder), "--base-url", "https://sizes.example.org")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def url(site: Path) -> Iterator[str]:
+    """The site below a path of a file server that knows nothing of it: that of `python -m http.server`."""
+    handler = partial(SimpleHTTPRequestHandler, directory=str(site.parent))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/site/"
+        server.shutdown()
+
+
+def test_every_link_of_the_site_leads_to_a_page_and_each_size_has_one(url: str) -> None:
+    seen, waiting = {url}, [url]
+    with httpx.Client(trust_env=False) as client:
+        while waiting:
+            page = waiting.pop()
+            answer = client.get(page)
+            assert answer.status_code == 200, page
+            if not answer.headers["content-type"].startswith("text/html"):
+                continue
+            assert not re.search(r"<(form|script)\b", answer.text), page
+            links = (urljoin(page, unescape(link)) for link in re.findall(r'(?:href|src)="([^"]*)"', answer.text))
+            for link in (urlsplit(link)._replace(fragment="").geturl() for link in links):
+                if link.startswith("http://127.0.0.1") and link not in seen:
+                    assert link.startswith(url), (page, link)
+                    seen.add(link)
+                    waiting.append(link)
+        for name in NAMES:
+            assert f"{url}ui/sizes/{name.lower()}/" in seen
+            assert f"{url}ui/sizes/{name.lower()}/buy/" in seen
+            assert name in client.get(f"{url}ui/sizes/{name.lower()}/").text
+        sitemap = client.get(f"{url}sitemap.xml").text
+    assert "<loc>https://sizes.example.org/ui/sizes/standard_d8s_v5/</loc>" in sitemap
+
+
+def test_the_files_are_those_of_the_service(site: Path) -> None:
+    sizes = json.loads((site / "files" / "azure" / "sizes.json").read_text(encoding="utf-8"))
+    assert {one["name"] for one in sizes["sizes"]} >= set(NAMES)
+    assert len((site / "files" / "azure" / "vms.csv").read_text(encoding="utf-8").splitlines()) > 1
+    # Nothing is outside of the folder, and nothing else is left beside it.
+    assert [path.name for path in site.parent.iterdir()] == ["site"]
+
+
+def test_a_site_is_replaced_and_other_folders_are_not(run: Run, site: Path, database_url: str, tmp_path: Path) -> None:
+    (site / "old.html").write_text("gone", encoding="utf-8")
+    done = run(database_url, "publish", str(site))
+    assert (done.returncode, "no sitemap" in done.stderr) == (0, True)
+    assert not (site / "old.html").exists()
+    assert not (site / "sitemap.xml").exists()
+    assert (site / "index.html").exists()
+    other = tmp_path / "mine"
+    other.mkdir()
+    (other / "letter.txt").write_text("dear", encoding="utf-8")
+    refused = run(database_url, "publish", str(other))
+    assert (refused.returncode, "has something else in it" in refused.stderr) == (2, True)
+    assert [path.name for path in other.iterdir()] == ["letter.txt"]
