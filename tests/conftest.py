@@ -15,12 +15,11 @@ from app.db import migrations
 from app.db.engines import make_engine
 from app.http import revision
 from app.http.middleware import CacheMiddleware
-from app.ingest.registry import read_seeds, relative_to
 from app.ingest.run import ingest
 from app.main import create_asgi_app
-from app.settings import PROJECT, Settings
+from app.settings import Settings
 from tests import seeded
-from tests.databases import SELECTED_KINDS, START, Databases, kind_of, make_read_only, versions
+from tests.databases import SELECTED_KINDS, START, Databases, SqliteFiles, kind_of, make_read_only, versions
 from tests.factories import NOW, reading, size
 from tests.servers import open_client, server
 from tests.waiting import LONGEST_SECONDS
@@ -159,46 +158,38 @@ def seeded_url(databases: Databases, seeded_template_url: str) -> str:
 @pytest.fixture(scope="session")
 def all_clouds_url() -> str:
     """A read-only SQLite database with the seeds of all clouds."""
-    return seeded.seeded_sqlite_url("")
+    return seeded.seeded_sqlite_url("all")
 
 
 @pytest.fixture(scope="session")
 def few_price_seeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with Azure's seeds but the price tables: a few prices of each kind, in a quarter of the time."""
-    folder = tmp_path_factory.mktemp("seeds")
-    for path in (PROJECT / "seeds").iterdir():
-        if path.name not in ("clouds", "prices"):
-            (folder / path.name).symlink_to(path)
-    return folder
+    return seeded.link_seeds(tmp_path_factory.mktemp("seeds"), "few-prices")
 
 
 @pytest.fixture(scope="session")
-def few_prices_template_url(databases: Databases, template_url: str, few_price_seeds: Path) -> str:
+def few_prices_template_url(databases: Databases, template_url: str) -> str:
     """A database with all sizes and few prices, to be copied."""
-    url = databases.copy(template_url)
-    engine = make_engine(url)
-    ingest(engine, relative_to(few_price_seeds, read_seeds(few_price_seeds)), now=NOW)
-    engine.dispose()
-    return url
+    return _few_url(databases, template_url, "few-prices")
 
 
 @pytest.fixture(scope="session")
 def few_size_seeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the seeds of documents, and few prices."""
-    folder = tmp_path_factory.mktemp("few")
-    for path in (PROJECT / "seeds").iterdir():
-        if path.name not in ("availability", "clouds", "prices", "sizes"):
-            (folder / path.name).symlink_to(path)
-    return folder
+    return seeded.link_seeds(tmp_path_factory.mktemp("few"), "few-sizes")
 
 
 @pytest.fixture(scope="session")
-def few_sizes_template_url(databases: Databases, template_url: str, few_size_seeds: Path) -> str:
+def few_sizes_template_url(databases: Databases, template_url: str) -> str:
     """A database with the sizes of documents and few prices, to be copied: what writes to it takes a fraction."""
+    return _few_url(databases, template_url, "few-sizes")
+
+
+def _few_url(databases: Databases, template_url: str, name: str) -> str:
+    if isinstance(databases, SqliteFiles):  # which several processes need
+        return seeded.seeded_sqlite_url(name)
     url = databases.copy(template_url)
-    engine = make_engine(url)
-    ingest(engine, relative_to(few_size_seeds, read_seeds(few_size_seeds)), now=NOW)
-    engine.dispose()
+    seeded.ingest_fewer(url, name)
     return url
 
 

@@ -1,4 +1,4 @@
-"""An SQLite database with the seeds of Azure, or of all clouds, built once for each state of the files behind it.
+"""SQLite databases with the seeds of Azure, of all clouds, or with fewer, built once for each state of their files.
 
 The test processes, `make openapi` and `make check` each need one, and all of Azure takes several seconds to ingest.
 PostgreSQL gets the same rows by COPY, in a sixth of the time; that both give the same digest is tested on few sizes.
@@ -12,8 +12,10 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from sqlalchemy import Connection, Table, make_url
@@ -22,7 +24,10 @@ from sqlalchemy.orm import Session
 from app.catalog.models import Size
 from app.db import migrations
 from app.db.engines import analyze, make_engine
+from app.ingest.registry import read_seeds, relative_to
+from app.ingest.run import ingest
 from tests.databases import Databases, SqliteFiles
+from tests.factories import NOW
 
 PROJECT = Path(__file__).resolve().parents[1]
 FOLDER = PROJECT / "build" / "seeded"
@@ -31,15 +36,19 @@ PACKAGES = ("catalog", "cli", "db", "formats", "ingest", "telemetry")
 MADE_FROM = ("app/*.py", *(f"app/{name}/**/*.py" for name in PACKAGES), "migrations/**/*.py", "seeds/**/*.*")
 NULL = "\\N"
 ROWS_OF_A_BLOCK = 5_000
+WITHOUT: Mapping[str, frozenset[str]] = {
+    "few-prices": frozenset({"clouds", "prices"}),
+    "few-sizes": frozenset({"availability", "clouds", "prices", "sizes"}),
+}
+"""Catalogs with a few prices of each kind and all of Azure's sizes, or those of its documents: the folders left out."""
 
 
-def seeded_sqlite_url(clouds: str = "azure") -> str:
-    """Return the URL of the database, which is read-only; builds it if a file that it is made from has changed.
+def seeded_sqlite_url(name: str = "azure") -> str:
+    """Return the URL of a database, which is read-only; builds it if a file that it is made from has changed.
 
-    It has Azure, or the `clouds` that VMSIZES_CLOUDS would name: all for an empty text.
+    It has Azure, `all` clouds, or what WITHOUT says.
     """
     FOLDER.mkdir(parents=True, exist_ok=True)
-    name = clouds or "all"
     file = FOLDER / f"{name}-{_fingerprint()}.db"
     with (FOLDER / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -48,9 +57,29 @@ def seeded_sqlite_url(clouds: str = "azure") -> str:
                 outdated.unlink()
             part = file.with_suffix(".part")
             run_program(f"sqlite:///{part}", "migrate")
-            run_program(f"sqlite:///{part}", "ingest", "seeds", clouds=clouds)
+            if name in WITHOUT:
+                ingest_fewer(f"sqlite:///{part}", name)
+            else:
+                run_program(f"sqlite:///{part}", "ingest", "seeds", clouds="" if name == "all" else name)
             part.rename(file)
     return f"sqlite:///{file}"
+
+
+def ingest_fewer(url: str, name: str) -> None:
+    """Ingest into a database with the schema the seeds that WITHOUT names, on the day NOW."""
+    with TemporaryDirectory() as folder:
+        seeds = link_seeds(Path(folder), name)
+        engine = make_engine(url)
+        ingest(engine, relative_to(seeds, read_seeds(seeds)), now=NOW)
+        engine.dispose()
+
+
+def link_seeds(folder: Path, name: str) -> Path:
+    """Link in a folder, which is returned, the seeds that WITHOUT names."""
+    for path in (PROJECT / "seeds").iterdir():
+        if path.name not in WITHOUT[name]:
+            (folder / path.name).symlink_to(path)
+    return folder
 
 
 def seeded_url(databases: Databases) -> str:
@@ -105,4 +134,5 @@ def _fingerprint() -> str:
 
 
 if __name__ == "__main__":
-    seeded_sqlite_url()
+    for name in ("azure", *WITHOUT):
+        seeded_sqlite_url(name)
