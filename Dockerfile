@@ -16,7 +16,7 @@ WORKDIR /src
 RUN python3 -m venv /opt/vmsizes
 COPY requirements.lock ./
 RUN /opt/vmsizes/bin/pip install --require-hashes -r requirements.lock
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY app app
 COPY migrations migrations
 COPY seeds seeds

@@ -13,7 +13,7 @@ FRONTEND := app/web/frontend
 ASSETS   := app/web/static/dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run .port-is-free test faults soak check contract sdk clients fix openapi bench migrate lock clean assets screenshots snapshots tasks audit fuzz
+.PHONY: help run .port-is-free test faults soak check contract sdk clients fix openapi bench migrate lock clean assets screenshots snapshots tasks audit fuzz dist
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/; s/\$$\(PORT\)/$(PORT)/' | expand -t 12
@@ -62,6 +62,9 @@ sdk: .venv/dev .venv/sdk/ready .venv/sdk/go $(NPM)/.all ## generate, compile and
 
 audit: .venv/dev .venv/audit/ready ## known vulnerabilities, licences, bill of materials (build/sbom.cdx.json), Kubernetes files
 	$(BIN)/python -m tests.audit $(ARGS)
+
+dist: .venv/dev .venv/audit/ready $(ASSETS)/licences.txt ## build wheel, data package, bill of materials and checksums into dist/ (a minute)
+	$(BIN)/python -m tests.release
 
 fuzz: .venv/dev ## 20 minutes of hostile files, pages, forms and calls of tools (ARGS="--minutes 60 --database postgresql")
 	$(BIN)/python -m tests.fuzz $(ARGS)

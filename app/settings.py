@@ -8,6 +8,7 @@ from pydantic import Field, SecretStr, field_validator
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from app import shipped_folder
 from app.api_keys import ApiKey, parse_api_keys
 from app.telemetry.logs import LogFormat, LogLevel
 
@@ -79,7 +80,7 @@ class Settings(BaseSettings):
     exports_mib: int = Field(
         default=1024, ge=0, description="How much disk a worker may use to cache Parquet files, MiB."
     )
-    seeds: Path = Field(default=PROJECT / "seeds", description="The folder that `vmsizes ingest seeds` reads.")
+    seeds: Path = Field(default=shipped_folder("seeds"), description="The folder that `vmsizes ingest seeds` reads.")
     clouds: str = Field(
         default="",
         description="The clouds that `vmsizes ingest seeds` reads, separated by commas: azure,aws,gcp. Empty: all.",

@@ -3,18 +3,18 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.orm import Session
 
+from app import shipped_folder
 from app.db.writing import OnWait, begin_writing
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
-MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
+MIGRATIONS = shipped_folder("migrations")
 
 
 class NewerSchema(Exception):

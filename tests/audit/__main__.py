@@ -10,17 +10,15 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from importlib.metadata import distributions
 from typing import Any
 
 from app.settings import PROJECT
-from tests.audit.licences import EXCEPTIONS, check_licences, licence_of, normalized, pins
+from tests.audit.licences import EXCEPTIONS, check_licences, pins
+from tests.audit.sbom import LONGEST_SECONDS, TOOLS, write_sbom
 
-TOOLS = PROJECT / ".venv" / "audit" / "bin"
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 KUBERNETES = PROJECT / "docs" / "deploy" / "kubernetes"
 SBOM = PROJECT / "build" / "sbom.cdx.json"
-LONGEST_SECONDS = 300
 
 
 def audit_vulnerabilities(lock: str) -> tuple[int, int, list[str]]:
@@ -42,23 +40,6 @@ def audit_vulnerabilities(lock: str) -> tuple[int, int, list[str]]:
         for known in each["vulns"]
     ]
     return len(looked_up), len(pins(PROJECT / lock)) - len(looked_up), found
-
-
-def write_sbom() -> int:
-    """Write the bill of materials of what an installation has, with licences; returns its number of components."""
-    SBOM.parent.mkdir(exist_ok=True)
-    command = [str(TOOLS / "cyclonedx-py"), "requirements", str(PROJECT / "requirements.lock")]
-    command += ["--pyproject", str(PROJECT / "pyproject.toml"), "--mc-type", "application"]
-    command += ["--spec-version", "1.6", "--output-reproducible", "--output-format", "JSON", "--output-file", str(SBOM)]
-    subprocess.run(command, check=True, capture_output=True, text=True, timeout=LONGEST_SECONDS)
-    document = json.loads(SBOM.read_text())
-    installed = {normalized(each.metadata["Name"]): each for each in distributions()}
-    for component in document["components"]:
-        package = installed.get(normalized(component["name"]))
-        if package is not None and (licence := licence_of(package)):
-            component["licenses"] = [{"expression": licence}]
-    SBOM.write_text(json.dumps(document, indent=1) + "\n")
-    return len(document["components"])
 
 
 def validate_kubernetes() -> list[str]:
@@ -91,7 +72,7 @@ def main() -> int:
     print(f"licences: {len(findings)} packages, {dict(Counter(each.licence for each in findings).most_common(4))}, …")
     for name, reason in EXCEPTIONS.items():
         print(f"  exception: {name}: {reason}")
-    print(f"bill of materials: {write_sbom()} components in {SBOM.relative_to(PROJECT)} (CycloneDX 1.6)")
+    print(f"bill of materials: {write_sbom(SBOM)} components in {SBOM.relative_to(PROJECT)} (CycloneDX 1.6)")
     wrong = validate_kubernetes()
     for line in wrong:
         print(f"kubernetes: {line}")

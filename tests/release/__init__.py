@@ -1,0 +1,1 @@
+"""What a release consists of: `make dist` builds it, docs/releasing.md signs and checks it."""
