@@ -22,10 +22,9 @@ from sqlmodel import Session
 from app.catalog.queries.snapshot import current_revision
 from app.cli.options import OPTION_OF_FIELD, option_name
 from app.cli.output import EXIT_BAD_DATA, EXIT_NOT_FOUND, EXIT_NOT_READY, EXIT_OK, EXIT_USAGE, print_error
-from app.db.engines import driver_message, has_no_tables, make_engine, outage_cause, read_session
-from app.db.migrations import NewerSchema
+from app.db.engines import driver_message, has_no_tables, lacks_what_was_asked, make_engine, outage_cause, read_session
 from app.db.sqlite_files import MISSING, DatabaseFile
-from app.db.writing import WriterBusy, set_wait
+from app.db.writing import NewerSchema, WriterBusy, refuse_newer_schema, set_wait
 from app.errors import BadData, BadQuery, BadWorkload, FetchError, NotFound, NotReady, VmsizesError
 from app.settings import BadEnvFile, Settings
 from app.telemetry import logs
@@ -205,12 +204,24 @@ def _database_message(error: DBAPIError) -> str:
             f"There is no database file {file.path}; correct VMSIZES_DATABASE_URL, or run `vmsizes migrate`, then "
             "`vmsizes ingest seeds`."
         )
+    if lacks_what_was_asked(error) and (newer := _newer_schema()):
+        return newer
     if _NO_COLUMN.search(message):
         return f"The database has an older schema ({message}); run `vmsizes migrate`."
     cause = outage_cause(error)
     problem = f"The database cannot be reached: {cause}" if cause else "The database failed"
     where = engine().url.render_as_string(hide_password=True)
     return f"{problem} ({message}). Check that {where} is running and that VMSIZES_DATABASE_URL is right."
+
+
+def _newer_schema() -> str | None:
+    """Return what to do where a newer program has migrated the database."""
+    with read_session(engine()) as opened:
+        try:
+            refuse_newer_schema(opened)
+        except NewerSchema as error:
+            return error_message(error)
+    return None
 
 
 _NO_COLUMN = re.compile(r"no such column|column .* does not exist|has no column named")

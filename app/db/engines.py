@@ -204,6 +204,14 @@ def is_damaged(error: DBAPIError) -> bool:
     return re.search("malformed|not a database|disk i/o error", str(error.orig).lower()) is not None
 
 
+_LACKING = re.compile(r"no such (?:column|table)|(?:column|relation|table) .* does not exist")
+
+
+def lacks_what_was_asked(error: DBAPIError) -> bool:
+    """Return whether the schema has no such table or column as a statement names."""
+    return bool(_LACKING.search(driver_message(error)))
+
+
 def outage_cause(error: DBAPIError) -> str | None:
     """Return why the database cannot be reached; None if it can, and rejected the statement."""
     message = str(error.orig).lower()

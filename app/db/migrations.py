@@ -2,23 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine
 from sqlalchemy.orm import Session
 
-from app import shipped_folder
-from app.db.writing import OnWait, begin_writing
+from app.db.writing import MIGRATIONS, OnWait, begin_writing, refuse_newer
 
 if TYPE_CHECKING:
     from alembic.config import Config
-
-MIGRATIONS = shipped_folder("migrations")
-
-
-class NewerSchema(Exception):
-    """A newer version of the program has migrated the database further than this one knows."""
 
 
 def upgrade(
@@ -36,7 +28,7 @@ def upgrade(
     from alembic import command
 
     with _migrating(engine, on_wait) as connection:
-        _check_known(connection)
+        refuse_newer(_revision_of(connection))
         command.upgrade(_config(connection), revision)
         if then is not None:
             with Session(connection) as session:
@@ -49,16 +41,14 @@ def downgrade(engine: Engine, revision: str) -> None:
     from alembic import command
 
     with _migrating(engine) as connection:
-        _check_known(connection)
+        refuse_newer(_revision_of(connection))
         command.downgrade(_config(connection), revision)
 
 
 def current_revision(engine: Engine) -> str | None:
     """Return the database's revision; None without our schema."""
-    from alembic.migration import MigrationContext
-
     with engine.connect() as connection:
-        return MigrationContext.configure(connection).get_current_revision()
+        return _revision_of(connection)
 
 
 def is_current(engine: Engine) -> bool:
@@ -66,18 +56,6 @@ def is_current(engine: Engine) -> bool:
     from alembic.script import ScriptDirectory
 
     return current_revision(engine) == ScriptDirectory(str(MIGRATIONS)).get_current_head()
-
-
-def outdated_revision(session: Session) -> str | None:
-    """Return the database's revision if this program needs a newer one, else None; does not load Alembic."""
-    revision = str(session.execute(text("select version_num from alembic_version")).scalar())
-    return revision if revision < newest_revision() else None
-
-
-@cache
-def newest_revision() -> str:
-    """Return the newest revision of this program; file names start with the revision."""
-    return max(file.name.partition("_")[0] for file in (MIGRATIONS / "versions").glob("0*.py"))
 
 
 def _config(connection: Connection) -> "Config":
@@ -89,13 +67,10 @@ def _config(connection: Connection) -> "Config":
     return config
 
 
-def _check_known(connection: Connection) -> None:
-    """Raise NewerSchema where the database has a revision that this program does not know."""
+def _revision_of(connection: Connection) -> str | None:
     from alembic.migration import MigrationContext
 
-    revision = MigrationContext.configure(connection).get_current_revision()
-    if revision is not None and revision > newest_revision():
-        raise NewerSchema(f"The database has schema {revision}; this version knows up to {newest_revision()}.")
+    return MigrationContext.configure(connection).get_current_revision()
 
 
 @contextmanager

@@ -6,12 +6,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlmodel import Session
 
+from app import shipped_folder
+
 WAIT_SECONDS = 300.0
 """How long a writer waits for another one by default: longer than an ingest of all seeds takes."""
+
+
+MIGRATIONS = shipped_folder("migrations")
+
+
+class NewerSchema(Exception):
+    """A newer version of the program has migrated the database further than this one knows."""
 
 
 class WriterBusy(Exception):
@@ -42,6 +51,33 @@ def set_wait(engine: Engine, seconds: float) -> None:
     engine.update_execution_options(**{_OPTION: seconds})
 
 
+def schema_revision(session: Session) -> str:
+    """Return the database's revision; does not load Alembic."""
+    return str(session.execute(text("select version_num from alembic_version")).scalar())
+
+
+def refuse_newer_schema(session: Session) -> None:
+    """Raise NewerSchema where a newer program migrated the database: what it added would not be written."""
+    refuse_newer(schema_revision(session))
+
+
+def newer_schema_text(revision: str) -> str:
+    """Return what a schema that this program does not know means."""
+    return f"The database has schema {revision}; this version knows up to {newest_revision()}."
+
+
+@cache
+def newest_revision() -> str:
+    """Return the newest revision of this program; file names start with the revision."""
+    return max(file.name.partition("_")[0] for file in (MIGRATIONS / "versions").glob("0*.py"))
+
+
+def refuse_newer(revision: str | None) -> None:
+    """Raise NewerSchema for a revision that this program does not know."""
+    if revision is not None and revision > newest_revision():
+        raise NewerSchema(newer_schema_text(revision))
+
+
 @contextmanager
 def write_session(
     engine: Engine,
@@ -51,10 +87,12 @@ def write_session(
 ) -> Iterator[Session]:
     """Open a session with one transaction: committed at the end, rolled back on an error or if `commit` is false.
 
-    Waits while another process writes, see `begin_writing`.
+    Waits while another process writes, see `begin_writing`. Raises NewerSchema where a newer program has migrated the
+    database: what that added would not be written.
     """
     with Session(engine) as session, session.begin() as transaction:
         begin_writing(session.connection(), on_wait=on_wait)
+        refuse_newer_schema(session)
         yield session
         if not commit:
             transaction.rollback()

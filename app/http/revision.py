@@ -18,10 +18,10 @@ from sqlmodel import Session
 
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.catalog.store.revisions import latest_revision
-from app.db.engines import driver_message, has_no_tables, outage_cause
+from app.db.engines import driver_message, has_no_tables, lacks_what_was_asked, outage_cause
 from app.db.executors import SessionThreads
-from app.db.migrations import newest_revision, outdated_revision
 from app.db.sqlite_files import MISSING
+from app.db.writing import newer_schema_text, newest_revision, schema_revision
 from app.errors import NotReady
 from app.http.outages import OutageLog
 
@@ -74,6 +74,7 @@ class RevisionWatcher:
         self._reading: asyncio.Task[CatalogState] | None = None
         self._retry: asyncio.TimerHandle | None = None
         self._known = CatalogState()
+        self._newer_schema = ""
         self._outages = OutageLog()
         self._on_return: list[Callable[[], None]] = []
         self._waiting: set[asyncio.Future[Any]] = set()
@@ -174,6 +175,8 @@ class RevisionWatcher:
 
     def explain_outage(self, error: DBAPIError) -> str | None:
         """Return why the database cannot be reached, None for any other error; logged once until it answers again."""
+        if self._newer_schema and lacks_what_was_asked(error):
+            return f"{newer_schema_text(self._newer_schema)} Replace it by the version that migrated the database."
         if has_no_tables(error):
             self._outages.note_failure(NO_TABLES)
             return NO_TABLES
@@ -262,10 +265,11 @@ class RevisionWatcher:
         return state
 
     def _load_in_session(self, session: Session) -> CatalogState:
-        outdated = outdated_revision(session)
-        if outdated:
+        schema = schema_revision(session)
+        if schema < newest_revision():
             needed = f"and this program needs {newest_revision()}; run `vmsizes migrate`."
-            return self._without_catalog(f"The database has the schema {outdated}, {needed}")
+            return self._without_catalog(f"The database has the schema {schema}, {needed}")
+        self._note_newer_schema(schema if schema > newest_revision() else "")
         revision = latest_revision(session)
         self._heard_at = time.monotonic()
         if revision is None:
@@ -274,6 +278,12 @@ class RevisionWatcher:
         if snapshot is None or generation != self._known.generation:
             snapshot = load_snapshot(session)
         return CatalogState(generation, snapshot, revision)
+
+    def _note_newer_schema(self, schema: str) -> None:
+        """Log, once, that a newer program has migrated the database: what this one reads is served as before."""
+        if schema and schema != self._newer_schema:
+            _log.warning("%s It serves what it still finds; replace it soon.", newer_schema_text(schema))
+        self._newer_schema = schema
 
     def _generation_of(self, revision: Mapping[str, Any]) -> str:
         return f"{revision['number']}-{revision['digest'][:16]}-{self._today():%y%m%d}-{self._version}"

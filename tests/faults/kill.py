@@ -30,6 +30,7 @@ from sqlalchemy import func, inspect, make_url, select, table, text
 from app.catalog.store.revisions import compute_digest, latest_revision
 from app.db import migrations
 from app.db.engines import make_engine, read_session
+from app.db.writing import newest_revision
 from app.settings import PROJECT
 from tests.databases import START, Databases, SqliteFiles
 
@@ -119,7 +120,7 @@ def state_of(url: str) -> State:
             if "alembic_version" not in names:
                 return (None, counts)
             version = connection.execute(text("select version_num from alembic_version")).scalar()
-        if version != migrations.newest_revision():
+        if version != newest_revision():
             return (version, counts)
         with read_session(engine) as session:
             revision = latest_revision(session)

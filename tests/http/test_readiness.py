@@ -12,12 +12,13 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from app.db import migrations
+from app.db import migrations, writing
 from app.db.engines import make_engine
+from app.db.writing import newest_revision
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
 from app.main import create_asgi_app
-from app.settings import Settings
+from app.settings import PROJECT, Settings
 from tests.factories import NOW, reading, size
 from tests.postgres import postgres_running
 from tests.servers import open_client, server
@@ -52,12 +53,43 @@ def test_without_a_catalog_the_problem_says_to_ingest(database_url: str) -> None
 def test_an_outdated_schema_is_reported(service: CacheMiddleware, database_url: str, engine: Engine) -> None:
     migrations.downgrade(engine, "0004")
     with client_of(database_url) as client:
-        newest = migrations.newest_revision()
+        newest = newest_revision()
         told = f"The database has the schema 0004, and this program needs {newest}; run `vmsizes migrate`."
         assert refused(client, "/readyz") == refused(client, "/sizes") == told
     migrations.upgrade(engine)
     with client_of(database_url) as client:
         assert client.get("/readyz").json()["status"] == "ready"
+
+
+def rename_a_column_in_a_newer_schema(engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.exec_driver_sql("update alembic_version set version_num = '9999'")
+        connection.exec_driver_sql("alter table source rename column publisher to issuer")
+
+
+def test_a_program_beside_a_newer_schema_serves_what_it_finds_and_says_what_it_is(
+    service: CacheMiddleware, database_url: str, engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    rename_a_column_in_a_newer_schema(engine)
+    told = f"The database has schema 9999; this version knows up to {newest_revision()}."
+    with client_of(database_url) as client:
+        assert [client.get(path).status_code for path in ("/readyz", "/sizes", "/regions")] == [200] * 3
+        assert refused(client, "/sources") == f"{told} Replace it by the version that migrated the database."
+        assert [client.get(path).status_code for path in ("/readyz", "/sizes?limit=3")] == [200] * 2
+    assert len([record for record in caplog.records if record.getMessage().startswith(told)]) == 1
+
+
+def test_commands_beside_a_newer_schema_write_nothing_and_say_what_it_is(
+    service: CacheMiddleware, engine: Engine, database_url: str
+) -> None:
+    rename_a_column_in_a_newer_schema(engine)
+    environment = {**os.environ, "VMSIZES_DATABASE_URL": database_url}
+    program = str(Path(sys.executable).with_name("vmsizes"))
+    for words in (("ingest", "regions", str(PROJECT / "seeds/regions.csv")), ("sources",), ("migrate",)):
+        done = subprocess.run([program, *words], env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 4, done.stderr
+        assert f"has schema 9999; this version knows up to {newest_revision()}." in done.stderr
+        assert "run `vmsizes migrate`" not in done.stderr
 
 
 def test_a_stopped_postgresql_is_reported_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -126,6 +158,6 @@ def test_a_file_that_is_no_database_is_reported(tmp_path: Path) -> None:
                 assert refused(client, path) == detail
 
 
-@pytest.mark.parametrize("file", sorted((migrations.MIGRATIONS / "versions").glob("0*.py")), ids=lambda file: file.name)
+@pytest.mark.parametrize("file", sorted((writing.MIGRATIONS / "versions").glob("0*.py")), ids=lambda file: file.name)
 def test_the_name_of_a_migration_starts_with_its_number(file: Path) -> None:
     assert f'revision = "{file.name.partition("_")[0]}"\n' in file.read_text()
