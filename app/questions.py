@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from app.catalog.queries.provenance import ConflictSearch, FactSearch, ModelSearch, RefusedPriceSearch
     from app.catalog.queries.retirements import RetirementSearch
     from app.schemas.fit_request import FitIn
-    from app.schemas.preflight import PreflightIn
+    from app.schemas.preflight_request import PreflightIn
     from app.schemas.retirement_request import RetirementPlanIn
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
@@ -367,7 +367,7 @@ def plan_retirements(catalog: Catalog, body: "RetirementPlanIn") -> BaseModel:
 
 @question(
     "POST /preflight",
-    "schemas.preflight:PreflightIn",
+    "schemas.preflight_request:PreflightIn",
     "preflight.PreflightOut",
     tag="preflight",
     summary="Check a plan against quotas",

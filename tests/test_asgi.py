@@ -13,8 +13,8 @@ NOT_FOR_SERVING = (
     *("alembic", "numpy", "psycopg", "pyarrow", "sqlalchemy.dialects.postgresql", "app.ingest", "app.cli"),
     *("app.fit.placement", "app.fit.estimator", "app.fit.formulas.architecture", "app.services"),
     *(f"app.converters.{name}" for name in ("fit_request", "fit_response", "receipts", "resource_fit", "retirements")),
-    *("app.schemas.sizes", "app.schemas.fit_response", "app.schemas.fit_response", "app.schemas.retirements"),
-    *("app.api.openapi.build", "app.api.openapi.build", "app.catalog.models.webhooks"),
+    *("app.schemas.sizes", "app.schemas.fit_response", "app.schemas.retirements"),
+    *("app.api.openapi.build", "app.catalog.models.webhooks"),
     *("app.catalog.readings", "app.formats.feeds", "app.web.search", "app.web.explore"),
 )
 
@@ -35,7 +35,7 @@ def test_serving_does_not_load(name: str) -> None:
 
 
 def test_fits_of_raw_needs_and_costs_do_not_load_the_arithmetic_of_models() -> None:
-    answering = "app.services.resource_fit, app.services.costs, app.services.compare, app.services.compare"
+    answering = "app.services.resource_fit, app.services.costs, app.services.compare"
     loaded = set(run_python(f"import sys, {answering}; print(*sys.modules)").split())
     assert "app.fit.verdict" in loaded
     assert not loaded & {"app.fit.placement", "app.fit.estimator", "app.fit.formulas.architecture"}

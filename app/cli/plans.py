@@ -70,7 +70,7 @@ def preflight(
     output: OutputOptions,
 ) -> None:
     """Check whether the VMs of a plan fit into quotas, before anything is deployed."""
-    from app.schemas.preflight import PreflightIn, QuotaUsageIn
+    from app.schemas.preflight_request import PreflightIn, QuotaUsageIn
 
     files = {"plan": str(plan), "skus": str(skus)}
     quotas = []

@@ -13,7 +13,7 @@ from app.catalog.names import RegionCode, region_key, size_key
 from app.catalog.providers import ProviderId
 from app.converters.inventory import parse_inventory
 from app.errors import BadData, BadWorkload
-from app.schemas.preflight import PreflightIn
+from app.schemas.preflight_request import MAX_ITEMS, PreflightIn
 from app.services.preflight import NotCounted, Offered, Quota, QuotaFiles, WantedVms, quota_key
 
 MAX_AMOUNT = 10**12
@@ -28,6 +28,8 @@ def read_preflight(body: PreflightIn) -> tuple[list[WantedVms | NotCounted], Quo
     field = "plan"
     try:
         plan = _read_plan(body.plan, body.region)
+        if not 1 <= len(plan) <= MAX_ITEMS:
+            raise BadWorkload(field, f"has {len(plan):,} lines with VMs; 1 to {MAX_ITEMS:,} are allowed")
         for index, usage in enumerate(body.usage):
             field = f"usage[{index}].text"
             for quota in _read_quotas(usage.text, usage.region or body.region, field):

@@ -23,7 +23,7 @@ from app.db.functions import is_listed
 from app.db.statements import BoundStatement, Statement
 from app.errors import BadWorkload
 from app.nearest import did_you_mean
-from app.schemas.preflight import MAX_ITEMS, PreflightItemOut, PreflightOut, QuotaOut
+from app.schemas.preflight import PreflightItemOut, PreflightOut, QuotaOut
 from app.services.retirements import Names, load_sizes
 
 FITS, MISSING, UNKNOWN, ERROR = "fits", "missing", "unknown", "error"
@@ -122,14 +122,12 @@ class _Need:
 
 
 def plan_preflight(catalog: Catalog, plan: Sequence[WantedVms | NotCounted], files: QuotaFiles) -> PreflightOut:
-    """Check a plan; raises BadWorkload for one without lines or with too many, and for a region that there is not."""
+    """Check a plan; raises BadWorkload for a region that there is not."""
     regions = catalog.snapshot.regions
     for field_name, region in files.regions.items():
         if region not in regions:
             hint = did_you_mean(closest_regions(region, regions)) or "GET /regions lists them"
             raise BadWorkload(field_name, f"there is no such region; {hint}", as_written(region))
-    if not 1 <= len(plan) <= MAX_ITEMS:
-        raise BadWorkload("plan", f"has {len(plan):,} lines with VMs; 1 to {MAX_ITEMS:,} are allowed")
     return _Preflight(catalog, files).check(plan)
 
 
