@@ -47,23 +47,16 @@ MODULE = PROJECT / "app" / "fit" / "formulas" / "serving_speed.py"
 BEGIN, END = "# Fitted, by `python -m benchmarks.calibrate --write`.\n", "# End of what is fitted.\n"
 
 STEP_LIMITS: Mapping[str, tuple[float, float]] = {
-    "dense_read": (1.0, 3.0), "expert_read": (1.0, 3.0), "dequantize": (0.0, 3.0), "kv_read": (1.0, 3.0),
-    "compute": (1.5, 6.0), "layer_us": (0.0, 200.0), "latent_us": (0.0, 100.0), "expert_us": (0.0, 30.0),
+    "dense_read": (1.0, 3.0), "layer_us": (0.0, 200.0), "latent_us": (0.0, 100.0), "expert_us": (0.0, 30.0),
     "doubling_us": (0.0, 50.0), "collective": (1.0, 20.0), "sequence_us": (0.0, 100.0), "prefill_dense": (1.0, 6.0),
-    "prefill_experts": (1.0, 9.0), "sglang_experts": (0.0, 0.25), "vllm": (-0.3, 0.6),
+    "prefill_experts": (1.0, 9.0), "sglang_layer_us": (0.0, 5000.0), "sglang_experts": (0.0, 0.25), "vllm": (-0.3, 0.6),
 }  # fmt: skip
-"""Least and greatest value of each constant: nothing is faster than at the rated speed.
-
-No engine computes a step at more than two thirds of the peak.
-"""
+"""Least and greatest value of each constant: nothing is faster than at the rated speed."""
 AMD_LIMITS: Mapping[str, tuple[float, float]] = {"amd": (0.0, 3.0), "amd_latent": (0.0, 3.0)}
 """Of the constants of AMD's GPUs, which are fitted to their runs alone, after all others."""
 FIRST_TOKEN_LIMITS: Mapping[str, tuple[float, float]] = {
-    "base_ms": (0.0, 300.0), "steps": (0.0, 20.0), "trtllm_ms": (0.0, 300.0), "trtllm_steps": (0.0, 20.0),
-    "doubling_ms": (0.0, 3.0), "waiting": (0.0, 1.0), "sglang_waiting": (0.0, 3.0),
+    "trtllm_ms": (0.0, 300.0), "doubling_ms": (0.0, 3.0), "waiting": (0.0, 1.0), "sglang_waiting": (0.0, 3.0),
 }  # fmt: skip
-LAUNCH_LIMITS: Mapping[str, tuple[float, float]] = {"sglang_layer_us": (0.0, 5000.0)}
-"""Of the constant of a step that is fitted together with those of the first token, which shows it best."""
 LOSS_SCALE = {"step": 0.15, "first_token": 0.2}
 """The error (of the logarithm) from which on the loss is linear."""
 EVEN = 300
@@ -191,33 +184,24 @@ def fit(runs: Runs, start: Fit | None = None) -> Fit:
     """
     found = start or Fit(step=STEP, first_token=FIRST_TOKEN)
     on_amd = is_on_amd(runs) & ~np.isnan(runs.tpot_s)
-    for _ in range(ROUNDS):
-        step = _fit_step(runs.where(is_burst(runs)), found.step, STEP_LIMITS)
-        if np.any(on_amd):
-            step = _fit_step(runs.where(on_amd), step, AMD_LIMITS)
-        found = _fit_first_token(runs.where(~np.isnan(runs.ttft_s)), replace(found, step=step))
-    return found
-
-
-ROUNDS = 2
-"""Steps and first tokens have a constant in common, so that each is fitted with what the other has found."""
+    step = _fit_step(runs.where(is_burst(runs)), found.step, STEP_LIMITS)
+    if np.any(on_amd):
+        step = _fit_step(runs.where(on_amd), step, AMD_LIMITS)
+    return _fit_first_token(runs.where(~np.isnan(runs.ttft_s)), replace(found, step=step))
 
 
 def _fit_first_token(runs: Runs, before: Fit) -> Fit:
-    """Fit the constants of the first token, and of a step how long a prompt is launched."""
+    """Fit the constants of the first token."""
     weights = runs.weights * np.where(is_burst(runs), BURST_WEIGHT, 1.0)
-    limits = {**FIRST_TOKEN_LIMITS, **LAUNCH_LIMITS}
 
     def constants(values: Array) -> Fit:
-        named = dict(zip(limits, map(float, values), strict=True))
-        launched = {name: named.pop(name) for name in LAUNCH_LIMITS}
-        return Fit(step=replace(before.step, **launched), first_token=FirstTokenConstants(**named))
+        named = dict(zip(FIRST_TOKEN_LIMITS, map(float, values), strict=True))
+        return Fit(step=before.step, first_token=FirstTokenConstants(**named))
 
     def residuals(values: Array) -> Array:
         return weights * constants(values).first_token_errors(runs)
 
-    start = asdict(before.step) | asdict(before.first_token)
-    return constants(_solve(residuals, start, limits, LOSS_SCALE["first_token"]))
+    return constants(_solve(residuals, asdict(before.first_token), FIRST_TOKEN_LIMITS, LOSS_SCALE["first_token"]))
 
 
 def _fit_step(runs: Runs, before: StepConstants, limits: Mapping[str, tuple[float, float]]) -> StepConstants:

@@ -1,17 +1,23 @@
 """Counts pairs of measured runs that the estimates put in the right order: `python -m benchmarks.accuracy.order`.
 
 A pair differs in the tensor ranks, or in the GPU, and in nothing else; tokens a second and GPU differ by more than 5 %.
+
+Then it asks, for each model, GPU, engine and request with at least four measured configurations, and each quartile of
+their times per output token as a limit, which tensor ranks and load give most tokens a second and GPU: how often the
+one that the estimates choose meets the limit, and how much of the best rate it has, for each confidence.
 """
 
 import sys
 from collections.abc import Callable
 from itertools import combinations
-from statistics import median
+from statistics import median, quantiles
 
+from app.fit.estimator.service_level import CONFIDENCE
 from benchmarks.accuracy.estimates import estimate, figure_range
 from benchmarks.accuracy.runs import ServingRun, serving_runs
 
 DIFFERENT = 1.05
+STEP = "inference.decode.expected_step"
 
 
 def by_tensor(run: ServingRun) -> tuple[object, ...]:
@@ -48,9 +54,41 @@ def ordered(key: Callable[[ServingRun], tuple[object, ...]]) -> tuple[int, int]:
     return right, total
 
 
+CONFIGURATIONS = 4
+"""Fewer of them leave no choice."""
+
+
+def choices(distance: float) -> tuple[int, int, int, float]:
+    """Return how many questions are asked, answered and met, and the median share of the best rate, of those answered.
+
+    `distance` is that of the confidence: how far toward the high end of its range an estimate must meet the limit.
+    """
+    groups: dict[tuple[object, ...], dict[tuple[int, int, int], list[ServingRun]]] = {}
+    for run, _ in serving_runs():
+        asked = (run.model, run.gpu, run.engine, run.dtype, run.input_tokens, run.output_tokens)
+        split = (run.tensor_parallel, run.expert_parallel, run.batch)
+        groups.setdefault(asked, {}).setdefault(split, []).append(run)
+    questions, met, shares = 0, 0, []
+    for group in groups.values():
+        if len(group) < CONFIGURATIONS:
+            continue
+        measured = {split: median(run.tpot_s * 1e3 for run in runs) for split, runs in group.items()}
+        ranges = {split: figure_range(estimate(runs[0].body()), STEP)[1:] for split, runs in group.items()}
+        for limit in quantiles(measured.values(), n=4, method="inclusive"):
+            questions += 1
+            allowed = [split for split, (mid, high) in ranges.items() if mid * (high / mid) ** distance <= limit]
+            if not allowed:
+                continue
+            chosen = max(allowed, key=lambda split: rate(group[split], ranges[split][0]))
+            met += measured[chosen] <= limit
+            best = max(rate(group[split], ms) for split, ms in measured.items() if ms <= limit)
+            shares.append(rate(group[chosen], measured[chosen]) / best)
+    return questions, len(shares), met, median(shares)
+
+
 def expected_ms(run: ServingRun) -> float:
     """Return the expected time per output token, ms."""
-    return figure_range(estimate(run.body()), "inference.decode.expected_step")[1]
+    return figure_range(estimate(run.body()), STEP)[1]
 
 
 def rate(runs: list[ServingRun], step_ms: float) -> float:
@@ -60,6 +98,12 @@ def rate(runs: list[ServingRun], step_ms: float) -> float:
 
 def main() -> int:
     """Print the shares."""
+    for confidence, distance in CONFIDENCE.items():
+        asked, answered, met, share = choices(distance)
+        print(
+            f"choice, {confidence}: {answered} of {asked} limits answered, {met} met: {met / answered:.1%}, "
+            f"at {share:.0%} of the best rate"
+        )
     for name, key in (("tensor ranks", by_tensor), ("GPU", by_gpu)):
         right, total = ordered(key)
         print(f"{name:14} {right} of {total} pairs in the right order: {right / total:.1%}")

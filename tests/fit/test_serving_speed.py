@@ -1,6 +1,7 @@
 """Properties of the speed of serving, on random workloads: monotone, never below a bound, wider where unmeasured."""
 
 from dataclasses import replace
+from math import exp
 from typing import Any, Literal
 
 import pytest
@@ -9,12 +10,12 @@ from hypothesis import strategies as st
 
 from app.fit.estimator.estimate import serving_setup
 from app.fit.estimator.serving import ServingSetup, kv_cache_of, weights_range
-from app.fit.estimator.serving_speed import ServingSpeed, copy_work, prefill_speed, serving_speed
+from app.fit.estimator.serving_speed import ServingSpeed, copy_work, prefill_speed, request_work, serving_speed
 from app.fit.estimator.speed_model import Lengths, expert_shares, request_lengths, speed_model
 from app.fit.estimator.workload import Gpus, InferenceWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.quantities import Assumptions
-from app.fit.formulas.serving_speed import STEP, STEP_SPREAD, step_time
+from app.fit.formulas.serving_speed import STEP, STEP_SPREAD, prompts_time, step_time
 from benchmarks.accuracy.estimates import setup_of as preset_setup
 
 LLAMA_70B = Architecture(layers=80, hidden=8192, heads=64, kv_heads=8, head_dim=128, intermediate=28_672, vocab=128_256)
@@ -293,3 +294,14 @@ def test_sparse_attention_reads_what_its_index_selects() -> None:
     assert dense[1].first_token_s is not None
     assert sparse[1].first_token_s is not None
     assert sparse[1].first_token_s.mid < dense[1].first_token_s.mid
+
+
+def test_sglang_launches_one_pass_for_all_prompts_that_came_since_the_last_step() -> None:
+    def read_s(concurrency: int) -> float:
+        load = InferenceWorkload(prompt_tokens=1000, output_tokens=100, concurrency=concurrency, engine="sglang")
+        work = request_work(setup_of(LLAMA_70B, load))
+        return prompts_time(work, STEP) - prompts_time(work, replace(STEP, sglang_layer_us=0.0))
+
+    launched_s = 80 * STEP.sglang_layer_us * 1e-6
+    assert read_s(2) == pytest.approx(0.01 * launched_s, rel=0.01)
+    assert read_s(501) == pytest.approx((1 - exp(-5)) * launched_s)

@@ -44,9 +44,8 @@ from app.fit.formulas.serving_speed import (
     FIRST_TOKEN,
     STEP,
     Spread,
-    engine_factor,
     first_token_time,
-    prompt_time,
+    prompts_time,
     step_time,
 )
 from app.fit.results import DisaggregationFigures, ServiceReport
@@ -97,7 +96,7 @@ class CopySpeed:
         alone = prompt_work(setup, work, self.lengths, sequences)
         first = max(self.least_prompt_s, first_token_time(alone, step * tokens, STEP, FIRST_TOKEN))
         first += queue_s(work, alone, step * tokens) + (self.transfer_s or 0.0)
-        prompts = work.prompts * prompt_time(work, STEP) * engine_factor(work, STEP) / tokens
+        prompts = prompts_time(work, STEP) / tokens
         return LoadTimes(step, first, prompts, first + self.lengths.output * step)
 
     def step_range(self, sequences: int) -> Range:

@@ -474,7 +474,6 @@ class CopyWork:
     sequence_read: float
     bandwidth: float
     peak: float
-    dequantized: float
     message_s: float
     hop_s: float
     stage_s: float
@@ -490,7 +489,6 @@ class CopyWork:
         sequences = _sequences_per_copy(setup) if sequences is None else sequences
         tokens = batch * self.verified
         touched = experts_read(model.experts, model.experts_per_token, tokens) if model.experts else 0.0
-        expert_read = model.expert_bytes * touched / bandwidth
         prompts = 0.0
         if lengths is not None and not is_disaggregated(setup):
             # Of requests that arrive at random as many others are open; of a given number one less.
@@ -498,8 +496,7 @@ class CopyWork:
             others = max(0.0, sequences / parallelism.data - own)
             prompts = others * self.yielded / lengths.output
         work = alone._replace(
-            expert_read_s=expert_read,
-            dequantized_s=(expert_read if model.experts else alone.dense_read_s) * self.dequantized,
+            expert_read_s=model.expert_bytes * touched / bandwidth,
             kv_read_s=batch * self.sequence_read * parallelism.tensor / bandwidth,
             compute_s=model.token_flops * tokens / self.peak,
             collective_s=self.message_s * tokens,
@@ -541,7 +538,6 @@ def copy_work(setup: ServingSetup, model: SpeedModel, lengths: Lengths | None, s
     alone = StepWork(
         dense_read_s=model.dense_bytes / bandwidth,
         expert_read_s=0.0,
-        dequantized_s=0.0,
         kv_read_s=0.0,
         compute_s=0.0,
         collective_s=0.0,
@@ -570,7 +566,6 @@ def copy_work(setup: ServingSetup, model: SpeedModel, lengths: Lengths | None, s
         sequence_read=sequence_read,
         bandwidth=bandwidth,
         peak=peak,
-        dequantized=dequantized_share(setup, model),
         message_s=message_s,
         hop_s=hop_s,
         stage_s=stage_s,
@@ -590,28 +585,6 @@ MAX_FLOPS_PER_BYTE = 296.0
 """Dense FLOPs in 16 bits for each byte of memory traffic, at most: H100 has 295, B200 281, MI300X 247, H200 206."""
 
 
-class _NarrowPeak(NamedTuple):
-    """A type's peak over that in 16 bits, and between which FLOPs per byte a peak turns from one to the other.
-
-    A GPU with fewer dequantizes, one with more computes in the type: H100 and H200 have 591 and 412 in 8 bits, B200 562
-    and, in 4 bits, 1,125. Their ratio must be no less than the time that dequantizing adds, so that in between a higher
-    bandwidth makes no step slower.
-    """
-
-    factor: float
-    dequantized: float
-    narrow: float
-
-
-_EIGHT_BITS = _NarrowPeak(2.0, 281.0, 405.0)
-_FOUR_BITS = _NarrowPeak(4.0, 600.0, 1000.0)
-
-
-def _narrow_peak(setup: ServingSetup) -> _NarrowPeak:
-    kind = setup.weights.type.dtype if setup.weights is not None else None
-    return _EIGHT_BITS if kind in {"fp8", "int8"} else _FOUR_BITS
-
-
 def narrow_factor(setup: ServingSetup, model: SpeedModel) -> float:
     """Return the GPU's peak over that in 16 bits: 1 where weights are dequantized, up to 2 in 8 bits, 4 in 4 bits."""
     gpus = setup.gpus
@@ -620,24 +593,8 @@ def narrow_factor(setup: ServingSetup, model: SpeedModel) -> float:
     if gpus.peak_16_bits_tflops is not None:
         return max(1.0, gpus.peak_tflops / gpus.peak_16_bits_tflops)
     most = MAX_FLOPS_PER_BYTE * (gpus.bandwidth_gb_per_s or inf) / 1e3
-    return max(1.0, min(_narrow_peak(setup).factor, gpus.peak_tflops / most))
-
-
-def dequantized_share(setup: ServingSetup, model: SpeedModel) -> float:
-    """Return which share of quantized weights is dequantized to 16 bits: all, or none where the GPU has their type.
-
-    Where only one peak is given, it may be of either type, and the share is in between for peaks that are in between.
-    """
-    gpus = setup.gpus
-    if not model.quantized:
-        return 0.0
-    if gpus.peak_tflops is None:
-        return 1.0
-    if gpus.peak_16_bits_tflops is not None:
-        return float(gpus.peak_tflops <= gpus.peak_16_bits_tflops)
-    _, dequantized, narrow = _narrow_peak(setup)
-    ratio = gpus.peak_tflops * 1e3 / (gpus.bandwidth_gb_per_s or inf)
-    return max(0.0, min(1.0, (narrow / ratio - 1) / (narrow / dequantized - 1))) if ratio else 1.0
+    kind = setup.weights.type.dtype if setup.weights is not None else None
+    return max(1.0, min(2.0 if kind in {"fp8", "int8"} else 4.0, gpus.peak_tflops / most))
 
 
 def _attention_flops(setup: ServingSetup, lengths: Lengths) -> float:

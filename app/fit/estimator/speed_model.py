@@ -20,7 +20,7 @@ from app.fit.formulas.architecture import Architecture, missing_for_count, typic
 from app.fit.formulas.compute import HOPS, Link, tensor_link
 from app.fit.formulas.memory import KvCache, Parallelism, experts_read, kv_bytes_per_sequence
 from app.fit.formulas.quantities import Range
-from app.fit.formulas.serving_speed import FIRST_TOKEN, STEP, StepWork, engine_factor, launch_time, prompt_time
+from app.fit.formulas.serving_speed import FIRST_TOKEN, STEP, StepWork, launch_time, prompt_time, prompts_time
 
 DEQUANTIZED_BITS = 14
 """Fewer average bits a weight than this are quantized: 16 less what stays in 16 bits."""
@@ -184,10 +184,8 @@ def spread_over_experts(
     bandwidth = (gpus.bandwidth_gb_per_s or inf) * 1e9 * stage
     peak = gpus.peak_tflops * 1e12 if gpus.peak_tflops is not None else inf
     touched = experts_read(model.experts, model.experts_per_token, of_stage)
-    expert_read = model.expert_bytes * touched / bandwidth
     work = work._replace(
-        expert_read_s=expert_read,
-        dequantized_s=work.dequantized_s * expert_read / work.expert_read_s if work.expert_read_s else 0.0,
+        expert_read_s=model.expert_bytes * touched / bandwidth,
         compute_s=work.compute_s
         - model.expert_flops * own / peak / parallelism.tensor
         + model.expert_flops * of_stage / peak / stage,
@@ -278,8 +276,7 @@ def queue_s(work: StepWork, prompt: StepWork, step_s: float) -> float:
 
     The share of time that prompts take is that of a step.
     """
-    read_s = work.prompts * prompt_time(work, STEP) * engine_factor(work, STEP)
-    return wait_s(prompt_time(prompt, STEP), min(read_s / step_s, MOST_BUSY))
+    return wait_s(prompt_time(prompt, STEP), min(prompts_time(work, STEP) / step_s, MOST_BUSY))
 
 
 MOST_BUSY = 0.95

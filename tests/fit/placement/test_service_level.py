@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from app.fit.estimator.service_level import ServiceLoad
 from app.fit.estimator.workload import InferenceWorkload, ServiceLevel
 from app.fit.formulas.quantities import GIB, InvalidWorkload
-from app.fit.formulas.serving_speed import FIRST_TOKEN, PREFILL_FACTOR, STEP
+from app.fit.formulas.serving_speed import BASE_MS, PREFILL_FACTOR, STEP, STEPS_IN_FLIGHT
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.fixes import FixFinder
 from app.fit.placement.jobs import ServingJob
@@ -74,7 +74,7 @@ def test_the_times_of_a_replica_are_those_computed_by_hand() -> None:
     params, embedding = 8_030_261_248, 128_256 * 4096
     read_s = (params - embedding) * 2 / 3.35e12
     kv_s = 40 * 1050 * 131_072 / 3.35e12  # 1,000 + 100 / 2 tokens of 128 KiB
-    own_s = read_s * STEP.dense_read + kv_s * STEP.kv_read + (32 * STEP.layer_us + 40 * STEP.sequence_us) * 1e-6
+    own_s = read_s * STEP.dense_read + kv_s + (32 * STEP.layer_us + 40 * STEP.sequence_us) * 1e-6
     linear_s, attention_s = 2 * (params - embedding) * 1000 / 989e12, 2 * 32 * 256 * 1000 * 32 * 500 / 989e12
     prompt_s = linear_s * STEP.prefill_dense + attention_s * 2
     prompts_s = 40 / 100 * prompt_s * (1 + STEP.vllm)
@@ -82,7 +82,7 @@ def test_the_times_of_a_replica_are_those_computed_by_hand() -> None:
     assert times.step == pytest.approx(step_s, rel=1e-6)
     busy = prompts_s / step_s
     queue_s = prompt_s * busy / (2 * (1 - busy))
-    first_s = FIRST_TOKEN.base_ms * 1e-3 + prompt_s * PREFILL_FACTOR + FIRST_TOKEN.steps * step_s + queue_s
+    first_s = BASE_MS * 1e-3 + prompt_s * PREFILL_FACTOR + STEPS_IN_FLIGHT * step_s + queue_s
     assert times.first_token == pytest.approx(first_s, rel=1e-6)
     assert times.request == pytest.approx(times.first_token + 100 * times.step)
 
