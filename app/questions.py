@@ -33,12 +33,17 @@ from app.late_models import LateModel
 from app.nearest import did_you_mean, nearest
 
 if TYPE_CHECKING:
-    from app.catalog.queries.availability import AvailabilitySearch
     from app.catalog.queries.changes import ChangeSearch
     from app.catalog.queries.costs import BuySearch, CostSearch
     from app.catalog.queries.disks import DiskSearch
     from app.catalog.queries.prices import AllPricesSearch, PriceHistorySearch, PriceSearch
-    from app.catalog.queries.provenance import ConflictSearch, FactSearch, ModelSearch, RefusedPriceSearch
+    from app.catalog.queries.provenance import (
+        AvailabilitySearch,
+        ConflictSearch,
+        FactSearch,
+        ModelSearch,
+        RefusedPriceSearch,
+    )
     from app.catalog.queries.retirements import RetirementSearch
     from app.schemas.fit_request import FitIn
     from app.schemas.preflight_request import PreflightIn
@@ -217,14 +222,14 @@ def list_size_facts(catalog: Catalog, name: str, search: "FactSearch") -> Listin
 
 @question(
     "GET /sizes/{name}/availability",
-    "catalog.queries.availability:AvailabilitySearch",
+    "catalog.queries.provenance:AvailabilitySearch",
     "sizes.AvailabilityPage",
     tag="sizes",
 )
 @short
 def list_size_availability(catalog: Catalog, name: str, search: "AvailabilitySearch") -> Any:
     """List the regions and zones that have a size, whether or not a price is known there."""
-    from app.catalog.queries.availability import find_availability
+    from app.catalog.queries.provenance import find_availability
 
     return find_availability(catalog, name, search)
 
@@ -277,8 +282,7 @@ def list_size_price_history(catalog: Catalog, name: str, search: "PriceHistorySe
 @question("GET /facets", FacetSearch, "sizes.FacetsOut", tag="sizes", has_receipt=True)
 def list_facets(catalog: Catalog, search: FacetSearch) -> str:
     """Count what a search finds by GPU, series, region, status and flags, and return the ranges of its figures."""
-    from app.catalog.queries.facet_counts import find_facets
-    from app.catalog.queries.facets import render_facets
+    from app.catalog.queries.facets import find_facets, render_facets
 
     return render_facets(find_facets(catalog, search))
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.catalog.queries.facet_counts import find_facets
+from app.catalog.queries.facets import find_facets
 from app.catalog.queries.params import SORT_KEYS, SizeFilter, SizeSearch
 from app.catalog.queries.prices import AllPricesSearch, find_all_prices
 from app.catalog.queries.sizes import find_sizes

@@ -25,8 +25,8 @@ from sqlalchemy import Engine
 
 from app.catalog.readings import no_progress
 from app.catalog.resolution.subjects import SubjectKeys
-from app.catalog.store.bulk import temporary_tables
 from app.catalog.store.prices import STAGED_PRICE, PriceStaging, merge_prices, stage_prices
+from app.catalog.store.upsert import temporary_tables
 from app.db.engines import make_engine
 from app.db.writing import write_session
 from benchmarks.bare_ingest import write_csv, write_rows

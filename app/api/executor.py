@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from app.catalog.queries.freshness import FeedRefresh, Freshness, load_feed_refreshes, load_freshness, load_last_ingests
 from app.catalog.queries.snapshot import COMPUTING, MAX_ATTEMPTS, SHORT, Catalog, CatalogSnapshot, changes_too_fast
 from app.db.executors import LoopConnection, QueueFull, SessionThreads
-from app.db.replication import Replication, load_replication
+from app.db.servers import Replication, load_replication
 from app.db.statements import DriverReader, TakesLong
 from app.errors import Busy, CatalogChanged, NotReady
 from app.http.revision import RevisionWatcher

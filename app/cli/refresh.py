@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.catalog.column_types import USD_DECIMALS
-from app.catalog.store.feed_runs import save_feed_run
+from app.catalog.store.revisions import save_feed_run
 from app.cli import context
 from app.cli.jobs import RunOptions, outcome_json, parse_interval, print_reports, print_tables, repeat, with_run_options
 from app.cli.options import Command, Group

@@ -5,11 +5,13 @@ replica may be behind, and the revision must be read from the server that the ro
 """
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import URL, Dialect, Engine, event, make_url
+from sqlalchemy import URL, Dialect, Engine, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.orm import Session
 from sqlalchemy.pool import ConnectionPoolEntry
 
 Server = tuple[str, str]
@@ -95,3 +97,32 @@ def choice_of(url: URL) -> ServerChoice | None:
     if len(numbers) == 1:
         numbers *= len(names)
     return _CHOICES.setdefault(url, ServerChoice(list(zip(names, numbers, strict=False))))
+
+
+_QUERY = text(
+    "select pg_is_in_recovery(), exists (select from pg_stat_wal_receiver),"
+    " extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp())::float8"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replication:
+    """The state of a streaming replica of PostgreSQL; of any other database only `is_replica` is known.
+
+    `is_receiving` tells whether it is connected to the server that it follows. `replay_age_seconds` is the time since
+    the last transaction that it has replayed was committed: the lag, but on a server that writes nothing it grows, too.
+    """
+
+    is_replica: bool = False
+    is_receiving: bool | None = None
+    replay_age_seconds: float | None = None
+
+
+def load_replication(session: Session) -> Replication:
+    """Ask the database; any role may."""
+    if session.connection().dialect.name != "postgresql":
+        return Replication()
+    is_replica, is_receiving, age = session.execute(_QUERY).one()
+    if not is_replica:
+        return Replication()
+    return Replication(is_replica=True, is_receiving=is_receiving, replay_age_seconds=age)

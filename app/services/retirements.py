@@ -17,8 +17,8 @@ from app.catalog.purchases import Purchase
 from app.catalog.queries.known_prices import NoPrice, explain_no_price
 from app.catalog.queries.lookups import NEAREST_WINDOW
 from app.catalog.queries.params import OfferParams
+from app.catalog.queries.retirements import aliases_query, planned_sizes_query, prices_query
 from app.catalog.queries.snapshot import Catalog, computing
-from app.catalog.queries.successors import aliases_query, planned_sizes_query, prices_query
 from app.catalog.regions import closest_regions
 from app.db.statements import Reader, fetch
 from app.fit.successors import (

@@ -248,7 +248,7 @@ def _url_with(request: PageRequest, instead: Mapping[str, Any]) -> str:
 
 async def find_view_facets(request: PageRequest, view: SizeFilter) -> Facets:
     """Find the facets of a view's filters; views that differ in order, columns, units or page share them."""
-    from app.catalog.queries.facet_counts import find_facets
+    from app.catalog.queries.facets import find_facets
 
     filters = view.as_params(SizeFilter)
     return await request.executor.ask_once(filters, lambda catalog: find_facets(catalog, filters))
@@ -295,7 +295,7 @@ async def render_suggestions(request: PageRequest) -> str:
 
 def _count_words(catalog: Catalog) -> list[CountedWord]:
     """Count the sizes that GPUs, series and regions find; a GPU finds its kinds, too, unlike in facets."""
-    from app.catalog.queries.facet_counts import find_facets
+    from app.catalog.queries.facets import find_facets
 
     counts = find_facets(catalog, SizesView().as_list().as_params(SizeFilter)).counts
     gpus = [str(one.value).lower() for one in counts["gpu_model"] if one.value and "," not in str(one.value)]

@@ -16,12 +16,11 @@ from app.catalog.fields import field_title
 from app.catalog.names import RegionCode
 from app.catalog.providers import AZURE
 from app.catalog.purchases import Purchase
-from app.catalog.queries.availability import AvailabilitySearch, find_availability
 from app.catalog.queries.costs import BuySearch
 from app.catalog.queries.exchange_rates import CurrencyRate
 from app.catalog.queries.params import PRICED_OS, Day, Os, PlainText, SimilarSearch, SizeParams
 from app.catalog.queries.prices import PriceListing, PriceSearch, find_prices
-from app.catalog.queries.provenance import FactSearch, find_facts
+from app.catalog.queries.provenance import AvailabilitySearch, FactSearch, find_availability, find_facts
 from app.catalog.queries.sizes import find_size, find_sizes
 from app.web.rendering import format_amount, path_segment, render_page
 from app.web.serving import PRICE_NAMES, NoParams, PageContent, PageRequest

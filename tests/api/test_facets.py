@@ -6,9 +6,9 @@ from typing import Any
 import httpx
 import pytest
 
-from app.catalog.queries.facets import COUNTED_FACETS, FACET_OF_PARAM, FLAG_FACETS, RANGE_FACETS
+from app.catalog.queries.facets import COUNTED_FACETS, FLAG_FACETS, RANGE_FACETS
 from app.catalog.queries.filters import SCOPE_FILTERS
-from app.catalog.queries.params import SizeFilter
+from app.catalog.queries.params import FACET_OF_PARAM, SizeFilter
 from app.schemas.sizes import FacetsOut
 from tests.walks import walk
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, Engine, func, literal, select
 
 from app.catalog.names import glob_to_like
-from app.catalog.queries.globs import compile_glob
+from app.catalog.queries.lookups import compile_glob
 from app.db.engines import make_engine
 
 GLOBS = st.text("ab_%\\.[*?", max_size=12)

@@ -17,11 +17,11 @@ from app.catalog.in_force import EVER_KNOWN, LIST, MISSING_LISTS, PRICE, KnownDa
 from app.catalog.models import PriceTotal, Region, Size, Source
 from app.catalog.readings import PriceBlock, PriceList, PriceRow, Prices, Reading, no_progress
 from app.catalog.resolution.subjects import SubjectKeys
-from app.catalog.store.bulk import temporary_tables
 from app.catalog.store.price_runs import RUN_TABLES, merge_lists
 from app.catalog.store.price_totals import save_price_totals
 from app.catalog.store.prices import STAGED_PRICE, PriceStaging, merge_prices, stage_prices
 from app.catalog.store.revisions import compute_digest
+from app.catalog.store.upsert import temporary_tables
 from app.db.writing import write_session
 from app.ingest.run import forget, ingest
 from tests.catalog.test_deriving import offered

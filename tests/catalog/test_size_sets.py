@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries import snapshot as snapshot_module
-from app.catalog.queries.facet_counts import find_facets
+from app.catalog.queries.facets import find_facets
 from app.catalog.queries.filters import FILTERS, SCOPE_FILTERS
 from app.catalog.queries.pagination import write_cursor
 from app.catalog.queries.params import SORT_KEYS, FacetSearch, SizeFilter, SizeSearch

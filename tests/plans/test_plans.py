@@ -16,7 +16,7 @@ from app.catalog.models import Price, Region, Size, Source
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.candidates import candidates_query
 from app.catalog.queries.exports import PriceExport, SizeExport, export_prices, export_sizes
-from app.catalog.queries.facet_counts import find_facets
+from app.catalog.queries.facets import find_facets
 from app.catalog.queries.lookups import get_size_keys
 from app.catalog.queries.params import FitSearch, OfferParams, SizeFilter, SizeSearch
 from app.catalog.queries.prices import AllPricesFilter, AllPricesSearch, find_all_prices

@@ -14,7 +14,7 @@ import httpx
 import pytest
 import yaml
 
-from app.catalog.store.feed_runs import save_feed_run
+from app.catalog.store.revisions import save_feed_run
 from app.db.engines import make_engine
 from app.db.writing import write_session
 from app.settings import PROJECT

@@ -6,11 +6,18 @@ filters leave, so that a second one can be chosen. Likewise a range ignores its 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
+from typing import Any
 
 import orjson
 
 from app.catalog.fields import SHOWN_FIELDS
-from app.catalog.queries.params import FILTERED_FIELDS, SizeSelection
+from app.catalog.queries.filters import PRICE_FILTERS
+from app.catalog.queries.params import FACET_OF_PARAM, FILTERED_FIELDS, SizeFilter, check_days
+from app.catalog.queries.size_sets import SizeQuestion
+from app.catalog.queries.sizes import normalize
+from app.catalog.queries.snapshot import Catalog
 
 _BOUNDS = {name: field for name, field in FILTERED_FIELDS.items() if name != field}
 _TEXTS = {field: name for name, field in FILTERED_FIELDS.items() if SHOWN_FIELDS[field].kind == "text"}
@@ -30,12 +37,6 @@ RANGE_FACETS: Mapping[str, Sequence[str]] = {
     for field in ("usd_per_hour", *_BOUNDS.values())
 }
 """Figures whose least and greatest value are taken, each with the parameters that are its bounds."""
-
-FACET_OF_PARAM: Mapping[str, str] = {"gpu": "gpu_model", "cpu": "cpu_model", **FILTERED_FIELDS}
-"""The facet that ignores each parameter; a parameter that is not here narrows all facets."""
-FIGURES = {FACET_OF_PARAM[name] for name in FACET_OF_PARAM if name not in SizeSelection.model_fields}
-FIGURES |= {*FLAG_FACETS, *RANGE_FACETS}
-"""What filters of a VM itself are about; a size of which that is unknown may match."""
 
 
 def unknown_note(unknown: Mapping[str, int], total: int | None = None) -> str | None:
@@ -93,3 +94,87 @@ def render_facets(facets: Facets) -> str:
     return orjson.dumps(
         {"total": facets.total, "undecided": facets.undecided, **facets.counts, **facets.ranges}
     ).decode()
+
+
+_COLUMNS = {"series": "series_id"}
+"""Columns of facets whose names differ."""
+
+
+def find_facets(catalog: Catalog, search: SizeFilter) -> Facets:
+    """Find the facets of a search; raises BadQuery for a name that the catalog does not have, or a day."""
+    check_days(search, catalog.today)
+    search = normalize(search, catalog.snapshot)
+    question = SizeQuestion(catalog, search)
+    offered = question.offered()
+    met: dict[str, int] = {}
+    for name in question.names:
+        met[name] = question.meets(name)
+    found = reduce(and_, met.values(), offered)
+
+    def without(facet: str) -> int:
+        """Return the sizes that would be found without the facet's own filters."""
+        return reduce(and_, (one for name, one in met.items() if FACET_OF_PARAM.get(name) != facet), offered)
+
+    counts: dict[str, list[FacetCount]] = {}
+    for name in COUNTED_FACETS:
+        counts[name] = _count(without(name), question.sets_by_value(_COLUMNS.get(name, name)))
+    unpriced = (one for name, one in met.items() if name not in PRICE_FILTERS)
+    counts["region"] = _count_regions(question, search, offered_anywhere=reduce(and_, unpriced, question.sets.all))
+    flags: list[FacetCount] = []
+    for name in FLAG_FACETS:
+        having = question.sets_by_value(name).get(1, 0)
+        flags.append(FacetCount(value=name, count=(without(name) & having).bit_count()))
+    counts["flags"] = flags
+    ranges = {name: _range(question, name, without(name)) for name in RANGE_FACETS}
+    undecided = _undecided(question)
+    return Facets(total=found.bit_count(), undecided=undecided, counts=counts, ranges=ranges)
+
+
+def _count(found: int, by_value: Mapping[Any, int]) -> list[FacetCount]:
+    """Count the values that some sizes have, greatest count first; among equal counts, unknown comes last."""
+    counts = [(value, (found & having).bit_count()) for value, having in by_value.items()]
+    ordered = sorted((-count, value is None, value or "", value) for value, count in counts if count)
+    return [FacetCount(value=value, count=-count) for count, _, _, value in ordered]
+
+
+def _count_regions(question: SizeQuestion, search: SizeFilter, *, offered_anywhere: int) -> list[FacetCount]:
+    """Count how many sizes a search in each region alone would find, the greatest count first."""
+    bounds = {name: getattr(search, name) for name in question.names if name in PRICE_FILTERS}
+    counts: dict[str, int] = {}
+    steps = question.region_price_steps() if bounds else {}
+    for region, prices in question.region_prices().items():
+        found = offered_anywhere & prices.offered
+        for name, bound in bounds.items():
+            found &= steps[region].within(name, float(bound))
+        counts[region] = found.bit_count()
+    ordered = sorted((-count, code) for code, count in counts.items() if count)
+    return [FacetCount(value=code, count=-count) for count, code in ordered]
+
+
+def _range(question: SizeQuestion, name: str, found: int) -> FacetRange:
+    if name == "usd_per_hour":
+        steps = question.price_steps()
+        least, most = steps.ends(found)
+        unknown = found & ~steps.priced
+    else:
+        by_value = question.sets_by_value(_COLUMNS.get(name, name))
+        unknown = found & by_value.get(None, 0)
+        having = [(value, of_value) for value, of_value in by_value.items() if value is not None]
+        least = next((float(value) for value, of_value in having if found & of_value), None)
+        most = next((float(value) for value, of_value in reversed(having) if found & of_value), None)
+    return FacetRange(min=_shown(name, least), max=_shown(name, most), unknown=unknown.bit_count())
+
+
+def _shown(name: str, value: float | None) -> float | None:
+    """Round a number of GPUs to four digits, as in a list: a sixth is 0.1667."""
+    return round(value, 4) if name == "gpu_count" and value is not None else value
+
+
+def _undecided(question: SizeQuestion) -> Undecided:
+    """Count the sizes that might match if their unknown figures were known."""
+    by_field = question.undecided()
+    fields = [FacetCount(value=name, count=sizes.bit_count()) for name, sizes in by_field.items()]
+    total = reduce(or_, by_field.values(), 0).bit_count()
+    return Undecided(
+        total=total, fields=fields, detail=unknown_note({one.value or "": one.count for one in fields}, total)
+    )

@@ -17,12 +17,25 @@ from app.catalog.models import Gpu, Series, SizeAlias
 from app.catalog.names import as_written, display_keys, series_key
 from app.catalog.presets import split_names
 from app.catalog.providers import split_provider
-from app.catalog.queries.globs import compile_glob
 from app.catalog.queries.price_scope import GPU, SIZE, size
 from app.catalog.regions import closest_regions
 from app.db.statements import BoundStatement, Reader, Statement, fetch, to_dicts
 from app.errors import BadQuery, NotFound
 from app.nearest import TWO_TYPOS_LENGTH, closest_spellings, did_you_mean, nearest, starting_with
+
+_RUN = re.compile(r"[*?]*\*[*?]*")
+_LETTER = "[^\n]"
+
+
+def compile_glob(glob: str) -> re.Pattern[str]:
+    """Return the regular expression that fully matches what a glob does."""
+    ordered = _RUN.sub(lambda run: "?" * run[0].count("?") + "*", glob)
+    first, *others = (
+        "".join(_LETTER if letter == "?" else re.escape(letter) for letter in part) for part in ordered.split("*")
+    )
+    middle = "".join(f"(?>{_LETTER}*?{part})" for part in others[:-1])
+    return re.compile(f"{first}{middle}{_LETTER}*{others[-1]}" if others else first)
+
 
 ALIAS = table_of(SizeAlias)
 _series, _gpu = table_of(Series).c, table_of(Gpu).c

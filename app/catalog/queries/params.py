@@ -548,6 +548,9 @@ FILTERED_FIELDS: Mapping[str, str] = {
 }
 """The field of a size that each filter is about, by the names of both; a filter that is not here is of its own kind."""
 
+FACET_OF_PARAM: Mapping[str, str] = {"gpu": "gpu_model", "cpu": "cpu_model", **FILTERED_FIELDS}
+"""The facet that ignores each parameter; a parameter that is not here narrows all facets."""
+
 
 class FacetSearch(PriceDayParams, SizeFilter):
     """What the sizes are that facets count, and of which day their prices."""

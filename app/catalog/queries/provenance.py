@@ -1,4 +1,4 @@
-"""Read what is known besides sizes and prices: facts of each source, conflicts between them, and the small tables."""
+"""Read what is known besides sizes and prices: facts, conflicts between them, availability, and the small tables."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -33,7 +33,17 @@ from sqlmodel import SQLModel
 from app.catalog.column_types import table_of
 from app.catalog.fields import FIELDS, SIZE_FIELDS, SIZE_FLAGS
 from app.catalog.in_force import PRICE, SERIES
-from app.catalog.models import Benchmark, Fact, LanguageModel, PriceFile, RefusedPrice, Series, Size, Source
+from app.catalog.models import (
+    Availability,
+    Benchmark,
+    Fact,
+    LanguageModel,
+    PriceFile,
+    RefusedPrice,
+    Series,
+    Size,
+    Source,
+)
 from app.catalog.names import RegionCode, escape_like
 from app.catalog.price_checks import Rule
 from app.catalog.queries.lookups import check_field, check_regions, get_series_ids, get_size_keys, get_subject_key
@@ -47,7 +57,7 @@ from app.catalog.queries.pagination import (
     split_lists,
     write_cursor,
 )
-from app.catalog.queries.params import LowerText, LowerTextSet, PageParams, PlainText
+from app.catalog.queries.params import LowerText, LowerTextSet, PageParams, PlainText, RegionSet
 from app.catalog.queries.snapshot import Catalog, short
 from app.db.functions import is_listed, usd_of, usd_text
 from app.db.statements import BoundStatement, Statement, pad_keys, to_dicts
@@ -428,3 +438,40 @@ def refused_prices_query() -> Select[Any]:
         .join_from(REFUSED, size, size.c.key == REFUSED.c.size_key)
         .order_by(*REFUSED.primary_key)
     )
+
+
+_availability, _source = table_of(Availability), table_of(Source)
+
+
+class AvailabilitySearch(PageParams):
+    """Which regions of a size."""
+
+    region: RegionSet = Field(default=(), description="This region; any of several.", examples=[["eastus"]])
+
+
+@short
+def find_availability(catalog: Catalog, name: str, search: AvailabilitySearch) -> Listing:
+    """Find one page of the regions that have a size; raises NotFound for the size, BadQuery for a region."""
+    (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
+    check_regions(catalog.snapshot.regions, "region", search.region)
+    values = {"size": key} | ({"regions": orjson.dumps(search.region).decode()} if search.region else {})
+    identity = f"{key} {search.model_dump_json(exclude=search.page_param_names())}"
+    found = read_list(catalog, _regions_of(some=bool(search.region)), values, search, identity=identity)
+    return replace(found, items=[{**item, "zones": item["zones"].split()} for item in found.items])
+
+
+@cache
+def _regions_of(*, some: bool) -> ListStatements:
+    """Return the list of the regions that have the size `size`, or of those among `regions`."""
+    table = _availability.c
+
+    def build() -> Select[Any]:
+        query = (
+            select(table.region, table.zones, _source.c.published_on.label("as_of"), table.source_id)
+            .join_from(_availability, _source, _source.c.id == table.source_id)
+            .where(table.size_key == bindparam("size", type_=String))
+        )
+        return query.where(is_listed(table.region, bindparam("regions", type_=String))) if some else query
+
+    order = [SortKey(name=column.name, expression=column, nullable=False) for column in (table.region, table.source_id)]
+    return ListStatements(build, order, short=True)

@@ -6,8 +6,8 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
-from app.catalog.queries.facets import FACET_OF_PARAM, RANGE_FACETS
-from app.catalog.queries.params import SizeList
+from app.catalog.queries.facets import RANGE_FACETS
+from app.catalog.queries.params import FACET_OF_PARAM, SizeList
 from app.catalog.queries.size_sets import SizeQuestion
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import Catalog

@@ -1,4 +1,4 @@
-"""Read announced retirements, each with the source of its date."""
+"""Read announced retirements, each with the source of its date, and the successors that are named for sizes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,10 +7,11 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from pydantic import Field
-from sqlalchemy import ColumnElement, Date, FromClause, Integer, Select, and_, bindparam, case, func, select
+from sqlalchemy import ColumnElement, Date, FromClause, Integer, Select, and_, bindparam, case, cast, func, select
 
-from app.catalog.column_types import table_of
-from app.catalog.models import Fact, Source
+from app.catalog.column_types import UsdColumn, table_of
+from app.catalog.models import Fact, SizeAlias, Source
+from app.catalog.projections import is_priced, usd_by
 from app.catalog.purchases import ANY_REGION
 from app.catalog.queries.filters import FILTERS, ActiveFilter, Filter, active_filters, filter_condition
 from app.catalog.queries.lookups import check_regions, resolve_gpus, resolve_series
@@ -41,6 +42,12 @@ from app.catalog.queries.price_scope import (
     SIZE,
     TODAY,
     PriceScope,
+    PriceScopeKey,
+    gpu_slice_gib,
+    local_disk_gib,
+    matches_offer,
+    region_binds,
+    region_parameters,
     size,
     status_of,
 )
@@ -267,3 +274,72 @@ def _to_item(row: Mapping[str, Any], today: date) -> dict[str, Any]:
 
 
 _NOT_SHOWN = ("key", "past", "gpu_count_numerator", "gpu_count_denominator")
+
+
+_FIGURES = (
+    *("vcpus", "memory_gib", "gpu_memory_gib", "gpu_count", "gpu_vendor", "gpu_model", "arch", "max_data_disks"),
+    *(
+        "uncached_disk_iops",
+        "uncached_disk_mbps",
+        "max_nics",
+        "network_mbps",
+        "infiniband_gbps",
+        "infiniband",
+        "nvlink",
+    ),
+    *("premium_storage", "accelerated_networking", "ephemeral_os_disk", "generation_1", "generation_2"),
+    *("premium_storage_caching", "ultra_disk", "nested_virtualization", "hibernation", "live_migration"),
+    *("memory_preserving_updates", "gpudirect_rdma", "gpu_count_numerator", "gpu_count_denominator"),
+    *("quota_family", "parent_size"),
+)
+
+
+def planned_sizes_query(today: date) -> BoundStatement:
+    """Return the query of every size: its figures, status, retirement with its source, and family of its series."""
+    return BoundStatement(_sizes_statement(), {"today": today.isoformat()})
+
+
+@cached_statement(1)
+def _sizes_statement() -> Statement:
+    columns = [
+        *(size.key, size.name, size.provider, size.series_id.label("series"), size.verified),
+        *(SERIES.c.family, SERIES.c.category),
+        *(size[name] for name in _FIGURES),
+        local_disk_gib().label("local_disk_gib"),
+        gpu_slice_gib().label("gpu_memory_gib_per_gpu"),
+    ]
+    query = with_retirement(select(*columns)).join(SERIES, SERIES.c.id == size.series_id, isouter=True)
+    return Statement(query.order_by(size.key))
+
+
+def aliases_query() -> BoundStatement:
+    """Return the query of every other name of a size: the key of the name, and the key of the size."""
+    return BoundStatement(_aliases_statement(), {})
+
+
+@cached_statement(1)
+def _aliases_statement() -> Statement:
+    alias = table_of(SizeAlias).c
+    return Statement(select(alias.alias_key, alias.size_key))
+
+
+def prices_query(params: OfferParams) -> BoundStatement:
+    """Return the query of the prices in force in each region of `params`.
+
+    Its rows: region, key of the size, USD/h, its day, and JSON of what rules did to it, else null.
+    """
+    return BoundStatement(_prices_statement(PriceScopeKey.of(params, ())), region_parameters(params))
+
+
+@cached_statement(64)
+def _prices_statement(key: PriceScopeKey) -> Statement:
+    offer = OFFER.c
+    query = select(
+        offer.region,
+        offer.size_key,
+        cast(usd_by(offer, key.purchase), UsdColumn).label("usd_per_hour"),
+        offer[f"{key.purchase}_as_of"],
+        offer[f"{key.purchase}_adjustment"],
+    )
+    there = (offer.region.in_(region_binds(key.regions)), matches_offer(offer, key), is_priced(offer, key.purchase))
+    return Statement(query.where(*there))

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import Boolean, ColumnElement, Double, Integer, bindparam, cast, func, select, type_coerce
 
 from app.catalog.adjustments import Rules
+from app.catalog.fields import SHOWN_FIELDS
 from app.catalog.in_force import PRICE, prices_in_force
 from app.catalog.projections import SPOT_SAVING, UNIT_PRICE_FIELDS
 from app.catalog.purchases import ANY_REGION
-from app.catalog.queries.facets import FACET_OF_PARAM, FIGURES
 from app.catalog.queries.filters import (
     FILTERS,
     PRICE_FILTERS,
@@ -33,7 +33,7 @@ from app.catalog.queries.filters import (
     active_names,
     filter_condition,
 )
-from app.catalog.queries.params import PRICE_SORT_KEYS, SIZE_COLUMNS, OfferParams
+from app.catalog.queries.params import FACET_OF_PARAM, PRICE_SORT_KEYS, SIZE_COLUMNS, OfferParams, SizeSelection
 from app.catalog.queries.price_scope import (
     GPU,
     OFFER,
@@ -177,6 +177,12 @@ def load_sets(catalog: Catalog) -> SizeSets:
     return catalog.keep("keys", ask)
 
 
+_FIGURES = {
+    name: field
+    for name, field in FACET_OF_PARAM.items()
+    if name not in SizeSelection.model_fields or SHOWN_FIELDS[field].kind != "text"
+}
+"""What filters of a VM itself are about; a size of which that is unknown may match."""
 _OF_GPUS = {"gpu_memory_gib", "gpu_memory_gib_per_gpu", "nvlink", "gpudirect_rdma"}
 """Fields that do not apply to sizes without a GPU, so null does not mean unknown."""
 
@@ -232,7 +238,7 @@ class SizeQuestion:
         As far as their figures are known, they meet all filters. A figure that does not apply to a size, such as the
         memory of no GPU, is not unknown.
         """
-        figures = {name: FACET_OF_PARAM[name] for name in self.names if FACET_OF_PARAM.get(name) in FIGURES}
+        figures = {name: _FIGURES[name] for name in self.names if name in _FIGURES}
         if not figures:
             return {}
         unknown = {name: self._unknown(field) for name, field in figures.items()}

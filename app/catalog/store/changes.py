@@ -46,7 +46,7 @@ from app.catalog.in_force import EVER_KNOWN, SERIES, earliest_spot_day, is_in_fo
 from app.catalog.models import Change, Fact, Offer, Price, PriceTotal, PriceTracking, Revision, Size
 from app.catalog.projections import RANK_COLUMNS, UNRANKED, is_priced
 from app.catalog.purchases import PURCHASE_MODELS
-from app.catalog.store.bulk import count_rows, execute_count, same_key, temporary_table
+from app.catalog.store.upsert import count_rows, execute_count, same_key, temporary_table
 from app.db.functions import exact_ratio, usd_text
 from app.db.statements import ALL_ROWS
 

@@ -18,7 +18,6 @@ from app.catalog.regions import explain_unknown_region
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.adjustments import is_rule_edge_between, save_adjustments
 from app.catalog.store.availability import save_availability
-from app.catalog.store.bulk import temporary_tables
 from app.catalog.store.changes import CHANGE_TABLES, CatalogBefore, save_changes, save_tracking, start_tracking
 from app.catalog.store.facts import (
     add_priced_sizes,
@@ -46,9 +45,8 @@ from app.catalog.store.price_checks import (
     save_checked_prices,
     sizes_with_retail_prices,
 )
-from app.catalog.store.price_days import changed_sources
 from app.catalog.store.price_runs import RUN_TABLES, has_lists, merge_lists, sizes_of_lists
-from app.catalog.store.price_totals import changed_groups
+from app.catalog.store.price_totals import changed_groups, changed_sources
 from app.catalog.store.prices import (
     PRICE,
     STAGED_PRICE,
@@ -75,7 +73,7 @@ from app.catalog.store.revisions import (
     load_checksums,
     table_signature,
 )
-from app.catalog.store.upsert import TableChange, save_rows
+from app.catalog.store.upsert import TableChange, save_rows, temporary_tables
 from app.errors import BadData, NotFound
 
 _TEMPORARY_TABLES = (STAGED_PRICE, DROPPED_PRICES, DIRTY_SIZES, *RUN_TABLES, *CHANGE_TABLES, *CHECK_TABLES)

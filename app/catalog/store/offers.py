@@ -49,19 +49,19 @@ from app.catalog.projections import (
     stored_rank,
 )
 from app.catalog.purchases import ANY_REGION, PURCHASE_MODELS
-from app.catalog.store.bulk import (
+from app.catalog.store.changes import collect_changed_offers, collect_lost_offers
+from app.catalog.store.price_totals import Group, save_price_days, save_price_totals
+from app.catalog.store.prices import OPERATING_SYSTEMS
+from app.catalog.store.upsert import (
+    TableChange,
     columns_like,
     execute_count,
     same_key,
+    save_rows,
     temporary_table,
     temporary_tables,
     without_indexes,
 )
-from app.catalog.store.changes import collect_changed_offers, collect_lost_offers
-from app.catalog.store.price_days import save_price_days
-from app.catalog.store.price_totals import Group, save_price_totals
-from app.catalog.store.prices import OPERATING_SYSTEMS
-from app.catalog.store.upsert import TableChange, save_rows
 
 _BATCH_SIZE = 1_000
 

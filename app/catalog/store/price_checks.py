@@ -37,10 +37,9 @@ from app.catalog.column_types import table_of
 from app.catalog.in_force import EVER_KNOWN, PRICE, SERIES, earliest_spot_day, is_in_force
 from app.catalog.models import RefusedPrice, Series, Size, Source
 from app.catalog.price_checks import MIN_REGIONS, ListedPrice, Refusal, check_prices, find_unusual
-from app.catalog.store.bulk import bulk_load, columns_like, execute_count, same_key, temporary_table
 from app.catalog.store.changes import PREVIOUS_SIZES
 from app.catalog.store.prices import PRICE_KEY, STAGED_PRICE
-from app.catalog.store.upsert import TableChange
+from app.catalog.store.upsert import TableChange, bulk_load, columns_like, execute_count, same_key, temporary_table
 
 REFUSED = table_of(RefusedPrice)
 _SIZE, _SERIES, _SOURCE = table_of(Size), table_of(Series), table_of(Source)

@@ -45,9 +45,8 @@ from sqlalchemy.orm import Session
 
 from app.catalog.in_force import LIST, LIST_GROUP, PRICE
 from app.catalog.readings import PriceList
-from app.catalog.store.bulk import columns_like, execute_count, same_key, temporary_table
 from app.catalog.store.prices import OBSERVATION_KEY, PRICE_KEY, STAGED_PRICE, PriceStaging
-from app.catalog.store.upsert import TableChange
+from app.catalog.store.upsert import TableChange, columns_like, execute_count, same_key, temporary_table
 
 _SERIES = ("size_key", *("region", "os", "purchase", "source_id"))
 _VALUES = ("nano_usd_per_hour", "approximate_date")

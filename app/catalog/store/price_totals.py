@@ -1,9 +1,9 @@
-"""Counts the prices of each region, system and purchase model on every day, at ingest: the totals of lists of prices.
+"""Counts prices at ingest: of each offer on every day, for the totals of lists, and of each source by its last day.
 
-An offer has a price in force from the day of its first one on, except in gaps: from the list that is the third to lack
-its price, or from the day on which it is no longer sold, until the next day on which any price of it was
-observed. So the numbers change only where a price begins, and where a gap begins or ends. Only the groups that an
-ingest may have changed are counted again.
+Lists have a total for each region, system and purchase model. An offer has a price in force from the day of its first
+one on, except in gaps: from the list that is the third to lack its price, or from the day on which it is no longer
+sold, until the next day on which any price of it was observed. So the numbers change only where a price begins, and
+where a gap begins or ends. Only the groups that an ingest may have changed are counted again.
 """
 
 from collections import Counter
@@ -41,11 +41,11 @@ from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
 from app.catalog.in_force import EVER_KNOWN, LIST, LIST_GROUP, MISSING_LISTS, PRICE, SERIES, is_in_force, last_observed
-from app.catalog.models import PriceTotal, Size
-from app.catalog.store.bulk import columns_like, same_key, temporary_table, temporary_tables
+from app.catalog.models import PriceDay, PriceTotal, Size
 from app.catalog.store.price_runs import STAGED_LIST
 from app.catalog.store.prices import PRICE_KEY, STAGED_PRICE
 from app.catalog.store.retract import DROPPED_PRICES
+from app.catalog.store.upsert import add_counts, columns_like, same_key, temporary_table, temporary_tables
 from app.db.functions import SEPARATOR, joined_texts
 
 TOTAL = table_of(PriceTotal)
@@ -219,3 +219,24 @@ def _next_observed() -> ColumnElement[Any]:
     )
     first, second = (one.correlate(_ENDED_RUN).scalar_subquery() for one in (begins, goes_on))
     return case((func.coalesce(first <= second, second.is_(None)), first), else_=second)
+
+
+DAY = table_of(PriceDay)
+
+
+def save_price_days(session: Session, sources: Sequence[str] | None = None) -> None:
+    """Count the prices of all sources, or of some."""
+    if sources is not None and not sources:
+        return
+    stored, some = (true() if sources is None else table.c.source_id.in_(sources) for table in (DAY, PRICE))
+    session.execute(delete(DAY).where(stored))
+    add_counts(
+        session, DAY, "prices", select(PRICE.c.source_id, PRICE.c.seen_until, PRICE.c.approximate_date).where(some)
+    )
+
+
+def changed_sources(session: Session) -> list[str]:
+    """Return the sources of which this ingest changed prices or lists of prices."""
+    tables = (STAGED_PRICE, STAGED_LIST, DROPPED_PRICES)
+    query: CompoundSelect[Any] = union(*(select(table.c.source_id) for table in tables))
+    return list(session.execute(query).scalars())

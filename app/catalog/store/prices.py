@@ -36,7 +36,6 @@ from app.catalog.readings import PriceBlock, PriceList, Prices, Progress, Report
 from app.catalog.regions import explain_unknown_region
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.availability import move_availability
-from app.catalog.store.bulk import Columns, bulk_load, execute_count, same_key, temporary_table, upsert
 from app.catalog.store.changes import collect_lost_offers
 from app.catalog.store.revisions import (
     TableChecksum,
@@ -45,7 +44,7 @@ from app.catalog.store.revisions import (
     content_columns,
     select_canonical,
 )
-from app.catalog.store.upsert import TableChange
+from app.catalog.store.upsert import Columns, TableChange, bulk_load, execute_count, same_key, temporary_table, upsert
 from app.errors import BadData
 
 PRICE = table_of(Price)

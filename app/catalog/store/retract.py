@@ -53,12 +53,11 @@ from app.catalog.models import (
 )
 from app.catalog.readings import FileRead, Prices, Reading, Report
 from app.catalog.resolution.subjects import SubjectKeys
-from app.catalog.store.bulk import columns_like, execute_count, same_key, temporary_table
 from app.catalog.store.changes import collect_lost_offers
 from app.catalog.store.facts import LISTED_TABLES, listed_rows
 from app.catalog.store.prices import OBSERVATION_KEY, PRICE, PRICE_KEY, STAGED_PRICE
 from app.catalog.store.revisions import TableChecksum, compute_checksum, select_canonical
-from app.catalog.store.upsert import TableChange, save_rows
+from app.catalog.store.upsert import TableChange, columns_like, execute_count, same_key, save_rows, temporary_table
 from app.errors import BadQuery
 
 DROPPED_PRICES = temporary_table(

@@ -42,6 +42,7 @@ from app.catalog.models import (
     DiskPrice,
     ExchangeRate,
     Fact,
+    FeedRun,
     Gpu,
     LanguageModel,
     Price,
@@ -273,3 +274,14 @@ def _count_prices(session: Session) -> dict[str, int]:
     column = table_of(PriceDay).c
     rows = session.execute(select(column.source_id, func.sum(column.prices)).group_by(column.source_id))
     return {source: int(number) for source, number in rows}
+
+
+def save_feed_run(session: Session, feed: str, ended_at: datetime, *, succeeded: bool) -> None:
+    """Note when a feed was refreshed last; when it last succeeded stays as it is where this one did not."""
+    run = session.get(FeedRun, feed)
+    if run is None:
+        run = FeedRun(feed=feed, ended_at=ended_at)
+        session.add(run)
+    run.ended_at = ended_at
+    if succeeded:
+        run.succeeded_at = ended_at
