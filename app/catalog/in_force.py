@@ -64,16 +64,16 @@ def usd_per_hour(run: Any, day: ColumnElement[date], rules: Rules) -> ColumnElem
     return type_coerce(usd_of(adjusted_nano_usd(run, day, rules)), UsdColumn())
 
 
-def known_on(run: Any, day: ColumnElement[date], known: KnownDay) -> ColumnElement[bool]:
+def known_on(run: Any, day: ColumnElement[date], known_at: KnownDay) -> ColumnElement[bool]:
     """Return the condition that a run had begun by a day, as known on another."""
-    return and_(run.valid_from <= day, _known_by(run, known))
+    return and_(run.valid_from <= day, _known_by(run, known_at))
 
 
-def last_observed(run: Any, day: ColumnElement[date], known: KnownDay) -> ColumnElement[date]:
+def last_observed(run: Any, day: ColumnElement[date], known_at: KnownDay) -> ColumnElement[date]:
     """Return the last day up to `day` on which the price of a run is known to have been observed."""
     lists = LIST.alias()
     in_run = (lists.c.day > run.valid_from, lists.c.day <= run.seen_until)
-    observed = _newest_list(lists, run, day, known).where(*in_run)
+    observed = _newest_list(lists, run, day, known_at).where(*in_run)
     return case(
         (run.seen_until == run.valid_from, run.valid_from),
         else_=func.coalesce(_first(observed), run.valid_from, type_=Date),
@@ -81,7 +81,7 @@ def last_observed(run: Any, day: ColumnElement[date], known: KnownDay) -> Column
 
 
 def is_in_force(
-    run: Any, day: ColumnElement[date], known: KnownDay, spot_since: ColumnElement[date] | None = None
+    run: Any, day: ColumnElement[date], known_at: KnownDay, spot_since: ColumnElement[date] | None = None
 ) -> ColumnElement[bool]:
     """Return the condition that a run is in force.
 
@@ -89,10 +89,16 @@ def is_in_force(
     """
     others = PRICE.alias()
     other = others.c
-    rival = [*(other[name] == run[name] for name in SERIES), known_on(other, day, known), _counts(other, spot_since)]
+    rival = [*(other[name] == run[name] for name in SERIES), known_on(other, day, known_at), _counts(other, spot_since)]
     # The row value compares what counts most first; where less is better, the two sides are swapped.
-    ours = (last_observed(run, day, known), other.approximate_date, other.source_id, run.known_from, run.valid_from)
-    theirs = (last_observed(other, day, known), run.approximate_date, run.source_id, other.known_from, other.valid_from)
+    ours = (last_observed(run, day, known_at), other.approximate_date, other.source_id, run.known_from, run.valid_from)
+    theirs = (
+        last_observed(other, day, known_at),
+        run.approximate_date,
+        run.source_id,
+        other.known_from,
+        other.valid_from,
+    )
     # A run that begins after this one ended was observed later, and one that ended before this one began was not: that
     # is known without looking at any list.
     later = exists().where(*rival, other.valid_from > run.seen_until).correlate_except(others)
@@ -107,19 +113,19 @@ def is_in_force(
         .correlate_except(others)
     )
     return and_(
-        known_on(run, day, known),
-        _is_offer(run, day, known, spot_since),
+        known_on(run, day, known_at),
+        _is_offer(run, day, known_at, spot_since),
         # One condition, which PostgreSQL evaluates for each run. Two it turns into joins, which read all prices for
         # a page of 50, and lose the order of a sorted subquery (price_scope._first_in_force).
         ~or_(later, better.correlate_except(others)),
-        _is_listed(run, day, known),
+        _is_listed(run, day, known_at),
         or_(run.ends_on.is_(None), run.ends_on > day),
     )
 
 
 def prices_in_force(
     day: ColumnElement[date],
-    known: KnownDay,
+    known_at: KnownDay,
     spot_since: ColumnElement[date],
     *conditions: ColumnElement[bool],
     rules: Rules,
@@ -135,23 +141,23 @@ def prices_in_force(
     return select(
         *(run[name] for name in SERIES),
         usd_per_hour(run, day, rules).label("usd_per_hour"),
-        last_observed(run, day, known).label("as_of"),
+        last_observed(run, day, known_at).label("as_of"),
         run.approximate_date,
         adjustment_json(run, day, rules).label("adjustment"),
         run.median_nano_usd,
         run.disputed,
         formula.label("formula"),
-    ).where(is_in_force(run, day, known, spot_since), *conditions)
+    ).where(is_in_force(run, day, known_at, spot_since), *conditions)
 
 
-def _known_by(row: Any, known: KnownDay) -> ColumnElement[bool]:
-    return true() if known is None else row.known_from <= known
+def _known_by(row: Any, known_at: KnownDay) -> ColumnElement[bool]:
+    return true() if known_at is None else row.known_from <= known_at
 
 
-def _newest_list(lists: FromClause, run: Any, day: ColumnElement[date], known: KnownDay) -> Select[Any]:
+def _newest_list(lists: FromClause, run: Any, day: ColumnElement[date], known_at: KnownDay) -> Select[Any]:
     """Select the days of the complete lists that a run could be in, the newest first."""
     same = [lists.c[name] == run[name] for name in LIST_GROUP]
-    by_then = (lists.c.day <= day, _known_by(lists.c, known))
+    by_then = (lists.c.day <= day, _known_by(lists.c, known_at))
     return select(lists.c.day).where(*same, *by_then).order_by(lists.c.day.desc()).correlate_except(lists)
 
 
@@ -161,10 +167,10 @@ def _first(query: Select[Any], offset: int = 0) -> ScalarSelect[Any]:
     return (first.offset(literal_column(str(offset), Integer)) if offset else first).scalar_subquery()
 
 
-def _is_listed(run: Any, day: ColumnElement[date], known: KnownDay) -> ColumnElement[bool]:
+def _is_listed(run: Any, day: ColumnElement[date], known_at: KnownDay) -> ColumnElement[bool]:
     """Return the condition that fewer than MISSING_LISTS complete lists came since a run was last observed."""
-    first_missing = _first(_newest_list(LIST.alias(), run, day, known), MISSING_LISTS - 1)
-    listed = func.coalesce(run.listed_until, last_observed(run, day, known), type_=Date)
+    first_missing = _first(_newest_list(LIST.alias(), run, day, known_at), MISSING_LISTS - 1)
+    listed = func.coalesce(run.listed_until, last_observed(run, day, known_at), type_=Date)
     still_listed = func.coalesce(first_missing, run.valid_from, type_=Date) <= listed
     # Most sources have no complete lists: they are told by one set, without a look at the lists for each run.
     return or_(run.source_id.not_in(select(LIST.c.source_id)), still_listed)
@@ -176,10 +182,10 @@ def _counts(run: Any, spot_since: ColumnElement[date] | None) -> ColumnElement[b
 
 
 def _is_offer(
-    run: Any, day: ColumnElement[date], known: KnownDay, spot_since: ColumnElement[date] | None
+    run: Any, day: ColumnElement[date], known_at: KnownDay, spot_since: ColumnElement[date] | None
 ) -> ColumnElement[bool]:
     """Return the condition that a run is an offer: a spot price must have an exact date, not before `spot_since`."""
     if spot_since is None:
         return true()
-    recent = and_(run.approximate_date.is_(False), last_observed(run, day, known) >= spot_since)
+    recent = and_(run.approximate_date.is_(False), last_observed(run, day, known_at) >= spot_since)
     return or_(run.purchase != "spot", recent)

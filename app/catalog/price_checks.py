@@ -136,7 +136,9 @@ class _Check:
         for (size, _), prices in mixed.items():
             lower: list[ListedPrice] = []
             for price in self._accepted(sorted(prices, key=attrgetter("nano_usd", "valid_from"))):
-                base = next((one for one in lower if _is_premium(price.nano_usd - one.nano_usd, premiums[size])), None)
+                base = next(
+                    (other for other in lower if _is_premium(price.nano_usd - other.nano_usd, premiums[size])), None
+                )
                 if base is None:
                     lower.append(price)
                 else:
@@ -172,18 +174,18 @@ class _Check:
             for price in accepted:
                 if price.size_key == size:
                     of_series[self._series[size], region, price.source_id].append(price)
-        middle = {size: Fraction(median(each)) for size, each in usual.items()}
+        middle = {size: Fraction(median(figures)) for size, figures in usual.items()}
         for (series, region, _), prices in of_series.items():
             for price in prices:
-                others = [one for one in prices if one.size_key != price.size_key and _overlap(one, price)]
+                others = [other for other in prices if other.size_key != price.size_key and _overlap(other, price)]
                 if len(others) < MIN_SIBLINGS:
                     continue
-                factor = Fraction(median(one.nano_usd / middle[one.size_key] for one in others))
+                factor = Fraction(median(other.nano_usd / middle[other.size_key] for other in others))
                 expected = round(factor * middle[price.size_key])
                 if price.nano_usd <= expected * (1 + 2 * SIBLING_SHARE):
                     continue
                 noise = SIBLING_SHARE * expected
-                if any(abs(price.nano_usd - expected - one) <= noise for one in premiums[price.size_key]):
+                if any(abs(price.nano_usd - expected - premium) <= noise for premium in premiums[price.size_key]):
                     what = f"the {to_usd_text(expected)} predicted by the other sizes of {series} in {region}"
                     self._refuse_premium(price, what, None, expected)
 
@@ -218,12 +220,12 @@ class _Check:
         """Refuse prices of a constrained size that differ from the parent's in its list, or on demand in any list."""
         parent = [*self._accepted(of_parent)]
         for price in self._accepted(prices):
-            same_list = [one for one in parent if one.source_id == price.source_id and _overlap(one, price)]
+            same_list = [listed for listed in parent if listed.source_id == price.source_id and _overlap(listed, price)]
             if same_list:
-                other = next((one for one in same_list if not _is_same(one, price)), None)
+                other = next((listed for listed in same_list if not _is_same(listed, price)), None)
             else:
                 others = parent if price.purchase == "on_demand" else []
-                is_known = any(_is_same(one, price) for one in others)
+                is_known = any(_is_same(listed, price) for listed in others)
                 other = None if is_known else max(others, key=attrgetter("seen_until", "source_id"), default=None)
             if other:
                 evidence = f"its parent {other.size_key} costs {to_usd_text(other.nano_usd)} in {_place(other)}"
@@ -258,14 +260,14 @@ def _is_premium(difference: int, premiums: Collection[int]) -> bool:
     return any(abs(difference - premium) <= PREMIUM_SHARE * premium for premium in premiums)
 
 
-def _is_same(one: ListedPrice, other: ListedPrice) -> bool:
+def _is_same(price: ListedPrice, other: ListedPrice) -> bool:
     """Return whether prices are equal: exactly on demand, within the rounding of commitments otherwise."""
-    tolerance = 0 if one.purchase == "on_demand" else COMMITMENT_SHARE * one.nano_usd
-    return abs(one.nano_usd - other.nano_usd) <= tolerance
+    tolerance = 0 if price.purchase == "on_demand" else COMMITMENT_SHARE * price.nano_usd
+    return abs(price.nano_usd - other.nano_usd) <= tolerance
 
 
-def _overlap(one: ListedPrice, other: ListedPrice) -> bool:
-    return one.valid_from <= other.seen_until and other.valid_from <= one.seen_until
+def _overlap(price: ListedPrice, other: ListedPrice) -> bool:
+    return price.valid_from <= other.seen_until and other.valid_from <= price.seen_until
 
 
 def _place(price: ListedPrice) -> str:

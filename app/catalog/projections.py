@@ -172,14 +172,14 @@ def _unit_price(offer: Any, purchase: str, name: str) -> tuple[ColumnElement[boo
     """Return the condition that a price of UNIT_PRICE_FIELDS is known, and the price where it is."""
     denominator, numerator = _DIVIDED_BY[name]
     by = offer[denominator] if denominator else literal_column("1", Integer)
-    known = and_(is_priced(offer, purchase), offer[numerator] > 0)
-    return known, exact_ratio(offer[f"{purchase}_rank_usd"], by, offer[numerator])
+    is_stated = and_(is_priced(offer, purchase), offer[numerator] > 0)
+    return is_stated, exact_ratio(offer[f"{purchase}_rank_usd"], by, offer[numerator])
 
 
 def cheapest_offers(
     offers: FromClause,
     purchase: str,
-    each: Sequence[str],
+    partition: Sequence[str],
     *conditions: ColumnElement[bool],
     columns: Sequence[str] = (),
 ) -> Subquery:
@@ -188,7 +188,7 @@ def cheapest_offers(
     `columns` are those to select, by default all: the fewer, the less there is to sort.
     """
     position = func.row_number().over(
-        partition_by=[offers.c[name] for name in each],
+        partition_by=[offers.c[name] for name in partition],
         order_by=(rank_usd(offers.c, purchase), offers.c.region),
     )
     names = columns or offers.c.keys()
@@ -229,25 +229,25 @@ def offer_json(offer: Any, purchase: str) -> ColumnElement[str]:
     It begins with the `adjustment` of the price, if rules changed it, and has an `estimate` if no list states it;
     then come OFFER_JSON_FIELDS.
     """
-    prices = {"usd_per_hour": purchase, **{f"{one}_usd_per_hour": one for one in PURCHASE_MODELS}}
+    prices = {"usd_per_hour": purchase, **{f"{model}_usd_per_hour": model for model in PURCHASE_MODELS}}
     columns = {"region": offer["priced_in"], "price_as_of": offer[f"{purchase}_as_of"]}
     median_usd = offer[f"{purchase}_median_usd"]
     marks = {"price_unusual": median_usd.is_not(None), "price_disputed": offer[f"{purchase}_disputed"].is_(True)}
 
     def member(name: str, start: str) -> ColumnElement[str]:
         if name in prices:
-            known, usd = is_priced(offer, prices[name]), offer[f"{prices[name]}_rank_usd"]
+            is_stated, usd = is_priced(offer, prices[name]), offer[f"{prices[name]}_rank_usd"]
         elif name in UNIT_PRICE_FIELDS:
-            known, usd = _unit_price(offer, purchase, name)
+            is_stated, usd = _unit_price(offer, purchase, name)
         elif name == "median_usd_per_hour":
-            known, usd = median_usd.is_not(None), median_usd
+            is_stated, usd = median_usd.is_not(None), median_usd
         elif name in marks:
             yes, no, unknown = (_constant(f"{start}{text}") for text in ("true", "false", "null"))
             priced = is_priced(offer, purchase)
             return case((and_(priced, marks[name]), yes), (priced, no), else_=unknown)
         else:
             return _member(start, columns[name] if name in columns else offer[name])
-        return case((known, number_after(_constant(start), usd)), else_=_constant(f"{start}null"))
+        return case((is_stated, number_after(_constant(start), usd)), else_=_constant(f"{start}null"))
 
     adjustment = offer[f"{purchase}_adjustment"]
     adjusted = func.coalesce(_constant('{"adjustment":') + adjustment + _constant(","), _constant("{"))

@@ -130,7 +130,7 @@ ProviderId = Literal["azure", "aws", "gcp", "oci", "coreweave", "hyperstack", "l
 PROVIDER_IDS: tuple[ProviderId, ...] = get_args(ProviderId)
 
 PROVIDERS: Mapping[str, Provider] = {
-    provider.id: provider for provider in (AZURE, AWS, GCP, *(_with_own_regions(*each) for each in _OWN_REGIONS))
+    provider.id: provider for provider in (AZURE, AWS, GCP, *(_with_own_regions(*row) for row in _OWN_REGIONS))
 }
 """Every provider by its id."""
 
@@ -143,15 +143,15 @@ DEFAULT_PROVIDER = AZURE
 
 def provider_of(publisher: str) -> Provider:
     """Return the provider whose sizes a publisher's sources describe; a publisher of no provider has the default."""
-    return next((one for one in PROVIDERS.values() if publisher in one.publishers), DEFAULT_PROVIDER)
+    return next((provider for provider in PROVIDERS.values() if publisher in provider.publishers), DEFAULT_PROVIDER)
 
 
 @lru_cache(maxsize=1_024)
 def provider_of_region(name: str) -> Provider:
     """Return the provider that writes its regions like this: no code is that of two."""
     written = name.strip().lower()
-    forms = ((one, one.region_form) for one in PROVIDERS.values())
-    return next((one for one, form in forms if form and form.fullmatch(written)), DEFAULT_PROVIDER)
+    forms = ((provider, provider.region_form) for provider in PROVIDERS.values())
+    return next((provider for provider, form in forms if form and form.fullmatch(written)), DEFAULT_PROVIDER)
 
 
 def split_provider(name: str) -> tuple[Provider | None, str]:
@@ -163,4 +163,6 @@ def split_provider(name: str) -> tuple[Provider | None, str]:
 
 def is_other_vendor(publisher: str) -> bool:
     """Return whether a named publisher is not a provider of the catalog."""
-    return publisher != UNKNOWN_PUBLISHER and not any(publisher in one.publishers for one in PROVIDERS.values())
+    return publisher != UNKNOWN_PUBLISHER and not any(
+        publisher in provider.publishers for provider in PROVIDERS.values()
+    )

@@ -111,7 +111,7 @@ class Prices:
 
     def __iter__(self) -> Iterator[PriceRow]:
         """Yield every row."""
-        return (row for each in self.lists for block in each.blocks() for row in block.rows(each.file))
+        return (row for listed in self.lists for block in listed.blocks() for row in block.rows(listed.file))
 
 
 NO_PRICES = Prices()
@@ -367,7 +367,7 @@ class Reading:
     def fact_files(self) -> frozenset[tuple[str, str]]:
         """Return the sources and files whose stored facts are replaced by those of this reading."""
         stated = {(fact.source, fact.file) for fact in self.facts}
-        read = {(source, each.file) for each in self.files if each.states_facts for source in each.sources}
+        read = {(source, file.file) for file in self.files if file.states_facts for source in file.sources}
         return frozenset(stated | read)
 
     def __add__(self, other: "Reading") -> "Reading":

@@ -15,7 +15,7 @@ MAX_REGIONS = 3
 """The most regions to suggest; if a place has more, none is suggested."""
 
 
-def closest_regions(code: str, known: Collection[str]) -> Sequence[str]:
+def closest_regions(code: str, regions: Collection[str]) -> Sequence[str]:
     """Return the regions an unknown code may mean: the same place and directions, in any order.
 
     `us-east` is `eastus`, never `ukeast`: with the place misspelled a code counts that is a few typos away as a whole
@@ -23,15 +23,17 @@ def closest_regions(code: str, known: Collection[str]) -> Sequence[str]:
     Codes of the provider that writes its regions so are meant, if the catalog has any.
     """
     provider = provider_of_region(code)
-    known = [one for one in known if provider_of_region(one) is provider] or known
+    regions = [region for region in regions if provider_of_region(region) is provider] or regions
     place, directions, number = _parse_region(code)
-    there = sorted((one for one in known if _parse_region(one)[0] == place), key=lambda one: (len(one), one))
+    there = sorted(
+        (region for region in regions if _parse_region(region)[0] == place), key=lambda region: (len(region), region)
+    )
     if not there:
-        near = closest_spellings(code, known, MAX_REGIONS)
-        return [one for one in near if _is_place_of(_parse_region(one)[0], code, place)][:1]
-    same = [one for one in there if _parse_region(one)[1] == directions]
-    exact = [one for one in same if _parse_region(one)[2] == number]
-    more = [one for one in there if set(directions) <= set(_parse_region(one)[1])]
+        near = closest_spellings(code, regions, MAX_REGIONS)
+        return [region for region in near if _is_place_of(_parse_region(region)[0], code, place)][:1]
+    same = [region for region in there if _parse_region(region)[1] == directions]
+    exact = [region for region in same if _parse_region(region)[2] == number]
+    more = [region for region in there if set(directions) <= set(_parse_region(region)[1])]
     meant = exact or (same[:1] if number else ()) or more or there
     return meant if len(meant) <= MAX_REGIONS else ()
 
@@ -52,7 +54,7 @@ def _is_place_of(place: str, code: str, written: str) -> bool:
     )
 
 
-def explain_unknown_region(code: str, known: Collection[str]) -> str:
+def explain_unknown_region(code: str, regions: Collection[str]) -> str:
     """Return what is wrong with the region of an ingested row: the nearest codes, or that it is ingested first."""
-    hint = did_you_mean(closest_regions(code, known), " Else ")
+    hint = did_you_mean(closest_regions(code, regions), " Else ")
     return f"unknown region {code!r}; {hint}ingest it first"

@@ -122,7 +122,7 @@ def _query(
     available_in = {f"available_in_{index}": code for index, code in enumerate(selection.available_in)}
     key = CandidateStatementKey(
         price_scope=PriceScope.of(selection, rules),
-        purchases=tuple(one for one in PURCHASE_MODELS if one in purchases),
+        purchases=tuple(purchase for purchase in PURCHASE_MODELS if purchase in purchases),
         filters=filters,
         traits=traits,
         available_in=len(available_in),
@@ -156,14 +156,14 @@ def _statement(key: CandidateStatementKey) -> Statement:
     ]
     query = (
         price_scope.join_to_sizes(select(*columns).select_from(SIZE))
-        .where(*(filter_condition(one, price_scope) for one in key.filters))
+        .where(*(filter_condition(condition, price_scope) for condition in key.filters))
         .order_by(size.key)
     )
     if key.of_keys:
         query = query.where(is_listed(size.key, KEYS))
     if not key.hardware:
         return Statement(query.join(GPU, GPU.c.id == size.gpu_id, isouter=True))
-    if not key.of_keys and not any(one.name in _NAMING_FILTERS for one in key.filters):
+    if not key.of_keys and not any(condition.name in _NAMING_FILTERS for condition in key.filters):
         query = query.where(or_(size.gpu_count.is_(None), size.gpu_count > 0))
     return Statement(_join_hardware(query, series_gpus))
 
@@ -192,9 +192,11 @@ def _series_gpus(*, of_keys: bool) -> Subquery:
     A size is described if a source says which GPU it has. With `of_keys` only the series of KEYS are read.
     """
     described = SIZE.alias("described")
-    each = [described.c[name] for name in ("gpu_count_numerator", "gpu_count_denominator", "vcpus")]
+    figures = [described.c[name] for name in ("gpu_count_numerator", "gpu_count_denominator", "vcpus")]
     ends = [
-        end(one).label(f"{name}_{one.name}") for one in each for name, end in (("least", func.min), ("most", func.max))
+        end(figure).label(f"{name}_{figure.name}")
+        for figure in figures
+        for name, end in (("least", func.min), ("most", func.max))
     ]
     conditions = [described.c.gpu_id.is_not(None), described.c.series_id.is_not(None)]
     if of_keys:

@@ -255,14 +255,14 @@ def _event_columns() -> list[ColumnElement[Any]]:
 
 def _matching(key: ChangeStatementKey, columns: Sequence[ColumnElement[Any]]) -> Select[Any]:
     """Select events of the revisions after one; sizes and GPUs are joined only for a filter on them."""
-    used = {one.name for one in key.filters}
+    used = {condition.name for condition in key.filters}
     query = select(*columns).select_from(CHANGE).join(REVISION, REVISION.c.number == change.revision)
     if used & {"provider", "series", "gpu"}:
         query = query.join(SIZE, SIZE.c.key == change.size_key)
     if "gpu" in used:
         query = query.join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
     scope = PriceScope.of(OfferParams())  # required by filters of sizes; those of events do not use it
-    conditions = (filter_condition(one, scope, CHANGE_FILTERS) for one in key.filters)
+    conditions = (filter_condition(condition, scope, CHANGE_FILTERS) for condition in key.filters)
     return query.where(change.revision > bindparam("since", type_=Integer), *conditions)
 
 
@@ -301,12 +301,12 @@ def find_changes(catalog: Catalog, search: ChangeSearch) -> ChangeListing:
         position=position,
         key_of=lambda row: [row[0]],
     )
-    found = read_page(catalog, query)
+    listing = read_page(catalog, query)
     ((tracked_since,),) = catalog.fetch(BoundStatement(_TRACKED, {}))
     return ChangeListing(
-        items=to_dicts(page, found.rows),
-        next_cursor=found.next_cursor,
-        total=found.total,
+        items=to_dicts(page, listing.rows),
+        next_cursor=listing.next_cursor,
+        total=listing.total,
         revision=int(catalog.snapshot.revision.partition("-")[0]),
         tracked_since=tracked_since,
     )
@@ -406,8 +406,8 @@ def _size_key(catalog: Catalog, name: str) -> str:
     try:
         (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
     except NotFound as unknown:
-        ((known,),) = catalog.fetch(BoundStatement(_KNOWN, {"key": size_key(name)}))
-        if not known:
+        ((is_size,),) = catalog.fetch(BoundStatement(_KNOWN, {"key": size_key(name)}))
+        if not is_size:
             raise BadQuery("size", unknown.name, f"{unknown} GET /sizes lists them.") from None
         return size_key(name)
     return key

@@ -143,10 +143,10 @@ def find_cheapest_price(catalog: Catalog, key: str, search: CostSearch) -> SizeP
     if search.known_at is not None:
         days["known"] = search.known_at
     values = {f"region_{index}": code for index, code in enumerate(search.region)}
-    values |= {name: each.isoformat() for name, each in days.items()}
+    values |= {name: bound.isoformat() for name, bound in days.items()}
     values |= {"key": key, "os": search.os, "purchase": search.purchase}
-    rules, known = catalog.snapshot.rules, search.known_at is not None
-    rows = catalog.fetch(BoundStatement(_cheapest_statement(len(search.region), rules, known=known), values))
+    rules, dated = catalog.snapshot.rules, search.known_at is not None
+    rows = catalog.fetch(BoundStatement(_cheapest_statement(len(search.region), rules, dated=dated), values))
     for region, nano_usd, as_of, approximate_date, source_id, adjustment, unusual, disputed in rows:
         return SizePrice(
             region=region,
@@ -162,10 +162,10 @@ def find_cheapest_price(catalog: Catalog, key: str, search: CostSearch) -> SizeP
 
 
 @cached_statement(64)
-def _cheapest_statement(regions: int, rules: Rules, *, known: bool) -> Statement:
+def _cheapest_statement(regions: int, rules: Rules, *, dated: bool) -> Statement:
     """Build the statement of the cheapest offer of a size: of equals that of the first region."""
     day, known_day, spot_since = (bindparam(name, type_=Date) for name in ("day", "known", "spot_since"))
-    days = (day, known_day if known else None)
+    days = (day, known_day if dated else None)
     paid = adjusted_nano_usd(price, day, rules).label("paid")
     query = (
         select(

@@ -73,41 +73,43 @@ class Coverage:
 def find_coverage(catalog: Catalog, search: SizeFilter) -> Coverage:
     """Count the known figures of the sizes that a search finds; raises what the search raises."""
     question = SizeQuestion(catalog, normalize(search, catalog.snapshot))
-    found = question.found()
+    matching = question.found()
     on_pages = question.sets.set_of_keys(catalog.fetch(BoundStatement(_on_pages(), {})))
     without_gpus = question.sets_by_value("gpu_count").get(0, 0)
     items = []
     for field in FIELDS:
-        applicable = found & ~without_gpus if field in _OF_GPUS else found
+        applicable = matching & ~without_gpus if field in _OF_GPUS else matching
         if field == "infiniband_gbps":
             applicable &= ~question.sets_by_value("infiniband").get(0, 0)
-        known = applicable & ~question.sets_by_value(field).get(None, 0)
+        with_value = applicable & ~question.sets_by_value(field).get(None, 0)
         categories = [
-            CategoryCoverage(category=name, total=(applicable & of).bit_count(), known=(known & of).bit_count())
+            CategoryCoverage(category=name, total=(applicable & of).bit_count(), known=(with_value & of).bit_count())
             for name, of in question.sets_by_value("category").items()
             if applicable & of
         ]
-        unknown = [*_unknown(question.sets_by_value("series_id"), applicable, known, on_pages)]
+        unknown = [*_unknown(question.sets_by_value("series_id"), applicable, with_value, on_pages)]
         items.append(
             FieldCoverage(
                 field=field,
                 total=applicable.bit_count(),
-                known=known.bit_count(),
+                known=with_value.bit_count(),
                 categories=categories,
                 unknown=unknown,
             )
         )
-    return Coverage(total=found.bit_count(), items=items)
+    return Coverage(total=matching.bit_count(), items=items)
 
 
-def _unknown(series: Mapping[str | None, int], applicable: int, known: int, on_pages: int) -> Iterator[UnknownOfSeries]:
+def _unknown(
+    series: Mapping[str | None, int], applicable: int, with_value: int, on_pages: int
+) -> Iterator[UnknownOfSeries]:
     """Yield the series with sizes whose figure is unknown, and what sources say instead."""
     for name, of_series in series.items():
         sizes = applicable & of_series
-        missing = sizes & ~known
+        missing = sizes & ~with_value
         if not missing:
             continue
-        stated = "stated_of_others" if sizes & known else "not_stated"
+        stated = "stated_of_others" if sizes & with_value else "not_stated"
         reason = stated if missing & on_pages else "no_page"
         yield UnknownOfSeries(series=name, sizes=missing.bit_count(), total=sizes.bit_count(), reason=reason)
 

@@ -70,11 +70,11 @@ class DisputeListing:
 def find_disputes(session: Session, filters: DisputeFilter, *, offset: int, limit: int) -> DisputeListing:
     """Find the disputed figures by subject; raises BadQuery for a field, series, source or subject that is unknown."""
     conditions = _conditions(session, filters)
-    found = _figures(conditions)
-    of_any_field = _figures({name: one for name, one in conditions.items() if name != "field"})
-    of_any_source = _figures({name: one for name, one in conditions.items() if name != "source"})
+    disputed = _figures(conditions)
+    of_any_field = _figures({name: condition for name, condition in conditions.items() if name != "field"})
+    of_any_source = _figures({name: condition for name, condition in conditions.items() if name != "source"})
     prices = _disputed_prices(session, filters)
-    priced = [one for one in prices if filters.source is None or _names(one, filters.source)]
+    priced = [price for price in prices if filters.source is None or _names(price, filters.source)]
     by_field = session.execute(select(of_any_field.c.field, func.count()).group_by(of_any_field.c.field))
     by_source = session.execute(
         select(SOURCE.c.id, SOURCE.c.title, func.count())
@@ -87,11 +87,11 @@ def find_disputes(session: Session, filters: DisputeFilter, *, offset: int, limi
     sources = {key: (title, count) for key, title, count in by_source}
     if filters.field not in (None, PRICE_FIELD):
         prices = priced = []
-    titles = {fact["source_id"]: fact["source_title"] for one in prices for fact in one.facts}
+    titles = {fact["source_id"]: fact["source_title"] for price in prices for fact in price.facts}
     for key, title in sorted(titles.items()):
-        sources[key] = title, sources.get(key, (title, 0))[1] + sum(_names(one, key) for one in prices)
-    total = session.execute(select(func.count()).select_from(found)).scalar_one()
-    figures = _read(session, found, offset, limit)
+        sources[key] = title, sources.get(key, (title, 0))[1] + sum(_names(price, key) for price in prices)
+    total = session.execute(select(func.count()).select_from(disputed)).scalar_one()
+    figures = _read(session, disputed, offset, limit)
     rest = slice(max(offset - total, 0), max(offset + limit - total, 0))
     return DisputeListing(figures=[*figures, *priced[rest]], total=total + len(priced), fields=fields, sources=sources)
 
@@ -137,7 +137,7 @@ def _disputed_prices(session: Session, filters: DisputeFilter) -> list[DisputedF
             }
             for fact, verdict, reason in (
                 (first, "accepted", seen),
-                *((one, "disputed", f"last seen on {one['seen_until']}, the accepted one {seen}") for one in others),
+                *((row, "disputed", f"last seen on {row['seen_until']}, the accepted one {seen}") for row in others),
             )
         ]
         where = f"{region}, {os}, {purchase.replace('_', ' ')}"
@@ -180,9 +180,9 @@ def _conditions(session: Session, filters: DisputeFilter) -> dict[str, ColumnEle
 
 
 def _check_source(session: Session, name: str) -> None:
-    known = session.execute(select(SOURCE.c.id)).scalars().all()
-    if name not in known:
-        hint = did_you_mean(nearest(name, known))
+    source_ids = session.execute(select(SOURCE.c.id)).scalars().all()
+    if name not in source_ids:
+        hint = did_you_mean(nearest(name, source_ids))
         raise BadQuery("source", name, f"no such source{hint and f'; {hint}'}. GET /sources lists them.")
 
 
@@ -196,9 +196,9 @@ def _same_figure(figure: Any) -> ColumnElement[bool]:
     return and_(*(FACT.c[name] == figure[name] for name in _FIGURE))
 
 
-def _read(session: Session, found: Subquery, offset: int, limit: int) -> list[DisputedFigure]:
+def _read(session: Session, disputed: Subquery, offset: int, limit: int) -> list[DisputedFigure]:
     """Read the figures of a page with their facts."""
-    figure = select(found).order_by(*(found.c[name] for name in ("subject", "kind", "field")))
+    figure = select(disputed).order_by(*(disputed.c[name] for name in ("subject", "kind", "field")))
     page = figure.offset(offset).limit(limit).subquery("page")
     rank = case((FACT.c.verdict == "accepted", 0), (FACT.c.verdict == "agrees", 1), else_=2)
     stated = ("kind", "subject", "field", "value", "unit", "corrected_value", "verdict", "reason", "raw", "source_id")

@@ -118,16 +118,16 @@ def find_exchange_rate(reader: Reader, currency: str | None, day: date) -> Curre
     if not rows and currency == USD:
         return None
     if not rows:
-        known = fetch(reader, BoundStatement(_currencies_statement(), {}))
-        raise _no_rate(currency, day, {name: (first, last) for name, first, last in known})
+        currencies = fetch(reader, BoundStatement(_currencies_statement(), {}))
+        raise _no_rate(currency, day, {name: (first, last) for name, first, last in currencies})
     ((on, units, usd, source),) = rows
-    found = date.fromisoformat(on)
+    published = date.fromisoformat(on)
     return CurrencyRate(
         currency=currency,
         units_per_euro=Decimal(1) if currency == EUR else units,
         usd_per_euro=usd,
-        day=found,
-        age_days=(day - found).days,
+        day=published,
+        age_days=(day - published).days,
         source_id=source,
     )
 
@@ -163,12 +163,12 @@ def _currencies_statement() -> Statement:
     return Statement(select(RATE.c.currency, *ends).group_by(RATE.c.currency).order_by(RATE.c.currency))
 
 
-def _no_rate(currency: str, day: date, known: Mapping[str, tuple[Any, Any]]) -> BadQuery:
+def _no_rate(currency: str, day: date, days: Mapping[str, tuple[Any, Any]]) -> BadQuery:
     """Return the error for a currency that has no rate on a day."""
-    if not known:
+    if not days:
         return BadQuery("currency", currency, "the catalog has no exchange rates; allowed is USD")
     listed = USD if currency == EUR else currency
-    if listed in known:
-        first, last = known[listed]
+    if listed in days:
+        first, last = days[listed]
         return BadQuery("currency", currency, f"has rates from {first} until {last}, and none for {day}")
-    return BadQuery("currency", currency, f"allowed are {', '.join(sorted({*known, EUR, USD}))}")
+    return BadQuery("currency", currency, f"allowed are {', '.join(sorted({*days, EUR, USD}))}")

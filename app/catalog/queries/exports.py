@@ -153,8 +153,8 @@ def _price_values(names: Sequence[str], read: Sequence[str], today: date, rows: 
 
 def _adjustment_values(adjustments: Sequence[Mapping[str, Any]], usd: Sequence[Any]) -> dict[str, Sequence[Any]]:
     """Return the values of ADJUSTMENT_COLUMNS; the list price of what no rule changed is its price."""
-    list_prices = (each.get("list_usd_per_hour", price) for each, price in zip(adjustments, usd, strict=True))
-    return {"list_usd_per_hour": list(list_prices), "adjustments": [each.get("rules", []) for each in adjustments]}
+    list_prices = (terms.get("list_usd_per_hour", price) for terms, price in zip(adjustments, usd, strict=True))
+    return {"list_usd_per_hour": list(list_prices), "adjustments": [terms.get("rules", []) for terms in adjustments]}
 
 
 def _with_adjustments(

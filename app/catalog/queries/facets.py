@@ -109,16 +109,16 @@ def find_facets(catalog: Catalog, search: SizeFilter) -> Facets:
     met: dict[str, int] = {}
     for name in question.names:
         met[name] = question.meets(name)
-    found = reduce(and_, met.values(), offered)
+    matching = reduce(and_, met.values(), offered)
 
     def without(facet: str) -> int:
         """Return the sizes that would be found without the facet's own filters."""
-        return reduce(and_, (one for name, one in met.items() if FACET_OF_PARAM.get(name) != facet), offered)
+        return reduce(and_, (sizes for name, sizes in met.items() if FACET_OF_PARAM.get(name) != facet), offered)
 
     counts: dict[str, list[FacetCount]] = {}
     for name in COUNTED_FACETS:
         counts[name] = _count(without(name), question.sets_by_value(_COLUMNS.get(name, name)))
-    unpriced = (one for name, one in met.items() if name not in PRICE_FILTERS)
+    unpriced = (sizes for name, sizes in met.items() if name not in PRICE_FILTERS)
     counts["region"] = _count_regions(question, search, offered_anywhere=reduce(and_, unpriced, question.sets.all))
     flags: list[FacetCount] = []
     for name in FLAG_FACETS:
@@ -127,12 +127,12 @@ def find_facets(catalog: Catalog, search: SizeFilter) -> Facets:
     counts["flags"] = flags
     ranges = {name: _range(question, name, without(name)) for name in RANGE_FACETS}
     undecided = _undecided(question)
-    return Facets(total=found.bit_count(), undecided=undecided, counts=counts, ranges=ranges)
+    return Facets(total=matching.bit_count(), undecided=undecided, counts=counts, ranges=ranges)
 
 
-def _count(found: int, by_value: Mapping[Any, int]) -> list[FacetCount]:
+def _count(matching: int, by_value: Mapping[Any, int]) -> list[FacetCount]:
     """Count the values that some sizes have, greatest count first; among equal counts, unknown comes last."""
-    counts = [(value, (found & having).bit_count()) for value, having in by_value.items()]
+    counts = [(value, (matching & having).bit_count()) for value, having in by_value.items()]
     ordered = sorted((-count, value is None, value or "", value) for value, count in counts if count)
     return [FacetCount(value=value, count=-count) for count, _, _, value in ordered]
 
@@ -143,25 +143,25 @@ def _count_regions(question: SizeQuestion, search: SizeFilter, *, offered_anywhe
     counts: dict[str, int] = {}
     steps = question.region_price_steps() if bounds else {}
     for region, prices in question.region_prices().items():
-        found = offered_anywhere & prices.offered
+        offered = offered_anywhere & prices.offered
         for name, bound in bounds.items():
-            found &= steps[region].within(name, float(bound))
-        counts[region] = found.bit_count()
+            offered &= steps[region].within(name, float(bound))
+        counts[region] = offered.bit_count()
     ordered = sorted((-count, code) for code, count in counts.items() if count)
     return [FacetCount(value=code, count=-count) for count, code in ordered]
 
 
-def _range(question: SizeQuestion, name: str, found: int) -> FacetRange:
+def _range(question: SizeQuestion, name: str, matching: int) -> FacetRange:
     if name == "usd_per_hour":
         steps = question.price_steps()
-        least, most = steps.ends(found)
-        unknown = found & ~steps.priced
+        least, most = steps.ends(matching)
+        unknown = matching & ~steps.priced
     else:
         by_value = question.sets_by_value(_COLUMNS.get(name, name))
-        unknown = found & by_value.get(None, 0)
+        unknown = matching & by_value.get(None, 0)
         having = [(value, of_value) for value, of_value in by_value.items() if value is not None]
-        least = next((float(value) for value, of_value in having if found & of_value), None)
-        most = next((float(value) for value, of_value in reversed(having) if found & of_value), None)
+        least = next((float(value) for value, of_value in having if matching & of_value), None)
+        most = next((float(value) for value, of_value in reversed(having) if matching & of_value), None)
     return FacetRange(min=_shown(name, least), max=_shown(name, most), unknown=unknown.bit_count())
 
 
@@ -176,5 +176,5 @@ def _undecided(question: SizeQuestion) -> Undecided:
     fields = [FacetCount(value=name, count=sizes.bit_count()) for name, sizes in by_field.items()]
     total = reduce(or_, by_field.values(), 0).bit_count()
     return Undecided(
-        total=total, fields=fields, detail=unknown_note({one.value or "": one.count for one in fields}, total)
+        total=total, fields=fields, detail=unknown_note({entry.value or "": entry.count for entry in fields}, total)
     )

@@ -90,7 +90,7 @@ def active_filters(
         value, to_values = getattr(params, name), table[name].values
         values = to_values(value) if to_values is not None else ()
         active.append(ActiveFilter(name, value if to_values is None else None, len(values)))
-        parameters |= {f"{name}_{index}": one for index, one in enumerate(values)}
+        parameters |= {f"{name}_{index}": item for index, item in enumerate(values)}
     return tuple(active), parameters
 
 
@@ -132,7 +132,7 @@ def matches_name(key: ColumnElement[str], name: ColumnElement[str], patterns: Bi
 
 def _any_name(_scope: PriceScope, patterns: Binds) -> Condition:
     """A name may begin with its provider: `aws:m5.large`, `gcp:n2-*`."""
-    key, name = (size.provider.concat(":").concat(each) for each in (size.key, size.name))
+    key, name = (size.provider.concat(":").concat(spelling) for spelling in (size.key, size.name))
     return matches_name(size.key, size.name, patterns) | matches_name(key, name, patterns)
 
 

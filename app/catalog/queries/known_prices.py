@@ -66,14 +66,14 @@ def _detail(asked: OfferParams, known_in: Sequence[str], regions: int, past: dat
     else:
         elsewhere = f", but in {len(known_in)} of {regions} regions"
     on = f" on {past}" if past else ""
-    advice = _advice(asked, past, known=bool(known_in))
+    advice = _advice(asked, past, has_others=bool(known_in))
     return f"{asked.os} {asked.purchase}: no price is known {where}{elsewhere}{on}{advice}"
 
 
-def _advice(asked: OfferParams, past: date | None, *, known: bool) -> str:
+def _advice(asked: OfferParams, past: date | None, *, has_others: bool) -> str:
     """Return what to do next: feeds have only today's prices, and commitments never include a Windows licence."""
     if past is not None:
         return ""
     if asked.os == "windows" and asked.purchase.startswith(("reserved", "savings")):
         return "; it covers the machine and not the licence of Windows: os=linux has its price"
-    return f"; {_REFRESH} brings {'the others' if known else 'them'}"
+    return f"; {_REFRESH} brings {'the others' if has_others else 'them'}"

@@ -27,7 +27,7 @@ def get_model(models: ModelsByKey, name: str) -> Preset:
     Raises NotFound naming the nearest.
     """
     id_ = name.strip().lower()
-    row = next((one for one in models.values() if one["id"] == id_), None)
+    row = next((model for model in models.values() if model["id"] == id_), None)
     return Preset.model_validate(row if row is not None else get_model_row(models, name))
 
 
@@ -74,9 +74,9 @@ def get_release_row(models: ModelsByKey, name: str) -> Mapping[str, Any]:
     rest = name.strip().lower().replace("_", "-")
     types: list[str] = []
     variants: list[str] = []
-    while (found := _SUFFIX.search(rest)) and model_key(rest) not in models:
-        (types if found["type"] else variants).append(found[0])
-        rest = rest[: found.start()]
+    while (suffix := _SUFFIX.search(rest)) and model_key(rest) not in models:
+        (types if suffix["type"] else variants).append(suffix[0])
+        rest = rest[: suffix.start()]
     forms = (rest, rest.rpartition("/")[2]) if types else (rest,)
     key = next((key for form in forms if (key := model_key(form)) in models), None)
     if key is None or (variants and not _SIZED.search(key)):
@@ -93,7 +93,9 @@ def _beginning_of(key: str, models: ModelsByKey) -> tuple[str, ...]:
 
     The known one ends in a size, and a letter follows: another size is another model.
     """
-    begun = [one for one in models if key.startswith(one) and _SIZED.search(one) and key[len(one) :][:1].isalpha()]
+    begun = [
+        model for model in models if key.startswith(model) and _SIZED.search(model) and key[len(model) :][:1].isalpha()
+    ]
     return (max(begun, key=len),) if begun else ()
 
 

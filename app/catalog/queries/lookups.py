@@ -59,18 +59,18 @@ def get_size_keys(reader: Reader, names: Sequence[str], series: Mapping[str, str
     forms = [display_keys(bare) for _, bare in split]
     rows = fetch(reader, _with_names(_keys_statement, [form for keys in forms for form in keys]))
     # A size's own name wins over the alias of another.
-    known = {named: key for named, key, _ in rows if named != key}
-    known |= {key: key for named, key, _ in rows if named == key}
+    key_of = {named: key for named, key, _ in rows if named != key}
+    key_of |= {key: key for named, key, _ in rows if named == key}
     sellers = {key: seller for _, key, seller in rows}
-    found: list[str] = []
+    size_keys: list[str] = []
     for name, (provider, _), keys in zip(names, split, forms, strict=True):
-        meant = dict.fromkeys(known[form] for form in (keys[-1:] if keys[-1] in known else keys) if form in known)
+        meant = dict.fromkeys(key_of[form] for form in (keys[-1:] if keys[-1] in key_of else keys) if form in key_of)
         if provider is not None:
             meant = {key: None for key in meant if sellers[key] == provider.id}
         if len(meant) != 1:
             raise _no_size(reader, name, keys[0], series)
-        found += meant
-    return tuple(found)
+        size_keys += meant
+    return tuple(size_keys)
 
 
 def _no_size(reader: Reader, name: str, key: str, series: Mapping[str, str] | None) -> NotFound:
@@ -147,13 +147,13 @@ def _series_names_statement() -> Statement:
 
 def get_series_ids(ids: Mapping[str, str], names: Iterable[str]) -> tuple[str, ...]:
     """Return the ids of series by id, name or alias; raises NotFound for the first unknown one."""
-    found = []
+    series_ids = []
     for name in names:
         key = series_key(name)
         if key not in ids:
             raise NotFound("series", name, suggestions=tuple(ids[near] for near in starting_with(key, ids, 2)))
-        found.append(ids[key])
-    return tuple(found)
+        series_ids.append(ids[key])
+    return tuple(series_ids)
 
 
 def resolve_series(ids: Mapping[str, str], names: Iterable[str]) -> tuple[str, ...]:
@@ -164,11 +164,11 @@ def resolve_series(ids: Mapping[str, str], names: Iterable[str]) -> tuple[str, .
         raise BadQuery("series", unknown.name, f"{unknown} GET /series lists them.") from None
 
 
-def check_regions(known: Collection[str], field: str, codes: Iterable[str]) -> None:
+def check_regions(regions: Collection[str], field: str, codes: Iterable[str]) -> None:
     """Check that the catalog has these regions; raises BadQuery with the spelling of the client, naming the nearest."""
     for code in codes:
-        if code not in known:
-            hint = did_you_mean(closest_regions(code, known), " ")
+        if code not in regions:
+            hint = did_you_mean(closest_regions(code, regions), " ")
             raise BadQuery(field, as_written(code), f"no such region; {hint}GET /regions lists them")
 
 
@@ -196,10 +196,10 @@ def _gpu_statement() -> Statement:
     return Statement(select(_gpu.id).where(_gpu.id == bindparam("id", type_=_gpu.id.type)), short=True)
 
 
-def check_field(name: str, known: Collection[str]) -> None:
+def check_field(name: str, fields: Collection[str]) -> None:
     """Check that a field exists; raises BadQuery naming the nearest."""
-    if name not in known:
-        hint = did_you_mean(nearest(name, known))
+    if name not in fields:
+        hint = did_you_mean(nearest(name, fields))
         raise BadQuery("field", name, f"no such field{hint and f'; {hint}'}")
 
 
@@ -236,10 +236,10 @@ def match_gpu(rows: Sequence[GpuRow], name: str) -> GpuRow:
     exact = [row for row in rows if any(_split_words(alias) == words for alias in _gpu_aliases(row))]
     if len(exact) == 1:
         return exact[0]
-    known = {row["id"]: gpu_words(row) for row in rows}
-    ids = _ids_with_words(known, _meaningful_words(name, frozenset().union(*known.values())))
+    words_of = {row["id"]: gpu_words(row) for row in rows}
+    ids = _ids_with_words(words_of, _meaningful_words(name, frozenset().union(*words_of.values())))
     if len(ids) != 1:
-        raise NotFound("GPU", name, suggestions=tuple(ids or closest_spellings("-".join(words), known, 2)))
+        raise NotFound("GPU", name, suggestions=tuple(ids or closest_spellings("-".join(words), words_of, 2)))
     return next(row for row in rows if row["id"] == ids[0])
 
 
@@ -279,11 +279,11 @@ def _split_compound(word: str, vocabulary: Collection[str]) -> Sequence[str]:
     return (word,)
 
 
-def _ids_with_words(known: Mapping[str, Collection[str]], words: Sequence[str]) -> list[str]:
+def _ids_with_words(words_of: Mapping[str, Collection[str]], words: Sequence[str]) -> list[str]:
     """Return the ids of the GPUs that have all these words; numbers alone name no GPU."""
     if all(word.isdigit() for word in words):
         return []
-    return [id_ for id_, has in known.items() if set(words) <= set(has)]
+    return [id_ for id_, has in words_of.items() if set(words) <= set(has)]
 
 
 @dataclass(frozen=True)
@@ -318,54 +318,54 @@ def load_gpu_names(session: Session) -> GpuNames:
     )
 
 
-def resolve_gpus(known: GpuNames, names: Iterable[str], field: str = "gpu") -> tuple[str, ...]:
+def resolve_gpus(gpus: GpuNames, names: Iterable[str], field: str = "gpu") -> tuple[str, ...]:
     """Return globs for the `gpu` filter: a name of the catalog, or a glob that matches one, stays as it is.
 
     Another spelling becomes the ids of all GPUs that have its words: `NVIDIA A100 80GB` those of any A100 with 80 GB.
     Raises BadQuery, naming the nearest, for what no GPU of the catalog is called.
     """
-    found = dict.fromkeys(glob for name in names for glob in _to_globs(known, name, field))
-    return tuple(sorted(found))
+    globs = dict.fromkeys(glob for name in names for glob in _to_globs(gpus, name, field))
+    return tuple(sorted(globs))
 
 
-def check_gpu_vendor(known: GpuNames, vendor: str) -> None:
+def check_gpu_vendor(gpus: GpuNames, vendor: str) -> None:
     """Check that the vendor makes a GPU of the catalog; raises BadQuery naming the nearest."""
-    if vendor.lower() not in {one.lower() for one in known.vendors}:
-        hint = did_you_mean(closest_spellings(vendor, known.vendors), " ")
-        raise BadQuery("gpu_vendor", vendor, f"{hint}allowed are {', '.join(known.vendors) or 'none'}")
+    if vendor.lower() not in {listed.lower() for listed in gpus.vendors}:
+        hint = did_you_mean(closest_spellings(vendor, gpus.vendors), " ")
+        raise BadQuery("gpu_vendor", vendor, f"{hint}allowed are {', '.join(gpus.vendors) or 'none'}")
 
 
-def _to_globs(known: GpuNames, written: str, field: str) -> Sequence[str]:
+def _to_globs(gpus: GpuNames, written: str, field: str) -> Sequence[str]:
     name, written = written.strip().lower(), as_written(written).strip()
-    if name in known.names or (_is_glob(name) and any(map(compile_glob(name).fullmatch, known.names))):
+    if name in gpus.names or (_is_glob(name) and any(map(compile_glob(name).fullmatch, gpus.names))):
         return (name,)
-    words = [] if _is_glob(name) else _meaningful_words(name, known.vocabulary)
-    ids = _ids_with_words(known.words, words)
+    words = [] if _is_glob(name) else _meaningful_words(name, gpus.vocabulary)
+    ids = _ids_with_words(gpus.words, words)
     if not ids:
-        hint = did_you_mean(closest_gpus(known, name), " ")
-        detail = f"no GPU of the catalog is called {written}; {hint}GET /gpus lists them: {', '.join(known.families)}"
+        hint = did_you_mean(closest_gpus(gpus, name), " ")
+        detail = f"no GPU of the catalog is called {written}; {hint}GET /gpus lists them: {', '.join(gpus.families)}"
         raise BadQuery(field, written, detail)
     return ids
 
 
-def closest_gpus(known: GpuNames, name: str) -> Sequence[str]:
+def closest_gpus(gpus: GpuNames, name: str) -> Sequence[str]:
     """Return GPUs that share a word of letters and digits (`h100`), else have a part of it, else names a typo away.
 
     `gb200` is near `b200`, and `h100` near `h1000`; names that are a typo away have the same digits.
     Short names are not taken for typos of each other: B100 and A100 are different GPUs.
     """
-    if name in (vendor.lower() for vendor in known.vendors):
+    if name in (vendor.lower() for vendor in gpus.vendors):
         return (f"gpu_vendor={name}",)
-    words = [] if _is_glob(name) else _meaningful_words(name, known.vocabulary)
+    words = [] if _is_glob(name) else _meaningful_words(name, gpus.vocabulary)
     models = [word for word in words if re.search(r"[a-z]\d|\d[a-z]", word)]
-    parts = {part for part in known.vocabulary if any(_is_part(part, word) or _is_part(word, part) for word in models)}
+    parts = {part for part in gpus.vocabulary if any(_is_part(part, word) or _is_part(word, part) for word in models)}
     closest = max(map(len, parts), default=0)
-    alike = [id_ for id_, has in known.words.items() if any(word in has for word in models)] or [
-        id_ for id_, has in known.words.items() if any(len(part) == closest for part in parts & has)
+    alike = [id_ for id_, has in gpus.words.items() if any(word in has for word in models)] or [
+        id_ for id_, has in gpus.words.items() if any(len(part) == closest for part in parts & has)
     ]
     digits = re.sub(r"\D", "", name)
-    near = closest_spellings(name, known.names, 2) if len(name) >= TWO_TYPOS_LENGTH else ()
-    return alike[:3] or [one for one in near if re.sub(r"\D", "", one) == digits]
+    near = closest_spellings(name, gpus.names, 2) if len(name) >= TWO_TYPOS_LENGTH else ()
+    return alike[:3] or [spelling for spelling in near if re.sub(r"\D", "", spelling) == digits]
 
 
 def _is_part(part: str, word: str) -> bool:

@@ -88,19 +88,19 @@ def find_neighbours(question: SizeQuestion, reference: ReferenceSize, *, by_prov
     if by_provider:
         may &= question.meets("provider")
     by_memory = question.catalog.keep("memory buckets", lambda: _sets_by_memory(question))
-    found: set[int] = set()
+    neighbours: set[int] = set()
     if by_provider:
         vcpus, memory = question.values("vcpus"), question.values("memory_gib")
         wanted = (reference.vcpus, reference.memory_gib)
         alike = sets.places_in(may & _alike(by_memory, reference.gpu_memory_gib, 0))
-        found.update(place for place in alike if (vcpus[place], memory[place]) == wanted)
+        neighbours.update(place for place in alike if (vcpus[place], memory[place]) == wanted)
     for step in MEMORY_STEPS:
         price = reference.usd_per_hour * 2.0**step
         flags = sets.flags(may & _alike(by_memory, reference.gpu_memory_gib, step))
         begin = bisect_left(ordered, price, key=prices.usd.__getitem__)
         for places in (islice(ordered, begin, None), reversed(ordered[:begin])):
-            found.update(islice((place for place in places if flags[place] == IS_SET), SIZES_PER_SCAN))
-    return sorted(found)
+            neighbours.update(islice((place for place in places if flags[place] == IS_SET), SIZES_PER_SCAN))
+    return sorted(neighbours)
 
 
 _NO_MEMORY, _UNKNOWN_MEMORY = -100, -200

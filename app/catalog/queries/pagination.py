@@ -286,8 +286,8 @@ def read_list(
         position=position,
         key_of=lambda row: [row[column] for column in columns],
     )
-    found = read_page(catalog, query)
-    return Listing(items=to_dicts(bound, found.rows), next_cursor=found.next_cursor, total=found.total)
+    rows_page = read_page(catalog, query)
+    return Listing(items=to_dicts(bound, rows_page.rows), next_cursor=rows_page.next_cursor, total=rows_page.total)
 
 
 LIST_COLUMNS = ("use_cases", "integrations", "gpu_dtypes", "supported_images", "aliases")
@@ -309,10 +309,10 @@ def read_position(cursor: str, query: str, sort_keys: Sequence[SortKey]) -> Curs
     return position
 
 
-def cursor_binds(sort_keys: Sequence[SortKey], known: Sequence[bool] | None = None) -> list[Any]:
+def cursor_binds(sort_keys: Sequence[SortKey], has_value: Sequence[bool] | None = None) -> list[Any]:
     """Return the binds of a position's parameters; None for a key whose value is not known."""
     return [
-        bindparam(f"at_{index}", type_=key.expression.type) if known is None or known[index] else None
+        bindparam(f"at_{index}", type_=key.expression.type) if has_value is None or has_value[index] else None
         for index, key in enumerate(sort_keys)
     ]
 

@@ -138,8 +138,8 @@ class PriceScope:
         """Join the offers to a query of sizes; the columns of the offer are null for a size without one."""
         if self.cheapest is None:
             return query.join(self.offers, and_(self.key == size.key, self.has_offer), isouter=True)
-        found = query.join(self.cheapest, self.cheapest.c.size_key == size.key, isouter=True)
-        return found.join(self.offers, _same_offer(self.cheapest, self.offers), isouter=True)
+        joined = query.join(self.cheapest, self.cheapest.c.size_key == size.key, isouter=True)
+        return joined.join(self.offers, _same_offer(self.cheapest, self.offers), isouter=True)
 
     @property
     def offer(self) -> Any:
@@ -202,7 +202,7 @@ def price_parameters(params: OfferParams, today: date) -> dict[str, Any]:
     bounds = {"priced_on": day, "spot_since": earliest_spot_day(day)}
     if days.known_at is not None:
         bounds["known_on"] = days.known_at
-    values |= {name: each.isoformat() for name, each in bounds.items()}
+    values |= {name: bound.isoformat() for name, bound in bounds.items()}
     return values | region_parameters(params) if params.region else values
 
 
@@ -211,9 +211,9 @@ def region_binds(count: int) -> list[BindParameter[str]]:
     return [bindparam(f"region_{index}", type_=OFFER.c.region.type) for index in range(count)]
 
 
-def price_days(*, known: bool) -> tuple[ColumnElement[date], KnownDay, ColumnElement[date]]:
+def price_days(*, dated: bool) -> tuple[ColumnElement[date], KnownDay, ColumnElement[date]]:
     """Return the days of a past scope that `is_in_force` takes, as `price_parameters` gives them."""
-    return PRICED_ON, bindparam("known_on", type_=Date) if known else None, bindparam("spot_since", type_=Date)
+    return PRICED_ON, bindparam("known_on", type_=Date) if dated else None, bindparam("spot_since", type_=Date)
 
 
 @lru_cache(maxsize=64)
@@ -250,7 +250,7 @@ def _past_scope(key: PriceScopeKey, sizes: Select[Any] | None = None) -> PriceSc
         chosen = _cheapest_regions(key, keys)
         meant += [PRICE.c.size_key == chosen.c.size_key, PRICE.c.region == chosen.c.region]
         meant += [PRICE.c.size_key.in_(keys)] if sizes is not None else []
-    in_force = prices_in_force(*price_days(known=key.known), *meant, rules=key.rules)
+    in_force = prices_in_force(*price_days(dated=key.known), *meant, rules=key.rules)
     prices = side_by_side(in_force, adjusted=bool(key.rules)).subquery()
     columns: dict[str, ColumnElement[Any]] = {
         "size_key": size.key,
@@ -283,7 +283,7 @@ def sizes_with_offers(key: PriceScopeKey) -> PriceScope:
     """
     regions, offer = region_binds(key.regions), PRICE.alias().c if key.past else OFFER.c
     meant = [offer.region.in_(regions), matches_offer(offer, key), offer.size_key == size.key]
-    meant += [is_in_force(offer, *price_days(known=key.known))] if key.past else []
+    meant += [is_in_force(offer, *price_days(dated=key.known))] if key.past else []
     offered: Select[Any] = select(literal_column("1")).where(*meant)
     if key.past:
         # PostgreSQL looks for each size by itself, and not for all before it finds those of a page.
@@ -317,8 +317,8 @@ def _cheapest_regions(key: PriceScopeKey, sizes: Select[Any]) -> FromClause:
     other = PRICE.alias().c
     region = func.coalesce(cheapest, _first_in_force(other.region, other, key, these, order=[other.region]))
     # Materialized, because the databases would otherwise compute the prices of all regions and throw most of them away.
-    found = select(these.c.size_key, region.label("region")).cte("cheapest")
-    return found.prefix_with("materialized")
+    regions = select(these.c.size_key, region.label("region")).cte("cheapest")
+    return regions.prefix_with("materialized")
 
 
 def _dearest_rivals(key: PriceScopeKey, sizes: Select[Any]) -> FromClause:
@@ -355,14 +355,14 @@ def _first_in_force(
     The limit keeps both databases from merging the two queries, and a condition leaves the rows in their order; a join
     might not, so `is_in_force` has none. To sort them again takes SQLite four times as long.
     """
-    day, known, spot_since = price_days(known=key.known)
+    day, known_day, spot_since = price_days(dated=key.known)
     compared = dict.fromkeys((*PRICE_KEY, "seen_until", "approximate_date", "listed_until", "ends_on", column.name))
     ordered = (
         select(*(run[name] for name in compared))
         .where(
             run.size_key == these.c.size_key,
             run.os == literal_text(key.os),
-            known_on(run, day, known),
+            known_on(run, day, known_day),
             *conditions,
             *([run.region.in_(region_binds(key.regions))] if key.regions else []),
         )
@@ -371,8 +371,8 @@ def _first_in_force(
         .correlate(these)
         .subquery()
     )
-    found = select(ordered.c[column.name]).where(is_in_force(ordered.c, day, known, spot_since))
-    return found.limit(literal_column("1", Integer)).correlate(these).scalar_subquery()
+    first = select(ordered.c[column.name]).where(is_in_force(ordered.c, day, known_day, spot_since))
+    return first.limit(literal_column("1", Integer)).correlate(these).scalar_subquery()
 
 
 def _keys_of(sizes: Select[Any]) -> FromClause:
@@ -383,7 +383,7 @@ def _keys_of(sizes: Select[Any]) -> FromClause:
 def _past_prices(key: PriceScopeKey) -> FromClause:
     """Select prices by the purchase model of a scope, with the columns that `priced_in_all` reads of an offer."""
     of_this = (PRICE.c.os == literal_text(key.os), PRICE.c.purchase == literal_text(key.purchase))
-    prices = prices_in_force(*price_days(known=key.known), *of_this, rules=key.rules).subquery().c
+    prices = prices_in_force(*price_days(dated=key.known), *of_this, rules=key.rules).subquery().c
     rank = cast(prices.usd_per_hour, Double).label(f"{key.purchase}_rank_usd")
     return select(prices.size_key, prices.region, prices.os, rank).subquery()
 
@@ -427,8 +427,8 @@ def local_disk_gib() -> ColumnElement[float]:
     Where both have the same size they are one: pages call local NVMe disks temporary, and other sources NVMe.
     """
     some = func.coalesce(size.temp_disk_gib, 0.0) + func.coalesce(size.nvme_disk_gib, 0.0)
-    known = or_(size.temp_disk_gib.is_not(None), size.nvme_disk_gib.is_not(None))
-    return case((size.temp_disk_gib == size.nvme_disk_gib, size.nvme_disk_gib), (known, some))
+    has_disk = or_(size.temp_disk_gib.is_not(None), size.nvme_disk_gib.is_not(None))
+    return case((size.temp_disk_gib == size.nvme_disk_gib, size.nvme_disk_gib), (has_disk, some))
 
 
 def gpu_slice_gib() -> ColumnElement[float]:

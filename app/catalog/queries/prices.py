@@ -88,8 +88,8 @@ def _of_sizes(which: Filter) -> Filter:
     """Return the filter of the prices of the sizes that a filter of sizes finds; the database looks for these first."""
 
     def is_of_size(scope: PriceScope, value: Any) -> ColumnElement[bool]:
-        found = select(SIZE.c.key).join_from(SIZE, GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
-        return is_among(price.size_key, found.where(which.sql(scope, value)).correlate(None).scalar_subquery())
+        sizes = select(SIZE.c.key).join_from(SIZE, GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
+        return is_among(price.size_key, sizes.where(which.sql(scope, value)).correlate(None).scalar_subquery())
 
     return Filter(is_of_size, which.values)
 
@@ -139,7 +139,7 @@ def price_page_statement(key: PriceStatementKey) -> Statement:
 
     Booleans are left as the driver returns them: to convert each row takes longer than to make an item of it.
     """
-    is_approximate, is_disputed = (type_coerce(one, Integer) for one in (price.approximate_date, price.disputed))
+    is_approximate, is_disputed = (type_coerce(flag, Integer) for flag in (price.approximate_date, price.disputed))
     query = _rows(key, is_approximate=is_approximate, is_disputed=is_disputed).add_columns(price.size_key)
     if key.after:
         order = _order(key)
@@ -150,7 +150,7 @@ def price_page_statement(key: PriceStatementKey) -> Statement:
 @cached_statement(64)
 def price_list_statement(key: PriceStatementKey, names: tuple[str, ...]) -> Statement:
     """Build the statement of a whole list; its rows have some of PRICE_ROW_COLUMNS."""
-    is_approximate, is_disputed = (type_coerce(one, Integer) for one in (price.approximate_date, price.disputed))
+    is_approximate, is_disputed = (type_coerce(flag, Integer) for flag in (price.approximate_date, price.disputed))
     query = _rows(key, is_approximate=is_approximate, is_disputed=is_disputed)
     columns = query.selected_columns
     return Statement(query.with_only_columns(*(columns[name] for name in names), maintain_column_froms=True))
@@ -192,9 +192,9 @@ def _rows(
         adjustment_json(price, _DAY, key.rules).label("adjustment"),
     ]
     # Every price has a size. An outer join keeps SQLite from reading all sizes first, and sorting the prices.
-    names = {one.name for one in key.filters}
+    names = {condition.name for condition in key.filters}
     query = select(*shown).join_from(PRICE, SIZE, SIZE.c.key == price.size_key, isouter=not names & {"series", "gpu"})
-    return query.where(*price_conditions(key)).order_by(*(by for one in _order(key) for by in one.order_by))
+    return query.where(*price_conditions(key)).order_by(*(by for sort_key in _order(key) for by in sort_key.order_by))
 
 
 def _order(key: PriceStatementKey) -> list[SortKey]:
@@ -215,8 +215,8 @@ def _is_listed(key: PriceStatementKey) -> ColumnElement[bool]:
     known_day = _KNOWN if key.known else None
     if not key.history:
         return is_in_force(price, _DAY, known_day)
-    known = known_on(price, _DAY, known_day)
-    return and_(known, last_observed(price, _DAY, known_day) >= bindparam("since", type_=Date)) if key.since else known
+    begun = known_on(price, _DAY, known_day)
+    return and_(begun, last_observed(price, _DAY, known_day) >= bindparam("since", type_=Date)) if key.since else begun
 
 
 def _has_prices(key: PriceStatementKey) -> ColumnElement[bool]:
@@ -224,14 +224,14 @@ def _has_prices(key: PriceStatementKey) -> ColumnElement[bool]:
 
     The prices themselves are in the order of sizes: all would be read before it is known that there are none.
     """
-    by_group = replace(key, filters=tuple(one for one in key.filters if one.name in TOTAL_FILTERS))
+    by_group = replace(key, filters=tuple(condition for condition in key.filters if condition.name in TOTAL_FILTERS))
     begun = exists().where(TOTAL.c.since <= _DAY, *_conditions(by_group, TOTAL_FILTERS))
     return begun.correlate(None)
 
 
 def _conditions(key: PriceStatementKey, filters: Mapping[str, Filter]) -> list[ColumnElement[bool]]:
     scope = PriceScope.of(OfferParams())  # required by filters of sizes; those of prices do not use it
-    return [filter_condition(one, scope, filters) for one in key.filters]
+    return [filter_condition(condition, scope, filters) for condition in key.filters]
 
 
 class PriceFilter(PlaceParams):
@@ -339,13 +339,13 @@ def find_price_history(catalog: Catalog, name: str, search: PriceHistorySearch) 
         "history": True,
     }
     prices = AllPricesSearch.model_construct(set(given), **given)
-    found = _find_page(catalog, prices, since=search.since)
-    return _without(found, "size", "region", "os", "purchase", "price_age_days")
+    listing = _find_page(catalog, prices, since=search.since)
+    return _without(listing, "size", "region", "os", "purchase", "price_age_days")
 
 
-def _without(found: PriceListing, *columns: str) -> PriceListing:
-    items = [{name: value for name, value in item.items() if name not in columns} for item in found.items]
-    return replace(found, items=items)
+def _without(listing: PriceListing, *columns: str) -> PriceListing:
+    items = [{name: value for name, value in item.items() if name not in columns} for item in listing.items]
+    return replace(listing, items=items)
 
 
 QUICK_ROWS = 100
@@ -370,13 +370,13 @@ def find_all_prices(catalog: Catalog, search: AllPricesSearch) -> PriceListing:
     return _find_page(catalog, normalized)
 
 
-def render_prices(found: PriceListing) -> str:
+def render_prices(listing: PriceListing) -> str:
     """Render a page of prices as JSON."""
-    page: dict[str, Any] = {"items": found.items, "next_cursor": found.next_cursor, "total": found.total}
+    page: dict[str, Any] = {"items": listing.items, "next_cursor": listing.next_cursor, "total": listing.total}
     text = orjson.dumps(page, default=float).decode()
-    if found.exchange_rate is None:
+    if listing.exchange_rate is None:
         return text
-    return f'{text[:-1]},"exchange_rate":{exchange_rate_json(found.exchange_rate)}}}'
+    return f'{text[:-1]},"exchange_rate":{exchange_rate_json(listing.exchange_rate)}}}'
 
 
 def normalize_prices(catalog: Catalog, filters: FilterT) -> FilterT:
@@ -399,9 +399,9 @@ def to_price_statement_key(
 ) -> tuple[PriceStatementKey, dict[str, Any]]:
     """Return the key of a normalized list's statement, and the statement's parameters."""
     active, values = active_filters(filters, PRICE_FILTERS, PRICE_FILTERS)
-    rules, known = () if filters.history else rules, filters.known_at
-    key = PriceStatementKey(filters=active, history=filters.history, rules=rules, known=known is not None)
-    days = {"day": filters.as_of or today} | ({"known": known} if known is not None else {})
+    rules, known_day = () if filters.history else rules, filters.known_at
+    key = PriceStatementKey(filters=active, history=filters.history, rules=rules, known=known_day is not None)
+    days = {"day": filters.as_of or today} | ({"known": known_day} if known_day is not None else {})
     return key, values | {name: day.isoformat() for name, day in days.items()}
 
 
@@ -416,7 +416,11 @@ def _find_page(
         key = replace(key, since=True)
         values |= {"since": since.isoformat()}
     values |= {"limit": search.limit + 1}
-    has_total = since is None and search.known_at is None and TOTAL_FILTERS.keys() >= {one.name for one in key.filters}
+    has_total = (
+        since is None
+        and search.known_at is None
+        and TOTAL_FILTERS.keys() >= {condition.name for condition in key.filters}
+    )
     count = price_total_statement if has_total else price_count_statement
     position = read_position(search.cursor, identity, _order(key)) if search.cursor else None
     parameters = values if position is None else values | position.parameters
@@ -447,12 +451,12 @@ def _to_items(rows: Rows, today: date, formulas: Mapping[str, str]) -> list[dict
     ages = {day: age_days(day, today) for day in {row[5] for row in rows}}
     items: list[dict[str, Any]] = []
     for row in rows:
-        size, region, os, purchase, valid_from, seen_until, usd, is_approximate, source, known = row[:10]
+        size, region, os, purchase, valid_from, seen_until, usd, is_approximate, source, known_from = row[:10]
         median, is_disputed, adjustment = row[10:13]
         item = {
             "size": size, "region": region, "os": os, "purchase": purchase, "valid_from": valid_from,
             "seen_until": seen_until, "usd_per_hour": usd, "approximate_date": bool(is_approximate),
-            "source_id": source, "known_from": known, "price_age_days": ages[seen_until],
+            "source_id": source, "known_from": known_from, "price_age_days": ages[seen_until],
             "unusual": median is not None, "median_usd_per_hour": median, "disputed": bool(is_disputed),
         }  # fmt: skip
         if adjustment is not None:

@@ -67,8 +67,8 @@ from app.errors import BadQuery, NotFound
 def find_rows(catalog: Catalog, model: type[SQLModel], page: PageParams, *, newest_first: bool = False) -> Listing:
     """Find one page of a small table in the order of its primary key, ascending or descending."""
     listed = _rows_of(model, newest_first)
-    found = read_list(catalog, listed, {}, page, identity=table_of(model).name)
-    return replace(found, items=[split_lists(row) for row in found.items])
+    listing = read_list(catalog, listed, {}, page, identity=table_of(model).name)
+    return replace(listing, items=[split_lists(row) for row in listing.items])
 
 
 @lru_cache(maxsize=16)
@@ -87,11 +87,11 @@ def get_series(catalog: Catalog, name: str) -> Item:
     Raises NotFound.
     """
     (key,) = get_series_ids(catalog.snapshot.series, [name])
-    found = []
+    parts = []
     for statement in _series_statements():
         bound = BoundStatement(statement, {"series": key})
-        found.append(to_dicts(bound, catalog.fetch(bound)))
-    series, sizes, benchmarks = found
+        parts.append(to_dicts(bound, catalog.fetch(bound)))
+    series, sizes, benchmarks = parts
     if not series:  # an ingest removed it after its name was looked up
         raise NotFound("series", name)
     return split_lists(series[0]) | {
@@ -137,8 +137,8 @@ def find_models(catalog: Catalog, search: ModelSearch) -> Listing:
     words = pad_keys((search.q or "").split())
     values = {f"word_{index}": f"%{escape_like(word)}%" for index, word in enumerate(words)}
     identity = f"models {search.model_dump_json(exclude=search.page_param_names())}"
-    found = read_list(catalog, _models_with(len(words)), values, search, identity=identity)
-    return replace(found, items=[split_lists(one) | {"config": parse_config(one["config"])} for one in found.items])
+    listing = read_list(catalog, _models_with(len(words)), values, search, identity=identity)
+    return replace(listing, items=[split_lists(row) | {"config": parse_config(row["config"])} for row in listing.items])
 
 
 @lru_cache(maxsize=8)
@@ -190,9 +190,9 @@ def find_facts(catalog: Catalog, name: str, search: FactSearch) -> Listing:
         check_field(field, SIZE_FIELDS)
     values = {"subject": key} | ({"fields": orjson.dumps(search.field).decode()} if search.field else {})
     identity = f"{key} {search.model_dump_json(exclude=search.page_param_names())}"
-    found = read_list(catalog, _facts_of(some=bool(search.field)), values, search, identity=identity)
-    items = [{name: value for name, value in item.items() if name != "rank"} for item in found.items]
-    return replace(found, items=items)
+    listing = read_list(catalog, _facts_of(some=bool(search.field)), values, search, identity=identity)
+    items = [{name: value for name, value in item.items() if name != "rank"} for item in listing.items]
+    return replace(listing, items=items)
 
 
 @cache
@@ -239,29 +239,29 @@ def find_conflicts(catalog: Catalog, search: ConflictSearch) -> Listing:
     identity = search.model_dump_json(exclude=search.page_param_names())
     if search.field not in (None, PRICE_FIELD):
         facts = _conflicts(_fact_conflicts, _FACT_ORDER, tuple(values))
-        found = read_list(catalog, facts, values, search, identity=identity)
+        listing = read_list(catalog, facts, values, search, identity=identity)
     elif search.field == PRICE_FIELD or is_cursor_of(search.cursor, _of_prices(identity)):
-        found = _find_price_conflicts(catalog, values, search, identity)
+        listing = _find_price_conflicts(catalog, values, search, identity)
     else:
-        found = _find_all_conflicts(catalog, values, search, identity)
-    return replace(found, items=[item | {name: item[name] or None for name in _OF_PRICES} for item in found.items])
+        listing = _find_all_conflicts(catalog, values, search, identity)
+    return replace(listing, items=[item | {name: item[name] or None for name in _OF_PRICES} for item in listing.items])
 
 
 def _find_all_conflicts(catalog: Catalog, values: Mapping[str, str], search: ConflictSearch, identity: str) -> Listing:
     """Find a page that begins among facts: where these end, prices follow."""
     facts = _conflicts(_fact_conflicts, _FACT_ORDER, tuple(values))
-    found = read_list(catalog, facts, values, search, identity=identity)
-    room = search.limit - len(found.items)
+    listing = read_list(catalog, facts, values, search, identity=identity)
+    room = search.limit - len(listing.items)
     first = search.model_copy(update={"cursor": None, "limit": max(room, 1)})
     prices = _conflicts(_price_conflicts, _PRICE_ORDER, tuple(values))
     rest = read_list(catalog, prices, values, first, identity=_of_prices(identity))
-    total = found.total + rest.total
-    if found.next_cursor is not None or (room == 0 and not rest.total):
-        return replace(found, total=total)
+    total = listing.total + rest.total
+    if listing.next_cursor is not None or (room == 0 and not rest.total):
+        return replace(listing, total=total)
     if room == 0:
         before_all = write_cursor(_of_prices(identity), catalog.snapshot.revision, [""] * len(_PRICE_ORDER))
-        return replace(found, next_cursor=before_all, total=total)
-    return Listing(items=[*found.items, *rest.items], next_cursor=rest.next_cursor, total=total)
+        return replace(listing, next_cursor=before_all, total=total)
+    return Listing(items=[*listing.items, *rest.items], next_cursor=rest.next_cursor, total=total)
 
 
 def _find_price_conflicts(
@@ -269,12 +269,12 @@ def _find_price_conflicts(
 ) -> Listing:
     """Find a page of prices, which come after all facts unless the field of prices is asked for."""
     prices = _conflicts(_price_conflicts, _PRICE_ORDER, tuple(values))
-    found = read_list(catalog, prices, values, search, identity=_of_prices(identity))
+    listing = read_list(catalog, prices, values, search, identity=_of_prices(identity))
     if search.field is not None:
-        return found
+        return listing
     facts, first = _conflicts(_fact_conflicts, _FACT_ORDER, tuple(values)), search.model_copy(update={"cursor": None})
     before = read_list(catalog, facts, values, first, identity=identity)
-    return replace(found, total=found.total + before.total)
+    return replace(listing, total=listing.total + before.total)
 
 
 def _of_prices(identity: str) -> str:
@@ -298,7 +298,7 @@ _PRICE_ORDER = ("subject", *_OF_PRICES, "source_id")
 def conflicts_query() -> Select[Any]:
     """Return the query of all values that dispute the accepted one, in the order of the list."""
     conflict = union_all(_fact_conflicts(), _price_conflicts()).subquery("conflict").c
-    columns = (func.nullif(one, "").label(one.name) if one.name in _OF_PRICES else one for one in conflict)
+    columns = (func.nullif(field, "").label(field.name) if field.name in _OF_PRICES else field for field in conflict)
     order = (*_FACT_ORDER[:3], *_OF_PRICES, "source_id")
     return select(*columns).order_by(conflict.kind == "price", *(conflict[name] for name in order))
 
@@ -344,7 +344,7 @@ def _price_conflicts() -> Select[Any]:
         .join(size, size.c.key == run.size_key)
         .join(file, file.c.id == run.file_id, isouter=True)
     )
-    usd, accepted_usd = (usd_text(usd_of(one.nano_usd_per_hour)) for one in (run, accepted))
+    usd, accepted_usd = (usd_text(usd_of(observed.nano_usd_per_hour)) for observed in (run, accepted))
     reason = case(
         (accepted.seen_until > run.seen_until, literal("the accepted price was seen later: ")),
         else_=literal("the accepted price is by the list that is first by name, of the same day: "),
@@ -412,8 +412,8 @@ def find_refused_prices(catalog: Catalog, search: RefusedPriceSearch) -> Listing
             raise BadQuery("size", search.size, f"{unknown} GET /sizes lists them.") from None
     identity = f"refused {search.model_dump_json(exclude=search.page_param_names())}"
     listed = _refused_prices(tuple(values))
-    found = read_list(catalog, listed, values, search, identity=identity)
-    return replace(found, items=[{n: v for n, v in item.items() if n != "size_key"} for item in found.items])
+    listing = read_list(catalog, listed, values, search, identity=identity)
+    return replace(listing, items=[{n: v for n, v in item.items() if n != "size_key"} for item in listing.items])
 
 
 _REFUSED_FILTERS = {"size": "size_key", "region": "region", "source": "source_id", "rule": "rule"}
@@ -456,8 +456,8 @@ def find_availability(catalog: Catalog, name: str, search: AvailabilitySearch) -
     check_regions(catalog.snapshot.regions, "region", search.region)
     values = {"size": key} | ({"regions": orjson.dumps(search.region).decode()} if search.region else {})
     identity = f"{key} {search.model_dump_json(exclude=search.page_param_names())}"
-    found = read_list(catalog, _regions_of(some=bool(search.region)), values, search, identity=identity)
-    return replace(found, items=[{**item, "zones": item["zones"].split()} for item in found.items])
+    listing = read_list(catalog, _regions_of(some=bool(search.region)), values, search, identity=identity)
+    return replace(listing, items=[{**item, "zones": item["zones"].split()} for item in listing.items])
 
 
 @cache

@@ -43,15 +43,15 @@ def find_relaxations(catalog: Catalog, search: SizeList) -> list[Relaxation]:
     search = normalize(search, catalog.snapshot)
     names = [name for name in search.model_fields_set - _IGNORED if not _is_default(search, name)]
     names += [name for name in _INSTEAD if name not in names]
-    found: list[Relaxation] = []
+    relaxations: list[Relaxation] = []
     for together in (1, 2):
         for chosen in combinations(sorted(names), together):
             relaxation = _relaxed(catalog, search, chosen)
             if relaxation.count:
-                found.append(relaxation)
-        if found:
+                relaxations.append(relaxation)
+        if relaxations:
             break
-    return sorted(found, key=lambda one: (one.nearest is None, one.count, one.names))
+    return sorted(relaxations, key=lambda option: (option.nearest is None, option.count, option.names))
 
 
 def _is_default(search: SizeList, name: str) -> bool:
@@ -78,13 +78,13 @@ def _count(catalog: Catalog, search: SizeList, instead: Mapping[str, Any], bound
     changed = {name: str(value) if isinstance(value, Fraction) else value for name, value in instead.items()}
     relaxed = SizeList(**given, **{name: value for name, value in changed.items() if value is not None})
     question = SizeQuestion(catalog, relaxed)
-    found = question.found()
+    matching = question.found()
     if not bound:
-        return found.bit_count(), None
+        return matching.bit_count(), None
     figures = question.figures(FACET_OF_PARAM[bound])
-    known = [float(figures[place]) for place in question.sets.places_in(found) if figures[place] is not None]
+    stated = [float(figures[place]) for place in question.sets.places_in(matching) if figures[place] is not None]
     reached = max if bound.startswith("min_") else min
-    return found.bit_count(), reached(known, default=None)
+    return matching.bit_count(), reached(stated, default=None)
 
 
 def _as_parameter(bound: str, reached: float) -> float | Fraction:

@@ -160,14 +160,14 @@ def _ordered(key: RetirementStatementKey) -> Select[Any]:
     ]
     query = with_retirement(select(*columns)).join(GPU, GPU.c.id == size.gpu_id, isouter=True)
     query = query.join(SERIES, SERIES.c.id == size.series_id, isouter=True).where(*_conditions(key))
-    return query.order_by(*(clause for one in _ORDER for clause in one.order_by))
+    return query.order_by(*(clause for sort_key in _ORDER for clause in sort_key.order_by))
 
 
 def _conditions(key: RetirementStatementKey) -> list[ColumnElement[bool]]:
     scope = PriceScope.of(OfferParams())  # required by filters of sizes; those of retirements do not use it
     return [
         size.retirement_date.is_not(None),
-        *(filter_condition(one, scope, RETIREMENT_FILTERS) for one in key.filters),
+        *(filter_condition(condition, scope, RETIREMENT_FILTERS) for condition in key.filters),
     ]
 
 
@@ -209,7 +209,7 @@ def find_retirements(catalog: Catalog, search: RetirementSearch) -> Listing:
         values | {"limit": search.limit + 1} | (position.parameters if position is not None else {}),
     )
     columns = [page.statement.names.index(name) for name in ("past", _FIELD, "key")]
-    found = read_page(
+    listing = read_page(
         catalog,
         ListQuery(
             identity=identity,
@@ -220,8 +220,8 @@ def find_retirements(catalog: Catalog, search: RetirementSearch) -> Listing:
             key_of=lambda row: [row[column] for column in columns],
         ),
     )
-    items = [_to_item(row, catalog.today) for row in to_dicts(page, found.rows)]
-    return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
+    items = [_to_item(row, catalog.today) for row in to_dicts(page, listing.rows)]
+    return Listing(items=items, next_cursor=listing.next_cursor, total=listing.total)
 
 
 def find_all_retirements(catalog: Catalog, filters: RetirementFilter) -> Sequence[Mapping[str, Any]]:

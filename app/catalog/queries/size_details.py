@@ -52,8 +52,8 @@ def find_size_details(catalog: Catalog, keys: Sequence[str], params: OfferParams
     values = key_parameters(keys) | price_parameters(params, catalog.today)
     statement = _statement(PriceScopeKey.of(params, catalog.snapshot.rules))
     rows = catalog.fetch(BoundStatement(statement, values))
-    found = {key: row for key, *row in rows}
-    return tuple(_to_size_details(found[key], catalog.today) for key in keys)
+    row_of = {key: row for key, *row in rows}
+    return tuple(_to_size_details(row_of[key], catalog.today) for key in keys)
 
 
 def _to_size_details(row: Sequence[Any], today: date) -> SizeDetails:

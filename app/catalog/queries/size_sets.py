@@ -112,9 +112,9 @@ class SortColumn:
     def sort(self, places: list[int]) -> list[int]:
         """Sort places stably."""
         values = self.values
-        known = [place for place in places if values[place] is not None]
-        known.sort(key=values.__getitem__, reverse=self.descending)
-        return known if len(known) == len(places) else known + [place for place in places if values[place] is None]
+        stated = [place for place in places if values[place] is not None]
+        stated.sort(key=values.__getitem__, reverse=self.descending)
+        return stated if len(stated) == len(places) else stated + [place for place in places if values[place] is None]
 
     def is_after(self, place: int, value: Any) -> bool | None:
         """Return whether a size sorts after a value; None if it has that value."""
@@ -219,10 +219,10 @@ class SizeQuestion:
 
     def found(self) -> int:
         """Find the sizes that meet all filters and have an offer."""
-        found = self.offered()
+        matching = self.offered()
         for name in self.names:
-            found &= self.meets(name)
-        return found
+            matching &= self.meets(name)
+        return matching
 
     def meets(self, name: str) -> int:
         """Find the sizes that meet one filter."""
@@ -430,8 +430,8 @@ class SizeQuestion:
             for region, *offer in rows:
                 by_region[region].append((offer[0], offer[1]))
         else:
-            known = self._scope.known_at is not None
-            statement, keys = _past_prices_statement(os, purchase, self._rules, known=known), self.sets.keys
+            dated = self._scope.known_at is not None
+            statement, keys = _past_prices_statement(os, purchase, self._rules, dated=dated), self.sets.keys
             for start in range(0, len(keys), _SIZES):
                 some = keys[start : start + _SIZES]
                 bounds = {"first_key": some[0], "last_key": some[-1]}
@@ -595,12 +595,12 @@ def _region_prices_statement(os: str, purchase: str) -> Statement:
 
 
 @cached_statement(16)
-def _past_prices_statement(os: str, purchase: str, rules: Rules, *, known: bool) -> Statement:
+def _past_prices_statement(os: str, purchase: str, rules: Rules, *, dated: bool) -> Statement:
     """Build the statement of the prices of some sizes by region; null where only other purchase models have one."""
     key = PRICE.c.size_key
     of_sizes = (key >= bindparam("first_key", type_=key.type), key <= bindparam("last_key", type_=key.type))
     in_force = (
-        prices_in_force(*price_days(known=known), PRICE.c.os == literal_text(os), *of_sizes, rules=rules).subquery().c
+        prices_in_force(*price_days(dated=dated), PRICE.c.os == literal_text(os), *of_sizes, rules=rules).subquery().c
     )
     of_this = in_force.purchase == literal_text(purchase)
     usd = func.max(cast(in_force.usd_per_hour, Double)).filter(of_this)

@@ -73,7 +73,9 @@ def rows_statement(scope_key: PriceScopeKey) -> Statement:
 
 def list_conditions(key: StatementKey) -> list[Condition]:
     """Return the conditions of a list, without those that choose offers."""
-    return [filter_condition(one, key.price_scope) for one in key.filters if one.name not in SCOPE_FILTERS]
+    return [
+        filter_condition(condition, key.price_scope) for condition in key.filters if condition.name not in SCOPE_FILTERS
+    ]
 
 
 def join_tables(query: Select[Any], scope: PriceScope, used: Sequence[ColumnElement[Any]]) -> Select[Any]:
@@ -83,7 +85,7 @@ def join_tables(query: Select[Any], scope: PriceScope, used: Sequence[ColumnElem
 
 def uses_table(searched: FromClause, used: Sequence[ColumnElement[Any]]) -> bool:
     """Return whether an expression uses a column of the table."""
-    return any(getattr(part, "table", None) is searched for each in used for part in visitors.iterate(each))
+    return any(getattr(part, "table", None) is searched for clause in used for part in visitors.iterate(clause))
 
 
 def _columns(scope: PriceScope) -> list[ColumnElement[Any]]:

@@ -183,16 +183,16 @@ def _first_places(
     question: SizeQuestion, search: SizeSearch, position: CursorPosition | None, offset: int, *, natural: bool
 ) -> tuple[list[int], int, list[SortColumn]]:
     """Find the places of a page, with those that its offset skips and the one behind it; the total; the sort keys."""
-    found = question.found()
+    matching = question.found()
     names = sort_names(search.sort)
     columns = question.sort_columns(names)
     if natural and names[0].removeprefix("-") == "name":
         names = [names[0].replace("name", NATURAL_NAME)]
     order = question.order(names)
     start = place_after(order, columns, position.values) if position is not None else 0
-    flags = question.sets.flags(found)
+    flags = question.sets.flags(matching)
     listed = (place for place in islice(order, start, None) if flags[place] == IS_SET)
-    return list(islice(listed, offset + search.limit + 1)), found.bit_count(), columns
+    return list(islice(listed, offset + search.limit + 1)), matching.bit_count(), columns
 
 
 def _read_rows(catalog: Catalog, question: SizeQuestion, places: Sequence[int]) -> Rows:

@@ -130,27 +130,27 @@ def _kind_name(kind: SourceKind) -> str:
     return kind.replace("_", " ").replace("api", "API")
 
 
-def values_agree(one: FactValue, other: FactValue) -> bool:
+def values_agree(value: FactValue, other: FactValue) -> bool:
     """Check whether two values are the same: equal numbers, or one that is only a more precise text or decimal."""
-    if isinstance(one, str) and isinstance(other, str):
-        ours, theirs = _tokens(one), _tokens(other)
+    if isinstance(value, str) and isinstance(other, str):
+        ours, theirs = _tokens(value), _tokens(other)
         return ours <= theirs or theirs <= ours
     exact = (bool, date, str)
-    if isinstance(one, exact) or isinstance(other, exact):
-        return type(one) is type(other) and one == other
-    return abs(Fraction(one) - Fraction(other)) < Fraction(_TOLERANCE) or _rounds_to(one, other)
+    if isinstance(value, exact) or isinstance(other, exact):
+        return type(value) is type(other) and value == other
+    return abs(Fraction(value) - Fraction(other)) < Fraction(_TOLERANCE) or _rounds_to(value, other)
 
 
-def _rounds_to(one: int | Decimal | Fraction, other: int | Decimal | Fraction) -> bool:
+def _rounds_to(value: int | Decimal | Fraction, other: int | Decimal | Fraction) -> bool:
     """Check whether one of two decimals is the other rounded, as 1788.14 is 1788.139.
 
     Whole numbers do not count as rounded, so that 16 and 15.9 stay two values.
     """
-    if not isinstance(one, Decimal) or not isinstance(other, Decimal):
+    if not isinstance(value, Decimal) or not isinstance(other, Decimal):
         return False
-    places = min(_places(one), _places(other))
+    places = min(_places(value), _places(other))
     unit = Decimal(1).scaleb(-places)
-    return places > 0 and one.quantize(unit, ROUND_HALF_UP) == other.quantize(unit, ROUND_HALF_UP)
+    return places > 0 and value.quantize(unit, ROUND_HALF_UP) == other.quantize(unit, ROUND_HALF_UP)
 
 
 def _places(number: Decimal) -> int:

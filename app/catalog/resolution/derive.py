@@ -115,19 +115,19 @@ def _gpu_columns(row: Mapping[str, Any], fields: Resolutions, gpus: Sequence[Gpu
     A VM without a GPU has 0 GiB of GPU memory; what one GPU has stays unknown.
     """
     count = Fraction(str(fields["gpu_count"].accepted.value)) if "gpu_count" in fields else None
-    total, each = row["gpu_memory_gib"], row["gpu_memory_gib_per_gpu"]
+    total, per_gpu = row["gpu_memory_gib"], row["gpu_memory_gib_per_gpu"]
     if count == 0 and total is None:
         total = 0.0
-    if count and total is None and each is not None:
-        total = float(Fraction(each) * count)
-    if count and each is None and total is not None:
-        each = float(Fraction(total) / count)
-    gpu = find_gpu(row["gpu_model"], each, gpus) if row["gpu_model"] else None
+    if count and total is None and per_gpu is not None:
+        total = float(Fraction(per_gpu) * count)
+    if count and per_gpu is None and total is not None:
+        per_gpu = float(Fraction(total) / count)
+    gpu = find_gpu(row["gpu_model"], per_gpu, gpus) if row["gpu_model"] else None
     return {
         "gpu_count_numerator": count.numerator if count is not None else None,
         "gpu_count_denominator": count.denominator if count is not None else None,
         "gpu_memory_gib": total,
-        "gpu_memory_gib_per_gpu": each,
+        "gpu_memory_gib_per_gpu": per_gpu,
         "gpu_id": gpu.id if gpu else None,
         "gpu_model": gpu.model if gpu else row["gpu_model"],
         "gpu_vendor": row["gpu_vendor"] or (gpu.vendor if gpu else None),
@@ -189,7 +189,7 @@ def _is_in_preview(fields: Resolutions) -> bool | None:
     if "preview" not in fields:
         return None
     preview = fields["preview"].accepted
-    claims = [one.claim for resolution in fields.values() for one in resolution.claims]
+    claims = [judged.claim for resolution in fields.values() for judged in resolution.claims]
     pages = [claim.published_on for claim in claims if claim.kind == preview.kind and claim.published_on is not None]
     outdated = preview.published_on is not None and max(pages, default=preview.published_on) > preview.published_on
     return bool(preview.value) and not outdated
@@ -214,33 +214,35 @@ def reconcile_gpu_units(fields: Mapping[str, Resolution], halves: Mapping[str, F
         return fields
     words = str(fields["gpu_model"].accepted.value).lower().split()
     half = next((memory for family, memory in halves.items() if family in words), None)
-    count, each = _number(fields[COUNT].accepted.value), _number(fields[EACH].accepted.value)
-    if half is None or not count or each not in (half, 2 * half):
+    count, per_gpu = _number(fields[COUNT].accepted.value), _number(fields[EACH].accepted.value)
+    if half is None or not count or per_gpu not in (half, 2 * half):
         return fields
-    memories = {one.claim.source: _number(one.claim.value) for one in fields[EACH].claims}
+    memories = {judged.claim.source: _number(judged.claim.value) for judged in fields[EACH].claims}
 
     def is_other_unit(claim: Claim) -> bool:
         """Whether a claim counts twice or half as many GPUs, with the same memory in all where it states that, too."""
         other_count = _number(claim.value)
         if other_count not in (count / 2, count * 2):
             return False
-        other_each = count * each / other_count
+        other_each = count * per_gpu / other_count
         return memories.get(claim.source, other_each) == other_each
 
     sources = {
-        one.claim.source for one in fields[COUNT].claims if one.verdict == "disputed" and is_other_unit(one.claim)
+        judged.claim.source
+        for judged in fields[COUNT].claims
+        if judged.verdict == "disputed" and is_other_unit(judged.claim)
     }
-    reason = f"counts {'cards' if each == half else 'half cards'}: the same GPUs and memory in another unit"
+    reason = f"counts {'cards' if per_gpu == half else 'half cards'}: the same GPUs and memory in another unit"
     return {**fields} | {name: _with_agreement(fields[name], sources, reason) for name in (COUNT, EACH)}
 
 
 def _with_agreement(resolution: Resolution, sources: set[str], reason: str) -> Resolution:
     """Change the disputed claims of some sources to agreeing ones."""
     claims = tuple(
-        replace(one, verdict="agrees", reason=reason)
-        if one.verdict == "disputed" and one.claim.source in sources
-        else one
-        for one in resolution.claims
+        replace(judged, verdict="agrees", reason=reason)
+        if judged.verdict == "disputed" and judged.claim.source in sources
+        else judged
+        for judged in resolution.claims
     )
     return replace(resolution, claims=claims)
 

@@ -87,11 +87,11 @@ def series_names(stated: Iterable[SeriesName]) -> dict[str, str]:
     """
     names = sorted(stated)
     listed = {
-        series_key(name): one.subject
-        for one in names
-        if one.field == "aliases"
-        for name in (*one.value.split("; "), one.subject)
+        series_key(name): spelling.subject
+        for spelling in names
+        if spelling.field == "aliases"
+        for name in (*spelling.value.split("; "), spelling.subject)
     }
     keys = SubjectKeys(aliases={}, series_ids=listed)
-    named = {series_key(one.value): keys.series_id(one.subject) for one in names if one.field == "name"}
+    named = {series_key(name.value): keys.series_id(name.subject) for name in names if name.field == "name"}
     return named | listed

@@ -63,8 +63,8 @@ def _to_key(glob: str, subjects: SubjectKeys) -> str:
 
 def _has_size(session: Session, glob: str | None) -> bool:
     key = table_of(Size).c.key
-    found = select(exists().where(key.like(glob_to_like(glob or "*"), escape="\\")))
-    return bool(session.execute(found).scalar_one())
+    has_match = select(exists().where(key.like(glob_to_like(glob or "*"), escape="\\")))
+    return bool(session.execute(has_match).scalar_one())
 
 
 def _unmatched(entry: AdjustmentRow) -> Report:

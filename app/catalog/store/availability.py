@@ -33,7 +33,7 @@ def save_availability(session: Session, reading: Reading, subjects: SubjectKeys)
         row = {"size_key": key, "region": entry.region, "zones": entry.zones, "source_id": entry.source}
         rows.append(row | {"file": entry.file})
     table = AVAILABILITY.c
-    replaced = or_(*((table.file == each.file) & table.source_id.in_(each.sources) for each in files))
+    replaced = or_(*((table.file == file.file) & table.source_id.in_(file.sources) for file in files))
     others = session.execute(select(AVAILABILITY).where(~replaced)).mappings()
     return save_rows(session, Availability, [*others, *rows], replace_all=True)
 

@@ -252,12 +252,12 @@ def _load_disputes(session: Session) -> Iterator[Dispute]:
 def _dispute_events(session: Session, before: CatalogBefore) -> Iterator[Event]:
     """Yield the disputes that began and ended; of sizes that are new or gone none are told."""
     disputes = frozenset(_load_disputes(session))
-    for kind, state, found in (
+    for kind, state, disputed in (
         ("dispute_closed", "old", before.disputes - disputes),
         ("dispute_opened", "new", disputes - before.disputes),
     ):
-        names = _names_of(session, {dispute.size_key for dispute in found})
-        for dispute in sorted(found, key=lambda one: (one.size_key, one.field, one.source_id)):
+        names = _names_of(session, {dispute.size_key for dispute in disputed})
+        for dispute in sorted(disputed, key=lambda item: (item.size_key, item.field, item.source_id)):
             if dispute.size_key in names:
                 yield {
                     "kind": kind,

@@ -396,9 +396,9 @@ def load_subject_keys(session: Session, reading: Reading) -> SubjectKeys:
     aliases = {row["alias_key"]: row["size_key"] for row in _load_all(session, SizeAlias)}
     names = _load_series_names(session, but=reading.fact_files)
     names += [
-        SeriesName(one.subject, one.field, to_text(one.value))
-        for one in reading.facts
-        if one.kind == "series" and one.field in _NAMES
+        SeriesName(fact.subject, fact.field, to_text(fact.value))
+        for fact in reading.facts
+        if fact.kind == "series" and fact.field in _NAMES
     ]
     return SubjectKeys(aliases=aliases | alias_map(reading.aliases), series_ids=series_names(names))
 
@@ -482,6 +482,6 @@ def _load_spellings(
 
 
 def _weak_spelling(name: str, source: str | None, authorities: Mapping[str, SourceAuthority]) -> Spelling:
-    known = authorities.get(source or "")
-    provider = known.provider if known else DEFAULT_PROVIDER
+    authority = authorities.get(source or "")
+    provider = authority.provider if authority else DEFAULT_PROVIDER
     return Spelling(name=name, authority=_LOWEST_AUTHORITY, source=source, provider=provider)

@@ -174,10 +174,10 @@ def forget_sources(
     Raises NotFound with the nearest ids for an unknown source, BadQuery where prices of other sources are for one
     of their regions or disks.
     """
-    known = load_sources(session)
+    source_ids = load_sources(session)
     for source in sources:
-        if source not in known:
-            raise NotFound("source", source, suggestions=tuple(get_close_matches(source, known, 2)))
+        if source not in source_ids:
+            raise NotFound("source", source, suggestions=tuple(get_close_matches(source, source_ids, 2)))
     check_nothing_is_in_use(session, sources)
     summary, derived_on = IngestSummary(sources={*sources}), _last_derived_on(session)
     with temporary_tables(session, *_TEMPORARY_TABLES):
@@ -213,7 +213,7 @@ def _retail_sources(session: Session) -> frozenset[str]:
 def _has_retail_prices(reading: Reading, stored: frozenset[str]) -> bool:
     """Return whether a list of a reading may have prices of a retail source."""
     retail = stored.union(source.id for source in (*reading.citable, *reading.sources) if source.retail)
-    return any(each.sources & retail for each in reading.prices.lists)
+    return any(price_list.sources & retail for price_list in reading.prices.lists)
 
 
 def _are_rules_moved(session: Session, summary: IngestSummary, retail_before: frozenset[str]) -> bool:
@@ -407,17 +407,19 @@ def _known_checksums(
     that were `replaced` or dropped, plus the `added` ones. It is unknown where an alias or a complete list moved some.
     """
     changed = {name for name, change in summary.changes.items() if change.has_changes}
-    known = {signature: one for signature, one in stored.items() if signature.partition("(")[0] not in changed}
-    for name, signature in ((one.partition("(")[0], one) for one in stored):
+    checksums = {
+        signature: checksum for signature, checksum in stored.items() if signature.partition("(")[0] not in changed
+    }
+    for name, signature in ((stored_signature.partition("(")[0], stored_signature) for stored_signature in stored):
         # Sizes and series that nothing mentions any more were deleted later.
         if name in summary.checksum_changes and (name == "fact" or not summary.changes[name].removed):
-            known[signature] = stored[signature] + summary.checksum_changes[name]
+            checksums[signature] = stored[signature] + summary.checksum_changes[name]
     prices = table_signature(PRICE)
     if added is None:
-        known.pop(prices, None)
+        checksums.pop(prices, None)
     elif prices in stored and PRICE.name in changed:
-        known[prices] = stored[prices] - replaced + added
-    return known
+        checksums[prices] = stored[prices] - replaced + added
+    return checksums
 
 
 def _last_derived_on(session: Session) -> date | None:

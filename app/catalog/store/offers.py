@@ -215,7 +215,7 @@ def _stage_regional_offers(rules: Rules, *, dirty_only: bool) -> Insert:
 @cache
 def _stage_least() -> Insert:
     """Build the statement that looks for the least prices: once for all purchase models, without unusual ones."""
-    least = (func.min(_STAGED.c[f"{one}_rank_usd"]).filter(_is_usual(_STAGED, one)) for one in PURCHASE_MODELS)
+    least = (func.min(_STAGED.c[f"{model}_rank_usd"]).filter(_is_usual(_STAGED, model)) for model in PURCHASE_MODELS)
     key = (_STAGED.c.size_key, _STAGED.c.os)
     return insert(_LEAST).from_select(_LEAST.c.keys(), select(*key, *least).group_by(*key))
 
@@ -229,13 +229,16 @@ def _stage_cheapest_offers(*, dirty_only: bool) -> Insert:
     """
     system = union_all(*(select(literal(os).label("os")) for os in OPERATING_SYSTEMS)).subquery("system")
     bought = union_all(
-        *(select(literal(one).label("purchase"), literal(any_).label("region")) for one, any_ in ANY_REGION.items())
+        *(select(literal(model).label("purchase"), literal(any_).label("region")) for model, any_ in ANY_REGION.items())
     ).subquery("bought")
     cheapest, same = _STAGED.alias("cheapest"), _STAGED.alias("same")
     is_least = case(
         *(
-            (bought.c.purchase == one, and_(rank_usd(same.c, one) == rank_usd(_LEAST.c, one), _is_usual(same, one)))
-            for one in PURCHASE_MODELS
+            (
+                bought.c.purchase == model,
+                and_(rank_usd(same.c, model) == rank_usd(_LEAST.c, model), _is_usual(same, model)),
+            )
+            for model in PURCHASE_MODELS
         )
     )
     first = select(func.min(same.c.region)).where(same.c.size_key == _SIZE.c.key, same.c.os == system.c.os, is_least)
@@ -250,7 +253,7 @@ def _stage_cheapest_offers(*, dirty_only: bool) -> Insert:
         "os": system.c.os,
         "region": bought.c.region,
         **{name: cheapest.c[name] for name in ("priced_in", *PRICE_COLUMNS)},
-        **{f"{one}_rank_usd": stored_rank(cheapest.c[f"{one}_rank_usd"], one) for one in PURCHASE_MODELS},
+        **{f"{model}_rank_usd": stored_rank(cheapest.c[f"{model}_rank_usd"], model) for model in PURCHASE_MODELS},
     }
     every = _SIZE.join(system, true()).join(bought, true())
     rows = (
@@ -274,7 +277,7 @@ def _stored_offers(session: Session, dirty_only: bool) -> ColumnElement[bool]:
     few = select(func.count() <= _FEW_SIZES).select_from(DIRTY_SIZES)
     if not session.execute(few).scalar_one():
         return of_sizes
-    regions = union_all(select(table_of(Region).c.code), *(select(literal(one)) for one in ANY_REGION.values()))
+    regions = union_all(select(table_of(Region).c.code), *(select(literal(region)) for region in ANY_REGION.values()))
     return and_(_OFFER.c.region.in_(regions), _OFFER.c.os.in_(OPERATING_SYSTEMS), of_sizes)
 
 

@@ -107,9 +107,9 @@ def save_checked_prices(session: Session, today: date) -> CheckOutcome:
     found_rows = [*_check_by_series(session, listed, ended)]
     if found_rows:
         bulk_load(session, _FOUND, [list(zip(*found_rows, strict=True))])
-    found = select(*(PRICE.c[name] for name in _MOVED), _FOUND.c.rule, _FOUND.c.evidence)
-    found = found.join_from(_FOUND, PRICE, same_key(_FOUND, PRICE, PRICE_KEY))
-    refused = execute_count(session, insert(REFUSED).from_select([*_MOVED, "rule", "evidence"], found))
+    moved = select(*(PRICE.c[name] for name in _MOVED), _FOUND.c.rule, _FOUND.c.evidence)
+    moved = moved.join_from(_FOUND, PRICE, same_key(_FOUND, PRICE, PRICE_KEY))
+    refused = execute_count(session, insert(REFUSED).from_select([*_MOVED, "rule", "evidence"], moved))
     if refused:
         session.execute(delete(PRICE).where(exists().where(same_key(_FOUND, PRICE, PRICE_KEY))))
     _mark(session, "listed_until", listed)
@@ -254,7 +254,7 @@ def _unusual_prices(session: Session, today: date) -> Iterator[tuple[Any, ...]]:
     run, offer_of = PRICE.c, attrgetter("size_key", "os", "purchase")
     columns = [run[name] for name in PRICE_KEY]
     for day, offers in _days_of_outliers(session, today).items():
-        days = (literal(one, Date) for one in (day, EVER_KNOWN, earliest_spot_day(day)))
+        days = (literal(bound, Date) for bound in (day, EVER_KNOWN, earliest_spot_day(day)))
         of_offers = tuple_(run.size_key, run.os, run.purchase).in_(offers)
         query = select(*columns, run.seen_until, run.nano_usd_per_hour).where(of_offers, _retail(run))
         rows = session.execute(query.where(is_in_force(run, *days))).all()
@@ -315,10 +315,10 @@ def _disputed_prices(session: Session) -> Iterator[tuple[Any, ...]]:
             sorted(of_offer, key=attrgetter("source_id")), key=attrgetter("seen_until"), reverse=True
         )
         disputing = [
-            one
-            for one in others
-            if one.nano_usd_per_hour != first.nano_usd_per_hour
-            and (first.seen_until - one.seen_until).days <= DISPUTED_DAYS
+            price
+            for price in others
+            if price.nano_usd_per_hour != first.nano_usd_per_hour
+            and (first.seen_until - price.seen_until).days <= DISPUTED_DAYS
         ]
         for row in [first, *disputing] if disputing else []:
             yield (*row[: len(PRICE_KEY)], None, None)

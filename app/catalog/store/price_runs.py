@@ -111,7 +111,7 @@ class RunChanges:
 def merge_lists(session: Session, staging: PriceStaging, today: date) -> RunChanges:
     """Take the prices of sources with complete lists out of the staged ones, and merge them into runs."""
     changes = RunChanges(TableChange(), TableChange())
-    complete = [one for one in staging.lists if one[-1].complete]
+    complete = [staged for staged in staging.lists if staged[-1].complete]
     if not complete and not session.execute(select(exists(select(LIST.c.source_id)))).scalar_one():
         return changes
     _stage_lists(session, complete)
@@ -128,8 +128,8 @@ def merge_lists(session: Session, staging: PriceStaging, today: date) -> RunChan
 def _known_since(session: Session, today: date) -> frozenset[str]:
     """Return the sources of the lists of which some run is known since today, from an earlier ingest."""
     sources = select(STAGED_LIST.c.source_id)
-    known = select(PRICE.c.source_id).where(PRICE.c.known_from == today, PRICE.c.source_id.in_(sources)).distinct()
-    return frozenset(session.execute(known).scalars())
+    of_today = select(PRICE.c.source_id).where(PRICE.c.known_from == today, PRICE.c.source_id.in_(sources)).distinct()
+    return frozenset(session.execute(of_today).scalars())
 
 
 def has_lists(session: Session) -> bool:
@@ -154,16 +154,16 @@ ListKey = tuple[str, str, str, str, date]
 def _stage_lists(session: Session, complete: Sequence[tuple[int, int, PriceList]]) -> None:
     """Stage the complete lists of a reading, and those that their files have no more."""
     lists: dict[ListKey, dict[str, Any]] = {}
-    for first, end, each in complete:
-        for key, number in _rows_by_list(session, each, between(STAGED_PRICE.c.position, first, end - 1)).items():
-            row = lists.setdefault(key, _list_row(key, each.file))
+    for first, end, price_list in complete:
+        for key, number in _rows_by_list(session, price_list, between(STAGED_PRICE.c.position, first, end - 1)).items():
+            row = lists.setdefault(key, _list_row(key, price_list.file))
             row["rows"] += number
-    for *_, each in complete:
+    for *_, price_list in complete:
         of_file = select(*(LIST.c[name] for name in _LIST_KEY)).where(
-            LIST.c.file == each.file, LIST.c.source_id.in_(sorted(each.sources))
+            LIST.c.file == price_list.file, LIST.c.source_id.in_(sorted(price_list.sources))
         )
-        for found in session.execute(of_file):
-            lists.setdefault(tuple(found), _list_row(tuple(found), each.file, withdrawn=True))
+        for key_row in session.execute(of_file):
+            lists.setdefault(tuple(key_row), _list_row(tuple(key_row), price_list.file, withdrawn=True))
     if lists:
         session.execute(insert(STAGED_LIST), [*lists.values()])
 
@@ -172,14 +172,14 @@ def _list_row(key: ListKey, file: str, *, withdrawn: bool = False) -> dict[str, 
     return {**dict(zip(_LIST_KEY, key, strict=True)), "complete": True, "withdrawn": withdrawn, "rows": 0, "file": file}
 
 
-def _rows_by_list(session: Session, each: PriceList, of_list: ColumnElement[bool]) -> dict[ListKey, int]:
+def _rows_by_list(session: Session, price_list: PriceList, of_list: ColumnElement[bool]) -> dict[ListKey, int]:
     """Return how many staged prices each list has, zero for a region that it covers and has no price for."""
     staged = STAGED_PRICE.c
     group = [*(staged[name] for name in LIST_GROUP), staged.valid_from]
     counted: list[Any] = list(session.execute(select(*group, func.count()).where(of_list).group_by(*group)))
-    covered = {} if each.regions is not None else _known_regions(session, {row.source_id for row in counted})
+    covered = {} if price_list.regions is not None else _known_regions(session, {row.source_id for row in counted})
     for row in counted:
-        covered.setdefault((row.source_id, row.os, row.purchase), set(each.regions or ())).add(row.region)
+        covered.setdefault((row.source_id, row.os, row.purchase), set(price_list.regions or ())).add(row.region)
     rows: dict[ListKey, int] = {}
     for row in counted:
         of_kind = covered[row.source_id, row.os, row.purchase]
@@ -189,11 +189,11 @@ def _rows_by_list(session: Session, each: PriceList, of_list: ColumnElement[bool
 
 def _known_regions(session: Session, sources: Collection[str]) -> dict[tuple[str, str, str], set[str]]:
     """Return the regions that sources have prices or complete lists for, by source, system and purchase model."""
-    known: dict[tuple[str, str, str], set[str]] = {}
+    regions: dict[tuple[str, str, str], set[str]] = {}
     groups = (select(*(table.c[name] for name in LIST_GROUP)).where(table.c.source_id.in_(sources)) for table in _BOTH)
     for source, region, os, purchase in session.execute(union(*groups)):
-        known.setdefault((source, os, purchase), set()).add(region)
-    return known
+        regions.setdefault((source, os, purchase), set()).add(region)
+    return regions
 
 
 def _move_observed(session: Session) -> None:
@@ -286,15 +286,15 @@ def _parts_after(day: date) -> Select[Any]:
     known_from = case((lists.known_from > cut.known_from, lists.known_from), else_=cut.known_from)
     run = [cut[name] for name in PRICE_KEY]
     known_before = func.min(known_from).over(partition_by=run, order_by=lists.day, rows=(None, -1))
-    each = (
+    later = (
         select(*cut, lists.day, known_from.label("list_known_from"), known_before.label("known_before"))
         .select_from(CUT_RUN.join(LIST, _of_group(LIST, CUT_RUN)))
         .where(cut.cut_on == day, lists.day > day, lists.day <= cut.seen_until)
         .subquery()
     )
-    begins = or_(each.c.known_before.is_(None), each.c.list_known_from < each.c.known_before)
-    next_begin = func.lead(each.c.day).over(partition_by=[each.c[name] for name in PRICE_KEY], order_by=each.c.day)
-    part = select(each, next_begin.label("next_begin")).where(begins).subquery()
+    begins = or_(later.c.known_before.is_(None), later.c.list_known_from < later.c.known_before)
+    next_begin = func.lead(later.c.day).over(partition_by=[later.c[name] for name in PRICE_KEY], order_by=later.c.day)
+    part = select(later, next_begin.label("next_begin")).where(begins).subquery()
     until = LIST.alias("until")
     last = select(func.max(until.c.day)).where(_of_group(until, part), until.c.day < part.c.next_begin)
     columns: dict[str, ColumnElement[Any]] = {name: part.c[name] for name in _STORED}
@@ -310,8 +310,8 @@ def _extend_runs(session: Session, day: date, today: date) -> int:
     lists, run, other = _DAY_LIST.c, PRICE.c, PRICE.alias("other")
     fresh = and_(lists.complete, or_(lists.known_from.is_(None), lists.known_from >= today))
 
-    def reaches(one: Any) -> ColumnElement[bool]:
-        return and_(one.c.seen_until < day, or_(lists.previous.is_(None), one.c.seen_until >= lists.previous))
+    def reaches(row: Any) -> ColumnElement[bool]:
+        return and_(row.c.seen_until < day, or_(lists.previous.is_(None), row.c.seen_until >= lists.previous))
 
     held = exists().where(same_key(other, OBSERVED, _SERIES), _holds_on(other.c, day, lists))
     begins_later = tuple_(other.c.valid_from, other.c.known_from) > tuple_(run.valid_from, run.known_from)
@@ -338,13 +338,13 @@ def _add_runs(session: Session, day: date, today: date) -> int:
     superseded = exists().where(
         same_key(later, OBSERVED, _SERIES), _holds_on(later.c, day, lists), later.c.known_from > held.c.known_from
     )
-    known = exists().where(
+    stored = exists().where(
         same, _holds_on(held.c, day, lists), _same_price(OBSERVED, held), ~superseded.correlate_except(later)
     )
     values: dict[str, Any] = {name: OBSERVED.c[name] for name in (*OBSERVATION_KEY, *_VALUES, "file_id")}
     values |= {"known_from": literal(today, Date), "seen_until": OBSERVED.c.valid_from}
     new = select(*values.values()).select_from(OBSERVED.join(_DAY_LIST, _of_group(_DAY_LIST, OBSERVED)))
-    new = new.where(OBSERVED.c.valid_from == day, ~known.correlate_except(held))
+    new = new.where(OBSERVED.c.valid_from == day, ~stored.correlate_except(held))
     return execute_count(session, insert(PRICE).from_select([*values], new))
 
 

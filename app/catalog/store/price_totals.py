@@ -217,7 +217,7 @@ def _next_observed() -> ColumnElement[Any]:
             lists.c.day <= others.c.seen_until,
         )
     )
-    first, second = (one.correlate(_ENDED_RUN).scalar_subquery() for one in (begins, goes_on))
+    first, second = (query.correlate(_ENDED_RUN).scalar_subquery() for query in (begins, goes_on))
     return case((func.coalesce(first <= second, second.is_(None)), first), else_=second)
 
 

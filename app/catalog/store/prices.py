@@ -94,16 +94,16 @@ class PriceStaging:
 
     def staged_columns(self, prices: Prices) -> Iterator[Columns]:
         """Yield the columns of the staged table block by block; raises BadData for an unknown region or size."""
-        for each in prices.lists:
+        for price_list in prices.lists:
             first = self.rows
-            for block in each.blocks():
-                yield self._columns(each, block)
+            for block in price_list.blocks():
+                yield self._columns(price_list, block)
                 self.progress("prices", block.share, self.rows)
-            self.lists.append((first, self.rows, each))
+            self.lists.append((first, self.rows, price_list))
 
-    def _columns(self, each: PriceList, block: PriceBlock) -> Columns:
-        self._check_regions(each, block)
-        self._resolve_sizes(each, block)
+    def _columns(self, price_list: PriceList, block: PriceBlock) -> Columns:
+        self._check_regions(price_list, block)
+        self._resolve_sizes(price_list, block)
         keys = [*map(self._keys.__getitem__, block.size)]
         of_each = [*zip(keys, block.region, block.os, block.purchase, block.valid_from, block.source, strict=True)]
         if self.in_order:
@@ -119,7 +119,7 @@ class PriceStaging:
             "nano_usd_per_hour": block.nano_usd_per_hour,
             "approximate_date": block.approximate_date,
             "source_id": block.source,
-            "file_id": [self.file_ids[each.file]] * len(keys),
+            "file_id": [self.file_ids[price_list.file]] * len(keys),
             "line": block.line,
             "position": range(first, self.rows),
         }
@@ -128,13 +128,13 @@ class PriceStaging:
             self.checksum += checksum_of([*zip(*(written[name] for name in _CONTENT_COLUMNS), strict=True)])
         return [by_name[column.name] for column in STAGED_PRICE.columns]
 
-    def _check_regions(self, each: PriceList, block: PriceBlock) -> None:
+    def _check_regions(self, price_list: PriceList, block: PriceBlock) -> None:
         if unknown := set(block.region) - self.regions:
             line, region = next((n, code) for n, code in zip(block.line, block.region, strict=True) if code in unknown)
             detail = explain_unknown_region(region, self.regions)
-            raise BadData(detail, file=each.file, line=line, column="region")
+            raise BadData(detail, file=price_list.file, line=line, column="region")
 
-    def _resolve_sizes(self, each: PriceList, block: PriceBlock) -> None:
+    def _resolve_sizes(self, price_list: PriceList, block: PriceBlock) -> None:
         """Find the key of each name that is new in this ingest; raises BadData for a size that must be known."""
         self.sources.update(block.source)
         for name in dict.fromkeys(block.size):
@@ -143,11 +143,11 @@ class PriceStaging:
             key = self.subjects.size_key(name)
             if size_key(name) not in self.subjects.aliases:
                 first = block.size.index(name)
-                if not each.new_sizes and key not in self.known_sizes:
+                if not price_list.new_sizes and key not in self.known_sizes:
                     near = get_close_matches(size_key(name), self.known_sizes, 1)
                     hint = f"did you mean {self.known_sizes[near[0]]}? " if near else ""
                     detail = f"{name!r}: there is no such size; {hint}With --new-sizes it becomes one"
-                    raise BadData(detail, file=each.file, line=block.line[first], column="size")
+                    raise BadData(detail, file=price_list.file, line=block.line[first], column="size")
                 self.first_spellings.setdefault(key, (name, block.source[first]))
             self._keys[name] = key
 
@@ -156,10 +156,10 @@ def stage_prices(session: Session, prices: Prices, staging: PriceStaging) -> lis
     """Fill the staged table; of two prices with one key the first is kept, and the other reported if it differs."""
     if not prices.lists:
         return []
-    files = [each.file for each in prices.lists]
-    known = _known_files(session)
-    staging.file_ids = _number_files(session, files, known)
-    if known.keys().isdisjoint(files) and not any(each.complete for each in prices.lists):
+    files = [price_list.file for price_list in prices.lists]
+    numbers = _known_files(session)
+    staging.file_ids = _number_files(session, files, numbers)
+    if numbers.keys().isdisjoint(files) and not any(price_list.complete for price_list in prices.lists):
         staging.checksum = TableChecksum()
     bulk_load(session, STAGED_PRICE, staging.staged_columns(prices))
     return [] if staging.in_order else _drop_duplicates(session, staging)
@@ -170,14 +170,14 @@ def _known_files(session: Session) -> dict[str, int]:
     return {row.file: row.id for row in session.execute(select(table_of(PriceFile)))}
 
 
-def _number_files(session: Session, files: Sequence[str], known: Mapping[str, int]) -> dict[str, int]:
+def _number_files(session: Session, files: Sequence[str], stored: Mapping[str, int]) -> dict[str, int]:
     """Return the number of each file; one that is read for the first time gets the next."""
-    new = [file for file in dict.fromkeys(files) if file not in known]
-    numbers = dict(zip(new, count(max(known.values(), default=0) + 1), strict=False))
+    new = [file for file in dict.fromkeys(files) if file not in stored]
+    numbers = dict(zip(new, count(max(stored.values(), default=0) + 1), strict=False))
     if numbers:
         rows = [{"id": number, "file": file} for file, number in numbers.items()]
         session.execute(insert(table_of(PriceFile)), rows)
-    return {**known, **numbers}
+    return {**stored, **numbers}
 
 
 def _drop_duplicates(session: Session, staging: PriceStaging) -> list[Report]:
@@ -202,7 +202,7 @@ def _drop_duplicates(session: Session, staging: PriceStaging) -> list[Report]:
 
 def _duplicate_report(row: Any, staging: PriceStaging) -> Report:
     return Report(
-        file=next(each.file for first, end, each in staging.lists if first <= row.position < end),
+        file=next(price_list.file for first, end, price_list in staging.lists if first <= row.position < end),
         line=row.line,
         column="usd_per_hour",
         cell=to_usd_text(row.nano_usd_per_hour),
@@ -234,8 +234,8 @@ def _drop_known(session: Session) -> int:
     later = PRICE.alias("later")
     alike = (STAGED_PRICE.c[name] == PRICE.c[name] for name in _VALUES)
     newest = ~exists().where(same_key(later, PRICE, OBSERVATION_KEY), later.c.known_from > PRICE.c.known_from)
-    known = exists().where(same_key(STAGED_PRICE, PRICE, OBSERVATION_KEY), *alike, newest)
-    return execute_count(session, delete(STAGED_PRICE).where(known))
+    stored = exists().where(same_key(STAGED_PRICE, PRICE, OBSERVATION_KEY), *alike, newest)
+    return execute_count(session, delete(STAGED_PRICE).where(stored))
 
 
 def staged_checksum(session: Session, staging: PriceStaging, written: int) -> TableChecksum:
@@ -276,4 +276,6 @@ def _series_of(run: RowMapping) -> tuple[Any, ...]:
 
 
 def _overlaps(run: RowMapping, others: Iterable[RowMapping]) -> bool:
-    return any(run["valid_from"] <= one["seen_until"] and one["valid_from"] <= run["seen_until"] for one in others)
+    return any(
+        run["valid_from"] <= other["seen_until"] and other["valid_from"] <= run["seen_until"] for other in others
+    )

@@ -85,13 +85,13 @@ def drop_prices_of_files(session: Session, prices: Prices) -> tuple[int, TableCh
 
     The staged prices must be those of the lists. A file that is read for the first time costs nothing.
     """
-    known = load_file_keys(session, "prices")
+    ingested = load_file_keys(session, "prices")
     of_lists = [
-        and_(PRICE.c.file_id == _file_id(each.file), PRICE.c.source_id.in_(sorted(each.sources)))
-        for each in prices.lists
-        if each.file in known and each.sources and not each.complete
+        and_(PRICE.c.file_id == _file_id(price_list.file), PRICE.c.source_id.in_(sorted(price_list.sources)))
+        for price_list in prices.lists
+        if price_list.file in ingested and price_list.sources and not price_list.complete
     ]
-    files = [{"file": each.file, "kind": "prices", "keys": []} for each in prices.lists if each.sources]
+    files = [{"file": listed.file, "kind": "prices", "keys": []} for listed in prices.lists if listed.sources]
     save_rows(session, IngestedFile, files)
     if not of_lists:
         return 0, TableChecksum()
@@ -146,13 +146,13 @@ def drop_rows_of_files(
     table = table_of(LISTED_TABLES[kind].model)
     names = [column.name for column in table.primary_key]
     new: dict[str, list[FileKey]] = {file.file: [] for file in files}
-    for file, row in listed_rows(kind, reading, subjects):
-        new.setdefault(file, []).append((row["source_id"], *(str(row[name]) for name in names)))
+    for path, row in listed_rows(kind, reading, subjects):
+        new.setdefault(path, []).append((row["source_id"], *(str(row[name]) for name in names)))
     before = load_file_keys(session, kind)
-    for each in files:  # Rows of a source that the file may no longer cite are not dropped: it goes on listing them.
-        new[each.file] += [key for key in before.get(each.file, ()) if not _may_drop(each, key[0])]
+    for file in files:  # Rows of a source that the file may no longer cite are not dropped: it goes on listing them.
+        new[file.file] += [key for key in before.get(file.file, ()) if not _may_drop(file, key[0])]
     kept = {key[1:] for keys in (before | new).values() for key in keys}
-    gone = {key[1:] for each in files for key in before.get(each.file, ()) if _may_drop(each, key[0])} - kept
+    gone = {key[1:] for file in files for key in before.get(file.file, ()) if _may_drop(file, key[0])} - kept
     listed = (
         {"file": file, "kind": kind, "keys": [list(key) for key in keys]}
         for file, keys in new.items()

@@ -157,7 +157,7 @@ def save_revision(
     session: Session,
     source_ids: Iterable[str],
     now: datetime,
-    known: Mapping[str, TableChecksum] | None = None,
+    kept: Mapping[str, TableChecksum] | None = None,
     *,
     changes: int | None = None,
 ) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def save_revision(
     number of its events, None where there was nothing to compare with.
     """
     previous = latest_revision(session)
-    checksums = _compute_checksums(session, known or {})
+    checksums = _compute_checksums(session, kept or {})
     row = {
         "number": previous["number"] + 1 if previous else 1,
         "created_at": now.astimezone(UTC),
@@ -177,7 +177,7 @@ def save_revision(
         "changes": changes,
     }
     session.execute(insert(table_of(Revision)), [row])
-    sums = [{"heading": name, "rows": one.rows, "sum": f"{one.sum:064x}"} for name, one in checksums.items()]
+    sums = [{"heading": name, "rows": table.rows, "sum": f"{table.sum:064x}"} for name, table in checksums.items()]
     save_rows(session, TableSum, sums, replace_all=True)
     return row
 
@@ -194,11 +194,11 @@ def compute_digest(session: Session) -> tuple[str, dict[str, int]]:
     return _digest(checksums), _counts(checksums)
 
 
-def _compute_checksums(session: Session, known: Mapping[str, TableChecksum]) -> dict[str, TableChecksum]:
+def _compute_checksums(session: Session, kept: Mapping[str, TableChecksum]) -> dict[str, TableChecksum]:
     checksums = {}
     for table in map(table_of, CONTENT_TABLES):
         name = table_signature(table)
-        checksums[name] = known[name] if name in known else compute_checksum(session, select_canonical(session, table))
+        checksums[name] = kept[name] if name in kept else compute_checksum(session, select_canonical(session, table))
     return checksums
 
 
