@@ -132,15 +132,15 @@ def _vm_cells(vm: Mapping[str, Any]) -> Mapping[str, str]:
     fields |= {f"hardwareprofile{key}": value for key, value in _lower_keys(fields.get("hardwareprofile")).items()}
     if "name" in fields:
         fields.pop("id", None)  # a path of 150 characters, where people know their VMs by name
-    found = {
+    cells = {
         column: next((fields[key] for key in (name.replace(" ", "") for name in names) if key in fields), None)
         for column, names in HEADERS.items()
     }
-    return {column: str(value).strip() for column, value in found.items() if isinstance(value, str | int)}
+    return {column: str(value).strip() for column, value in cells.items() if isinstance(value, str | int)}
 
 
 def _lower_keys(value: object) -> dict[str, Any]:
-    return {key.lower(): each for key, each in value.items()} if isinstance(value, dict) else {}
+    return {key.lower(): item for key, item in value.items()} if isinstance(value, dict) else {}
 
 
 def _to_item(row: CsvRow) -> InventoryItem:

@@ -194,7 +194,9 @@ _AWS = (
 def _read_quotas(text: str, region: str | None, name: str) -> Iterator[Quota]:
     """Yield the quotas in what `az vm list-usage`, `list-service-quotas` of AWS, or gcloud print as JSON."""
     loaded = _load(text, name)
-    regions = [one for one in loaded if isinstance(_dict(one).get("quotas"), list)] if isinstance(loaded, list) else []
+    regions = (
+        [entry for entry in loaded if isinstance(_dict(entry).get("quotas"), list)] if isinstance(loaded, list) else []
+    )
     for listed in regions or [loaded]:
         fields = _lower(listed)
         rows = next((fields[key] for key in _LISTS if key in fields), listed)
@@ -215,7 +217,7 @@ def _to_quota(row: Mapping[str, Any], region: str | None, name: str) -> Quota | 
         provider, title = "aws", str(row["quotaname"])
         code, limit, used = row.get("quotacode"), row.get("value"), row.get("used")
         region = _arn_region(row.get("quotaarn")) or region
-        matched = next(((found[1], spot) for form, spot in _AWS if (found := form.fullmatch(title))), None)
+        matched = next(((match[1], spot) for form, spot in _AWS if (match := form.fullmatch(title))), None)
         if matched is None:
             return None
         families, spot = frozenset(_aws_families(matched[0])), matched[1]
@@ -284,13 +286,13 @@ def _read_skus(text: str) -> Iterator[tuple[tuple[str, str], Offered]]:
     for entry in map(_lower, listed):
         if str(entry.get("resourcetype")).lower() != "virtualmachines":
             continue
-        restrictions = [_lower(one) for one in _list(entry.get("restrictions"))]
-        whole = [str(one.get("reasoncode")) for one in restrictions if str(one.get("type")).lower() == "location"]
+        restrictions = [_lower(rule) for rule in _list(entry.get("restrictions"))]
+        whole = [str(rule.get("reasoncode")) for rule in restrictions if str(rule.get("type")).lower() == "location"]
         closed = {
             str(zone)
-            for one in restrictions
-            if str(one.get("type")).lower() == "zone"
-            for zone in _list(_lower(one.get("restrictioninfo")).get("zones"))
+            for rule in restrictions
+            if str(rule.get("type")).lower() == "zone"
+            for zone in _list(_lower(rule.get("restrictioninfo")).get("zones"))
         }
         offered = Offered(
             family=str(entry.get("family") or "") or None,

@@ -36,8 +36,8 @@ def round_usd(usd: Fraction | None) -> Decimal | None:
 
 def total(parts: Iterable[Fraction | None]) -> Fraction | None:
     """Add up parts; None where one is unknown."""
-    known = list(parts)
-    return None if None in known else reduce(add, (part for part in known if part is not None), Fraction())
+    terms = list(parts)
+    return None if None in terms else reduce(add, (part for part in terms if part is not None), Fraction())
 
 
 def per_unit(usd_per_hour: Fraction | None, amount: Number | None) -> Fraction | None:

@@ -123,7 +123,10 @@ def _pools(quantity: Quantity, vm: Vm) -> bool:
 
 def nodes_needed(vm: Vm, needs: ResourceNeeds) -> int:
     """Return the least number of nodes that satisfies every pooled amount, from 1 to max_nodes."""
-    return min(max((_nodes_wanted(one, vm, needs) for one in requested_quantities(needs)), default=1), needs.max_nodes)
+    return min(
+        max((_nodes_wanted(quantity, vm, needs) for quantity in requested_quantities(needs)), default=1),
+        needs.max_nodes,
+    )
 
 
 def _nodes_wanted(quantity: Quantity, vm: Vm, needs: ResourceNeeds) -> int:
@@ -181,8 +184,8 @@ def _check_traits(vm: Vm, needs: ResourceNeeds) -> Iterator[Failure]:
         actual = vm.traits.get(name)
         if actual == wanted:
             continue
-        found = "no source says" if actual is None else f"it is {_format(actual)}"
-        yield plain_failure(name, TRAIT_CODES.get(name, "FEATURE"), f"{name} must be {_format(wanted)}, {found}")
+        finding = "no source says" if actual is None else f"it is {_format(actual)}"
+        yield plain_failure(name, TRAIT_CODES.get(name, "FEATURE"), f"{name} must be {_format(wanted)}, {finding}")
 
 
 def _format(value: bool | str) -> str:

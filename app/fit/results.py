@@ -358,4 +358,4 @@ def evidence_of(family: str, outside: tuple[str, ...] = ()) -> Evidence:
 
 @lru_cache(maxsize=1)
 def _measurements() -> dict[str, int]:
-    return {one.family: one.n for one in read_accuracy()}
+    return {accuracy.family: accuracy.n for accuracy in read_accuracy()}

@@ -244,7 +244,7 @@ def _measure_term(term: DistanceTerm, size: SizeTraits, other: SizeTraits, total
 
 
 def _gpu_class_distance(size: SizeTraits, other: SizeTraits) -> tuple[float, str]:
-    own, others = (tuple(common(one) for common, *_ in GPU_CLASSES) for one in (size, other))
+    own, others = (tuple(common(compared) for common, *_ in GPU_CLASSES) for compared in (size, other))
     return _class_distance(own, others)
 
 

@@ -147,7 +147,7 @@ def requirements(old: Candidate, keep: Collection[str]) -> Requirements:
     return Requirements(
         gpu_model=old.values[_GPU_MODEL],
         of_same_model=wanted,
-        of_other_model=[one for one in wanted if one[0] != _GPU_COUNT],
+        of_other_model=[want for want in wanted if want[0] != _GPU_COUNT],
     )
 
 
@@ -233,7 +233,9 @@ def find_shortcomings(
     others = [machine for machine in machines if machine.key != old.key]
     features = [unmet(machine, wanted) for machine in others]
     counts = [len(names) + len(failures[machine.key]) for machine, names in zip(others, features, strict=True)]
-    summary: Counter[str] = Counter(code for machine in others for code in {one.code for one in failures[machine.key]})
+    summary: Counter[str] = Counter(
+        code for machine in others for code in {failure.code for failure in failures[machine.key]}
+    )
     for names, times in Counter(features).items():
         summary.update(dict.fromkeys({FEATURES_BY_NAME[name].code for name in names}, times))
     order = sorted(range(len(others)), key=counts.__getitem__)
@@ -245,25 +247,25 @@ COMPARED_REFUSALS = 30
 """How many sizes with the fewest reasons, sold in the region or not, are compared by how much is missing."""
 
 
-def refuse_all(found: Shortcomings, priced: Container[str], unpriced: Failure) -> Refusals:
+def refuse_all(shortcomings: Shortcomings, priced: Container[str], unpriced: Failure) -> Refusals:
     """Return why no size is a successor in a region; `unpriced` is the failure of the sizes that are not `priced`."""
-    missing = sum(machine.key not in priced for machine in found.machines)
-    summary = {**found.summary, **({unpriced.code: missing} if missing else {})}
-    sold = (index for index in found.order if found.machines[index].key in priced)
-    unsold = (index for index in found.order if found.machines[index].key not in priced)
+    missing = sum(machine.key not in priced for machine in shortcomings.machines)
+    summary = {**shortcomings.summary, **({unpriced.code: missing} if missing else {})}
+    sold = (index for index in shortcomings.order if shortcomings.machines[index].key in priced)
+    unsold = (index for index in shortcomings.order if shortcomings.machines[index].key not in priced)
     near = [
-        *(_rejection(found, index) for index in islice(sold, COMPARED_REFUSALS)),
-        *(_rejection(found, index, unpriced) for index in islice(unsold, COMPARED_REFUSALS)),
+        *(_rejection(shortcomings, index) for index in islice(sold, COMPARED_REFUSALS)),
+        *(_rejection(shortcomings, index, unpriced) for index in islice(unsold, COMPARED_REFUSALS)),
     ]
     return Refusals(
         summary=dict(sorted(summary.items())), nearest=tuple(sorted(near, key=_distance)[:NEAREST_REFUSALS])
     )
 
 
-def _rejection(found: Shortcomings, index: int, *more: Failure) -> Rejection:
-    machine = found.machines[index]
-    of_features = (_failure(name, found.old, machine) for name in found.features[index])
-    return Rejection(vm=machine, failures=(*found.failures[machine.key], *more, *of_features))
+def _rejection(shortcomings: Shortcomings, index: int, *more: Failure) -> Rejection:
+    machine = shortcomings.machines[index]
+    of_features = (_failure(name, shortcomings.old, machine) for name in shortcomings.features[index])
+    return Rejection(vm=machine, failures=(*shortcomings.failures[machine.key], *more, *of_features))
 
 
 def _distance(refusal: Rejection) -> tuple[int, float, str]:
@@ -275,9 +277,9 @@ def _distance(refusal: Rejection) -> tuple[int, float, str]:
 def _failure(name: str, old: Candidate, machine: Candidate) -> Failure:
     feature, wanted, actual = FEATURES_BY_NAME[name], old.value(name), machine.value(name)
     if feature.kind != "amount":
-        found = "no source says" if actual is None else f"it is {to_words(to_shown(actual))}"
-        return plain_failure(name, feature.code, f"{feature.label} must be {to_words(to_shown(wanted))}, {found}")
-    found = "no source says what it has" if actual is None else f"has {actual:.10g}"
+        finding = "no source says" if actual is None else f"it is {to_words(to_shown(actual))}"
+        return plain_failure(name, feature.code, f"{feature.label} must be {to_words(to_shown(wanted))}, {finding}")
+    finding = "no source says what it has" if actual is None else f"has {actual:.10g}"
     of = f"{unit_suffix(feature)} of" if unit_suffix(feature) else ""
     return Failure(
         constraint=name,
@@ -285,7 +287,7 @@ def _failure(name: str, old: Candidate, machine: Candidate) -> Failure:
         required=float(wanted),
         available=None if actual is None else float(actual),
         unit=feature.unit,
-        detail=f"needs {wanted:.10g}{of} {feature.label}, {found}",
+        detail=f"needs {wanted:.10g}{of} {feature.label}, {finding}",
     )
 
 
@@ -303,19 +305,19 @@ MAX_GIVEN_UP = 3
 MAX_FIXES = 3
 
 
-def features_to_give_up(found: Shortcomings, usd_per_hour: Mapping[str, Decimal]) -> list[tuple[str, ...]]:
+def features_to_give_up(shortcomings: Shortcomings, usd_per_hour: Mapping[str, Decimal]) -> list[tuple[str, ...]]:
     """Return the smallest sets of features without which one of the sizes that have a price would be a successor.
 
     `usd_per_hour` is by the key of the size. Fewest features first, then the cheapest size; no set contains another.
     """
     cheapest: dict[tuple[str, ...], Decimal] = {}
-    for machine, names in zip(found.machines, found.features, strict=True):
+    for machine, names in zip(shortcomings.machines, shortcomings.features, strict=True):
         usd = usd_per_hour.get(machine.key)
-        if usd is not None and not found.failures[machine.key] and 0 < len(names) <= MAX_GIVEN_UP:
+        if usd is not None and not shortcomings.failures[machine.key] and 0 < len(names) <= MAX_GIVEN_UP:
             cheapest[names] = min(usd, cheapest.get(names, usd))
     chosen: list[tuple[str, ...]] = []
     for names in sorted(cheapest, key=lambda names: (len(names), cheapest[names], names)):
-        if not any(set(one) <= set(names) for one in chosen):
+        if not any(set(given_up) <= set(names) for given_up in chosen):
             chosen.append(names)
     return chosen[:MAX_FIXES]
 
@@ -414,17 +416,17 @@ def find_successors(
         lacking = [machine for machine in lacking if max(now, usd_per_hour[machine.key]) < half]
     else:
         lacking = []
-    found: list[Match] = []
+    successors: list[Match] = []
     for machines, places in ((lacking, max(1, most - 1)), *((machines, most) for machines in tiers)):
         for _, equals in groupby(machines, key=lambda machine: usd_per_hour[machine.key]):
-            if len(found) >= places:
+            if len(successors) >= places:
                 break
             matches = [Match(machine=machine, relation=_relation(old, machine)) for machine in equals]
             if len(matches) > 1:
                 matches.sort(key=lambda match: _tie_break(match, everything))
-            found += matches
-        del found[places:]
-    return found
+            successors += matches
+        del successors[places:]
+    return successors
 
 
 def _tie_break(match: Match, everything: Requirements) -> tuple[int, int, str]:

@@ -108,8 +108,8 @@ class In(BaseModel):
 
 
 def _unknown_field(name: str, value: Any, body: type[In]) -> InitErrorDetails:
-    known = body.model_fields
-    hint = did_you_mean(_meant_fields(name, body)) or f"there are {', '.join(known)}"
+    allowed = body.model_fields
+    hint = did_you_mean(_meant_fields(name, body)) or f"there are {', '.join(allowed)}"
     return InitErrorDetails(
         type=PydanticCustomError("unknown_field", "there is no such field; {hint}", {"hint": hint}),
         loc=(name,),
@@ -146,8 +146,8 @@ def require_exactly_one(body: In, *names: str) -> None:
     given = [name for name in names if getattr(body, name) is not None]
     if len(given) != 1:
         choices = f"{', '.join(names[:-1])} and {names[-1]}"
-        found = f"{' and '.join(given)} are given" if given else "none is given"
-        raise contradiction(f"give exactly one of {choices}; {found}")
+        problem = f"{' and '.join(given)} are given" if given else "none is given"
+        raise contradiction(f"give exactly one of {choices}; {problem}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,8 +53,8 @@ def compare_ways(catalog: Catalog, name: str, search: BuySearch) -> BuyOut:
     if os == "windows" and of_azure:
         prices |= {("linux", purchase): price_of(("linux", purchase)) for purchase in ("on_demand", *TERMS)}
     spot_hours = 100 / (100 - to_exact(search.spot_loss_percent))
-    found = {purchase: _to_way((os, purchase), prices, spot_hours) for purchase in PURCHASE_MODELS}
-    ways = {purchase: way for purchase, (way, _) in found.items() if way is not None}
+    priced = {purchase: _to_way((os, purchase), prices, spot_hours) for purchase in PURCHASE_MODELS}
+    ways = {purchase: way for purchase, (way, _) in priced.items() if way is not None}
     totals = {purchase: way.cost(search.months, to_exact(search.hours_per_month)) for purchase, way in ways.items()}
     ranked = sorted(totals, key=lambda purchase: totals[purchase])
     retires = size.row["retirement_date"]
@@ -72,7 +72,7 @@ def compare_ways(catalog: Catalog, name: str, search: BuySearch) -> BuyOut:
         cheapest=next(iter(ranked), None),
         cheapest_without_spot=next((purchase for purchase in ranked if purchase != "spot"), None),
         unknown=[purchase for purchase in PURCHASE_MODELS if purchase not in ways],
-        ways=[_to_out(purchase, ways, used, search, catalog.today) for purchase, (_, used) in found.items()],
+        ways=[_to_out(purchase, ways, used, search, catalog.today) for purchase, (_, used) in priced.items()],
         assumptions=ASSUMPTIONS,
         no_price=None if cheapest is not None else explain_no_price(catalog, asked.model_copy(update={"os": os})),
     )

@@ -76,7 +76,7 @@ def find_capacity(catalog: Catalog, name: str) -> SizeCapacity:
     """Compute which models one VM of a size serves; raises NotFound for the size."""
     (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
     query = machines_query(SizeSelection(name=(key,), status=("any",)), (), today=catalog.today, rules=())
-    (row,) = [one for one in to_dicts(query, catalog.fetch(query)) if one["key"] == key]
+    (row,) = [candidate for candidate in to_dicts(query, catalog.fetch(query)) if candidate["key"] == key]
     machine = to_machine(row)
     # An embedding model, a speech model or one of images has no context and no users.
     models = (

@@ -152,11 +152,11 @@ def _compare_field(field: str, unit: str | None, names: tuple[str, ...], values:
         )
         for name, value in zip(names, values, strict=True)
     ]
-    known = [value for value in values if value is not None]
+    stated = [value for value in values if value is not None]
     return LineOut(
         field=field,
         unit=unit,
-        differs=any(value != known[0] for value in known),
+        differs=any(value != stated[0] for value in stated),
         values=cells,
     )
 
@@ -193,8 +193,8 @@ def find_similar(catalog: Catalog, name: str, search: SimilarSearch) -> SimilarP
     items: list[SimilarOut] = []
     if page.items:
         rows = catalog.fetch(shown_query(page.items, search, catalog.today, catalog.snapshot.rules))
-        found = {to_neighbour(row)["key"]: to_traits(row) for row in rows}
-        items = [_to_similar(measure_distance(size, found[key])) for key in page.items]
+        traits = {to_neighbour(row)["key"]: to_traits(row) for row in rows}
+        items = [_to_similar(measure_distance(size, traits[key])) for key in page.items]
     return SimilarPage(size=size.name, items=items, next_cursor=page.next_cursor, total=len(ranked))
 
 
@@ -219,7 +219,7 @@ _SHOWN = (
 
 
 def _to_term(measured: TermDistance) -> TermOut:
-    baseline, value = (None if one is None else float(one) for one in (measured.baseline, measured.value))
+    baseline, value = (None if amount is None else float(amount) for amount in (measured.baseline, measured.value))
     return TermOut(
         term=measured.term.name,
         unit=measured.term.unit,
@@ -269,17 +269,17 @@ def _rank_neighbours(
 
 def to_traits(row: Row) -> SizeTraits:
     """Map a row to the fields that similarity compares, and those that stand beside them."""
-    known = to_neighbour(row)
+    neighbour = to_neighbour(row)
     return SizeTraits(
-        name=known["name"],
-        provider=known["provider"],
-        status=known["status"],
-        verified=known["verified"],
-        series=known["series_id"],
-        **{name: known[name] for name in ("gpu_id", "gpu_model", "gpu_family", "gpu_vendor", "gpu_memory_gib")},
-        gpus=to_gpus(known["gpu_count_numerator"], known["gpu_count_denominator"]),
-        **{name: known[name] for name in ("arch", "vcpus", "memory_gib", "region", "usd_per_hour")},
-        adjustment=to_adjustment(known["adjustment"]),
+        name=neighbour["name"],
+        provider=neighbour["provider"],
+        status=neighbour["status"],
+        verified=neighbour["verified"],
+        series=neighbour["series_id"],
+        **{name: neighbour[name] for name in ("gpu_id", "gpu_model", "gpu_family", "gpu_vendor", "gpu_memory_gib")},
+        gpus=to_gpus(neighbour["gpu_count_numerator"], neighbour["gpu_count_denominator"]),
+        **{name: neighbour[name] for name in ("arch", "vcpus", "memory_gib", "region", "usd_per_hour")},
+        adjustment=to_adjustment(neighbour["adjustment"]),
     )
 
 

@@ -49,7 +49,7 @@ class DiskOffer:
     @property
     def usd_per_gib_month(self) -> Fraction | None:
         """What a GiB of a full disk costs a month."""
-        return usd_per_gib_month(self.disk, {per: rate.usd for per, rate in self.rates.items()})
+        return usd_per_gib_month(self.disk, {per: price.usd for per, price in self.rates.items()})
 
     def usd(self, per: str) -> Decimal | None:
         """Return the rate per month, GiB-hour, IOPS-hour or MBps-hour."""
@@ -62,9 +62,9 @@ def find_disks(catalog: Catalog, search: DiskSearch) -> DiskPage:
     check_regions(catalog.snapshot.regions, "region", search.region)
     check_sort(search.sort, DISK_SORT_KEYS)
     rate = find_exchange_rate(catalog, search.currency, search.as_of or catalog.today)
-    known = load_disks(catalog, search.as_of or catalog.today, search.region)
-    disks = ((to_disk_model(row), row["source_id"]) for row in known.disks)
-    offers = [_cheapest_offer(disk, by, known) for disk, by in disks if _is_wanted(disk, search)]
+    loaded = load_disks(catalog, search.as_of or catalog.today, search.region)
+    disks = ((to_disk_model(row), row["source_id"]) for row in loaded.disks)
+    offers = [_cheapest_offer(disk, by, loaded) for disk, by in disks if _is_wanted(disk, search)]
     ranked = _sort(offers, search.sort)
     request_key = f"disks {search.model_dump_json(exclude=search.page_param_names())} {catalog.today}"
     page: RankedPage[DiskOffer] = paginate(catalog, ranked, search, request_key)
@@ -75,7 +75,7 @@ def find_disks(catalog: Catalog, search: DiskSearch) -> DiskPage:
 def _to_disk_out(offer: DiskOffer, rate: CurrencyRate | None, today: date) -> DiskOut:
     usd = {f"usd_per_{per}": offer.usd(per) for per in ("month", "gib_hour", "iops_hour", "mbps_hour")}
     of_gib = offer.usd_per_gib_month
-    as_of = min((one.valid_from for one in offer.rates.values()), default=None)
+    as_of = min((price.valid_from for price in offer.rates.values()), default=None)
     return DiskOut(
         **asdict(offer.disk),
         source_id=offer.source_id,
@@ -84,7 +84,7 @@ def _to_disk_out(offer: DiskOffer, rate: CurrencyRate | None, today: date) -> Di
         usd_per_gib_month=round_usd(of_gib),
         price_as_of=as_of,
         price_age_days=(today - as_of).days if as_of is not None else None,
-        price_source_ids=sorted({one.source_id for one in offer.rates.values()}),
+        price_source_ids=sorted({price.source_id for price in offer.rates.values()}),
         converted=convert_amounts({**usd, "usd_per_gib_month": of_gib}, rate) if rate is not None else None,
     )
 
@@ -118,10 +118,12 @@ def _cheapest_offer(disk: DiskModel, source_id: str, catalog: DiskCatalog) -> Di
 
 def _sort(offers: list[DiskOffer], keys: Sequence[str]) -> list[DiskOffer]:
     """Sort by the keys, the first counting most; equals by type, redundancy and capacity."""
-    offers.sort(key=lambda one: (DISK_TYPES.index(one.disk.type), one.disk.redundancy, one.disk.max_gib, one.disk.id))
+    offers.sort(
+        key=lambda offer: (DISK_TYPES.index(offer.disk.type), offer.disk.redundancy, offer.disk.max_gib, offer.disk.id)
+    )
     for key in reversed(keys):
         sign = -1 if key.startswith("-") else 1
-        offers = sorted(offers, key=lambda one: _unknown_last(_sorted_value(one, key.removeprefix("-")), sign))
+        offers = sorted(offers, key=lambda offer: _unknown_last(_sorted_value(offer, key.removeprefix("-")), sign))
     return offers
 
 
@@ -239,9 +241,9 @@ def _cost_disk(
     """Return a disk with what it costs, and what exactly in a month."""
     chosen = _choose_disk(text, search.redundancy, catalog)
     rates: DiskRates = catalog.rates.get(chosen.disk.id, {}).get(region or "", {})
-    month = disk_usd_per_month(chosen, {per: one.usd for per, one in rates.items()})
+    month = disk_usd_per_month(chosen, {per: price.usd for per, price in rates.items()})
     used = list(rates.values()) if month is not None else []
-    as_of = min((one.valid_from for one in used), default=None)
+    as_of = min((price.valid_from for price in used), default=None)
     exact = {"usd_per_month": month, "usd_per_year": _year(month)}
     cost = CostOfDiskOut(
         requested=text,
@@ -256,7 +258,7 @@ def _cost_disk(
         converted=_convert(exact, rate),
         price_as_of=as_of,
         price_age_days=(today - as_of).days if as_of else None,
-        source_ids=sorted({one.source_id for one in used}),
+        source_ids=sorted({price.source_id for price in used}),
     )
     return cost, month
 

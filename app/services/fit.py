@@ -93,7 +93,7 @@ def resolve_architecture(
 
 def _with_checkpoint(shape: Architecture, checkpoint: Checkpoint) -> Architecture:
     """Return the architecture with the bytes of a checkpoint; its parameters and type where nothing else says them."""
-    known = shape.params is not None or not (shape.unknown_type or missing_for_count(shape))
+    countable = shape.params is not None or not (shape.unknown_type or missing_for_count(shape))
     stated = shape.released
     released = ReleasedWeights(
         dtype=stated.dtype if stated is not None else checkpoint.dtype,
@@ -102,7 +102,7 @@ def _with_checkpoint(shape: Architecture, checkpoint: Checkpoint) -> Architectur
         size=checkpoint.size,
         why=f"the checkpoint's {checkpoint.size} bytes, by {checkpoint.source}",
     )
-    return replace(shape, released=released, params=shape.params if known else checkpoint.params)
+    return replace(shape, released=released, params=shape.params if countable else checkpoint.params)
 
 
 def _described_architecture(
@@ -112,8 +112,8 @@ def _described_architecture(
         return to_architecture(_preset(spec.model, find))
     if spec.config is not None:
         return read_config(spec.config, assumptions)
-    known = {name: value for name, value in (spec.fields or {}).items() if value is not None}
-    return build_architecture(known, assumptions, attention=known.pop("attention", None))
+    stated = {name: value for name, value in (spec.fields or {}).items() if value is not None}
+    return build_architecture(stated, assumptions, attention=stated.pop("attention", None))
 
 
 def _preset(name: str, find: Callable[[str], Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -130,12 +130,12 @@ def to_architecture(row: Mapping[str, Any]) -> Architecture:
         shape = _read_preset_config(row)
         return replace(shape, released=_released(row)) if row.get("released_as") else shape
     names = {field.name for field in fields(Architecture)}
-    known = {name: value for name, value in row.items() if name in names and value is not None}
-    if not known.get("experts"):
-        known = {name: value for name, value in known.items() if "expert" not in name and not name.startswith("moe_")}
+    stated = {name: value for name, value in row.items() if name in names and value is not None}
+    if not stated.get("experts"):
+        stated = {name: value for name, value in stated.items() if "expert" not in name and not name.startswith("moe_")}
     shared = (row.get("shared_experts") or 0) * (row.get("moe_intermediate") or 0)
     own = {"max_positions": row.get("max_context_tokens"), "released": _released(row)}
-    return Architecture(**known | own | ({"shared_intermediate": shared} if shared else {}))
+    return Architecture(**stated | own | ({"shared_intermediate": shared} if shared else {}))
 
 
 def _read_preset_config(row: Mapping[str, Any]) -> Architecture:
@@ -207,7 +207,7 @@ def _usable_gib(row: Mapping[str, Any]) -> float | None:
 @lru_cache(maxsize=256)
 def _peaks(part: float, *tflops: float | None) -> Mapping[str, float]:
     """Return the peaks of a GPU by type, FLOP/s. Cached, because many sizes have the same GPU."""
-    return {kind: one * 1e12 * part for kind, one in zip(PEAK_DTYPES, tflops, strict=True) if one is not None}
+    return {kind: peak * 1e12 * part for kind, peak in zip(PEAK_DTYPES, tflops, strict=True) if peak is not None}
 
 
 def _scaled(value: float | None, factor: float) -> float | None:
@@ -275,9 +275,9 @@ def _described_peaks(hardware: HardwareIn, gpu: Mapping[str, Any]) -> dict[str, 
 
 def _domain_gpus(hardware: HardwareIn, gpu: Mapping[str, Any], gpus: int, assumptions: Assumptions) -> int:
     """Return how many GPUs share NVLink: as given, else by the GPU model, else all of the machine."""
-    known = hardware.scale_up_domain_gpus or gpu.get("scale_up_domain_gpus")
-    if known is not None:
-        return int(known)
+    domain = hardware.scale_up_domain_gpus or gpu.get("scale_up_domain_gpus")
+    if domain is not None:
+        return int(domain)
     return assumptions.record("hardware.scale_up_domain_gpus", gpus, "its GPUs are joined by NVLink")
 
 
@@ -318,12 +318,12 @@ def to_body_error(error: BadQuery | BadWorkload | InvalidWorkload) -> BadWorkloa
 
 def with_paths(assumptions: Iterable[Assumption]) -> tuple[Assumption, ...]:
     """Return assumptions that name the paths at which a body would set the fields."""
-    return tuple(replace(one, field=to_path(one.field)) for one in assumptions)
+    return tuple(replace(assumption, field=to_path(assumption.field)) for assumption in assumptions)
 
 
 def with_missing_paths(left_out: Iterable[OmittedFigure]) -> tuple[OmittedFigure, ...]:
     """Return omitted figures that name the paths at which a body would have the missing fields."""
-    return tuple(replace(one, missing=tuple(map(to_path, one.missing))) for one in left_out)
+    return tuple(replace(omission, missing=tuple(map(to_path, omission.missing))) for omission in left_out)
 
 
 def to_patch(changes: Iterable[Change]) -> dict[str, dict[str, Any]]:
@@ -408,7 +408,7 @@ def plan_fit(
     try:
         if body.resources is None:
             return _place_model(catalog, body, most_of_reason, among)
-        found = plan_resource_fit(
+        answer = plan_resource_fit(
             catalog,
             _fit_search(body),
             purchases=body.pricing.purchases,
@@ -420,7 +420,7 @@ def plan_fit(
         raise
     except (BadQuery, BadWorkload, InvalidWorkload) as error:
         raise to_body_error(error) from None
-    return to_resource_answer_out(found, most_of_reason)
+    return to_resource_answer_out(answer, most_of_reason)
 
 
 def _request_key(body: FitIn, today: date) -> str:
@@ -492,15 +492,15 @@ def _place_model(catalog: Catalog, body: FitIn, most_of_reason: int | None, amon
 
     rejections = ranking.rejections
     rejected = nearest_of_each(rejections, most_of_reason)[:MAX_REJECTED] if "rejected" in body.include else ()
-    fixed = {one.vm.name for one in nearest_of_each(rejections, None if most_of_reason is None else 1)}
+    fixed = {miss.vm.name for miss in nearest_of_each(rejections, None if most_of_reason is None else 1)}
     machines = {vm.name: (vm, machine) for vm, machine in sizes}
     fixer = FixFinder(prepared)
     misses: dict[str, MissOut] = {}
     for rejection in (*ranking.nearest_misses, *rejected):
         vm, machine = machines[rejection.vm.name]
         fixes = fixer.find_fixes(vm, machine, rejection) if vm.name in fixed else ()
-        found = [FixOut(text=fix.text, patch=to_patch(fix.changes)) for fix in fixes]
-        misses[vm.name] = to_miss(rejection, found)
+        shown_fixes = [FixOut(text=fix.text, patch=to_patch(fix.changes)) for fix in fixes]
+        misses[vm.name] = to_miss(rejection, shown_fixes)
     job = prepared.job
     weights = job.serving.weights if isinstance(job, ServingJob) else None
     return FitAnswerOut(
@@ -508,10 +508,10 @@ def _place_model(catalog: Catalog, body: FitIn, most_of_reason: int | None, amon
         items=[_option(prepared, option, rate) for option in page.items],
         next_cursor=page.next_cursor,
         total=ranking.total,
-        rejected=[misses[one.vm.name] for one in rejected],
+        rejected=[misses[miss.vm.name] for miss in rejected],
         rejected_total=ranking.rejected_total,
         rejection_summary=ranking.summary,
-        nearest_misses=[misses[one.vm.name] for one in ranking.nearest_misses],
+        nearest_misses=[misses[miss.vm.name] for miss in ranking.nearest_misses],
         assumptions=with_paths(prepared.assumptions) if "assumptions" in body.include else [],
         exchange_rate=rate,
         no_price=no_price,

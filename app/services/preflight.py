@@ -151,7 +151,7 @@ class _Preflight:
         items = [self._item(index, vms, key) for index, (vms, key) in enumerate(zip(plan, keys, strict=True))]
         quotas = sorted((self._quota_out(place, need) for place, need in self._needs.items()), key=_worst_first)
         verdicts = {item.verdict for item in items} | {quota.verdict for quota in quotas}
-        verdict = next((each for each in (ERROR, MISSING, UNKNOWN) if each in verdicts), FITS)
+        verdict = next((level for level in (ERROR, MISSING, UNKNOWN) if level in verdicts), FITS)
         return PreflightOut(verdict=verdict, quotas=quotas, items=items)
 
     def _count(self, key: str, vms: WantedVms, sign: int = 1) -> None:
@@ -283,7 +283,7 @@ class _Preflight:
             **sent,
             size=size["name"],
             region=region,
-            verdict=next((each for each in (MISSING, UNKNOWN) if each in verdicts), FITS),
+            verdict=next((level for level in (MISSING, UNKNOWN) if level in verdicts), FITS),
             offered=offered,
             restriction=restriction.restriction if restriction is not None else None,
             closed_zones=list(restriction.closed_zones) if restriction is not None else [],
@@ -297,8 +297,8 @@ class _Preflight:
         quota = self._files.quotas.get((provider, region), {}).get(key) if charge.name is not None else None
         need = self._needs.get((provider, region, key), _Need(charge))
         total = replace(need)
-        for each in more:
-            total.add(each)
+        for part in more:
+            total.add(part)
         verdict = self._verdict(quota, total.least, total.most)
         if quota is None:
             return verdict, f"unknown: {charge.title} in {region}"

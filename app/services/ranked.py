@@ -49,8 +49,8 @@ def to_adjustment(text: str | None) -> Adjustment | None:
     """Map what rules did to a price from its JSON; None where they did nothing."""
     if text is None:
         return None
-    known = json.loads(text, parse_float=Decimal)
-    return Adjustment(list_usd_per_hour=known["list_usd_per_hour"], rules=tuple(known["rules"]))
+    stored = json.loads(text, parse_float=Decimal)
+    return Adjustment(list_usd_per_hour=stored["list_usd_per_hour"], rules=tuple(stored["rules"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,8 +122,8 @@ def plan_resource_fit(
     keys = [question.sets.keys[place] for place in (*page.items, *misses)]
     vms = _read_vms(catalog, keys, search, priced) if keys else []
     verdicts = [evaluate_vm(vm, needs) for vm in vms]
-    options = [one for one in verdicts if isinstance(one, Option)]
-    rejections = [one for one in verdicts if isinstance(one, Rejection)]
+    options = [verdict for verdict in verdicts if isinstance(verdict, Option)]
+    rejections = [verdict for verdict in verdicts if isinstance(verdict, Rejection)]
     costs = (option.costs.get(search.purchase) for option in options)
     has_price = bool(search.cursor) or any(cost is not None and cost.usd_per_hour is not None for cost in costs)
     return ResourceFit(
@@ -223,8 +223,8 @@ def rank_sizes(question: SizeQuestion, needs: ResourceNeeds, sort: str) -> Ranke
     for place in _selected(question):
         alike[of_places[place]].append(place)
     ranking = _Ranking(needs, sort, names, prices.usd)
-    for found, places in alike.items():
-        ranking.add(_to_deciding_vm(dict(zip(figures, found, strict=True)), needs), places)
+    for amounts, places in alike.items():
+        ranking.add(_to_deciding_vm(dict(zip(figures, amounts, strict=True)), needs), places)
     return ranking.ranked()
 
 
@@ -315,19 +315,19 @@ def _deciding_figures(question: SizeQuestion, needs: ResourceNeeds) -> Mapping[s
     return figures
 
 
-def _to_deciding_vm(found: Mapping[str, Any], needs: ResourceNeeds) -> Vm:
+def _to_deciding_vm(values: Mapping[str, Any], needs: ResourceNeeds) -> Vm:
     """Return a VM that has the figures a verdict depends on."""
-    amounts = {quantity.figure: found[quantity.figure] for quantity in requested_quantities(needs)}
+    amounts = {quantity.figure: values[quantity.figure] for quantity in requested_quantities(needs)}
     if amounts.get("network_gbps") is not None:
         amounts["network_gbps"] /= 1000
     return Vm(
         name="",
-        status=found["status"],
-        verified=bool(found["verified"]),
-        region="offered" if found["offered"] == IS_SET else None,
-        in_every_region=found["in_every_region"] == IS_SET,
-        traits={name: found[name] for name in needs.traits},
-        **{"gpus": found["gpus"]} | amounts,
+        status=values["status"],
+        verified=bool(values["verified"]),
+        region="offered" if values["offered"] == IS_SET else None,
+        in_every_region=values["in_every_region"] == IS_SET,
+        traits={name: values[name] for name in needs.traits},
+        **{"gpus": values["gpus"]} | amounts,
     )
 
 
@@ -406,49 +406,51 @@ def nearest_of_each(rejections: Sequence[Rejection], most: int | None) -> Sequen
         return rejections
     counts: Counter[str] = Counter()
     kept = []
-    for one in rejections:
-        counts[one.failures[0].code] += 1
-        if counts[one.failures[0].code] <= most:
-            kept.append(one)
+    for rejection in rejections:
+        counts[rejection.failures[0].code] += 1
+        if counts[rejection.failures[0].code] <= most:
+            kept.append(rejection)
     return kept
 
 
-def to_cost_out(known: CostFigures, rate: CurrencyRate | None) -> OptionCostOut:
+def to_cost_out(figures: CostFigures, rate: CurrencyRate | None) -> OptionCostOut:
     """Convert the cost of an option, with the same in another currency where there is a rate."""
     return OptionCostOut(
-        usd_per_hour=known.cost.usd_per_hour,
-        as_of=known.cost.as_of,
-        price_age_days=known.cost.price_age_days,
-        approximate_date=known.cost.approximate_date,
-        usd_per_month=known.cost.usd_per_month,
-        usd_per_job=known.per_job,
-        usd_per_million_tokens=known.per_million_tokens,
-        adjustment=known.cost.adjustment,
-        interruptions=_interruptions(known.interruptions) if known.interruptions is not None else None,
-        usd_per_request=known.per_request,
-        converted=_converted_cost(known, rate) if rate is not None else None,
+        usd_per_hour=figures.cost.usd_per_hour,
+        as_of=figures.cost.as_of,
+        price_age_days=figures.cost.price_age_days,
+        approximate_date=figures.cost.approximate_date,
+        usd_per_month=figures.cost.usd_per_month,
+        usd_per_job=figures.per_job,
+        usd_per_million_tokens=figures.per_million_tokens,
+        adjustment=figures.cost.adjustment,
+        interruptions=_interruptions(figures.interruptions) if figures.interruptions is not None else None,
+        usd_per_request=figures.per_request,
+        converted=_converted_cost(figures, rate) if rate is not None else None,
     )
 
 
-def _interruptions(known: "Interruptions") -> InterruptionsOut:
+def _interruptions(interruptions: "Interruptions") -> InterruptionsOut:
     return InterruptionsOut(
-        overhead=known.overhead if isfinite(known.overhead) else None,
-        evictions_per_hour=known.evictions_per_hour,
-        checkpoint_gib=known.checkpoint_bytes / GIB,
-        checkpoint_minutes=known.checkpoint_hours * 60,
-        checkpoint_interval_minutes=known.interval_hours * 60 if isfinite(known.interval_hours) else None,
-        storage_usd_per_hour=known.storage_usd_per_hour,
+        overhead=interruptions.overhead if isfinite(interruptions.overhead) else None,
+        evictions_per_hour=interruptions.evictions_per_hour,
+        checkpoint_gib=interruptions.checkpoint_bytes / GIB,
+        checkpoint_minutes=interruptions.checkpoint_hours * 60,
+        checkpoint_interval_minutes=interruptions.interval_hours * 60
+        if isfinite(interruptions.interval_hours)
+        else None,
+        storage_usd_per_hour=interruptions.storage_usd_per_hour,
     )
 
 
-def _converted_cost(known: CostFigures, rate: CurrencyRate) -> ConvertedCostOut:
+def _converted_cost(figures: CostFigures, rate: CurrencyRate) -> ConvertedCostOut:
     return ConvertedCostOut(
         currency=rate.currency,
-        cost_per_hour=rate.convert_number(known.cost.usd_per_hour),
-        cost_per_month=rate.convert_number(known.cost.usd_per_month),
-        cost_per_job=_converted_figure(known.per_job, rate),
-        cost_per_million_tokens=_converted_figure(known.per_million_tokens, rate),
-        cost_per_request=_converted_figure(known.per_request, rate),
+        cost_per_hour=rate.convert_number(figures.cost.usd_per_hour),
+        cost_per_month=rate.convert_number(figures.cost.usd_per_month),
+        cost_per_job=_converted_figure(figures.per_job, rate),
+        cost_per_million_tokens=_converted_figure(figures.per_million_tokens, rate),
+        cost_per_request=_converted_figure(figures.per_request, rate),
     )
 
 

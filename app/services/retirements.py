@@ -218,7 +218,9 @@ class _Planner:
         self._not_before = today + timedelta(days=needs.successor_days)
         self._machines = machines
         self._orderable = [machine for machine in self._machines.values() if machine.status in ORDERABLE]
-        self._failures = {one.key: tuple(candidate_failures(one, self._not_before)) for one in self._orderable}
+        self._failures = {
+            candidate.key: tuple(candidate_failures(candidate, self._not_before)) for candidate in self._orderable
+        }
         self._candidates = [machine for machine in self._orderable if not self._failures[machine.key]]
         self._markets: dict[str, Market] = {}
         self._shortcomings: dict[str, Shortcomings] = {}
@@ -294,9 +296,9 @@ class _Planner:
         )
 
     def _answer(self, old: Candidate, region: str) -> _Answer:
-        known = self._answers.get((old.key, region))
-        if known is not None:
-            return known
+        cached = self._answers.get((old.key, region))
+        if cached is not None:
+            return cached
         keep, prices = self._needs.keep, self._prices[region]
         waivable = LOCAL_DISK_FEATURES if keep == ESSENTIAL_FEATURES else ()  # who names others wants just these
         bought = f"{self._purchase(region).replace('_', '-')} {self._needs.os.capitalize()} price"
@@ -318,11 +320,11 @@ class _Planner:
         return market
 
     def _shortcomings_of(self, old: Candidate) -> Shortcomings:
-        found = self._shortcomings.get(old.key)
-        if found is None:
-            found = find_shortcomings(old, self._orderable, self._needs.keep, self._failures)
-            self._shortcomings[old.key] = found
-        return found
+        shortcomings = self._shortcomings.get(old.key)
+        if shortcomings is None:
+            shortcomings = find_shortcomings(old, self._orderable, self._needs.keep, self._failures)
+            self._shortcomings[old.key] = shortcomings
+        return shortcomings
 
     def _purchase(self, region: str) -> Purchase:
         return self._purchases.get(region, self._needs.purchase)
@@ -403,8 +405,8 @@ def _with_machines(rows: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str,
 
 def to_machine(row: Mapping[str, Any]) -> Candidate:
     """Map a row of the catalog to what is compared; `generation` has the VM generations that are supported."""
-    one, two, disk = row["generation_1"], row["generation_2"], row["local_disk_gib"]
-    generations = frozenset(name for name, has in (("1", one), ("2", two)) if has)
+    first, second, disk = row["generation_1"], row["generation_2"], row["local_disk_gib"]
+    generations = frozenset(name for name, has in (("1", first), ("2", second)) if has)
     computed = {
         "generation": generations or None,
         "local_disk": None if disk is None else disk > 0,
@@ -435,9 +437,9 @@ def _to_row(item: Mapping[str, Any], successors: Sequence[Mapping[str, Any]]) ->
     change = best.get("change") if best else None
     plain = ("id", "size", "region", "count", "status", "retirement_date", "days_left", "source_url", "outcome")
     adjusted = {
-        f"{name}adjustment": one["adjustment"]
-        for name, one in (("", item), ("successor_", best))
-        if one and "adjustment" in one
+        f"{name}adjustment": size["adjustment"]
+        for name, size in (("", item), ("successor_", best))
+        if size and "adjustment" in size
     }
     return {name: item[name] for name in plain} | {
         "usd_per_hour": item["usd_per_hour"],
@@ -445,9 +447,9 @@ def _to_row(item: Mapping[str, Any], successors: Sequence[Mapping[str, Any]]) ->
         "successor_usd_per_hour": best["usd_per_hour"] if best else None,
         "change_usd_per_hour": change["usd_per_hour"] if change else None,
         "change_usd_per_month": change["usd_per_month"] if change else None,
-        "gained": [one["detail"] for one in best["gained"]] if best else [],
-        "lost": [one["detail"] for one in best["lost"]] if best else [],
-        "other_successors": [one["size"] for one in successors[1:]],
+        "gained": [difference["detail"] for difference in best["gained"]] if best else [],
+        "lost": [difference["detail"] for difference in best["lost"]] if best else [],
+        "other_successors": [successor["size"] for successor in successors[1:]],
         "unknown": item["unknown"],
         "give_up": [" ".join(fix["give_up"]) for fix in item["fixes"]],
         "errors": [error["detail"] for error in item["errors"]],

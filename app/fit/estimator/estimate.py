@@ -78,8 +78,8 @@ def _service_cost(gpus: Gpus, service: SizedService, speed: ServingSpeed | None)
     hourly = per_hour(service.gpus, price)
     mean = rate_range(level, request_seconds(level, speed.first_token_s, speed.expected_s), peak=False)
     costs = [
-        [per_million_tokens(hourly, decimal(rate * each)) for rate in (mean.high, mean.mid, mean.low)]
-        for each in (level.output_tokens, 1_000_000)
+        [per_million_tokens(hourly, decimal(rate * unit)) for rate in (mean.high, mean.mid, mean.low)]
+        for unit in (level.output_tokens, 1_000_000)
     ]
     tokens, request = (
         exact(mid, "USD")
@@ -214,7 +214,7 @@ def _mark_missing_prefill(setup: ServingSetup) -> None:
     """Record what the time of reading a prompt lacks, where a prompt is given."""
     unknown = {"gpus.peak_tflops": setup.gpus.peak_tflops, "architecture.params": setup.model.count}
     if setup.workload.prompt_tokens is not None:
-        missing = tuple(name for name, known in unknown.items() if known is None)
+        missing = tuple(name for name, value in unknown.items() if value is None)
         setup.assumptions.mark_missing("inference.prefill", missing)
 
 

@@ -83,10 +83,10 @@ class CopySpeed:
 
         Where other copies read the prompts, no prompt waits for another.
         """
-        known = self._times.get(sequences)
-        if known is None:
-            known = self._times[sequences] = self._find_times(sequences)
-        return known
+        load_times = self._times.get(sequences)
+        if load_times is None:
+            load_times = self._times[sequences] = self._find_times(sequences)
+        return load_times
 
     def _find_times(self, sequences: int) -> LoadTimes:
         setup, tokens = self.setup, self.work.yielded
@@ -291,13 +291,13 @@ def find_replica_limit(copy: CopySpeed, level: ServiceLevel, in_memory: int) -> 
         middle = (low + high) // 2
         if straight:
             middle = min(high - 1, max(low + 1, floor(low + (1 - share) * (high - low) / (over_share - share))))
-        found = copy.times(middle)
-        found_share = share_of_target(found, level)
-        straight = not straight or 0.99 < found_share <= 1  # noqa: PLR2004  # nearly there
-        if found_share <= 1:
-            low, times, share = middle, found, found_share
+        middle_times = copy.times(middle)
+        middle_share = share_of_target(middle_times, level)
+        straight = not straight or 0.99 < middle_share <= 1  # noqa: PLR2004  # nearly there
+        if middle_share <= 1:
+            low, times, share = middle, middle_times, middle_share
         else:
-            high, over, over_share = middle, found, found_share
+            high, over, over_share = middle, middle_times, middle_share
     return _with_prefill(copy, level, ReplicaLimit(low, _missed(over, level), times))
 
 
@@ -484,7 +484,9 @@ def request_seconds(level: ServiceLevel, first_token_s: Range, step_s: Range) ->
 
 def rate_range(level: ServiceLevel, request_s: Range, *, peak: bool) -> Range:
     """Return the requests a second of a service, on average or at its peak; of users those that their requests take."""
-    low, mid, high = (requests_per_s(level, one, peak=peak) for one in (request_s.high, request_s.mid, request_s.low))
+    low, mid, high = (
+        requests_per_s(level, seconds, peak=peak) for seconds in (request_s.high, request_s.mid, request_s.low)
+    )
     return Range(low=low, mid=mid, high=high)
 
 
@@ -524,17 +526,17 @@ def size_service(setup: ServingSetup, level: ServiceLevel, weights: Range, cache
         "gpus.bandwidth_gb_per_s": gpus.bandwidth_gb_per_s,
         "gpus.peak_tflops": gpus.peak_tflops,
     }
-    if missing := [name for name, known in needed.items() if known is None]:
+    if missing := [name for name, value in needed.items() if value is None]:
         raise InvalidWorkload("serving", f"cannot be answered without {', '.join(missing)}")
     if level.disaggregated and gpus.network is None:
         setup.assumptions.record("gpus.network", "infiniband", "the cache of a prompt moves between VMs")
     parallelism = setup.deployment.parallelism
-    one = replace(setup, deployment=Deployment(parallelism=parallelism, copies=1))
-    copy, held = copy_speed(one, weights, cache), _sequences_in_memory(one, weights, cache)
+    single = replace(setup, deployment=Deployment(parallelism=parallelism, copies=1))
+    copy, held = copy_speed(single, weights, cache), _sequences_in_memory(single, weights, cache)
     replica = find_replica_limit(copy, level, held) if held else ReplicaLimit(0, "memory", copy.times(1))
     load = ServiceLoad(copy, replica, level)
     if not replica.sequences:
-        return SizedService(setup=one, load=load, replicas=0, at_mean=Fleet(0))
+        return SizedService(setup=single, load=load, replicas=0, at_mean=Fleet(0))
     replicas, load = at_peak(load, 1)
     generating = replicas - load.prefill_replicas
     workload = replace(setup.workload, concurrency=load.sequences * generating, prefill_busy=load.prefill_busy)
@@ -578,7 +580,7 @@ def service_report(service: SizedService, weights: Range, cache: KvCache | None)
     )
     generating = service.replicas - load.prefill_replicas
     most = replace(setup.workload, concurrency=max(1, load.replica.sequences * generating))
-    speed, at_most = (serving_speed(one, weights, cache) for one in (setup, replace(setup, workload=most)))
+    speed, at_most = (serving_speed(variant, weights, cache) for variant in (setup, replace(setup, workload=most)))
     if not (service.meets_targets and speed and speed.first_token_s and at_most and at_most.first_token_s):
         return report
     rests_on = step_evidence(speed.departures)

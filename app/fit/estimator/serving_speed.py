@@ -78,7 +78,7 @@ ROUNDING = 0.02
 
 
 def _is_about(given: float, rated: Iterable[float]) -> bool:
-    return any(abs(given / one - 1) <= ROUNDING for one in rated)
+    return any(abs(given / speed - 1) <= ROUNDING for speed in rated)
 
 
 def is_measured(gpus: Gpus) -> bool:
@@ -371,8 +371,8 @@ def assume_links(gpus: Gpus, parallelism: Parallelism, assumptions: Assumptions)
         return gpus
     link: LinkKind = assumptions.get(gpus.link, "gpus.link")
     if speed is None:
-        known = tensor_link(link, None, gpus.bandwidth_gb_per_s).bytes_per_s * 2 / 1e9
-        speed = assumptions.record("gpus.link_gb_per_s", known, "usual of GPUs with such a memory bandwidth")
+        usual = tensor_link(link, None, gpus.bandwidth_gb_per_s).bytes_per_s * 2 / 1e9
+        speed = assumptions.record("gpus.link_gb_per_s", usual, "usual of GPUs with such a memory bandwidth")
     several = (
         parallelism.pipeline > 1 or (spans_vms(parallelism) and gpus.link is None) or leaves_server(gpus, parallelism)
     )
@@ -452,7 +452,7 @@ def sparsely_read(shape: Architecture, cache: KvCache) -> KvCache:
     kinds: dict[LayerCache, int] = {}
     for group in shape.groups:
         for kept in group.content.caches:
-            selected = is_sparse(group.content) and kept.values == max(one.values for one in group.content.caches)
+            selected = is_sparse(group.content) and kept.values == max(other.values for other in group.content.caches)
             read = kept._replace(window=SELECTED_ENTRIES * kept.stride) if selected and kept.window is None else kept
             kinds[read] = kinds.get(read, 0) + group.count
     return replace(cache, kinds=tuple(kinds.items()))

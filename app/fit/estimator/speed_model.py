@@ -95,7 +95,7 @@ class SpeedModel:
 def speed_model(setup: ServingSetup, weights: Range) -> SpeedModel:
     """Return what the speed of a model depends on."""
     model, shares = setup.model, setup.weights
-    shape, known = _complete_shape(model, weights)
+    shape, complete = _complete_shape(model, weights)
     experts, experts_per_token, expert_share = expert_shares(setup)
     embeddings = shares.embeddings if shares is not None else 0.0
     input_share = 0.0 if shape.tied_embeddings else embeddings / 2
@@ -120,7 +120,7 @@ def speed_model(setup: ServingSetup, weights: Range) -> SpeedModel:
         latent_layers=layers if shape.kv_lora_rank is not None else 0,
         routed=moe_layers * experts_per_token,
         hidden=hidden,
-        of_typical_shape=not known,
+        of_typical_shape=not complete,
     )
 
 

@@ -126,16 +126,16 @@ def recipe_of(setup: TrainingSetup) -> tuple[str, Recipe]:
         "gradients": workload.gradient_bytes_per_param,
         "optimizer": workload.optimizer_bytes_per_param,
     }
-    known = {name: size for name, size in given.items() if size is not None}
-    if len(known) == len(given):
-        return "given", Recipe(**known)
+    stated = {name: size for name, size in given.items() if size is not None}
+    if len(stated) == len(given):
+        return "given", Recipe(**stated)
     if workload.recipe is None and setup.method in BASE_DTYPES:
         name = setup.assumptions.record(
             "training.recipe", "mixed_adam", "adapters are trained with 16 bytes a parameter"
         )
     else:
         name = setup.assumptions.get(workload.recipe, "training.recipe")
-    return name, replace(RECIPES[name], **known)
+    return name, replace(RECIPES[name], **stated)
 
 
 def frozen_base_bytes(setup: TrainingSetup) -> Range | None:

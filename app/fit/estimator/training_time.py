@@ -52,9 +52,9 @@ def precision(setup: TrainingSetup) -> Precision:
     if given is not None:
         return given
     peak = setup.gpus.peak_tflops
-    found = precision_of(peak) if peak is not None else None
-    if found is not None:
-        return setup.assumptions.record(PRECISION, found[0], f"the peak is that of {found[1].name} in this precision")
+    match = precision_of(peak) if peak is not None else None
+    if match is not None:
+        return setup.assumptions.record(PRECISION, match[0], f"the peak is that of {match[1].name} in this precision")
     return setup.assumptions.record(PRECISION, "bf16", "matrix products are computed in 16 bits")
 
 
@@ -109,7 +109,7 @@ def domain(setup: TrainingSetup, accelerator: Accelerator, gpus: int) -> Domain:
         "link": accelerator.slowdown <= 1,
         "batch": setup.workload.global_batch is not None or batch_tokens(setup) >= CALIBRATED_STEP_TOKENS * gpus,
     }
-    paces = [FITTED.pace([one]) for one in accelerator.capabilities] or [1.0]
+    paces = [FITTED.pace([capability]) for capability in accelerator.capabilities] or [1.0]
     outside = tuple(name for name, inside in checks.items() if not inside)
     return Domain(outside=outside, paces=sqrt(max(paces) / min(paces)))
 
@@ -151,13 +151,13 @@ def _seconds_by_peak(setup: TrainingSetup, work: TokenWork, peak: float, acceler
     known one is slower than another with a lower peak, which is of another type or of a larger NVLink domain, the peak
     alone does not tell them apart: the faster counts.
     """
-    known = [
-        (each, seconds_per_token(work, other, gpus))
-        for each, other in neighbours(setup.workload.precision, setup.gpus.bandwidth_gb_per_s)
+    times = [
+        (edge, seconds_per_token(work, other, gpus))
+        for edge, other in neighbours(setup.workload.precision, setup.gpus.bandwidth_gb_per_s)
     ]
-    own = min([seconds_per_token(work, accelerator, gpus), *(time for each, time in known if each <= peak)])
-    above = [each for each, _ in known if each > peak]
-    return max(own, min(time for each, time in known if each <= above[0])) if above else own
+    own = min([seconds_per_token(work, accelerator, gpus), *(time for edge, time in times if edge <= peak)])
+    above = [edge for edge, _ in times if edge > peak]
+    return max(own, min(time for edge, time in times if edge <= above[0])) if above else own
 
 
 def pipeline_bubble(setup: TrainingSetup) -> float:
@@ -248,9 +248,9 @@ def flops_per_token(setup: TrainingSetup) -> float | None:
         if wanted:
             setup.assumptions.mark_missing("training.compute", ("architecture.params",))
         return None
-    each = workload.flops_per_param_token
-    each = FLOPS_PER_PARAM[setup.method] if each is None else each
-    flops = train_flops(count.active, 1, each)
+    per_param = workload.flops_per_param_token
+    per_param = FLOPS_PER_PARAM[setup.method] if per_param is None else per_param
+    flops = train_flops(count.active, 1, per_param)
     return flops + _attention_flops(setup) if workload.attention_flops else flops
 
 
@@ -278,15 +278,15 @@ def tokens_per_gpu_second(setup: TrainingSetup) -> Range | None:
         return None
     if stated is not None:
         return single_value(stated / per_token)
-    found = estimated_rate(setup, per_token)
-    return found.tokens_per_s if found is not None else None
+    rate = estimated_rate(setup, per_token)
+    return rate.tokens_per_s if rate is not None else None
 
 
 def modelled_rate(setup: TrainingSetup) -> EstimatedRate | None:
     """Return the estimated rate; None where a rate, a share of the peak or GPU-hours are stated."""
     workload, per_token = setup.workload, flops_per_token(setup)
     stated = (workload.tokens_per_s_per_gpu, workload.gpu_hours, stated_flops_per_gpu_second(setup))
-    if per_token is None or any(one is not None for one in stated):
+    if per_token is None or any(figure is not None for figure in stated):
         return None
     return estimated_rate(setup, per_token)
 
@@ -349,8 +349,8 @@ def _flops_figure(setup: TrainingSetup, total: float | None, extra: float = 0.0)
     workload, shape = setup.workload, setup.model.shape
     if total is None or workload.tokens is None:
         return None
-    known = not shape.missing_fields("layers", "hidden")
-    attention = _attention_flops(setup) * workload.tokens if known and not workload.attention_flops else 0.0
+    has_widths = not shape.missing_fields("layers", "hidden")
+    attention = _attention_flops(setup) * workload.tokens if has_widths and not workload.attention_flops else 0.0
     return estimate(Range(low=total + extra, mid=total + extra, high=total + extra + attention), "FLOP")
 
 

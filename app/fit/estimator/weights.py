@@ -245,14 +245,14 @@ def check_speculation(workload: InferenceWorkload) -> None:
         accepted = f"accepted_tokens_per_step, {given.accepted_tokens_per_step:g}"
         detail = f"{accepted}, is more than draft_tokens, {given.draft_tokens}"
         raise InvalidWorkload("inference.speculative", detail)
-    if sum(one is not None for one in drafts(given)) > 1:
+    if sum(draft is not None for draft in drafts(given)) > 1:
         raise InvalidWorkload("inference.speculative", "has draft_params, draft_weight_gib or mtp_layers: give one")
 
 
 def with_own_draft(workload: InferenceWorkload, shape: Architecture, assumptions: Assumptions) -> InferenceWorkload:
     """Return the workload with the model's own layers of multi-token prediction as its draft, where it names none."""
     given = workload.speculative
-    if given is None or shape.mtp_layers is None or any(one is not None for one in drafts(given)):
+    if given is None or shape.mtp_layers is None or any(draft is not None for draft in drafts(given)):
         return workload
     why = "the model's own layers of multi-token prediction; draft_weight_gib 0 is a draft without weights"
     layers = assumptions.record("inference.speculative.mtp_layers", shape.mtp_layers, why)

@@ -99,7 +99,7 @@ def group_layers(layers: Sequence[LayerPart]) -> tuple[LayerGroup, ...]:
     numbers: dict[LayerPart, list[int]] = {}
     for number, content in enumerate(layers):
         numbers.setdefault(content, []).append(number)
-    return tuple(LayerGroup(numbers=tuple(found), content=content) for content, found in numbers.items())
+    return tuple(LayerGroup(numbers=tuple(members), content=content) for content, members in numbers.items())
 
 
 def count_state_bytes(groups: Iterable[LayerGroup]) -> int:

@@ -265,7 +265,7 @@ def _sparse_layers(config: ConfigReader) -> int:
         return layers - min(layers, kinds.count("dense"))
     listed = config.raw.get("moe_layer_freq")
     if isinstance(listed, list):
-        return min(layers, sum(bool(one) for one in listed))
+        return min(layers, sum(bool(entry) for entry in listed))
     dense = min(layers, config.number(*DENSE_LAYERS))
     named = len(config.get_list("mlp_only_layers"))
     step = config.number("decoder_sparse_step", "moe_layer_interval", "interleave_moe_layer_step") or 1

@@ -247,8 +247,10 @@ def read_diffusion(
     parts = {"transformer": raw} if name in TRANSFORMERS else {part: raw.get(part) for part in _COMPONENTS}
     given = {part: config for part, config in parts.items() if isinstance(config, Mapping)}
     if "transformer" not in given:
-        known = ", ".join(TRANSFORMERS)
-        detail = f"{name[:80]!r} is not understood without transformer, its config.json in an object; known are {known}"
+        classes = ", ".join(TRANSFORMERS)
+        detail = (
+            f"{name[:80]!r} is not understood without transformer, its config.json in an object; known are {classes}"
+        )
         raise InvalidWorkload("config._class_name", detail)
     params = {part: _count(part, config, assumptions, count_model) for part, config in given.items()}
     autoencoder = raw.get("vae")
@@ -281,8 +283,12 @@ def _record_parts(raw: Mapping[str, Any], params: Mapping[str, int], assumptions
     absent = [] if any("text" in part for part in (*params, *named)) else ["text_encoder"]
     absent += [] if {"vae"} & {*params, *named} else ["vae"]
     for part in (*named, *absent):
-        known = part in _COMPONENTS or (part == "vae" and not isinstance(raw.get(part), Mapping))
-        why = "not counted: send its config.json as an object" if known else "not counted: of a kind that is not known"
+        recognized = part in _COMPONENTS or (part == "vae" and not isinstance(raw.get(part), Mapping))
+        why = (
+            "not counted: send its config.json as an object"
+            if recognized
+            else "not counted: of a kind that is not known"
+        )
         assumptions.record(f"config.{part}", None, why)
 
 
@@ -296,8 +302,8 @@ def _count(
     if part.startswith("transformer"):
         count = TRANSFORMERS.get(str(raw.get("_class_name")))
         if count is None:
-            known = ", ".join(TRANSFORMERS)
-            raise InvalidWorkload(f"config.{part}._class_name", f"is not understood; known are {known}")
+            classes = ", ".join(TRANSFORMERS)
+            raise InvalidWorkload(f"config.{part}._class_name", f"is not understood; known are {classes}")
         return count(config)
     encoder = TEXT_ENCODERS.get(str(raw.get("model_type")))
     return encoder(config) if encoder is not None else count_model(raw)
@@ -412,7 +418,11 @@ def _residual(inputs: int, outputs: int) -> int:
 def _autoencoder(config: ConfigReader) -> int:
     """Count AutoencoderKL, of Stable Diffusion and FLUX.1: an encoder and a decoder of residual blocks."""
     widths: list[int] = config.get_list("block_out_channels")
-    if not widths or len(widths) > MAX_BLOCKS or not all(type(one) is int and 0 < one <= MAX_COUNT for one in widths):
+    if (
+        not widths
+        or len(widths) > MAX_BLOCKS
+        or not all(type(size) is int and 0 < size <= MAX_COUNT for size in widths)
+    ):
         raise InvalidWorkload("config.vae.block_out_channels", f"{str(widths)[:80]} is no list of widths")
     blocks, latent = config.count_or_default("layers_per_block", 1), config.count_or_default("latent_channels", 4)
     first, last = widths[0], widths[-1]

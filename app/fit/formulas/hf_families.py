@@ -386,8 +386,8 @@ def gemma4(config: ConfigReader) -> ArchitectureFields:
 def _gemma4_wide_heads(config: ConfigReader, kinds: Sequence[str]) -> dict[str, Any]:
     """Return KV heads and width of layers without a window: as `global_...`, or in the object of one such layer."""
     number = kinds.index("full_attention") if "full_attention" in kinds else 0
-    each = section(config, "per_layer_config") if config.has("per_layer_config") else config.within({}, "")
-    own = section(each, f"{number:02}") if each.has(f"{number:02}") else each
+    per_layer = section(config, "per_layer_config") if config.has("per_layer_config") else config.within({}, "")
+    own = section(per_layer, f"{number:02}") if per_layer.has(f"{number:02}") else per_layer
     return {
         "kv_heads": own.optional_count("num_key_value_heads")
         or config.optional_count("num_global_key_value_heads")

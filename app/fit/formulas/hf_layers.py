@@ -450,7 +450,7 @@ def _compressed_cache(width: int, *, window: int | None = None, stride: int = 1)
 
 def _compressor(name: str, hidden: int, width: int, ratio: int, overlap: int) -> LayerPart:
     return LayerPart(
-        matrices=tuple(matrix(f"self_attn.{name}.{one}_proj", overlap * width, hidden) for one in ("kv", "gate")),
+        matrices=tuple(matrix(f"self_attn.{name}.{part}_proj", overlap * width, hidden) for part in ("kv", "gate")),
         others=ratio * overlap * width + width,
     )
 

@@ -108,11 +108,11 @@ def read_released_weights(
     )
     if dtype is None or dtype == "auto":
         return None
-    known = TORCH_TYPES.get(str(dtype).removeprefix("torch."))
-    if known is None:
+    torch_type = TORCH_TYPES.get(str(dtype).removeprefix("torch."))
+    if torch_type is None:
         _reject("torch_dtype", dtype, sorted(TORCH_TYPES), of="config")
     return ReleasedWeights(
-        dtype=known, source="torch_dtype", why=f"config.torch_dtype: {dtype}, as config states no quantization"
+        dtype=torch_type, source="torch_dtype", why=f"config.torch_dtype: {dtype}, as config states no quantization"
     )
 
 
@@ -398,12 +398,12 @@ READERS: dict[str, Callable[[QuantizationFields, bool], Quantization]] = {
 
 def format_of_algorithm(name: str, group_size: Any, field: str) -> WeightFormat:
     """Return the format of a ModelOpt algorithm; raises InvalidWorkload for an unknown algorithm or group size."""
-    known = ALGORITHMS.get(name)
-    if known is None:
+    weight_format = ALGORITHMS.get(name)
+    if weight_format is None:
         _reject(field, name, (*ALGORITHMS, "MIXED_PRECISION"))
-    if group_size is None or known.block[0] != 1 or not known.block[1]:
-        return known
-    return replace(known, block=(1, _block_size(group_size, "group_size")))
+    if group_size is None or weight_format.block[0] != 1 or not weight_format.block[1]:
+        return weight_format
+    return replace(weight_format, block=(1, _block_size(group_size, "group_size")))
 
 
 def read_groups(groups: Mapping[str, Any]) -> Iterator[QuantizationGroup]:
@@ -419,7 +419,7 @@ def _read_group(name: str, raw: Any) -> QuantizationGroup:
     if not isinstance(weights, Mapping):
         _reject(f"{field}.weights", weights, ("an object; name unquantized weights in ignore",))
     targets = raw.get("targets") or []
-    if not isinstance(targets, list) or not all(isinstance(one, str) for one in targets):
+    if not isinstance(targets, list) or not all(isinstance(target, str) for target in targets):
         _reject(f"{field}.targets", targets, ("a list of names",))
     all_linear = "Linear" in targets
     fmt = _read_format(weights, f"{field}.weights")

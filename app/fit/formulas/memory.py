@@ -444,5 +444,5 @@ def max_sequences(
     beside = need.total
     room = Range(low=budget - beside.high, mid=budget - beside.mid, high=budget - beside.low)
     ends = ((room.low, sequence.high), (room.mid, sequence.mid), (room.high, sequence.low))
-    low, mid, high = (groups * max(0, floor(free / each)) for free, each in ends)
+    low, mid, high = (groups * max(0, floor(free / size)) for free, size in ends)
     return Range(low=low, mid=mid, high=high)

@@ -49,7 +49,7 @@ def lora_matrices(shape: "Architecture", modules: Iterable[str]) -> tuple[Adapte
     layers, hidden = shape.require("layers", "hidden")
     queries, keys = (shape.heads or 0) * (shape.head_dim or 0), (shape.kv_heads or 0) * (shape.head_dim or 0)
     width, mlps = shape.expert_width or 0, layers * (shape.experts or 1)
-    known = {
+    matrices = {
         "q": AdaptedMatrix(inputs=hidden, outputs=queries, count=layers),
         "k": AdaptedMatrix(inputs=hidden, outputs=keys, count=layers),
         "v": AdaptedMatrix(inputs=hidden, outputs=keys, count=layers),
@@ -58,7 +58,7 @@ def lora_matrices(shape: "Architecture", modules: Iterable[str]) -> tuple[Adapte
         "up": AdaptedMatrix(inputs=hidden, outputs=width, count=mlps),
         "down": AdaptedMatrix(inputs=width, outputs=hidden, count=mlps),
     }
-    return tuple(known[name] for name in dict.fromkeys(modules))
+    return tuple(matrices[name] for name in dict.fromkeys(modules))
 
 
 Offload = Literal["none", "optimizer", "all"]

@@ -256,8 +256,8 @@ class Assumptions:
 
     def add(self, recorded: Iterable[Assumption]) -> None:
         """Add what was recorded elsewhere; only the first record of a field is kept."""
-        for one in recorded:
-            self._recorded.setdefault(one.field, one)
+        for assumption in recorded:
+            self._recorded.setdefault(assumption.field, assumption)
 
     def mark_missing(self, figure: str, missing: tuple[str, ...]) -> bool:
         """Return whether fields are missing for a figure, which is then recorded as left out."""

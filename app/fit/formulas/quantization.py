@@ -60,7 +60,7 @@ ALIASES = {
 def to_dtype(text: str) -> str:
     """Return the type of a name in any case and common spelling: `Q4_K_M`, `float16`; other names in lower case."""
     name = re.sub(r"^(\d+)_bits?$", r"\1bit", text.strip().lower().replace("-", "_"))
-    return next((known for known in (name, ALIASES.get(name), f"gguf_{name}") if known in BITS), name)
+    return next((candidate for candidate in (name, ALIASES.get(name), f"gguf_{name}") if candidate in BITS), name)
 
 
 FIELD = "config.quantization_config"
@@ -129,7 +129,7 @@ class _Regex:
         for ours, theirs in self.replacements:
             other = other.replace(ours, theirs)
         tried = {name, other}
-        return any(self.pattern.match(prefix + one) for one, prefix in product(tried, NAME_PREFIXES))
+        return any(self.pattern.match(prefix + spelling) for spelling, prefix in product(tried, NAME_PREFIXES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class NamePatterns:
             return True
         if self.globs is not None and self.globs.match(name):
             return True
-        return any(one.matches(name) for one in self.regexes)
+        return any(regex.matches(name) for regex in self.regexes)
 
 
 def _name_segments(name: str) -> Iterator[str]:
@@ -210,8 +210,8 @@ def _canonical_parts(text: str) -> list[str]:
 
 def _canonical_names(text: str) -> Iterator[str]:
     *before, last = _canonical_parts(text)
-    for one in FUSED_MATRICES.get(last, (last,)):
-        yield ".".join([*before, one])
+    for part in FUSED_MATRICES.get(last, (last,)):
+        yield ".".join([*before, part])
 
 
 def _glob_to_regex(text: str) -> str:
@@ -224,8 +224,8 @@ def _glob_to_regex(text: str) -> str:
 
 def _compile_regex(text: str) -> _Regex:
     if not _SAFE_REGEX.fullmatch(text):
-        known = "letters, '.', '\\.', '\\d', '\\w', '[...]', '*', '+', '?', '{n}' and (a|b) are, and no repeated group"
-        raise InvalidWorkload(FIELD, f"the expression {text!r} is not understood; {known}")
+        syntax = "letters, '.', '\\.', '\\d', '\\w', '[...]', '*', '+', '?', '{n}' and (a|b) are, and no repeated group"
+        raise InvalidWorkload(FIELD, f"the expression {text!r} is not understood; {syntax}")
     renamed = [
         (ours, theirs) for theirs, ours in NAME_ALIASES.items() if re.search(rf"(?<![a-z_]){theirs}(?![a-z_])", text)
     ]

@@ -140,9 +140,9 @@ def _engine_factor(work: StepWork, by: StepConstants) -> float:
     return 1 + by.vllm * work.vllm
 
 
-def _larger(one: float, other: float) -> float:
+def _larger(value: float, other: float) -> float:
     """Return the larger of two; unlike max also of arrays, value by value."""
-    return (one + other + abs(one - other)) / 2
+    return (value + other + abs(value - other)) / 2
 
 
 PREFILL_FACTOR = 1.2

@@ -225,10 +225,10 @@ def activation_bytes(layer: LayerWidths, layers: int, batch: MicroBatch, policy:
     Full recomputation stores the inputs of the layers, and the working set of the one layer being recomputed.
     """
     in_flight = layers_in_flight(layers, policy)
-    one = layer_bytes(layer, batch, policy)
+    single_layer = layer_bytes(layer, batch, policy)
     if policy.recompute != "full":
-        return one.times(in_flight)
-    return one + checkpoint_bytes(layer.hidden, 1, batch, policy) * in_flight
+        return single_layer.times(in_flight)
+    return single_layer + checkpoint_bytes(layer.hidden, 1, batch, policy) * in_flight
 
 
 def selective_saving(layer: LayerWidths, batch: MicroBatch) -> float:

@@ -72,7 +72,8 @@ class SpeedConstants:
         capabilities.
         """
         paces = [
-            {"8": self.hopper, "9": self.hopper, "10.3": self.ultra}.get(_generation(one), 1.0) for one in capabilities
+            {"8": self.hopper, "9": self.hopper, "10.3": self.ultra}.get(_generation(capability), 1.0)
+            for capability in capabilities
         ]
         return prod(paces) ** (1 / len(paces)) if paces else 1.0
 
@@ -324,24 +325,24 @@ def accelerator_of(peak_tflops: float, precision: Precision, bandwidth_gb_per_s:
     Where none has the peak, the peak of 16 bits follows from the usual ratio, the bandwidth from that of H100, and the
     pace from the GPU with the nearest peak.
     """
-    known = find_gpus(peak_tflops, PRECISION_DTYPES[precision])
-    return _accelerator(peak_tflops, precision, bandwidth_gb_per_s, known)
+    gpus = find_gpus(peak_tflops, PRECISION_DTYPES[precision])
+    return _accelerator(peak_tflops, precision, bandwidth_gb_per_s, gpus)
 
 
 def _accelerator(
-    peak_tflops: float, precision: Precision, bandwidth_gb_per_s: float | None, known: tuple[KnownGpu, ...]
+    peak_tflops: float, precision: Precision, bandwidth_gb_per_s: float | None, gpus: tuple[KnownGpu, ...]
 ) -> Accelerator:
     dtype = PRECISION_DTYPES[precision]
-    peak_16_bits = known[0].peaks["bf16"] if known else peak_tflops / PEAK_RATIOS[dtype]
-    usual = known[0].bandwidth_gb_per_s * 1e9 if known else peak_16_bits * 1e12 * USUAL_BYTES_PER_FLOP
+    peak_16_bits = gpus[0].peaks["bf16"] if gpus else peak_tflops / PEAK_RATIOS[dtype]
+    usual = gpus[0].bandwidth_gb_per_s * 1e9 if gpus else peak_16_bits * 1e12 * USUAL_BYTES_PER_FLOP
     return Accelerator(
         matrix_peak=peak_tflops * 1e12,
         peak_16_bits=peak_16_bits * 1e12,
         bandwidth=bandwidth_gb_per_s * 1e9 if bandwidth_gb_per_s is not None else usual,
-        domain_gpus=known[0].domain_gpus if known else USUAL_DOMAIN,
+        domain_gpus=gpus[0].domain_gpus if gpus else USUAL_DOMAIN,
         four_bits=dtype == "fp4",
-        capabilities=tuple(sorted({gpu.capability for gpu in known or _nearest(peak_tflops, dtype)})),
-        known=bool(known),
+        capabilities=tuple(sorted({gpu.capability for gpu in gpus or _nearest(peak_tflops, dtype)})),
+        known=bool(gpus),
     )
 
 
@@ -353,11 +354,14 @@ def neighbours(precision: Precision | None, bandwidth_gb_per_s: float | None) ->
     """
     wanted: tuple[Precision, ...] = ("bf16", "fp8", "nvfp4") if precision is None else (precision,)
     peaks = {
-        (gpu.peaks[dtype], one) for one in wanted for gpu in KNOWN_GPUS if (dtype := PRECISION_DTYPES[one]) in gpu.peaks
+        (gpu.peaks[dtype], format_)
+        for format_ in wanted
+        for gpu in KNOWN_GPUS
+        if (dtype := PRECISION_DTYPES[format_]) in gpu.peaks
     }
     return tuple(
-        (edge, _accelerator(edge, one, bandwidth_gb_per_s, find_gpus(peak, PRECISION_DTYPES[one])))
-        for peak, one in sorted(peaks)
+        (edge, _accelerator(edge, format_, bandwidth_gb_per_s, find_gpus(peak, PRECISION_DTYPES[format_])))
+        for peak, format_ in sorted(peaks)
         for edge in (peak * (1 - PEAK_TOLERANCE), peak * (1 + PEAK_TOLERANCE))
     )
 

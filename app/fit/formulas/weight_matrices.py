@@ -174,11 +174,11 @@ class MatrixFormats:
 
     def _formats_by_name(self, matrix: WeightMatrix) -> Iterator[tuple[WeightFormat | None, int]]:
         lists = [self._kept, *(targets for targets, _ in self._groups)]
-        by_number = matrix.copies > 1 and any(one.names_experts for one in lists)
+        by_number = matrix.copies > 1 and any(listed.names_experts for listed in lists)
         # Experts are named one by one only where a list tells them apart: a model can have 384 in 61 layers.
         experts = range(matrix.copies if by_number else 1)
         names = len(experts) * (len(matrix.layers) or 1)
-        if names > MAX_NAMES or names * sum(one.steps for one in lists) > MAX_SEARCH_STEPS:
+        if names > MAX_NAMES or names * sum(listed.steps for listed in lists) > MAX_SEARCH_STEPS:
             raise InvalidWorkload(FIELD, "names more layers and experts by more expressions than are searched")
         for layer in matrix.layers or (None,):
             for expert in experts:

@@ -198,11 +198,11 @@ def _check_infiniband(context: CheckContext) -> CheckFailure | None:
     relaxed = _relaxed_attempt(context, "NO_INFINIBAND")
     if relaxed is None:
         return None
-    known = "has no InfiniBand" if context.machine.infiniband is False else "no source says that it has InfiniBand"
+    finding = "has no InfiniBand" if context.machine.infiniband is False else "no source says that it has InfiniBand"
     needs = f"needs {relaxed.nodes} VMs"
     if not context.prepared.limits.replicas_exchange_data:
         needs = f"one replica needs {lay_out(relaxed.parallelism, context.machine.ranks).nodes} VMs"
-    return CheckFailure(constraint="require_infiniband", detail=f"{needs}, and {known}")
+    return CheckFailure(constraint="require_infiniband", detail=f"{needs}, and {finding}")
 
 
 def _relaxed_attempt(context: CheckContext, code: str) -> Attempt | None:
@@ -504,13 +504,13 @@ def rank(
     key, hourly = SORTS[sort], SORTS["cost_per_hour"]
     options = sorted(
         (verdict for _, verdict in verdicts if isinstance(verdict, PlacementOption)),
-        key=lambda one: (
-            one.usd_per_hour is None,
-            key(one),
-            hourly(one),
-            one.attempt.nodes,
-            -one.generation,
-            one.vm.name,
+        key=lambda candidate: (
+            candidate.usd_per_hour is None,
+            key(candidate),
+            hourly(candidate),
+            candidate.attempt.nodes,
+            -candidate.generation,
+            candidate.vm.name,
         ),
     )
     rejections = sorted(
@@ -539,13 +539,13 @@ def _nearness(
 
 def mark_pareto_optimal(options: list[PlacementOption]) -> list[PlacementOption]:
     """Set `pareto_optimal` where no other option is better in cost and time at once; None where either is unknown."""
-    known = [one for one in options if one.cost is not None and one.time < inf]
+    comparable = [candidate for candidate in options if candidate.cost is not None and candidate.time < inf]
     optimal: dict[str, bool] = {}
     # By rising cost, an option is optimal if it is faster than all cheaper ones; equals of an optimal one are, too.
     last_optimal = (inf, inf)
-    for one in sorted(known, key=lambda one: (one.cost or 0.0, one.time)):
-        point = (one.cost or 0.0, one.time)
-        faster = one.time < last_optimal[1]
-        optimal[one.vm.name] = faster or point == last_optimal
+    for option in sorted(comparable, key=lambda candidate: (candidate.cost or 0.0, candidate.time)):
+        point = (option.cost or 0.0, option.time)
+        faster = option.time < last_optimal[1]
+        optimal[option.vm.name] = faster or point == last_optimal
         last_optimal = point if faster else last_optimal
-    return [replace(one, pareto_optimal=optimal.get(one.vm.name)) for one in options]
+    return [replace(candidate, pareto_optimal=optimal.get(candidate.vm.name)) for candidate in options]

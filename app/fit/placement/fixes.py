@@ -393,7 +393,7 @@ class FixFinder:
         prepared = self._prepare_with(before)
         if prepared is None:
             return []
-        failure = next(one for one in rejection.failures if one.code == code)
+        failure = next(candidate for candidate in rejection.failures if candidate.code == code)
         changed = {(change.part, change.field) for change in before}
         return [
             [
@@ -430,7 +430,7 @@ class FixFinder:
         """Return a changed request with what is computed for another one whose workload is the same."""
         job = prepared.job
         if isinstance(job, ServingJob):
-            for other in (one.job for one in self._prepared_by_changes.values() if one is not None):
+            for other in (request.job for request in self._prepared_by_changes.values() if request is not None):
                 if isinstance(other, ServingJob) and job.serving.workload == other.serving.workload:
                     return replace(prepared, job=job.sharing(other))
         return prepared

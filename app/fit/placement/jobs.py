@@ -139,15 +139,15 @@ class ServingJob:
         return MemoryShares(fixed + share.mid * usable_bytes, most + share.high * usable_bytes, sequence)
 
     def _shares_of_any_gpu(self, parallelism: Parallelism) -> MemoryShares:
-        known = self._shares.get(parallelism)
-        if known is None:
+        shares = self._shares.get(parallelism)
+        if shares is None:
             overhead = serving_overhead(parallelism, utilization=self.utilization)
             required = inference_need(self.served, replace(self.load, sequences=0), parallelism, overhead)
             share = required.weights / self.weights.mid if self.weights.mid else 0.0
             most = required.total.high + self.weights.spread.high * share
-            known = MemoryShares(required.total.mid, most, self._sequence(parallelism, self.load.context_tokens))
-            self._shares[parallelism] = known
-        return known
+            shares = MemoryShares(required.total.mid, most, self._sequence(parallelism, self.load.context_tokens))
+            self._shares[parallelism] = shares
+        return shares
 
     def _sequence(self, parallelism: Parallelism, context_tokens: int) -> float:
         if self.sequence_bytes is not None:
@@ -179,11 +179,11 @@ class ServingJob:
             best = grouped
         return self._at_peak(best) if best is not None else None
 
-    def _best_of(self, layouts: Iterable[Layout], bounds: _SearchBounds, known: Attempt | None) -> Attempt | None:
+    def _best_of(self, layouts: Iterable[Layout], bounds: _SearchBounds, earlier: Attempt | None) -> Attempt | None:
         """Return the best attempt of layouts, leaving out those that cannot beat the best or a known one."""
         best: Attempt | None = None
         for layout in layouts:
-            first = best if best is not None and best.fits else known
+            first = best if best is not None and best.fits else earlier
             if first is not None and first.fits and first.loadable and _cannot_beat(layout, first, bounds.min_nodes):
                 continue
             fewest = max(bounds.min_nodes, layout.nodes)
@@ -313,9 +313,9 @@ class ServingJob:
     def max_required_bytes(self, attempt: Attempt) -> float:
         """Return the upper bound of what the fullest GPU needs, bytes."""
         fixed, at_most, _ = self.memory_shares(attempt.parallelism, self._usable_bytes(attempt.budget_bytes))
-        each = self.served.pass_bytes.spread.high / attempt.parallelism.gpus
-        sequences = ceil(self.concurrency / attempt.replicas) if each else 0
-        return attempt.required_bytes - fixed + at_most + sequences * each
+        per_sequence = self.served.pass_bytes.spread.high / attempt.parallelism.gpus
+        sequences = ceil(self.concurrency / attempt.replicas) if per_sequence else 0
+        return attempt.required_bytes - fixed + at_most + sequences * per_sequence
 
     def budget_bytes(self, machine: Machine) -> float:
         """Return what may be used of one GPU, bytes."""
@@ -525,15 +525,15 @@ class TrainingJob:
 
     def required_bytes(self, sharding: _Sharding) -> Range:
         """Return what the fullest GPU needs, bytes. It is the same for every size, so it is computed once."""
-        known = self._needs.get(sharding)
-        if known is None:
+        required = self._needs.get(sharding)
+        if required is None:
             job, parallelism = self.states_by_stage[sharding.stage], sharding.parallelism
             activations = self._activations.get(parallelism)
             if activations is None:
                 activations = self._activations[parallelism] = activations_of(job, parallelism)
-            known = total_need(self.training, training_need(job, parallelism, sharding.shards, activations))
-            self._needs[sharding] = known
-        return known
+            required = total_need(self.training, training_need(job, parallelism, sharding.shards, activations))
+            self._needs[sharding] = required
+        return required
 
     def find_attempt(
         self, machine: Machine, limits: SearchLimits, compared: list[float] | None = None
@@ -632,9 +632,9 @@ class TrainingJob:
 
     def gpu_hours(self, machine: Machine, gpus: int) -> Range | None:
         """Compute the GPU-hours of the job on `gpus` GPUs: as given or measured, else by the rate and the overhead."""
-        known, tokens = gpu_hours(self.training), self.training.workload.tokens
-        if known is not None or tokens is None:
-            return known
+        hours, tokens = gpu_hours(self.training), self.training.workload.tokens
+        if hours is not None or tokens is None:
+            return hours
         rate = self.rate(machine, gpus)
         if rate is None:
             return None

@@ -25,10 +25,10 @@ class BlockedWidth(NamedTuple):
 
     def misalignment(self, tensor: int) -> str | None:
         """Return why `tensor` ranks cannot split it into whole blocks; None where they can."""
-        each = max(self.width // tensor, self.min_share)
-        if tensor == 1 or each % self.block == 0:
+        share = max(self.width // tensor, self.min_share)
+        if tensor == 1 or share % self.block == 0:
             return None
-        return f"{tensor} tensor ranks get {each} of a width of {self.width}, and its blocks are of {self.block}"
+        return f"{tensor} tensor ranks get {share} of a width of {self.width}, and its blocks are of {self.block}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ def blocked_widths(shape: Architecture, quantization: Quantization | None) -> tu
     """
     if quantization is None or quantization.block is None or missing_for_count(shape):
         return ()
-    formats, found = MatrixFormats(quantization), set()
+    formats, widths = MatrixFormats(quantization), set()
     for matrix in weight_matrices(shape):
         unaligned = matrix.on_every_rank or matrix.part == "lm_head"
         for coding, _ in () if unaligned else formats.formats(matrix):
@@ -92,8 +92,8 @@ def blocked_widths(shape: Architecture, quantization: Quantization | None) -> tu
             least = shape.head_dim or 0 if matrix.suffix in {"k_proj", "v_proj"} else 0
             inward = matrix.suffix in _ROW_PARALLEL
             width, block = matrix.columns if inward else matrix.rows, coding.block[1 if inward else 0]
-            found.add(BlockedWidth(width, block, least, matrix.part == "experts"))
-    return tuple(sorted(found))
+            widths.add(BlockedWidth(width, block, least, matrix.part == "experts"))
+    return tuple(sorted(widths))
 
 
 def partition_error(partition: PartitionLimits, tensor: int, expert_parts: int | None = None) -> str | None:
@@ -118,7 +118,7 @@ def partition_error(partition: PartitionLimits, tensor: int, expert_parts: int |
 def block_error(partition: PartitionLimits, tensor: int, expert_parts: int | None = None) -> str | None:
     """Return why `tensor` ranks cannot get whole quantization blocks; None where they can."""
     parts = tensor if expert_parts is None else expert_parts
-    errors = (one.misalignment(parts if one.of_expert else tensor) for one in partition.blocked_widths)
+    errors = (width.misalignment(parts if width.of_expert else tensor) for width in partition.blocked_widths)
     return next((error for error in errors if error is not None), None)
 
 
@@ -338,5 +338,5 @@ class Speed:
     @property
     def time(self) -> float:
         """The sort key of options: hours of the job, else seconds of a step; infinity where unknown."""
-        known = self.hours or self.step_s
-        return known.mid if known is not None else inf
+        duration = self.hours or self.step_s
+        return duration.mid if duration is not None else inf

@@ -150,13 +150,13 @@ def compute_dtype_on(machine: Machine, dtype: str | None) -> str:
 
 def peak_flops(machine: Machine, dtype: str) -> float | None:
     """Return the dense peak of one GPU for a type in FLOP/s; None where it is unknown."""
-    known = machine.peaks.get(dtype)
-    return known if known is not None else machine.peaks.get(_PEAK_FALLBACK.get(dtype, ""))
+    peak = machine.peaks.get(dtype)
+    return peak if peak is not None else machine.peaks.get(_PEAK_FALLBACK.get(dtype, ""))
 
 
 T = TypeVar("T")
 _NOT_OF_GPUS = {"memory_bytes", "disk_bytes", "vcpus", "of_series", "usable_assumed", "peaks"}
-_of_gpus = attrgetter(*(one.name for one in fields(Machine) if one.init and one.name not in _NOT_OF_GPUS))
+_of_gpus = attrgetter(*(column.name for column in fields(Machine) if column.init and column.name not in _NOT_OF_GPUS))
 """Returns the facts of a machine but its memory, its disk and its vCPUs, how its GPUs are known, and their peaks."""
 
 
@@ -179,17 +179,17 @@ class KeptByGpus:
 
         `what` names the search, which adds what the memory is compared with to the list that it gets.
         """
-        known = self._kept.setdefault((what, _of_gpus(machine), *machine.peaks.items()), [])
+        entries = self._kept.setdefault((what, _of_gpus(machine), *machine.peaks.items()), [])
         memory = _memory_of(machine)
-        for kept in known:
+        for kept in entries:
             if kept.least_bytes <= memory < kept.next_bytes or memory == kept.next_bytes == inf:
                 return kept
         compared: list[float] = []
-        found = search(compared)
-        held = max((one for one in compared if one <= memory), default=0.0)
-        more = min((one for one in compared if one > memory), default=inf)
-        known.append(Kept(held, more, found))
-        return known[-1]
+        result = search(compared)
+        held = max((size for size in compared if size <= memory), default=0.0)
+        more = min((size for size in compared if size > memory), default=inf)
+        entries.append(Kept(held, more, result))
+        return entries[-1]
 
 
 def _memory_of(machine: Machine) -> float:

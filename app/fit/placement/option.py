@@ -188,8 +188,8 @@ def find_headrooms(job: Job, machine: Machine, attempt: Attempt) -> tuple[Headro
         ("memory", job.host_bytes(machine, attempt), machine.memory_bytes),
         ("local_disk", job.disk_bytes, machine.disk_bytes),
     )
-    found = (to_headroom(name, required, available) for name, required, available in resources)
-    return tuple(one for one in found if one is not None)
+    headrooms = (to_headroom(name, required, available) for name, required, available in resources)
+    return tuple(headroom for headroom in headrooms if headroom is not None)
 
 
 def to_headroom(name: str, required: float, available: float | None) -> Headroom | None:
@@ -423,7 +423,7 @@ def cost_figures(option: PlacementOption, purchase: str) -> CostFigures:
         return CostFigures(cost=cost, per_job=job, per_million_tokens=None)
     if job is None and speed.hours is not None:
         hours = (speed.hours.low, speed.hours.mid, speed.hours.high)
-        low, mid, high = (interrupted_cost(option, purchase, float(hourly), one) for one in hours)
+        low, mid, high = (interrupted_cost(option, purchase, float(hourly), duration) for duration in hours)
         job = estimate(Range(low=low, mid=mid, high=high), "USD") if isfinite(high) else None
     load, answered, exactly = option.attempt.load, speed.tokens_per_s, False
     if load is not None:
@@ -442,5 +442,5 @@ def _per_million(usd_per_hour: Decimal, rate: Range, *, exactly: bool = False) -
     """Return the cost of a million tokens: of a rate that is given, exactly, else a range; the highest costs least."""
     if exactly:
         return exact(usd_per_million_tokens(usd_per_hour, rate.mid), "USD")
-    low, mid, high = (float(usd_per_million_tokens(usd_per_hour, one)) for one in (rate.high, rate.mid, rate.low))
+    low, mid, high = (float(usd_per_million_tokens(usd_per_hour, speed)) for speed in (rate.high, rate.mid, rate.low))
     return estimate(Range(low=low, mid=mid, high=high), "USD")

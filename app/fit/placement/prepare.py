@@ -87,16 +87,16 @@ def prepare(request: PlacementRequest, assumptions: Assumptions) -> PreparedRequ
     """
     released = request.architecture.released
     is_long = released is not None and released.quantization is not None and not released.quantization.is_kept
-    found = prepare_job(request) if request.machine_described or is_long else kept_job(request.on_gpus)
-    assumptions.add(found.assumptions)
+    prepared = prepare_job(request) if request.machine_described or is_long else kept_job(request.on_gpus)
+    assumptions.add(prepared.assumptions)
     return PreparedRequest(
         request=request,
-        job=found.job,
-        parallelism=found.job.partition.requested,
+        job=prepared.job,
+        parallelism=prepared.job.partition.requested,
         limits=request.limits,
         size_constraints=request.size_constraints,
         assumptions=assumptions.recorded,
-        kept=found.kept,
+        kept=prepared.kept,
     )
 
 
@@ -165,8 +165,8 @@ def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumpt
     weights, cache = weights_range(serving), kv_cache_of(serving)
     if weights is None and not request.memory_unknown:
         raise_missing("inference", "inference.weights", assumptions)
-    known = cache is not None or workload.kv_bytes_per_sequence is not None or not model.shape.keeps_cache
-    if not known and workload.context_tokens is not None:
+    sized = cache is not None or workload.kv_bytes_per_sequence is not None or not model.shape.keeps_cache
+    if not sized and workload.context_tokens is not None:
         raise_missing("inference.context_tokens", "inference.kv_cache", assumptions)
     weights = weights or ZERO
     dtype = serving.weights.type.dtype if serving.weights is not None else workload.dtype
