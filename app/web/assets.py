@@ -96,7 +96,7 @@ def _stylesheet(fonts: Mapping[str, bytes]) -> bytes:
     if declared.exists():
         parts.insert(0, declared.read_text(encoding="utf-8"))
     text = re.sub(r"/\*.*?\*/\s*", "", "\n".join(parts), flags=re.DOTALL)
-    return _FONT_URL.sub(lambda found: f"url({_hashed_name(found[1], fonts[found[1]])})", text).encode()
+    return _FONT_URL.sub(lambda match: f"url({_hashed_name(match[1], fonts[match[1]])})", text).encode()
 
 
 def _hashed_name(name: str, body: bytes) -> str:

@@ -42,7 +42,7 @@ async def render(request: PageRequest) -> str:
         revisions=revisions,
         past=past,
         field_title=field_title,
-        shown=sum(len(one.events) for one in revisions),
+        shown=sum(len(revision.events) for revision in revisions),
         max_lines=MAX_LINES,
         kinds=KINDS,
         tones=_TONES,

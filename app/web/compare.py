@@ -137,8 +137,8 @@ async def _mend(request: PageRequest) -> list[str]:
     if "name" not in request.errors:
         return []
     sent = [name.strip() for given, value in request.given if given == "name" for name in value.split(",")]
-    known = await request.executor.ask_once("words", load_vocabulary)
-    meant = respell_sizes(filter(None, sent), known)
+    vocabulary = await request.executor.ask_once("words", load_vocabulary)
+    meant = respell_sizes(filter(None, sent), vocabulary)
     return meant if _LEAST <= len(meant) <= MAX_SIZES else []
 
 
@@ -156,11 +156,11 @@ def _find_examples(catalog: Catalog) -> list[tuple[str, list[str]]]:
     }
     examples = []
     for title, (field, search) in searches.items():
-        found = [
+        sizes = [
             item for item in map(json.loads, find_sizes(catalog, search).items) if item["usd_per_hour"] is not None
         ]
-        cheapest = {item[field]: item["name"] for item in reversed(found) if item[field] is not None}
-        common = [value for value, _ in Counter(item[field] for item in found).most_common() if value in cheapest]
+        cheapest = {item[field]: item["name"] for item in reversed(sizes) if item[field] is not None}
+        common = [value for value, _ in Counter(item[field] for item in sizes).most_common() if value in cheapest]
         if len(common) >= _LEAST:
             examples.append((title, [cheapest[value] for value in common[:_EXAMPLES]]))
     return examples
@@ -206,8 +206,8 @@ async def _suggest(request: PageRequest, comparison: "ComparisonOut | None") -> 
             taken = set(get_size_keys(catalog, view.name, catalog.snapshot.series))
         except NotFound as unknown:
             raise BadQuery("name", unknown.name, str(unknown)) from None
-        found = find_similar(catalog, start, search)
-        return [one.size for one in found.items if one.size.lower() not in taken][:_SUGGESTED]
+        similar = find_similar(catalog, start, search)
+        return [peer.size for peer in similar.items if peer.size.lower() not in taken][:_SUGGESTED]
 
     return await request.executor.ask(find)
 
@@ -263,7 +263,7 @@ def _row(field: "LineOut", comparison: "ComparisonOut", view: CompareView, dispu
         amount: Any = value.value
         change: Amount | None = value.difference
         if money:
-            amount, change = (None if one is None else by_hours(one) for one in (amount, change))
+            amount, change = (None if figure is None else by_hours(figure) for figure in (amount, change))
         elif isinstance(amount, float | int) and not isinstance(amount, bool):
             amount, change = shown_amount(amount, field.unit), shown_amount(change, field.unit)
         elif isinstance(amount, list):
@@ -335,10 +335,10 @@ def _unit(field: "LineOut", view: CompareView, *, money: bool) -> str:
 def _kind(field: "LineOut", *, money: bool) -> str:
     if money:
         return "money"
-    known = next(value.value for value in field.values if value.value is not None)
-    if isinstance(known, bool):
+    example = next(value.value for value in field.values if value.value is not None)
+    if isinstance(example, bool):
         return "flag"
-    return "number" if isinstance(known, float | int) else "text"
+    return "number" if isinstance(example, float | int) else "text"
 
 
 def _in_groups(rows: Iterable[Row]) -> dict[str, list[Row]]:

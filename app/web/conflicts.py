@@ -49,17 +49,17 @@ class Figure:
 async def render(request: PageRequest) -> str:
     """Render the page; without figures where a parameter is invalid."""
     view: ConflictsView = request.params
-    found = await request.executor.ask(_find, view) if not request.errors else None
-    fields = sorted((field_title(name), name, count) for name, count in found.fields.items()) if found else []
-    sources = [(key, *about) for key, about in found.sources.items()] if found else []
+    conflicts = await request.executor.ask(_find, view) if not request.errors else None
+    fields = sorted((field_title(name), name, count) for name, count in conflicts.fields.items()) if conflicts else []
+    sources = [(key, *about) for key, about in conflicts.sources.items()] if conflicts else []
     return render_page(
         request,
         "conflicts.html",
         view=view,
-        found=found,
-        figures=[_figure(one) for one in found.figures] if found else [],
+        found=conflicts,
+        figures=[_figure(figure) for figure in conflicts.figures] if conflicts else [],
         first=(view.page - 1) * _ROWS + 1,
-        pages=ceil(found.total / _ROWS) if found else 0,
+        pages=ceil(conflicts.total / _ROWS) if conflicts else 0,
         fields=_options(view.field, [(name, f"{title} ({count})") for title, name, count in fields]),
         sources=_options(view.source, [(key, f"{title} ({count})") for key, title, count in sources]),
         json_url=_json_url(view),
@@ -70,10 +70,10 @@ def _find(catalog: Catalog, view: ConflictsView) -> DisputeListing:
     return find_disputes(catalog.session, view, offset=(view.page - 1) * _ROWS, limit=_ROWS)
 
 
-def _options(chosen: str | None, known: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def _options(chosen: str | None, pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the options of a select; what is chosen is among them, also where nothing has it."""
-    missing = [(chosen, chosen)] if chosen and chosen not in dict(known) else []
-    return [("", "any"), *known, *missing]
+    missing = [(chosen, chosen)] if chosen and chosen not in dict(pairs) else []
+    return [("", "any"), *pairs, *missing]
 
 
 def _figure(figure: DisputedFigure) -> Figure:

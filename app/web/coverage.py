@@ -44,10 +44,10 @@ async def render(request: PageRequest) -> str:
     """Render the page; without figures where a parameter is invalid."""
     view: CoverageView = request.params
     search = _search(view)
-    found = None
+    coverage = None
     if not request.errors:
-        found = await request.executor.ask(answer, "GET /coverage", search)
-    by_field = {item["field"]: item for item in found["items"]} if found else {}
+        coverage = await request.executor.ask(answer, "GET /coverage", search)
+    by_field = {item["field"]: item for item in coverage["items"]} if coverage else {}
     groups = [
         (group, [_row(by_field[name]) for name in names if name in by_field]) for group, names in SIZE_GROUPS.items()
     ]
@@ -55,9 +55,9 @@ async def render(request: PageRequest) -> str:
     return render_page(
         request,
         "coverage.html",
-        total=found["total"] if found else None,
+        total=coverage["total"] if coverage else None,
         groups=[(group, rows) for group, rows in groups if any(row.total for row in rows)],
-        providers=[("", "all"), *((one.id, one.name) for one in PROVIDERS.values())],
+        providers=[("", "all"), *((provider.id, provider.name) for provider in PROVIDERS.values())],
         categories=[("", "all"), *((name, name.replace("_", " ")) for name in categories)],
     )
 

@@ -70,8 +70,8 @@ class LogAxis:
 
 def log_axis(values: Iterable[float]) -> LogAxis:
     """Return the axis of values above zero; that of one value alone reaches from its half to its double."""
-    known = list(values)
-    least, greatest = min(known), max(known)
+    amounts = list(values)
+    least, greatest = min(amounts), max(amounts)
     if least == greatest:
         return LogAxis(least / 2, greatest * 2)
     room = (greatest / least) ** _MARGIN
@@ -102,7 +102,7 @@ def pareto_front(points: Iterable[T], x: Callable[[T], float], y: Callable[[T], 
     """
     front: list[T] = []
     best = float("-inf")
-    for point in sorted(points, key=lambda one: (x(one), y(one)), reverse=True):
+    for point in sorted(points, key=lambda candidate: (x(candidate), y(candidate)), reverse=True):
         equal = bool(front) and (x(front[-1]), y(front[-1])) == (x(point), y(point))
         if y(point) > best or equal:
             front.append(point)
@@ -275,21 +275,23 @@ async def render(request: PageRequest) -> str:
     view: ExploreView = request.params
     if view.x == view.y:
         raise BadQuery("x" if "x" in view.model_fields_set else "y", view.x, "the two axes must have different figures")
-    facets, found, names = await asyncio.gather(
+    facets, sizes, names = await asyncio.gather(
         find_view_facets(request, view.model_copy(update={"name": ()})),
         request.executor.ask(_find, view),
         request.executor.ask(_find_names),
     )
     x, y = FIGURES[view.x], FIGURES[view.y]
-    points = _points(found, view)
-    front = pareto_front(points, _goodness(x, lambda one: one.x), _goodness(y, lambda one: one.y))
-    axes = (log_axis(float(one.x) for one in points), log_axis(float(one.y) for one in points)) if points else None
-    bars = await _bars(request, found, names) if found.key else []
+    points = _points(sizes, view)
+    front = pareto_front(points, _goodness(x, lambda point: point.x), _goodness(y, lambda point: point.y))
+    axes = (
+        (log_axis(float(point.x) for point in points), log_axis(float(point.y) for point in points)) if points else None
+    )
+    bars = await _bars(request, sizes, names) if sizes.key else []
     money = f"{view.currency} {UNIT_TITLES[view.unit]}"
     query = clean_query(_list_of(view))
-    families = Counter(family_of(one.item, found.speeds) for one in points)
+    families = Counter(family_of(point.item, sizes.speeds) for point in points)
     colours = {family: colour for colour, (family, _) in enumerate(families.most_common(_COLOURS), 1) if family}
-    marks = _marks(points, front, axes, view, found=found, colours=colours) if axes else []
+    marks = _marks(points, front, axes, view, sizes=sizes, colours=colours) if axes else []
     return render_page(
         request,
         "explore.html",
@@ -308,21 +310,21 @@ async def render(request: PageRequest) -> str:
         labels=_labels(marks),
         colours=colours,
         uncoloured=families.total() - sum(families[family] for family in colours),
-        front=[(one.item, _text(x, one.x), _text(y, one.y)) for one in front],
+        front=[(point.item, _text(x, point.x), _text(y, point.y)) for point in front],
         total=len(points),
-        left_out=len(found.items) - len(points),
+        left_out=len(sizes.items) - len(points),
         bars=bars,
-        marked=next((one["name"] for one in found.items if size_key(one["name"]) == found.key), found.key),
+        marked=next((item["name"] for item in sizes.items if size_key(item["name"]) == sizes.key), sizes.key),
         chips=filter_panel.chips(request, names.regions),
         gpus=filter_panel.gpu_choices(
-            facets, view.gpu, {gpu["model"]: gpu["family"] for gpu in found.speeds.values() if gpu["family"]}
+            facets, view.gpu, {gpu["model"]: gpu["family"] for gpu in sizes.speeds.values() if gpu["family"]}
         ),
         series=facets.counts["series"],
-        rate=found.rate,
+        rate=sizes.rate,
         search_url=f"?{query}" if query else "",
         purchase_title=PURCHASE_TITLES[view.purchase],
         regions=names.regions,
-        **_options(view, names, [one.value for one in facets.counts["gpu_vendor"] if one.value]),
+        **_options(view, names, [bucket.value for bucket in facets.counts["gpu_vendor"] if bucket.value]),
     )
 
 
@@ -368,14 +370,14 @@ def _find(catalog: Catalog, view: ExploreView) -> _Found:
     return _Found(items, {gpu["id"]: gpu for gpu in gpus}, rate, marked)
 
 
-def _points(found: _Found, view: ExploreView) -> list[Point]:
+def _points(sizes: _Found, view: ExploreView) -> list[Point]:
     """Return the sizes of which both figures are known and above zero, which logarithmic axes need."""
     x, y = FIGURES[view.x], FIGURES[view.y]
     points = []
-    for item in found.items:
-        across, up = x.read(item, found.speeds), y.read(item, found.speeds)
+    for item in sizes.items:
+        across, up = x.read(item, sizes.speeds), y.read(item, sizes.speeds)
         if across and up:
-            points.append(Point(item, _shown(x, across, view, found.rate), _shown(y, up, view, found.rate)))
+            points.append(Point(item, _shown(x, across, view, sizes.rate), _shown(y, up, view, sizes.rate)))
     return points
 
 
@@ -389,7 +391,7 @@ def _shown(figure: Figure, value: Any, view: ExploreView, rate: CurrencyRate | N
 
 def _goodness(figure: Figure, read: Callable[[Point], Fraction]) -> Callable[[Point], float]:
     """Return what is greater for a better point."""
-    return (lambda one: -float(read(one))) if figure.less_is_better else (lambda one: float(read(one)))
+    return (lambda point: -float(read(point))) if figure.less_is_better else (lambda point: float(read(point)))
 
 
 def _text(figure: Figure, value: Fraction) -> str:
@@ -406,23 +408,23 @@ def _marks(
     axes: tuple[LogAxis, LogAxis],
     view: ExploreView,
     *,
-    found: _Found,
+    sizes: _Found,
     colours: Mapping[str, int],
 ) -> list[Mark]:
     """Return the points as they are drawn, those of the front and the marked one last, which is on top."""
     x, y = FIGURES[view.x], FIGURES[view.y]
-    numbers = {id(one): number for number, one in enumerate(front, 1)}
+    numbers = {id(point): number for number, point in enumerate(front, 1)}
     marks = []
-    for one in points:
+    for point in points:
         figures = [
             f"{_text(figure, value)} {view.currency if figure.is_money else figure.unit}".strip()
-            for figure, value in ((x, one.x), (y, one.y))
+            for figure, value in ((x, point.x), (y, point.y))
         ]
-        title = f"{one.item['name']}: {', '.join(figures)}; {_what(one.item)}"
-        left, top = axes[0].position(float(one.x)), round(100 - axes[1].position(float(one.y)), 3)
-        here = size_key(one.item["name"]) == found.key
-        colour = colours.get(family_of(one.item, found.speeds), 0)
-        marks.append(Mark(one.item["name"], left, top, title, numbers.get(id(one), 0), here, colour))
+        title = f"{point.item['name']}: {', '.join(figures)}; {_what(point.item)}"
+        left, top = axes[0].position(float(point.x)), round(100 - axes[1].position(float(point.y)), 3)
+        here = size_key(point.item["name"]) == sizes.key
+        colour = colours.get(family_of(point.item, sizes.speeds), 0)
+        marks.append(Mark(point.item["name"], left, top, title, numbers.get(id(point), 0), here, colour))
     return sorted(marks, key=lambda mark: (mark.here, mark.number > 0, mark.number))
 
 
@@ -434,12 +436,12 @@ def family_of(item: Item, speeds: Speeds) -> str:
 def _drawn(marks: Sequence[Mark]) -> Markup:
     """Return the points as links of the chart, of parts that are escaped here: templates take three times as long."""
     drawn = []
-    for one in marks:
-        title, radius = escape(one.title), 6 if one.number or one.here else 4.5
-        kinds = f"point series-{one.colour}{' best' if one.number else ''}{' here' if one.here else ''}"
+    for dot in marks:
+        title, radius = escape(dot.title), 6 if dot.number or dot.here else 4.5
+        kinds = f"point series-{dot.colour}{' best' if dot.number else ''}{' here' if dot.here else ''}"
         drawn.append(
-            f'<a href="sizes/{path_segment(one.name.lower())}" tabindex="-1" aria-label="{title}">'
-            f'<circle cx="{one.left}%" cy="{one.top}%" r="{radius}" class="{kinds}"><title>{title}</title></circle></a>'
+            f'<a href="sizes/{path_segment(dot.name.lower())}" tabindex="-1" aria-label="{title}">'
+            f'<circle cx="{dot.left}%" cy="{dot.top}%" r="{radius}" class="{kinds}"><title>{title}</title></circle></a>'
         )
     return Markup("\n".join(drawn))  # noqa: S704  # of escaped parts
 
@@ -447,7 +449,7 @@ def _drawn(marks: Sequence[Mark]) -> Markup:
 def _labels(marks: Sequence[Mark]) -> list[Label]:
     """Return the numbers beside the points of the front, one label for neighbours that would cover each other's."""
     groups: list[list[Mark]] = []
-    for mark in sorted((one for one in marks if one.number), key=lambda one: one.number):
+    for mark in sorted((best for best in marks if best.number), key=lambda best: best.number):
         near = (
             bool(groups) and abs(mark.left - groups[-1][0].left) < _NEAR and abs(mark.top - groups[-1][0].top) < _NEAR
         )
@@ -456,9 +458,9 @@ def _labels(marks: Sequence[Mark]) -> list[Label]:
         else:
             groups.append([mark])
     return [
-        Label(f"{group[0].number}" if len(group) == 1 else f"{group[0].number}–{group[-1].number}", one.left, one.top)
+        Label(f"{group[0].number}" if len(group) == 1 else f"{group[0].number}–{group[-1].number}", last.left, last.top)
         for group in groups
-        for one in group[-1:]
+        for last in group[-1:]
     ]
 
 
@@ -475,30 +477,30 @@ def _what(item: Item) -> str:
     return f"{gpus}, {item['region']}" if item["region"] else gpus
 
 
-async def _bars(request: PageRequest, found: _Found, names: _Names) -> list[Bar]:
+async def _bars(request: PageRequest, sizes: _Found, names: _Names) -> list[Bar]:
     """Return the price of the marked size in each region, the cheapest first."""
     view: ExploreView = request.params
     search = PriceSearch(
         os=view.os, purchase=view.purchase, as_of=view.as_of, known_at=view.known_at, limit=_MAX_PRICES
     )
-    prices = await request.executor.ask(find_prices, found.key, search)
+    prices = await request.executor.ask(find_prices, sizes.key, search)
     if not prices.items:
         return []
-    shown = [(_shown(FIGURES["price"], repr(one["usd_per_hour"]), view, found.rate), one) for one in prices.items]
+    shown = [(_shown(FIGURES["price"], repr(price["usd_per_hour"]), view, sizes.rate), price) for price in prices.items]
     amounts = [amount for amount, _ in shown]
     least, most = min(amounts), max(amounts)
     bars = [
         Bar(
-            code=one["region"],
-            title=names.regions.get(one["region"], one["region"]),
+            code=price["region"],
+            title=names.regions.get(price["region"], price["region"]),
             price=_decimal(amount),
             width=round(float(100 * amount / most), 2) if most else 0.0,
             more_percent=float(100 * (amount - least) / least) if least else 0.0,
-            age_days=one["price_age_days"],
-            seen=one["seen_until"],
-            chosen=one["region"] in view.region,
+            age_days=price["price_age_days"],
+            seen=price["seen_until"],
+            chosen=price["region"] in view.region,
         )
-        for amount, one in shown
+        for amount, price in shown
     ]
     return sorted(bars, key=lambda bar: (bar.price, bar.title))
 

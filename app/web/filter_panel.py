@@ -145,10 +145,10 @@ def chips(request: Any, titles: Mapping[str, str]) -> list[tuple[str, str, str]]
         value = getattr(params, name)
         if isinstance(value, tuple):
             joined = "and" if name == "available_in" else "or"
-            for index, one in enumerate(value):
-                left = tuple(other for other in value if other != one)
+            for index, item in enumerate(value):
+                left = tuple(other for other in value if other != item)
                 title = title_of(name) if index == 0 else joined
-                shown = titles.get(one) or value_of(name, one.upper() if name == "gpu" else str(one))
+                shown = titles.get(item) or value_of(name, item.upper() if name == "gpu" else str(item))
                 made.append((title, shown, request.url(page=None, **{name: left})))
         else:
             made.append((title_of(name), value_of(name, value), request.url(page=None, **{name: None})))
@@ -165,7 +165,7 @@ def relaxation_text(params: Any, relaxation: Relaxation) -> str:
     if relaxation.instead.get("status") == ("any",):
         return "with retired and withdrawn sizes"
     return "without " + " and ".join(
-        f"{title_of(one)} {value_of(one, getattr(params, one))}" for one in relaxation.names
+        f"{title_of(dropped)} {value_of(dropped, getattr(params, dropped))}" for dropped in relaxation.names
     )
 
 
@@ -197,12 +197,14 @@ class Choice:
 
 def choices(facets: Facets, facet: str, chosen: Iterable[str], titles: Mapping[str, str]) -> list[Choice]:
     """Return the values of a counted facet; before them what else is chosen, such as a family of GPUs, uncounted."""
-    counts = {one.value: one.count for one in facets.counts[facet] if one.value is not None}
+    counts = {bucket.value: bucket.count for bucket in facets.counts[facet] if bucket.value is not None}
     wanted = {value.lower(): value for value in chosen}
-    known = {value.lower() for value in counts}
-    others = [Choice(value, titles.get(value, value), None, True) for low, value in wanted.items() if low not in known]
+    offered = {value.lower() for value in counts}
+    others = [
+        Choice(value, titles.get(value, value), None, True) for low, value in wanted.items() if low not in offered
+    ]
     counted = [Choice(name, titles.get(name, name), count, name.lower() in wanted) for name, count in counts.items()]
-    return [*others, *sorted(counted, key=lambda one: not one.checked)]
+    return [*others, *sorted(counted, key=lambda choice: not choice.checked)]
 
 
 def gpu_choices(facets: Facets, chosen: Iterable[str], families: Mapping[str, str]) -> list[Choice]:
@@ -221,29 +223,29 @@ def gpu_choices(facets: Facets, chosen: Iterable[str], families: Mapping[str, st
         is_chosen = itself is not None and itself.checked
         others = [replace(model, of_family=True) for model in listed if model is not itself]
         made.append((count, [Choice(itself.value if itself else family, family, count, is_chosen), *others]))
-    made.sort(key=lambda one: (not any(choice.checked for choice in one[1]), -one[0]))
+    made.sort(key=lambda group: (not any(choice.checked for choice in group[1]), -group[0]))
     return [choice for _, listed in made for choice in listed]
 
 
 def values_of(facets: Facets, facet: str) -> Sequence[tuple[str, str]]:
     """Return the options of a filter by a text."""
-    values = [one for one in facets.counts[facet] if one.value is not None]
-    return (("", "any"), *((f"{one.value}".lower(), f"{one.value} ({one.count:,})") for one in values))
+    values = [bucket for bucket in facets.counts[facet] if bucket.value is not None]
+    return (("", "any"), *((f"{bucket.value}".lower(), f"{bucket.value} ({bucket.count:,})") for bucket in values))
 
 
 def ranges(facets: Facets) -> dict[str, FacetRange]:
     """Return the ranges by figure, in the units that are shown."""
-    return {figure: _in_shown_unit(SHOWN_FIELDS[figure].unit, found) for figure, found in facets.ranges.items()}
+    return {figure: _in_shown_unit(SHOWN_FIELDS[figure].unit, bounds) for figure, bounds in facets.ranges.items()}
 
 
-def _in_shown_unit(unit: str | None, found: FacetRange) -> FacetRange:
-    low, high = (None if value is None else float(shown_amount(value, unit) or 0) for value in (found.min, found.max))
-    return FacetRange(min=low, max=high, unknown=found.unknown)
+def _in_shown_unit(unit: str | None, bounds: FacetRange) -> FacetRange:
+    low, high = (None if value is None else float(shown_amount(value, unit) or 0) for value in (bounds.min, bounds.max))
+    return FacetRange(min=low, max=high, unknown=bounds.unknown)
 
 
 def flag_counts(facets: Facets) -> Mapping[str, int]:
     """Return how many sizes have each flag."""
-    return {one.value or "": one.count for one in facets.counts["flags"]}
+    return {bucket.value or "": bucket.count for bucket in facets.counts["flags"]}
 
 
 def tri_state(count: int) -> Sequence[tuple[str, str]]:
@@ -276,6 +278,6 @@ def head_filter(view: SizesView, column: Column) -> HeadFilter | None:
     if len(names) < len(("min", "max")) or (column.kind == "price" and view.price_title() != "USD an hour"):
         return None
     least, most = (getattr(view, names[end]) for end in ("min", "max"))
-    texts = ["" if one is None else to_query_text(one) for one in (least, most)]
+    texts = ["" if bound is None else to_query_text(bound) for bound in (least, most)]
     text = texts[0] if least == most else "..".join(texts) if all(texts) else f">={texts[0]}" if texts[0] else ""
     return HeadFilter([names["min"], names["max"]], text or (f"<={texts[1]}" if texts[1] else ""))

@@ -94,7 +94,7 @@ async def render(request: PageRequest) -> str:
         examples=[(text, request.url(**{**_nothing(view), **changes})) for text, changes in EXAMPLES],
         link=request.url() if len(request.url()) <= fit_answer.MAX_URL else "",
         traits=_TRAITS,
-        regions=sorted(regions.items(), key=lambda one: (one[0] not in view.region, one[1])),
+        regions=sorted(regions.items(), key=lambda region: (region[0] not in view.region, region[1])),
         currencies=[(code, code) for code in currencies],
         purchases=tuple(PURCHASE_TITLES.items()),
         purchase_title=PURCHASE_TITLES[view.purchase],

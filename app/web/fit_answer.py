@@ -249,8 +249,8 @@ class CostLine:
 def cost_lines(costs: Mapping[str, OptionCostOut | None], first: str) -> list[CostLine]:
     """Return the cost by purchase model, the one that ranks first; others without a price are left out."""
     names = [first, *(name for name in costs if name != first)]
-    known = [(name, costs[name]) for name in names]
-    return [_cost_line(name, cost) for name, cost in known if cost is not None and (name == first or cost.usd_per_hour)]
+    named = [(name, costs[name]) for name in names]
+    return [_cost_line(name, cost) for name, cost in named if cost is not None and (name == first or cost.usd_per_hour)]
 
 
 def _cost_line(name: str, cost: OptionCostOut) -> CostLine:
@@ -373,7 +373,7 @@ def groups_of(answer: FitAnswerOut, request: PageRequest) -> list[Group]:
             code,
             REASONS.get(code, code.replace("_", " ").capitalize()),
             answer.rejection_summary[code],
-            [_miss(one, request) for one in misses[:SHOWN_MISSES]],
+            [_miss(miss, request) for miss in misses[:SHOWN_MISSES]],
         )
         for code, misses in by_code.items()
     ]

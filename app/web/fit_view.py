@@ -272,5 +272,5 @@ def read_body(body: Mapping[str, Any]) -> FitIn:
 def param_of(path: str) -> str:
     """Return the parameter for a path in the body: `concurrency` for `inference.concurrency`, `config` for a part."""
     part, _, name = path.partition(".")
-    known = part if part in ("model", "config") else name or part
-    return _RENAMED.get(known, known)
+    key = part if part in ("model", "config") else name or part
+    return _RENAMED.get(key, key)

@@ -90,15 +90,15 @@ class Month:
     @property
     def sizes(self) -> int:
         """Return how many sizes retire in it."""
-        return sum(len(one.sizes) for one in self.series)
+        return sum(len(group.sizes) for group in self.series)
 
 
 async def render(request: PageRequest) -> str:
     """Render the calendar; without months where a parameter is invalid."""
     view: RetirementsView = request.params
     run, filters = request.executor, view.filters()
-    found = [] if request.errors else await run.ask(find_all_retirements, filters)
-    rows = [row for row in found if (row["days_left"] <= 0) == view.past]
+    retiring = [] if request.errors else await run.ask(find_all_retirements, filters)
+    rows = [row for row in retiring if (row["days_left"] <= 0) == view.past]
     region = view.region or (await run.ask(find_usual_region, view.os) if rows else None)
     planned = await _find_successors(request, rows, region)
     regions = await run.ask(lambda catalog: find_region_names(catalog.session))
@@ -109,12 +109,12 @@ async def render(request: PageRequest) -> str:
         view=view,
         months=list(reversed(months)) if view.past else months,
         total=len(rows),
-        others=len(found) - len(rows),
+        others=len(retiring) - len(rows),
         region=region,
         region_title=regions.get(region or "", region),
         regions=[("", "any"), *regions.items()],
         purchases=tuple(PURCHASE_TITLES.items()),
-        purchase=next((one.purchase for one in planned.values()), view.purchase),
+        purchase=next((plan.purchase for plan in planned.values()), view.purchase),
         purchase_titles=PURCHASE_TITLES,
         calendar=_url("retirements.ics", filters),
         json_url=_url("retirements", filters),

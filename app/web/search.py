@@ -78,15 +78,15 @@ async def render(request: PageRequest) -> str:
     view: SizesView = request.params
     if view.q and not request.errors:
         await _read_words(request, view, view.q)
-    (found, items), facets = await asyncio.gather(
+    (page, items), facets = await asyncio.gather(
         request.executor.ask(find_items, view, offset=(view.page - 1) * view.limit),
         find_view_facets(request, view.as_list()),
     )
     disputed = [item["name"] for item in items if item["disputed"]]
     names = await request.executor.ask(_find_names, view, disputed)
     columns = [COLUMNS[name] for name in names.columns]
-    price = partial(view.shown_price, rate=found.exchange_rate)
-    nothing = not found.total
+    price = partial(view.shown_price, rate=page.exchange_rate)
+    nothing = not page.total
     return render_page(
         request,
         "search.html",
@@ -103,17 +103,17 @@ async def render(request: PageRequest) -> str:
         headers=[_header(request, column) for column in columns],
         name_header=_header(request, Column("name", "Size", kind="text", sort="name")),
         items=[*zip(items, table(items, columns, price), strict=True)],
-        total=found.total,
+        total=page.total,
         first=(view.page - 1) * view.limit + 1,
-        pages=ceil(found.total / view.limit),
-        rate=found.exchange_rate,
-        no_price=found.no_price,
+        pages=ceil(page.total / view.limit),
+        rate=page.exchange_rate,
+        no_price=page.no_price,
         relaxations=await _relaxations(request, view) if nothing else [],
         nearest=await _nearest(request, view) if nothing else [],
         kinds=_kinds(request, view),
         retiring=_retiring(request, view, facets),
         defaults=request.defaults() | {"columns": to_query_text(names.default_columns)},
-        exports=_exports(view, found.cursor),
+        exports=_exports(view, page.cursor),
         all_columns=COLUMNS.values(),
         shown_columns=names.columns,
         disputes={
@@ -121,7 +121,8 @@ async def render(request: PageRequest) -> str:
         },
         gpus=filter_panel.gpu_choices(facets, view.gpu, names.gpu_families),
         undecided=unknown_note(
-            {field_title(one.value or ""): one.count for one in facets.undecided.fields}, facets.undecided.total
+            {field_title(bucket.value or ""): bucket.count for bucket in facets.undecided.fields},
+            facets.undecided.total,
         ),
         region_names=names.bar.regions,
         origin=request.origin,
@@ -135,13 +136,13 @@ async def render(request: PageRequest) -> str:
 
 async def _read_words(request: PageRequest, view: SizesView, text: str) -> None:
     """Raise Rewritten where the text has words that are other parameters: these are added to those of the view."""
-    known = await request.executor.ask_once("words", load_vocabulary)
-    if view.model_fields_set <= {"q", *PRICE_NAMES} and (workload := read_workload(text, known)):
+    vocabulary = await request.executor.ask_once("words", load_vocabulary)
+    if view.model_fields_set <= {"q", *PRICE_NAMES} and (workload := read_workload(text, vocabulary)):
         from app.web.fit_view import FitView
 
         kept = {name: getattr(view, name) for name in view.model_fields_set & {"region", "purchase", "currency"}}
         raise Rewritten(FitView(**kept | workload), "ui/fit")
-    meant = read_words(text, known)
+    meant = read_words(text, vocabulary)
     if meant:
         given = {name: getattr(view, name) for name in view.model_fields_set - {"page"}}
         lists = {name: (*given.get(name, ()), *value) for name, value in meant.items() if isinstance(value, tuple)}
@@ -178,12 +179,12 @@ def _find_names(catalog: Catalog, view: SizesView, disputed: Sequence[str]) -> _
 
 def _options(view: SizesView, facets: Facets, bar: PriceBar) -> dict[str, Any]:
     """Return the options of the panel's selects and lists."""
-    vendors = [one.value for one in facets.counts["gpu_vendor"] if one.value]
+    vendors = [bucket.value for bucket in facets.counts["gpu_vendor"] if bucket.value]
     regions = filter_panel.choices(facets, "region", view.available_in, bar.regions)
     return {
         "vendors": (("", "any"), *((vendor.lower(), vendor) for vendor in vendors)),
         "divisors": tuple(PER_TITLES.items()),
-        "regions": sorted(regions, key=lambda one: (not one.checked, one.title)),
+        "regions": sorted(regions, key=lambda choice: (not choice.checked, choice.title)),
         "clouds": {provider.id: provider.name for provider in PROVIDERS.values()},
         "categories": {name: name.replace("_", " ") for name in get_args(Category)},
         "statuses": _statuses(view, facets),
@@ -195,7 +196,7 @@ def _options(view: SizesView, facets: Facets, bar: PriceBar) -> dict[str, Any]:
 def _kinds(request: PageRequest, view: SizesView) -> list[tuple[str, str, bool]]:
     """Return the kinds of sizes: what they are called, the URL, and whether the list is of it."""
     of_gpus = dict.fromkeys(filter_panel.GROUPS["gpu"])
-    category = tuple(one for one in view.category if one not in GPU_CATEGORY)
+    category = tuple(value for value in view.category if value not in GPU_CATEGORY)
     changes: Mapping[Kind, Mapping[str, object]] = {
         "any": of_gpus | {"category": category},
         "gpu": {"max_gpus": None, "category": GPU_CATEGORY},
@@ -209,7 +210,7 @@ def _kinds(request: PageRequest, view: SizesView) -> list[tuple[str, str, bool]]
 
 def _retiring(request: PageRequest, view: SizesView, facets: Facets) -> tuple[int, str]:
     """Return how many sizes are left out because they retire, and the URL of the list with them."""
-    counts = {one.value: one.count for one in facets.counts["status"]}
+    counts = {bucket.value: bucket.count for bucket in facets.counts["status"]}
     left_out = counts.get("retiring", 0) if view.leaves_out_retiring else 0
     return left_out, request.url(page=None, status=(*SOLD, "retiring"))
 
@@ -221,7 +222,7 @@ def _sorts(view: SizesView) -> list[tuple[str, str]]:
 
 
 def _statuses(view: SizesView, facets: Facets) -> list[filter_panel.Choice]:
-    counts = {one.value: one.count for one in facets.counts["status"]}
+    counts = {bucket.value: bucket.count for bucket in facets.counts["status"]}
     return [
         filter_panel.Choice(name, _STATUS_TITLES.get(name, name), counts.get(name, 0), name in view.status)
         for name in get_args(Status)
@@ -231,10 +232,14 @@ def _statuses(view: SizesView, facets: Facets) -> list[filter_panel.Choice]:
 
 async def _relaxations(request: PageRequest, view: SizesView) -> list[tuple[str, str, int]]:
     """Return what finds something instead: in words, the URL, and how many sizes it finds."""
-    found = await request.executor.ask(find_relaxations, view.as_list())
+    relaxations = await request.executor.ask(find_relaxations, view.as_list())
     return [
-        (filter_panel.relaxation_text(view, one), _url_with(request, one.instead), one.nearest_count or one.count)
-        for one in found[:_MAX_RELAXATIONS]
+        (
+            filter_panel.relaxation_text(view, relaxation),
+            _url_with(request, relaxation.instead),
+            relaxation.nearest_count or relaxation.count,
+        )
+        for relaxation in relaxations[:_MAX_RELAXATIONS]
     ]
 
 
@@ -243,7 +248,9 @@ def _url_with(request: PageRequest, instead: Mapping[str, Any]) -> str:
     view: SizesView = request.params
     kept = {name: getattr(view, name) for name in view.model_fields_set - instead.keys() - {"page"}}
     given = {name: str(value) if isinstance(value, Fraction) else value for name, value in instead.items()}
-    return page_url(request.path, SizesView(**kept, **{name: one for name, one in given.items() if one is not None}))
+    return page_url(
+        request.path, SizesView(**kept, **{name: value for name, value in given.items() if value is not None})
+    )
 
 
 async def find_view_facets(request: PageRequest, view: SizeFilter) -> Facets:
@@ -287,10 +294,10 @@ class SuggestionsView(QueryParams):
 async def render_suggestions(request: PageRequest) -> str:
     """Return how the text of a box can go on, as JSON: `value`, and `label`, which says what it is."""
     view: SuggestionsView = request.params
-    known = await request.executor.ask_once("words", load_vocabulary)
+    vocabulary = await request.executor.ask_once("words", load_vocabulary)
     if view.sizes:
-        return json.dumps([{"value": name, "label": ""} for name in complete_size(view.q, known)])
-    return json.dumps(suggest(view.q, known, await request.executor.ask_once("counted words", _count_words)))
+        return json.dumps([{"value": name, "label": ""} for name in complete_size(view.q, vocabulary)])
+    return json.dumps(suggest(view.q, vocabulary, await request.executor.ask_once("counted words", _count_words)))
 
 
 def _count_words(catalog: Catalog) -> list[CountedWord]:
@@ -298,11 +305,13 @@ def _count_words(catalog: Catalog) -> list[CountedWord]:
     from app.catalog.queries.facets import find_facets
 
     counts = find_facets(catalog, SizesView().as_list().as_params(SizeFilter)).counts
-    gpus = [str(one.value).lower() for one in counts["gpu_model"] if one.value and "," not in str(one.value)]
+    gpus = [
+        str(bucket.value).lower() for bucket in counts["gpu_model"] if bucket.value and "," not in str(bucket.value)
+    ]
     return [
         *(CountedWord(gpu, "GPU", find_sizes(catalog, SizesView(gpu=(gpu,), limit=1).search()).total) for gpu in gpus),
-        *(CountedWord(str(one.value), "series", one.count) for one in counts["series"] if one.value),
-        *(CountedWord(str(one.value), "region", one.count) for one in counts["region"] if one.value),
+        *(CountedWord(str(bucket.value), "series", bucket.count) for bucket in counts["series"] if bucket.value),
+        *(CountedWord(str(bucket.value), "region", bucket.count) for bucket in counts["region"] if bucket.value),
     ]
 
 

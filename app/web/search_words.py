@@ -104,101 +104,103 @@ def load_vocabulary(catalog: Catalog) -> Vocabulary:
     )
 
 
-def read_words(text: str, known: Vocabulary) -> dict[str, Any]:
+def read_words(text: str, vocabulary: Vocabulary) -> dict[str, Any]:
     """Return the parameters that a text means, `q` among them for what is left of it; empty if it is text as it is."""
-    found: dict[str, Any] = {}
+    params: dict[str, Any] = {}
     rest = " ".join(text.lower().split())
-    if rest in known.texts and _meaning(rest, known) is None and not _MEMORY.fullmatch(rest):
+    if rest in vocabulary.texts and _meaning(rest, vocabulary) is None and not _MEMORY.fullmatch(rest):
         return {}
     for pattern, name in _PHRASES:
         if match := re.search(rf"(?<!\S){pattern}(?!\S)", rest):
-            found[name] = f"reserved_{match[1]}y" if name == "purchase" else match[1]
+            params[name] = f"reserved_{match[1]}y" if name == "purchase" else match[1]
             rest = f"{rest[: match.start()]} {rest[match.end() :]}"
     rest = re.sub(r"(?<!\S)(\d{1,2}) ?x ?(?=[a-z])", r"\1 ", rest)
-    left = " ".join(_take_names(re.sub(r"(\d) (gi?b)(?!\S)", r"\1\2", rest).split(), known, found))
-    return {**found, "q": left or None} if found or left != " ".join(text.lower().split()) else {}
+    left = " ".join(_take_names(re.sub(r"(\d) (gi?b)(?!\S)", r"\1\2", rest).split(), vocabulary, params))
+    return {**params, "q": left or None} if params or left != " ".join(text.lower().split()) else {}
 
 
 _USERS = re.compile(r"(?<!\S)(?:for )?(\d{1,6}) ?users?(?!\S)")
 
 
-def read_workload(text: str, known: Vocabulary) -> dict[str, Any]:
+def read_workload(text: str, vocabulary: Vocabulary) -> dict[str, Any]:
     """Return the parameters of the fit page for a model, with its type, users and region; empty for any other text."""
     users = _USERS.search(rest := " ".join(text.lower().split()))
     words = _USERS.sub("", rest).split()
-    found: dict[str, Any] = {"concurrency": users[1]} if users else {}
+    params: dict[str, Any] = {"concurrency": users[1]} if users else {}
     for count in range(len(words), 0, -1):
-        model = known.models.get(model_key(" ".join(words[:count])))
+        model = vocabulary.models.get(model_key(" ".join(words[:count])))
         if model is None:
             continue
         types = [word for word in words[count:] if word in RELEASE_TYPES]
-        left = _take_names([word for word in words[count:] if word not in types], known, found)
-        if not left and found.keys() <= {"concurrency", "region", "purchase", "currency"}:
-            return found | {"model": model} | ({"dtype": RELEASE_TYPES[types[0]]} if types else {})
+        left = _take_names([word for word in words[count:] if word not in types], vocabulary, params)
+        if not left and params.keys() <= {"concurrency", "region", "purchase", "currency"}:
+            return params | {"model": model} | ({"dtype": RELEASE_TYPES[types[0]]} if types else {})
         break
     return {}
 
 
-def _take_names(words: list[str], known: Vocabulary, found: dict[str, Any]) -> list[str]:
+def _take_names(words: list[str], vocabulary: Vocabulary, params: dict[str, Any]) -> list[str]:
     """Add what words, alone or several together, are names of; return the words that are left."""
     left: list[str] = []
     while words:
         for count in range(min(4, len(words)), 0, -1):
-            meant = _meaning(" ".join(words[:count]), known)
+            meant = _meaning(" ".join(words[:count]), vocabulary)
             if meant is not None:
-                _add(found, meant)
+                _add(params, meant)
                 words = words[count:]
                 break
         else:
-            following = _meaning(words[1], known) or {} if len(words) > 1 else {}
+            following = _meaning(words[1], vocabulary) or {} if len(words) > 1 else {}
             if memory := _MEMORY.fullmatch(words[0]):
-                found["min_memory" if "min_vcpus" in found else "min_gpu_mem_per_gpu"] = memory[1]
+                params["min_memory" if "min_vcpus" in params else "min_gpu_mem_per_gpu"] = memory[1]
             elif words[0].isdigit() and "gpu" in following:
-                found["min_gpus"] = words[0]
+                params["min_gpus"] = words[0]
             else:
-                left += _respelled(words[0], known, found)
+                left += _respelled(words[0], vocabulary, params)
             words = words[1:]
     return left
 
 
-def _add(found: dict[str, Any], meant: Mapping[str, Any]) -> None:
+def _add(params: dict[str, Any], meant: Mapping[str, Any]) -> None:
     for name, value in meant.items():
-        found[name] = (*found.get(name, ()), *value) if isinstance(value, tuple) else value
+        params[name] = (*params.get(name, ()), *value) if isinstance(value, tuple) else value
 
 
-def _meaning(name: str, known: Vocabulary) -> Mapping[str, Any] | None:
+def _meaning(name: str, vocabulary: Vocabulary) -> Mapping[str, Any] | None:
     """Return the parameters that a name is, however its parts are joined; None for any other text."""
-    name = known.by_letters.get(_letters(name).removeprefix("standard"), name)
+    name = vocabulary.by_letters.get(_letters(name).removeprefix("standard"), name)
     if name in _WORDS:
         return _WORDS[name]
-    if name in known.regions:
-        return {"region": (known.regions[name],)}
-    if name in known.gpus:
+    if name in vocabulary.regions:
+        return {"region": (vocabulary.regions[name],)}
+    if name in vocabulary.gpus:
         return {"gpu": (name,)}
-    if name in known.vendors:
+    if name in vocabulary.vendors:
         return {"gpu_vendor": name}
-    if name in known.sizes:
-        return {"name": (known.sizes[name].lower(),)}
-    return {"currency": name.upper()} if name in known.currencies else None
+    if name in vocabulary.sizes:
+        return {"name": (vocabulary.sizes[name].lower(),)}
+    return {"currency": name.upper()} if name in vocabulary.currencies else None
 
 
-def _respelled(word: str, known: Vocabulary, found: dict[str, Any]) -> list[str]:
+def _respelled(word: str, vocabulary: Vocabulary, params: dict[str, Any]) -> list[str]:
     """Read a word that is no name: as it is if it is a part of one, as the nearest, or by its parts."""
-    if word in known.texts:
+    if word in vocabulary.texts:
         return [word]
     prefix, _, stem = word.partition("_")
     written = stem if closest_spellings(prefix, ("standard",)) else word
-    near = closest_spellings(word, known.known) or _only_one(written, closest_spellings(written, known.sizes, 20))
+    near = closest_spellings(word, vocabulary.known) or _only_one(
+        written, closest_spellings(written, vocabulary.sizes, 20)
+    )
     if near:
-        _add(found, _meaning(near[0], known) or {})
+        _add(params, _meaning(near[0], vocabulary) or {})
         return []
     parts = _PARTS.split(word)
-    return parts if len(parts) > 1 and all(part in known.texts for part in parts) else [word]
+    return parts if len(parts) > 1 and all(part in vocabulary.texts for part in parts) else [word]
 
 
 def _only_one(written: str, near: Sequence[str]) -> Sequence[str]:
     """Return the nearest name if no other is as near: of several the one of the same letters, or none."""
-    same = [one for one in near if sorted(_letters(one)) == sorted(_letters(written))]
+    same = [candidate for candidate in near if sorted(_letters(candidate)) == sorted(_letters(written))]
     return same if len(same) == 1 else near if len(near) == 1 else ()
 
 
@@ -210,7 +212,7 @@ class CountedWord(NamedTuple):
     sizes: int
 
 
-def suggest(text: str, known: Vocabulary, words: Iterable[CountedWord]) -> list[dict[str, str]]:
+def suggest(text: str, vocabulary: Vocabulary, words: Iterable[CountedWord]) -> list[dict[str, str]]:
     """Return how a text can go on: each the whole text, and what its last word is, with the number of its sizes.
 
     GPUs, series and regions come before sizes; what begins with the word comes first, then what more sizes have.
@@ -218,36 +220,39 @@ def suggest(text: str, known: Vocabulary, words: Iterable[CountedWord]) -> list[
     *before, word = text.lower().split(" ")
     if not word:
         return []
-    counted = [one for one in words if word in one.word]
-    counted.sort(key=lambda one: (not one.word.startswith(word), -one.sizes, one.word))
-    models = sorted({id_ for id_ in known.models.values() if id_.startswith(word)}) if not before else []
-    labels = {one.word: f"{one.kind}, {one.sizes:,} {'size' if one.sizes == 1 else 'sizes'}" for one in counted}
-    named = [name.lower() for name in complete_size(word, known)]
+    counted = [entry for entry in words if word in entry.word]
+    counted.sort(key=lambda entry: (not entry.word.startswith(word), -entry.sizes, entry.word))
+    models = sorted({id_ for id_ in vocabulary.models.values() if id_.startswith(word)}) if not before else []
+    labels = {
+        entry.word: f"{entry.kind}, {entry.sizes:,} {'size' if entry.sizes == 1 else 'sizes'}" for entry in counted
+    }
+    named = [name.lower() for name in complete_size(word, vocabulary)]
     labels |= dict.fromkeys(models[:_MAX_MODELS], "model: which sizes hold it")
     labels = dict([*labels.items()][: MAX_SUGGESTIONS - min(2, len(named))]) | dict.fromkeys(named, "size")
     return [{"value": " ".join((*before, name)), "label": label} for name, label in [*labels.items()][:MAX_SUGGESTIONS]]
 
 
-def complete_size(text: str, known: Vocabulary) -> list[str]:
+def complete_size(text: str, vocabulary: Vocabulary) -> list[str]:
     """Return the names of sizes that have a text, those that begin with it first, the shortest of these first."""
     written = text.lower().removeprefix("standard_")
-    found = sorted((not stem.startswith(written), len(stem), stem) for stem in known.sizes if written in stem)
-    return [known.sizes[stem] for _, _, stem in found[:MAX_SUGGESTIONS]]
+    matches = sorted((not stem.startswith(written), len(stem), stem) for stem in vocabulary.sizes if written in stem)
+    return [vocabulary.sizes[stem] for _, _, stem in matches[:MAX_SUGGESTIONS]]
 
 
-def respell_sizes(names: Iterable[str], known: Vocabulary) -> list[str]:
+def respell_sizes(names: Iterable[str], vocabulary: Vocabulary) -> list[str]:
     """Return names of sizes, each once, unknown ones replaced by the nearest; empty if one has none."""
     spelled = [
-        known.sizes.get(name.lower().removeprefix("standard_")) or next(iter(nearest_sizes(name, known)), None)
+        vocabulary.sizes.get(name.lower().removeprefix("standard_"))
+        or next(iter(nearest_sizes(name, vocabulary)), None)
         for name in names
     ]
     return [] if None in spelled else [*dict.fromkeys(filter(None, spelled))]
 
 
-def nearest_sizes(text: str, known: Vocabulary) -> list[str]:
+def nearest_sizes(text: str, vocabulary: Vocabulary) -> list[str]:
     """Return the names of sizes that are nearest to a text."""
     written = "".join(text.lower().split()).removeprefix("standard_")
-    near = closest_spellings(written, known.sizes, MAX_SUGGESTIONS)
+    near = closest_spellings(written, vocabulary.sizes, MAX_SUGGESTIONS)
     beginnings = [written[:length] for length in range(len(written), 3, -1)]
-    found = (starting_with(one, known.sizes, MAX_SUGGESTIONS) for one in beginnings)
-    return [known.sizes[name] for name in near or next(filter(None, found), ())]
+    matches = (starting_with(beginning, vocabulary.sizes, MAX_SUGGESTIONS) for beginning in beginnings)
+    return [vocabulary.sizes[name] for name in near or next(filter(None, matches), ())]

@@ -246,11 +246,11 @@ async def _respond(page: Page, request: Request) -> Response:
             return _redirect_to_clean(request, better.params, better.page)
         except Exception as error:  # noqa: BLE001  # the API's handlers know each error, and log what they do not know
             response = await _problem(request, error)
-            found = _errors_of(response, {name for name, _ in left})
+            rejected = _errors_of(response, {name for name, _ in left})
             too_many = isinstance(error, RequestValidationError) and len(error.errors()) > MAX_ERRORS
-            if response.status_code != _UNPROCESSABLE or not found or too_many or content.file_name:
+            if response.status_code != _UNPROCESSABLE or not rejected or too_many or content.file_name:
                 return error_page(request, response, error)
-            errors |= found
+            errors |= rejected
         else:
             return _rendered(content, asked, html, _UNPROCESSABLE if errors else 200)
 
@@ -278,7 +278,9 @@ async def _problem(request: Request, error: Exception) -> Response:
 def _errors_of(response: Response, names: set[str]) -> dict[str, str]:
     """Return the messages of a problem by parameter, for those that were given."""
     problem = json.loads(bytes(response.body))
-    located = [(one["pointer"].removeprefix("/query/").partition("/")[0], one["detail"]) for one in problem["errors"]]
+    located = [
+        (error["pointer"].removeprefix("/query/").partition("/")[0], error["detail"]) for error in problem["errors"]
+    ]
     return {name: _in_words(detail) for name, detail in reversed(located) if name in names}
 
 

@@ -139,20 +139,20 @@ def group_facts(facts: Iterable[Mapping[str, Any]], item: Mapping[str, Any]) -> 
     sources: set[str] = set()
     for fact in facts:
         name = fact["field"]
-        known = by_field.setdefault(name, FieldFacts(name, field_title(name)))
+        field_facts = by_field.setdefault(name, FieldFacts(name, field_title(name)))
         stated = {**fact, "shown": shown_value(fact["corrected_value"] or fact["value"], fact["unit"])}
         sources.add(fact["source_id"])
-        known.stated.append(stated)
+        field_facts.stated.append(stated)
         if fact["verdict"] == "accepted":
-            known.accepted = stated
+            field_facts.accepted = stated
         elif fact["verdict"] == "disputed":
-            known.disputing.append(stated)
+            field_facts.disputing.append(stated)
     stored = [name for name in SIZE_JSON_FIELDS if name in SIZE_FIELDS and name not in _SKIPPED]
     unknown = [field_title(name) for name in stored if name not in by_field and item.get(name) is None]
     groups = {title: [by_field[name] for name in names] for title, names in in_groups(by_field).items()}
     return SizeFacts(
         groups=groups,
         unknown=unknown,
-        disputed=[one for listed in groups.values() for one in listed if one.disputing],
+        disputed=[field for listed in groups.values() for field in listed if field.disputing],
         sources=len(sources),
     )

@@ -65,10 +65,10 @@ def _summary(item: Mapping[str, Any]) -> str:
 def _figures(facts: SizeFacts) -> str:
     """Return a table of the accepted values; figures that no source states follow by name."""
     rows = [
-        (one.title, one.accepted["shown"], f"{one.accepted['source_id']}, line {one.accepted['line']}")
+        (fact.title, fact.accepted["shown"], f"{fact.accepted['source_id']}, line {fact.accepted['line']}")
         for listed in facts.groups.values()
-        for one in listed
-        if one.accepted
+        for fact in listed
+        if fact.accepted
     ]
     unknown = f"\n\nUnknown: {', '.join(facts.unknown)}." if facts.unknown else ""
     return f"{_table(('figure', 'value', 'source'), rows)}{unknown}"
@@ -76,10 +76,10 @@ def _figures(facts: SizeFacts) -> str:
 
 def _disputes(facts: SizeFacts) -> str:
     rows = [
-        (one.title, one.accepted["shown"], other["shown"], other["source_id"], other["reason"])
-        for one in facts.disputed
-        if one.accepted
-        for other in one.disputing
+        (fact.title, fact.accepted["shown"], other["shown"], other["source_id"], other["reason"])
+        for fact in facts.disputed
+        if fact.accepted
+        for other in fact.disputing
     ]
     return _table(("figure", "accepted", "not accepted", "source", "why not"), rows)
 
@@ -97,7 +97,7 @@ def _prices(regions: Sequence[RegionRow]) -> str:
     rows = [
         (
             row.code,
-            *(_price(row.prices[one]) if one in row.prices else "unknown" for one in purchases),
+            *(_price(row.prices[purchase]) if purchase in row.prices else "unknown" for purchase in purchases),
             max(price["seen_until"] for price in row.prices.values()),
         )
         for row in regions

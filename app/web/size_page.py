@@ -158,8 +158,8 @@ async def _find_prices_today(request: PageRequest, name: str, shown: Callable[[A
     if view.as_of is None:
         return {}
     search = PriceSearch(os=view.os, purchase=view.purchase, limit=_MOST)
-    found = await request.executor.ask(find_prices, name, search)
-    return {row.code: row.prices[view.purchase] for row in region_rows(found.items, [], {}, shown, view.purchase)}
+    prices = await request.executor.ask(find_prices, name, search)
+    return {row.code: row.prices[view.purchase] for row in region_rows(prices.items, [], {}, shown, view.purchase)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,8 @@ class PeerRow:
         terms = self.similar.terms if self.similar else []
         titles = {"gpu_class": "GPU", "gpu_count": "GPUs", "usd_per_hour": "Price in USD/h"}
         return [
-            (titles.get(one.term) or field_title(one.term), f"{one.detail}, {one.contribution:.3f}") for one in terms
+            (titles.get(term.term) or field_title(term.term), f"{term.detail}, {term.contribution:.3f}")
+            for term in terms
         ]
 
 
@@ -202,8 +203,8 @@ async def _find_similar(request: PageRequest, item: Mapping[str, Any], region: s
     view = request.params
     regions = (region,) if region is not None and region == view.region else ()
     search = SimilarSearch(os=view.os, purchase=view.purchase, region=regions, limit=_SIMILAR)
-    found = await request.executor.ask(find_similar, item["name"], search)
-    similar = {one.size: one for one in found.items}
+    page = await request.executor.ask(find_similar, item["name"], search)
+    similar = {peer.size: peer for peer in page.items}
     names = tuple(name.lower() for name in (item["name"], *similar))
     return await _find_peers(request, item, similar, name=names, region=regions) if similar else Peers([], [])
 
@@ -215,26 +216,26 @@ async def _find_peers(
     view: SizeView = request.params
     prices = view.model_dump(include=set(PRICE_NAMES) - {"region"}) | ({"as_of": view.as_of} if view.as_of else {})
     listed = SizesView(**prices, **which, sort=_BY_AMOUNTS, status=("any",), limit=_PEERS)
-    found = await request.executor.ask(find_sizes, listed.search(), natural=True)
-    items = [json.loads(one, parse_float=Decimal) for one in found.items]
+    page = await request.executor.ask(find_sizes, listed.search(), natural=True)
+    items = [json.loads(text, parse_float=Decimal) for text in page.items]
     columns = [COLUMNS[name] for name in (_GPU_COLUMNS if item["gpu_count"] != 0 else _CPU_COLUMNS)]
-    price = partial(listed.shown_price, rate=found.exchange_rate)
-    own = next((one for one in items if one["name"] == item["name"]), None)
+    price = partial(listed.shown_price, rate=page.exchange_rate)
+    own = next((peer for peer in items if peer["name"] == item["name"]), None)
 
-    def difference(one: Mapping[str, Any], column: Column) -> Difference | None:
+    def difference(peer: Mapping[str, Any], column: Column) -> Difference | None:
         if own is None or not column.is_number:
             return None
         if column.kind == "price":
-            return percent_from(price(one), price(own), "usd_per_hour")
-        return percent_from(one[column.field], own[column.field], column.field)
+            return percent_from(price(peer), price(own), "usd_per_hour")
+        return percent_from(peer[column.field], own[column.field], column.field)
 
     rows = [
         PeerRow(
-            one,
-            [(cell, difference(one, column)) for cell, column in zip(cells, columns, strict=True)],
-            similar.get(one["name"]),
+            peer,
+            [(cell, difference(peer, column)) for cell, column in zip(cells, columns, strict=True)],
+            similar.get(peer["name"]),
         )
-        for one, cells in zip(items, table(items, columns, price), strict=True)
+        for peer, cells in zip(items, table(items, columns, price), strict=True)
     ]
     places = {name: place for place, name in enumerate(similar, start=1)}
     return Peers(columns, sorted(rows, key=lambda row: places.get(row.item["name"], 0)))
@@ -260,14 +261,14 @@ async def render_models(request: PageRequest) -> str:
     from app.services.capacity import PRECISIONS, find_capacity
 
     capacity = await request.executor.ask(find_capacity, request.names["name"])
-    fitting = [one for one in capacity.models if any(held.users for held in one.by_precision.values())]
+    fitting = [model for model in capacity.models if any(held.users for held in model.by_precision.values())]
     return render_page(
         request,
         "size_models.html",
         capacity=capacity,
         precisions=PRECISIONS,
         fitting=fitting,
-        failing=[one for one in capacity.models if one not in fitting],
+        failing=[model for model in capacity.models if model not in fitting],
         segment=path_segment(capacity.size.lower()),
     )
 

@@ -62,10 +62,10 @@ def region_rows(
             "adjustment": listed_price(price.get("adjustment"), shown),
             "note": price_note(price, shown=lambda usd: format_amount(shown(usd))),
         }
-    for one in available:
-        row = row_of(one["region"])
-        if row.zones is None or (one["as_of"] and row.zones_as_of and one["as_of"] > row.zones_as_of):
-            row.zones, row.zones_as_of = one["zones"], one["as_of"]
+    for entry in available:
+        row = row_of(entry["region"])
+        if row.zones is None or (entry["as_of"] and row.zones_as_of and entry["as_of"] > row.zones_as_of):
+            row.zones, row.zones_as_of = entry["zones"], entry["as_of"]
 
     def order(row: RegionRow) -> tuple[bool, bool, Decimal, str]:
         price = row.prices.get(purchase)

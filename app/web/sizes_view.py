@@ -248,8 +248,8 @@ class SizesView(SizeList, ShownCurrency):
 
     def search(self) -> SizeSearch:
         """Return the search of `GET /sizes` for that list, in the view's currency."""
-        found = self.as_list()
-        given = {name: getattr(found, name) for name in found.model_fields_set}
+        listed = self.as_list()
+        given = {name: getattr(listed, name) for name in listed.model_fields_set}
         return SizeSearch(**given, limit=self.limit, currency=self.converted_to)
 
     def shown_price(
@@ -392,20 +392,20 @@ def find_items(
     catalog: Catalog, view: SizesView, *, offset: int, limit: int = 0
 ) -> tuple[JsonPage, list[dict[str, Any]]]:
     """Find a page of a view, and its sizes, with their prices on Windows where columns show these."""
-    found = find_sizes(
+    page = find_sizes(
         catalog, view.search().model_copy(update={"limit": limit or view.limit}), offset=offset, natural=True
     )
-    items = [json.loads(item, parse_float=Decimal) for item in found.items]
+    items = [json.loads(item, parse_float=Decimal) for item in page.items]
     windows = [name for name in view.columns if name.startswith(_ON_WINDOWS)]
     if windows:
         given = view.model_fields_set & DatedSelection.model_fields.keys()
         selection = DatedSelection(**{name: getattr(view, name) for name in given} | {"os": "windows"})
         sizes = read_sizes(catalog, selection, [item["name"] for item in items])
-        by_name = {size["name"]: size for size in (json.loads(one, parse_float=Decimal) for one in sizes)}
+        by_name = {size["name"]: size for size in (json.loads(text, parse_float=Decimal) for text in sizes)}
         for item in items:
             size = by_name.get(item["name"], {})
             item |= {name: size.get(name.removeprefix(_ON_WINDOWS)) for name in windows}
-    return found, items
+    return page, items
 
 
 def _text(value: Any, _item: Mapping[str, Any]) -> Cell:
