@@ -25,6 +25,6 @@ class LateModel(NamedTuple):
         model: type[BaseModel] = getattr(import_module(self.module), self.name)
         return model
 
-    def to_json(self, found: Any) -> str:
+    def to_json(self, result: Any) -> str:
         """Return the JSON of a value: an object with the attributes of the model, or a mapping of them."""
-        return self.load().model_validate(found, from_attributes=True).model_dump_json(by_alias=True)
+        return self.load().model_validate(result, from_attributes=True).model_dump_json(by_alias=True)

@@ -120,41 +120,41 @@ before it means the bound of what it means alone.
 _BOUNDS = ("min_", "max_")
 
 
-def nearest(name: str, known: Iterable[str], limit: int = 1) -> tuple[str, ...]:
+def nearest(name: str, candidates: Iterable[str], limit: int = 1) -> tuple[str, ...]:
     """Return the known names that a wrong one may mean: its synonym, else names within a few typos, nearest first."""
-    names, written = list(known), name.strip().lower().replace("-", "_")
-    bound = next((one for one in _BOUNDS if written.startswith(one)), "")
+    names, written = list(candidates), name.strip().lower().replace("-", "_")
+    bound = next((prefix for prefix in _BOUNDS if written.startswith(prefix)), "")
     of_field = SYNONYMS.get(written.removeprefix(bound), ()) if bound else ()
-    bounds = (bound + one.removeprefix("min_").removeprefix("max_") for one in of_field)
-    meant = [one for one in (*SYNONYMS.get(written, ()), *bounds) if one.partition("=")[0] in names]
+    bounds = (bound + field.removeprefix("min_").removeprefix("max_") for field in of_field)
+    meant = [meaning for meaning in (*SYNONYMS.get(written, ()), *bounds) if meaning.partition("=")[0] in names]
     return tuple(meant[:1]) or closest_spellings(name, names, limit)
 
 
-def starting_with(name: str, known: Iterable[str], limit: int = 1) -> tuple[str, ...]:
+def starting_with(name: str, candidates: Iterable[str], limit: int = 1) -> tuple[str, ...]:
     """Return the known names that start with a name, shortest first, else those within a few typos."""
     begun = _normalize(name)
-    spelled = _normalize_all(list(known))
-    longer = [one for one, letters in spelled if letters.startswith(begun)] if len(begun) >= ONE_TYPO_LENGTH else []
-    return tuple(sorted(longer, key=lambda one: (len(one), one))[:limit]) or _within_typos(begun, spelled, limit)
+    spelled = _normalize_all(list(candidates))
+    longer = [word for word, letters in spelled if letters.startswith(begun)] if len(begun) >= ONE_TYPO_LENGTH else []
+    return tuple(sorted(longer, key=lambda word: (len(word), word))[:limit]) or _within_typos(begun, spelled, limit)
 
 
-def closest_spellings(name: str, known: Iterable[str], limit: int = 1) -> tuple[str, ...]:
+def closest_spellings(name: str, candidates: Iterable[str], limit: int = 1) -> tuple[str, ...]:
     """Return the known names within the allowed typos: insertions, deletions, substitutions, transpositions."""
-    return _within_typos(_normalize(name), _normalize_all(list(known)), limit)
+    return _within_typos(_normalize(name), _normalize_all(list(candidates)), limit)
 
 
-def _within_typos(written: str, known: Sequence[tuple[str, str]], limit: int) -> tuple[str, ...]:
+def _within_typos(written: str, spelled: Sequence[tuple[str, str]], limit: int) -> tuple[str, ...]:
     """Return the names whose letters, which stand beside them, are within the allowed typos of those written."""
     allowed = 2 if len(written) >= TWO_TYPOS_LENGTH else 1 if len(written) >= ONE_TYPO_LENGTH else 0
     if len(written) > MAX_NAME_LENGTH:
         return ()
     shortest, longest = len(written) - allowed, len(written) + allowed
     measured = (
-        (_typos_between(written, letters, allowed), one)
-        for one, letters in known
+        (_typos_between(written, letters, allowed), candidate)
+        for candidate, letters in spelled
         if shortest <= len(letters) <= longest and _has_letters(letters, written, allowed)
     )
-    return tuple(one for far, one in sorted(pair for pair in measured if pair[0] <= allowed))[:limit]
+    return tuple(candidate for far, candidate in sorted(pair for pair in measured if pair[0] <= allowed))[:limit]
 
 
 def did_you_mean(names: Iterable[str], after: str = "") -> str:
@@ -195,26 +195,26 @@ def _has_letters(name: str, written: str, allowed: int) -> bool:
     return len(other) <= allowed and len(written) - (len(name) - len(other)) <= allowed
 
 
-def _typos_between(one: str, other: str, allowed: int) -> int:
+def _typos_between(word: str, other: str, allowed: int) -> int:
     """Return the optimal string alignment distance of two names, or `allowed` + 1 if it is greater.
 
     At the first letter that differs each typo that it may be is tried: with two allowed these are few.
     """
-    if abs(len(one) - len(other)) > allowed:
+    if abs(len(word) - len(other)) > allowed:
         return allowed + 1
-    if one == other:
+    if word == other:
         return 0
     if not allowed:
         return 1
     start = 0
-    for left, right in zip(one, other, strict=False):
+    for left, right in zip(word, other, strict=False):
         if left != right:
             break
         start += 1
-    one, other = one[start:], other[start:]
-    if not one or not other:
-        return len(one) + len(other)
-    rests = [(one[1:], other[1:]), (one[1:], other), (one, other[1:])]
-    if one[:2] == other[1::-1]:
-        rests.append((one[2:], other[2:]))
+    word, other = word[start:], other[start:]
+    if not word or not other:
+        return len(word) + len(other)
+    rests = [(word[1:], other[1:]), (word[1:], other), (word, other[1:])]
+    if word[:2] == other[1::-1]:
+        rests.append((word[2:], other[2:]))
     return 1 + min(_typos_between(*rest, allowed - 1) for rest in rests)

@@ -95,10 +95,10 @@ class Endpoint:
 
     def __call__(self, catalog: Catalog, *args: Any) -> str:
         """Return the answer as JSON; raises what its query raises, such as NotFound."""
-        found = self.find(catalog, *args)
-        if isinstance(found, str):
-            return found
-        return found.model_dump_json(by_alias=True) if isinstance(found, BaseModel) else self.model.to_json(found)
+        result = self.find(catalog, *args)
+        if isinstance(result, str):
+            return result
+        return result.model_dump_json(by_alias=True) if isinstance(result, BaseModel) else self.model.to_json(result)
 
 
 ENDPOINTS: dict[str, Endpoint] = {}
@@ -108,16 +108,16 @@ ENDPOINTS: dict[str, Endpoint] = {}
 def ask(catalog: Catalog, endpoint: str, params: BaseModel, name: str | None = None) -> Any:
     """Return the answer of an endpoint as an object of its schema; raises what its query raises, such as NotFound."""
     asked = ENDPOINTS[endpoint]
-    found = asked.find(catalog, *((name,) if "{" in endpoint else ()), params)
-    if isinstance(found, str):
-        return asked.model.load().model_validate_json(found)
-    return asked.model.load().model_validate(found, from_attributes=True)
+    result = asked.find(catalog, *((name,) if "{" in endpoint else ()), params)
+    if isinstance(result, str):
+        return asked.model.load().model_validate_json(result)
+    return asked.model.load().model_validate(result, from_attributes=True)
 
 
 def answer(catalog: Catalog, endpoint: str, params: BaseModel, name: str | None = None) -> dict[str, Any]:
     """Return the answer of an endpoint as JSON data, as the API gives it; raises what its query raises."""
-    found: dict[str, Any] = orjson.loads(ENDPOINTS[endpoint](catalog, *((name,) if "{" in endpoint else ()), params))
-    return found
+    result: dict[str, Any] = orjson.loads(ENDPOINTS[endpoint](catalog, *((name,) if "{" in endpoint else ()), params))
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +130,9 @@ class Inquiry:
     def ask(self, endpoint: str, params: BaseModel, name: str | None = None) -> Any:
         """Return the answer to a question as JSON data."""
         asked = Question(endpoint, params, name)
-        found = answer(self.catalog, *asked)
-        self.asked.append((asked, found))
-        return found
+        result = answer(self.catalog, *asked)
+        self.asked.append((asked, result))
+        return result
 
 
 def parse_question(data: Mapping[str, Any]) -> Question:
@@ -494,9 +494,9 @@ def list_sources(catalog: Catalog, page: PageParams) -> Listing:
     """List the sources."""
     from app.catalog.queries.freshness import load_freshness
 
-    found = _find_rows(catalog, Source, page)
+    listing = _find_rows(catalog, Source, page)
     freshness = load_freshness(catalog.session, catalog.today)
-    return replace(found, items=[row | {"newest_day": freshness.newest_day_of(row["id"])} for row in found.items])
+    return replace(listing, items=[row | {"newest_day": freshness.newest_day_of(row["id"])} for row in listing.items])
 
 
 @question("GET /revisions", PageParams, "catalog.RevisionPage", tag="catalog")

@@ -47,7 +47,7 @@ def make_receipt(catalog: Catalog, asked: Asked, *, full: bool = True) -> dict[s
         "revision": latest["number"] if latest else None,
         "digest": latest["digest"] if latest else None,
         "day": catalog.today.isoformat(),
-        "questions": [question.to_json() | {"answer_sha256": _digest_of_answer(found)} for question, found in asked],
+        "questions": [question.to_json() | {"answer_sha256": _digest_of_answer(result)} for question, result in asked],
         "rests_on": _rests_on(catalog, asked, full=full),
     }
     return body | {"sha256": digest_of(body)}
@@ -81,9 +81,9 @@ def digest_of(data: Any) -> str:
     return hashlib.sha256(orjson.dumps(data, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def _digest_of_answer(found: Mapping[str, Any]) -> str:
+def _digest_of_answer(result: Mapping[str, Any]) -> str:
     """Return the digest of an answer without its cursor, which names the revision."""
-    return digest_of({name: value for name, value in found.items() if name != "next_cursor"})
+    return digest_of({name: value for name, value in result.items() if name != "next_cursor"})
 
 
 @cache
@@ -106,20 +106,20 @@ def _ask_again(catalog: Catalog, questions: Iterable[Any]) -> tuple[list[tuple[Q
     for number, data in enumerate(questions, 1):
         try:
             question = parse_question(data)
-            found = answer(catalog, *question)
+            result = answer(catalog, *question)
         except (VmsizesError, ValidationError, AttributeError) as error:
             wrong.append(f"question {number}: cannot be asked: {error}")
             continue
-        asked.append((question, found))
-        if _digest_of_answer(found) != data.get("answer_sha256"):
+        asked.append((question, result))
+        if _digest_of_answer(result) != data.get("answer_sha256"):
             wrong.append(f"question {number} ({question.endpoint}): the answer is another one")
     return asked, wrong
 
 
 def _rests_on(catalog: Catalog, asked: Asked, *, full: bool) -> dict[str, Any]:
     """Return the facts and prices behind answers: their number, sources and digest, and if `full` each of them."""
-    facts = _facts(catalog, {name for question, found in asked for name in _all_names(catalog, question, found)})
-    priced = {tuple(price.items()) for question, found in asked for price in _prices(catalog, question, found)}
+    facts = _facts(catalog, {name for question, result in asked for name in _all_names(catalog, question, result)})
+    priced = {tuple(price.items()) for question, result in asked for price in _prices(catalog, question, result)}
     listed = {"facts": facts, "prices": [dict(price) for price in sorted(priced, key=str)]}
     sources = sorted({item["source_id"] for items in listed.values() for item in items})
     summary = {"fact_count": len(facts), "price_count": len(priced), "sources": sources, "sha256": digest_of(listed)}
@@ -135,15 +135,17 @@ def _facts(catalog: Catalog, names: Iterable[str]) -> list[dict[str, Any]]:
         .join_from(table_of(Fact), table_of(Size), size.key == fact.subject)
         .where(fact.kind == "size", fact.verdict == "accepted", size.name.in_(sorted(names)))
     )
-    return sorted((dict(zip(_FACT_COLUMNS, row, strict=True)) for row in rows), key=lambda one: str(list(one.values())))
+    return sorted(
+        (dict(zip(_FACT_COLUMNS, row, strict=True)) for row in rows), key=lambda entry: str(list(entry.values()))
+    )
 
 
-def _prices(catalog: Catalog, question: Question, found: Any) -> Iterable[dict[str, Any]]:
+def _prices(catalog: Catalog, question: Question, result: Any) -> Iterable[dict[str, Any]]:
     """Yield the prices that are in force on the day of a question, of the sizes and regions that its answer names."""
     pricing = getattr(question.params, "pricing", question.params)
     day = {name: value for name in ("as_of", "known_at") if isinstance(value := getattr(pricing, name, None), date)}
     regions: dict[str, set[str]] = {}
-    for name, region in _all_places(catalog, question, found):
+    for name, region in _all_places(catalog, question, result):
         regions.setdefault(name, set()).add(region)
     for name in sorted(regions):
         search = PriceSearch(os=getattr(pricing, "os", None), limit=_MOST, **day)
@@ -153,18 +155,18 @@ def _prices(catalog: Catalog, question: Question, found: Any) -> Iterable[dict[s
             yield {"size": name} | {column: item[column] for column in _PRICE_COLUMNS}
 
 
-def _all_names(catalog: Catalog, question: Question, found: Any) -> set[str]:
+def _all_names(catalog: Catalog, question: Question, result: Any) -> set[str]:
     """Return the sizes that a question or its answer names."""
-    return {*_names(found), *_own_name(catalog, question)}
+    return {*_names(result), *_own_name(catalog, question)}
 
 
-def _all_places(catalog: Catalog, question: Question, found: Any) -> set[tuple[str, str]]:
+def _all_places(catalog: Catalog, question: Question, result: Any) -> set[tuple[str, str]]:
     """Return the sizes with the regions that a question or its answer names."""
-    places = set(_places(found))
+    places = set(_places(result))
     for name in _own_name(catalog, question):
         asked = getattr(question.params, "region", ())
         regions = {asked} if isinstance(asked, str) else set(asked)
-        regions |= {item["region"] for item in found.get("items", ()) if "region" in item}
+        regions |= {item["region"] for item in result.get("items", ()) if "region" in item}
         places |= {(name, region) for region in regions}
     return places
 
@@ -176,34 +178,34 @@ def _own_name(catalog: Catalog, question: Question) -> list[str]:
     return [orjson.loads(find_size(catalog, question.name, SizeParams()))["name"]]
 
 
-def _names(found: Any) -> Iterable[str]:
+def _names(part: Any) -> Iterable[str]:
     """Yield the names of sizes in an answer: those of items, options and misses, and of a comparison."""
-    if isinstance(found, dict):
+    if isinstance(part, dict):
         for key in ("size", "name"):
-            if isinstance(found.get(key), str):
-                yield found[key]
-        for key, value in found.items():
+            if isinstance(part.get(key), str):
+                yield part[key]
+        for key, value in part.items():
             if key == "sizes" and isinstance(value, list):
                 yield from (name for name in value if isinstance(name, str))
             else:
                 yield from _names(value)
-    elif isinstance(found, list):
-        for item in found:
+    elif isinstance(part, list):
+        for item in part:
             yield from _names(item)
 
 
-def _places(found: Any) -> Iterable[tuple[str, str]]:
+def _places(part: Any) -> Iterable[tuple[str, str]]:
     """Yield each size in an answer with the region whose prices are told."""
-    if isinstance(found, dict):
-        name, region = found.get("size") or found.get("name"), found.get("region")
+    if isinstance(part, dict):
+        name, region = part.get("size") or part.get("name"), part.get("region")
         if isinstance(name, str) and isinstance(region, str):
             yield name, region
-        if found.get("field") == "region":
-            yield from ((cell["size"], cell["value"]) for cell in found["values"] if cell["value"])
-        for value in found.values():
+        if part.get("field") == "region":
+            yield from ((cell["size"], cell["value"]) for cell in part["values"] if cell["value"])
+        for value in part.values():
             yield from _places(value)
-    elif isinstance(found, list):
-        for item in found:
+    elif isinstance(part, list):
+        for item in part:
             yield from _places(item)
 
 

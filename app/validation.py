@@ -44,7 +44,7 @@ def display_value(value: Any) -> str | None:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
-        plain = not any(isinstance(one, dict | list | tuple) for one in value)
+        plain = not any(isinstance(item, dict | list | tuple) for item in value)
         return ", ".join(filter(None, map(display_value, value))) if plain else None
     return str(value)
 

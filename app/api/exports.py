@@ -234,7 +234,7 @@ class ExportFileCache:
 
         Raises Busy if too many files are being written or sent, or the file cannot be written.
         """
-        if sum(each.readers for each in self._files.values()) >= MAX_FILE_READERS:
+        if sum(export_file.readers for export_file in self._files.values()) >= MAX_FILE_READERS:
             raise Busy(f"{MAX_FILE_READERS} Parquet files are being sent; try again in a minute.")
         file = self._files.get(name)
         if file is not None:

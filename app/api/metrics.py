@@ -205,9 +205,9 @@ def _request_families(measured: Measurements) -> Iterator["Family"]:
         "Time from a request to the end of its response, by route, status, and whether the cache had the response.",
         labels=["method", "route", "cache", "status"],
     )
-    for one in measured.latencies:
-        buckets = list(zip(_BOUNDS, accumulate(one.counts), strict=True))
-        latencies.add_metric([one.method, one.route, one.cache, one.status], buckets, one.seconds)
+    for latency in measured.latencies:
+        buckets = list(zip(_BOUNDS, accumulate(latency.counts), strict=True))
+        latencies.add_metric([latency.method, latency.route, latency.cache, latency.status], buckets, latency.seconds)
     yield latencies
     for name, text, cache in (
         ("vmsizes_response_cache_hits", "Responses that were served from the cache.", "hit"),
@@ -223,4 +223,4 @@ def _request_families(measured: Measurements) -> Iterator["Family"]:
 
 
 def _count(latencies: Iterable[Latencies], cache: str) -> float:
-    return sum(sum(one.counts) for one in latencies if one.cache == cache and one.status == "2xx")
+    return sum(sum(latency.counts) for latency in latencies if latency.cache == cache and latency.status == "2xx")

@@ -71,8 +71,8 @@ async def readyz(executor: Executor, stale_after_days: StaleAfterDays) -> dict[s
         "newest_exchange_rates_as_of": freshness.newest_exchange_rates_as_of,
         "exchange_rates_age_days": freshness.exchange_rates_age_days,
         "refreshes": {
-            one.feed: {"ended_at": one.ended_at, "succeeded_at": one.succeeded_at, "failed": one.has_failed}
-            for one in refreshes
+            run.feed: {"ended_at": run.ended_at, "succeeded_at": run.succeeded_at, "failed": run.has_failed}
+            for run in refreshes
         },
         "database_is_replica": replication.is_replica,
         "database_is_receiving": replication.is_receiving,
@@ -125,7 +125,7 @@ async def make_receipt(question: Annotated[QuestionIn, Body()], executor: Execut
     try:
         return await executor.ask(_make_receipt, question)
     except ValidationError as error:
-        located = [{**one, "loc": ("body", "params", *one["loc"])} for one in error.errors()]
+        located = [{**fault, "loc": ("body", "params", *fault["loc"])} for fault in error.errors()]
         raise RequestValidationError(located) from None
 
 

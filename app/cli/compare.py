@@ -242,16 +242,18 @@ def _cost_rows(answer: Mapping[str, Any], fields: Iterable[str]) -> Iterator[dic
     yield _cost_row("vm", "1 VM", vm | {"source_ids": [vm["source_id"]] if vm["source_id"] else []}, blank)
     for index, disk in enumerate(answer["disks"]):
         amounts = ((disk["gib"], "GiB"), (disk["iops"], "IOPS"), (disk["mbps"], "MBps"))
-        known = [f"{amount} {unit}" for amount, unit in amounts if amount is not None]
-        yield _cost_row(f"disks[{index}]", f"{disk['disk']}: {', '.join(known)}", disk, blank)
+        stated = [f"{amount} {unit}" for amount, unit in amounts if amount is not None]
+        yield _cost_row(f"disks[{index}]", f"{disk['disk']}: {', '.join(stated)}", disk, blank)
     disks = len(answer["disks"])
-    each = f", each with {disks} disk{'s' if disks > 1 else ''}" if disks else ""
-    yield _cost_row("total", f"{answer['count']} VM{'s' if answer['count'] > 1 else ''}{each}", answer["total"], blank)
+    disk_note = f", each with {disks} disk{'s' if disks > 1 else ''}" if disks else ""
+    yield _cost_row(
+        "total", f"{answer['count']} VM{'s' if answer['count'] > 1 else ''}{disk_note}", answer["total"], blank
+    )
 
 
 def _cost_row(part: str, what: str, figures: Mapping[str, Any], blank: Mapping[str, None]) -> dict[str, Any]:
-    known = {name: value for name, value in flatten_converted(figures).items() if name in blank}
-    return {**blank, **known, "part": part, "what": what}
+    stated = {name: value for name, value in flatten_converted(figures).items() if name in blank}
+    return {**blank, **stated, "part": part, "what": what}
 
 
 @app.command(cls=Command)

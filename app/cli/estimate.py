@@ -101,8 +101,8 @@ def estimate(
         if weights := data.get("weights_type"):
             text = f"weights: {weights['dtype'] or weights['detail']} ({weights['source']}: {weights['detail']})"
             print_text(text, indent="    ")
-        for one in data["assumptions"]:
-            print_text(f"assumed {one['field']} = {one['value']}: {one['why']}", indent="    ")
+        for assumption in data["assumptions"]:
+            print_text(f"assumed {assumption['field']} = {assumption['value']}: {assumption['why']}", indent="    ")
 
 
 def _service_text(service: Mapping[str, Any]) -> str:
@@ -204,13 +204,15 @@ def _fit_model(
     if among:
         from app.services.fit import plan_fit
 
-        found = context.inquire(lambda inquiry: plan_fit(inquiry.catalog, parsed, among=among))
-        data = found.model_dump(mode="json", by_alias=True)
+        answer = context.inquire(lambda inquiry: plan_fit(inquiry.catalog, parsed, among=among))
+        data = answer.model_dump(mode="json", by_alias=True)
     else:
         data = context.ask("POST /fit", parsed, receipt=receipt)
     columns = PLACEMENT_COLUMNS
     if model.get("train"):
-        columns = {name: replace(one, rank=TRAINING_RANKS.get(name, one.rank)) for name, one in columns.items()}
+        columns = {
+            name: replace(column, rank=TRAINING_RANKS.get(name, column.rank)) for name, column in columns.items()
+        }
     rows = [_placement_row(item, purchase) for item in data["items"]]
     columns = in_currency(columns, parsed.pricing.currency, "cost")
     print_rows(rows, columns, output, json_value=data, objects=data["items"])
@@ -359,12 +361,12 @@ def _read_checkpoint(path: Path) -> dict[str, Any]:
 
 def _read_json(option: str, path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_bytes())
+        loaded = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise BadQuery(option, str(path), f"cannot be read as JSON: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(loaded, dict):
         raise BadQuery(option, str(path), "holds no JSON object")
-    return found
+    return loaded
 
 
 def _read_header(path: Path) -> dict[str, Any]:

@@ -265,20 +265,20 @@ def audit(
         formats = "; ".join(f"{name} ({peer.title})" for name, peer in PEER_FORMATS.items())
         raise typer.BadParameter(f"{as_!r} is no format; the formats are {formats}", param_hint="--as")
     with context.session() as session:
-        found = audit_file(session, file, PEER_FORMATS[as_], today=context.today(), day=day.date() if day else None)
+        report = audit_file(session, file, PEER_FORMATS[as_], today=context.today(), day=day.date() if day else None)
     if csv_file:
-        _write_judgements(csv_file, found)
+        _write_judgements(csv_file, report)
     summary = {
         name: {**{verdict: counts[verdict] for verdict in VERDICTS}, "agrees_percent": share_that_agrees(counts)}
-        for name, counts in found.counts.items()
+        for name, counts in report.counts.items()
     }
-    wrong = [judgement for judgement in found.judgements if judgement.verdict == "wrong"]
+    wrong = [judgement for judgement in report.judgements if judgement.verdict == "wrong"]
     if as_json:
         print_json(
             {
                 "format": as_,
                 "fields": summary,
-                "wrong": [dict(zip(AUDIT_COLUMNS, _cells(each), strict=True)) for each in wrong],
+                "wrong": [dict(zip(AUDIT_COLUMNS, _cells(mismatch), strict=True)) for mismatch in wrong],
             }
         )
         return
@@ -288,8 +288,8 @@ def audit(
         figures = ", ".join(f"{counts[verdict]:,} {verdict}" for verdict in VERDICTS)
         judged = "none could be judged" if share is None else f"{share} % of those judged agree"
         console.print(f"{name}: {figures}; {judged}", highlight=False, markup=False, soft_wrap=True)
-    for each in wrong[:_SHOWN]:
-        line, size, region, name, says, _, expected, evidence = _cells(each)
+    for mismatch in wrong[:_SHOWN]:
+        line, size, region, name, says, _, expected, evidence = _cells(mismatch)
         place = " ".join(filter(None, (size, region)))
         text = f"wrong: line {line}: {place} {name} {says}; {expected}, {evidence}"
         console.print(text, highlight=False, markup=False, soft_wrap=True)
@@ -303,8 +303,8 @@ def _cells(judgement: "Judgement") -> tuple[str, ...]:
     return (*place, claim.cell, judgement.verdict, judgement.expected, judgement.evidence)
 
 
-def _write_judgements(path: Path, found: "Audit") -> None:
+def _write_judgements(path: Path, report: "Audit") -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(AUDIT_COLUMNS)
-        writer.writerows(map(_cells, found.judgements))
+        writer.writerows(map(_cells, report.judgements))

@@ -207,7 +207,9 @@ def completer(values: Callable[[], Iterable[str]], *, several: bool = False) -> 
 
     def complete(incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",") if several else ("", "", incomplete)
-        spellings = (next((one for one in _spellings(name) if one.startswith(last)), None) for name in values())
+        spellings = (
+            next((spelling for spelling in _spellings(name) if spelling.startswith(last)), None) for name in values()
+        )
         return [f"{before}{comma}{spelling}" for spelling in spellings if spelling is not None]
 
     return complete
@@ -260,12 +262,12 @@ def with_options(name: str) -> Callable[[Callable[..., Any]], Callable[[Callable
         added = inspect.signature(build).parameters.values()
 
         def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-            own = [one for one in inspect.signature(command).parameters.values() if one.name != name]
+            own = [parameter for parameter in inspect.signature(command).parameters.values() if parameter.name != name]
             rest = [own.pop()] if own and own[-1].kind is inspect.Parameter.VAR_KEYWORD else []
 
             @wraps(command)
             def run(**values: Any) -> Any:
-                built = build(**{one.name: values.pop(one.name) for one in added})
+                built = build(**{parameter.name: values.pop(parameter.name) for parameter in added})
                 return command(**{name: built}, **values)
 
             _set_signature(run, inspect.Signature([*own, *added, *rest]))

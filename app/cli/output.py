@@ -250,11 +250,11 @@ def _get_path(name: str, row: Record, full: Record) -> Any:
     return value
 
 
-def check_column(name: str, known: Collection[str]) -> None:
+def check_column(name: str, columns: Collection[str]) -> None:
     """Raise BadQuery, naming the nearest field, for a field that is not among the known ones."""
-    if name not in known:
-        near = get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+    if name not in columns:
+        near = get_close_matches(name, columns, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(columns)}"
         raise BadQuery("--columns", name, f"there is no such field; {hint}")
 
 
@@ -453,7 +453,7 @@ def format_value(value: object) -> str:
     if isinstance(value, Decimal):
         return f"{value.normalize():f}"
     values = value if isinstance(value, list) else [value]
-    written = (json.dumps(each) if isinstance(each, dict) else str(each) for each in values)
+    written = (json.dumps(item) if isinstance(item, dict) else str(item) for item in values)
     text = LIST_SEPARATOR.join(written) or "-"
     return text.translate(_CONTROL)
 
@@ -500,13 +500,13 @@ class _RenderedColumn:
     def render(cls, name: str, column: Column, rows: Sequence[Record]) -> "_RenderedColumn":
         values = [row.get(name) for row in rows]
         to_text = column.format or format_value
-        known = [value for value in values if value is not None]
+        present = [value for value in values if value is not None]
         return cls(
             name=name,
             heading=column.heading,
             rank=column.rank,
             wraps=column.wraps,
-            right=all(isinstance(value, int | float | Decimal) and not isinstance(value, bool) for value in known),
+            right=all(isinstance(value, int | float | Decimal) and not isinstance(value, bool) for value in present),
             cells=["-" if value is None else to_text(value) for value in values],
         )
 

@@ -121,7 +121,7 @@ def _add_search_words(names: GpuNames, words: Sequence[str], values: Mapping[str
     and for two different numbers of GPUs.
     """
     added = dict(values)
-    parts = [parse_gpu_and_count(one) for word in words for one in word.split(",") if one.strip()]
+    parts = [parse_gpu_and_count(part) for word in words for part in word.split(",") if part.strip()]
     phrase = parse_gpu_and_count(" ".join(words))
     if len(words) > 1 and _is_gpu(names, phrase[0]):
         parts = [phrase]
@@ -329,7 +329,7 @@ def _gpu(size: Record) -> str:
 
 def _price(size: Record) -> str:
     days = {purchase: size.get(f"{purchase}_as_of") for purchase in _PURCHASE_LABELS}
-    known = []
+    prices = []
     for purchase, label in _PURCHASE_LABELS.items():
         if size[f"{purchase}_usd_per_hour"] is None:
             continue
@@ -337,8 +337,8 @@ def _price(size: Record) -> str:
         if "converted" in size:
             converted = size["converted"]
             price = f"{format_amount(converted[f'{purchase}_price_per_hour'])} {converted['currency']}"
-        known.append(f"{price}/h {label}" + (f" (as of {days[purchase]})" if days[purchase] else ""))
-    return _join(*known, f"Linux, {size['region']}", price_note(size, "price_")) if known else "unknown"
+        prices.append(f"{price}/h {label}" + (f" (as of {days[purchase]})" if days[purchase] else ""))
+    return _join(*prices, f"Linux, {size['region']}", price_note(size, "price_")) if prices else "unknown"
 
 
 def _disks(size: Record, kind: str, label: str) -> str:

@@ -105,22 +105,22 @@ def fit_workload(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
     if "gpu" in values:
         values = values | {"gpu": find_gpus(inquiry, values["gpu"])}
     body = FitIn.model_validate(_to_body(values))
-    found = inquiry.ask("POST /fit", body)
+    answer = inquiry.ask("POST /fit", body)
     currency = values.get("currency", "").upper()
     content: dict[str, Any] = {
-        "fits": found["fits"],
-        "total": found["total"],
-        "options": [_to_option(option, currency) for option in found["items"]],
-        "rejected": found["rejection_summary"],
-        "nearest_misses": [_to_miss(miss) for miss in found["nearest_misses"]],
+        "fits": answer["fits"],
+        "total": answer["total"],
+        "options": [_to_option(option, currency) for option in answer["items"]],
+        "rejected": answer["rejection_summary"],
+        "nearest_misses": [_to_miss(miss) for miss in answer["nearest_misses"]],
     }
-    if "no_price" in found:
-        content["no_price"] = found["no_price"]["detail"]
+    if "no_price" in answer:
+        content["no_price"] = answer["no_price"]["detail"]
     return Reply(
-        text=_to_text(found, currency),
+        text=_to_text(answer, currency),
         content=content,
         lists=("nearest_misses", "options"),
-        totals={"options": found["total"]},
+        totals={"options": answer["total"]},
         narrow="region, gpu, max_usd_per_month; limit shows up to 50 options",
     )
 
@@ -218,18 +218,18 @@ def _to_arguments(patch: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {names[path]: value for path, value in changes.items()} if changes.keys() <= names.keys() else {}
 
 
-def _to_text(found: Mapping[str, Any], currency: str) -> str:
-    note = f" {found['no_price']['detail']}." if "no_price" in found else ""
-    if found["items"]:
-        best = found["items"][0]
+def _to_text(answer: Mapping[str, Any], currency: str) -> str:
+    note = f" {answer['no_price']['detail']}." if "no_price" in answer else ""
+    if answer["items"]:
+        best = answer["items"][0]
         name = mark_unverified(best["size"], verified="UNVERIFIED" not in best["warnings"])
         costs: Mapping[str, Any] = next((cost for cost in best["cost"].values() if cost is not None), {})
         hourly = costs.get("converted", {}).get("cost_per_hour")
         converted = f" That is {hourly} {currency} an hour." if hourly is not None else ""
-        return f"{plural(found['total'], 'size')} can do it. {name}: {best['explanation']}{converted}{note}"
-    misses = found["nearest_misses"]
+        return f"{plural(answer['total'], 'size')} can do it. {name}: {best['explanation']}{converted}{note}"
+    misses = answer["nearest_misses"]
     nearest = f" The nearest, {misses[0]['size']}: {misses[0]['failures'][0]['detail']}." if misses else ""
-    return f"No size fits; {found['rejected_total']:,} were checked.{nearest}{note}"
+    return f"No size fits; {answer['rejected_total']:,} were checked.{nearest}{note}"
 
 
 FIT_WORKLOAD = Tool(

@@ -76,7 +76,7 @@ def make_server(catalog: CatalogReader) -> Server[dict[str, Any]]:
         return await _call_tool(catalog, context.protocol_version, request)
 
     async def list_resources(_: Context, _page: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        resources = [types.Resource(**one._asdict(), mime_type="application/json") for one in RESOURCES]
+        resources = [types.Resource(**resource._asdict(), mime_type="application/json") for resource in RESOURCES]
         return types.ListResourcesResult(resources=resources, ttl_ms=_milliseconds(LIST_TTL), cache_scope="public")
 
     async def list_templates(
@@ -84,9 +84,12 @@ def make_server(catalog: CatalogReader) -> Server[dict[str, Any]]:
     ) -> types.ListResourceTemplatesResult:
         templates = [
             types.ResourceTemplate(
-                uri_template=one.uri, name=one.name, description=one.description, mime_type="application/json"
+                uri_template=template.uri,
+                name=template.name,
+                description=template.description,
+                mime_type="application/json",
             )
-            for one in TEMPLATES
+            for template in TEMPLATES
         ]
         return types.ListResourceTemplatesResult(
             resource_templates=templates, ttl_ms=_milliseconds(LIST_TTL), cache_scope="public"
@@ -227,8 +230,8 @@ def read_resource(uri: str, catalog: Catalog, revision: RevisionInfo) -> str:
     for pattern, (endpoint, params) in _RESOURCE_QUESTIONS.items():
         if match := re.fullmatch(pattern, uri):
             return _json_text(answer(catalog, endpoint, params, unquote(match[1])))
-    known = [one.uri for one in (*RESOURCES, *TEMPLATES)]
-    raise NotFound("resource", uri, suggestions=closest_spellings(uri, known, 2))
+    uris = [resource.uri for resource in (*RESOURCES, *TEMPLATES)]
+    raise NotFound("resource", uri, suggestions=closest_spellings(uri, uris, 2))
 
 
 def _json_text(data: object) -> str:

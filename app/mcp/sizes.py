@@ -162,12 +162,12 @@ def _to_item(item: Mapping[str, Any], fields: list[str]) -> dict[str, Any]:
 
 def _found_text(page: Mapping[str, Any], search: SizeSearch) -> str:
     undecided = unknown_note(page["unknown"])
-    known = f" {page['no_price']['detail']}." if "no_price" in page else ""
-    known += f" {undecided}." if undecided else ""
+    notes = f" {page['no_price']['detail']}." if "no_price" in page else ""
+    notes += f" {undecided}." if undecided else ""
     if not page["items"]:
         return (
             "No size is known to have all of this; drop a filter. "
-            f"status=any includes sizes that can no longer be ordered.{known}"
+            f"status=any includes sizes that can no longer be ordered.{notes}"
         )
     first = page["items"][0]
     price = "price unknown"
@@ -178,7 +178,7 @@ def _found_text(page: Mapping[str, Any], search: SizeSearch) -> str:
         if note := price_note(first, "price_"):
             price += f" ({note})"
     name = mark_unverified(first["name"], verified=first["verified"])
-    return f"{plural(page['total'], 'size')}; first by {', '.join(search.sort)}: {name}, {price}.{known}"
+    return f"{plural(page['total'], 'size')}; first by {', '.join(search.sort)}: {name}, {price}.{notes}"
 
 
 FIND_SIZES = Tool(
@@ -224,8 +224,8 @@ _LAST_FIELDS = ("source_url", "verified", "price_age_days", "provider", "flags",
 def compare_sizes(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
     """Compare sizes; without `fields`, those that differ. Raises what the comparison raises."""
     params = given(values, "baseline", "region", "os", "purchase", "as_of", "currency")
-    found = inquiry.ask("GET /compare", CompareSearch.model_validate({"size": values["sizes"], **params}))
-    lines = {line["field"]: line for line in found["fields"]}
+    comparison = inquiry.ask("GET /compare", CompareSearch.model_validate({"size": values["sizes"], **params}))
+    lines = {line["field"]: line for line in comparison["fields"]}
     differing = _differing(lines)
     chosen = values.get("fields") or [name for name in differing if name in _FIRST_FIELDS]
     for name in chosen:
@@ -237,10 +237,10 @@ def compare_sizes(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
         cell["size"]: mark_unverified(cell["size"], verified=cell["value"]) for cell in lines["verified"]["values"]
     }
     return Reply(
-        text=_comparison_text(found, lines["usd_per_hour"]["values"], names),
+        text=_comparison_text(comparison, lines["usd_per_hour"]["values"], names),
         content={
-            "baseline": found["baseline"],
-            "sizes": found["sizes"],
+            "baseline": comparison["baseline"],
+            "sizes": comparison["sizes"],
             "fields": shown,
             "equal": sum(not line["differs"] for line in lines.values()),
         },
@@ -267,18 +267,18 @@ def _to_line(line: Mapping[str, Any]) -> dict[str, Any]:
     if line["unit"]:
         shown["unit"] = line["unit"]
     if any(percent):
-        shown["percent"] = [None if one is None else round(one, 1) for one in percent]
+        shown["percent"] = [None if change is None else round(change, 1) for change in percent]
     return shown
 
 
-def _comparison_text(found: Mapping[str, Any], prices: list[Mapping[str, Any]], names: Mapping[str, str]) -> str:
+def _comparison_text(comparison: Mapping[str, Any], prices: list[Mapping[str, Any]], names: Mapping[str, str]) -> str:
     others = [
         f"{names[cell['size']]} {cell['difference_percent']:+.1f}%"
         for cell in prices
-        if cell["size"] != found["baseline"] and cell["difference_percent"] is not None
+        if cell["size"] != comparison["baseline"] and cell["difference_percent"] is not None
     ]
     told = f"; price an hour: {', '.join(others)}" if others else ""
-    return f"{plural(len(found['sizes']), 'size')} compared with {names[found['baseline']]}{told}."
+    return f"{plural(len(comparison['sizes']), 'size')} compared with {names[comparison['baseline']]}{told}."
 
 
 COMPARE_SIZES = Tool(
@@ -391,21 +391,22 @@ def _ask_prices(
     """Return the regions that have the size, the cheapest on demand first, and the prices in the first or given one."""
     everywhere = {**params, "limit": _MOST, "purchase": "on_demand"}
     on_demand = inquiry.ask("GET /sizes/{name}/prices", PriceSearch.model_validate(everywhere), name)["items"]
-    cheapest = sorted(on_demand, key=lambda one: (one["unusual"], one["usd_per_hour"], one["region"]))
-    chosen = list(regions or [one["region"] for one in cheapest[:1]])
+    cheapest = sorted(on_demand, key=lambda price: (price["unusual"], price["usd_per_hour"], price["region"]))
+    chosen = list(regions or [price["region"] for price in cheapest[:1]])
     content: dict[str, Any] = {
         "regions": {
             "priced": len(on_demand),
             "cheapest": [
-                {"region": one["region"], "usd_per_hour": one["usd_per_hour"]} for one in cheapest[:_CHEAPEST_REGIONS]
+                {"region": price["region"], "usd_per_hour": price["usd_per_hour"]}
+                for price in cheapest[:_CHEAPEST_REGIONS]
             ],
         },
         "prices": [],
     }
     if chosen:
         asked = PriceSearch.model_validate({**params, "region": chosen, "limit": _MOST})
-        found = inquiry.ask("GET /sizes/{name}/prices", asked, name)["items"]
-        content["prices"] = [_to_offer(price) for price in found]
+        prices = inquiry.ask("GET /sizes/{name}/prices", asked, name)["items"]
+        content["prices"] = [_to_offer(price) for price in prices]
     return content
 
 
@@ -475,10 +476,10 @@ def price_history(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
     region = values.get("region") or _cheapest_region(inquiry, values)
     period = given(values, "os", "purchase", "since", "until", "known_at")
     search = PriceHistorySearch.model_validate({"region": region, **period, "limit": _MOST})
-    found = inquiry.ask("GET /sizes/{name}/price-history", search, name)
+    history = inquiry.ask("GET /sizes/{name}/price-history", search, name)
     in_force = _ask_in_force(inquiry, values, search, name)
     day = values.get("as_of")
-    lines = merge_runs(found["items"], in_force)[::-1]
+    lines = merge_runs(history["items"], in_force)[::-1]
     content: dict[str, Any] = {
         "size": ask_name(inquiry, name),
         "region": search.region,

@@ -83,7 +83,7 @@ def input_schema(arguments: Mapping[str, Argument], required: Sequence[str]) -> 
     """Return the JSON Schema of the arguments; others are forbidden."""
     schema: dict[str, Any] = {
         "type": "object",
-        "properties": {name: _property(one) for name, one in arguments.items()},
+        "properties": {name: _property(argument) for name, argument in arguments.items()},
         "additionalProperties": False,
     }
     return schema | ({"required": list(required)} if required else {})
@@ -104,8 +104,8 @@ def read_arguments(
     Raises BadArguments for names that there are not, with the nearest one, and for values that cannot be read.
     """
     bounds = {spelling: name for spelling, name in other_spellings(SizeFilter).items() if name in arguments}
-    known = arguments.keys() | bounds.keys()
-    errors = [_unknown(name, value, arguments) for name, value in given.items() if name not in known]
+    accepted = arguments.keys() | bounds.keys()
+    errors = [_unknown(name, value, arguments) for name, value in given.items() if name not in accepted]
     errors += [
         ArgumentError(
             field=spelling,
@@ -117,7 +117,7 @@ def read_arguments(
     ]
     values: dict[str, Any] = {}
     for spelling, value in given.items():
-        if spelling not in known or value in (None, "", [], {}):
+        if spelling not in accepted or value in (None, "", [], {}):
             continue
         name = bounds.get(spelling, spelling)
         read = arguments[name].read
@@ -160,7 +160,7 @@ def to_bad_arguments(error: Exception, arguments: Mapping[str, Argument], given:
         value = display_value(given.get(name)) if error.value is None else as_written(str(error.value))
         return BadArguments([ArgumentError(field=name, value=value, allowed=_without_endpoints(allowed))])
     if isinstance(error, ValidationError):
-        return BadArguments([_of_validation(one, arguments, given) for one in error.errors()])
+        return BadArguments([_of_validation(fault, arguments, given) for fault in error.errors()])
     raise error
 
 
@@ -178,15 +178,15 @@ def _of_validation(error: Any, arguments: Mapping[str, Argument], given: Mapping
 
 def _argument_of(path: str, arguments: Mapping[str, Argument]) -> str:
     """Return the argument that sets a parameter or a path of a body; the path itself where none does."""
-    return next((name for name, one in arguments.items() if path in (one.sets, name)), path)
+    return next((name for name, argument in arguments.items() if path in (argument.sets, name)), path)
 
 
 def read_texts(value: Any) -> list[str]:
     """Return the texts of a list, or of a text with commas."""
     values = value if isinstance(value, list | tuple) else [value]
-    if not all(isinstance(one, str) for one in values):
+    if not all(isinstance(text, str) for text in values):
         raise ValueError("expected a string; several are separated by commas")
-    return [part.strip() for one in values for part in one.split(",") if part.strip()]
+    return [part.strip() for text in values for part in text.split(",") if part.strip()]
 
 
 def read_size(value: Any) -> str:
@@ -267,7 +267,7 @@ def read_word(value: Any) -> Any:
 
 def read_words(value: Any) -> list[str]:
     """Return words of a fixed set."""
-    return [read_word(one) for one in read_texts(value)]
+    return [read_word(text) for text in read_texts(value)]
 
 
 _BY_TYPE: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
@@ -289,7 +289,7 @@ def filter_argument(name: str, description: str = "") -> Argument:
         return Argument(type="string", description=description, read=read_words if of_words else read_texts)
     if get_origin(kind) is Literal:
         return Argument(type="string", description=description, allowed=get_args(kind), read=read_word)
-    json_type, read = next((json_type, read) for known, json_type, read in _BY_TYPE if known == kind)
+    json_type, read = next((json_type, read) for handled, json_type, read in _BY_TYPE if handled == kind)
     return Argument(type=json_type, description=description, read=read)
 
 
@@ -312,12 +312,12 @@ def find_gpus(inquiry: Inquiry, names: Sequence[str]) -> list[str]:
 
     `A100 80GB` is the name of one model, and of all A100 with 80 GB for those who ask for them.
     """
-    known = inquiry.catalog.snapshot.gpus
-    found = dict.fromkeys(resolve_gpus(known, names))
+    gpus = inquiry.catalog.snapshot.gpus
+    models = dict.fromkeys(resolve_gpus(gpus, names))
     for name in names:
         with suppress(BadQuery):
-            found |= dict.fromkeys(resolve_gpus(known, [f"gpu {name}"]))
-    return list(found)
+            models |= dict.fromkeys(resolve_gpus(gpus, [f"gpu {name}"]))
+    return list(models)
 
 
 def ask_name(inquiry: Inquiry, name: str) -> str:

@@ -53,7 +53,7 @@ class BackgroundLogs:
 
     def __init__(self) -> None:
         root = logging.getLogger()
-        (self._handler,) = (one for one in root.handlers if isinstance(one, logging.StreamHandler))
+        (self._handler,) = (handler for handler in root.handlers if isinstance(handler, logging.StreamHandler))
         self.dropped = 0
         self._queue: queue.Queue[logging.LogRecord | None] = queue.Queue(MAX_QUEUED)
         self._thread = threading.Thread(target=self._write, name="logs", daemon=True)

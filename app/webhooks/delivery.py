@@ -335,13 +335,13 @@ def _next_outgoing(session: Session, name: str, now: datetime) -> _Outgoing | No
     unsent = and_(MESSAGE.c.webhook == name, MESSAGE.c.body.is_not(None))
     message = session.execute(select(WebhookMessage).where(unsent)).scalar()
     if message is None:
-        found = find_next_changes(
+        changes = find_next_changes(
             session, ChangeFilter.model_validate(webhook.filters), webhook.after_change, MAX_EVENTS + 1
         )
-        if not found.items:
-            webhook.after_change = max(webhook.after_change, found.newest)
+        if not changes.items:
+            webhook.after_change = max(webhook.after_change, changes.newest)
             return None
-        message = _changes_message(name, found.items, now)
+        message = _changes_message(name, changes.items, now)
         session.add(message)
     return _outgoing(webhook, message)
 

@@ -111,10 +111,10 @@ async def resolve(url: httpx.URL, allowed: AllowedTargets) -> list[str]:
     host = url.raw_host.decode("ascii")
     try:
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, url.port or 443, type=socket.SOCK_STREAM)
+        resolved = await loop.getaddrinfo(host, url.port or 443, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise UnknownHost(f"the name {host} cannot be resolved: {error}") from error
-    addresses = list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
+    addresses = list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in resolved))
     for address in addresses:
         allowed.check(host, ip_address(address))
     return addresses

@@ -99,8 +99,8 @@ ENUMS: Mapping[str, tuple[str, ...]] = {
 def enum_name(values: Iterable[str]) -> str:
     """Return the name of the enumeration with these values; raises LookupError if there is none."""
     wanted = sorted(values)
-    for name, known in ENUMS.items():
-        if sorted(known) == wanted:
+    for name, members in ENUMS.items():
+        if sorted(members) == wanted:
             return name
     raise LookupError(f"No enumeration has the values {wanted}: add one to ENUMS in app/api/openapi/build.py.")
 
@@ -495,7 +495,7 @@ _FILE_RESPONSES: Mapping[int, ResponseComponent] = {
 def _of_path(prefix: str) -> dict[int, ResponseComponent]:
     """Return the responses that a POST shares with POST /fit but for their examples, which show its own path."""
     shared = {413: COMMON_RESPONSES[413], 415: COMMON_RESPONSES[415], **_POST_RESPONSES}
-    return {status: replace(one, name=f"{prefix}{one.name}") for status, one in shared.items()}
+    return {status: replace(response, name=f"{prefix}{response.name}") for status, response in shared.items()}
 
 
 _OPERATION_RESPONSES: Mapping[str, Mapping[int, ResponseComponent]] = {
@@ -510,10 +510,10 @@ _OPERATION_RESPONSES: Mapping[str, Mapping[int, ResponseComponent]] = {
 """Responses that differ for some operations, so that each shows an example of its own kind."""
 
 PROBLEM_STATUSES: Mapping[str, int] = {
-    one.name: status
+    response.name: status
     for table in (COMMON_RESPONSES, _POST_RESPONSES, *_OPERATION_RESPONSES.values())
-    for status, one in table.items()
-    if one.problem
+    for status, response in table.items()
+    if response.problem
 }
 """The status of every response that is a problem, by the name of its component."""
 
@@ -524,7 +524,7 @@ _METHOD_STATUSES = {"get": {304}, "post": {400, 413, 415}}
 def response_components() -> dict[str, Response]:
     """Return the response components by name."""
     tables = (COMMON_RESPONSES, _POST_RESPONSES, *_OPERATION_RESPONSES.values())
-    return {one.name: _to_response(one) for table in tables for one in table.values()}
+    return {response.name: _to_response(response) for table in tables for response in table.values()}
 
 
 def to_responses(method: str, generated: Mapping[str, Any]) -> dict[str, Response]:
@@ -533,16 +533,16 @@ def to_responses(method: str, generated: Mapping[str, Any]) -> dict[str, Respons
     A route declares only the statuses that do not follow from its method, its path and its parameters.
     """
     declared = {int(status) for status in generated["responses"] if status != "200"}
-    parameters = [(one["in"], one["name"]) for one in generated.get("parameters", [])]
+    parameters = [(parameter["in"], parameter["name"]) for parameter in generated.get("parameters", [])]
     named = {404} if "path" in dict(parameters) else set()
     paged = {400, 410} if ("query", "cursor") in parameters else set()
     statuses = _COMMON_STATUSES | _METHOD_STATUSES[method] | declared | named | paged
-    known = {
+    documented = {
         **COMMON_RESPONSES,
         **(_POST_RESPONSES if method == "post" else {}),
         **_OPERATION_RESPONSES.get(generated["operationId"], {}),
     }
-    errors = {str(status): {"$ref": f"#/components/responses/{known[status].name}"} for status in sorted(statuses)}
+    errors = {str(status): {"$ref": f"#/components/responses/{documented[status].name}"} for status in sorted(statuses)}
     content = {}
     for media_type, described in generated["responses"]["200"]["content"].items():
         schema = to_plain_schema(described["schema"], in_request=False)
@@ -584,7 +584,7 @@ def to_openapi30(document: Document) -> Document:
     for holder in _schema_holders(converted):
         holder["schema"] = _to_schema30(holder["schema"])
     # Files: without `format`, the clients for Java and of orval would parse them as JSON.
-    for operation in (one for path in converted["paths"].values() for one in path.values()):
+    for operation in (entry for path in converted["paths"].values() for entry in path.values()):
         for media_type, content in operation["responses"]["200"].get("content", {}).items():
             if not media_type.endswith("json"):
                 content["schema"]["format"] = "binary"
@@ -595,7 +595,7 @@ def _schema_holders(document: Document) -> Iterator[dict[str, Any]]:
     """Yield every object outside the components' schemas that has a schema: parameters, headers, contents."""
     components = document["components"]
     responses = list(components["responses"].values())
-    for operation in (one for path in document["paths"].values() for one in path.values()):
+    for operation in (entry for path in document["paths"].values() for entry in path.values()):
         yield from operation.get("parameters", [])
         yield from operation.get("requestBody", {}).get("content", {}).values()
         responses += operation["responses"].values()
@@ -762,14 +762,14 @@ def to_plain_document(generated: Document) -> Document:
         RESULTS.get(name, name): schema for name, schema in document["components"]["schemas"].items()
     }
     paths = {
-        path: {method: _to_operation(method, one, document) for method, one in operations.items()}
+        path: {method: _to_operation(method, operation, document) for method, operation in operations.items()}
         for path, operations in document["paths"].items()
     }
     info, url = document["info"], document["servers"][0]["url"]
     contact = {} if url == "/" else {"contact": {"name": info["title"], "url": url}}  # whoever runs the service
     _, problem = models_json_schema([(Problem, "serialization")], ref_template=REFERENCE + "{model}")
     schemas = _to_schemas({**document["components"]["schemas"], **problem["$defs"]}, paths)
-    used = {tag for operations in paths.values() for one in operations.values() for tag in one["tags"]}
+    used = {tag for operations in paths.values() for operation in operations.values() for tag in operation["tags"]}
     return {
         "openapi": document["openapi"],
         "info": {**info, **contact, "license": LICENSE},
@@ -801,10 +801,12 @@ def _to_operation(method: str, generated: dict[str, Any], document: Document) ->
     operation = {**generated, "summary": to_summary(generated["summary"])}
     operation["responses"] = to_responses(method, generated)
     if "parameters" in generated:
-        parameters = sort_parameters([to_parameter(one) for one in generated["parameters"]], operation["operationId"])
+        parameters = sort_parameters(
+            [to_parameter(parameter) for parameter in generated["parameters"]], operation["operationId"]
+        )
         items = _item_fields(generated, document["components"]["schemas"])
         shown = {"fields": {"example": items[:2]}} if items else {}
-        operation["parameters"] = [one | shown.get(one["name"], {}) for one in parameters]
+        operation["parameters"] = [parameter | shown.get(parameter["name"], {}) for parameter in parameters]
     return with_example({name: operation[name] for name in _OPERATION_KEYS if name in operation})
 
 
@@ -819,14 +821,16 @@ def _item_fields(operation: dict[str, Any], schemas: Mapping[str, Schema]) -> li
 
 def _to_schemas(schemas: Mapping[str, Schema], paths: Mapping[str, Any]) -> dict[str, Schema]:
     """Return the plain form of every schema that is used; objects of requests are closed, of responses open."""
-    operations = [one for path in paths.values() for one in path.values()]
-    requested = _with_references({name for one in operations for name in references(one.get("requestBody"))}, schemas)
+    operations = [operation for path in paths.values() for operation in path.values()]
+    requested = _with_references(
+        {name for operation in operations for name in references(operation.get("requestBody"))}, schemas
+    )
     returned = _with_references(
-        {name for one in operations for name in references(one["responses"])} | {"Problem"}, schemas
+        {name for operation in operations for name in references(operation["responses"])} | {"Problem"}, schemas
     )
     plain = {name: to_plain_schema(schemas[name], in_request=True) for name in requested}
     plain |= {name: to_plain_schema(schemas[name], in_request=False) for name in returned}
-    enums = set(references([plain, [one.get("parameters") for one in operations]])) & ENUMS.keys()
+    enums = set(references([plain, [operation.get("parameters") for operation in operations]])) & ENUMS.keys()
     return dict(sorted({**plain, **{name: to_enum(name) for name in enums}}.items()))
 
 
