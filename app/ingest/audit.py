@@ -119,21 +119,21 @@ def _load_facts(
 
 
 def _judge_figure(claim: Claim, stated: Sequence[_Stated]) -> Judgement:
-    accepted = next((each for each in stated if each.accepted), None)
+    accepted = next((figure for figure in stated if figure.accepted), None)
     if accepted is None:
         return Judgement(claim=claim, verdict="unknown", evidence="no source of the catalog states it")
-    ours = [each for each in stated if each.value == accepted.value]
-    theirs = [each.source for each in stated if each.kind in VENDOR_KINDS and _is_equal(claim, each.value)]
+    ours = [figure for figure in stated if figure.value == accepted.value]
+    theirs = [figure.source for figure in stated if figure.kind in VENDOR_KINDS and _is_equal(claim, figure.value)]
     expected = str(accepted.value) if accepted.value.denominator < NANO else str(float(accepted.value))
     verdict: Verdict = "unknown"
-    evidence = f"{expected} in {', '.join(each.source for each in ours)}"
+    evidence = f"{expected} in {', '.join(figure.source for figure in ours)}"
     if _is_equal(claim, accepted.value):
         verdict = "agrees"
     elif meaning := _other_meaning(claim, accepted.value):
         verdict, evidence = "other_meaning", f"{meaning}: {evidence}"
     elif theirs:
         evidence = f"{evidence}, but as claimed in {', '.join(theirs)}"
-    elif any(each.kind in VENDOR_KINDS for each in ours) or len({each.publisher for each in ours}) > 1:
+    elif any(figure.kind in VENDOR_KINDS for figure in ours) or len({figure.publisher for figure in ours}) > 1:
         verdict = "wrong"
     else:
         evidence = f"{evidence} only, which is no vendor's"

@@ -215,13 +215,13 @@ def read_header(
 ) -> list[str]:
     """Return the columns of the header; raises BadData for one that is missing, unknown or repeated."""
     header = [column.strip() for column in next(lines, [])]
-    known, times = [*columns, *optional], Counter(header)
-    unknown = [column for column in header if column not in known]
-    hint = did_you_mean(nearest(unknown[0], known), " ") if unknown else ""
+    names, times = [*columns, *optional], Counter(header)
+    unknown = [column for column in header if column not in names]
+    hint = did_you_mean(nearest(unknown[0], names), " ") if unknown else ""
     problems: tuple[tuple[list[str], str], ...] = (
         (unknown[:1] if hint else [], f"is unknown; {hint.strip()}"),
         ([column for column in columns if column not in header], "is missing from the header"),
-        (unknown, f"is unknown; the columns are {', '.join(known)}"),
+        (unknown, f"is unknown; the columns are {', '.join(names)}"),
         ([column for column in header if times[column] > 1], "is in the header twice"),
     )
     for wrong, detail in problems:

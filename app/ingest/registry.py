@@ -95,10 +95,10 @@ def read_csv_source(name: str, path: Path, sources: Path | None = None, *, new_s
         listed = read_sources(sources or path.with_name("sources.csv")) if source.cites_sources else {}
     reading = source.read(path, listed)
     # A file that cites no list of sources may be one itself.
-    sources_of_file = frozenset(listed) if source.cites_sources else frozenset(each.id for each in reading.sources)
+    sources_of_file = frozenset(listed) if source.cites_sources else frozenset(cited.id for cited in reading.sources)
     return replace(
         reading,
-        prices=Prices(tuple(replace(each, new_sizes=new_sizes) for each in reading.prices.lists)),
+        prices=Prices(tuple(replace(price_list, new_sizes=new_sizes) for price_list in reading.prices.lists)),
         files=(FileRead(kind=name, file=str(path), sources=sources_of_file, states_facts=source.states_facts),),
     )
 
@@ -155,8 +155,8 @@ def read_seeds(
     if of_azure and (folder / "documents").is_dir():
         reading += read_pages([folder / "documents"], folder, progress=progress)
     others = [folder / CLOUDS / cloud for cloud in clouds if cloud != DEFAULT_PROVIDER.id]
-    for each in [folder / CLOUDS, *others] if others else ():
-        reading += _read_folder(each, tuple(CSV_SOURCES), progress)
+    for subfolder in [folder / CLOUDS, *others] if others else ():
+        reading += _read_folder(subfolder, tuple(CSV_SOURCES), progress)
     return reading
 
 

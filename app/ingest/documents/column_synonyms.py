@@ -311,6 +311,6 @@ _COMPILED = tuple((re.compile(f"^(?:{'|'.join(patterns)})$"), name) for name, pa
 def find_field(key: str) -> tuple[str, str] | None:
     """Return the column's name and its qualifier (`up` of scale-up, else empty); None for an unknown header."""
     for pattern, name in _COMPILED:
-        if found := pattern.match(key):
-            return name, next((part for part in found.groups() if part), "")
+        if match := pattern.match(key):
+            return name, next((part for part in match.groups() if part), "")
     return None

@@ -113,15 +113,15 @@ def to_column_fields(header: str) -> tuple[ColumnField, ...]:
     # `Max data disks / throughput: IOPS`: the throughput is that of the disks.
     text = _DISKS_AND_RATE.sub(" / data disk throughput", text)
     # `Temp storage throughput: IOPS / Read MBps / Write MBps`: all share the words before IOPS.
-    if found := _READ_WRITE.match(text):
-        disk = found["disk"]
-        names = (f"{disk} throughput IOPS", f"{disk} read {found['read']}", f"{disk} write {found['write']}")
+    if match := _READ_WRITE.match(text):
+        disk = match["disk"]
+        names = (f"{disk} throughput IOPS", f"{disk} read {match['read']}", f"{disk} write {match['write']}")
         fields = tuple(field for name in names if (field := _column_field(name)))
         if len(fields) == len(names):
             return fields
     # `Uncached disk IOPS / MBps`: both fields share the words before IOPS.
-    if found := _SHARED_PREFIX.match(text):
-        first, second = _column_field(f"{found[1]} IOPS"), _column_field(f"{found[1]} {found[2]}")
+    if match := _SHARED_PREFIX.match(text):
+        first, second = _column_field(f"{match[1]} IOPS"), _column_field(f"{match[1]} {match[2]}")
         if first and second:
             return (first, second)
     whole = _column_field(text)
@@ -149,11 +149,11 @@ def header_key(header: str) -> str:
 def _column_field(text: str) -> ColumnField | None:
     if _PRICE.search(text):
         return ColumnField(field="price")
-    found = find_field(header_key(text)) or find_field(header_key(_CAMEL.sub(" ", text)))
-    if not found:
+    synonym = find_field(header_key(text)) or find_field(header_key(_CAMEL.sub(" ", text)))
+    if not synonym:
         flag = FLAGS.get(flag_key(text))
         return ColumnField(field="flag", qualifier=text) if flag else None
-    field, qualifier = found
+    field, qualifier = synonym
     units = find_units(text)
     if field in DISK_RATES:
         field = f"{DISK_RATES[field]}_{'iops' if 'IOPS' in units or 'iops' in text.lower() else 'mbps'}"

@@ -27,12 +27,12 @@ _NAMES = re.compile(
 
 def to_cpu(text: str) -> dict[str, str]:
     """Return `cpu_model` and `arch` of a specs cell, as far as it states them."""
-    found = {"arch": arch} if (arch := to_arch(text)) else {}
+    arch_only = {"arch": arch} if (arch := to_arch(text)) else {}
     bare = _CLOCK.sub("", _MARKS.sub("", re.sub(r"\[[^\]]*\]", "", text)))
     bare = re.sub(r",?\s*up to\b.*|\b(?:CPUs?|processors?)\b", "", bare, flags=re.IGNORECASE)
     generation = _GENERATION_WORDS.search(bare)
     name = _with_generation(_normalize_name(_GENERATION_WORDS.sub("", bare)), generation and generation["gen"])
-    return {"cpu_model": name, **found} if re.search(r"[A-Za-z]{3}", name) and not _is_arch(name) else found
+    return {"cpu_model": name, **arch_only} if re.search(r"[A-Za-z]{3}", name) and not _is_arch(name) else arch_only
 
 
 def to_cpus(text: str) -> dict[str, str]:
@@ -42,10 +42,10 @@ def to_cpus(text: str) -> dict[str, str]:
     architecture is left out if the CPUs have different ones.
     """
     lines = re.split(r"\v|(?<=\])\s*,", text)
-    found = [cpu for line in lines if (cpu := to_cpu(line.strip())) and (len(cpu) > 1 or to_arch(line))]
-    found = found or [to_cpu(lines[0].strip())]
-    models = dict.fromkeys(cpu["cpu_model"] for cpu in found if "cpu_model" in cpu)
-    architectures = {cpu["arch"] for cpu in found if "arch" in cpu}
+    cpus = [cpu for line in lines if (cpu := to_cpu(line.strip())) and (len(cpu) > 1 or to_arch(line))]
+    cpus = cpus or [to_cpu(lines[0].strip())]
+    models = dict.fromkeys(cpu["cpu_model"] for cpu in cpus if "cpu_model" in cpu)
+    architectures = {cpu["arch"] for cpu in cpus if "arch" in cpu}
     values = {"cpu_model": " or ".join(models)} if models else {}
     return values | ({"arch": architectures.pop()} if len(architectures) == 1 else {})
 
@@ -58,13 +58,13 @@ def to_arch(text: str) -> str | None:
 def find_cpus(text: str) -> list[str]:
     """Return the CPUs that a sentence names, such as `Intel Xeon Platinum 8168 (Skylake)`."""
     bare = re.sub(r"\s+", " ", _CLOCK.sub("", _MARKS.sub("", text)))
-    return list(dict.fromkeys(_to_name(found) for found in _NAMES.finditer(bare)))
+    return list(dict.fromkeys(_to_name(match) for match in _NAMES.finditer(bare)))
 
 
-def _to_name(found: re.Match[str]) -> str:
-    code = (found["code"] or "").strip("() ")
-    name = _normalize_name(" ".join(part for part in (found["maker"], found["line"], found["model"].strip()) if part))
-    return f"{name} ({code})" if code else _with_generation(name, found["gen"] or found["later"])
+def _to_name(match: re.Match[str]) -> str:
+    code = (match["code"] or "").strip("() ")
+    name = _normalize_name(" ".join(part for part in (match["maker"], match["line"], match["model"].strip()) if part))
+    return f"{name} ({code})" if code else _with_generation(name, match["gen"] or match["later"])
 
 
 def _with_generation(name: str, generation: str | None) -> str:

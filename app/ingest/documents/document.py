@@ -88,8 +88,8 @@ def merge_findings(findings: Iterable[Finding]) -> tuple[list[StatedFact], list[
     return list(kept.values()), [*reports, *map(_report_contradictions, contradictions.values())]
 
 
-def _report_contradictions(found: Sequence[tuple[StatedFact, StatedFact]]) -> Report:
-    (finding, earlier), *others = found
+def _report_contradictions(pairs: Sequence[tuple[StatedFact, StatedFact]]) -> Report:
+    (finding, earlier), *others = pairs
     detail = f"says {finding.value} for {finding.subject}, where line {earlier.line} says {earlier.value}; that is kept"
     if lines := sorted({other.line for other, _ in others} - {finding.line}):
         detail += f", and so it is for line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
@@ -141,13 +141,13 @@ def _find_above(
     less: Mapping[tuple[str, str], StatedFact], most: Mapping[tuple[str, str], StatedFact], *, or_equal: bool = False
 ) -> dict[str, list[tuple[StatedFact, StatedFact]]]:
     """Return by file the pairs of rates of a size of which the first is above the second."""
-    found: dict[str, list[tuple[StatedFact, StatedFact]]] = {}
+    contradictions: dict[str, list[tuple[StatedFact, StatedFact]]] = {}
     for key, fact in less.items():
         other = most.get(key)
         above = Decimal(str(fact.value)) - Decimal(str(other.value)) if other else Decimal(-1)
         if other and (above > 0 or (or_equal and above == 0)):
-            found.setdefault(fact.file, []).append((fact, other))
-    return found
+            contradictions.setdefault(fact.file, []).append((fact, other))
+    return contradictions
 
 
 def _name_sizes(pairs: Sequence[tuple[StatedFact, StatedFact]]) -> str:
@@ -266,7 +266,7 @@ def _find_row_facts(
 def _find_page_facts(
     document: SourceDocument, subjects: list[str], sentences: list[Sentence], series: SeriesTitle | None
 ) -> Iterator[Finding]:
-    restricted = {found.field: found for found in find_restrictions(sentences, subjects)}
+    restricted = {restriction.field: restriction for restriction in find_restrictions(sentences, subjects)}
     for page in document.pages:
         flags = list(find_flags(page.blocks.passages))
         flags += [flag for table in page.blocks.tables for flag in find_table_flags(table)]

@@ -113,22 +113,22 @@ def _read_page(page: SourcePage, tables: DocumentTables) -> None:
         elif is_retirement_table(table):
             tables.findings.extend(read_retirement_table(page, table))
         elif not table.in_list and not any(find_table_flags(table)):
-            for found in read_size_table(page, table):
-                if isinstance(found, SizeRow):
-                    tables.rows.append(found)
+            for item in read_size_table(page, table):
+                if isinstance(item, SizeRow):
+                    tables.rows.append(item)
                 else:
-                    tables.findings.append(found)
+                    tables.findings.append(item)
 
 
 def _all_names(document: SourceDocument) -> dict[str, str]:
     """Return the names in all tables by their keys, including tables of which nothing else is read."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for page in document.pages:
         for table in page.blocks.tables:
             if column := find_name_column(table, to_columns(table.header)):
                 for name in find_names(table, column):
-                    found.setdefault(size_key(name), name)
-    return found
+                    names.setdefault(size_key(name), name)
+    return names
 
 
 def find_network_unit(document: SourceDocument) -> NetworkUnit | None:
@@ -137,7 +137,7 @@ def find_network_unit(document: SourceDocument) -> NetworkUnit | None:
     It is that of the columns without a unit; a page whose headers name different units has none.
     """
     for sentence in document.sentences():
-        if (found := _STATES_UNIT.search(sentence.text)) and (units := find_units(found[1])):
+        if (match := _STATES_UNIT.search(sentence.text)) and (units := find_units(match[1])):
             return NetworkUnit(unit=units[0], line=sentence.line)
     headers = {
         part.unit: table.line

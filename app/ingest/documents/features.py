@@ -100,13 +100,13 @@ def find_flags(passages: tuple[Passage, ...]) -> Iterator[FeatureFlag]:
             yield FeatureFlag(name=name, status=status, raw=f"{status} features: {name}", line=passage.line)
             continue
         for line, text in _lines(passage):
-            found = _LINE.match(text)
+            match = _LINE.match(text)
             if (
-                found
+                match
                 and passage.kind != "heading"
-                and (flag_key(found["name"]) in FLAGS or _is_support_status(found["status"]))
+                and (flag_key(match["name"]) in FLAGS or _is_support_status(match["status"]))
             ):
-                yield FeatureFlag(name=found["name"], status=found["status"], raw=text.strip(), line=line)
+                yield FeatureFlag(name=match["name"], status=match["status"], raw=text.strip(), line=line)
 
 
 def find_table_flags(table: MarkdownTable) -> Iterator[FeatureFlag]:
@@ -115,8 +115,8 @@ def find_table_flags(table: MarkdownTable) -> Iterator[FeatureFlag]:
     columns = [flag_key(cell.text) for cell in table.header]
     if len(columns) > 3 or re.search(r"\d", "".join(columns)):  # noqa: PLR2004  # name, status, notes; no sizes
         return
-    known = columns[0].startswith("feature") or any(flag_key(row.cells[0].text) in FLAGS for row in rows)
-    if not known or not any(_STATUS.match(row.cells[1].text) for row in rows):
+    of_features = columns[0].startswith("feature") or any(flag_key(row.cells[0].text) in FLAGS for row in rows)
+    if not of_features or not any(_STATUS.match(row.cells[1].text) for row in rows):
         return
     if any(len(row.cells) > 2 and _STATUS.match(row.cells[2].text) for row in rows):  # noqa: PLR2004  # a second status
         header = " | ".join(cell.text for cell in table.header)
@@ -139,14 +139,14 @@ def read_flag(flag: FeatureFlag) -> list[FieldValue]:
         return _generations(flag.status)
     if name == "backend_network":
         return read_infiniband(flag.status, None)
-    found = _STATUS.match(flag.status)
-    if not found:
+    match = _STATUS.match(flag.status)
+    if not match:
         raise UnreadableCell("is neither Supported nor Not Supported")
-    value = found["yes"] is not None
+    value = match["yes"] is not None
     note = "in preview" if value and re.search(r"\bpreview\b", flag.status, re.IGNORECASE) else None
     if value and (qualified := _QUALIFIED.match(flag.status)):
         note = qualified[0].lower()
-    return [FieldValue(name, value, note), *(_implied_fields(name, flag.status[found.end() :]) if value else [])]
+    return [FieldValue(name, value, note), *(_implied_fields(name, flag.status[match.end() :]) if value else [])]
 
 
 def _implied_fields(name: str, rest: str) -> list[FieldValue]:
@@ -168,10 +168,10 @@ def _bandwidth(rest: str) -> list[FieldValue]:
 
 
 def _generations(status: str) -> list[FieldValue]:
-    found = _GENERATIONS.match(status)
-    if not found:
+    match = _GENERATIONS.match(status)
+    if not match:
         raise UnreadableCell("names no generation")
-    return [FieldValue(f"generation_{number}", str(number) in found["which"]) for number in (1, 2)]
+    return [FieldValue(f"generation_{number}", str(number) in match["which"]) for number in (1, 2)]
 
 
 def _lines(passage: Passage) -> Iterator[tuple[int, str]]:
@@ -186,8 +186,8 @@ def _is_support_status(status: str) -> bool:
 
 def is_supported(flag: FeatureFlag) -> bool:
     """Return whether a flag says that its feature is supported."""
-    found = _STATUS.match(flag.status)
-    return found is not None and found["yes"] is not None
+    match = _STATUS.match(flag.status)
+    return match is not None and match["yes"] is not None
 
 
 def flag_key(name: str) -> str:
@@ -218,10 +218,10 @@ def find_flag_facts(page: SourcePage, flags: Iterator[FeatureFlag], subjects: li
 
 def _find_excepted(flag: FeatureFlag, subjects: Sequence[str]) -> list[str]:
     """Return the sizes that a flag excepts; raise UnreadableCell if it excepts something else."""
-    found = _EXCEPT.search(flag.status)
-    if found is None:
+    match = _EXCEPT.search(flag.status)
+    if match is None:
         return []
-    named = {size_key(name) for name in _SIZE.findall(found[1])}
+    named = {size_key(name) for name in _SIZE.findall(match[1])}
     if not named or not named <= {size_key(subject) for subject in subjects}:
         raise UnreadableCell("makes an exception that is not understood")
     return [subject for subject in subjects if size_key(subject) in named]
@@ -249,27 +249,27 @@ def find_restrictions(sentences: Iterable[Sentence], subjects: Sequence[str]) ->
     """Yield the restrictions of features to some sizes of the page."""
     page_keys = {size_key(subject) for subject in subjects}
     for sentence in sentences:
-        found = _ONLY_SUPPORTED.match(sentence.text)
-        field = FLAGS.get(flag_key(found["name"])) if found else None
-        if not found or field is None:
+        match = _ONLY_SUPPORTED.match(sentence.text)
+        field = FLAGS.get(flag_key(match["name"])) if match else None
+        if not match or field is None:
             continue
-        named = frozenset(size_key(name) for name in _SIZE.findall(found["rest"])) & page_keys
-        if named or _SPEAKS_OF_SIZES.search(found["rest"]):
+        named = frozenset(size_key(name) for name in _SIZE.findall(match["rest"])) & page_keys
+        if named or _SPEAKS_OF_SIZES.search(match["rest"]):
             yield FeatureRestriction(field=field, sizes=named, sentence=sentence)
 
 
 def apply_restrictions(findings: Iterable[Finding], restricted: Mapping[str, FeatureRestriction]) -> Iterator[Finding]:
     """Yield the findings with restricted features set to False for the sizes that a restriction does not name."""
     reported: set[str] = set()
-    for found in findings:
-        note = restricted.get(found.field) if isinstance(found, StatedFact) and found.value is True else None
-        if note is None or not isinstance(found, StatedFact) or size_key(found.subject) in note.sizes:
-            yield found
+    for finding in findings:
+        note = restricted.get(finding.field) if isinstance(finding, StatedFact) and finding.value is True else None
+        if note is None or not isinstance(finding, StatedFact) or size_key(finding.subject) in note.sizes:
+            yield finding
             continue
         sentence = note.sentence
         if note.sizes:
-            yield sentence.page.size_fact(found.subject, found.field, False, sentence.raw, sentence.line)
-        elif found.field not in reported:
-            reported.add(found.field)
-            detail = f"restricts {found.field} to sizes that are not read, the feature is read for none"
+            yield sentence.page.size_fact(finding.subject, finding.field, False, sentence.raw, sentence.line)
+        elif finding.field not in reported:
+            reported.add(finding.field)
+            detail = f"restricts {finding.field} to sizes that are not read, the feature is read for none"
             yield sentence.page.report(detail, sentence.line, None, sentence.raw)

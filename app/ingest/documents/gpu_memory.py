@@ -45,9 +45,9 @@ def decide_holder(count: Fraction, memory: Decimal, evidence: Iterable[Evidence]
     if count == 1:
         return HolderDecision(holder="both", per_gpu=memory, evidence="a single GPU")
     for item in evidence:
-        found = {(holder, per_gpu) for per_gpu in item.per_gpu for holder in _possible_holders(count, memory, per_gpu)}
-        if len({holder for holder, _ in found}) == 1:
-            holder, per_gpu = min(found, key=lambda way: abs(Fraction(memory) - count * Fraction(way[1])))
+        ways = {(holder, per_gpu) for per_gpu in item.per_gpu for holder in _possible_holders(count, memory, per_gpu)}
+        if len({holder for holder, _ in ways}) == 1:
+            holder, per_gpu = min(ways, key=lambda way: abs(Fraction(memory) - count * Fraction(way[1])))
             return HolderDecision(holder=holder, per_gpu=per_gpu, evidence=item.name)
     return None
 
@@ -93,11 +93,11 @@ class GpuMemoryIndex:
     @classmethod
     def from_mapping(cls, memories: Mapping[str, Sequence[int | str | Decimal]]) -> "GpuMemoryIndex":
         """Build from names of models and their GiB: `{"V100": [16, 32]}`."""
-        found: dict[tuple[str, ...], set[Decimal]] = {}
+        sizes_of: dict[tuple[str, ...], set[Decimal]] = {}
         for name, sizes in memories.items():
             if words := _words(name):
-                found.setdefault(words, set()).update(Decimal(size) for size in sizes)
-        ordered = sorted(found.items(), key=lambda item: (-len(item[0]), item[0]))
+                sizes_of.setdefault(words, set()).update(Decimal(size) for size in sizes)
+        ordered = sorted(sizes_of.items(), key=lambda item: (-len(item[0]), item[0]))
         return cls(by_words=tuple((words, tuple(sorted(sizes))) for words, sizes in ordered))
 
     @classmethod
@@ -147,12 +147,12 @@ def resolve_text_memories(
     possible = {name: _possible_memories(text, memories) for name, text in texts.items()}
     tables = {row.name: (row.page.file, row.table) for row in rows if row.find("gpu", "gpu_model")}
     for name, text in list(texts.items()):
-        found = possible[name]
-        if len(found) > 1:
+        candidates = possible[name]
+        if len(candidates) > 1:
             beside = {other: possible[other] for other in texts if tables.get(other) == tables.get(name)}
-            found = found & _memories_of_same_model(text, beside, texts)
-        if len(found) == 1:
-            texts[name] = replace(text, memory_gib=next(iter(found)))
+            candidates = candidates & _memories_of_same_model(text, beside, texts)
+        if len(candidates) == 1:
+            texts[name] = replace(text, memory_gib=next(iter(candidates)))
         elif text.memory_gib is not None:
             texts[name] = replace(text, memory_gib=None)
             yield from _report_undecided(name, rows)
@@ -167,12 +167,12 @@ def _possible_memories(text: GpuText, memories: GpuMemoryIndex) -> set[Decimal]:
         return {memory}
     if text.holder == "vm":
         return {memory * count.denominator / count.numerator}
-    known = memories.find(text.model) if text.model else ()
+    sizes = memories.find(text.model) if text.model else ()
     # An unknown model has nothing to compare with: the figure is read as that of one GPU.
-    if not known:
+    if not sizes:
         return {memory}
-    shares = {size for size in known if abs(Fraction(memory) - count * Fraction(size)) <= TOLERANCE * Fraction(memory)}
-    return ({memory} & set(known)) | shares
+    shares = {size for size in sizes if abs(Fraction(memory) - count * Fraction(size)) <= TOLERANCE * Fraction(memory)}
+    return ({memory} & set(sizes)) | shares
 
 
 def _memories_of_same_model(
@@ -180,8 +180,8 @@ def _memories_of_same_model(
 ) -> set[Decimal]:
     """Return the memories that are unambiguous for other sizes of the table with the same model."""
     return {
-        size for name, found in possible.items() if len(found) == 1 and texts[name].model == text.model
-        for size in found
+        size for name, sizes in possible.items() if len(sizes) == 1 and texts[name].model == text.model
+        for size in sizes
     }  # fmt: skip
 
 

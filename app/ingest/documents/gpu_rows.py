@@ -102,11 +102,11 @@ def read_gpus(
     gpu_rows: list[GpuRow] = []
     for row in rows:
         if cell := row.find("gpu_memory"):
-            found = to_gpu_row(row, cell, texts.get(row.name, GpuText()), page_gpus)
-            if isinstance(found, GpuRow):
-                gpu_rows.append(found)
+            gpu_row = to_gpu_row(row, cell, texts.get(row.name, GpuText()), page_gpus)
+            if isinstance(gpu_row, GpuRow):
+                gpu_rows.append(gpu_row)
             else:
-                findings.append(row.report(cell, found))
+                findings.append(row.report(cell, gpu_row))
     per_gpu_gib: dict[str, Decimal] = {}
     for gpu in gpu_rows:
         column = [
@@ -170,8 +170,8 @@ def _evidence(
     yield Evidence(name="the page's text", per_gpu=page_gpus.prose_memories)
     model = gpu.text.model or page_gpus.from_specs.model
     models = (model,) if model else page_gpus.prose_models
-    known = {size for name in models for size in memories.find(name)}
-    yield Evidence(name="the GPU model", per_gpu=frozenset(known))
+    sizes = {size for name in models for size in memories.find(name)}
+    yield Evidence(name="the GPU model", per_gpu=frozenset(sizes))
     yield Evidence(name="the GPU in the title", per_gpu=frozenset(memories.find_in_title(page_gpus.title)))
 
 

@@ -102,28 +102,28 @@ def _holder(memory: str) -> str | None:
 
 def _split_count(text: str, *, counted: bool) -> tuple[Fraction | None, str]:
     """Split off the count, which is before the model (`2 x A100`) or after it (`A100 (2x)`)."""
-    if found := _COUNT.match(text) if counted else None:
-        return to_fraction(found[1]), text[found.end() :]
-    if found := _FRACTION_AFTER.search(text):
-        return to_fraction(found[1]), text[: found.start()]
-    if found := _COUNT_AFTER.search(_MEMORY.sub(" ", text)):
-        return Fraction(int(found[1] or found[2])), text.replace(found[0].strip(), " ", 1)
+    if match := _COUNT.match(text) if counted else None:
+        return to_fraction(match[1]), text[match.end() :]
+    if match := _FRACTION_AFTER.search(text):
+        return to_fraction(match[1]), text[: match.start()]
+    if match := _COUNT_AFTER.search(_MEMORY.sub(" ", text)):
+        return Fraction(int(match[1] or match[2])), text.replace(match[0].strip(), " ", 1)
     return None, text
 
 
 def to_interconnect(text: str) -> str | None:
     """Return the interconnect of GPUs in one spelling: `NVLINK 3.0` as `NVLink 3.0`."""
-    found = _INTERCONNECT.search(text)
-    if not found:
+    match = _INTERCONNECT.search(text)
+    if not match:
         return None
-    name = "NVLink" if found[1].lower().startswith("nv") else "Infinity Fabric"
-    return f"{name} {found[2]}" if found[2] else name
+    name = "NVLink" if match[1].lower().startswith("nv") else "Infinity Fabric"
+    return f"{name} {match[2]}" if match[2] else name
 
 
 def to_vendor(text: str) -> str | None:
     """Return the vendor by its name, else by its brand."""
-    if found := _VENDOR.search(text):
-        return _VENDORS[found[1].lower()]
+    if match := _VENDOR.search(text):
+        return _VENDORS[match[1].lower()]
     return next(
         (vendor for brand, vendor in _BRAND_VENDORS.items() if re.search(rf"\b{brand}\b", text, re.IGNORECASE)), None
     )
@@ -192,16 +192,16 @@ def find_mentions(sentences: Iterable[Sentence]) -> Iterator[GpuMention]:
         text = sentence.text.replace("®", "").replace("™", "")
         if _COMPARISON.search(text):
             continue
-        for found in _MENTION.finditer(text):
-            vendor, model = to_vendor(found["vendor"]), to_model(found["model"])
+        for match in _MENTION.finditer(text):
+            vendor, model = to_vendor(match["vendor"]), to_model(match["model"])
             # `or A10 GPUs`, `and T4 GPUs`: the sentence offers several models.
-            if vendor and model and not re.search(r"\b(?:or|and)\s+[A-Z]\w*\d+\s", found["rest"]):
+            if vendor and model and not re.search(r"\b(?:or|and)\s+[A-Z]\w*\d+\s", match["rest"]):
                 yield GpuMention(
                     sentence=sentence,
                     vendor=vendor,
                     model=model,
-                    count=_count(found, text),
-                    memory_gib=_memory(found, text),
+                    count=_count(match, text),
+                    memory_gib=_memory(match, text),
                 )
 
 
@@ -215,15 +215,15 @@ def find_only_model(mentions: Iterable[GpuMention]) -> GpuMention | None:
     return None
 
 
-def _count(found: re.Match[str], text: str) -> Fraction | None:
-    if not found["count"] or found["upto"] or not _THIS_VM.search(text):
+def _count(match: re.Match[str], text: str) -> Fraction | None:
+    if not match["count"] or match["upto"] or not _THIS_VM.search(text):
         return None
-    word = found["count"].lower()
+    word = match["count"].lower()
     return Fraction(NUMBER_WORDS.get(word) or int(word))
 
 
-def _memory(found: re.Match[str], text: str) -> Decimal | None:
-    if beside := _ADJACENT_MEMORY.search(found["rest"]):
+def _memory(match: re.Match[str], text: str) -> Decimal | None:
+    if beside := _ADJACENT_MEMORY.search(match["rest"]):
         return to_decimal(beside[1])
-    each = _EACH_WITH_MEMORY.search(text, found.end())
-    return to_decimal(each[1]) if each else None
+    stated = _EACH_WITH_MEMORY.search(text, match.end())
+    return to_decimal(stated[1]) if stated else None

@@ -49,9 +49,9 @@ def to_cell(tokens: Sequence[Token], raw: str) -> TableCell:
     """Build a table's cell; line ends become spaces, trailing signs such as `*` footnote marks."""
     text, marks = to_plain(tokens)
     text = re.sub(r"[ \t\n]+", " ", text).strip(" \v")
-    if found := _TRAILING_MARK.search(text):
-        marks = (*marks, *found[0].replace(" ", ""))
-        text = text[: found.start()]
+    if mark := _TRAILING_MARK.search(text):
+        marks = (*marks, *mark[0].replace(" ", ""))
+        text = text[: mark.start()]
     return TableCell(text=text, raw=raw.strip(), footnote_marks=marks)
 
 

@@ -95,11 +95,11 @@ def _read_network_part(piece: str, unit: str | None) -> list[FieldValue]:
 
 
 def _amount(text: str) -> Amount | None:
-    found = re.search(r"\d", text)
-    amount = to_amount(text[found.start() :]) if found else None
+    digit = re.search(r"\d", text)
+    amount = to_amount(text[digit.start() :]) if digit else None
     if amount is None:
         return None
-    left = re.sub(r"[KMGT]i?[Bb]ps", "", _FILLER_WORDS.sub("", text[: found.start()] + amount.suffix if found else ""))
+    left = re.sub(r"[KMGT]i?[Bb]ps", "", _FILLER_WORDS.sub("", text[: digit.start()] + amount.suffix if digit else ""))
     if re.search(r"\w", left):
         raise UnreadableCell("is not one number" if re.search(r"\d", left) else f"has unknown words: {left.strip()}")
     return amount

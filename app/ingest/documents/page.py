@@ -149,7 +149,7 @@ class SourceDocument:
             if passage.kind == "heading":
                 continue
             start, line, counted = 0, passage.line, 0
-            for end in [*(found.end() for found in _SENTENCE_END.finditer(passage.text)), len(passage.text)]:
+            for end in [*(match.end() for match in _SENTENCE_END.finditer(passage.text)), len(passage.text)]:
                 part = passage.text[start:end]
                 before = _BEFORE_SENTENCE.match(part)
                 indent = before.end() if before else 0
@@ -224,7 +224,7 @@ def to_page(
 
 
 def _kind(front: FrontMatter, kind: SourceKind | None, inherited: SourceRow | None) -> SourceKind:
-    stated = next((known for known in AUTHORITY if known == front.first("kind")), None)
+    stated = next((authority for authority in AUTHORITY if authority == front.first("kind")), None)
     if stated or front.is_microsoft:
         return stated or "vendor_page"
     return inherited.kind if inherited else kind or "third_party"

@@ -102,10 +102,10 @@ def find_absence_facts(
     """
     stated = [*specs.absent, *([without_gpus] if without_gpus else [])]
     for sentence in sentences:
-        found = _NONE_PRESENT.search(sentence.text)
-        named = found and found["series"]
-        if found and (not named or (series and series_key(named) == series_key(series.name))):
-            part = found["first"] or found["last"] or found["lacking"]
+        match = _NONE_PRESENT.search(sentence.text)
+        named = match and match["series"]
+        if match and (not named or (series and series_key(named) == series_key(series.name))):
+            part = match["first"] or match["last"] or match["lacking"]
             field, value = _ABSENT[part.split()[0].lower()]
             stated.append(HostFact(page=sentence.page, field=field, value=value, raw=sentence.raw, line=sentence.line))
     for fact in stated:
@@ -154,9 +154,7 @@ RowValues = dict[tuple[str, str, str], FactValue]
 
 def to_row_values(findings: Iterable[Finding]) -> RowValues:
     """Return the values of the facts, to compare a page's host specifications with its own tables."""
-    return {
-        (found.file, found.subject, found.field): found.value for found in findings if isinstance(found, StatedFact)
-    }
+    return {(fact.file, fact.subject, fact.field): fact.value for fact in findings if isinstance(fact, StatedFact)}
 
 
 def find_host_spec_facts(
@@ -248,10 +246,10 @@ def find_retirement_facts(
     sentences: Sequence[Sentence], subjects: Sequence[str], series: str | None
 ) -> Iterator[Finding]:
     """Yield the retirement date of the page's own sizes, or of those of them that are listed below the sentence."""
-    found = find_retirement(sentences, series)
-    if found is None:
+    retirement = find_retirement(sentences, series)
+    if retirement is None:
         return
-    sentence, day = found
+    sentence, day = retirement
     if SOME_SIZES.search(sentence.text):
         names = {size_key(subject): subject for subject in subjects}
         below = [later.text.split() for later in sentences[sentences.index(sentence) + 1 :]]
@@ -264,18 +262,18 @@ def find_retirement_facts(
 
 
 def _find_vendor_facts(sentences: Sequence[Sentence], subjects: Sequence[str]) -> Iterator[Finding]:
-    found = [(sentence, match[1].upper()) for sentence in sentences for match in _GPU_VENDOR.finditer(sentence.text)]
-    if len({vendor for _, vendor in found}) == 1:
-        sentence, vendor = found[0]
+    vendors = [(sentence, match[1].upper()) for sentence in sentences for match in _GPU_VENDOR.finditer(sentence.text)]
+    if len({vendor for _, vendor in vendors}) == 1:
+        sentence, vendor = vendors[0]
         for subject in subjects:
             yield sentence.page.size_fact(subject, "gpu_vendor", vendor, sentence.raw, sentence.line)
 
 
 def _rdma_footnote_marks(passage: Passage) -> set[str]:
-    found = _RDMA.search(passage.text)
-    if not found:
+    match = _RDMA.search(passage.text)
+    if not match:
         return set()
-    return set(found["mark"]) or set(passage.footnote_marks) or ({"*"} if passage.kind == "item" else set())
+    return set(match["mark"]) or set(passage.footnote_marks) or ({"*"} if passage.kind == "item" else set())
 
 
 _NVME_FEATURE = "temporary local nvme disks"

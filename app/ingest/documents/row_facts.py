@@ -141,14 +141,14 @@ def _holder(
 def _find_column(
     row: SizeRow, counts: dict[tuple[int, str], Decimal], rows: Sequence[SizeRow], columns: DriveColumns
 ) -> list[tuple[Decimal, Decimal]]:
-    found = []
+    pairs = []
     for other in rows:
         cell = other.find(columns.size)
         amount = to_amount(normalize_rates(cell.text)) if cell else None
         count = counts.get((other.table, other.name))
         if other.table == row.table and count is not None and cell and amount and (size := _gib(amount, cell)):
-            found.append((count, size))
-    return found
+            pairs.append((count, size))
+    return pairs
 
 
 def _gib(amount: Amount, cell: FieldCell) -> Decimal | None:
@@ -156,8 +156,8 @@ def _gib(amount: Amount, cell: FieldCell) -> Decimal | None:
     return None if unit is None else to_base_unit(amount.number, unit, "disk")
 
 
-def _is_near(one: Decimal, other: Decimal) -> bool:
-    return abs(one - other) <= _NEAR_SHARE * other
+def _is_near(size: Decimal, other: Decimal) -> bool:
+    return abs(size - other) <= _NEAR_SHARE * other
 
 
 def read_parent_sizes(rows: Sequence[SizeRow]) -> Iterator[Finding]:
@@ -172,7 +172,7 @@ def read_parent_sizes(rows: Sequence[SizeRow]) -> Iterator[Finding]:
         if not is_size_name(cell.text):
             yield row.report(cell, "is not the name of a size")
         elif size_key(cell.text) != size_key(row.name):
-            prefix = next((each for each in ("Standard_", "Basic_") if row.name.startswith(each)), "")
+            prefix = next((start for start in ("Standard_", "Basic_") if row.name.startswith(start)), "")
             yield row.fact(cell, "parent_size", prefix + cell.text.removeprefix(prefix))
 
 
@@ -275,8 +275,8 @@ def _find_per_disk_tables(rows: Sequence[SizeRow]) -> set[tuple[str, int]]:
         if cell is not None and count and (size := _read_or_none(cell)) is not None:
             counts.setdefault((row.page.file, row.table, size.value), set()).add(count)
     repeated: Counter[tuple[str, int]] = Counter()
-    for (file, table, _), found in counts.items():
-        repeated[file, table] += _MIN_REPEATED if 1 in found and len(found) > 1 else len(found) - 1
+    for (file, table, _), sizes in counts.items():
+        repeated[file, table] += _MIN_REPEATED if 1 in sizes and len(sizes) > 1 else len(sizes) - 1
     return {table for table, times in repeated.items() if times >= _MIN_REPEATED}
 
 

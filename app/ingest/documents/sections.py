@@ -69,7 +69,7 @@ def _sections(page: SourcePage) -> Iterator[_PageSection]:
     depth = 0
     for at, heading in enumerate(headings):
         later = (headings[index] for index in range(at + 1, len(headings)))
-        until = next((one.line for one in later if one.level <= heading.level), last)
+        until = next((section.line for section in later if section.level <= heading.level), last)
         series = _section_series(page, heading, until)
         named = series is not None or _names_series(heading.text)
         # A second heading with the same name, such as `NDv2-series (NVMe)`, continues the section.

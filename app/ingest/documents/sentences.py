@@ -21,31 +21,31 @@ Rule = Callable[[re.Match[str], str], list[FieldValue]]
 """Turns a match and its sentence into field values."""
 
 
-def _rate(found: re.Match[str], sentence: str) -> Decimal | None:
-    units = find_units(found["rate"])
-    return to_gbps(to_decimal(found["number"]), units[0], sentence) if units else None
+def _rate(match: re.Match[str], sentence: str) -> Decimal | None:
+    units = find_units(match["rate"])
+    return to_gbps(to_decimal(match["number"]), units[0], sentence) if units else None
 
 
-def _per_gpu(found: re.Match[str], sentence: str) -> list[FieldValue]:
-    rate = _rate(found, sentence)
+def _per_gpu(match: re.Match[str], sentence: str) -> list[FieldValue]:
+    rate = _rate(match, sentence)
     return [] if rate is None else [FieldValue("infiniband", True), FieldValue("infiniband_gbps_per_gpu", rate)]
 
 
-def _per_vm(found: re.Match[str], sentence: str) -> list[FieldValue]:
-    rate = _rate(found, sentence)
+def _per_vm(match: re.Match[str], sentence: str) -> list[FieldValue]:
+    rate = _rate(match, sentence)
     if rate is None:
         return []
-    note = f"{found['times']} x {rate} Gbps"
-    return [FieldValue("infiniband", True), FieldValue("infiniband_gbps", rate * int(found["times"]), note)]
+    note = f"{match['times']} x {rate} Gbps"
+    return [FieldValue("infiniband", True), FieldValue("infiniband_gbps", rate * int(match["times"]), note)]
 
 
-def _whole_vm(found: re.Match[str], sentence: str) -> list[FieldValue]:
-    rate = _rate(found, sentence)
+def _whole_vm(match: re.Match[str], sentence: str) -> list[FieldValue]:
+    rate = _rate(match, sentence)
     return [] if rate is None else [FieldValue("infiniband", True), FieldValue("infiniband_gbps", rate)]
 
 
-def _nvlink_version(found: re.Match[str], _sentence: str) -> list[FieldValue]:
-    return [FieldValue("nvlink", True), FieldValue("gpu_interconnect", f"NVLink {found['version']}")]
+def _nvlink_version(match: re.Match[str], _sentence: str) -> list[FieldValue]:
+    return [FieldValue("nvlink", True), FieldValue("gpu_interconnect", f"NVLink {match['version']}")]
 
 
 _ORDINALS = {"third": "3", "fourth": "4", "fifth": "5", "sixth": "6"}
@@ -65,9 +65,9 @@ _SIZE_PATTERNS: tuple[tuple[re.Pattern[str], Rule], ...] = (
         re.compile(
             r"\b(?P<ordinal>third|fourth|fifth|sixth)[\s-]gen(?:eration)?\s+(?:NVIDIA\s+)?NVLink\b", re.IGNORECASE
         ),
-        lambda found, _: [
+        lambda match, _: [
             FieldValue("nvlink", True),
-            FieldValue("gpu_interconnect", f"NVLink {_ORDINALS[found['ordinal'].lower()]}"),
+            FieldValue("gpu_interconnect", f"NVLink {_ORDINALS[match['ordinal'].lower()]}"),
         ],
     ),
     (
@@ -107,8 +107,8 @@ def find_sentence_fields(sentences: Iterable[Sentence]) -> Iterator[tuple[Senten
     for sentence in own:
         text = normalize_rates(sentence.text)
         for pattern, rule in _SIZE_PATTERNS:
-            if found := pattern.search(text):
-                yield from ((sentence, value) for value in rule(found, text))
+            if match := pattern.search(text):
+                yield from ((sentence, value) for value in rule(match, text))
     yield from _find_cpu(own)
 
 
@@ -170,8 +170,8 @@ def find_rack_facts(sentences: Iterable[Sentence], series: str) -> Iterator[Stat
     """Yield the facts of a series' rack."""
     for sentence in sentences:
         for field, pattern, factor in _RACK_PATTERNS:
-            if found := re.search(pattern, sentence.text, re.IGNORECASE):
-                number = to_decimal(next(text for text in found.groups() if text)) * factor
+            if match := re.search(pattern, sentence.text, re.IGNORECASE):
+                number = to_decimal(next(text for text in match.groups() if text)) * factor
                 value: FactValue = int(number) if SERIES_FIELDS[field].kind == "integer" else number
                 yield sentence.page.series_fact(series, field, value, sentence.raw, sentence.line)
 
@@ -207,18 +207,18 @@ def find_benchmarks(sentences: Iterable[Sentence], series: str) -> Iterator[Benc
     listed = list(sentences)
     scope = "rack" if any(re.search(r"\brack\b", item.text, re.IGNORECASE) for item in listed) else "vm"
     for sentence in listed:
-        if found := _TOKENS.search(sentence.text):
-            workload = found["workload"].strip()
+        if match := _TOKENS.search(sentence.text):
+            workload = match["workload"].strip()
             yield BenchmarkRow(
                 id=slugify(f"{series_key(series)} {workload} tokens per second"),
                 series=series,
                 scope=scope,
                 workload=workload,
                 metric="throughput",
-                value=Decimal(to_decimal(found["number"]) * _SCALES.get((found["scale"] or "").lower(), 1)).normalize()
+                value=Decimal(to_decimal(match["number"]) * _SCALES.get((match["scale"] or "").lower(), 1)).normalize()
                 + 0,
                 unit="tokens/s",
-                comparison=found["comparison"],
+                comparison=match["comparison"],
                 source=sentence.page.source.id,
                 file=sentence.page.file,
                 line=sentence.line,

@@ -79,18 +79,18 @@ def _sentence(sentence: Sentence) -> Iterator[ListedItem]:
 
 def _integrations(text: str) -> Iterator[tuple[str, str]]:
     for pattern in (_COMPATIBLE, _SUPPORTS, _SUCH_AS):
-        if found := pattern.search(text):
-            yield from (("integrations", item) for item in _items(found[1]))
+        if match := pattern.search(text):
+            yield from (("integrations", item) for item in _items(match[1]))
 
 
 def _dtypes_images_driver(text: str) -> Iterator[tuple[str, str]]:
     if _SUPPORTS_DTYPES.search(text):
-        for item in dict.fromkeys(_dtype(found[0]) for found in _DTYPE.finditer(text)):
+        for item in dict.fromkeys(_dtype(dtype[0]) for dtype in _DTYPE.finditer(text)):
             yield "gpu_dtypes", item
-    if found := _IMAGES.search(text) or _SUPPORTS_IMAGES.search(text):
-        yield from (("supported_images", item) for item in _images(found["images"]))
-    if found := _OFED.search(text):
-        version = found["version"] or found["version2"]
+    if match := _IMAGES.search(text) or _SUPPORTS_IMAGES.search(text):
+        yield from (("supported_images", item) for item in _images(match["images"]))
+    if match := _OFED.search(text):
+        version = match["version"] or match["version2"]
         yield "ofed_driver", f"Mellanox OFED {version}"
 
 

@@ -151,9 +151,9 @@ def _read_row(
         reports, cells = [], []
         for column in columns:
             if column is not names:
-                found = to_field_cells(column, row.cells[column.index], page.remote_only)
-                cells.extend(found)
-                if not found and column.fields and not is_blank(row.cells[column.index].text):
+                field_cells = to_field_cells(column, row.cells[column.index], page.remote_only)
+                cells.extend(field_cells)
+                if not field_cells and column.fields and not is_blank(row.cells[column.index].text):
                     reports.append(_joint_report(page, row, column))
         yield from reports
         yield SizeRow(page=page, table=table.line, line=row.line, name=name, footnote_marks=marks, cells=tuple(cells))
@@ -256,16 +256,16 @@ def find_alternate_spellings(document: SourceDocument) -> Mapping[str, str]:
     for number, names in enumerate(tables):
         for name in names:
             tables_of[name].add(number)
-    found = _find_misprints(document, tables)
+    spellings = _find_misprints(document, tables)
     for name in ranks:
         apart = [other for other in by_letters[_DASHES.sub("", name)] if tables_of[name].isdisjoint(tables_of[other])]
         better = [other for other in apart if ranks[other] < ranks[name]]
         unmarked = _without_footnote(name, ranks, marked=marked)
         if better:
-            found[name] = better[-1]
+            spellings[name] = better[-1]
         elif unmarked in ranks and _is_same_table(name, unmarked, tables):
-            found[name] = unmarked
-    return found
+            spellings[name] = unmarked
+    return spellings
 
 
 def _find_misprints(document: SourceDocument, tables: Sequence[Sequence[str]]) -> dict[str, str]:
@@ -278,7 +278,7 @@ def _find_misprints(document: SourceDocument, tables: Sequence[Sequence[str]]) -
     if series is None:
         return {}
     fitting = {name for names in tables for name in names if belongs_to_series(series.name, name)}
-    found: dict[str, str] = {}
+    spellings: dict[str, str] = {}
     for names in tables:
         others = [name for name in names if name not in fitting]
         # Where fewer than two thirds of the names fit, the title may not be that of these sizes.
@@ -288,22 +288,22 @@ def _find_misprints(document: SourceDocument, tables: Sequence[Sequence[str]]) -
             if len(table) == len(names) and fitting.issuperset(table):
                 pairs = [(name, right) for name, right in zip(names, table, strict=True) if name != right]
                 if len(pairs) == len(others) and all(name not in fitting for name, _ in pairs):
-                    found.update(pairs)
+                    spellings.update(pairs)
         for name in others:
             unmarked = _LONG_VERSION.match(name)
             if unmarked and belongs_to_series(series.name, unmarked["name"]):
-                found.setdefault(name, unmarked["name"])
-    return found
+                spellings.setdefault(name, unmarked["name"])
+    return spellings
 
 
 def _without_footnote(name: str, seen: Collection[str], *, marked: bool) -> str:
     """Return a name without the digit at its end that may be a footnote's mark; empty where it is none."""
-    found = _LONG_VERSION.match(name)
-    if found is None:
-        found = _ENDS_WITH_DIGIT.match(name) if marked else None
-    elif not marked and not all(each == name or each.endswith(found["version"]) for each in seen):
+    match = _LONG_VERSION.match(name)
+    if match is None:
+        match = _ENDS_WITH_DIGIT.match(name) if marked else None
+    elif not marked and not all(other == name or other.endswith(match["version"]) for other in seen):
         return ""
-    return found["name"] if found else ""
+    return match["name"] if match else ""
 
 
 def _spelling_ranks(seen: Sequence[str]) -> dict[str, tuple[int, int]]:
@@ -315,7 +315,7 @@ def _spelling_ranks(seen: Sequence[str]) -> dict[str, tuple[int, int]]:
 
 def _is_same_table(name: str, other: str, tables: Sequence[Sequence[str]]) -> bool:
     """Return whether a table with `name` has the same names as one with `other`, except for these two."""
-    replaced = [[other if each == name else each for each in names] for names in tables if name in names]
+    replaced = [[other if spelling == name else spelling for spelling in names] for names in tables if name in names]
     return any(list(names) in replaced for names in tables if other in names and len(names) > 1)
 
 

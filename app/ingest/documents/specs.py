@@ -86,7 +86,7 @@ def read_specs(page: SourcePage, table: MarkdownTable, specs: HostSpecs) -> None
             _read_accelerators(page, row, specs)
         elif name is not None:
             quantity, texts = (_single_values(cell.text) for cell in row.cells[1:3])
-            specs.facts.extend(_host_fact(page, row, *found) for found in _READERS[name](quantity, texts))
+            specs.facts.extend(_host_fact(page, row, *fact) for fact in _READERS[name](quantity, texts))
         if name == "processor":
             text = row.cells[2].text.strip()
             specs.facts.extend(
@@ -177,14 +177,14 @@ def _read_accelerators(page: SourcePage, row: TableRow, specs: HostSpecs) -> Non
         return
     single = _single_values(quantity)
     count = to_fraction(re.sub(r"[^\d./⁄½⅓¼⅙⅛]+", " ", single[0]).strip()) if single else None
-    found = (to_gpu_text(text, counted=False) if text else None) or GpuText()
-    specs.gpu = GpuText(count=count, vendor=found.vendor, model=found.model, memory_gib=found.memory_gib)
-    values: dict[str, FactValue | None] = {"gpu_vendor": found.vendor, "gpu_model": found.model}
+    gpu = (to_gpu_text(text, counted=False) if text else None) or GpuText()
+    specs.gpu = GpuText(count=count, vendor=gpu.vendor, model=gpu.model, memory_gib=gpu.memory_gib)
+    values: dict[str, FactValue | None] = {"gpu_vendor": gpu.vendor, "gpu_model": gpu.model}
     for name, value in values.items():
         if value is not None:
             specs.facts.append(_host_fact(page, row, name, value, row.cells[2].raw))
-    if found.memory_gib is not None:
-        specs.facts.append(_host_fact(page, row, "gpu_memory_gib_per_gpu", found.memory_gib, row.cells[2].raw))
+    if gpu.memory_gib is not None:
+        specs.facts.append(_host_fact(page, row, "gpu_memory_gib_per_gpu", gpu.memory_gib, row.cells[2].raw))
     if isinstance(count, Fraction):
         specs.facts.append(_host_fact(page, row, "gpu_count", count, row.cells[1].raw))
 

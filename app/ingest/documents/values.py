@@ -42,10 +42,10 @@ def find_date(text: str, *, month_first: bool | None = True) -> date | None:
     `month_first` decides how `05/06/2021` is read; with None such a date is ambiguous.
     """
     for pattern, order in ((_ISO, "ymd"), (_MONTH_FIRST, "mdy"), (_DAY_FIRST, "dmy")):
-        if found := pattern.search(text):
-            return _from_parts(dict(zip(order, found.groups(), strict=True)))
-    found = _SLASHED.search(text)
-    readings = find_slashed_dates(found[0]) if found else {}
+        if match := pattern.search(text):
+            return _from_parts(dict(zip(order, match.groups(), strict=True)))
+    match = _SLASHED.search(text)
+    readings = find_slashed_dates(match[0]) if match else {}
     if len(set(readings.values())) == 1:
         return next(iter(readings.values()))
     return None if month_first is None else readings.get(month_first)
@@ -53,10 +53,10 @@ def find_date(text: str, *, month_first: bool | None = True) -> date | None:
 
 def find_slashed_dates(text: str) -> dict[bool, date]:
     """Return the valid dates that `30/9/25` can mean, by whether the month comes first."""
-    found = _SLASHED.search(text)
-    if not found:
+    match = _SLASHED.search(text)
+    if not match:
         return {}
-    first, second, year = (int(part) for part in found.groups())
+    first, second, year = (int(part) for part in match.groups())
     year += _CENTURY if year < _CENTURY else 0
     options = {True: _valid_date(year, first, second), False: _valid_date(year, second, first)}
     return {month_first: day for month_first, day in options.items() if day}
@@ -203,12 +203,12 @@ def _repair_line(line: str) -> str:
     return _SPACES.sub(" ", _INVISIBLE.sub("", line))
 
 
-def _decode_mojibake(found: re.Match[str]) -> str:
+def _decode_mojibake(match: re.Match[str]) -> str:
     """Repair what ftfy leaves alone because it could be intended: `â„¢` in an otherwise valid line."""
     try:
-        return found[0].encode("sloppy-windows-1252").decode()
+        return match[0].encode("sloppy-windows-1252").decode()
     except UnicodeError:
-        return found[0]
+        return match[0]
 
 
 Dimension = Literal[

@@ -53,9 +53,9 @@ def _at(*path: str, unit: Fraction | None = None) -> Callable[[Entry], Figure | 
 
 def _arch(entry: Entry) -> Figure | None:
     names = entry.get("ProcessorInfo", {}).get("SupportedArchitectures") or []
-    known = {"x86_64": "x64", "x86_64_mac": "x64", "arm64": "arm64", "arm64_mac": "arm64"}
-    found = {known[name] for name in names if name != "i386"}
-    return (found.pop(), " ".join(names)) if len(found) == 1 else None
+    arch_of = {"x86_64": "x64", "x86_64_mac": "x64", "arm64": "arm64", "arm64_mac": "arm64"}
+    arches = {arch_of[name] for name in names if name != "i386"}
+    return (arches.pop(), " ".join(names)) if len(arches) == 1 else None
 
 
 def _gpu_count(entry: Entry) -> Figure:

@@ -130,8 +130,8 @@ def to_prices(item: Item, region: str, day: date) -> Outcome:
         if term is None:
             raise UnknownMeterError("savingsPlan", plan.get("term"), "is not a known term of a savings plan")
         prices.append((size, Purchase(os, f"savings_{term}"), _nano_per_hour(plan, "retailPrice", 1)))
-    known = tuple(price for price in prices if price[2])
-    return known or LeftOut.UNPRICED
+    stated = tuple(price for price in prices if price[2])
+    return stated or LeftOut.UNPRICED
 
 
 def _check(item: Item, region: str) -> None:

@@ -224,8 +224,8 @@ def run_rate_refresh(
     progress("exchange rates", None)
     data = read_saved_file(file) if file else fetch_history(url, policy)
     with read_session(engine) as session:
-        known = load_rate_days(session)
-    reading = read_reference_rates(data, str(file or url), known_days=known)
+        known_days = load_rate_days(session)
+    reading = read_reference_rates(data, str(file or url), known_days=known_days)
     days = sorted({rate.day for rate in reading.exchange_rates})
     outcome = ingest(engine, reading, now=now, strict=strict, dry_run=dry_run, progress=progress) if days else None
     return RateRefresh(days=days, rates=len(reading.exchange_rates), outcome=outcome)

@@ -56,7 +56,7 @@ def read_part_prices(items: Iterator[Mapping[str, Any]], file: str) -> dict[str,
 
 
 def _last_price(item: Mapping[str, Any]) -> Fraction:
-    listed = {each["currencyCode"]: each["prices"] for each in item["currencyCodeLocalizations"]}
+    listed = {price["currencyCode"]: price["prices"] for price in item["currencyCodeLocalizations"]}
     if "USD" not in listed:
         raise ValueError(f"must have a price in USD, and has some in {', '.join(listed) or 'no currency'}")
     ranges = [price for price in listed["USD"] if price["model"] == "PAY_AS_YOU_GO"]

@@ -124,15 +124,15 @@ class PriceRefresh:
         """The number of prices to take."""
         return sum(map(len, self.lists))
 
-    def add(self, found: RegionPrices, reasons: Sequence[str]) -> None:
+    def add(self, listed: RegionPrices, reasons: Sequence[str]) -> None:
         """Add the list of a region, or refuse it for some reasons."""
-        self.items += found.items
-        self.left_out.update(found.left_out)
-        self.reported += found.reported
+        self.items += listed.items
+        self.left_out.update(listed.left_out)
+        self.reported += listed.reported
         if reasons:
-            self.refused.append(RefusedRegion(region=found.region, reasons=tuple(reasons), fetched=True))
+            self.refused.append(RefusedRegion(region=listed.region, reasons=tuple(reasons), fetched=True))
         else:
-            self.lists.append(found)
+            self.lists.append(listed)
 
 
 # The run
@@ -158,7 +158,7 @@ def run_price_refresh(
         codes, identify = load_region_codes(session, api.provider), load_subject_keys(session, Reading()).size_key
         sizes = None if feed.new_sizes else load_size_keys(session)
         specs = () if api.by_region else [*map(_to_spec, load_size_figures(session, api.provider))]
-    known, regions = KnownNames(regions=codes, sizes=sizes, identify=identify), _find_regions(feed.regions, codes)
+    known_names, regions = KnownNames(regions=codes, sizes=sizes, identify=identify), _find_regions(feed.regions, codes)
     scope = ReadScope(
         source_id=api.source_id,
         day=day,
@@ -172,7 +172,7 @@ def run_price_refresh(
     store = FetchedLists(root=feed.cache / api.source_id, day=day, suffix=api.suffix)
     names = api.lists(regions or codes)
     if feed.file:
-        found = api.read(saved_files(feed.file), scope)
+        fetched = api.read(saved_files(feed.file), scope)
     else:
         store.open_day()
         if feed.accept:
@@ -189,14 +189,14 @@ def run_price_refresh(
                 progress=progress,
             )
         )
-        found = _read_fetched(api, store, names, scope)
+        fetched = _read_fetched(api, store, names, scope)
     with read_session(engine) as session, closing(load_newest_lists(session, api.source_id)) as last_lists:
         refresh = refresh_prices(
-            found,
+            fetched,
             last_lists,
             api=api,
             day=day,
-            known=known,
+            names=known_names,
             failures=failures,
             held=load_held(feed.held),
             accept=feed.accept,
@@ -205,12 +205,12 @@ def run_price_refresh(
         for refused in {name for region in refresh.refused for name in api.lists((region.region,))}:
             store.refuse(refused)
     if not dry_run:  # what is held back was seen, whatever becomes of the lists
-        save_held(feed.held, {each.region for each in refresh.lists}, refresh.held)
+        save_held(feed.held, {listed.region for listed in refresh.lists}, refresh.held)
     if not refresh.lists or (strict and refresh.refused):
         return refresh, None
     outcome = ingest(engine, to_reading(refresh), now=now, strict=strict, dry_run=dry_run, progress=progress)
     if outcome.written and not feed.file:
-        store.accept(api.lists([each.region for each in refresh.lists]))
+        store.accept(api.lists([listed.region for listed in refresh.lists]))
     return refresh, outcome
 
 
@@ -234,11 +234,11 @@ def _to_spec(size: Any) -> SizeSpec:
     )
 
 
-def _find_regions(names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+def _find_regions(names: Sequence[str], region_codes: Sequence[str]) -> tuple[str, ...]:
     codes = tuple(map(region_key, names))
     for name, code in zip(names, codes, strict=True):
-        if code not in known:
-            hint = did_you_mean(closest_regions(code, known), " ")
+        if code not in region_codes:
+            hint = did_you_mean(closest_regions(code, region_codes), " ")
             raise BadQuery("region", name, f"no such region; {hint}GET /regions lists them")
     return codes
 
@@ -247,12 +247,12 @@ def _find_regions(names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]
 
 
 def refresh_prices(
-    found: Iterable[RegionPrices],
+    fetched: Iterable[RegionPrices],
     previous: Iterable[tuple[str, Mapping[tuple[str, str, str], int]]],
     *,
     api: PriceApi,
     day: date,
-    known: KnownNames,
+    names: KnownNames,
     failures: Mapping[str, str],
     held: Sequence[HeldPrice] = (),
     accept: bool = False,
@@ -265,27 +265,29 @@ def refresh_prices(
     are in the order of the regions' codes, so that only one region of the lists before is in memory.
     """
     refresh, list_before = PriceRefresh(api=api, day=day), _in_step(previous)
-    for every in found:
-        unmatched = _count_unmatched(every, known)
+    for every in fetched:
+        unmatched = _count_unmatched(every, names)
         refresh.unmatched += unmatched
-        each = every.where(lambda price: price.size not in unmatched)  # noqa: B023  # called at once
+        listed = every.where(lambda price: price.size not in unmatched)  # noqa: B023  # called at once
         reasons: tuple[str, ...] = ()
-        if each.region not in known.regions:
-            reasons = (explain_unknown_region(each.region, known.regions),)
-        elif not len(each):
+        if listed.region not in names.regions:
+            reasons = (explain_unknown_region(listed.region, names.regions),)
+        elif not len(listed):
             reasons = (
-                f"none of {each.items} items is a price{' of a size that the catalog has' if unmatched else ''}",
+                f"none of {listed.items} items is a price{' of a size that the catalog has' if unmatched else ''}",
             )
         elif not accept:
-            new = {known.price_key(price): price.nano_usd_per_hour for price in each.prices}
-            before = dict(list_before(each.region))
-            _add_held(before, new, {known.price_key(one): one for one in held if one.region == each.region}, day)
+            new = {names.price_key(price): price.nano_usd_per_hour for price in listed.prices}
+            before = dict(list_before(listed.region))
+            _add_held(
+                before, new, {names.price_key(price): price for price in held if price.region == listed.region}, day
+            )
             reasons = check_list(before, new, limits)
             jumps = [] if reasons else find_jumps(before, new, limits)
             if jumps:
-                refresh.held += _hold_back(each, {key: before[key] for key in jumps}, known, day)
-                each = each.where(lambda price: known.price_key(price) not in jumps)  # noqa: B023  # called at once
-        refresh.add(each, reasons)
+                refresh.held += _hold_back(listed, {key: before[key] for key in jumps}, names, day)
+                listed = listed.where(lambda price: names.price_key(price) not in jumps)  # noqa: B023  # called at once
+        refresh.add(listed, reasons)
     for region, reason in failures.items():
         refresh.refused.append(RefusedRegion(region=region, reasons=(reason,), fetched=False))
     refresh.refused.sort(key=lambda refused: refused.region)
@@ -302,11 +304,11 @@ def _add_held(before: dict[PriceKey, int], new: PriceMap, held: Mapping[PriceKey
             before.setdefault(key, price.old_nano)
 
 
-def _hold_back(found: RegionPrices, old: PriceMap, known: KnownNames, day: date) -> Iterator[HeldPrice]:
-    for price in found.prices:
-        if (key := known.price_key(price)) in old:
+def _hold_back(listed: RegionPrices, old: PriceMap, names: KnownNames, day: date) -> Iterator[HeldPrice]:
+    for price in listed.prices:
+        if (key := names.price_key(price)) in old:
             yield HeldPrice(
-                region=found.region,
+                region=listed.region,
                 size=price.size,
                 os=price.os,
                 purchase=price.purchase,
@@ -316,11 +318,11 @@ def _hold_back(found: RegionPrices, old: PriceMap, known: KnownNames, day: date)
             )
 
 
-def _count_unmatched(found: RegionPrices, known: KnownNames) -> Counter[str]:
+def _count_unmatched(listed: RegionPrices, names: KnownNames) -> Counter[str]:
     """Count the prices of each name that is no known size."""
-    if known.sizes is None:
+    if names.sizes is None:
         return Counter()
-    return Counter(price.size for price in found.prices if known.identify(price.size) not in known.sizes)
+    return Counter(price.size for price in listed.prices if names.identify(price.size) not in names.sizes)
 
 
 def _in_step(lists: Iterable[tuple[str, Mapping[tuple[str, str, str], int]]]) -> Callable[[str], PriceMap]:
@@ -356,22 +358,22 @@ def to_reading(refresh: PriceRefresh) -> Reading:
     )
     lists = tuple(
         PriceList(
-            file=f"{api.source_id}/{refresh.day}/{each.region}",
-            blocks=partial(_blocks, each, api.source_id, refresh.day, (number + 1) / len(refresh.lists)),
+            file=f"{api.source_id}/{refresh.day}/{listed.region}",
+            blocks=partial(_blocks, listed, api.source_id, refresh.day, (number + 1) / len(refresh.lists)),
             sources=frozenset({api.source_id}),
             complete=True,
-            regions=frozenset({each.region}),
+            regions=frozenset({listed.region}),
         )
-        for number, each in enumerate(refresh.lists)
+        for number, listed in enumerate(refresh.lists)
     )
-    reports = (*(report for each in refresh.lists for report in _reports(each)), *_held_reports(refresh))
+    reports = (*(report for listed in refresh.lists for report in _reports(listed)), *_held_reports(refresh))
     return Reading(citable=(source,), prices=Prices(lists), reports=reports)
 
 
-def _reports(found: RegionPrices) -> Iterator[Report]:
-    yield from found.reports
-    if more := found.reported - len(found.reports):
-        file = found.reports[0].file
+def _reports(listed: RegionPrices) -> Iterator[Report]:
+    yield from listed.reports
+    if more := listed.reported - len(listed.reports):
+        file = listed.reports[0].file
         yield Report(file=file, line=None, column=None, cell=None, detail=f"{more} more items are not read")
 
 
@@ -388,21 +390,21 @@ def _held_reports(refresh: PriceRefresh) -> Iterator[Report]:
         yield Report(file=refresh.api.source_id, line=None, column=None, cell=None, detail=detail)
 
 
-def _blocks(found: RegionPrices, source: str, day: date, share: float) -> Iterator[PriceBlock]:
-    for start in range(0, len(found), _BLOCK):
+def _blocks(listed: RegionPrices, source: str, day: date, share: float) -> Iterator[PriceBlock]:
+    for start in range(0, len(listed), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        size = found.size[rows]
+        size = listed.size[rows]
         number = len(size)
         yield PriceBlock(
             size=size,
-            region=[found.region] * number,
-            os=found.os[rows],
-            purchase=found.purchase[rows],
-            nano_usd_per_hour=found.nano_usd_per_hour[rows],
+            region=[listed.region] * number,
+            os=listed.os[rows],
+            purchase=listed.purchase[rows],
+            nano_usd_per_hour=listed.nano_usd_per_hour[rows],
             valid_from=[day] * number,
             approximate_date=[False] * number,
             source=[source] * number,
-            line=found.line[rows],
+            line=listed.line[rows],
             share=share,
         )
 
@@ -410,8 +412,8 @@ def _blocks(found: RegionPrices, source: str, day: date, share: float) -> Iterat
 def _digest(lists: Iterable[RegionPrices]) -> str:
     """Return the sha256 of the prices: a line for each, in the order of regions, sizes and ways to buy."""
     digest = sha256()
-    for each in sorted(lists, key=lambda found: found.region):
-        for price in each.prices:
-            line = (each.region, price.size, price.os, price.purchase, str(price.nano_usd_per_hour))
+    for listed in sorted(lists, key=lambda prices: prices.region):
+        for price in listed.prices:
+            line = (listed.region, price.size, price.os, price.purchase, str(price.nano_usd_per_hour))
             digest.update(("\t".join(line) + "\n").encode())
     return digest.hexdigest()

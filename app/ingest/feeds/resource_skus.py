@@ -111,7 +111,7 @@ def _listed(name: str, item: str) -> Callable[[Capabilities], Figure | None]:
     def read(capabilities: Capabilities) -> Figure | None:
         if name not in capabilities:
             return None
-        return name, item in (each.strip() for each in capabilities[name].split(","))
+        return name, item in (listed.strip() for listed in capabilities[name].split(","))
 
     return read
 
@@ -147,8 +147,8 @@ def _nvme_disks(capabilities: Capabilities) -> Figure | None:
     names = ("NvmeDiskSizeInMiB", "NvmeSizePerDiskInMiB")
     if not all(name in capabilities for name in names):
         return None
-    total, each = (int(capabilities[name]) for name in names)
-    return (names[1], total // each) if each > 0 and total % each == 0 else None
+    total, per_disk = (int(capabilities[name]) for name in names)
+    return (names[1], total // per_disk) if per_disk > 0 and total % per_disk == 0 else None
 
 
 READERS: Mapping[str, Callable[[Capabilities], Figure | None]] = {
@@ -230,10 +230,10 @@ class SkuMapper:
         self._names.setdefault(key, name)
         stated = self._sizes.setdefault(key, {})
         for column, capability, value, raw in self._figures(name, entry):
-            known = stated.setdefault(column, _Stated(value=value, raw=raw, line=self.entries))
-            if known.value != value and (key, column) not in self._differing:
-                self._differing[key, column] = known
-                self._report(name, capability, raw, f"{known.raw} in another region (entry {known.line}); not taken")
+            first = stated.setdefault(column, _Stated(value=value, raw=raw, line=self.entries))
+            if first.value != value and (key, column) not in self._differing:
+                self._differing[key, column] = first
+                self._report(name, capability, raw, f"{first.raw} in another region (entry {first.line}); not taken")
 
     def _add_places(self, key: str, entry: Entry) -> None:
         """Note the regions of an entry with their zones; zones are numbers, and none where they cannot be chosen."""
@@ -251,13 +251,13 @@ class SkuMapper:
     def _figures(self, name: str, entry: Entry) -> Iterator[tuple[str, str, FactValue, str]]:
         """Yield field, capability, value and text of what an entry states."""
         capabilities = {
-            str(each.get("name")): str(each.get("value")).strip()
-            for each in self._items(entry, "capabilities", dict)
-            if each.get("value") not in (None, "")
+            str(item.get("name")): str(item.get("value")).strip()
+            for item in self._items(entry, "capabilities", dict)
+            if item.get("value") not in (None, "")
         }
         if family := str(entry.get("family") or "").strip():
             yield "quota_family", "family", family, family
-        for column, read in {"vcpus": lambda each: _vcpus(name, each), **READERS}.items():
+        for column, read in {"vcpus": lambda stated: _vcpus(name, stated), **READERS}.items():
             try:
                 figure = read(capabilities)
             except (ValueError, InvalidOperation):
@@ -272,10 +272,10 @@ class SkuMapper:
         items = entry.get(name)
         if items is None:
             return []
-        found = [item for item in items if isinstance(item, kind)] if isinstance(items, list) else []
-        if not isinstance(items, list) or len(found) < len(items):
+        kept = [item for item in items if isinstance(item, kind)] if isinstance(items, list) else []
+        if not isinstance(items, list) or len(kept) < len(items):
             self._report("", name, items, "is not the list that the API sends; what is not in its form is not taken")
-        return found
+        return kept
 
     def _report(self, size: str, column: str, cell: object, detail: str) -> None:
         """Keep one report of a size and column."""
@@ -315,16 +315,16 @@ class SkuMapper:
 
     def _facts(self) -> Iterable[StatedFact]:
         for key, stated in self._sizes.items():
-            for column, each in stated.items():
+            for column, figure in stated.items():
                 if (key, column) not in self._differing:
                     yield StatedFact(
                         kind="size",
                         subject=self._names[key],
                         field=column,
-                        value=each.value,
-                        raw=each.raw,
+                        value=figure.value,
+                        raw=figure.raw,
                         file=FILE,
-                        line=each.line,
+                        line=figure.line,
                         source=SOURCE_ID,
                     )
 
@@ -401,21 +401,21 @@ def read_entries(path: Path, *, progress: Progress = no_progress) -> Iterator[En
     for file in sku_files(path):
         with open_json(file) as opened:
             prefix = "item" if first_byte(opened) == b"[" else "value.item"
-            found = False
+            has_entries = False
             for entry in json_items(opened, file, prefix):
                 if not isinstance(entry, dict):
                     raise BadData("has something else than objects in its list", file=str(file))
-                found, entries = True, entries + 1
+                has_entries, entries = True, entries + 1
                 if entries % 1_000 == 0:
                     progress("reading entries", None, entries)
                 yield _camel_case(entry) if "ResourceType" in entry else entry
-            if not found:
+            if not has_entries:
                 raise BadData("has no entries; give an answer of the Resource SKUs API or of az", file=str(file))
 
 
 def _camel_case(value: Any) -> Any:
     if isinstance(value, dict):
-        return {f"{key[:1].lower()}{key[1:]}": _camel_case(each) for key, each in value.items()}
+        return {f"{key[:1].lower()}{key[1:]}": _camel_case(item) for key, item in value.items()}
     return [*map(_camel_case, value)] if isinstance(value, list) else value
 
 

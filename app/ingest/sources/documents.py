@@ -122,7 +122,7 @@ def _without_factless_pages(
     paths: Sequence[Path], documents: Mapping[Path, SourceDocument], reading: Reading
 ) -> Reading:
     """Leave out pages without facts; raises BadData for one that was given as a file, or if no page has any."""
-    with_facts = {each.source for each in reading.facts} | {each.source for each in reading.benchmarks}
+    with_facts = {stated.source for stated in reading.facts} | {stated.source for stated in reading.benchmarks}
     without_facts: dict[Path, SourceDocument] = {}
     kept: set[str] = set()
     for path, document in documents.items():
@@ -158,7 +158,7 @@ def _no_facts_error(path: Path, document: SourceDocument, reports: Sequence[Repo
 
 def find_pages(paths: Sequence[Path]) -> list[Path]:
     """Return the pages to read: files as given, and all below a folder except those in folders named `includes`."""
-    found: dict[Path, Path] = {}
+    page_of: dict[Path, Path] = {}
     for path in paths:
         if not path.exists():
             raise BadData("does not exist: give a Markdown file or a folder with Markdown files", file=str(path))
@@ -167,13 +167,13 @@ def find_pages(paths: Sequence[Path]) -> list[Path]:
         if not pages:
             raise BadData("has no Markdown file (*.md) in it that is a page of its own", file=str(path))
         for page in pages:
-            found.setdefault(page.resolve(), page)
-    return list(found.values())
+            page_of.setdefault(page.resolve(), page)
+    return list(page_of.values())
 
 
 def _pages_below(folder: Path) -> list[Path]:
-    found = (path for path in folder.rglob("*") if path.suffix.lower() == ".md" and path.is_file())
-    pages = sorted(path for path in found if "includes" not in path.relative_to(folder).parts[:-1])
+    paths = (path for path in folder.rglob("*") if path.suffix.lower() == ".md" and path.is_file())
+    pages = sorted(path for path in paths if "includes" not in path.relative_to(folder).parts[:-1])
     for page in pages:
         if not page.resolve().is_relative_to(folder.resolve()):
             raise BadData("is a link to a file outside of the folder; give that file itself", file=str(page))
@@ -222,9 +222,9 @@ def _may_include(page: Path, target: Path, folders: Sequence[Path]) -> bool:
 
 
 def _read_page(cache: _PageCache, path: Path, kind: SourceKind | None, includer: SourcePage | None) -> SourcePage:
-    known = cache.pages.get(path.resolve())
-    if known:
-        return known
+    cached = cache.pages.get(path.resolve())
+    if cached:
+        return cached
     try:
         with path.open("rb") as opened:
             data = opened.read(MAX_PAGE_BYTES + 1)

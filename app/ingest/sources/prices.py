@@ -144,7 +144,7 @@ def _to_block(block: CsvBlock, caches: Mapping[str, _CellCache]) -> PriceBlock |
     if not usd or not all(usd) or max(map(len, figures)) > _SHORT_USD_CHARACTERS:
         return None
     try:
-        columns = {name: [*map(known.__getitem__, block.cells[name])] for name, known in caches.items()}
+        columns = {name: [*map(cache.__getitem__, block.cells[name])] for name, cache in caches.items()}
     except BadData:
         return None
     nano = [int(price * NANO_USD) for price in usd]  # exact: they have at most nine decimals
@@ -219,9 +219,9 @@ def _read_table_blocks(path: Path, columns: Sequence[_ListColumn], source: str) 
     header = [*KEY_COLUMNS, *(column.name for column in columns)]
     with open_csv(path) as file:
         reader = csv.reader(file, strict=True)
-        found = [name.strip() for name in next(reader, [])]
-        if found != header:
-            detail = f"the columns are {', '.join(found)}; the manifest has {', '.join(header)}"
+        names = [name.strip() for name in next(reader, [])]
+        if names != header:
+            detail = f"the columns are {', '.join(names)}; the manifest has {', '.join(header)}"
             raise BadData(detail, file=str(path), line=1)
         while numbered := [(reader.line_num, cells) for cells in islice(reader, _LINES)]:
             rows = [(line, cells) for line, cells in numbered if cells]
