@@ -322,12 +322,12 @@ def _compile_joined_texts_for_sqlite(element: joined_texts, compiler: SQLCompile
 
 def register(connection: sqlite3.Connection) -> None:
     """Register the functions on an SQLite connection; PostgreSQL has expressions for all of them."""
-    known: dict[str, tuple[int, Callable[..., Any]]] = {
+    functions: dict[str, tuple[int, Callable[..., Any]]] = {
         "exact_ratio": (3, ratio),
         "usd_text": (1, to_usd_text),
         "usd_of": (1, lambda nano: None if nano is None else nano / NANO),
         "adjusted_nano": (2, apply_steps),
         "after_last": (2, lambda text, separator: text.rpartition(separator)[2]),
     }
-    for name, (arguments, function) in known.items():
+    for name, (arguments, function) in functions.items():
         connection.create_function(name, arguments, function, deterministic=True)

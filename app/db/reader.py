@@ -68,14 +68,14 @@ def _ensure_role(driver: "psycopg.Connection[tuple[object, ...]]", role: str, pa
     if role == _one(driver, "select current_user"):
         raise RoleRefused("is the user who migrates, and so owns the tables; name another one")
     name = sql.Identifier(role)
-    known = driver.execute(
+    rights = driver.execute(
         "select rolsuper or rolcreaterole or rolbypassrls from pg_catalog.pg_roles where rolname = %s", [role]
     ).fetchone()
-    if known is None:
+    if rights is None:
         driver.execute(sql.SQL("create role {} login nosuperuser nocreatedb nocreaterole noinherit").format(name))
-    elif known[0]:
+    elif rights[0]:
         raise RoleRefused("is a role that may do more than read; name another one")
-    if known is None:
+    if rights is None:
         driver.execute(sql.SQL("alter role {} set default_transaction_read_only = on").format(name))
     if password:
         verifier = driver.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()

@@ -32,7 +32,7 @@ def parse_url(url: str) -> URL:
     if match is None:
         return make_url(url)
     user = f"{match['user']}@" if match["user"] else ""
-    servers = [_split(one) for one in match["hosts"].split(",")]
+    servers = [_split(host) for host in match["hosts"].split(",")]
     return make_url(f"{match['kind']}://{user}{match['rest']}").update_query_dict(
         {"host": ",".join(host for host, _ in servers), "port": ",".join(port for _, port in servers)}
     )
@@ -66,7 +66,7 @@ class ServerChoice:
     def server_of(self, connection: Any) -> Server:
         """Return the server that a connection of psycopg goes to, as the URL names it."""
         host, port = connection.info.host, str(connection.info.port)
-        return next((one for one in self._servers if one in ((host, port), (host, ""))), (host, port))
+        return next((server for server in self._servers if server in ((host, port), (host, ""))), (host, port))
 
     def follow(self, engine: Engine) -> None:
         """Let the connections of an engine go to the current server, and be opened again where they do not."""

@@ -64,14 +64,14 @@ class DatabaseFile:
         To open a FIFO would wait for who writes to it.
         """
         try:
-            found = self.path.stat()
+            status = self.path.stat()
         except (FileNotFoundError, NotADirectoryError):
             raise sqlite3.OperationalError(f"{MISSING} (unable to open database file)") from None
         except OSError as error:
             raise sqlite3.OperationalError(f"unable to open database file: {error.strerror}") from None
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise sqlite3.OperationalError(IS_NO_FILE)
-        return FileVersion(found.st_dev, found.st_ino, found.st_size)
+        return FileVersion(status.st_dev, status.st_ino, status.st_size)
 
     def refuse_missing(self, engine: Engine) -> None:
         """Let an engine create no file: a connection to a missing one fails instead."""

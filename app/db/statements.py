@@ -48,10 +48,10 @@ class Statement:
 
     def compiled_for(self, kind: str) -> CompiledStatement:
         """Return the statement for a database dialect, compiling it on first use."""
-        known = self._compiled.get(kind)
-        if known is None:
-            known = self._compiled[kind] = self._compile(kind)
-        return known
+        compiled = self._compiled.get(kind)
+        if compiled is None:
+            compiled = self._compiled[kind] = self._compile(kind)
+        return compiled
 
     def rebuilt_by(self, make: "Callable[[], Statement]") -> "Statement":
         """Drop the query after compiling it: the text takes kilobytes, SQLAlchemy's objects about 100 KB."""
@@ -197,8 +197,8 @@ def compile_query(query: Select[Any], kind: str) -> CompiledStatement:
 
 def converters_of(types: Iterable[TypeEngine[Any]], kind: str) -> tuple[tuple[int, Converter], ...]:
     """Return the conversions that columns of these types need, each with the column's index."""
-    each = [_converter(one, _dialect(kind)) for one in types]
-    return tuple((index, converter) for index, converter in enumerate(each) if converter is not None)
+    converters = [_converter(type_, _dialect(kind)) for type_ in types]
+    return tuple((index, converter) for index, converter in enumerate(converters) if converter is not None)
 
 
 def _converter(kind: TypeEngine[Any], dialect: Dialect) -> Converter | None:

@@ -119,7 +119,7 @@ def to_feed(
         feed_url=f"{base_url}{path}{query and f'?{query}'}",
         url=f"{base_url}/changes{query and f'?{query}'}",
         updated_at=updated_at,
-        entries=[_to_entry(one, query, base_url) for one in revisions],
+        entries=[_to_entry(revision, query, base_url) for revision in revisions],
     )
 
 
@@ -132,16 +132,16 @@ def _stable_id(*parts: str) -> str:
     return f"urn:uuid:{uuid5(NAMESPACE_URL, ' '.join(('vmsizes', *parts)))}"
 
 
-def _to_entry(one: RevisionChanges, query: str, base_url: str) -> FeedEntry:
-    counts = ", ".join(f"{count:,} {KINDS[kind][count != 1]}" for kind, count in one.counts.items())
-    lines = [event_line(event) for event in one.events]
-    more = sum(one.counts.values()) - len(lines)
+def _to_entry(revision: RevisionChanges, query: str, base_url: str) -> FeedEntry:
+    counts = ", ".join(f"{count:,} {KINDS[kind][count != 1]}" for kind, count in revision.counts.items())
+    lines = [event_line(event) for event in revision.events]
+    more = sum(revision.counts.values()) - len(lines)
     return FeedEntry(
-        id=_stable_id(query, str(one.number), one.created_at.isoformat()),
-        title=f"Revision {one.number}: {counts}",
+        id=_stable_id(query, str(revision.number), revision.created_at.isoformat()),
+        title=f"Revision {revision.number}: {counts}",
         text="\n".join([*lines, *([f"and {more:,} more"] if more else [])]),
-        url=f"{base_url}/changes?revision={one.number}{query and f'&{query}'}",
-        updated_at=one.created_at,
+        url=f"{base_url}/changes?revision={revision.number}{query and f'&{query}'}",
+        updated_at=revision.created_at,
     )
 
 

@@ -272,10 +272,10 @@ def _bare(family: str) -> str:
 
 def _gpu_info(offer: Offer, name: str | None) -> str | None:
     """Return what SkyPilot reads as a literal of Python, the GPUs and their memory in MiB; None without the memory."""
-    each, total = offer["gpu_memory_gib_per_gpu"], offer["gpu_memory_gib"]
-    if name is None or each is None or total is None:
+    per_gpu, total = offer["gpu_memory_gib_per_gpu"], offer["gpu_memory_gib"]
+    if name is None or per_gpu is None or total is None:
         return None
-    memory = {"SizeInMiB": round(each * MIB_PER_GIB)}
+    memory = {"SizeInMiB": round(per_gpu * MIB_PER_GIB)}
     gpu = {"Name": name, "Manufacturer": offer["gpu_vendor"], "Count": _gpu_count(offer), "MemoryInfo": memory}
     return repr({"Gpus": [gpu], "TotalGpuMemoryInMiB": round(total * MIB_PER_GIB)})
 

@@ -38,15 +38,15 @@ _IPV6_NETWORK_BITS = 64
 
 def presented_key(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
     """Return the key in `Authorization: Bearer` or `X-API-Key`; None if there is none, or several that differ."""
-    found = set()
+    keys = set()
     for name, value in headers:
         if name == b"x-api-key":
-            found.add(value.strip())
+            keys.add(value.strip())
         elif name == b"authorization":
             scheme, _, credentials = value.strip().partition(b" ")
             if scheme.lower() == b"bearer":
-                found.add(credentials.strip())
-    return found.pop() if len(found) == 1 else None
+                keys.add(credentials.strip())
+    return keys.pop() if len(keys) == 1 else None
 
 
 def client_network(host: str | None) -> str:

@@ -223,13 +223,15 @@ def parse_pairs(pairs: Collection[tuple[str, str]], model: type[Model]) -> Model
             values.setdefault(name, []).append(value)
         else:
             values[name] = value
-    known = multi_valued.keys() | other_spellings(model).keys()
-    if len(values) < len(pairs) or not values.keys() <= known or _find_undecodable(pairs):
+    names = multi_valued.keys() | other_spellings(model).keys()
+    if len(values) < len(pairs) or not values.keys() <= names or _find_undecodable(pairs):
         reject_unknown_params(pairs, model)
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise RequestValidationError([{**one, "loc": ("query", *one["loc"])} for one in error.errors()]) from None
+        raise RequestValidationError(
+            [{**detail, "loc": ("query", *detail["loc"])} for detail in error.errors()]
+        ) from None
 
 
 def reject_unknown_params(pairs: Collection[tuple[str, str]], model: type[BaseModel] | None) -> None:

@@ -194,8 +194,8 @@ class RequestObserver:
         self._values[first + bisect_left(BUCKETS, seconds)] += 1.0
         self._values[first + _SUM] += seconds
         if record.problem:
-            known = record.problem if record.problem in self._problems else OTHER
-            self._values[self._first_problem + self._problems.index(known)] += 1.0
+            problem = record.problem if record.problem in self._problems else OTHER
+            self._values[self._first_problem + self._problems.index(problem)] += 1.0
 
     def _describe_span(self, record: RequestRecord, scope: Scope) -> None:
         attributes: dict[str, str | int] = {

@@ -141,8 +141,8 @@ class LoopPacer:
 
     def _next_iteration(self, loop: asyncio.AbstractEventLoop) -> None:
         now = self._clock()
-        each = (now - self._began_at) / self._started
-        self._allowed = max(1, min(self._per_iteration, int(ITERATION_SECONDS / max(each, 1e-6))))
+        seconds = (now - self._began_at) / self._started
+        self._allowed = max(1, min(self._per_iteration, int(ITERATION_SECONDS / max(seconds, 1e-6))))
         self._began_at, self._started = now, 0
         while self._waiting and self._started < self._allowed:
             turn = self._waiting.popleft()

@@ -109,8 +109,8 @@ class BoundedServer(uvicorn.Server):
 
         most, counts = self._limits.max_connections, self._counts
         self._acceptors = [
-            Acceptor(one, make_protocol, lambda: len(state.connections), most, on_refusal, counts=counts)
-            for one in sockets or []
+            Acceptor(sock, make_protocol, lambda: len(state.connections), most, on_refusal, counts=counts)
+            for sock in sockets or []
         ]
         if counts is not None:
             counts.note(0)
@@ -152,7 +152,7 @@ class BoundedServer(uvicorn.Server):
             self._end_connections()
             await asyncio.sleep(0.05)
             self.check_connections()
-        broken = sum(isinstance(one, BoundedProtocol) and one.is_responding for one in state.connections)
+        broken = sum(isinstance(protocol, BoundedProtocol) and protocol.is_responding for protocol in state.connections)
         if broken:
             _log.warning("%d requests did not end in time; their connections are closed", broken)
         for connection in tuple(state.connections):
@@ -307,7 +307,7 @@ class Supervisor:
 
     def _note_ready(self, worker: Worker) -> None:
         worker.is_ready = self._was_ready = True
-        spare = sum(not each.is_ending for each in self._workers) > self._config.workers
+        spare = sum(not other.is_ending for other in self._workers) > self._config.workers
         if self._outdated and spare:
             self._outdated.pop(0).end()
 

@@ -50,10 +50,10 @@ _ACCEPTS_NONE = -1
 
 def listen(host: str, port: int) -> list[socket.socket]:
     """Listen on every address of a host; raises OSError where none of them can be listened on."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     listeners: list[socket.socket] = []
     unavailable: OSError | None = None
-    for family, address in dict.fromkeys((family, address) for family, _, _, _, address in found):
+    for family, address in dict.fromkeys((family, address) for family, _, _, _, address in addresses):
         try:
             listeners.append(_listen(family, address))
         except OSError as error:
@@ -115,7 +115,7 @@ class ConnectionCounts:
 
     def is_above_another(self, count: int) -> bool:
         """Check whether another worker accepts connections and has fewer than this one with `count`."""
-        return any(_ACCEPTS_NONE < each < count for place, each in enumerate(self.open) if place != self.place)
+        return any(_ACCEPTS_NONE < open_ < count for place, open_ in enumerate(self.open) if place != self.place)
 
 
 def _has_ended(connection: socket.socket) -> bool:
