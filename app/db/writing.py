@@ -69,7 +69,7 @@ def newer_schema_text(revision: str) -> str:
 @cache
 def newest_revision() -> str:
     """Return the newest revision of this program; file names start with the revision."""
-    return max(file.name.partition("_")[0] for file in (MIGRATIONS / "versions").glob("0*.py"))
+    return max(file.name.partition("_")[0] for file in (MIGRATIONS / "versions").glob("[0-9]*.py"))
 
 
 def refuse_newer(revision: str | None) -> None:

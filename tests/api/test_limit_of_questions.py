@@ -23,7 +23,8 @@ ASKS_NOTHING = {
         "/mcp",
     ),
     *("/sizes.csv", "/sizes.ndjson", "/sizes.parquet"),  # these are streams, which have their own limit
-    *("/files/{provider}/vms.csv", "/files/{provider}/gpuhunt.csv", "/files/{provider}/instances.json"),
+    *("/files/{provider}/vms.csv", "/files/{provider}/gpuhunt.csv"),
+    *("/files/{provider}/instances.json", "/files/{provider}/sizes.json"),
     "/robots.txt",
     "/sitemap.xml",  # there is none without a public URL
 }
@@ -34,6 +35,7 @@ BODIES = {
     "/estimate": {"architecture": {"params": 8_000_000_000}, "inference": {"dtype": "fp8"}},
     "/retirements": {"items": [{"size": "x1", "region": "eastus"}]},
     "/receipts": {"endpoint": "GET /sizes"},
+    "/preflight": {"plan": "size,region\nx1,eastus"},
 }
 INVENTORY = {"inventory": "size,region\nx1,eastus"}
 QUERIES = {
