@@ -31,7 +31,7 @@ run: .port-is-free .venv/runtime ## set up, migrate, seed and serve on http://12
 	s.bind(('127.0.0.1', $(PORT)))" 2> /dev/null || \
 	  { echo "port $(PORT) is taken; choose another: make run PORT=$$(($(PORT) + 1))" >&2; exit 1; }
 
-test: .venv/dev .venv/sdk/ready ## run all tests on SQLite and on PostgreSQL (6 minutes on two cores; make test DATABASES=sqlite for one)
+test: .venv/dev .venv/sdk/ready ## run all tests on SQLite and on PostgreSQL (12 minutes on two cores; make test DATABASES=sqlite for one)
 	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory $(NPM)/.quick || \
 	  echo "npm reaches no registry: clients for TypeScript are not tried (those tests say so)"; fi
 	@$(MAKE) --no-print-directory --silent $(ASSETS)/licences.txt 2> /dev/null || \
