@@ -539,8 +539,8 @@ def _read_index(raw: Mapping[str, Any]) -> Checkpoint:
     size = _checked(total, f"{SAFETENSORS}.metadata.total_size")
     params = metadata.get("total_parameters") if isinstance(metadata, Mapping) else None
     # Some writers count one rank of a sharded model only: fewer than a parameter for 8 bytes.
-    believed = type(params) is int and size <= params * MAX_BYTES_PER_PARAM and params <= size * MAX_PARAMS_PER_BYTE
-    return Checkpoint(size=size, params=params if believed else None)
+    is_plausible = type(params) is int and size <= params * MAX_BYTES_PER_PARAM and params <= size * MAX_PARAMS_PER_BYTE
+    return Checkpoint(size=size, params=params if is_plausible else None)
 
 
 def _checked(size: int, field: str) -> int:
