@@ -224,7 +224,9 @@ class InferenceIn(In):
     )
     kv_budget_gib: Positive | None = Field(default=None, description="Memory for the KV cache, GiB: how much fits in.")
     context_tokens: Tokens | None = Field(
-        default=None, description="Tokens that a sequence keeps; at most what the model is made for."
+        default=None,
+        description="Tokens that a sequence keeps; at most what the model is made for. A fit with `concurrency` "
+        "assumes 8,192 where none is given.",
     )
     allow_longer_context: bool = Field(
         default=False, description="Allow a context longer than the model is made for, by rope_scaling."

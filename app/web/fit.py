@@ -68,11 +68,12 @@ async def render(request: PageRequest) -> str:
     check_kind(view)
     snapshot = await request.executor.snapshot()
     row = _model_row(view, snapshot.models)
-    body = to_body(view, _longest_context(view, row))
+    body = to_body(view)
     answer, problem = await _answer(request, view, body)
     regions, currencies = await request.executor.ask(
         lambda catalog: (find_region_names(catalog.session), find_currencies(catalog.session))
     )
+    assumed = {assumption.field: assumption.value for assumption in answer.assumptions} if answer else {}
     return render_page(
         request,
         "fit.html",
@@ -90,7 +91,7 @@ async def render(request: PageRequest) -> str:
         resources=fit_answer.RESOURCES,
         limits=fit_answer.LIMITS,
         departures=fit_answer.DEPARTURES,
-        context=body.get("inference", {}).get("context_tokens"),
+        context=assumed.get("inference.context_tokens"),
         examples=[(text, request.url(**{**_nothing(view), **changes})) for text, changes in EXAMPLES],
         link=request.url() if len(request.url()) <= fit_answer.MAX_URL else "",
         traits=_TRAITS,
@@ -139,17 +140,6 @@ def _model_row(view: FitView, models: ModelsByKey) -> Mapping[str, Any] | None:
         return get_release_row(models, view.model)
     except NotFound:
         return None
-
-
-def _longest_context(view: FitView, row: Mapping[str, Any] | None) -> int | None:
-    """Return the longest context of a model, where it is known without reading all of it."""
-    if row is not None:
-        longest: int | None = row["max_context_tokens"]
-        return longest
-    config = json.loads(view.config) if view.by == "config" and view.config else {}
-    named = (config.get("text_config") or config) if isinstance(config.get("text_config"), dict | None) else config
-    stated = named.get("max_position_embeddings", named.get("n_positions"))
-    return stated if type(stated) is int and stated > 0 else None
 
 
 def _title(view: FitView, row: Mapping[str, Any] | None) -> str:

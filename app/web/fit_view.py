@@ -44,9 +44,6 @@ from app.web.sizes_view import ShownCurrency
 By = Literal["model", "config", "resources"]
 Use = Literal["context", "service", "training"]
 
-DEFAULT_CONTEXT = 8192
-"""Tokens of context where none are given: an answer without a KV cache would be too good."""
-
 MODEL_SORTS: Mapping[str, str] = {
     "cost_per_hour": "cost an hour",
     "cost_per_1m_tokens": "cost per million tokens",
@@ -233,14 +230,14 @@ def check_kind(view: FitView) -> None:
         raise BadQuery(rates[1], getattr(view, rates[1]), f"give only one of {', '.join(rates)}")
 
 
-def to_body(view: FitView, longest_context: int | None) -> dict[str, Any]:
-    """Return the body of POST /fit; the context is 8,192 tokens, or the model's longest if that is less."""
+def to_body(view: FitView) -> dict[str, Any]:
+    """Return the body of POST /fit."""
     body: dict[str, Any] = {}
     if view.by == "resources":
         body["resources"] = view.given(SizeRequirements)
     else:
         body[view.by] = json.loads(view.config) if view.by == "config" and view.config else view.model
-        body |= _use_of(view, longest_context)
+        body |= _use_of(view)
     constraints = view.given(ConstraintsIn) | ({"regions": view.region} if view.region else {})
     others = [name for name in PURCHASE_MODELS if name != view.purchase]
     currency = {"currency": view.converted_to} if view.converted_to else {}
@@ -252,7 +249,7 @@ def to_body(view: FitView, longest_context: int | None) -> dict[str, Any]:
     }
 
 
-def _use_of(view: FitView, longest_context: int | None) -> dict[str, Any]:
+def _use_of(view: FitView) -> dict[str, Any]:
     """Return the objects of the body that say what a model is for."""
     if view.use == "training":
         return {"training": view.given(TrainingIn)}
@@ -260,8 +257,8 @@ def _use_of(view: FitView, longest_context: int | None) -> dict[str, Any]:
         serving = view.given(ServingIn)
         inference = {name: value for name, value in view.given(InferenceIn).items() if name not in serving}
         return {"serving": serving} | ({"inference": inference} if inference else {})
-    context = min(DEFAULT_CONTEXT, longest_context or DEFAULT_CONTEXT)
-    return {"inference": {"context_tokens": context, **view.given(InferenceIn)}}
+    # With a number of sequences a usual context is assumed where none is given.
+    return {"inference": {"concurrency": 1, **view.given(InferenceIn)}}
 
 
 def read_body(body: Mapping[str, Any]) -> FitIn:

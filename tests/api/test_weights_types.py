@@ -156,6 +156,22 @@ def test_every_option_warns_if_no_context_is_given(client: httpx.Client) -> None
     assert not any("NO_KV_CACHE" in item["warnings"] for item in kept["items"] + given["items"])
 
 
+@pytest.mark.parametrize(("model", "assumed"), [("llama-3.3-70b", 8192), ("gpt-2-1.5b", 1024)])
+def test_sequences_without_a_context_have_a_usual_one_and_take_its_memory(
+    client: httpx.Client, model: str, assumed: int
+) -> None:
+    asked = {"model": model, "include": ["assumptions"]}
+    usual = fit(client, asked | {"inference": {"concurrency": 64}})
+    stated = fit(client, asked | {"inference": {"concurrency": 64, "context_tokens": assumed}})
+    recorded = {assumption["field"]: assumption["value"] for assumption in usual["assumptions"]}
+    assert recorded["inference.context_tokens"] == assumed
+    assert all(f"assuming a context of {assumed:,} tokens" in item["explanation"] for item in usual["items"])
+    same = ("size", "nodes", "per_gpu", "cost", "warnings")
+    assert [[item[name] for name in same] for item in usual["items"]] == [
+        [item[name] for name in same] for item in stated["items"]
+    ]
+
+
 RELEASES = [
     ("Qwen/Qwen3-235B-A22B-Instruct-2507-FP8", "qwen3-235b-a22b", "fp8"),
     ("nvidia/Llama-3.1-70B-Instruct-FP8", "llama-3.1-70b", "fp8"),

@@ -199,6 +199,7 @@ DEFAULTS: dict[str, tuple[Any, str]] = {
     "inference.dtype": ("bf16", "most models are released in 16 bits"),
     "inference.kv_dtype": ("bf16", "engines keep the cache in 16 bits unless told otherwise"),
     "inference.concurrency": (1, "one sequence at a time"),
+    "inference.context_tokens": (8192, "a usual context of a sequence; without one it would take no memory"),
     "inference.block_tokens": (1, "tokens are counted one by one; vLLM's pages are 16"),
     "inference.max_batched_tokens": (8192, "a server's usual limit with chunked prefill"),
     "inference.utilization": (0.92, "vLLM's default share of a GPU's memory"),

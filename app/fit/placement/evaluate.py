@@ -434,7 +434,7 @@ def to_option(vm: Vm, machine: Machine, placed: Placed, prepared: PreparedReques
         pricing=pricing,
         interruptions=job.interruptions(attempt.nodes, hours) if isinstance(job, TrainingJob) else None,
         weights=job.serving.weights.type if isinstance(job, ServingJob) and job.serving.weights is not None else None,
-        assumed=job.assumed if isinstance(job, TrainingJob) else "",
+        assumed=job.assumed,
     )
 
 

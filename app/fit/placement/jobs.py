@@ -91,7 +91,10 @@ class _SearchBounds(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingJob:
-    """A serving workload, prepared once for all sizes; `serving_on` sets the GPUs of an option in `serving`."""
+    """A serving workload, prepared once for all sizes; `serving_on` sets the GPUs of an option in `serving`.
+
+    `assumed` says in words which context is assumed, if one is.
+    """
 
     serving: ServingSetup
     weights: Range
@@ -104,6 +107,7 @@ class ServingJob:
     dtype: str | None
     kv_dtype: str | None
     level: ServiceLevel | None = None
+    assumed: str = ""
     _shares: dict[Parallelism, MemoryShares] = field(default_factory=dict, compare=False)
     _copies: dict[tuple[Gpus, Parallelism], CopySpeed] = field(default_factory=dict, compare=False)
     _limits: dict[tuple[Gpus, Parallelism, int], ReplicaLimit] = field(default_factory=dict, compare=False)

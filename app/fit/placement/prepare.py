@@ -12,6 +12,7 @@ from app.fit.estimator.serving import (
     ServingSetup,
     batched_tokens,
     check_context_length,
+    has_no_context,
     kv_cache_of,
     sequence_bytes,
     served_model,
@@ -31,8 +32,8 @@ from app.fit.estimator.training_memory import (
 from app.fit.estimator.training_time import precision, run_overhead, work_per_token
 from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
 from app.fit.formulas.architecture import Architecture, typical_shape
-from app.fit.formulas.memory import Parallelism, ServingLoad
-from app.fit.formulas.quantities import ZERO, Assumption, Assumptions, InvalidWorkload
+from app.fit.formulas.memory import Parallelism, ServingLoad, missing_for_cache
+from app.fit.formulas.quantities import DEFAULTS, ZERO, Assumption, Assumptions, InvalidWorkload
 from app.fit.formulas.training_memory import TrainedModel
 from app.fit.formulas.training_speed import PRECISION_DTYPES, SpotTerms
 from app.fit.placement.jobs import ServingJob, TrainingJob
@@ -151,7 +152,9 @@ def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumpt
     model = resolve_model(request.architecture, assumptions)
     if request.serving is not None:
         refuse_other_kinds(model.shape, "serving")
-    workload = with_context(workload_of_kind(model.shape, workload, assumptions), assumptions)
+    given = with_context(workload_of_kind(model.shape, workload, assumptions), assumptions)
+    workload = _with_usual_context(given, model.shape, assumptions)
+    assumed = f"assuming a context of {workload.context_tokens:,} tokens" if workload is not given else ""
     check_experts(workload, model.shape.experts)
     utilization = _utilization(request, workload, assumptions)
     serving = with_weights(
@@ -172,7 +175,7 @@ def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumpt
     dtype = serving.weights.type.dtype if serving.weights is not None else workload.dtype
     concurrency = assumptions.get(workload.concurrency, "inference.concurrency")
     served = served_model(serving, weights, cache)
-    given = sequence_bytes(serving, cache) if workload.kv_bytes_per_sequence is not None else None
+    sized_by = sequence_bytes(serving, cache) if workload.kv_bytes_per_sequence is not None else None
     return ServingJob(
         serving=serving,
         weights=weights,
@@ -182,7 +185,7 @@ def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumpt
             sequences=concurrency,
             batched_tokens=batched_tokens(serving),
         ),
-        sequence_bytes=given if model.shape.keeps_cache else served.pass_bytes.mid,
+        sequence_bytes=sized_by if model.shape.keeps_cache else served.pass_bytes.mid,
         concurrency=concurrency,
         utilization=utilization,
         partition=replace(
@@ -194,7 +197,23 @@ def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumpt
         ),
         dtype=dtype,
         kv_dtype=workload.kv_dtype,
+        assumed=assumed,
     )
+
+
+def _with_usual_context(
+    workload: InferenceWorkload, shape: Architecture, assumptions: Assumptions
+) -> InferenceWorkload:
+    """Return the workload with a usual context where it says how many sequences are held, and not how long they are.
+
+    Without one they would take no memory. Where neither is said, the question is whether the weights fit.
+    """
+    says_length = not has_no_context(workload) or workload.prompt_tokens or workload.output_tokens
+    if workload.concurrency is None or says_length or not shape.keeps_cache or missing_for_cache(shape):
+        return workload
+    usual, why = DEFAULTS["inference.context_tokens"]
+    context = assumptions.record("inference.context_tokens", min(usual, shape.max_positions or usual), why)
+    return replace(workload, context_tokens=context)
 
 
 def _utilization(request: PlacementRequest, workload: InferenceWorkload, assumptions: Assumptions) -> float:
