@@ -37,10 +37,11 @@ _LIST = re.compile(r'<form\b[^>]* id="compare"[^>]*>')
 """The form around the list of sizes, which stays."""
 _SERVED = re.compile(
     r"<(script|form)\b.*?</\1>|<button\b(?![^>]*popovertarget=\"menu\").*?</button>|<link rel=\"alternate\"[^>]*>"
+    r"|<meta [^>]*=\"(?:og:image|twitter:card)\"[^>]*>"
     r"|<input\b(?![^>]* id=\"all-regions\")[^>]*>|<section id=\"(?:models|programs)\".*?</section>",
     re.DOTALL,
 )
-"""What needs a service: scripts, forms and their fields, and parts of a page about programs."""
+"""What needs a service: scripts, forms and their fields, preview images, and parts of a page about programs."""
 _DEAD = re.compile(r'<li><a>[^<]*</a></li>|<a class="button[^"]*">[^<]*</a>')
 """Items of menus and buttons that lead nowhere in the site."""
 _LINK = re.compile(r' (href|src)="([^"]*)"')

@@ -43,6 +43,7 @@ _TEXT = """# vmsizes
 
 _ROBOTS = """User-agent: *
 Disallow: /ui/suggestions
+Allow: /ui/sizes.png
 Disallow: /ui/sizes.
 {sitemap}"""
 _SIZES = "/ui/sizes/"

@@ -79,6 +79,11 @@ class PageRequest:
         """Return the URL of this page with other parameters; None and defaults are left out."""
         return page_url(self.path, self.params, **changes)
 
+    def query(self, **changes: object) -> str:
+        """Return the part of that URL from the question mark on; empty without parameters."""
+        _, mark, query = self.url(**changes).partition("?")
+        return mark + query
+
     def defaults(self) -> dict[str, str]:
         """Return the parameters that have a default, as text: what a form need not send."""
         fields = {
@@ -98,8 +103,11 @@ class PageRequest:
 
     def canonical(self) -> str:
         """Return the one public URL of what the page shows, however it is sorted, counted or priced."""
-        query = self.url(**dict.fromkeys(_HOW_IT_IS_SHOWN & type(self.params).model_fields.keys()))
-        return self.public_url + self.path + (query if query.startswith("?") else "")
+        return (
+            self.public_url
+            + self.path
+            + self.query(**dict.fromkeys(_HOW_IT_IS_SHOWN & type(self.params).model_fields.keys()))
+        )
 
     def has_field(self, name: str) -> bool:
         """Return whether the page has a parameter of this name, for which a form may have a field."""
@@ -124,12 +132,12 @@ class Rewritten(Exception):  # no error
 class PageContent:
     """What is at a page: the model of its query, and what renders it to HTML.
 
-    With `media_type` it renders text of that type instead; with `file_name` a file of this name, or an error page where
-    a parameter is invalid.
+    With `media_type` it renders text or bytes of that type instead; with `file_name` a file of this name, or an error
+    page where a parameter is invalid.
     """
 
     params: type[QueryParams]
-    render: Callable[[PageRequest], Awaitable[str]]
+    render: Callable[[PageRequest], Awaitable[str | bytes]]
     file_name: Callable[[PageRequest], str] | None = None
     media_type: str = ""
 
@@ -255,7 +263,7 @@ async def _respond(page: Page, request: Request) -> Response:
             return _rendered(content, asked, html, _UNPROCESSABLE if errors else 200)
 
 
-def _rendered(content: PageContent, asked: PageRequest, text: str, status: int) -> Response:
+def _rendered(content: PageContent, asked: PageRequest, text: str | bytes, status: int) -> Response:
     if content.media_type:
         name = content.file_name(asked) if content.file_name else ""
         headers = {"content-disposition": f'attachment; filename="{name}"'} if name else {}
@@ -322,12 +330,15 @@ PAGES: tuple[Page, ...] = (
     Page(path="/ui/sizes.csv", module="list_files", name="CSV"),
     Page(path="/ui/sizes.tsv", module="list_files", name="TSV"),
     Page(path="/ui/sizes.json", module="list_files", name="JSON"),
+    Page(path="/ui/sizes.png", module="preview", name="SEARCH"),
     Page(path="/ui/suggestions", module="search", name="SUGGESTIONS"),
     Page(path="/ui/sizes/{name}.md", module="size_markdown"),  # before the page of a size, whose path has any name
+    Page(path="/ui/sizes/{name}.png", module="preview", name="SIZE"),
     Page(path="/ui/sizes/{name}", module="size_page"),
     Page(path="/ui/sizes/{name}/models", module="size_page", name="MODELS_PAGE"),
     Page(path="/ui/sizes/{name}/buy", module="size_page", name="BUY_PAGE"),
     Page(path="/ui/compare", module="compare"),
+    Page(path="/ui/compare.png", module="preview", name="COMPARE"),
     Page(path="/ui/fit", module="fit", posts=True),
     Page(path="/ui/changes", module="changes"),
     Page(path="/ui/conflicts", module="conflicts"),

@@ -284,7 +284,7 @@ async def render_buy(request: PageRequest) -> str:
         view=request.params,
         item=ways,
         segment=path_segment(ways.size.lower()),
-        query=request.url().partition("?")[2],
+        query=request.query()[1:],
         purchase_titles=PURCHASE_TITLES,
     )
 

@@ -6,6 +6,7 @@ import re
 from decimal import Decimal
 
 import httpx
+from PIL import Image
 
 from app.main import create_asgi_app
 from app.settings import Settings
@@ -100,3 +101,35 @@ def test_crawlers_find_each_size_once_and_only_under_the_public_url(seeded_url: 
             "Standard_NC24ads_A100_v4: 1 × A100 80GB PCIe, 24 vCPUs, 220\xa0GiB, $3.673 an hour"
         )
         assert '<meta property="og:title" content="A100' in page
+
+
+def test_a_shared_link_has_an_image_of_the_answer(seeded_url: str) -> None:
+    settings = Settings(_env_file=None, database_url=seeded_url, public_url="https://sizes.example/vm")
+    images = {}
+    with server(create_asgi_app(settings, today=lambda: TODAY)) as url, open_client(url) as public:
+        for page, rows in (
+            ("/?gpu=a100&limit=100", 5),
+            ("/?gpu=a100&region=westeurope&currency=EUR", 5),
+            (f"/?q={'x' * 120}", 0),
+            ("/ui/compare?name=nc24ads_a100_v4,d8s_v5&region=westeurope", 2),
+            ("/ui/sizes/nc24ads_a100_v4?unit=month", 4),
+            ("/ui/sizes/nc24ads_a100_v4?unit=month&purchase=spot", 4),
+            ("/ui/sizes/d8s_v5", 3),
+        ):
+            (address,) = re.findall(
+                '<meta property="og:image" content="https://sizes.example/vm/(.*?)">', get(public, page)
+            )
+            first, again = (public.get(f"/{address}") for _ in range(2))
+            assert (first.status_code, first.headers["content-type"]) == (200, "image/png")
+            assert "hit" in again.headers["cache-status"]
+            image = Image.open(io.BytesIO(first.content))
+            assert image.size == (1200, 630)
+            lines = [y for y in range(630) if image.crop((64, y, 1136, y + 1)).getextrema() == (216, 216)]
+            assert len(lines) == rows, page
+            assert len(first.content) < 80_000
+            images[page] = first.content
+        assert len(set(images.values())) == len(images)
+        assert "og:image" not in get(public, "/ui/changes")
+        assert "Allow: /ui/sizes.png" in public.get("/robots.txt").text
+        assert public.get("/ui/sizes/nd40rs_v9.png").status_code == 404
+        assert public.get("/ui/compare.png").status_code == 200
