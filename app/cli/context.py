@@ -109,6 +109,15 @@ def create_file() -> None:
             file.path.touch()
 
 
+def feeds_folder() -> Path:
+    """Return the folder for fetched pages: that of the settings, else beside a database that is a file."""
+    if chosen := settings().feeds:
+        return chosen
+    url = engine().url
+    is_file = url.get_backend_name() == "sqlite" and url.database and not url.database.startswith("file:")
+    return Path(f"{url.database if is_file else 'vmsizes.db'}.feeds")
+
+
 def use_wait(seconds: float | None) -> None:
     """Let commands wait so long for another one that writes: the option `--wait`, else the setting."""
     set_wait(engine(), settings().wait_seconds if seconds is None else seconds)

@@ -266,7 +266,7 @@ def _price_feed(name: str, *, accept: bool) -> "PriceFeed":
         api=getattr(import_module(f"app.ingest.feeds.{module}"), variable),
         url=getattr(settings, command.url_setting) if command.url_setting else "",
         headers={command.key_header: key} if (key := _key(command)) else {},
-        cache=_cache_folder(),
+        cache=context.feeds_folder(),
         seeds=settings.seeds,
         accept=accept,
     )
@@ -278,15 +278,6 @@ def _refresh_prices(feed: "PriceFeed", day: date, run: RunOptions) -> FeedResult
     with run.writing() as arguments:
         refresh, outcome = run_price_refresh(context.engine(), feed, day=day, **arguments)
     return _to_result(refresh, outcome)
-
-
-def _cache_folder() -> Path:
-    """Return the folder for fetched pages: that of the settings, else beside a database that is a file."""
-    if chosen := context.settings().feeds:
-        return chosen
-    url = context.engine().url
-    is_file = url.get_backend_name() == "sqlite" and url.database and not url.database.startswith("file:")
-    return Path(f"{url.database if is_file else 'vmsizes.db'}.feeds")
 
 
 def _to_result(refresh: "PriceRefresh", outcome: IngestOutcome | None) -> FeedResult:
@@ -386,7 +377,7 @@ def _refresh_skus(file: Path | None, url: str, run: RunOptions, *, accept: bool)
     )
     with run.writing() as arguments:
         refresh, outcome = run_sku_refresh(
-            context.engine(), file or api, cache=_cache_folder(), day=context.today(), accept=accept, **arguments
+            context.engine(), file or api, cache=context.feeds_folder(), day=context.today(), accept=accept, **arguments
         )
     return _to_size_result("azure-skus", refresh, outcome)
 

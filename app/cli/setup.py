@@ -1,0 +1,168 @@
+"""The command `vmsizes doctor`: what is wrong with an installation, and what to do next."""
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryFile, gettempdir
+from typing import NamedTuple
+from urllib.request import urlopen
+
+import typer
+from sqlalchemy import desc, func, select
+from sqlalchemy.exc import DBAPIError
+from sqlmodel import Session
+
+from app.catalog.column_types import table_of
+from app.catalog.models import Revision
+from app.catalog.queries.freshness import load_feed_refreshes, load_freshness
+from app.cli import context
+from app.cli.options import Command
+from app.cli.output import (
+    EXIT_NOT_READY,
+    EXIT_OK,
+    Format,
+    OutputOptions,
+    make_columns,
+    print_line,
+    print_rows,
+    print_text,
+    with_output_options,
+)
+from app.db.engines import read_session
+from app.db.writing import newer_schema_text, newest_revision, schema_revision
+from app.errors import VmsizesError
+from app.mcp.catalog import is_installed
+from app.server.sockets import listen
+
+app = typer.Typer()
+
+EXIT_WARNINGS = 5
+_CODES = {"ok": EXIT_OK, "warning": EXIT_WARNINGS, "error": EXIT_NOT_READY}
+_COLUMNS = make_columns({"next": "what to do"}, check=0, status=0, detail=0, next=0)
+_CLOCK_TOLERANCE = timedelta(minutes=2)
+"""How far apart the clocks of this machine and of the database may be."""
+_PROBE_SECONDS = 2
+MAX_PORT = 65_535
+
+
+class Finding(NamedTuple):
+    """What was checked, its status (ok, warning, error), what was seen, and what to do about it."""
+
+    check: str
+    status: str
+    detail: str
+    next: str | None = None
+
+
+@app.command(cls=Command, epilog="Exit codes: 0 nothing is wrong, 5 it works, with warnings, 4 it does not work.")
+@with_output_options
+def doctor(*, output: OutputOptions) -> None:
+    """Check an installation and say what to do next; changes nothing."""
+    findings = list(_examine())
+    print_rows([finding._asdict() for finding in findings], _COLUMNS, output)
+    wrong = sorted((finding for finding in findings if finding.next), key=lambda finding: finding.status)
+    if output.format is Format.table:
+        print_line()
+        print_text(f"First: {wrong[0].next}." if wrong else "Nothing is wrong.")
+    raise typer.Exit(_CODES[wrong[0].status if wrong else "ok"])
+
+
+def _examine() -> Iterator[Finding]:
+    """Yield a finding for each check; what cannot be checked without a database or catalog is left out."""
+    try:
+        settings = context.settings()
+    except VmsizesError as error:
+        todo = "correct the setting, in the environment or in .env"
+        yield Finding("settings", "error", context.to_cli_text(error), todo)
+        return
+    yield Finding("settings", "ok", "all settings can be read")
+    try:
+        with read_session(context.engine()) as session:
+            where = context.engine().url.render_as_string(hide_password=True)
+            session.connection()
+            yield Finding("database", "ok", f"{where} can be read")
+            yield from _examine_catalog(session)
+    except (VmsizesError, DBAPIError) as error:
+        detail, _, todo = (context.error_message(error) or str(error)).removesuffix(".").partition("; ")
+        yield Finding("database", "error", detail, todo or "start the database, or correct VMSIZES_DATABASE_URL")
+    for name, folder in (("temporary files", Path(gettempdir())), ("fetched pages", context.feeds_folder())):
+        yield _examine_folder(name, folder)
+    yield _examine_port(settings.host, settings.port)
+    if settings.mcp and not is_installed():
+        todo = "pip install 'vmsizes[mcp]', or VMSIZES_MCP=false"
+        yield Finding("agents", "warning", "the SDK of MCP is not installed", todo)
+
+
+def _examine_catalog(session: Session) -> Iterator[Finding]:
+    schema, newest = schema_revision(session), newest_revision()
+    if schema > newest:
+        todo = "install the version that migrated it, or a later one; this one serves, but writes nothing"
+        yield Finding("schema", "warning", newer_schema_text(schema), todo)
+    elif schema < newest:
+        yield Finding("schema", "error", f"{schema}; this version needs {newest}", "vmsizes migrate")
+        return
+    else:
+        yield Finding("schema", "ok", schema)
+    newest_first = desc(table_of(Revision).c.number)
+    revision = session.execute(select(table_of(Revision)).order_by(newest_first).limit(1)).first()
+    if revision is None:
+        yield Finding("catalog", "error", "it is empty", "vmsizes ingest seeds")
+        return
+    yield Finding("catalog", "ok", f"revision {revision.number} of {_at(revision.created_at)}")
+    here = there = context.now()
+    if session.connection().dialect.name == "postgresql":  # SQLite has the clock of this machine
+        there = session.execute(select(func.clock_timestamp())).scalar_one()
+    if revision.created_at > here + _CLOCK_TOLERANCE:
+        detail = f"{_at(here)} is before the newest revision of the catalog"
+        yield Finding("clock", "error", detail, "set the clock of this machine, or of the one that ingests, by NTP")
+    elif abs(there - here) > _CLOCK_TOLERANCE:
+        detail = f"{_at(here)} here, {_at(there)} on the server of the database"
+        yield Finding("clock", "warning", detail, "set both clocks by NTP")
+    else:
+        yield Finding("clock", "ok", _at(here))
+    yield from _examine_age(session)
+
+
+def _at(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def _examine_age(session: Session) -> Iterator[Finding]:
+    """Yield how old prices and rates are, and the feeds that failed or are overdue."""
+    days = context.settings().stale_after_days
+    freshness = load_freshness(session, context.today())
+    ages = {"prices": freshness.newest_prices_as_of, "exchange rates": freshness.newest_exchange_rates_as_of}
+    detail = ", ".join(f"{name} of {day or 'no day'}" for name, day in ages.items())
+    stale = freshness.is_stale(days)
+    yield Finding("age", "warning" if stale else "ok", detail, "vmsizes refresh" if stale else None)
+    for feed in load_feed_refreshes(session):
+        overdue = context.now() - feed.ended_at > timedelta(days=days)
+        seen = f"last run {_at(feed.ended_at)}" + (", which failed" if feed.has_failed else "")
+        todo = f"vmsizes refresh {feed.feed}" if feed.has_failed or overdue else None
+        yield Finding(f"feed {feed.feed}", "warning" if todo else "ok", seen, todo)
+
+
+def _examine_folder(name: str, folder: Path) -> Finding:
+    """Try to write a file that has no name into a folder, or into the nearest one above it that is there."""
+    nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    try:
+        with TemporaryFile(dir=nearest):
+            return Finding(name, "ok", f"{folder} can be written")
+    except OSError as error:
+        todo = "give this user the right to write there, or set " + ("VMSIZES_FEEDS" if "pages" in name else "TMPDIR")
+        return Finding(name, "warning", f"{folder} cannot be written: {error.strerror}", todo)
+
+
+def _examine_port(host: str, port: int) -> Finding:
+    try:
+        for listener in listen(host, port):
+            listener.close()
+    except OSError as error:
+        with suppress(OSError, ValueError), urlopen(f"http://{host}:{port}/healthz", timeout=_PROBE_SECONDS) as health:
+            if json.load(health) == {"status": "ok"}:
+                return Finding("port", "ok", f"a service answers at http://{host}:{port}")
+        todo = f"end what listens there, or vmsizes serve --port {port + 1 if port < MAX_PORT else port - 1}"
+        return Finding("port", "error", f"{port} at {host} cannot be listened on: {error.strerror}", todo)
+    return Finding("port", "ok", f"{port} at {host} is free")
