@@ -358,6 +358,17 @@ GCP_FAMILIES = {
     "Accelerator-optimized": "gpu_accelerated",
 }
 GCP_ARM = {"Google Axion", "Ampere Altra"}
+GCP_ATTACHED, GCP_GPU_REGION, GCP_COLUMN = "gcp-attached-gpus-2026-06-23", "us-central1", "linux:on_demand:2026-07-16"
+GCP_ATTACHABLE = {
+    "nvidia-tesla-p4": ("P4", "8", {1: 24, 2: 48, 4: 96}),
+    "nvidia-tesla-p100": ("P100, form not stated", "16", {1: 16, 2: 32, 4: 96}),
+    "nvidia-tesla-t4": ("T4", "16", {1: 48, 2: 48, 4: 96}),
+    "nvidia-tesla-v100": ("V100 SXM", "16", {1: 12, 2: 24, 4: 48, 8: 96}),
+}
+"""GPUs that can be attached to N1: model, GiB, and the most vCPUs by the number of GPUs, as Google's page has them.
+
+A V100 is joined by NVLink there, which has the form SXM.
+"""
 GCP_SUMS = {"a3-highgpu-8g"}
 """Machine types whose network in the list is the sum of several interfaces."""
 
@@ -384,7 +395,10 @@ def make_gcp(data: Path) -> None:
     gcp_devices(data, types)
     gcp_platforms(data, types)
     gcp_zones(data, types)
-    gcp_prices(data, types)
+    prices = gcp_prices(data, types)
+    attached, attached_prices = gcp_attached_gpus(data, types, prices)
+    write_rows(CLOUDS / "gcp" / "sizes" / f"{GCP_ATTACHED}.csv", attached)
+    write_prices("gcp", {GCP_PRICES: prices, GCP_ATTACHED: attached_prices})
 
 
 def gcp_devices(data: Path, types: Mapping[str, Row]) -> None:
@@ -438,21 +452,60 @@ def gcp_zones(data: Path, types: Mapping[str, Row]) -> None:
     write_availability("gcp", GCP_ZONES, zones)
 
 
-def gcp_prices(data: Path, types: Mapping[str, Row]) -> None:
-    """Write prices an hour, since those of a month have the discount for sustained use in them."""
+def gcp_prices(data: Path, types: Mapping[str, Row]) -> PriceRows:
+    """Return prices an hour, since those of a month have the discount for sustained use in them."""
     table: PriceRows = {}
     for row in read_table(data / "gcp-prices-2026-07" / "prices.csv.gz"):
         if row["machine_type"] not in types:
             left_out["GCP prices of types that gcloud does not list"] += 1
             continue
-        cells = {"linux:on_demand:2026-07-16": row["usd_hour"], "linux:spot:2026-07-16": row["usd_hour_spot"]}
+        cells = {GCP_COLUMN: row["usd_hour"], "linux:spot:2026-07-16": row["usd_hour_spot"]}
         for years in ("1", "3"):
             month = row[f"usd_month_cud_{years}y"]
             cells[f"linux:reserved_{years}y:2026-07-16"] = str(Decimal(month) / HOURS_A_MONTH) if month else ""
         cells = {name: number(Decimal(cell).quantize(DECIMALS)) for name, cell in cells.items() if cell}
         if cells := {name: cell for name, cell in cells.items() if Decimal(cell)}:
             table[row["machine_type"], row["region"]] = cells
-    write_prices("gcp", {GCP_PRICES: table})
+    return table
+
+
+def gcp_attached_gpus(
+    data: Path, types: Mapping[str, Row], prices: PriceRows
+) -> tuple[list[dict[str, str]], PriceRows]:
+    """Return the sizes and prices of N1 with GPUs, in the one region that the list of GPU prices is of.
+
+    A size is the machine type with the accelerator as gcloud names both.
+    """
+    usd_of_gpu = {
+        row["name"]: Decimal(row["usd_per_hour_or_ratio"])
+        for row in read_table(data / "cluster-autoscaler" / "gce_prices.csv")
+        if row["table"] == "gpuPrices"
+    }
+    rows, table = [], {}
+    for name, row in sorted(types.items()):
+        if not name.startswith("n1-") or row["DEPRECATED"]:
+            continue
+        usd = Decimal(prices[name, GCP_GPU_REGION][GCP_COLUMN])
+        for accelerator, (model, gib, most_vcpus) in GCP_ATTACHABLE.items():
+            for count, vcpus in most_vcpus.items():
+                if int(row["CPUS"]) > vcpus:
+                    continue
+                size = f"{name}-{accelerator}-x{count}"
+                rows.append(
+                    {
+                        "id": size,
+                        "source": GCP_ATTACHED,
+                        "series": "Google n1",
+                        "vcpus": row["CPUS"],
+                        "memory_gib": number(row["MEMORY_GB"]),
+                        "gpu_vendor": "NVIDIA",
+                        "gpu_model": model,
+                        "gpu_count": str(count),
+                        "gpu_memory_gib_per_gpu": gib,
+                    }
+                )
+                table[size, GCP_GPU_REGION] = {GCP_COLUMN: number(usd + count * usd_of_gpu[accelerator])}
+    return rows, table
 
 
 # Oracle
@@ -488,9 +541,80 @@ def make_oci(data: Path) -> None:
         sizes.append(facts)
         table[name, "oci"] = {OCI_COLUMN: number(count * unit if exact else usd.quantize(OCI_ROUNDING))}
     write_rows(CLOUDS / "oci" / "sizes.csv", sorted(sizes, key=lambda facts: facts["id"]))
+    flexible = oci_flexible()
+    write_rows(CLOUDS / "oci" / "sizes" / f"{OCI_FLEXIBLE_SOURCE}.csv", [facts for facts, _ in flexible])
+    path = CLOUDS / "oci" / "parts.csv"
+    fixed = [row for row in read_table(path) if ".Flex." not in row["size"]]
+    recipes = [*fixed, *(recipe for _, of_size in flexible for recipe in of_size)]
+    write_rows(path, sorted(recipes, key=lambda row: (row["size"], row["part"])))
+    prices = oci_part_prices(parts)
+    sums: dict[str, Decimal] = defaultdict(Decimal)
+    for row in recipes:
+        sums[row["size"]] += Decimal(row["quantity"]) * prices[row["part"]]
+    for name, usd in sums.items():
+        if (listed := table.get((name, "oci"))) and abs(Decimal(listed[OCI_COLUMN]) - usd) >= OCI_ROUNDING:
+            raise SystemExit(f"{name} costs {listed[OCI_COLUMN]}, and its parts {usd}")
+        table[name, "oci"] = {OCI_COLUMN: number(usd)}
     write_prices("oci", {OCI_SHAPES: table})
+    write_series("oci", "OCI", {facts["series"].removeprefix("OCI "): "" for facts, _ in flexible}, OCI_SERIES)
 
 
+def oci_part_prices(parts: Iterable[Row]) -> dict[str, Decimal]:
+    """Return USD an hour of each part: of several ranges the last, since the first is a free allowance."""
+    return {
+        part["part"]: Decimal(part["value"])
+        for part in sorted(parts, key=lambda part: Decimal(part["range_min"] or 0))
+        if part["metric"] in OCI_HOURLY
+    }
+
+
+def oci_flexible() -> list[tuple[dict[str, str], list[dict[str, str]]]]:
+    """Return the facts and the parts of flexible shapes with usual numbers of OCPUs and amounts of memory.
+
+    A size is named as Oracle's provider for Karpenter names it: `VM.Standard.E5.Flex.4o.64g`.
+    """
+    sizes = []
+    for shape, (of_ocpu, of_gib, threads, most_ocpus, most_gib, gbps, most_gbps, cpu) in OCI_FLEXIBLE.items():
+        for ocpus in OCI_OCPUS:
+            for gib in (ocpus * threads * each for each in OCI_GIB_PER_VCPU):
+                if ocpus > most_ocpus or gib > most_gib:
+                    continue
+                name = f"{shape}.{ocpus}o.{gib}g"
+                facts = {
+                    "id": name,
+                    "source": OCI_FLEXIBLE_SOURCE,
+                    "series": f"OCI {shape}",
+                    "vcpus": str(ocpus * threads),
+                    "memory_gib": str(gib),
+                    "arch": "arm64" if cpu.startswith("Ampere") else "x64",
+                    "cpu_model": cpu,
+                    "gpu_count": "0",
+                    "nvme_disk_gib": "0",
+                    "network_mbps": str(min(ocpus * gbps, most_gbps) * 1000),
+                }
+                recipe = [{"size": name, "part": of_ocpu, "quantity": str(ocpus)}]
+                sizes.append((facts, [*recipe, {"size": name, "part": of_gib, "quantity": str(gib)}]))
+    return sizes
+
+
+OCI_HOURLY = ("OCPU Per Hour", "Gigabyte Per Hour", "GPU Per Hour", "NVMe Terabyte Per Hour")
+OCI_FLEXIBLE_SOURCE, OCI_SERIES = "oci-flexible-shapes", "oci-flexible-series"
+OCI_OCPUS = (1, 2, 4, 8, 16, 32, 64)
+OCI_GIB_PER_VCPU = (2, 4, 8)
+"""What sizes of other clouds have: compute, general purpose and memory."""
+OCI_FLEXIBLE = {
+    "VM.Optimized3.Flex": ("B93311", "B93312", 2, 18, 256, 4, 40, "Intel Xeon 6354"),
+    "VM.Standard.A1.Flex": ("B93297", "B93298", 1, 76, 472, 1, 40, "Ampere Altra Q80-30"),
+    "VM.Standard.A2.Flex": ("B109529", "B109530", 2, 78, 946, 1, 78, "Ampere AmpereOne A160-30"),
+    "VM.Standard.A4.Flex": ("B112145", "B112146", 2, 45, 700, 1, 100, "Ampere AmpereOne-M A06-36M"),
+    "VM.Standard.E3.Flex": ("B92306", "B92307", 2, 64, 1024, 1, 40, "AMD EPYC 7742"),
+    "VM.Standard.E4.Flex": ("B93113", "B93114", 2, 64, 1024, 1, 40, "AMD EPYC 7J13"),
+    "VM.Standard.E5.Flex": ("B97384", "B97385", 2, 126, 1049, 1, 40, "AMD EPYC 9J14"),
+    "VM.Standard.E6.Flex": ("B111129", "B111130", 2, 126, 1454, 1, 99, "AMD EPYC 9J45"),
+    "VM.Standard3.Flex": ("B94176", "B94177", 2, 32, 512, 1, 32, "Intel Xeon Platinum 8358"),
+}
+"""Flexible shapes as Oracle's page has them: parts of OCPUs and memory, vCPUs an OCPU has, most OCPUs, most GiB, Gbit/s
+an OCPU has and the most of them, processor."""
 OCI_ROUNDING = Decimal("0.0001")
 """A price of a month has two digits: a price an hour is exact to this."""
 OCI_SHAPES, OCI_COLUMN = "oci-shapes-2026-04-21", "linux:on_demand:2026-04-21"

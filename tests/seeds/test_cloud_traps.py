@@ -184,3 +184,14 @@ def test_a_list_of_prices_says_nothing_of_availability_nor_the_reverse(catalog: 
     assert usd(catalog, "p3.16xlarge", "us-east-1") is not None
     assert not rows(catalog, "select region from availability where region = 'lambda' or region like 'verda%'")
     assert usd(catalog, "2B200.60V", "verda-fin-03") is None  # sold out that day
+
+
+def test_a_size_that_is_bought_in_parts_has_the_figures_and_the_price_of_all_of_them(catalog: Engine) -> None:
+    assert size(catalog, "VM.Standard.E5.Flex.4o.64g", "vcpus", "memory_gib") == (8, 64.0)
+    assert usd(catalog, "VM.Standard.E5.Flex.4o.64g", "oci") == 4 * Decimal("0.03") + 64 * Decimal("0.002")
+    assert size(catalog, "VM.Standard.A1.Flex.4o.16g", "vcpus", "arch") == (4, "arm64")  # one vCPU an OCPU
+    assert not rows(catalog, "select key from size where key like 'vm.standard.a1.flex.64o.512g'")  # 472 GiB at most
+    attached = "n1-standard-4-nvidia-tesla-t4-x1"
+    assert size(catalog, attached, "vcpus", "gpu_id", "gpu_count") == (4, "t4", 1.0)
+    assert usd(catalog, attached, "us-central1") == Decimal("0.189999") + Decimal("0.35")
+    assert not rows(catalog, "select key from size where key like 'n1-standard-16-nvidia-tesla-v100-x1'")  # 12 vCPUs

@@ -42,7 +42,13 @@ _VENDORS = re.compile(r" (?:AMD|Arm|Predefined|Memory-optimized)$")
 _FAMILY = re.compile(r"[a-z]\d[a-z]?|m4ultramem224")
 _FAMILIES = {"compute optimized": "c2", "memory-optimized": "m1", "": "n1"}
 """Families that descriptions call otherwise; a commitment that names none is of N1."""
-_GPU_MODELS = {"A100": "A100 40GB", "RTX 6000 96GB": "RTX PRO 6000 Blackwell Server Edition"}
+_GPU_MODELS = {
+    "A100": "A100 40GB",
+    "P100": "P100, form not stated",
+    "RTX 6000 96GB": "RTX PRO 6000 Blackwell Server Edition",
+    "T4": "Tesla T4",
+    "V100": "Tesla V100 16GB SXM",
+}
 """GPUs that descriptions call otherwise than the catalog."""
 _UNITS = {"h": Fraction(1), "GiBy.h": Fraction(1), "GiBy.mo": Fraction(1, HOURS_A_MONTH)}
 

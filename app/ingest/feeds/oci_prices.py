@@ -1,7 +1,7 @@
 """Reads the price list of Oracle Cloud, which has parts of shapes and no shapes.
 
-A part is billed per OCPU (two vCPUs of x86, one of Arm), gigabyte of memory or GPU, the same in all commercial regions.
-Which parts a shape has is stated in `clouds/oci/parts.csv` of the seeds.
+A part is billed per OCPU (two vCPUs of x86, one of Arm A1), gigabyte of memory, GPU or terabyte of local disk, the same
+in all commercial regions. Which parts a shape has is stated in `clouds/oci/parts.csv` of the seeds.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from app.ingest.feeds.price_parts import add_parts
 
 REGION = "oci"
 """All commercial regions, which have one price list."""
-HOURLY_METRICS = ("OCPU Per Hour", "Gigabyte Per Hour", "GPU Per Hour")
+HOURLY_METRICS = ("OCPU Per Hour", "Gigabyte Per Hour", "GPU Per Hour", "NVMe Terabyte Per Hour")
 
 
 def _to_page(page: Any) -> Page:
