@@ -32,7 +32,7 @@ COMMAND_MODULES: Mapping[str, tuple[str, str]] = {
     "serve": ("serve", "Serve the API over HTTP."),
     "doctor": ("setup", "Say what is wrong with an installation and what to do next."),
     "verify": ("export", "Compute the answers of a receipt again: `vmsizes verify receipt.json`."),
-    "mcp": ("serve", "Serve the tools for agents (MCP) on standard input and output."),
+    "mcp": ("setup", "Serve the tools for agents (MCP), and `vmsizes mcp install` in programs that run them."),
     "migrate": ("serve", "Upgrade the database to the newest schema."),
     "ingest": ("ingest", "Read documents, prices and other figures into the catalog."),
     "refresh": ("refresh", "Fetch the newest prices, sizes and pages from the vendor."),

@@ -1,4 +1,4 @@
-"""Commands that run the service: `vmsizes migrate`, `vmsizes serve`, `vmsizes mcp`."""
+"""Commands that run the service: `vmsizes migrate`, `vmsizes serve`."""
 
 import os
 import sys
@@ -188,14 +188,3 @@ def migrate(*, wait: Wait = None) -> None:
             raise BadQuery("VMSIZES_READER_ROLE", role, str(error)) from None
         print_line(f"The role {role} may read {len(tables)} tables, and write nothing.")
     print_line("The database has the newest schema.")
-
-
-@app.command()
-def mcp() -> None:
-    """Serve the tools for agents (MCP) on standard input and output, for programs that start this one."""
-    from app.mcp.catalog import require_sdk
-
-    require_sdk()
-    from app.mcp.server import serve
-
-    serve(context.engine(), context.today)

@@ -1,12 +1,15 @@
-"""The command `vmsizes doctor`: what is wrong with an installation, and what to do next."""
+"""Commands that check an installation, and connect it to agents: `vmsizes doctor`, `vmsizes mcp`."""
 
 import json
-from collections.abc import Iterator
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
+from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 from urllib.request import urlopen
 
 import typer
@@ -18,13 +21,14 @@ from app.catalog.column_types import table_of
 from app.catalog.models import Revision
 from app.catalog.queries.freshness import load_feed_refreshes, load_freshness
 from app.cli import context
-from app.cli.options import Command
+from app.cli.options import Command, Group
 from app.cli.output import (
     EXIT_NOT_READY,
     EXIT_OK,
     Format,
     OutputOptions,
     make_columns,
+    print_json,
     print_line,
     print_rows,
     print_text,
@@ -32,8 +36,8 @@ from app.cli.output import (
 )
 from app.db.engines import read_session
 from app.db.writing import newer_schema_text, newest_revision, schema_revision
-from app.errors import VmsizesError
-from app.mcp.catalog import is_installed
+from app.errors import BadData, BadQuery, VmsizesError
+from app.mcp.catalog import is_installed, require_sdk
 from app.server.sockets import listen
 
 app = typer.Typer()
@@ -166,3 +170,102 @@ def _examine_port(host: str, port: int) -> Finding:
         todo = f"end what listens there, or vmsizes serve --port {port + 1 if port < MAX_PORT else port - 1}"
         return Finding("port", "error", f"{port} at {host} cannot be listened on: {error.strerror}", todo)
     return Finding("port", "ok", f"{port} at {host} is free")
+
+
+# Agents
+
+mcp_app = typer.Typer(cls=Group, help="Serve the tools for agents (MCP) on standard input and output.")
+app.add_typer(mcp_app, name="mcp")
+
+_SETTINGS = {"darwin": Path("~/Library/Application Support"), "win32": Path("~/AppData/Roaming")}
+_SETTINGS_FOLDER = _SETTINGS.get(sys.platform, Path("~/.config"))
+_HOSTS = {
+    "claude": (_SETTINGS_FOLDER / "Claude/claude_desktop_config.json", "mcpServers"),
+    "claude-code": (Path(".mcp.json"), "mcpServers"),
+    "cursor": (Path("~/.cursor/mcp.json"), "mcpServers"),
+    "gemini": (Path("~/.gemini/settings.json"), "mcpServers"),
+    "vscode": (_SETTINGS_FOLDER / "Code/User/mcp.json", "servers"),
+    "windsurf": (Path("~/.codeium/windsurf/mcp_config.json"), "mcpServers"),
+}
+"""The file of each host, in the home of the user or this folder, and the member of it that has the servers."""
+Host = StrEnum("Host", list(_HOSTS))  # type: ignore[misc]  # its names are those of the table
+_NAME = "vmsizes"
+
+
+@mcp_app.callback(invoke_without_command=True)
+def mcp(ctx: typer.Context) -> None:
+    """Serve the tools for agents (MCP) on standard input and output, for programs that start this one."""
+    if ctx.invoked_subcommand is not None:
+        return
+    require_sdk()
+    from app.mcp.server import serve
+
+    serve(context.engine(), context.today)
+
+
+@mcp_app.command(cls=Command)
+def install(
+    *,
+    host: Annotated[
+        list[Host] | None, typer.Option(help="The program to set up; may be repeated. (default: all that are there)")
+    ] = None,
+    show: Annotated[bool, typer.Option("--print", help="Print what would be written, and write nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Take vmsizes out of the configuration again.")] = False,
+) -> None:
+    """Add the tools to the configuration of programs that run agents; what else is in it stays, and is copied first."""
+    if not remove:
+        require_sdk()
+    there = [
+        name for name, (file, _) in _HOSTS.items() if file.name != ".mcp.json" and file.expanduser().parent.is_dir()
+    ]
+    chosen = list(dict.fromkeys(host or there))
+    if not chosen:
+        raise BadQuery("--host", None, f"no program is there that has a configuration; choose {', '.join(_HOSTS)}")
+    if show:
+        print_json({_HOSTS[name][1]: {_NAME: _server()} for name in chosen})
+        return
+    for name in chosen:
+        file, member = _HOSTS[name]
+        _edit(file.expanduser().resolve(), member, None if remove else _server(), ask=not yes)
+
+
+def _server() -> dict[str, Any]:
+    """Return how a host starts the tools: this program, on the database that it uses now, wherever it is started."""
+    url = context.engine().url
+    if url.get_backend_name() == "sqlite" and url.database and not url.database.startswith("file:"):
+        url = url.set(database=str(Path(url.database).absolute()))
+    environment = {"VMSIZES_DATABASE_URL": url.render_as_string(hide_password=False)}
+    return {"command": str(Path(sys.executable).with_name("vmsizes")), "args": ["mcp"], "env": environment}
+
+
+def _edit(file: Path, member: str, server: Mapping[str, Any] | None, *, ask: bool) -> None:
+    """Add a server to the configuration in a file, or remove it (None); the file as it was is kept as FILE.bak."""
+    before = file.read_text(encoding="utf-8") if file.exists() else ""
+    try:
+        configuration = json.loads(before or "{}")
+        servers = configuration.setdefault(member, {})
+        present = servers.pop(_NAME, None)
+    except (ValueError, AttributeError, TypeError):
+        raise BadData(
+            f"is not JSON with an object {member!r}; add by hand what `vmsizes mcp install --print` prints",
+            file=str(file),
+        ) from None
+    if server is not None:
+        servers[_NAME] = server
+    if present == server:
+        print_line(f"{file} {'has it already' if server else 'does not have it'}.")
+        return
+    if ask and not typer.confirm(f"{'Write' if server else 'Remove'} {_NAME} in {file}?"):
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f"{file.name}.partial")
+    if before:
+        shutil.copy2(file, file.with_name(f"{file.name}.bak"))
+        shutil.copy2(file, partial)
+    else:
+        partial.touch(mode=0o600)  # the URL of a database may have a password
+    partial.write_text(json.dumps(configuration, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    partial.replace(file)
+    done = "Restart the program to use it" if server else "The program forgets it when it is restarted"
+    print_line(f"{file} is written{f'; as it was: {file.name}.bak' if before else ''}. {done}.")
