@@ -4,10 +4,9 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
 from importlib.resources import files
 from threading import Lock
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -36,23 +35,7 @@ from app.fit.formulas.quantization import BITS
 from app.fit.successors import FEATURE_NAMES
 from app.http.problems import MEDIA_TYPE, Problem
 from app.late_models import LateModel
-from app.schemas.estimate_request import (
-    ActivationFormula,
-    Arrivals,
-    AttentionKind,
-    Confidence,
-    CrossEntropy,
-    Engine,
-    Link,
-    Loading,
-    MlpKind,
-    Network,
-    Offload,
-    Precision,
-    QkNormKind,
-    Recompute,
-    TrainingMethod,
-)
+from app.schemas import estimate_request
 from app.schemas.fit_request import Include, Sort
 from app.schemas.fit_response import RESULTS
 
@@ -75,23 +58,18 @@ ENUMS: Mapping[str, tuple[str, ...]] = {
     "ResourceInclude": get_args(ResourceInclude),
     "Feature": FEATURE_NAMES,
     "Dtype": tuple(BITS),
-    "Attention": get_args(AttentionKind),
-    "Mlp": get_args(MlpKind),
-    "QkNorm": get_args(QkNormKind),
-    "Engine": get_args(Engine),
-    "Arrivals": get_args(Arrivals),
-    "Confidence": get_args(Confidence),
-    "Link": get_args(Link),
-    "Network": get_args(Network),
-    "TrainingMethod": get_args(TrainingMethod),
+    "Attention": get_args(estimate_request.AttentionKind),
+    "Mlp": get_args(estimate_request.MlpKind),
+    "QkNorm": get_args(estimate_request.QkNormKind),
     "Recipe": tuple(RECIPES),
-    "Precision": get_args(Precision),
-    "Offload": get_args(Offload),
-    "Loading": get_args(Loading),
     "LoraModule": tuple(LORA_MODULES),
-    "Recompute": get_args(Recompute),
-    "CrossEntropy": get_args(CrossEntropy),
-    "ActivationFormula": get_args(ActivationFormula),
+    **{
+        name: get_args(getattr(estimate_request, name))
+        for name in (
+            *("Engine", "Arrivals", "Confidence", "Link", "Network", "TrainingMethod", "Precision", "Offload"),
+            *("Loading", "Recompute", "CrossEntropy", "ActivationFormula"),
+        )
+    },
 }
 """The enumerations of requests by name. Two with the same values are one type."""
 
@@ -278,8 +256,7 @@ MAX_STRINGS = 30
 """Strings of a list that are shown whole; longer lists, such as the sources of a revision, are cut to MAX_ITEMS."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
+class Example(NamedTuple):
     """A request, and what is shown of its response."""
 
     path: str
@@ -304,34 +281,21 @@ def with_example(operation: dict[str, Any]) -> dict[str, Any]:
     example = find_example(operation["operationId"])
     if example is None:
         return operation
-    success = operation["responses"]["200"]
     summary = example.path if example.body is None else "The response to the example of a body."
-    lists = (
-        [value for value in example.answer.values() if isinstance(value, list)]
-        if isinstance(example.answer, dict)
-        else []
-    )
-    if any(isinstance(value, dict) for values in lists for value in values):
+    answers = example.answer.values() if isinstance(example.answer, dict) else ()
+    if any(isinstance(item, dict) for answer in answers if isinstance(answer, list) for item in answer):
         summary += " (two objects of each list are shown)"
-    answer = {**success, "content": _with_value(success["content"], summary, example.answer)}
-    whole = {**operation, "responses": {**operation["responses"], "200": answer}}
+    (described,) = operation["responses"]["200"]["content"].values()
+    add_example(described, summary, example.answer)
     if example.body is not None:
-        request = operation["requestBody"]
-        whole["requestBody"] = {
-            **request,
-            "content": _with_value(request["content"], operation["summary"], example.body),
-        }
-    return whole
+        (described,) = operation["requestBody"]["content"].values()
+        add_example(described, operation["summary"], example.body)
+    return operation
 
 
-def _with_value(content: dict[str, Any], summary: str, value: Any) -> dict[str, Any]:
-    ((media_type, described),) = content.items()
-    return {media_type: with_example_value(described, summary, value)}
-
-
-def with_example_value(media: dict[str, Any], summary: str, value: Any) -> dict[str, Any]:
+def add_example(media: dict[str, Any], summary: str, value: Any) -> None:
     """Add an example to a media type object."""
-    return {**media, "examples": {"example": {"summary": summary, "value": value}}}
+    media["examples"] = {"example": {"summary": summary, "value": value}}
 
 
 def shorten(answer: Any) -> Any:
@@ -382,36 +346,31 @@ def to_links(operation: str) -> dict[str, Any]:
 
 
 Response = dict[str, Any]
-_STRING = {"type": "string"}
+
+
+def _header(description: str, example: str) -> Response:
+    return {"description": description, "schema": {"type": "string"}, "example": example}
+
 
 HEADERS: Mapping[str, Response] = {
-    "ETag": {
-        "description": "Identifies this response; send it as If-None-Match to get 304 if nothing has changed.",
-        "schema": _STRING,
-        "example": 'W/"5b1e4a0c9d7f2e6b8a3c1d50"',
-    },
-    "CacheControl": {
-        "description": "How long a copy may be used without revalidation; no-cache: revalidate each time, by its ETag.",
-        "schema": _STRING,
-        "example": "no-cache",
-    },
-    "Link": {
-        "description": "The OpenAPI document (service-desc); of a list, the next page (next), where there is one.",
-        "schema": _STRING,
-        "example": '</openapi.json>; rel="service-desc"',
-    },
-    "RequestID": {
-        "description": "Identifies this request in the service's log: the ID that was sent, or a new one.",
-        "schema": _STRING,
-        "example": "0f8fad5bd9cb469fa16570867728950e",
-    },
-    "Allow": {"description": "The methods of this path.", "schema": _STRING, "example": "GET, HEAD, OPTIONS"},
-    "AcceptPost": {
-        "description": "The media types that are accepted.",
-        "schema": _STRING,
-        "example": "application/json",
-    },
-    "ContentRange": {"description": "How long the file is.", "schema": _STRING, "example": "bytes */48213"},
+    "ETag": _header(
+        "Identifies this response; send it as If-None-Match to get 304 if nothing has changed.",
+        'W/"5b1e4a0c9d7f2e6b8a3c1d50"',
+    ),
+    "CacheControl": _header(
+        "How long a copy may be used without revalidation; no-cache: revalidate each time, by its ETag.", "no-cache"
+    ),
+    "Link": _header(
+        "The OpenAPI document (service-desc); of a list, the next page (next), where there is one.",
+        '</openapi.json>; rel="service-desc"',
+    ),
+    "RequestID": _header(
+        "Identifies this request in the service's log: the ID that was sent, or a new one.",
+        "0f8fad5bd9cb469fa16570867728950e",
+    ),
+    "Allow": _header("The methods of this path.", "GET, HEAD, OPTIONS"),
+    "AcceptPost": _header("The media types that are accepted.", "application/json"),
+    "ContentRange": _header("How long the file is.", "bytes */48213"),
     "RetryAfter": {
         "description": "Seconds after which to try again.",
         "schema": {"type": "integer", "format": "int32"},
@@ -429,8 +388,7 @@ HEADER_NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponseComponent:
+class ResponseComponent(NamedTuple):
     """A response that several operations share: 304, or a problem."""
 
     name: str
@@ -441,69 +399,53 @@ class ResponseComponent:
 
 COMMON_RESPONSES: Mapping[int, ResponseComponent] = {
     304: ResponseComponent(
-        name="NotModified",
-        description="The copy that If-None-Match names is still current.",
-        headers=("ETag", "CacheControl"),
-        problem=False,
+        "NotModified", "The copy that If-None-Match names is still current.", ("ETag", "CacheControl"), problem=False
     ),
-    400: ResponseComponent(name="BadRequest", description="The cursor does not belong to this list in this order."),
-    404: ResponseComponent(
-        name="NotFound", description="Nothing has this name; the detail suggests the nearest names."
-    ),
-    405: ResponseComponent(name="MethodNotAllowed", description="The path has other methods.", headers=("Allow",)),
+    400: ResponseComponent("BadRequest", "The cursor does not belong to this list in this order."),
+    404: ResponseComponent("NotFound", "Nothing has this name; the detail suggests the nearest names."),
+    405: ResponseComponent("MethodNotAllowed", "The path has other methods.", ("Allow",)),
     410: ResponseComponent(
-        name="Gone", description="The catalog has changed since the page that gave the cursor: start again without it."
+        "Gone", "The catalog has changed since the page that gave the cursor: start again without it."
     ),
-    412: ResponseComponent(name="PreconditionFailed", description="The file is no longer the one that If-Match names."),
-    413: ResponseComponent(name="ContentTooLarge", description="The body is too long."),
-    415: ResponseComponent(
-        name="UnsupportedMediaType", description="The body is not application/json.", headers=("AcceptPost",)
-    ),
-    416: ResponseComponent(
-        name="RangeNotSatisfiable",
-        description="The file ends before the requested range.",
-        headers=("ContentRange",),
-    ),
+    412: ResponseComponent("PreconditionFailed", "The file is no longer the one that If-Match names."),
+    413: ResponseComponent("ContentTooLarge", "The body is too long."),
+    415: ResponseComponent("UnsupportedMediaType", "The body is not application/json.", ("AcceptPost",)),
+    416: ResponseComponent("RangeNotSatisfiable", "The file ends before the requested range.", ("ContentRange",)),
     422: ResponseComponent(
-        name="UnprocessableContent",
-        description="A parameter is unknown, out of bounds or contradicts another; `errors` points to each.",
+        "UnprocessableContent",
+        "A parameter is unknown, out of bounds or contradicts another; `errors` points to each.",
     ),
-    500: ResponseComponent(
-        name="InternalServerError", description="An error of the service; no request should cause one."
-    ),
+    500: ResponseComponent("InternalServerError", "An error of the service; no request should cause one."),
     503: ResponseComponent(
-        name="ServiceUnavailable",
-        description="The database cannot be reached, or has no catalog yet; the detail says what to do.",
-        headers=("RetryAfter",),
+        "ServiceUnavailable",
+        "The database cannot be reached, or has no catalog yet; the detail says what to do.",
+        ("RetryAfter",),
     ),
 }
 """The responses of most operations, by status."""
 
 _POST_RESPONSES: Mapping[int, ResponseComponent] = {
-    400: ResponseComponent(name="UnreadableBody", description="The body is not valid JSON."),
-    405: ResponseComponent(name="PostMethodNotAllowed", description="The path has other methods.", headers=("Allow",)),
+    400: ResponseComponent("UnreadableBody", "The body is not valid JSON."),
+    405: COMMON_RESPONSES[405]._replace(name="PostMethodNotAllowed"),
     422: ResponseComponent(
-        name="UnprocessableBody",
-        description="A field is unknown, out of bounds or contradicts another; `errors` points to each.",
+        "UnprocessableBody", "A field is unknown, out of bounds or contradicts another; `errors` points to each."
     ),
 }
-_FILE_RESPONSES: Mapping[int, ResponseComponent] = {
-    400: ResponseComponent(name="UnreadableRange", description="Range cannot be read.")
-}
+_FILE_RESPONSES = {400: ResponseComponent("UnreadableRange", "Range cannot be read.")}
 
 
 def _of_path(prefix: str) -> dict[int, ResponseComponent]:
     """Return the responses that a POST shares with POST /fit but for their examples, which show its own path."""
     shared = {413: COMMON_RESPONSES[413], 415: COMMON_RESPONSES[415], **_POST_RESPONSES}
-    return {status: replace(response, name=f"{prefix}{response.name}") for status, response in shared.items()}
+    return {status: response._replace(name=f"{prefix}{response.name}") for status, response in shared.items()}
 
 
 _OPERATION_RESPONSES: Mapping[str, Mapping[int, ResponseComponent]] = {
     "estimateWorkload": _of_path("Estimate"),
     "planRetirements": _of_path("Retirements"),
     "checkQuotas": _of_path("Preflight"),
-    "showSeries": {404: ResponseComponent(name="SeriesNotFound", description=COMMON_RESPONSES[404].description)},
-    "showModel": {404: ResponseComponent(name="ModelNotFound", description=COMMON_RESPONSES[404].description)},
+    "showSeries": {404: COMMON_RESPONSES[404]._replace(name="SeriesNotFound")},
+    "showModel": {404: COMMON_RESPONSES[404]._replace(name="ModelNotFound")},
     "exportSizesParquet": _FILE_RESPONSES,
     "exportPricesParquet": _FILE_RESPONSES,
 }
@@ -561,7 +503,7 @@ def _to_response(component: ResponseComponent) -> Response:
         content: dict[str, Any] = {"schema": {"$ref": f"{REFERENCE}Problem"}}
         problem = find_problem_example(component.name)
         if problem is not None:
-            content = with_example_value(content, f"{problem['title']}: {problem['instance']}", problem)
+            add_example(content, f"{problem['title']}: {problem['instance']}", problem)
         response["content"] = {MEDIA_TYPE: content}
     return response
 
@@ -633,23 +575,15 @@ SCHEMES = {
 
 _UNAUTHORIZED = {
     "description": "The request has no valid API key.",
-    "headers": {
-        "WWW-Authenticate": {
-            "description": "How to send a key.",
-            "schema": {"type": "string"},
-            "example": 'Bearer realm="vmsizes"',
-        }
-    },
+    "headers": {"WWW-Authenticate": _header("How to send a key.", 'Bearer realm="vmsizes"')},
 }
 _TOO_MANY = {
     "description": "The client sent more requests than are allowed.",
     "headers": {
         "Retry-After": {"$ref": "#/components/headers/RetryAfter"},
-        "RateLimit": {
-            "description": "How many requests are left, and in how many seconds all of them are available again.",
-            "schema": {"type": "string"},
-            "example": '"default";r=0;t=60',
-        },
+        "RateLimit": _header(
+            "How many requests are left, and in how many seconds all of them are available again.", '"default";r=0;t=60'
+        ),
     },
 }
 
@@ -756,8 +690,9 @@ def _to_described(route: APIRoute) -> APIRoute:
 
 
 def to_plain_document(generated: Document) -> Document:
-    """Build the plain document from FastAPI's, which is not modified."""
-    document = _with_names(generated)
+    """Build the plain document from FastAPI's, which is not modified; results of app.fit have the names in RESULTS."""
+    named = re.sub(rf'(?<="{REFERENCE})\w+', lambda match: RESULTS.get(match[0], match[0]), json.dumps(generated))
+    document = json.loads(named)
     document["components"]["schemas"] = {
         RESULTS.get(name, name): schema for name, schema in document["components"]["schemas"].items()
     }
@@ -783,18 +718,6 @@ def to_plain_document(generated: Document) -> Document:
             "headers": {name: dict(header) for name, header in HEADERS.items()},
         },
     }
-
-
-def _with_names(part: Any) -> Any:
-    """Return a copy of a part of a document whose references name results of app.fit as clients know them."""
-    if isinstance(part, list):
-        return [_with_names(inner) for inner in part]
-    if not isinstance(part, dict):
-        return part
-    copy = {name: _with_names(inner) for name, inner in part.items()}
-    for name in references({"$ref": part.get("$ref")}):
-        copy["$ref"] = f"{REFERENCE}{RESULTS.get(name, name)}"
-    return copy
 
 
 def _to_operation(method: str, generated: dict[str, Any], document: Document) -> dict[str, Any]:
