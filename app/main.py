@@ -125,8 +125,7 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
         security_headers=common_headers(settings.hsts_seconds),
         problem_page=error_page,
     )
-    docs.mount_docs(app)
-    docs.install_openapi(app, needs_key=bool(settings.load_api_keys()), is_limited=bool(settings.rate_limit_requests))
+    docs.install_docs(app, needs_key=bool(settings.load_api_keys()), is_limited=bool(settings.rate_limit_requests))
     return app
 
 

@@ -1,6 +1,6 @@
 """The dependencies of endpoints, as annotated types, and the check that every request passes first."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, HTTPException, Request, Response
 
@@ -10,41 +10,23 @@ from app.catalog.queries.exports import select_columns
 from app.http.canonical import PARSED, item_columns, query_model, reject_duplicate_keys, reject_unknown_params
 from app.http.headers import is_json
 from app.http.long_bodies import LongBodyRequest
-from app.http.middleware import CacheMiddleware
 
 
-async def _get_executor(request: Request) -> QueryExecutor:
-    executor: QueryExecutor = request.app.state.executor
-    return executor
+def _of_state(name: str) -> Any:
+    """Return the dependency that is what the state of the app has by a name."""
+
+    async def get(request: Request) -> Any:
+        return getattr(request.app.state, name)
+
+    return Depends(get)
 
 
-async def _get_export_streams(request: Request) -> ExportStreams:
-    streams: ExportStreams = request.app.state.streams
-    return streams
-
-
-async def _get_export_files(request: Request) -> ExportFileCache:
-    files: ExportFileCache = request.app.state.files
-    return files
-
-
-async def _get_stale_after_days(request: Request) -> int:
-    days: int = request.app.state.stale_after_days
-    return days
-
-
-async def _get_response_cache(request: Request) -> CacheMiddleware:
-    middleware: CacheMiddleware = request.app.state.cache
-    return middleware
-
-
-Executor = Annotated[QueryExecutor, Depends(_get_executor)]
+Executor = Annotated[QueryExecutor, _of_state("executor")]
 """Runs an endpoint's queries; endpoints open no session and start no thread of their own."""
-Streams = Annotated[ExportStreams, Depends(_get_export_streams)]
-Files = Annotated[ExportFileCache, Depends(_get_export_files)]
-StaleAfterDays = Annotated[int, Depends(_get_stale_after_days)]
+Streams = Annotated[ExportStreams, _of_state("streams")]
+Files = Annotated[ExportFileCache, _of_state("files")]
+StaleAfterDays = Annotated[int, _of_state("stale_after_days")]
 """The age in days from which on prices and exchange rates are stale."""
-ResponseCache = Annotated[CacheMiddleware, Depends(_get_response_cache)]
 
 
 def json_response(text: str) -> Response:

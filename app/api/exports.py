@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import gettempdir, mkdtemp
 from threading import Thread
-from typing import ClassVar
 
 from sqlalchemy import Engine
 from starlette.exceptions import HTTPException
@@ -26,8 +25,7 @@ from starlette.types import Message, Receive, Scope, Send
 from app.catalog.queries.exports import Export
 from app.db.streams import Stream
 from app.errors import Busy
-from app.formats.peers import GpuhuntCsv, InstancesJson, SizesJson, SkyPilotCsv
-from app.formats.text import Csv, Ndjson, TextFormat
+from app.formats.text import Csv, TextFormat
 
 _PREFIX = "vmsizes-exports-"
 _LOCK = "lock"
@@ -110,15 +108,19 @@ class StreamedExport(StreamingResponse):
     than `ExportStreams.max_seconds`. If the client disconnects, the query is stopped.
     """
 
-    text_format: ClassVar[type[TextFormat]]
-
-    def __init__(self, streams: ExportStreams, export: Export, *, file: str, status_code: int = 200) -> None:
+    def __init__(
+        self,
+        streams: ExportStreams,
+        export: Export,
+        text_format: type[TextFormat],
+        *,
+        file: str,
+        status_code: int = 200,  # FastAPI reads it from the signature, for the OpenAPI document
+    ) -> None:
         self._max_seconds = streams.max_seconds
-        self._chunks = _chunks(streams, export, self.text_format(export.columns))
+        self._chunks = _chunks(streams, export, text_format(export.columns))
         named = {"content-disposition": f'attachment; filename="{file}"'}
-        super().__init__(
-            self._chunks, status_code, named
-        )  # FastAPI reads the default status for the OpenAPI document from the signature
+        super().__init__(self._chunks, status_code, named, text_format.media_type)
 
     async def stream_response(self, send: Send) -> None:
         """Send the start of the response only when the first rows have been read."""
@@ -135,45 +137,9 @@ class StreamedExport(StreamingResponse):
 
 
 class CsvResponse(StreamedExport):
-    """A CSV export in UTF-8."""
+    """A CSV export in UTF-8, which the OpenAPI document has as such."""
 
-    media_type = "text/csv"
-    text_format = Csv
-
-
-class SkyPilotResponse(StreamedExport):
-    """`vms.csv` of a SkyPilot catalog."""
-
-    media_type = "text/csv"
-    text_format = SkyPilotCsv
-
-
-class GpuhuntResponse(StreamedExport):
-    """A catalog file of gpuhunt."""
-
-    media_type = "text/csv"
-    text_format = GpuhuntCsv
-
-
-class InstancesResponse(StreamedExport):
-    """`instances.json`, an array."""
-
-    media_type = "application/json"
-    text_format = InstancesJson
-
-
-class SizesResponse(StreamedExport):
-    """`sizes.json`, an object."""
-
-    media_type = "application/json"
-    text_format = SizesJson
-
-
-class NdjsonResponse(StreamedExport):
-    """An NDJSON export: one JSON object per line."""
-
-    media_type = "application/x-ndjson"
-    text_format = Ndjson
+    media_type = Csv.media_type
 
 
 async def _chunks(streams: ExportStreams, export: Export, text: TextFormat) -> AsyncGenerator[bytes, None]:

@@ -14,17 +14,7 @@ from fastapi.routing import APIRoute
 
 from app.api.deps import Executor, Files, Streams, json_response
 from app.api.executor import QueryExecutor
-from app.api.exports import (
-    CsvResponse,
-    ExportFileCache,
-    ExportStreams,
-    GpuhuntResponse,
-    InstancesResponse,
-    NdjsonResponse,
-    ParquetResponse,
-    SizesResponse,
-    SkyPilotResponse,
-)
+from app.api.exports import CsvResponse, ExportFileCache, ParquetResponse, StreamedExport
 from app.catalog.providers import ProviderId
 from app.catalog.queries.changes import ChangeFilter, find_revision_changes
 from app.catalog.queries.exports import Export, PriceExport, SizeExport, export_prices, export_sizes
@@ -32,6 +22,8 @@ from app.catalog.queries.language_models import ModelsByKey
 from app.catalog.queries.offer_files import export_offers
 from app.catalog.queries.params import PlainText
 from app.catalog.queries.retirements import RetirementFilter, find_all_retirements
+from app.formats.peers import GpuhuntCsv, InstancesJson, SizesJson, SkyPilotCsv
+from app.formats.text import Csv, Ndjson, TextFormat
 from app.http.headers import if_match_holds, parse_headers
 from app.http.long_bodies import PATHS, LongBodyRoute
 from app.http.streaming import ETAG_KEY
@@ -112,14 +104,14 @@ _PARQUET_RESPONSES: dict[int | str, dict[str, Any]] = {
 async def export_sizes_csv(query: SizesQuery, executor: Executor, streams: Streams) -> Response:
     """Export all sizes that a search finds, as CSV: a header line, CRLF, UTF-8."""
     streams.ensure_free()
-    return CsvResponse(streams, await _export_sizes(query, executor), file="sizes.csv")
+    return CsvResponse(streams, await _export_sizes(query, executor), Csv, file="sizes.csv")
 
 
-@_exports.get("/sizes.ndjson", response_class=NdjsonResponse, include_in_schema=False)
+@_exports.get("/sizes.ndjson", response_class=StreamedExport, include_in_schema=False)
 async def export_sizes_ndjson(query: SizesQuery, executor: Executor, streams: Streams) -> Response:
     """Export all sizes that a search finds, as one JSON object per line."""
     streams.ensure_free()
-    return NdjsonResponse(streams, await _export_sizes(query, executor), file="sizes.ndjson")
+    return StreamedExport(streams, await _export_sizes(query, executor), Ndjson, file="sizes.ndjson")
 
 
 @_exports.get("/sizes.parquet", response_class=ParquetResponse, responses=_PARQUET_RESPONSES)
@@ -132,14 +124,14 @@ async def export_sizes_parquet(query: SizesQuery, executor: Executor, files: Fil
 async def export_prices_csv(query: PricesQuery, executor: Executor, streams: Streams) -> Response:
     """Export prices as CSV: a header line, CRLF, UTF-8."""
     streams.ensure_free()
-    return CsvResponse(streams, await _export_prices(query, executor), file="prices.csv")
+    return CsvResponse(streams, await _export_prices(query, executor), Csv, file="prices.csv")
 
 
-@_exports.get("/prices.ndjson", response_class=NdjsonResponse, include_in_schema=False)
+@_exports.get("/prices.ndjson", response_class=StreamedExport, include_in_schema=False)
 async def export_prices_ndjson(query: PricesQuery, executor: Executor, streams: Streams) -> Response:
     """Export prices as one JSON object per line."""
     streams.ensure_free()
-    return NdjsonResponse(streams, await _export_prices(query, executor), file="prices.ndjson")
+    return StreamedExport(streams, await _export_prices(query, executor), Ndjson, file="prices.ndjson")
 
 
 @_exports.get("/prices.parquet", response_class=ParquetResponse, responses=_PARQUET_RESPONSES)
@@ -148,37 +140,24 @@ async def export_prices_parquet(query: PricesQuery, executor: Executor, files: F
     return await _parquet_response(await _export_prices(query, executor), files, request)
 
 
-ProviderOfFile = Annotated[ProviderId, Path(description="Whose sizes the file has.", examples=["azure"])]
+def _add_offer_file(path: str, text_format: type[TextFormat], name: str) -> None:
+    @_exports.get(f"/files/{{provider}}/{path}", response_class=StreamedExport, include_in_schema=False)
+    async def export_offer_file(
+        provider: Annotated[ProviderId, Path(description="Whose sizes the file has.", examples=["azure"])],
+        executor: Executor,
+        streams: Streams,
+    ) -> Response:
+        """Export what a provider sells today, as a file in the shape of another program."""
+        streams.ensure_free()
+        await executor.snapshot()  # refuses an empty catalog
+        offers = export_offers(provider, executor.today())
+        return StreamedExport(streams, offers, text_format, file=name.format(provider=provider))
 
 
-@_exports.get("/files/{provider}/vms.csv", response_class=SkyPilotResponse, include_in_schema=False)
-async def export_skypilot_csv(provider: ProviderOfFile, executor: Executor, streams: Streams) -> Response:
-    """Export what a provider sells today as `vms.csv` of a SkyPilot catalog: sizes with Linux prices by region."""
-    return SkyPilotResponse(streams, await _export_offers(provider, executor, streams), file="vms.csv")
-
-
-@_exports.get("/files/{provider}/gpuhunt.csv", response_class=GpuhuntResponse, include_in_schema=False)
-async def export_gpuhunt_csv(provider: ProviderOfFile, executor: Executor, streams: Streams) -> Response:
-    """Export what a provider sells today as a catalog file of gpuhunt, version 2: Linux prices, on demand and spot."""
-    return GpuhuntResponse(streams, await _export_offers(provider, executor, streams), file=f"{provider}.csv")
-
-
-@_exports.get("/files/{provider}/instances.json", response_class=InstancesResponse, include_in_schema=False)
-async def export_instances_json(provider: ProviderOfFile, executor: Executor, streams: Streams) -> Response:
-    """Export what a provider sells today as one JSON array: an object for each size, with its prices by region."""
-    return InstancesResponse(streams, await _export_offers(provider, executor, streams), file="instances.json")
-
-
-@_exports.get("/files/{provider}/sizes.json", response_class=SizesResponse, include_in_schema=False)
-async def export_sizes_json(provider: ProviderOfFile, executor: Executor, streams: Streams) -> Response:
-    """Export what a provider sells today as one JSON object: the figures of each size, with its prices by region."""
-    return SizesResponse(streams, await _export_offers(provider, executor, streams), file="sizes.json")
-
-
-async def _export_offers(provider: ProviderId, executor: QueryExecutor, streams: ExportStreams) -> Export:
-    streams.ensure_free()
-    await executor.snapshot()  # refuses an empty catalog
-    return export_offers(provider, executor.today())
+_add_offer_file("vms.csv", SkyPilotCsv, "vms.csv")
+_add_offer_file("gpuhunt.csv", GpuhuntCsv, "{provider}.csv")
+_add_offer_file("instances.json", InstancesJson, "instances.json")
+_add_offer_file("sizes.json", SizesJson, "sizes.json")
 
 
 async def _export_sizes(query: SizeExport, executor: QueryExecutor) -> Export:

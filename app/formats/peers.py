@@ -26,6 +26,7 @@ class _OfferCsv(ABC):
     """A CSV file of the Linux prices of sizes by region."""
 
     names: Sequence[str]
+    media_type = "text/csv"
 
     def __init__(self, columns: Mapping[str, FieldKind]) -> None:
         self._columns = tuple(columns)
@@ -98,6 +99,7 @@ class _SizesInOne(ABC):
 
     head: bytes
     tail: bytes
+    media_type = "application/json"
     needs = ""
     """A field without which a size is left out."""
 

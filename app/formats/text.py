@@ -23,6 +23,7 @@ class TextFormat(Protocol):
     """Writes rows as UTF-8 text: `head` first, then any number of blocks, and the end."""
 
     head: bytes
+    media_type: str
 
     def __init__(self, columns: Mapping[str, FieldKind]) -> None:
         """Take the columns, in their order."""
@@ -39,6 +40,8 @@ class Csv:
 
     A text that a spreadsheet would run as a formula, or take for a day, gets a leading apostrophe.
     """
+
+    media_type = "text/csv"
 
     def __init__(self, columns: Mapping[str, FieldKind]) -> None:
         self._kinds = list(columns.values())
@@ -84,7 +87,7 @@ def _quote(text: str) -> str:
 class Ndjson:
     """NDJSON: one JSON object per line, the same as in the JSON list."""
 
-    head = b""
+    head, media_type = b"", "application/x-ndjson"
 
     def __init__(self, columns: Mapping[str, FieldKind]) -> None:
         self._names = tuple(columns)

@@ -3,12 +3,11 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 from starlette.staticfiles import StaticFiles
 
@@ -35,63 +34,29 @@ _CACHE_CONTROL = "public, max-age=300"
 _PAGE_FILES = files("app.api.openapi") / "page"
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedDocument:
-    """The bytes of a document in each encoding, and the ETag that they share, which is weak for that reason."""
-
-    bodies: Mapping[str | None, bytes]
-    etag: str
+Encoded = tuple[Mapping[str | None, bytes], str]
+"""The bytes of a document in each encoding, and the ETag that they share, which is weak for that reason."""
 
 
-class OpenApiDocuments:
-    """The OpenAPI documents of an app as bytes, each built when it is first requested."""
-
-    def __init__(self, app: FastAPI) -> None:
-        self._app = app
-        self.openapi31 = cache(lambda: _encode_document(self._app.openapi()))
-        self.openapi30 = cache(self._encode_openapi30)
-
-    def _encode_openapi30(self) -> EncodedDocument:
-        from app.api.openapi.build import to_openapi30
-
-        return _encode_document(to_openapi30(self._app.openapi()))
-
-
-async def _get_documents(request: Request) -> OpenApiDocuments:
-    documents: OpenApiDocuments = request.app.state.openapi_documents
-    return documents
-
-
-Documents = Annotated[OpenApiDocuments, Depends(_get_documents)]
-
-
-def _encode_document(document: dict[str, Any]) -> EncodedDocument:
+def _encode_document(document: dict[str, Any]) -> Encoded:
     body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
     bodies: dict[str | None, bytes] = {encoding: encode(body, encoding) for encoding in ENCODINGS}
-    return EncodedDocument(bodies | {None: body}, f'W/"{hashlib.blake2s(body, digest_size=12).hexdigest()}"')
+    return bodies | {None: body}, f'W/"{hashlib.blake2s(body, digest_size=12).hexdigest()}"'
 
 
 @router.get(OPENAPI_PATH)
-def get_openapi(request: Request, documents: Documents) -> Response:
-    """Return the OpenAPI 3.1 document."""
-    return _send(documents.openapi31(), request)
-
-
 @router.get(OPENAPI30_PATH)
-def get_openapi30(request: Request, documents: Documents) -> Response:
-    """Return the same document as OpenAPI 3.0.3."""
-    return _send(documents.openapi30(), request)
-
-
-def _send(document: EncodedDocument, request: Request) -> Response:
-    headers = {"etag": document.etag, "cache-control": _CACHE_CONTROL, "vary": "accept-encoding"}
+def get_openapi(request: Request) -> Response:
+    """Return the OpenAPI 3.1 document, or the same as OpenAPI 3.0.3."""
+    bodies, etag = request.app.state.openapi_documents[request.scope["route"].path]()
+    headers = {"etag": etag, "cache-control": _CACHE_CONTROL, "vary": "accept-encoding"}
     conditions = parse_headers(request.scope["headers"])
-    if etag_matches(conditions.get(b"if-none-match", b""), document.etag.encode(), exists=True):
+    if etag_matches(conditions.get(b"if-none-match", b""), etag.encode(), exists=True):
         return Response(status_code=304, headers=headers)
     encoding = preferred_encoding(conditions.get(b"accept-encoding", b""))
     if encoding is not None:
         headers["content-encoding"] = encoding
-    return Response(document.bodies[encoding], media_type="application/json", headers=headers)
+    return Response(bodies[encoding], media_type="application/json", headers=headers)
 
 
 @router.get("/")
@@ -120,18 +85,25 @@ def docs_script() -> Response:
     )
 
 
-def install_openapi(app: FastAPI, *, needs_key: bool = False, is_limited: bool = False) -> None:
-    """Replace `app.openapi` by a function that builds the plain document once, with keys and limits that are set."""
+def install_docs(app: FastAPI, *, needs_key: bool = False, is_limited: bool = False) -> None:
+    """Give an app its documents, each built when it is first requested, with keys and limits that are set.
+
+    Swagger UI's files, which a wheel carries, are served with them.
+    """
 
     def openapi() -> dict[str, Any]:
         from app.api.openapi.build import openapi_document
 
         return openapi_document(app, needs_key=needs_key, is_limited=is_limited)
 
+    def openapi30() -> dict[str, Any]:
+        from app.api.openapi.build import to_openapi30
+
+        return to_openapi30(openapi())
+
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's own way to extend the document
-
-
-def mount_docs(app: FastAPI) -> None:
-    """Add the documents to the app's state and serve Swagger UI's files, which a wheel carries."""
-    app.state.openapi_documents = OpenApiDocuments(app)
+    app.state.openapi_documents = {
+        OPENAPI_PATH: cache(lambda: _encode_document(openapi())),
+        OPENAPI30_PATH: cache(lambda: _encode_document(openapi30())),
+    }
     app.mount(ASSETS_PATH, StaticFiles(directory=str(files("fastapi_offline") / "static")), name="docs-assets")
