@@ -1,38 +1,11 @@
 """The tool fit_workload: the sizes that hold a model or meet raw needs, why others do not, and what would help."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, get_args
 
 from app.catalog.queries.params import parse_gpu_count
-from app.mcp.tool import (
-    CURRENCY,
-    DAY,
-    GPU,
-    LIST,
-    OBJECT,
-    OMITTED,
-    OS,
-    REGION,
-    SAME_PURCHASE,
-    TEXT,
-    Argument,
-    ArgumentError,
-    BadArguments,
-    Reply,
-    Tool,
-    filter_argument,
-    find_gpus,
-    mark_unverified,
-    plural,
-    read_count,
-    read_job_tokens,
-    read_limit,
-    read_number,
-    read_purchase,
-    read_tokens,
-    read_word,
-)
+from app.mcp import tool
 from app.questions import Inquiry
 from app.schemas.estimate_request import Recompute, TrainingMethod
 from app.schemas.fit_request import FitIn
@@ -40,56 +13,43 @@ from app.schemas.fit_request import FitIn
 DEFAULT_LIMIT = 3
 
 
-def _number(sets: str, description: str = "") -> Argument:
-    return Argument(type="number", sets=sets, description=description, read=read_number)
+def _sets(
+    path: str, json_type: str, read: Callable[[Any], Any], description: str = "", allowed: tuple[str, ...] = ()
+) -> tool.Argument:
+    return tool.Argument(type=json_type, description=description, sets=path, read=read, allowed=allowed)
 
 
-def _tokens(sets: str, description: str = "") -> Argument:
-    return Argument(type="string", sets=sets, description=description, read=read_tokens)
+def _need(name: str, description: str = "") -> tool.Argument:
+    return replace(tool.filter_argument(name, description), sets=f"resources.{name}")
 
 
-def _need(name: str, description: str = "") -> Argument:
-    return replace(filter_argument(name, description), sets=f"resources.{name}")
-
-
-ARGUMENTS: Mapping[str, Argument] = {
-    "model": Argument(type="string", description="'Llama 3.1 70B', a Hugging Face id"),
-    "users": Argument(
-        type="integer",
-        description="sequences at a time",
-        sets="inference.concurrency",
-        read=read_count,
-    ),
-    "context": _tokens("inference.context_tokens", "tokens of a user or sequence: 32k"),
-    "dtype": Argument(type="string", description="of weights: bf16, fp8, int4", sets="inference.dtype", read=read_word),
-    "kv_dtype": Argument(type="string", sets="inference.kv_dtype", read=read_word),
-    "input_tokens": _tokens("serving.input_tokens", "of a request to a service"),
-    "output_tokens": _tokens("serving.output_tokens"),
-    "requests_per_second": _number("serving.requests_per_second", "load; or users"),
-    "ttft_ms": _number("serving.ttft_ms", "targets: most ms"),
-    "tpot_ms": _number("serving.tpot_ms"),
-    "train": Argument(
-        type="string",
-        description="instead of serving",
-        sets="training.method",
-        allowed=get_args(TrainingMethod),
-        read=read_word,
-    ),
-    "tokens": Argument(type="string", description="trained on: 1B", sets="training.tokens", read=read_job_tokens),
-    "recompute": Argument(type="string", sets="training.recompute", allowed=get_args(Recompute), read=read_word),
+ARGUMENTS: Mapping[str, tool.Argument] = {
+    "model": tool.Argument(type="string", description="'Llama 3.1 70B', a Hugging Face id"),
+    "users": _sets("inference.concurrency", "integer", tool.read_count, "sequences at a time"),
+    "context": _sets("inference.context_tokens", "string", tool.read_tokens, "tokens of a user or sequence: 32k"),
+    "dtype": _sets("inference.dtype", "string", tool.read_word, "of weights: bf16, fp8, int4"),
+    "kv_dtype": _sets("inference.kv_dtype", "string", tool.read_word),
+    "input_tokens": _sets("serving.input_tokens", "string", tool.read_tokens, "of a request to a service"),
+    "output_tokens": _sets("serving.output_tokens", "string", tool.read_tokens),
+    "requests_per_second": _sets("serving.requests_per_second", "number", tool.read_number, "load; or users"),
+    "ttft_ms": _sets("serving.ttft_ms", "number", tool.read_number, "targets: most ms"),
+    "tpot_ms": _sets("serving.tpot_ms", "number", tool.read_number),
+    "train": _sets("training.method", "string", tool.read_word, "instead of serving", get_args(TrainingMethod)),
+    "tokens": _sets("training.tokens", "string", tool.read_job_tokens, "trained on: 1B"),
+    "recompute": _sets("training.recompute", "string", tool.read_word, allowed=get_args(Recompute)),
     "min_gpu_mem": _need("min_gpu_mem", "raw needs: GiB"),
     "min_gpus": replace(_need("min_gpus"), read=parse_gpu_count),
     "min_vcpus": _need("min_vcpus"),
     "min_memory": _need("min_memory"),
-    "gpu": replace(GPU, sets="constraints.gpu"),
-    "region": replace(REGION, sets="constraints.regions"),
-    "max_nodes": Argument(type="integer", description="VMs", sets="constraints.max_nodes", read=read_count),
-    "max_usd_per_month": _number("constraints.budget_usd_per_month"),
-    "purchase": replace(SAME_PURCHASE, sets="pricing.purchases", read=lambda value: [read_purchase(value)]),
-    "os": replace(OS, sets="pricing.os"),
-    "as_of": replace(DAY, sets="pricing.as_of"),
-    "currency": replace(CURRENCY, sets="pricing.currency"),
-    "limit": Argument(type="integer", read=read_limit),
+    "gpu": replace(tool.GPU, sets="constraints.gpu"),
+    "region": replace(tool.REGION, sets="constraints.regions"),
+    "max_nodes": _sets("constraints.max_nodes", "integer", tool.read_count, "VMs"),
+    "max_usd_per_month": _sets("constraints.budget_usd_per_month", "number", tool.read_number),
+    "purchase": replace(tool.SAME_PURCHASE, sets="pricing.purchases", read=lambda value: [tool.read_purchase(value)]),
+    "os": replace(tool.OS, sets="pricing.os"),
+    "as_of": replace(tool.DAY, sets="pricing.as_of"),
+    "currency": replace(tool.CURRENCY, sets="pricing.currency"),
+    "limit": tool.Argument(type="integer", read=tool.read_limit),
 }
 
 
@@ -99,11 +59,11 @@ _OF_MODELS = ("users", "context", "dtype", "kv_dtype", *_SERVICE, "train", *_TRA
 _NEEDS = tuple(name for name, argument in ARGUMENTS.items() if argument.sets.startswith("resources."))
 
 
-def fit_workload(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
+def fit_workload(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     """Find the sizes that fit; raises BadArguments for what contradicts, and what the fit raises."""
     _check_use(values)
     if "gpu" in values:
-        values = values | {"gpu": find_gpus(inquiry, values["gpu"])}
+        values = values | {"gpu": tool.find_gpus(inquiry, values["gpu"])}
     body = FitIn.model_validate(_to_body(values))
     answer = inquiry.ask("POST /fit", body)
     currency = values.get("currency", "").upper()
@@ -116,7 +76,7 @@ def fit_workload(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
     }
     if "no_price" in answer:
         content["no_price"] = answer["no_price"]["detail"]
-    return Reply(
+    return tool.Reply(
         text=_to_text(answer, currency),
         content=content,
         lists=("nearest_misses", "options"),
@@ -131,19 +91,23 @@ def _check_use(values: Mapping[str, Any]) -> None:
     of_models = [name for name in _OF_MODELS if name in values]
     if "model" not in values and (of_models or not needs):
         allowed = f"is required{f' with {of_models[0]}' if of_models else ', or raw needs such as min_gpu_mem'}"
-        raise BadArguments([ArgumentError(field="model", value=None, allowed=allowed)])
+        raise tool.BadArguments([tool.ArgumentError(field="model", value=None, allowed=allowed)])
     if "model" in values and needs:
         allowed = "is for raw needs; a model's needs are computed, leave it out"
-        raise BadArguments([ArgumentError(field=name, value=str(values[name]), allowed=allowed) for name in needs])
+        raise tool.BadArguments(
+            [tool.ArgumentError(field=name, value=str(values[name]), allowed=allowed) for name in needs]
+        )
     serving = [name for name in _SERVICE if name in values]
     training = [name for name in _TRAINING if name in values]
     if training and "train" not in values:
         allowed = "is for a model that is trained; give train, too"
-        raise BadArguments([ArgumentError(field=training[0], value=str(values[training[0]]), allowed=allowed)])
+        raise tool.BadArguments(
+            [tool.ArgumentError(field=training[0], value=str(values[training[0]]), allowed=allowed)]
+        )
     if "train" in values and (serving or "users" in values):
         allowed = "is for a model that is served; leave it or train out"
         name = [*serving, "users"][0]
-        raise BadArguments([ArgumentError(field=name, value=str(values[name]), allowed=allowed)])
+        raise tool.BadArguments([tool.ArgumentError(field=name, value=str(values[name]), allowed=allowed)])
 
 
 def _to_body(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,17 +186,17 @@ def _to_text(answer: Mapping[str, Any], currency: str) -> str:
     note = f" {answer['no_price']['detail']}." if "no_price" in answer else ""
     if answer["items"]:
         best = answer["items"][0]
-        name = mark_unverified(best["size"], verified="UNVERIFIED" not in best["warnings"])
+        name = tool.mark_unverified(best["size"], verified="UNVERIFIED" not in best["warnings"])
         costs: Mapping[str, Any] = next((cost for cost in best["cost"].values() if cost is not None), {})
         hourly = costs.get("converted", {}).get("cost_per_hour")
         converted = f" That is {hourly} {currency} an hour." if hourly is not None else ""
-        return f"{plural(answer['total'], 'size')} can do it. {name}: {best['explanation']}{converted}{note}"
+        return f"{tool.plural(answer['total'], 'size')} can do it. {name}: {best['explanation']}{converted}{note}"
     misses = answer["nearest_misses"]
     nearest = f" The nearest, {misses[0]['size']}: {misses[0]['failures'][0]['detail']}." if misses else ""
     return f"No size fits; {answer['rejected_total']:,} were checked.{nearest}{note}"
 
 
-FIT_WORKLOAD = Tool(
+FIT_WORKLOAD = tool.Tool(
     name="fit_workload",
     description="Which VMs serve or train a language model or meet raw needs, at what cost and speed; why the nearest "
     "do not, and arguments that would make them fit. Ranges are [low, high].",
@@ -240,11 +204,11 @@ FIT_WORKLOAD = Tool(
     output={
         "fits": {"type": "boolean"},
         "total": {"type": "integer"},
-        "options": LIST,
-        "rejected": OBJECT,
-        "nearest_misses": LIST,
-        "no_price": TEXT,
-        **OMITTED,
+        "options": tool.LIST,
+        "rejected": tool.OBJECT,
+        "nearest_misses": tool.LIST,
+        "no_price": tool.TEXT,
+        **tool.OMITTED,
     },
     always=("fits", "total", "options", "nearest_misses"),
     run=fit_workload,

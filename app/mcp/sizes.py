@@ -1,6 +1,6 @@
 """The tools about sizes: find_sizes, compare_sizes, explain_size with sources of figures, and price_history."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,35 +11,7 @@ from app.catalog.queries.price_lines import PriceLine, merge_runs
 from app.catalog.queries.prices import PriceHistorySearch, PriceSearch
 from app.catalog.queries.provenance import FactSearch
 from app.errors import BadQuery
-from app.mcp.tool import (
-    CURRENCY,
-    DAY,
-    FEATURES,
-    FIELDS,
-    LIST,
-    OBJECT,
-    OMITTED,
-    OS,
-    PURCHASE,
-    REGION,
-    SAME_PURCHASE,
-    TEXT,
-    Argument,
-    Reply,
-    Tool,
-    ask_name,
-    filter_argument,
-    find_gpus,
-    given,
-    mark_unverified,
-    plural,
-    read_limit,
-    read_number,
-    read_size,
-    read_sizes,
-    read_texts,
-    read_words,
-)
+from app.mcp import tool
 from app.nearest import did_you_mean, nearest
 from app.questions import Inquiry
 from app.schemas.sizes import SizeOut
@@ -61,7 +33,7 @@ _SAID: Mapping[str, str] = {
 _LEFT_OUT = frozenset(
     {
         *("q", "gpu_vendor", "verified", "disputed", "available_in", "max_gpu_mem", "max_gpu_mem_per_gpu"),
-        *("min_infiniband_gbps", "min_usd_per_hour", "max_usd_per_hour", "region", "os", "purchase", *FEATURES),
+        *("min_infiniband_gbps", "min_usd_per_hour", "max_usd_per_hour", "region", "os", "purchase", *tool.FEATURES),
         *("cpu_vendor", "min_data_disks", "min_uncached_disk_iops", "min_uncached_disk_mbps", "disk_controller"),
         *("min_nics", "confidential_computing"),
     }
@@ -72,37 +44,38 @@ _FIRST_FILTERS = (
     *("max_memory", "min_local_disk", "min_network_gbps", "arch"),
 )
 _OF_SIZES = [name for name in dict.fromkeys((*_FIRST_FILTERS, *SizeFilter.model_fields)) if name not in _LEFT_OUT]
-_PRICES: Mapping[str, Argument] = {
-    "region": REGION,
-    "os": replace(OS, description="linux: also Windows with Azure Hybrid Benefit"),
-    "purchase": PURCHASE,
-    "max_usd_per_hour": Argument(type="number", read=read_number),
-    "as_of": DAY,
-    "currency": CURRENCY,
+_PRICES: Mapping[str, tool.Argument] = {
+    "region": tool.REGION,
+    "os": replace(tool.OS, description="linux: also Windows with Azure Hybrid Benefit"),
+    "purchase": tool.PURCHASE,
+    "max_usd_per_hour": tool.Argument(type="number", read=tool.read_number),
+    "as_of": tool.DAY,
+    "currency": tool.CURRENCY,
 }
 
 
-FIND_ARGUMENTS: Mapping[str, Argument] = {
-    **{name: filter_argument(name, _SAID.get(name, "")) for name in _FIRST_FILTERS},
-    "features": Argument(type="string", description="nvlink, local_nvme …", read=read_words),
-    **{name: filter_argument(name, _SAID.get(name, "")) for name in _OF_SIZES if name not in _FIRST_FILTERS},
+FIND_ARGUMENTS: Mapping[str, tool.Argument] = {
+    **{name: tool.filter_argument(name, _SAID.get(name, "")) for name in _FIRST_FILTERS},
+    "features": tool.Argument(type="string", description="nvlink, local_nvme …", read=tool.read_words),
+    **{name: tool.filter_argument(name, _SAID.get(name, "")) for name in _OF_SIZES if name not in _FIRST_FILTERS},
     **_PRICES,
-    "sort": Argument(type="string", description="usd_per_hour (default), -gpu_memory_gib …", read=read_texts),
-    "fields": FIELDS,
-    "limit": Argument(type="integer", description=f"default {DEFAULT_LIMIT}", read=read_limit),
+    "sort": tool.Argument(type="string", description="usd_per_hour (default), -gpu_memory_gib …", read=tool.read_texts),
+    "fields": tool.FIELDS,
+    "limit": tool.Argument(type="integer", description=f"default {DEFAULT_LIMIT}", read=tool.read_limit),
 }
 
 
-def find_sizes(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
+def find_sizes(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     """Find sizes; raises what the search raises, and BadQuery for a feature or a field that there is not."""
     params = {
         "sort": ["usd_per_hour"],
-        **given(values, *_OF_SIZES, *_PRICES, "sort"),
+        **tool.given(values, *_OF_SIZES, *_PRICES, "sort"),
         **_flags(values.get("features", ())),
     }
     if "gpu" in values:
-        params["gpu"] = find_gpus(inquiry, values["gpu"])
-    fields = _check_fields(values.get("fields", ()))
+        params["gpu"] = tool.find_gpus(inquiry, values["gpu"])
+    fields = values.get("fields", ())
+    _check_fields(fields, SizeOut.model_fields)
     search = SizeSearch.model_validate({**params, "limit": values.get("limit", DEFAULT_LIMIT)})
     page = inquiry.ask("GET /sizes", search)
     items = [_to_item(item, fields) for item in page["items"]]
@@ -113,7 +86,7 @@ def find_sizes(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
         content["no_price"] = page["no_price"]["detail"]
     if page["unknown"]:
         content["unknown"] = page["unknown"]
-    return Reply(
+    return tool.Reply(
         text=_found_text(page, search),
         content=content,
         lists=("items",),
@@ -124,21 +97,20 @@ def find_sizes(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
 
 def _flags(features: list[str]) -> dict[str, bool]:
     for name in features:
-        if name not in FEATURES:
-            hint = did_you_mean(nearest(name, FEATURES), " ")
-            raise BadQuery("features", name, f"{hint}allowed are {', '.join(FEATURES)}")
+        if name not in tool.FEATURES:
+            hint = did_you_mean(nearest(name, tool.FEATURES), " ")
+            raise BadQuery("features", name, f"{hint}allowed are {', '.join(tool.FEATURES)}")
     return dict.fromkeys(features, True)
 
 
-def _check_fields(fields: list[str]) -> list[str]:
+def _check_fields(fields: Sequence[str], known: Collection[str]) -> None:
     for name in fields:
-        if name not in SizeOut.model_fields:
-            hint = did_you_mean(nearest(name, SizeOut.model_fields))
+        if name not in known:
+            hint = did_you_mean(nearest(name, known))
             raise BadQuery("fields", name, f"no such field{hint and f'; {hint}'}")
-    return fields
 
 
-def _to_item(item: Mapping[str, Any], fields: list[str]) -> dict[str, Any]:
+def _to_item(item: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
     """Return the fields that were asked for, else those that matter for most questions; of CPU sizes no GPU."""
     if fields:
         return {"name": item["name"], **{name: item.get(name) for name in fields}}
@@ -177,21 +149,21 @@ def _found_text(page: Mapping[str, Any], search: SizeSearch) -> str:
         price = f"{amount} {search.purchase} in {first['region']}, last seen {first['price_as_of']}"
         if note := price_note(first, "price_"):
             price += f" ({note})"
-    name = mark_unverified(first["name"], verified=first["verified"])
-    return f"{plural(page['total'], 'size')}; first by {', '.join(search.sort)}: {name}, {price}.{notes}"
+    name = tool.mark_unverified(first["name"], verified=first["verified"])
+    return f"{tool.plural(page['total'], 'size')}; first by {', '.join(search.sort)}: {name}, {price}.{notes}"
 
 
-FIND_SIZES = Tool(
+FIND_SIZES = tool.Tool(
     name="find_sizes",
     description="Find VM sizes by GPU, memory, vCPUs, region, price; cheapest first. total counts all.",
     arguments=FIND_ARGUMENTS,
     output={
         "total": {"type": "integer"},
-        "items": LIST,
-        "exchange_rate": OBJECT,
-        "no_price": TEXT,
-        "unknown": OBJECT,
-        **OMITTED,
+        "items": tool.LIST,
+        "exchange_rate": tool.OBJECT,
+        "no_price": tool.TEXT,
+        "unknown": tool.OBJECT,
+        **tool.OMITTED,
     },
     always=("total", "items"),
     run=find_sizes,
@@ -200,15 +172,15 @@ FIND_SIZES = Tool(
 
 # compare_sizes
 
-COMPARE_ARGUMENTS: Mapping[str, Argument] = {
-    "sizes": Argument(type="string", description="2 to 10 names with commas", sets="size", read=read_sizes),
-    "baseline": Argument(type="string", description="one of them; default the first", read=read_size),
-    "region": REGION,
-    "os": OS,
-    "purchase": SAME_PURCHASE,
-    "as_of": DAY,
-    "currency": CURRENCY,
-    "fields": FIELDS,
+COMPARE_ARGUMENTS: Mapping[str, tool.Argument] = {
+    "sizes": tool.Argument(type="string", description="2 to 10 names with commas", sets="size", read=tool.read_sizes),
+    "baseline": tool.Argument(type="string", description="one of them; default the first", read=tool.read_size),
+    "region": tool.REGION,
+    "os": tool.OS,
+    "purchase": tool.SAME_PURCHASE,
+    "as_of": tool.DAY,
+    "currency": tool.CURRENCY,
+    "fields": tool.FIELDS,
 }
 
 _FIRST_FIELDS = (
@@ -221,22 +193,19 @@ _FIRST_FIELDS = (
 _LAST_FIELDS = ("source_url", "verified", "price_age_days", "provider", "flags", "quota_family", "gpu_id")
 
 
-def compare_sizes(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
+def compare_sizes(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     """Compare sizes; without `fields`, those that differ. Raises what the comparison raises."""
-    params = given(values, "baseline", "region", "os", "purchase", "as_of", "currency")
+    params = tool.given(values, "baseline", "region", "os", "purchase", "as_of", "currency")
     comparison = inquiry.ask("GET /compare", CompareSearch.model_validate({"size": values["sizes"], **params}))
     lines = {line["field"]: line for line in comparison["fields"]}
     differing = _differing(lines)
     chosen = values.get("fields") or [name for name in differing if name in _FIRST_FIELDS]
-    for name in chosen:
-        if name not in lines:
-            hint = did_you_mean(nearest(name, lines))
-            raise BadQuery("fields", name, f"no such field{hint and f'; {hint}'}")
+    _check_fields(chosen, lines)
     shown = [_to_line(lines[name]) for name in chosen]
     names = {
-        cell["size"]: mark_unverified(cell["size"], verified=cell["value"]) for cell in lines["verified"]["values"]
+        cell["size"]: tool.mark_unverified(cell["size"], verified=cell["value"]) for cell in lines["verified"]["values"]
     }
-    return Reply(
+    return tool.Reply(
         text=_comparison_text(comparison, lines["usd_per_hour"]["values"], names),
         content={
             "baseline": comparison["baseline"],
@@ -278,33 +247,33 @@ def _comparison_text(comparison: Mapping[str, Any], prices: list[Mapping[str, An
         if cell["size"] != comparison["baseline"] and cell["difference_percent"] is not None
     ]
     told = f"; price an hour: {', '.join(others)}" if others else ""
-    return f"{plural(len(comparison['sizes']), 'size')} compared with {names[comparison['baseline']]}{told}."
+    return f"{tool.plural(len(comparison['sizes']), 'size')} compared with {names[comparison['baseline']]}{told}."
 
 
-COMPARE_SIZES = Tool(
+COMPARE_SIZES = tool.Tool(
     name="compare_sizes",
     description="Compare sizes field by field: values in the order of sizes, percent difference from the baseline.",
     arguments=COMPARE_ARGUMENTS,
     required=("sizes",),
     output={
-        "baseline": TEXT,
+        "baseline": tool.TEXT,
         "sizes": {"type": "array"},
-        "fields": LIST,
+        "fields": tool.LIST,
         "equal": {"type": "integer"},
-        **OMITTED,
+        **tool.OMITTED,
     },
     always=("baseline", "sizes", "fields"),
     run=compare_sizes,
 )
 
 
-EXPLAIN_ARGUMENTS: Mapping[str, Argument] = {
-    "size": Argument(type="string", description="any spelling: NC24ads A100 v4", read=read_size),
-    "fields": replace(FIELDS, sets="field"),
-    "region": REGION,
-    "os": OS,
-    "as_of": DAY,
-    "currency": CURRENCY,
+EXPLAIN_ARGUMENTS: Mapping[str, tool.Argument] = {
+    "size": tool.Argument(type="string", description="any spelling: NC24ads A100 v4", read=tool.read_size),
+    "fields": replace(tool.FIELDS, sets="field"),
+    "region": tool.REGION,
+    "os": tool.OS,
+    "as_of": tool.DAY,
+    "currency": tool.CURRENCY,
 }
 
 _FIRST_FACTS = (
@@ -319,10 +288,10 @@ _CHEAPEST_REGIONS = 3
 _MOST = 500
 
 
-def explain_size(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
+def explain_size(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     """Explain a size; raises NotFound for it, BadQuery for a field, a region or a day."""
     name, fields = values["size"], values.get("fields", [])
-    day, currency = given(values, "as_of"), given(values, "currency")
+    day, currency = tool.given(values, "as_of"), tool.given(values, "currency")
     size = inquiry.ask("GET /sizes/{name}", SizeParams.model_validate({**day, **currency}), name)
     of_fields = FactSearch.model_validate({"field": list(fields), "limit": _MOST})
     facts: list[dict[str, Any]] = inquiry.ask("GET /sizes/{name}/facts", of_fields, name)["items"]
@@ -335,7 +304,7 @@ def explain_size(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
         {*fields} - {fact["field"] for fact in accepted} - {name for name in size if size[name] is not None}
     )
     disputes = _to_disputes(facts)
-    offers = {"os": "linux", **day, **currency, **given(values, "os")}
+    offers = {"os": "linux", **day, **currency, **tool.given(values, "os")}
     prices = _ask_prices(inquiry, name, offers, values.get("region"))
     content: dict[str, Any] = {
         "size": size["name"],
@@ -348,7 +317,7 @@ def explain_size(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
         "disputes": disputes,
         **prices,
     }
-    return Reply(
+    return tool.Reply(
         text=_size_text(content, size),
         content=content,
         lists=("prices", "facts", "disputes"),
@@ -425,28 +394,28 @@ def _size_text(content: Mapping[str, Any], size: Mapping[str, Any]) -> str:
     hardware += [f"{size[name]:g} {unit}" for name, unit in _UNITS.items() if size[name] is not None]
     described = ", ".join(hardware) or "nothing is known of its hardware"
     ends = f", retires {content['retirement_date']}" if content["retirement_date"] else ""
-    disputed = plural(len(content["disputes"]), "dispute")
+    disputed = tool.plural(len(content["disputes"]), "dispute")
     price = content["regions"]["cheapest"][:1]
     cost = f"from {price[0]['usd_per_hour']} USD/h in {price[0]['region']}" if price else "price unknown"
     unknown = f" Unknown: {', '.join(content['unknown'])}." if "unknown" in content else ""
     return f"{content['size']} ({content['status']}{ends}): {described}; {cost}; {disputed}.{unknown}"
 
 
-EXPLAIN_SIZE = Tool(
+EXPLAIN_SIZE = tool.Tool(
     name="explain_size",
     description="One size: facts with source and line, disputes between sources and why, prices, regions, retirement.",
     arguments=EXPLAIN_ARGUMENTS,
     required=("size",),
     output={
-        "size": TEXT,
-        "status": TEXT,
+        "size": tool.TEXT,
+        "status": tool.TEXT,
         "retirement_date": {"type": ["string", "null"]},
-        "facts": LIST,
-        "unknown": LIST,
-        "disputes": LIST,
-        "regions": OBJECT,
-        "prices": LIST,
-        **OMITTED,
+        "facts": tool.LIST,
+        "unknown": tool.LIST,
+        "disputes": tool.LIST,
+        "regions": tool.OBJECT,
+        "prices": tool.LIST,
+        **tool.OMITTED,
     },
     always=("size", "status", "facts", "disputes", "regions", "prices"),
     run=explain_size,
@@ -457,31 +426,31 @@ EXPLAIN_SIZE = Tool(
 
 HISTORY_LIMIT = 10
 
-HISTORY_ARGUMENTS: Mapping[str, Argument] = {
-    "size": Argument(type="string", read=read_size),
-    "region": Argument(type="string", description="default: where it is cheapest"),
-    "os": OS,
-    "purchase": SAME_PURCHASE,
-    "as_of": Argument(type="string", description="a day: the price in force on it"),
-    "since": Argument(type="string", description="first day"),
-    "until": Argument(type="string", description="last day"),
-    "known_at": Argument(type="string", description="as the catalog knew it on that day"),
-    "limit": Argument(type="integer", description=f"default {HISTORY_LIMIT}", read=read_limit),
+HISTORY_ARGUMENTS: Mapping[str, tool.Argument] = {
+    "size": tool.Argument(type="string", read=tool.read_size),
+    "region": tool.Argument(type="string", description="default: where it is cheapest"),
+    "os": tool.OS,
+    "purchase": tool.SAME_PURCHASE,
+    "as_of": tool.Argument(type="string", description="a day: the price in force on it"),
+    "since": tool.Argument(type="string", description="first day"),
+    "until": tool.Argument(type="string", description="last day"),
+    "known_at": tool.Argument(type="string", description="as the catalog knew it on that day"),
+    "limit": tool.Argument(type="integer", description=f"default {HISTORY_LIMIT}", read=tool.read_limit),
 }
 
 
-def price_history(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
+def price_history(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     """Tell what a size cost; raises what the queries raise, and BadQuery for a size without a price."""
     name = values["size"]
     region = values.get("region") or _cheapest_region(inquiry, values)
-    period = given(values, "os", "purchase", "since", "until", "known_at")
+    period = tool.given(values, "os", "purchase", "since", "until", "known_at")
     search = PriceHistorySearch.model_validate({"region": region, **period, "limit": _MOST})
     history = inquiry.ask("GET /sizes/{name}/price-history", search, name)
     in_force = _ask_in_force(inquiry, values, search, name)
     day = values.get("as_of")
     lines = merge_runs(history["items"], in_force)[::-1]
     content: dict[str, Any] = {
-        "size": ask_name(inquiry, name),
+        "size": tool.ask_name(inquiry, name),
         "region": search.region,
         "os": search.os,
         "purchase": search.purchase,
@@ -489,7 +458,7 @@ def price_history(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
     if day is not None:
         content["in_force"] = {"day": day, "usd_per_hour": None} | _to_price(in_force, lines)
     content["prices"] = [_to_history_item(line) for line in lines[: values.get("limit", HISTORY_LIMIT)]]
-    return Reply(
+    return tool.Reply(
         text=_history_text(content, lines, in_force, day),
         content=content,
         lists=("prices",),
@@ -500,8 +469,8 @@ def price_history(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
 
 def _cheapest_region(inquiry: Inquiry, values: Mapping[str, Any]) -> str:
     """Return the region in which a size is cheapest today."""
-    name = ask_name(inquiry, values["size"])
-    offers = given(values, "os", "purchase")
+    name = tool.ask_name(inquiry, values["size"])
+    offers = tool.given(values, "os", "purchase")
     search = SizeSearch.model_validate({"name": [name], "status": ["any"], **offers, "limit": 1})
     items = inquiry.ask("GET /sizes", search)["items"]
     if not items or items[0]["region"] is None or items[0]["usd_per_hour"] is None:
@@ -515,7 +484,7 @@ def _ask_in_force(
 ) -> Mapping[str, Any] | None:
     """Return the price in force on the day that is asked for; default: the last one of the history."""
     last = min(search.until or inquiry.catalog.today, inquiry.catalog.today)
-    days = {"as_of": last} | given(values, "as_of", "known_at")
+    days = {"as_of": last} | tool.given(values, "as_of", "known_at")
     asked = PriceSearch.model_validate(
         {"region": [search.region], "os": search.os, "purchase": search.purchase, **days, "limit": 1}
     )
@@ -563,16 +532,24 @@ def _history_text(
     newest = lines[0]
     ended = "" if in_force else "; not in force, as newer lists lack it"
     ended += f"; {note}" if (note := newest.note()) else ""
-    others = f"; {plural(len(lines) - 1, 'other price')}" if len(lines) > 1 else ""
+    others = f"; {tool.plural(len(lines) - 1, 'other price')}" if len(lines) > 1 else ""
     return f"{kind}: {newest.usd_per_hour} USD/h since {newest.since}, last seen {newest.last_seen}{ended}{others}."
 
 
-PRICE_HISTORY = Tool(
+PRICE_HISTORY = tool.Tool(
     name="price_history",
     description="What a size cost in a region over time, newest first, with changes in percent; as_of: on one day.",
     arguments=HISTORY_ARGUMENTS,
     required=("size",),
-    output={"size": TEXT, "region": TEXT, "os": TEXT, "purchase": TEXT, "in_force": OBJECT, "prices": LIST, **OMITTED},
+    output={
+        "size": tool.TEXT,
+        "region": tool.TEXT,
+        "os": tool.TEXT,
+        "purchase": tool.TEXT,
+        "in_force": tool.OBJECT,
+        "prices": tool.LIST,
+        **tool.OMITTED,
+    },
     always=("size", "region", "os", "purchase", "prices"),
     run=price_history,
 )

@@ -18,16 +18,7 @@ from app.catalog.disks import DISK_TYPES, REDUNDANCIES
 from app.catalog.price_checks import Rule
 from app.catalog.providers import PROVIDER_IDS
 from app.catalog.purchases import PURCHASE_MODELS
-from app.catalog.queries.params import (
-    PLAIN_ITEM_PATTERN,
-    PLAIN_TEXT_PATTERN,
-    Arch,
-    Category,
-    FitSort,
-    Os,
-    ResourceInclude,
-    Status,
-)
+from app.catalog.queries import params
 from app.catalog.queries.prices import PriceSort
 from app.catalog.regions import CONTINENTS
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
@@ -40,13 +31,13 @@ from app.schemas.fit_request import Include, Sort
 from app.schemas.fit_response import RESULTS
 
 ENUMS: Mapping[str, tuple[str, ...]] = {
-    "Os": get_args(Os),
+    "Os": get_args(params.Os),
     "Purchase": PURCHASE_MODELS,
-    "Arch": get_args(Arch),
+    "Arch": get_args(params.Arch),
     "ProviderId": PROVIDER_IDS,
     "Continent": CONTINENTS,
-    "SizeCategory": get_args(Category),
-    "SizeStatus": get_args(Status),
+    "SizeCategory": get_args(params.Category),
+    "SizeStatus": get_args(params.Status),
     "DiskType": DISK_TYPES,
     "Redundancy": REDUNDANCIES,
     "ChangeKind": CHANGE_KINDS,
@@ -54,8 +45,8 @@ ENUMS: Mapping[str, tuple[str, ...]] = {
     "PriceSort": get_args(PriceSort),
     "FitSort": get_args(Sort),
     "FitInclude": get_args(Include),
-    "ResourceSort": get_args(FitSort),
-    "ResourceInclude": get_args(ResourceInclude),
+    "ResourceSort": get_args(params.FitSort),
+    "ResourceInclude": get_args(params.ResourceInclude),
     "Feature": FEATURE_NAMES,
     "Dtype": tuple(BITS),
     "Attention": get_args(estimate_request.AttentionKind),
@@ -224,8 +215,8 @@ def to_parameter(parameter: Parameter) -> Parameter:
         plain["allowEmptyValue"] = not plain["required"]
     if schema.get("type") == "array":
         plain |= {"style": "form", "explode": True}
-        if schema["items"].get("pattern") == PLAIN_TEXT_PATTERN:  # a comma separates two values
-            schema["items"] = {**schema["items"], "pattern": PLAIN_ITEM_PATTERN}
+        if schema["items"].get("pattern") == params.PLAIN_TEXT_PATTERN:  # a comma separates two values
+            schema["items"] = {**schema["items"], "pattern": params.PLAIN_ITEM_PATTERN}
     return {**plain, "schema": schema, "example": examples[0] if examples else _default_example(schema)}
 
 
