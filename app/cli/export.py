@@ -87,21 +87,17 @@ for _name in EXPORTABLE_TABLES:
 
 def _write_export(name: str, export: Export, file_format: FileFormat, output: Path | None) -> None:
     if output is not None:
-        _check_output_path(output)
+        # A path that cannot be written is told before anything is read.
+        if output.is_dir():
+            raise BadQuery("--output", output, f"is a folder; name a file in it: {output / 'export'}")
+        if not output.parent.is_dir():
+            raise BadQuery("--output", output, f"the folder {output.parent} does not exist; make it first")
+        existing = output if output.exists() else output.parent
+        if not os.access(existing, os.W_OK):
+            raise BadQuery("--output", output, f"no permission to write to {existing}")
     count = (_write_parquet if file_format is FileFormat.parquet else _write_text)(export, file_format, output)
     if output is not None:
         print_note(f"{count} {name} written to {output}.")
-
-
-def _check_output_path(output: Path) -> None:
-    """Raise BadQuery for a path that cannot be written, before anything is read."""
-    if output.is_dir():
-        raise BadQuery("--output", output, f"is a folder; name a file in it: {output / 'export'}")
-    if not output.parent.is_dir():
-        raise BadQuery("--output", output, f"the folder {output.parent} does not exist; make it first")
-    existing = output if output.exists() else output.parent
-    if not os.access(existing, os.W_OK):
-        raise BadQuery("--output", output, f"no permission to write to {existing}")
 
 
 def _write_text(export: Export, file_format: FileFormat, output: Path | None) -> int:
@@ -191,7 +187,15 @@ def verify(
     ] = None,
 ) -> None:
     """Compute the answers of a receipt again, and say whether they and what they rest on are equal."""
-    data = _read_receipt(receipt)
+    # It may be inside the `_meta` of a reply.
+    try:
+        data = json.loads(receipt.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BadData(f"is no receipt: {error}", file=str(receipt), line=getattr(error, "lineno", None)) from None
+    data = data.get("_meta", data) if isinstance(data, dict) else data
+    data = data.get("vmsizes/receipt", data) if isinstance(data, dict) else data
+    if not isinstance(data, dict) or "receipt" not in data:
+        raise BadData("is no receipt: there is no field `receipt`", file=str(receipt))
     differences = _check_receipt(data, database)
     for line in differences:
         print_line(line)
@@ -203,19 +207,6 @@ def verify(
         f"Equal: {len(data['questions'])} answers of {data['day']}, from {rests_on['fact_count']} facts and "
         f"{rests_on['price_count']} prices of {len(rests_on['sources'])} sources."
     )
-
-
-def _read_receipt(path: Path) -> dict[str, Any]:
-    """Read a receipt, also one inside the `_meta` of a reply; raises BadData for what is none."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise BadData(f"is no receipt: {error}", file=str(path), line=getattr(error, "lineno", None)) from None
-    data = data.get("_meta", data) if isinstance(data, dict) else data
-    data = data.get("vmsizes/receipt", data) if isinstance(data, dict) else data
-    if not isinstance(data, dict) or "receipt" not in data:
-        raise BadData("is no receipt: there is no field `receipt`", file=str(path))
-    return data
 
 
 def _check_receipt(data: dict[str, Any], database: str | None) -> list[str]:

@@ -165,7 +165,15 @@ def print_rows(
     """
     originals = objects or rows
     if output.columns:
-        rows = _select_columns(rows, originals, output.columns)
+        selected = [
+            {name: _get_path(name, row, full) for name in output.columns}
+            for row, full in zip(rows, originals, strict=True)
+        ]
+        for row in selected:
+            for name, value in row.items():
+                if value is _MISSING:
+                    check_column(name, rows[0])
+        rows = selected
         columns = {name: Column(heading=name) for name in output.columns}
     if output.format is Format.json:
         print_json(json_value if json_value is not None and not output.columns else rows)
@@ -173,7 +181,16 @@ def print_rows(
         print_csv(rows)
     elif rows:
         marked = [_mark_name(row, full) for row, full in zip(rows, originals, strict=True)]
-        _print_table(marked, columns, output, UNVERIFIED_NOTE if marked != list(rows) else "")
+        note = UNVERIFIED_NOTE if marked != list(rows) else ""
+        max_width = None if output.wide or output.columns else terminal_width()
+        lines, left_out = format_table(marked, columns, max_width)
+        emphasize = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        for index, line in enumerate(lines):
+            print_line(f"\033[1m{line}\033[0m" if index == 0 and emphasize else line)
+        if note:
+            print_text(note)
+        if left_out:
+            print_note(f"Left out at {max_width} columns: {', '.join(left_out)}. --wide shows all, --columns chooses.")
 
 
 def print_page(
@@ -224,15 +241,6 @@ def _mark_name(row: Record, full: Record) -> Record:
     return {**row, name: mark_unverified(row[name])} if unverified and name in row else row
 
 
-def _select_columns(rows: Sequence[Record], objects: Sequence[Record], names: Sequence[str]) -> list[dict[str, Any]]:
-    selected = [{name: _get_path(name, row, full) for name in names} for row, full in zip(rows, objects, strict=True)]
-    for row in selected:
-        for name, value in row.items():
-            if value is _MISSING:
-                check_column(name, rows[0])
-    return selected
-
-
 _MISSING = object()
 
 
@@ -256,18 +264,6 @@ def check_column(name: str, columns: Collection[str]) -> None:
         near = get_close_matches(name, columns, 1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(columns)}"
         raise BadQuery("--columns", name, f"there is no such field; {hint}")
-
-
-def _print_table(rows: Sequence[Record], columns: Mapping[str, Column], output: OutputOptions, note: str) -> None:
-    max_width = None if output.wide or output.columns else terminal_width()
-    lines, left_out = format_table(rows, columns, max_width)
-    emphasize = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    for index, line in enumerate(lines):
-        print_line(f"\033[1m{line}\033[0m" if index == 0 and emphasize else line)
-    if note:
-        print_text(note)
-    if left_out:
-        print_note(f"Left out at {max_width} columns: {', '.join(left_out)}. --wide shows all, --columns chooses.")
 
 
 def print_json(value: Any) -> None:

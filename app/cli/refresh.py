@@ -26,7 +26,6 @@ from app.ingest.registry import read_pages, relative_to
 from app.ingest.run import IngestOutcome, ingest
 
 if TYPE_CHECKING:
-    from app.ingest.feeds.gate import HeldPrice
     from app.ingest.feeds.price_refresh import PriceFeed, PriceRefresh
     from app.ingest.feeds.resource_skus import SkuRefresh
 
@@ -296,7 +295,17 @@ def _to_result(refresh: "PriceRefresh", outcome: IngestOutcome | None) -> FeedRe
             "prices": refresh.prices,
             "left_out": {str(reason): number for reason, number in sorted(refresh.left_out.items())},
             "not_read": refresh.reported,
-            "held_back": [_held_json(price) for price in refresh.held],
+            "held_back": [
+                {
+                    "region": price.region,
+                    "size": price.size,
+                    "os": price.os,
+                    "purchase": price.purchase,
+                    "old_usd_per_hour": Decimal(price.old_nano).scaleb(-USD_DECIMALS),
+                    "new_usd_per_hour": Decimal(price.new_nano).scaleb(-USD_DECIMALS),
+                }
+                for price in refresh.held
+            ],
             "unmatched": {"prices": refresh.unmatched.total(), "sizes": sorted(refresh.unmatched)},
         },
         outcome=outcome,
@@ -311,17 +320,6 @@ def _to_result(refresh: "PriceRefresh", outcome: IngestOutcome | None) -> FeedRe
             chosen = names if len(names) < regions or regions == 1 else []
             result.hints.append(" ".join([hint, *(f"--region {region}" for region in chosen)]))
     return result
-
-
-def _held_json(price: "HeldPrice") -> dict[str, object]:
-    return {
-        "region": price.region,
-        "size": price.size,
-        "os": price.os,
-        "purchase": price.purchase,
-        "old_usd_per_hour": Decimal(price.old_nano).scaleb(-USD_DECIMALS),
-        "new_usd_per_hour": Decimal(price.new_nano).scaleb(-USD_DECIMALS),
-    }
 
 
 _NAMES = 20

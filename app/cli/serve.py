@@ -43,7 +43,13 @@ def serve(
     chosen_host, chosen_port = host or settings.host, port or settings.port
     sockets = _listen(chosen_host, chosen_port)
     if _is_first_start(settings):
-        _set_up()
+        # In a process of its own: what they take of memory is free afterwards.
+        print_line("First start: the catalog is written to vmsizes.db in this folder, which takes about a minute.")
+        process = get_context("spawn").Process(target=_fill)
+        process.start()
+        process.join()
+        if process.exitcode:
+            sys.exit(process.exitcode)
     where = f"http://{chosen_host}:{chosen_port}"
     print_line(f"Serving {where}")
     print_line(f"  documentation     {where}/docs")
@@ -78,16 +84,6 @@ def _is_first_start(settings: Settings) -> bool:
         return True
     with read_session(context.engine()) as session:
         return not current_revision(session)
-
-
-def _set_up() -> None:
-    """Fill the database with the seeds, in a process of its own: what they take of memory is free afterwards."""
-    print_line("First start: the catalog is written to vmsizes.db in this folder, which takes about a minute.")
-    process = get_context("spawn").Process(target=_fill)
-    process.start()
-    process.join()
-    if process.exitcode:
-        sys.exit(process.exitcode)
 
 
 def _fill() -> None:

@@ -111,7 +111,8 @@ def to_feed(
     revisions: Sequence[RevisionChanges], filters: ChangeFilter, *, path: str, base_url: str, updated_at: datetime
 ) -> Feed:
     """Return the feed of revisions; `path` is the feed's own, and `base_url` comes before every path."""
-    query = _query_of(filters)
+    given = filters.model_dump(mode="json", exclude_unset=True)
+    query = urlencode({name: ",".join(value) if isinstance(value, list) else value for name, value in given.items()})
     return Feed(
         id=_stable_id(path, query),
         title="Changes of VM sizes and prices",
@@ -121,11 +122,6 @@ def to_feed(
         updated_at=updated_at,
         entries=[_to_entry(revision, query, base_url) for revision in revisions],
     )
-
-
-def _query_of(filters: ChangeFilter) -> str:
-    given = filters.model_dump(mode="json", exclude_unset=True)
-    return urlencode({name: ",".join(value) if isinstance(value, list) else value for name, value in given.items()})
 
 
 def _stable_id(*parts: str) -> str:

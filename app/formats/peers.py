@@ -153,7 +153,13 @@ class InstancesJson(_SizesInOne):
 
     def _add_prices(self, size: dict[str, Any], offer: Offer) -> None:
         size["regions"][offer["region"]] = offer["region_name"]
-        size["pricing"].setdefault(offer["region"], {})[_PLATFORMS[offer["os"]]] = _prices(offer)
+        reserved = {term: offer[purchase] for purchase, term in _TERMS.items() if offer[purchase] is not None}
+        prices = {"ondemand": offer["on_demand"], "spot_min": offer["spot"]}
+        days = {"ondemand_as_of": offer["on_demand_as_of"], "spot_as_of": offer["spot_as_of"]}
+        told = {name: value for name, value in {**prices, **days}.items() if value is not None}
+        size["pricing"].setdefault(offer["region"], {})[_PLATFORMS[offer["os"]]] = (
+            {**told, "reserved": reserved} if reserved else told
+        )
 
 
 class SizesJson(_SizesInOne):
@@ -230,14 +236,6 @@ def _instance(offer: Offer) -> dict[str, Any]:
         "regions": {},
         "pricing": {},
     }
-
-
-def _prices(offer: Offer) -> dict[str, Any]:
-    reserved = {term: offer[purchase] for purchase, term in _TERMS.items() if offer[purchase] is not None}
-    prices = {"ondemand": offer["on_demand"], "spot_min": offer["spot"]}
-    days = {"ondemand_as_of": offer["on_demand_as_of"], "spot_as_of": offer["spot_as_of"]}
-    told = {name: value for name, value in {**prices, **days}.items() if value is not None}
-    return {**told, "reserved": reserved} if reserved else told
 
 
 def _is_told(offer: Offer) -> bool:

@@ -61,7 +61,7 @@ def _to_cells(kind: FieldKind, column: Sequence[Any]) -> Iterable[str]:
     if kind == "number":
         return ["" if number is None else str(number) for number in column]
     if kind == "list":
-        return ["" if parts is None else _quote(_format_list(parts)) for parts in column]
+        return ["" if parts is None else _quote(escape_cell(LIST_SEPARATOR.join(map(str, parts)))) for parts in column]
     to_text = _CELL_FORMATTERS[kind]
     cells = {value: "" if value is None else _quote(to_text(value)) for value in set(column)}
     return map(cells.__getitem__, column)
@@ -124,10 +124,6 @@ def _is_misread(text: str) -> bool:
 
 def _format_bool(value: object) -> str:
     return "true" if value else "false"
-
-
-def _format_list(parts: Iterable[object]) -> str:
-    return escape_cell(LIST_SEPARATOR.join(map(str, parts)))
 
 
 _CELL_FORMATTERS: Mapping[FieldKind, Callable[[Any], str]] = {

@@ -253,7 +253,7 @@ def reject_unknown_params(pairs: Collection[tuple[str, str]], model: type[BaseMo
         times = {"times": len(unknown) - MAX_ERRORS}
         errors.append({"type": "unknown_parameter", "loc": ("query", unknown[MAX_ERRORS]), "msg": "", "ctx": times})
     errors += [
-        _repeated_param_error(name, times)
+        {"type": "repeated", "loc": ("query", name), "msg": f"takes one value, and {times} were given"}
         for name, times in counts.items()
         if times > 1 and not multi_valued.get(name, name not in spellings)
     ]
@@ -285,10 +285,6 @@ def _find_undecodable(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 _NO_SUCH = "there is no such parameter"
 _LISTED = f"{_NO_SUCH}; allowed are"
-
-
-def _repeated_param_error(name: str, times: int) -> dict[str, Any]:
-    return {"type": "repeated", "loc": ("query", name), "msg": f"takes one value, and {times} were given"}
 
 
 class _JsonObject(dict[str, Any]):

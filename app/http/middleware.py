@@ -473,7 +473,13 @@ async def render(app: App, canonical: CanonicalRequest, scope: Scope, receive: R
             return messages
         headers = [(name, value) for name, value in start["headers"] if name in _KEPT_HEADERS]
         rendered = Rendered(headers, b"".join(message.get("body", b"") for message in rest))
-    return _select_fields(rendered, canonical)
+    # Reduce each item of a list to the requested fields, in their order.
+    fields: Sequence[str] = getattr(canonical.params, "fields", ())
+    if not fields or not canonical.endpoint.columns():
+        return rendered
+    page = orjson.loads(rendered.body)
+    page["items"] = [{name: item[name] for name in fields if name in item} for item in page["items"]]
+    return Rendered(rendered.headers, orjson.dumps(page))
 
 
 async def _try_fast_path(canonical: CanonicalRequest) -> Rendered | None:
@@ -505,13 +511,3 @@ async def _run_app(app: App, scope: Scope, receive: Receive) -> list[Message]:
 async def _no_body() -> Message:
     # A client that disconnects must not cancel a run that others wait for.
     return {"type": "http.request", "body": b"", "more_body": False}
-
-
-def _select_fields(rendered: Rendered, canonical: CanonicalRequest) -> Rendered:
-    """Reduce each item of a list to the requested fields, in their order."""
-    fields: Sequence[str] = getattr(canonical.params, "fields", ())
-    if not fields or not canonical.endpoint.columns():
-        return rendered
-    page = orjson.loads(rendered.body)
-    page["items"] = [{name: item[name] for name in fields if name in item} for item in page["items"]]
-    return Rendered(rendered.headers, orjson.dumps(page))

@@ -175,18 +175,24 @@ class RequestObserver:
                 raise
             finally:
                 self.in_flight -= 1
-                self._end(record, scope)
-
-    def _end(self, record: RequestRecord, scope: Scope) -> None:
-        seconds = perf_counter() - record.started
-        record.status = record.status or _CLIENT_GONE
-        if record.status >= 400:  # noqa: PLR2004
-            record.cache = "none"  # errors are not stored
-        self._count(record, seconds)
-        if tracing.is_on():
-            self._describe_span(record, scope)
-        if self._is_logged(record):
-            self._write(record, seconds, scope)
+                seconds = perf_counter() - record.started
+                record.status = record.status or _CLIENT_GONE
+                if record.status >= 400:  # noqa: PLR2004
+                    record.cache = "none"  # errors are not stored
+                self._count(record, seconds)
+                if tracing.is_on():
+                    attributes: dict[str, str | int] = {
+                        "http.request.method": scope["method"],
+                        "http.route": record.route[1],
+                        "url.path": scope["path"],
+                        "http.response.status_code": record.status,
+                        "vmsizes.cache": record.cache,
+                        "vmsizes.request_id": scope[REQUEST_ID].decode(),
+                        "vmsizes.revision": self._revision() or 0,
+                    }
+                    tracing.describe_request(f"{scope['method']} {record.route[1]}", attributes)
+                if self._is_logged(record):
+                    self._write(record, seconds, scope)
 
     def _count(self, record: RequestRecord, seconds: float) -> None:
         place = _FIRST_OF[record.cache, f"{record.status // 100}xx"]
@@ -196,18 +202,6 @@ class RequestObserver:
         if record.problem:
             problem = record.problem if record.problem in self._problems else OTHER
             self._values[self._first_problem + self._problems.index(problem)] += 1.0
-
-    def _describe_span(self, record: RequestRecord, scope: Scope) -> None:
-        attributes: dict[str, str | int] = {
-            "http.request.method": scope["method"],
-            "http.route": record.route[1],
-            "url.path": scope["path"],
-            "http.response.status_code": record.status,
-            "vmsizes.cache": record.cache,
-            "vmsizes.request_id": scope[REQUEST_ID].decode(),
-            "vmsizes.revision": self._revision() or 0,
-        }
-        tracing.describe_request(f"{scope['method']} {record.route[1]}", attributes)
 
     def _is_logged(self, record: RequestRecord) -> bool:
         if self._access_log == "misses":

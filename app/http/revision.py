@@ -219,16 +219,13 @@ class RevisionWatcher:
             if not state.unavailable:
                 self._known, self._confirmed_at = state, time.monotonic()
             if state.unavailable or self._outages.cause:
-                self._retry_later()
+                # Read again without a request, so that the end of an outage is found, and logged, by itself.
+                if self._retry is not None:
+                    self._retry.cancel()
+                self._retry = asyncio.get_running_loop().call_later(REFRESH_SECONDS, self._begin)
             return state
         finally:
             self._reading = None
-
-    def _retry_later(self) -> None:
-        """Read again without a request, so that the end of an outage is found, and logged, by itself."""
-        if self._retry is not None:
-            self._retry.cancel()
-        self._retry = asyncio.get_running_loop().call_later(REFRESH_SECONDS, self._begin)
 
     def _deadline(self) -> float:
         """Return the time until which the running read may take."""
@@ -274,7 +271,8 @@ class RevisionWatcher:
         self._heard_at = time.monotonic()
         if revision is None:
             return self._without_catalog("The catalog is empty; run `vmsizes ingest seeds`.")
-        generation, snapshot = self._generation_of(revision), self._known.snapshot
+        generation = f"{revision['number']}-{revision['digest'][:16]}-{self._today():%y%m%d}-{self._version}"
+        snapshot = self._known.snapshot
         if snapshot is None or generation != self._known.generation:
             snapshot = load_snapshot(session)
         return CatalogState(generation, snapshot, revision)
@@ -284,9 +282,6 @@ class RevisionWatcher:
         if schema and schema != self._newer_schema:
             _log.warning("%s It serves what it still finds; replace it soon.", newer_schema_text(schema))
         self._newer_schema = schema
-
-    def _generation_of(self, revision: Mapping[str, Any]) -> str:
-        return f"{revision['number']}-{revision['digest'][:16]}-{self._today():%y%m%d}-{self._version}"
 
 
 def _ignore(abandoned: "asyncio.Future[Any]") -> None:

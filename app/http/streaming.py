@@ -68,7 +68,12 @@ def with_validators(send: Send, etag: bytes, cache_control: Header, encoding: st
                 message = {**message, "headers": headers}
         elif encoder is not None:
             more = message.get("more_body", False)
-            body = await _encode(encoder, message.get("body", b""), last=not more)
+            chunk = message.get("body", b"")
+            if len(chunk) > _INLINE_BYTES:
+                encoded = await asyncio.to_thread(encoder.compress, chunk)
+            else:
+                encoded = encoder.compress(chunk) if chunk else b""
+            body = encoded if more else encoded + encoder.flush()
             if not body and more:
                 return  # still in the encoder's buffer
             message = {**message, "body": body}
@@ -81,11 +86,3 @@ def _is_text_stream(headers: Headers) -> bool:
     values = dict(headers)
     content_type = values.get(b"content-type", b"")
     return b"content-length" not in values and (content_type.startswith(b"text/") or b"json" in content_type)
-
-
-async def _encode(encoder: _Encoder, chunk: bytes, *, last: bool) -> bytes:
-    if len(chunk) > _INLINE_BYTES:
-        encoded = await asyncio.to_thread(encoder.compress, chunk)
-    else:
-        encoded = encoder.compress(chunk) if chunk else b""
-    return encoded + encoder.flush() if last else encoded

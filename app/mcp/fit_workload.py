@@ -67,12 +67,20 @@ def fit_workload(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     body = FitIn.model_validate(_to_body(values))
     answer = inquiry.ask("POST /fit", body)
     currency = values.get("currency", "").upper()
+    # Return why a size does not fit, and changes of the arguments, each of which makes it fit.
     content: dict[str, Any] = {
         "fits": answer["fits"],
         "total": answer["total"],
         "options": [_to_option(option, currency) for option in answer["items"]],
         "rejected": answer["rejection_summary"],
-        "nearest_misses": [_to_miss(miss) for miss in answer["nearest_misses"]],
+        "nearest_misses": [
+            {
+                "size": miss["size"],
+                "why_not": [failure["detail"] for failure in miss["failures"][:2]],
+                "fixes": [arguments for fix in miss["fixes"] if (arguments := _to_arguments(fix["patch"]))],
+            }
+            for miss in answer["nearest_misses"]
+        ],
     }
     if "no_price" in answer:
         content["no_price"] = answer["no_price"]["detail"]
@@ -163,15 +171,6 @@ def _speeds(option: Mapping[str, Any]) -> dict[str, Any]:
 def _range(figure: Mapping[str, Any]) -> list[float]:
     ends = (figure["low"], figure["high"]) if figure["value"] is None else (figure["value"],) * 2
     return [float(f"{end:.3g}") for end in ends]
-
-
-def _to_miss(miss: Mapping[str, Any]) -> dict[str, Any]:
-    """Return why a size does not fit, and changes of the arguments, each of which makes it fit."""
-    return {
-        "size": miss["size"],
-        "why_not": [failure["detail"] for failure in miss["failures"][:2]],
-        "fixes": [arguments for fix in miss["fixes"] if (arguments := _to_arguments(fix["patch"]))],
-    }
 
 
 def _to_arguments(patch: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -49,7 +49,13 @@ class McpEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; raises HTTPException 403 for a foreign Host or Origin, NotReady without the SDK."""
-        self._check_origin(Request(scope))
+        request = Request(scope)
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        if not self._is_own(_hostname(f"//{host}")):
+            detail = f"Host says {host}, which is not this service; set VMSIZES_PUBLIC_URL to the URL that clients use."
+            raise HTTPException(_FORBIDDEN, detail)
+        if origin is not None and not self._is_own(_hostname(origin)):
+            raise HTTPException(_FORBIDDEN, f"Pages of {origin} may not use the tools for agents of this service.")
         if self._starting is None:
             self._starting = asyncio.create_task(self._start())
         manager = await asyncio.shield(self._starting)
@@ -79,14 +85,6 @@ class McpEndpoint:
         async with manager.run():
             started.set()
             await self._stop.wait()
-
-    def _check_origin(self, request: Request) -> None:
-        host, origin = request.headers.get("host", ""), request.headers.get("origin")
-        if not self._is_own(_hostname(f"//{host}")):
-            detail = f"Host says {host}, which is not this service; set VMSIZES_PUBLIC_URL to the URL that clients use."
-            raise HTTPException(_FORBIDDEN, detail)
-        if origin is not None and not self._is_own(_hostname(origin)):
-            raise HTTPException(_FORBIDDEN, f"Pages of {origin} may not use the tools for agents of this service.")
 
     def _is_own(self, name: str | None) -> bool:
         """Check for a name that no foreign page can have: this machine's, an address, or that of the public URL."""

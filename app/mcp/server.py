@@ -148,7 +148,13 @@ async def _call_tool(
     except Exception:  # noqa: BLE001  # logged with its traceback; the agent is told without it
         _log.exception("tool %s crashed", tool.name)
         return _error_result("This is a fault of the service; it has been logged.", ())
-    return _result(called, meta, protocol_version)
+    structured = protocol_version >= _STRUCTURED_SINCE
+    text = called.text if structured else f"{called.text}\n{to_json(called.content).decode()}"
+    return types.CallToolResult(
+        content=[types.TextContent(text=text)],
+        structured_content=called.content if structured else None,
+        _meta=meta,
+    )
 
 
 def _call_with_meta(
@@ -165,16 +171,6 @@ def _explain(error: Exception) -> str:
         _log.error("a tool's query failed", exc_info=error)
         return "The database does not answer as it should; the log of the service says why."
     return str(error)
-
-
-def _result(called: Called, meta: dict[str, Any], protocol_version: str) -> types.CallToolResult:
-    structured = protocol_version >= _STRUCTURED_SINCE
-    text = called.text if structured else f"{called.text}\n{to_json(called.content).decode()}"
-    return types.CallToolResult(
-        content=[types.TextContent(text=text)],
-        structured_content=called.content if structured else None,
-        _meta=meta,
-    )
 
 
 def _error_result(text: str, errors: tuple[ArgumentError, ...]) -> types.CallToolResult:

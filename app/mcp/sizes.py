@@ -198,7 +198,12 @@ def compare_sizes(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     params = tool.given(values, "baseline", "region", "os", "purchase", "as_of", "currency")
     comparison = inquiry.ask("GET /compare", CompareSearch.model_validate({"size": values["sizes"], **params}))
     lines = {line["field"]: line for line in comparison["fields"]}
-    differing = _differing(lines)
+    # The most important fields come first.
+    order = [
+        *(name for name in _FIRST_FIELDS if name in lines),
+        *(name for name in lines if name not in (*_FIRST_FIELDS, *_LAST_FIELDS)),
+    ]
+    differing = [name for name in order if lines[name]["differs"]]
     chosen = values.get("fields") or [name for name in differing if name in _FIRST_FIELDS]
     _check_fields(chosen, lines)
     shown = [_to_line(lines[name]) for name in chosen]
@@ -217,15 +222,6 @@ def compare_sizes(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
         totals={"fields": len(chosen if "fields" in values else differing)},
         narrow="name the fields",
     )
-
-
-def _differing(lines: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the fields that differ, the most important first."""
-    order = [
-        *(name for name in _FIRST_FIELDS if name in lines),
-        *(name for name in lines if name not in (*_FIRST_FIELDS, *_LAST_FIELDS)),
-    ]
-    return [name for name in order if lines[name]["differs"]]
 
 
 def _to_line(line: Mapping[str, Any]) -> dict[str, Any]:
@@ -446,7 +442,13 @@ def price_history(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     period = tool.given(values, "os", "purchase", "since", "until", "known_at")
     search = PriceHistorySearch.model_validate({"region": region, **period, "limit": _MOST})
     history = inquiry.ask("GET /sizes/{name}/price-history", search, name)
-    in_force = _ask_in_force(inquiry, values, search, name)
+    # Without `as_of` the price in force is the last one of the history.
+    last = min(search.until or inquiry.catalog.today, inquiry.catalog.today)
+    days = {"as_of": last} | tool.given(values, "as_of", "known_at")
+    asked = PriceSearch.model_validate(
+        {"region": [search.region], "os": search.os, "purchase": search.purchase, **days, "limit": 1}
+    )
+    in_force = next(iter(inquiry.ask("GET /sizes/{name}/prices", asked, name)["items"]), None)
     day = values.get("as_of")
     lines = merge_runs(history["items"], in_force)[::-1]
     content: dict[str, Any] = {
@@ -477,18 +479,6 @@ def _cheapest_region(inquiry: Inquiry, values: Mapping[str, Any]) -> str:
         raise BadQuery("region", None, f"is needed: no price of {name} of this kind is in force today")
     region: str = items[0]["region"]
     return region
-
-
-def _ask_in_force(
-    inquiry: Inquiry, values: Mapping[str, Any], search: PriceHistorySearch, name: str
-) -> Mapping[str, Any] | None:
-    """Return the price in force on the day that is asked for; default: the last one of the history."""
-    last = min(search.until or inquiry.catalog.today, inquiry.catalog.today)
-    days = {"as_of": last} | tool.given(values, "as_of", "known_at")
-    asked = PriceSearch.model_validate(
-        {"region": [search.region], "os": search.os, "purchase": search.purchase, **days, "limit": 1}
-    )
-    return next(iter(inquiry.ask("GET /sizes/{name}/prices", asked, name)["items"]), None)
 
 
 def _to_history_item(line: PriceLine) -> dict[str, Any]:

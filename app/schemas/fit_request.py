@@ -212,7 +212,17 @@ class FitIn(ModelIn):
         elif others := [name for name in ("resources", "training") if getattr(self, name) is not None]:
             raise contradiction(f"serving is of a model that is served, and {' and '.join(others)} is given")
         if self.resources is not None:
-            _check_resources_alone(self)
+            # Fields about models cannot be given with resources.
+            beside = {
+                name for name in ("model", "architecture", "config", "hardware") if getattr(self, name) is not None
+            }
+            beside |= {f"constraints.{name}" for name in self.constraints.model_fields_set - _RESOURCE_CONSTRAINTS}
+            if beside:
+                raise contradiction(f"{', '.join(sorted(beside))} cannot be given with resources")
+            if self.sort in {"cost_per_1m_tokens", "time"}:
+                raise contradiction(f"sort={self.sort} is for inference and training only")
+            if self.sort == "cost_per_job" and self.pricing.hours is None:
+                raise contradiction("sort=cost_per_job needs pricing.hours")
         elif self.sort == "waste":
             raise contradiction("sort=waste is for resources only")
         if self.hardware is not None and _OF_THE_CATALOG & self.constraints.model_fields_set:
@@ -229,15 +239,3 @@ _RESOURCE_CONSTRAINTS = {
     *("allow_retiring", "verified_only", "budget_usd_per_month"),
 }
 """The constraints that apply to resources, too."""
-
-
-def _check_resources_alone(body: FitIn) -> None:
-    """Reject the fields that are about models in a body that gives resources."""
-    beside = {name for name in ("model", "architecture", "config", "hardware") if getattr(body, name) is not None}
-    beside |= {f"constraints.{name}" for name in body.constraints.model_fields_set - _RESOURCE_CONSTRAINTS}
-    if beside:
-        raise contradiction(f"{', '.join(sorted(beside))} cannot be given with resources")
-    if body.sort in {"cost_per_1m_tokens", "time"}:
-        raise contradiction(f"sort={body.sort} is for inference and training only")
-    if body.sort == "cost_per_job" and body.pricing.hours is None:
-        raise contradiction("sort=cost_per_job needs pricing.hours")

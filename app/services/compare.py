@@ -181,9 +181,15 @@ def find_similar(catalog: Catalog, name: str, search: SimilarSearch) -> SimilarP
     check_regions(catalog.snapshot.regions, "region", search.region)
     search = place_regions(search, catalog.snapshot.regions)
     (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
-    ((*own,),) = catalog.fetch(reference_query(key, search, catalog.today, catalog.snapshot.rules))
-    usd = _reference_price(catalog, key, tuple(own), search)
-    size = to_traits(tuple(own))
+    (own,) = catalog.fetch(reference_query(key, search, catalog.today, catalog.snapshot.rules))
+    # Its price in the regions of the search, else its cheapest anywhere, else 0.
+    usd = to_neighbour(own)["usd_per_hour"]
+    if usd is None and search.region:
+        everywhere = search.model_copy(update={"region": ()})
+        (anywhere,) = catalog.fetch(reference_query(key, everywhere, catalog.today, catalog.snapshot.rules))
+        usd = to_neighbour(anywhere)["usd_per_hour"]
+    usd = float(usd) if usd is not None else 0.0
+    size = to_traits(own)
     figures = {name: getattr(size, name) for name in ("gpu_memory_gib", "vcpus", "memory_gib")}
     reference = ReferenceSize(key=key, usd_per_hour=usd, **figures)
     question = SizeQuestion(catalog, search)
@@ -281,13 +287,3 @@ def to_traits(row: Row) -> SizeTraits:
         **{name: neighbour[name] for name in ("arch", "vcpus", "memory_gib", "region", "usd_per_hour")},
         adjustment=to_adjustment(neighbour["adjustment"]),
     )
-
-
-def _reference_price(catalog: Catalog, key: str, own: Row, search: SimilarSearch) -> float:
-    """Return the size's price in USD/h in the regions of `search`, else its cheapest anywhere, else 0."""
-    usd = to_neighbour(own)["usd_per_hour"]
-    if usd is None and search.region:
-        everywhere = search.model_copy(update={"region": ()})
-        (anywhere,) = catalog.fetch(reference_query(key, everywhere, catalog.today, catalog.snapshot.rules))
-        usd = to_neighbour(anywhere)["usd_per_hour"]
-    return float(usd) if usd is not None else 0.0

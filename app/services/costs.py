@@ -65,11 +65,17 @@ def find_disks(catalog: Catalog, search: DiskSearch) -> DiskPage:
     loaded = load_disks(catalog, search.as_of or catalog.today, search.region)
     disks = ((to_disk_model(row), row["source_id"]) for row in loaded.disks)
     offers = [_cheapest_offer(disk, by, loaded) for disk, by in disks if _is_wanted(disk, search)]
-    ranked = _sort(offers, search.sort)
+    # By the keys, the first counting most; equals by type, redundancy and capacity.
+    offers.sort(
+        key=lambda offer: (DISK_TYPES.index(offer.disk.type), offer.disk.redundancy, offer.disk.max_gib, offer.disk.id)
+    )
+    for key in reversed(search.sort):
+        sign = -1 if key.startswith("-") else 1
+        offers = sorted(offers, key=lambda offer: _unknown_last(_sorted_value(offer, key.removeprefix("-")), sign))
     request_key = f"disks {search.model_dump_json(exclude=search.page_param_names())} {catalog.today}"
-    page: RankedPage[DiskOffer] = paginate(catalog, ranked, search, request_key)
+    page: RankedPage[DiskOffer] = paginate(catalog, offers, search, request_key)
     items = [_to_disk_out(offer, rate, catalog.today) for offer in page.items]
-    return DiskPage(items=items, next_cursor=page.next_cursor, total=len(ranked), exchange_rate=rate)
+    return DiskPage(items=items, next_cursor=page.next_cursor, total=len(offers), exchange_rate=rate)
 
 
 def _to_disk_out(offer: DiskOffer, rate: CurrencyRate | None, today: date) -> DiskOut:
@@ -114,17 +120,6 @@ def _cheapest_offer(disk: DiskModel, source_id: str, catalog: DiskCatalog) -> Di
         key=lambda offer: (*_unknown_last(offer.usd_per_gib_month), offer.region or ""),
         default=DiskOffer(disk=disk, source_id=source_id, region=None, rates={}),
     )
-
-
-def _sort(offers: list[DiskOffer], keys: Sequence[str]) -> list[DiskOffer]:
-    """Sort by the keys, the first counting most; equals by type, redundancy and capacity."""
-    offers.sort(
-        key=lambda offer: (DISK_TYPES.index(offer.disk.type), offer.disk.redundancy, offer.disk.max_gib, offer.disk.id)
-    )
-    for key in reversed(keys):
-        sign = -1 if key.startswith("-") else 1
-        offers = sorted(offers, key=lambda offer: _unknown_last(_sorted_value(offer, key.removeprefix("-")), sign))
-    return offers
 
 
 def _sorted_value(offer: DiskOffer, name: str) -> int | Decimal | Fraction | None:

@@ -127,7 +127,11 @@ def _preset(name: str, find: Callable[[str], Mapping[str, Any]]) -> Mapping[str,
 def to_architecture(row: Mapping[str, Any]) -> Architecture:
     """Map a preset's row to an Architecture; missing columns are unknown."""
     if row.get("config"):
-        shape = _read_preset_config(row)
+        # A preset whose layers differ has its configuration: an object, or its JSON text as in the table.
+        config = row["config"]
+        shape = _read_text(config if isinstance(config, str) else orjson.dumps(config).decode())
+        released = replace(shape.released, source="preset") if shape.released is not None else _released(row)
+        shape = replace(shape, released=released, max_positions=row.get("max_context_tokens"))
         return replace(shape, released=_released(row)) if row.get("released_as") else shape
     names = {field.name for field in fields(Architecture)}
     stated = {name: value for name, value in row.items() if name in names and value is not None}
@@ -136,14 +140,6 @@ def to_architecture(row: Mapping[str, Any]) -> Architecture:
     shared = (row.get("shared_experts") or 0) * (row.get("moe_intermediate") or 0)
     own = {"max_positions": row.get("max_context_tokens"), "released": _released(row)}
     return Architecture(**stated | own | ({"shared_intermediate": shared} if shared else {}))
-
-
-def _read_preset_config(row: Mapping[str, Any]) -> Architecture:
-    """Read the configuration of a preset whose layers differ: an object, or its JSON text as in the table."""
-    config = row["config"]
-    shape = _read_text(config if isinstance(config, str) else orjson.dumps(config).decode())
-    released = replace(shape.released, source="preset") if shape.released is not None else _released(row)
-    return replace(shape, released=released, max_positions=row.get("max_context_tokens"))
 
 
 @lru_cache(maxsize=128)

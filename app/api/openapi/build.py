@@ -117,7 +117,13 @@ def to_plain_schema(schema: Schema, *, in_request: bool) -> Schema:
             plain |= {"properties": described, "additionalProperties": False}
         else:  # responses may get new fields
             plain.pop("additionalProperties", None)
-    return _with_described_default(plain)
+    # A default that is a scalar stays; describe a list or an enumeration's value, which generators get wrong.
+    if "default" not in plain:
+        return plain
+    default = plain["default"]
+    if default is None or default in ([], {}) or isinstance(default, dict):
+        return {name: value for name, value in plain.items() if name != "default"}
+    return plain if "$ref" not in plain and not isinstance(default, list) else _move_default_to_description(plain)
 
 
 def references(part: Any) -> Iterator[str]:
@@ -165,16 +171,6 @@ def _with_number_format(schema: Schema) -> Schema:
         return {**schema, "format": "double", **({"default": float(default)} if isinstance(default, str) else {})}
     width = "int32" if "maximum" in schema and schema["maximum"] <= _INT32 else "int64"
     return {**schema, "format": width, **{bound: int(schema[bound]) for bound in _BOUNDS & schema.keys()}}
-
-
-def _with_described_default(schema: Schema) -> Schema:
-    """Keep a default that is a scalar; describe a list or an enumeration's value, which generators get wrong."""
-    if "default" not in schema:
-        return schema
-    default = schema["default"]
-    if default is None or default in ([], {}) or isinstance(default, dict):
-        return {name: value for name, value in schema.items() if name != "default"}
-    return schema if "$ref" not in schema and not isinstance(default, list) else _move_default_to_description(schema)
 
 
 def _move_default_to_description(schema: Schema) -> Schema:
