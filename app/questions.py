@@ -149,12 +149,18 @@ def parse_question(data: Mapping[str, Any]) -> Question:
     return Question(endpoint=endpoint, name=data.get("name"), params=params)
 
 
+_TAGS = {
+    **{name: name for name in ("sizes", "fit", "retirements", "preflight", "models", "changes")},
+    **dict.fromkeys(("facets", "prices", "compare"), "sizes"),
+}
+"""The tag of an endpoint by the first part of its path."""
+
+
 def question(
     endpoint: str,
     params: type[BaseModel] | str,
     schema: str,
     *,
-    tag: str,
     path: str = "",
     summary: str | None = None,
     may_name_nothing: bool = False,
@@ -162,18 +168,21 @@ def question(
 ) -> Callable[[FunctionT], FunctionT]:
     """Register a function as what answers an endpoint; `schema` is the module in `app.schemas` and the class.
 
-    `params` may be a module in `app` and a class, `schemas.fit_request:FitIn`: a command that asks for sizes starts
-    without the models of other questions.
+    `params` may be a module in `app.schemas` (a body) or `app.catalog.queries`, and a class: a command that asks for
+    sizes starts without the models of other questions.
     """
     module, name = schema.split(".")
+    method, _, own_path = endpoint.partition(" ")
+    package = "app.catalog.queries" if method == "GET" else "app.schemas"
+    first = own_path.split("/")[1]
 
     def register(find: FunctionT) -> FunctionT:
         ENDPOINTS[endpoint] = added = Endpoint(
-            takes=LateModel(*f"app.{params}".split(":")) if isinstance(params, str) else params,
+            takes=LateModel(*f"{package}.{params}".split(":")) if isinstance(params, str) else params,
             model=LateModel(f"app.schemas.{module}", name),
             find=find,
-            tag=tag,
-            path=path or endpoint.partition(" ")[2],
+            tag=_TAGS.get(first, "catalog"),
+            path=path or own_path,
             summary=summary,
             may_name_nothing=may_name_nothing,
             has_receipt=has_receipt,
@@ -187,21 +196,21 @@ def question(
     return register
 
 
-@question("GET /sizes", SizeSearch, "sizes.SizePage", tag="sizes", has_receipt=True)
+@question("GET /sizes", SizeSearch, "sizes.SizePage", has_receipt=True)
 @short_if(lambda search: not search.names_a_day)
 def list_sizes(catalog: Catalog, search: SizeSearch) -> str:
     """Find sizes, each with its price in the requested region, or in the cheapest one."""
     return render_page(find_sizes(catalog, search))
 
 
-@question("GET /sizes/{name}", SizeParams, "sizes.SizeDetailOut", tag="sizes", has_receipt=True)
+@question("GET /sizes/{name}", SizeParams, "sizes.SizeDetailOut", has_receipt=True)
 @short_if(lambda _name, params: not params.names_a_day)
 def show_size(catalog: Catalog, name: str, params: SizeParams) -> str:
     """Show one size, with its cheapest on-demand Linux price."""
     return find_size(catalog, name, params)
 
 
-@question("GET /sizes/{name}/similar", SimilarSearch, "catalog.SimilarPage", tag="sizes")
+@question("GET /sizes/{name}/similar", SimilarSearch, "catalog.SimilarPage")
 def list_similar_sizes(catalog: Catalog, name: str, search: SimilarSearch) -> BaseModel:
     """List the sizes that are most similar to one, each with the terms that make up its distance."""
     from app.services.compare import find_similar
@@ -209,9 +218,7 @@ def list_similar_sizes(catalog: Catalog, name: str, search: SimilarSearch) -> Ba
     return find_similar(catalog, name, search)
 
 
-@question(
-    "GET /sizes/{name}/facts", "catalog.queries.provenance:FactSearch", "sizes.FactPage", tag="sizes", has_receipt=True
-)
+@question("GET /sizes/{name}/facts", "provenance:FactSearch", "sizes.FactPage", has_receipt=True)
 @short
 def list_size_facts(catalog: Catalog, name: str, search: "FactSearch") -> Listing:
     """List what each source says about a size, which values were accepted, and why."""
@@ -220,12 +227,7 @@ def list_size_facts(catalog: Catalog, name: str, search: "FactSearch") -> Listin
     return find_facts(catalog, name, search)
 
 
-@question(
-    "GET /sizes/{name}/availability",
-    "catalog.queries.provenance:AvailabilitySearch",
-    "sizes.AvailabilityPage",
-    tag="sizes",
-)
+@question("GET /sizes/{name}/availability", "provenance:AvailabilitySearch", "sizes.AvailabilityPage")
 @short
 def list_size_availability(catalog: Catalog, name: str, search: "AvailabilitySearch") -> Any:
     """List the regions and zones that have a size, whether or not a price is known there."""
@@ -234,9 +236,7 @@ def list_size_availability(catalog: Catalog, name: str, search: "AvailabilitySea
     return find_availability(catalog, name, search)
 
 
-@question(
-    "GET /sizes/{name}/prices", "catalog.queries.prices:PriceSearch", "sizes.PricePage", tag="sizes", has_receipt=True
-)
+@question("GET /sizes/{name}/prices", "prices:PriceSearch", "sizes.PricePage", has_receipt=True)
 def list_size_prices(catalog: Catalog, name: str, search: "PriceSearch") -> Any:
     """List the prices of a size: those in force on a day, or the whole history."""
     from app.catalog.queries.prices import find_prices
@@ -244,7 +244,7 @@ def list_size_prices(catalog: Catalog, name: str, search: "PriceSearch") -> Any:
     return find_prices(catalog, name, search)
 
 
-@question("GET /sizes/{name}/cost", "catalog.queries.costs:CostSearch", "catalog.CostOut", tag="sizes")
+@question("GET /sizes/{name}/cost", "costs:CostSearch", "catalog.CostOut")
 @short
 def show_size_cost(catalog: Catalog, name: str, search: "CostSearch") -> BaseModel:
     """Show what VMs of a size cost with their disks: an hour, a month, a year, and by vCPU, GiB and GPU."""
@@ -253,7 +253,7 @@ def show_size_cost(catalog: Catalog, name: str, search: "CostSearch") -> BaseMod
     return compute_costs(catalog, name, search)
 
 
-@question("GET /sizes/{name}/buy", "catalog.queries.costs:BuySearch", "catalog.BuyOut", tag="sizes")
+@question("GET /sizes/{name}/buy", "costs:BuySearch", "catalog.BuyOut")
 @short
 def compare_ways_to_buy(catalog: Catalog, name: str, search: "BuySearch") -> BaseModel:
     """Compare the ways to buy VMs of a size over months: cost, month of break-even, and the use from which each wins.
@@ -265,13 +265,7 @@ def compare_ways_to_buy(catalog: Catalog, name: str, search: "BuySearch") -> Bas
     return compare_ways(catalog, name, search)
 
 
-@question(
-    "GET /sizes/{name}/price-history",
-    "catalog.queries.prices:PriceHistorySearch",
-    "sizes.PriceHistoryPage",
-    tag="sizes",
-    has_receipt=True,
-)
+@question("GET /sizes/{name}/price-history", "prices:PriceHistorySearch", "sizes.PriceHistoryPage", has_receipt=True)
 def list_size_price_history(catalog: Catalog, name: str, search: "PriceHistorySearch") -> Any:
     """List what a size cost in a region over time, with the days between which each source has a price."""
     from app.catalog.queries.prices import find_price_history
@@ -279,7 +273,7 @@ def list_size_price_history(catalog: Catalog, name: str, search: "PriceHistorySe
     return find_price_history(catalog, name, search)
 
 
-@question("GET /facets", FacetSearch, "sizes.FacetsOut", tag="sizes", has_receipt=True)
+@question("GET /facets", FacetSearch, "sizes.FacetsOut", has_receipt=True)
 def list_facets(catalog: Catalog, search: FacetSearch) -> str:
     """Count what a search finds by GPU, series, region, status and flags, and return the ranges of its figures."""
     from app.catalog.queries.facets import find_facets, render_facets
@@ -293,7 +287,7 @@ def _is_quick(search: "AllPricesSearch") -> bool:
     return is_quick(search)
 
 
-@question("GET /prices", "catalog.queries.prices:AllPricesSearch", "sizes.SizePricePage", tag="sizes")
+@question("GET /prices", "prices:AllPricesSearch", "sizes.SizePricePage")
 @short_if(_is_quick)
 def list_prices(catalog: Catalog, search: "AllPricesSearch") -> str:
     """List prices by size, region, OS and purchase model: those in force on a day, or the whole history."""
@@ -302,7 +296,7 @@ def list_prices(catalog: Catalog, search: "AllPricesSearch") -> str:
     return render_prices(find_all_prices(catalog, search))
 
 
-@question("GET /compare", CompareSearch, "catalog.ComparisonOut", tag="sizes", may_name_nothing=True, has_receipt=True)
+@question("GET /compare", CompareSearch, "catalog.ComparisonOut", may_name_nothing=True, has_receipt=True)
 def compare_sizes(catalog: Catalog, search: CompareSearch) -> BaseModel:
     """Compare sizes field by field: each value with its difference from a baseline, and prices per unit of GPU."""
     from app.services.compare import compare
@@ -310,7 +304,7 @@ def compare_sizes(catalog: Catalog, search: CompareSearch) -> BaseModel:
     return compare(catalog, search)
 
 
-@question("GET /fit", FitSearch, "fit_response.FitOut", tag="fit", summary="Find sizes for raw needs", has_receipt=True)
+@question("GET /fit", FitSearch, "fit_response.FitOut", summary="Find sizes for raw needs", has_receipt=True)
 @computing
 def fit_resources(catalog: Catalog, search: FitSearch) -> BaseModel:
     """Find the sizes that have the given resources, with their cost; if none has, return the nearest misses."""
@@ -320,12 +314,7 @@ def fit_resources(catalog: Catalog, search: FitSearch) -> BaseModel:
 
 
 @question(
-    "POST /fit",
-    "schemas.fit_request:FitIn",
-    "fit_response.FitAnswerOut",
-    tag="fit",
-    summary="Find sizes for a model",
-    has_receipt=True,
+    "POST /fit", "fit_request:FitIn", "fit_response.FitAnswerOut", summary="Find sizes for a model", has_receipt=True
 )
 @computing
 def fit_workload(catalog: Catalog, body: "FitIn") -> BaseModel:
@@ -338,12 +327,7 @@ def fit_workload(catalog: Catalog, body: "FitIn") -> BaseModel:
     return plan_fit(catalog, body)
 
 
-@question(
-    "GET /retirements",
-    "catalog.queries.retirements:RetirementSearch",
-    "retirements.RetirementPage",
-    tag="retirements",
-)
+@question("GET /retirements", "retirements:RetirementSearch", "retirements.RetirementPage")
 def list_retirements(catalog: Catalog, search: "RetirementSearch") -> Any:
     """List the sizes that retire, then those that have retired, by date, each with the source of the date."""
     from app.catalog.queries.retirements import find_retirements
@@ -353,9 +337,8 @@ def list_retirements(catalog: Catalog, search: "RetirementSearch") -> Any:
 
 @question(
     "POST /retirements",
-    "schemas.retirement_request:RetirementPlanIn",
+    "retirement_request:RetirementPlanIn",
     "retirements.RetirementPlanOut",
-    tag="retirements",
     summary="Plan for retirements",
 )
 @computing
@@ -370,11 +353,7 @@ def plan_retirements(catalog: Catalog, body: "RetirementPlanIn") -> BaseModel:
 
 
 @question(
-    "POST /preflight",
-    "schemas.preflight_request:PreflightIn",
-    "preflight.PreflightOut",
-    tag="preflight",
-    summary="Check a plan against quotas",
+    "POST /preflight", "preflight_request:PreflightIn", "preflight.PreflightOut", summary="Check a plan against quotas"
 )
 @computing
 def check_quotas(catalog: Catalog, body: "PreflightIn") -> BaseModel:
@@ -390,7 +369,7 @@ def check_quotas(catalog: Catalog, body: "PreflightIn") -> BaseModel:
     return plan_preflight(catalog, plan, files)
 
 
-@question("GET /models", "catalog.queries.provenance:ModelSearch", "catalog.ModelPage", tag="models")
+@question("GET /models", "provenance:ModelSearch", "catalog.ModelPage")
 @short
 def list_models(catalog: Catalog, search: "ModelSearch") -> Listing:
     """List the language models whose configuration is known."""
@@ -399,16 +378,14 @@ def list_models(catalog: Catalog, search: "ModelSearch") -> Listing:
     return find_models(catalog, search)
 
 
-@question(
-    "GET /models/{name}", NoParams, "catalog.ModelOut", tag="models", path="/models/{model_id:path}", has_receipt=True
-)
+@question("GET /models/{name}", NoParams, "catalog.ModelOut", path="/models/{model_id:path}", has_receipt=True)
 @short
 def show_model(catalog: Catalog, name: str, _params: BaseModel) -> Any:
     """Show one language model's configuration."""
     return get_model(catalog.snapshot.models, name)
 
 
-@question("GET /changes", "catalog.queries.changes:ChangeSearch", "catalog.ChangePage", tag="changes")
+@question("GET /changes", "changes:ChangeSearch", "catalog.ChangePage")
 def list_changes(catalog: Catalog, search: "ChangeSearch") -> Any:
     """List what ingests changed: prices, sizes, accepted values, disputes and retirements, the oldest first."""
     from app.catalog.queries.changes import find_changes
@@ -416,7 +393,7 @@ def list_changes(catalog: Catalog, search: "ChangeSearch") -> Any:
     return find_changes(catalog, search)
 
 
-@question("GET /conflicts", "catalog.queries.provenance:ConflictSearch", "sizes.ConflictPage", tag="catalog")
+@question("GET /conflicts", "provenance:ConflictSearch", "sizes.ConflictPage")
 @short
 def list_conflicts(catalog: Catalog, search: "ConflictSearch") -> Listing:
     """List every value of a source that was not accepted, with the value that was, and why."""
@@ -425,7 +402,7 @@ def list_conflicts(catalog: Catalog, search: "ConflictSearch") -> Listing:
     return find_conflicts(catalog, search)
 
 
-@question("GET /coverage", SizeFilter, "catalog.CoverageOut", tag="catalog")
+@question("GET /coverage", SizeFilter, "catalog.CoverageOut")
 def show_coverage(catalog: Catalog, search: SizeFilter) -> Any:
     """Show for how many sizes each figure is known, by type, and of which series it is not, with the reason."""
     from app.catalog.queries.coverage import find_coverage
@@ -433,9 +410,7 @@ def show_coverage(catalog: Catalog, search: SizeFilter) -> Any:
     return find_coverage(catalog, search)
 
 
-@question(
-    "GET /refused-prices", "catalog.queries.provenance:RefusedPriceSearch", "sizes.RefusedPricePage", tag="catalog"
-)
+@question("GET /refused-prices", "provenance:RefusedPriceSearch", "sizes.RefusedPricePage")
 @short
 def list_refused_prices(catalog: Catalog, search: "RefusedPriceSearch") -> Listing:
     """List the prices of retail lists that were refused since they are the price of something else, with the reason."""
@@ -450,14 +425,14 @@ def _find_rows(catalog: Catalog, model: type[SQLModel], page: PageParams, *, new
     return find_rows(catalog, model, page, newest_first=newest_first)
 
 
-@question("GET /series", PageParams, "catalog.SeriesPage", tag="catalog")
+@question("GET /series", PageParams, "catalog.SeriesPage")
 @short
 def list_series(catalog: Catalog, page: PageParams) -> Listing:
     """List the series."""
     return _find_rows(catalog, Series, page)
 
 
-@question("GET /series/{name}", NoParams, "catalog.SeriesDetailOut", tag="catalog", path="/series/{series_id}")
+@question("GET /series/{name}", NoParams, "catalog.SeriesDetailOut", path="/series/{series_id}")
 @short
 def show_series(catalog: Catalog, name: str, _params: BaseModel) -> Any:
     """Show a series: its rack, its benchmarks, its sizes and the features that all of them support."""
@@ -466,14 +441,14 @@ def show_series(catalog: Catalog, name: str, _params: BaseModel) -> Any:
     return get_series(catalog, name)
 
 
-@question("GET /gpus", PageParams, "catalog.GpuPage", tag="catalog")
+@question("GET /gpus", PageParams, "catalog.GpuPage")
 @short
 def list_gpus(catalog: Catalog, page: PageParams) -> Listing:
     """List the GPU models."""
     return _find_rows(catalog, Gpu, page)
 
 
-@question("GET /disks", "catalog.queries.disks:DiskSearch", "catalog.DiskPage", tag="catalog")
+@question("GET /disks", "disks:DiskSearch", "catalog.DiskPage")
 @short
 def list_disks(catalog: Catalog, search: "DiskSearch") -> BaseModel:
     """List the managed disks, each with its price in the requested region, or in the cheapest one."""
@@ -482,14 +457,14 @@ def list_disks(catalog: Catalog, search: "DiskSearch") -> BaseModel:
     return find_disks(catalog, search)
 
 
-@question("GET /regions", PageParams, "catalog.RegionPage", tag="catalog")
+@question("GET /regions", PageParams, "catalog.RegionPage")
 @short
 def list_regions(catalog: Catalog, page: PageParams) -> Listing:
     """List the regions."""
     return _find_rows(catalog, Region, page)
 
 
-@question("GET /sources", PageParams, "catalog.SourcePage", tag="catalog")
+@question("GET /sources", PageParams, "catalog.SourcePage")
 def list_sources(catalog: Catalog, page: PageParams) -> Listing:
     """List the sources."""
     from app.catalog.queries.freshness import load_freshness
@@ -499,7 +474,7 @@ def list_sources(catalog: Catalog, page: PageParams) -> Listing:
     return replace(listing, items=[row | {"newest_day": freshness.newest_day_of(row["id"])} for row in listing.items])
 
 
-@question("GET /revisions", PageParams, "catalog.RevisionPage", tag="catalog")
+@question("GET /revisions", PageParams, "catalog.RevisionPage")
 @short
 def list_revisions(catalog: Catalog, page: PageParams) -> Listing:
     """List the ingests that changed the catalog, newest first."""

@@ -7,7 +7,7 @@ from fastapi import Depends, HTTPException, Request, Response
 from app.api.executor import QueryExecutor
 from app.api.exports import ExportFileCache, ExportStreams
 from app.catalog.queries.exports import select_columns
-from app.http.canonical import PARSED, item_columns, query_model, reject_duplicate_keys, reject_unknown_params
+from app.http.canonical import PARSED, item_columns, model_of, reject_duplicate_keys, reject_unknown_params
 from app.http.headers import is_json
 from app.http.long_bodies import LongBodyRequest
 
@@ -52,7 +52,7 @@ async def validate_request(request: Request) -> None:
         else:
             reject_duplicate_keys(await request.body())
     route = request.scope["route"]
-    model = query_model(route)
+    model = model_of(route.dependant.query_params)
     reject_unknown_params(request.query_params.multi_items(), model)
     if "fields" in request.query_params and (columns := item_columns(route)):
         names = (name.strip() for value in request.query_params.getlist("fields") for name in value.split(","))

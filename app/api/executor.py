@@ -11,7 +11,7 @@ from app.catalog.queries.freshness import FeedRefresh, Freshness, load_feed_refr
 from app.catalog.queries.snapshot import COMPUTING, MAX_ATTEMPTS, SHORT, Catalog, CatalogSnapshot, changes_too_fast
 from app.db.executors import LoopConnection, QueueFull, SessionThreads
 from app.db.servers import Replication, load_replication
-from app.db.statements import DriverReader, TakesLong
+from app.db.statements import Reader, TakesLong
 from app.errors import Busy, CatalogChanged, NotReady
 from app.http.revision import RevisionWatcher
 from app.telemetry import tracing
@@ -51,14 +51,22 @@ class QueryExecutor:
         self.query_count += 1
         on_loop = self.loop_connection is not None and question in SHORT and SHORT[question](*args, **more)
         for _ in range(MAX_ATTEMPTS):
-            snapshot = await self.snapshot()
+            snapshot, today = await self.snapshot(), self.today()
+
+            def work(reader: Reader, snapshot: CatalogSnapshot = snapshot, today: date = today) -> T:
+                return Catalog(reader, snapshot, today).ask(question, *args, **more)
+
             try:
-                if on_loop:
+                if on_loop and self.loop_connection is not None:
+                    self.loop_connection.small_catalog = snapshot.small
                     try:
-                        return self._ask_on_loop(snapshot, question, *args, **more)
+                        return work(self.loop_connection)
                     except TakesLong:
                         on_loop = False
-                return await self._ask_in_thread(snapshot, question, *args, **more)
+                if question not in COMPUTING:
+                    return await _or_busy(self._threads.read(work))
+                with tracing.span("fit"):
+                    return await _or_busy(self._computing.read(work))
             except CatalogChanged:
                 self._watcher.expire()
         raise changes_too_fast()
@@ -81,35 +89,6 @@ class QueryExecutor:
         """Compute something that needs no catalog, in the thread for arithmetic; raises Busy."""
         with tracing.span("fit"):
             return await _or_busy(self._computing.compute(work, *args, **more))
-
-    def _ask_on_loop(
-        self,
-        snapshot: CatalogSnapshot,
-        question: Callable[Concatenate[Catalog, P], T],
-        *args: P.args,
-        **more: P.kwargs,
-    ) -> T:
-        if self.loop_connection is None:
-            raise TakesLong
-        self.loop_connection.small_catalog = snapshot.small
-        return Catalog(self.loop_connection, snapshot, self.today()).ask(question, *args, **more)
-
-    async def _ask_in_thread(
-        self,
-        snapshot: CatalogSnapshot,
-        question: Callable[Concatenate[Catalog, P], T],
-        *args: P.args,
-        **more: P.kwargs,
-    ) -> T:
-        today = self.today()
-
-        def work(reader: DriverReader) -> T:
-            return Catalog(reader, snapshot, today).ask(question, *args, **more)
-
-        if question not in COMPUTING:
-            return await _or_busy(self._threads.read(work))
-        with tracing.span("fit"):
-            return await _or_busy(self._computing.read(work))
 
     @property
     def has_loop_connection(self) -> bool:

@@ -24,9 +24,9 @@ from app.catalog.queries.params import PlainText
 from app.catalog.queries.retirements import RetirementFilter, find_all_retirements
 from app.formats.peers import GpuhuntCsv, InstancesJson, SizesJson, SkyPilotCsv
 from app.formats.text import Csv, Ndjson, TextFormat
+from app.http.cache import ETAG_KEY
 from app.http.headers import if_match_holds, parse_headers
 from app.http.long_bodies import PATHS, LongBodyRoute
-from app.http.streaming import ETAG_KEY
 from app.late_models import LateModel
 from app.questions import ENDPOINTS, Endpoint, NoParams
 from app.schemas.estimate_request import EstimateIn

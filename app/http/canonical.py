@@ -106,7 +106,7 @@ def cacheable_endpoints(routers: Iterable[APIRouter], fast_paths: Mapping[str, F
             first_segment=first_path_segment(route.path),
             pattern=route.path_regex,
             has_path_params="{" in route.path,
-            model=_always(query_model(route) if method == "GET" else body_model(route)),
+            model=_always(model_of(route.dependant.query_params if method == "GET" else route.dependant.body_params)),
             columns=partial(item_columns, route),
             streams=_responds_with(route, StreamingResponse | FileResponse),
             is_file=_responds_with(route, FileResponse),
@@ -145,15 +145,9 @@ def _responds_with(route: APIRoute, classes: type | UnionType) -> bool:
     return isinstance(response, type) and issubclass(response, classes)
 
 
-def query_model(route: APIRoute) -> type[BaseModel] | None:
-    """Return the model of an endpoint's query parameters."""
-    models = [field.field_info.annotation for field in route.dependant.query_params]
-    return next((model for model in models if isinstance(model, type) and issubclass(model, BaseModel)), None)
-
-
-def body_model(route: APIRoute) -> type[BaseModel] | None:
-    """Return the model of an endpoint's body."""
-    models = [field.field_info.annotation for field in route.dependant.body_params]
+def model_of(fields: Iterable[Any]) -> type[BaseModel] | None:
+    """Return the model of an endpoint's query parameters, or of its body, by FastAPI's fields of them."""
+    models = [field.field_info.annotation for field in fields]
     return next((model for model in models if isinstance(model, type) and issubclass(model, BaseModel)), None)
 
 

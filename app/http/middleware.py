@@ -10,7 +10,6 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from time import perf_counter
 
@@ -21,6 +20,7 @@ from starlette.types import Message, Receive
 
 from app.errors import Busy, VmsizesError
 from app.http.cache import (
+    ETAG_KEY,
     MAX_INLINE_BYTES,
     NO_CACHE,
     VARY,
@@ -33,6 +33,7 @@ from app.http.cache import (
     preferred_encoding,
     url_key,
     validator_headers,
+    with_validators,
 )
 from app.http.canonical import (
     PARSED,
@@ -75,7 +76,6 @@ from app.http.observer import RECORD, RequestObserver, note_problem
 from app.http.problems import DOMAIN_PROBLEMS
 from app.http.revision import RevisionWatcher
 from app.http.runs import ClientGone, LoopPacer, RunTooLong, SharedRuns, TooManyRuns
-from app.http.streaming import ETAG_KEY, with_validators
 
 _log = logging.getLogger(__name__)
 
@@ -302,7 +302,14 @@ class CacheMiddleware:
             return
         scope[RECORD].cache = "miss"
         try:
-            response = await self._single_flight(canonical, etag, headers, scope, receive)
+            # Equal requests share a run, as long as one of their clients is there. An error names its request's id,
+            # so it is sent to that request only; the others run themselves.
+            key = etag if self._enabled else object()
+            start, client = partial(self._render, canonical, etag, headers, scope, receive), scope.get(_CLIENT, receive)
+            is_shared = key in self._runs
+            response = await self._runs.run(key, start, client)
+            if is_shared and not isinstance(response, CachedResponse):
+                response = await self._runs.run(object(), start, client)
         except ClientGone:
             return
         except (TooManyRuns, RunTooLong) as reason:
@@ -386,51 +393,42 @@ class CacheMiddleware:
         mark = hashlib.blake2s(f"{self._generation} ".encode() + canonical.key, digest_size=12).hexdigest()
         return f'W/"{mark}"'.encode()
 
-    async def _single_flight(
-        self, canonical: CanonicalRequest, etag: bytes, headers: RequestHeaders, scope: Scope, receive: Receive
-    ) -> CachedResponse | list[Message]:
-        """Render once for all concurrent requests, as long as one of their clients is there.
-
-        An error response names its request's id, so it is sent to that request only; the others run themselves.
-        """
-        key = etag if self._enabled else object()
-        start, client = partial(self._render, canonical, etag, headers, scope, receive), scope.get(_CLIENT, receive)
-        is_shared = key in self._runs
-        response = await self._runs.run(key, start, client)
-        if is_shared and not isinstance(response, CachedResponse):
-            return await self._runs.run(object(), start, client)
-        return response
-
     async def _render(
         self, canonical: CanonicalRequest, etag: bytes, headers: RequestHeaders, scope: Scope, receive: Receive
     ) -> CachedResponse | list[Message]:
         """Render a response in its client's encoding and store it; return the app's messages if it is not a 200."""
         generation = self._generation
-        rendered = await render(self._inner, canonical, scope, receive)
-        if not isinstance(rendered, Rendered):
-            return rendered
-        cache_control = NO_CACHE if next_cursor(rendered.body) else self._cache_control
+        own: Headers = [_JSON]
+        body = await _try_fast_path(canonical)
+        if body is None:
+            start, *rest = messages = await _run_app(self._inner, scope, receive)
+            if start["status"] != 200:  # noqa: PLR2004  # only complete responses are stored
+                return messages
+            own = [(name, value) for name, value in start["headers"] if name in _KEPT_HEADERS]
+            body = b"".join(message.get("body", b"") for message in rest)
+        body = _select_fields(body, canonical)
+        cache_control = NO_CACHE if next_cursor(body) else self._cache_control
         validators = validator_headers(etag, cache_control, _vary(scope)) if scope["method"] != "POST" else []
         response = CachedResponse(
             key=canonical.key,
             etag=etag if validators else b"",
             validators=validators,
             headers=[
-                *rendered.headers,
+                *own,
                 *(validators[1:] or [_vary(scope)]),
                 *([NO_STORE] if canonical.endpoint.is_private else []),
-                *missing_from(rendered.headers, self._security_headers),
+                *missing_from(own, self._security_headers),
             ],
-            link=link_header(self._public_url, canonical, rendered.body),
-            length=len(rendered.body),
+            link=link_header(self._public_url, canonical, body),
+            length=len(body),
             created_at=time.monotonic(),
             series=self.observer.series_of(canonical.endpoint.method, canonical.endpoint.path),
         )
         encoding = preferred_encoding(headers.get(b"accept-encoding", b""))
         if response.length > MAX_INLINE_BYTES:
-            await asyncio.to_thread(response.add_variant, rendered.body, encoding)
+            await asyncio.to_thread(response.add_variant, body, encoding)
         else:
-            response.add_variant(rendered.body, encoding)
+            response.add_variant(body, encoding)
         if self._enabled and not canonical.endpoint.is_private and generation == self._generation:
             self._cache.put(response)
         return response
@@ -456,38 +454,12 @@ def _client_has(etag: bytes, headers: RequestHeaders, *, exists: bool = True) ->
     return bool(etags) and etag_matches(etags, etag, exists=exists)
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
-    """A complete response with status 200."""
-
-    headers: Headers
-    body: bytes
-
-
-async def render(app: App, canonical: CanonicalRequest, scope: Scope, receive: Receive) -> Rendered | list[Message]:
-    """Render the response to a request; return the app's messages if it is not a 200."""
-    rendered = await _try_fast_path(canonical)
-    if rendered is None:
-        start, *rest = messages = await _run_app(app, scope, receive)
-        if start["status"] != 200:  # noqa: PLR2004  # only complete responses are stored
-            return messages
-        headers = [(name, value) for name, value in start["headers"] if name in _KEPT_HEADERS]
-        rendered = Rendered(headers, b"".join(message.get("body", b"") for message in rest))
-    # Reduce each item of a list to the requested fields, in their order.
-    fields: Sequence[str] = getattr(canonical.params, "fields", ())
-    if not fields or not canonical.endpoint.columns():
-        return rendered
-    page = orjson.loads(rendered.body)
-    page["items"] = [{name: item[name] for name in fields if name in item} for item in page["items"]]
-    return Rendered(rendered.headers, orjson.dumps(page))
-
-
-async def _try_fast_path(canonical: CanonicalRequest) -> Rendered | None:
+async def _try_fast_path(canonical: CanonicalRequest) -> bytes | None:
     """Render without the framework; None if the endpoint has no fast path, or the app has to report an error."""
     if canonical.endpoint.fast_path is None:
         return None
     try:
-        return Rendered([_JSON], (await canonical.endpoint.fast_path(canonical.params)).encode())
+        return (await canonical.endpoint.fast_path(canonical.params)).encode()
     except (VmsizesError, DBAPIError):
         return None
     except Exception:  # noqa: BLE001  # logged with its traceback; the app answers, or sends 500
@@ -511,3 +483,13 @@ async def _run_app(app: App, scope: Scope, receive: Receive) -> list[Message]:
 async def _no_body() -> Message:
     # A client that disconnects must not cancel a run that others wait for.
     return {"type": "http.request", "body": b"", "more_body": False}
+
+
+def _select_fields(body: bytes, canonical: CanonicalRequest) -> bytes:
+    """Reduce each item of a list to the requested fields, in their order."""
+    fields: Sequence[str] = getattr(canonical.params, "fields", ())
+    if not fields or not canonical.endpoint.columns():
+        return body
+    page = orjson.loads(body)
+    page["items"] = [{name: item[name] for name in fields if name in item} for item in page["items"]]
+    return orjson.dumps(page)

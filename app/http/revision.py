@@ -23,9 +23,8 @@ from app.db.executors import SessionThreads
 from app.db.sqlite_files import MISSING
 from app.db.writing import newer_schema_text, newest_revision, schema_revision
 from app.errors import NotReady
-from app.http.outages import OutageLog
 
-_log = logging.getLogger(__name__)
+_log, _outage_log = logging.getLogger(__name__), logging.getLogger("app.http.outages")
 
 NO_TABLES = "The database has no catalog tables; run `vmsizes migrate`, then `vmsizes ingest seeds`."
 NO_ANSWER = "The database cannot be reached: it does not answer in time."
@@ -40,6 +39,9 @@ SNAPSHOT_SECONDS = 10.0
 LONG_AGO = -math.inf
 """Before any time.monotonic(), which begins at 0 when some machines start: such a state is never sent once more."""
 NO_FILE = "There is no database file yet; run `vmsizes migrate`, then `vmsizes ingest seeds`."
+
+QUIET_SECONDS = 2.0
+"""An outage has ended when the database has answered for so long: single queries may fail while others do not."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -57,6 +59,40 @@ class CatalogState(NamedTuple):
     revision: Mapping[str, Any] | None = None
     unavailable: str = ""
     unreachable: bool = False
+
+
+class OutageLog:
+    """Logs each outage once when it begins and once when it has ended; `cause` is empty without one."""
+
+    def __init__(self) -> None:
+        self.cause = ""
+        self._began_at = self._failed_at = self._returned_at = 0.0
+
+    @property
+    def recent_cause(self) -> str:
+        """The cause of failures in the last moments, where the database answers others meanwhile."""
+        recent = self._failed_at > max(self._returned_at, time.monotonic() - QUIET_SECONDS)
+        return self.cause if recent else ""
+
+    def note_return(self) -> None:
+        """Note that the database can be reached again: earlier failures say nothing about it any more."""
+        self._returned_at = time.monotonic()
+
+    def note_failure(self, cause: str, detail: str = "") -> None:
+        """Note that the database could not be reached; `detail` is for the log alone, which it may name hosts in."""
+        self._failed_at = time.monotonic()
+        if not self.cause:
+            self._began_at = self._failed_at
+            _outage_log.error("%s%s", cause, f" ({detail})" if detail else "")
+        self.cause = cause
+
+    def note_answer(self) -> None:
+        """Note that the database has answered."""
+        now = time.monotonic()
+        if self.cause and now - self._failed_at >= QUIET_SECONDS:
+            lasted = max(1, round(self._failed_at - self._began_at))
+            _outage_log.warning("The database answers again, after %d s. The last failure was: %s", lasted, self.cause)
+            self.cause = ""
 
 
 class RevisionWatcher:

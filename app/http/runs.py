@@ -51,11 +51,6 @@ class SharedRuns(Generic[T]):
     max_seconds: float
     _runs: dict[Hashable, _Run[T]] = field(default_factory=dict)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether another run would be refused."""
-        return len(self._runs) >= self.max_runs
-
     def __len__(self) -> int:
         return len(self._runs)
 
@@ -70,7 +65,7 @@ class SharedRuns(Generic[T]):
         """
         run = self._runs.get(key)
         if run is None:
-            if self.is_full:
+            if len(self._runs) >= self.max_runs:
                 raise TooManyRuns
             run = self._runs[key] = _Run(asyncio.create_task(start()))
             run.task.add_done_callback(lambda task: self._forget(key, task))

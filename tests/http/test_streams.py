@@ -13,9 +13,9 @@ from fastapi import FastAPI, Query, Request
 from fastapi.responses import FileResponse, StreamingResponse
 
 from app.catalog.queries.params import QueryParams
+from app.http.cache import ETAG_KEY
 from app.http.canonical import cacheable_endpoints
 from app.http.middleware import CacheMiddleware
-from app.http.streaming import ETAG_KEY
 from app.main import create_asgi_app
 from app.settings import Settings
 from tests.conftest import TODAY
