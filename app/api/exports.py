@@ -233,16 +233,13 @@ class ExportFileCache:
             _log.error("cannot write a Parquet file below %s: %s", gettempdir(), reason)
             raise Busy(f"{_NO_ROOM}: {reason}. CSV and NDJSON need no file.") from error
         file = self._files[name] = ExportFile(path, size_bytes)
-        self._evict()
-        return file
-
-    def _evict(self) -> None:
         over = self.size_bytes - self._max_bytes
-        for name, file in list(self._files.items())[:-1]:
-            if over > 0 and not file.readers:
-                file.path.unlink(missing_ok=True)
-                del self._files[name]
-                over -= file.size_bytes
+        for other_name, other in list(self._files.items())[:-1]:
+            if over > 0 and not other.readers:
+                other.path.unlink(missing_ok=True)
+                del self._files[other_name]
+                over -= other.size_bytes
+        return file
 
 
 class ParquetResponse(FileResponse):
@@ -270,7 +267,9 @@ class ParquetResponse(FileResponse):
             await send(message)
 
         try:
-            await super().__call__(_drop_other_range_units(scope), receive, checked)
+            # A Range that is not in bytes must be ignored (RFC 9110, section 14.2).
+            sent = [(name, value) for name, value in scope["headers"] if name != b"range" or value[:6] == b"bytes="]
+            await super().__call__({**scope, "headers": sent}, receive, checked)
         finally:
             self._file.readers -= 1
 
@@ -280,12 +279,6 @@ _RANGE_ERRORS = {
     400: "Range cannot be read; write it as bytes=0-1023.",
     _RANGE_NOT_SATISFIABLE: "The file ends before the requested range; Content-Range says how long it is.",
 }
-
-
-def _drop_other_range_units(scope: Scope) -> Scope:
-    """Drop a Range that is not in bytes: other units must be ignored (RFC 9110, section 14.2)."""
-    headers = [(name, value) for name, value in scope["headers"] if name != b"range" or value.startswith(b"bytes=")]
-    return {**scope, "headers": headers}
 
 
 def _write_parquet(path: Path, export: Export, streams: ExportStreams) -> int:

@@ -38,17 +38,13 @@ def _metric(name: str, text: str, value: T, **labels: str) -> tuple[Metric, T]:
 def worker_counters(state: State) -> Read:
     """Return what a worker counts besides requests."""
     dropped = "Log lines that were dropped because they were not read in time."
-    return dict(
-        [
-            _metric(
-                "vmsizes_db_queries",
-                "Queries that were sent to the database's driver.",
-                lambda: state.executor.query_count,
-            ),
-            _metric("vmsizes_log_records_dropped", dropped, lambda: state.logs.dropped if state.logs else 0),
-            _metric("process_cpu_seconds", "CPU time of all workers, those that ended too.", time.process_time),
-        ]
-    )
+    return {
+        Metric("vmsizes_db_queries", "Queries that were sent to the database's driver."): lambda: (
+            state.executor.query_count
+        ),
+        Metric("vmsizes_log_records_dropped", dropped): lambda: state.logs.dropped if state.logs else 0,
+        Metric("process_cpu_seconds", "CPU time of all workers, those that ended too."): time.process_time,
+    }
 
 
 def worker_gauges(state: State) -> Read:

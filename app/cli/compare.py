@@ -8,7 +8,7 @@ import typer
 
 from app.catalog.queries.costs import CostSearch
 from app.catalog.queries.params import CompareSearch, SimilarSearch
-from app.catalog.queries.price_lines import PriceLine, merge_runs
+from app.catalog.queries.price_lines import merge_runs
 from app.catalog.queries.prices import PriceHistorySearch, PriceSearch
 from app.catalog.queries.provenance import RefusedPriceSearch
 from app.cli import context, options
@@ -279,7 +279,10 @@ def history(
     if output.format is Format.table and not output.columns:
         lines = merge_runs(items, next(iter(in_force), None))
         noted = make_columns(note=0) if any(line.note() for line in lines) else {}
-        print_rows([_history_row(line) for line in lines], {**HISTORY_COLUMNS, **noted}, output)
+        rows = [{name: getattr(line, name) for name in HISTORY_COLUMNS} | {"note": line.note()} for line in lines]
+        for row, line in zip(rows, lines, strict=True):
+            row["since"] = f"{'≈' if line.approximate_date else ''}{line.since}"
+        print_rows(rows, {**HISTORY_COLUMNS, **noted}, output)
         print_line()
         print_text(f"{plural(len(lines), 'price')} in {params.region}, the oldest first.")
         if len(items) < total:
@@ -298,8 +301,3 @@ def history(
         print_next_cursor(page["next_cursor"])
     if not total:
         raise typer.Exit(EXIT_NOT_FOUND)
-
-
-def _history_row(line: PriceLine) -> dict[str, Any]:
-    shown = {name: getattr(line, name) for name in HISTORY_COLUMNS}
-    return shown | {"note": line.note(), "since": f"{'≈' if line.approximate_date else ''}{line.since}"}

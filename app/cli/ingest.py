@@ -39,7 +39,7 @@ from app.ingest.run import forget as forget_sources
 from app.ingest.run import has_catalog, ingest, to_json_line
 
 if TYPE_CHECKING:
-    from app.ingest.audit import Audit, Judgement
+    from app.ingest.audit import Judgement
 
 
 app = typer.Typer()
@@ -267,7 +267,10 @@ def audit(
     with context.session() as session:
         report = audit_file(session, file, PEER_FORMATS[as_], today=context.today(), day=day.date() if day else None)
     if csv_file:
-        _write_judgements(csv_file, report)
+        with csv_file.open("w", encoding="utf-8", newline="") as written:
+            writer = csv.writer(written, lineterminator="\n")
+            writer.writerow(AUDIT_COLUMNS)
+            writer.writerows(map(_cells, report.judgements))
     summary = {
         name: {**{verdict: counts[verdict] for verdict in VERDICTS}, "agrees_percent": share_that_agrees(counts)}
         for name, counts in report.counts.items()
@@ -301,10 +304,3 @@ def _cells(judgement: "Judgement") -> tuple[str, ...]:
     claim = judgement.claim
     place = (str(claim.line), claim.size, claim.region or "", claim.meaning.field)
     return (*place, claim.cell, judgement.verdict, judgement.expected, judgement.evidence)
-
-
-def _write_judgements(path: Path, report: "Audit") -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(AUDIT_COLUMNS)
-        writer.writerows(map(_cells, report.judgements))

@@ -33,7 +33,7 @@ def write_calendar(events: Iterable[CalendarEvent], *, product: str, name: str, 
         if event.day < date.max:  # no day comes after that one; an event without an end takes its day
             lines.append(f"DTEND;VALUE=DATE:{_day(event.day + timedelta(days=1))}")
         lines += [f"SUMMARY:{_text(event.summary)}", f"DESCRIPTION:{_text(event.description)}"]
-        lines += [f"URL:{_uri(event.url)}"] if event.url else []
+        lines += [f"URL:{_CONTROL.sub('', event.url)}"] if event.url else []
         lines += ["TRANSP:TRANSPARENT", "END:VEVENT"]
     lines.append("END:VCALENDAR")
     return "".join(f"{part}\r\n" for line in lines for part in _fold(line))
@@ -47,10 +47,6 @@ def _text(value: str) -> str:
     """Escape a text (section 3.3.11); control characters other than line breaks are not allowed and left out."""
     escaped = value.replace("\\", "\\\\").replace(";", "\\;").replace(",", "\\,")
     return _CONTROL.sub("", re.sub(r"\r\n?|\n", r"\\n", escaped))
-
-
-def _uri(url: str) -> str:
-    return _CONTROL.sub("", url)
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

@@ -161,20 +161,19 @@ class AccessMiddleware:
         parsed = parse_headers(scope["headers"])
         scope[REQUEST_ID] = resolve_request_id(parsed)
 
+        detail = "This service needs an API key: send `Authorization: Bearer KEY` or `X-API-Key: KEY`."
+        if status == _TOO_MANY and self._limiter is not None:
+            allowed = f"{self._limiter.requests:,} requests in {self._limiter.window_seconds:,} s"
+            detail = f"You may send {allowed}; Retry-After says when the next one is served."
+
         async def refusal(scope: Scope, receive: Receive, send: Send) -> None:
-            problem = problem_response(Request(scope), status_problem(status), self._detail(status), headers=headers)
+            problem = problem_response(Request(scope), status_problem(status), detail, headers=headers)
             await problem(scope, receive, send)
 
         if parsed.get(b"origin"):
             send = with_cors(send)
         refused = CommonHeadersMiddleware(refusal, *self._common)
         await self._observer.observe(refused, perf_counter(), scope, receive, send)
-
-    def _detail(self, status: int) -> str:
-        if status == _UNAUTHORIZED or self._limiter is None:
-            return "This service needs an API key: send `Authorization: Bearer KEY` or `X-API-Key: KEY`."
-        allowed = f"{self._limiter.requests:,} requests in {self._limiter.window_seconds:,} s"
-        return f"You may send {allowed}; Retry-After says when the next one is served."
 
     def _with_access_headers(self, send: Send, allowance: Allowance | None) -> Send:
         """Wrap `send` to say what is left of the limit, and to keep responses to keys out of shared caches."""

@@ -45,7 +45,7 @@ class RawRequest(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class CacheableEndpoint:
     """An endpoint whose responses depend on the request and the catalog alone.
 
     `model` returns what holds its query (GET) or its body (POST): that of a page is loaded then. A response that
@@ -79,7 +79,7 @@ class CanonicalRequest:
 
     canonical_path: str
     request: RawRequest
-    endpoint: Endpoint
+    endpoint: CacheableEndpoint
     params: BaseModel | None
     params_json: str = "{}"
 
@@ -94,13 +94,13 @@ PRIVATE_PATHS = frozenset({"/preflight"})
 """Endpoints that are sent the figures of a subscription."""
 
 
-def cacheable_endpoints(routers: Iterable[APIRouter], fast_paths: Mapping[str, FastPath]) -> list[Endpoint]:
+def cacheable_endpoints(routers: Iterable[APIRouter], fast_paths: Mapping[str, FastPath]) -> list[CacheableEndpoint]:
     """List the endpoints of the API; all of them are read-only, POST too, so their responses may be cached.
 
     `fast_paths` are by the name of the endpoint's function.
     """
     return [
-        Endpoint(
+        CacheableEndpoint(
             method=method,
             path=route.path,
             first_segment=first_path_segment(route.path),
@@ -151,7 +151,7 @@ def model_of(fields: Iterable[Any]) -> type[BaseModel] | None:
     return next((model for model in models if isinstance(model, type) and issubclass(model, BaseModel)), None)
 
 
-def canonicalize(request: RawRequest, endpoints: Iterable[Endpoint]) -> CanonicalRequest | None:
+def canonicalize(request: RawRequest, endpoints: Iterable[CacheableEndpoint]) -> CanonicalRequest | None:
     """Return what a request means; None if no endpoint matches or it is invalid, which the app then reports."""
     for endpoint in endpoints:
         if endpoint.method == request.method and endpoint.pattern.match(request.path):

@@ -131,7 +131,11 @@ class CommonHeadersMiddleware:
         async def send_with_headers(message: Message) -> None:
             nonlocal started, ended
             if message["type"] == "http.response.start":
-                started, message = True, {**message, "headers": self._add_missing(message["headers"], request_id)}
+                started, own = True, message["headers"]
+                common = [(b"x-request-id", request_id), *self._common]
+                if not any(name in (b"etag", b"cache-control") for name, _ in own):
+                    common.append(NO_STORE)
+                message = {**message, "headers": [*own, *missing_from(own, common)]}
             elif head:
                 if ended:
                     raise HeadResponseComplete  # stops a stream whose body HEAD does not send
@@ -151,12 +155,6 @@ class CommonHeadersMiddleware:
         finally:
             body.close()
             note_route(scope)
-
-    def _add_missing(self, headers: Headers, request_id: bytes) -> Headers:
-        common = [(b"x-request-id", request_id), *self._common]
-        if not any(name in (b"etag", b"cache-control") for name, _ in headers):
-            common.append(NO_STORE)
-        return [*headers, *missing_from(headers, common)]
 
 
 async def reject_oversized(scope: Scope, receive: Receive, send: Send) -> None:

@@ -37,8 +37,8 @@ from app.http.cache import (
 )
 from app.http.canonical import (
     PARSED,
+    CacheableEndpoint,
     CanonicalRequest,
-    Endpoint,
     RawRequest,
     canonicalize,
     first_path_segment,
@@ -114,7 +114,7 @@ class CacheMiddleware:
     def __init__(
         self,
         app: FastAPI,
-        endpoints: list[Endpoint],
+        endpoints: list[CacheableEndpoint],
         watcher: RevisionWatcher,
         observer: RequestObserver,
         *,

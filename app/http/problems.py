@@ -132,7 +132,11 @@ def status_problem(status: int) -> ProblemType:
 async def _handle_domain_error(request: Request, error: Exception) -> Response:
     if isinstance(error, CursorGone):
         request.app.state.watcher.expire()  # who starts again must not get the stored first page of before
-    errors = _to_details(error)
+    errors = []
+    if isinstance(error, BadQuery):
+        errors = [{"pointer": f"/query/{error.field}", "detail": str(error)}]
+    if isinstance(error, BadWorkload):
+        errors = [{"pointer": f"/body/{error.field.replace('.', '/')}", "detail": str(error)}]
     return problem_response(
         request,
         DOMAIN_PROBLEMS.get(type(error), status_problem(500)),
@@ -252,15 +256,6 @@ def _http_detail(request: Request, status: int, detail: str, allowed: str) -> st
     if status == 405:  # noqa: PLR2004
         return f"{request.method} is not allowed for {_instance(request)}; allowed are {allowed}."
     return detail
-
-
-def _to_details(error: Exception) -> list[dict[str, str]]:
-    """Return where the value is that a domain error is about."""
-    if isinstance(error, BadQuery):
-        return [{"pointer": f"/query/{error.field}", "detail": str(error)}]
-    if isinstance(error, BadWorkload):
-        return [{"pointer": f"/body/{error.field.replace('.', '/')}", "detail": str(error)}]
-    return []
 
 
 def _to_detail(error: dict[str, Any]) -> dict[str, str]:

@@ -158,16 +158,13 @@ def to_bad_arguments(error: Exception, arguments: Mapping[str, Argument], given:
         allowed = error.allowed if isinstance(error, BadQuery) else error.detail
         name = _argument_of(error.field, arguments)
         value = display_value(given.get(name)) if error.value is None else as_written(str(error.value))
-        return BadArguments([ArgumentError(field=name, value=value, allowed=_without_endpoints(allowed))])
+        # An agent can do this instead of asking the endpoint that lists the values of a parameter.
+        allowed = re.sub(r"GET /\w+ lists them(?=: )", "there are", allowed)
+        allowed = re.sub(r"GET /\w+ lists them", "find_sizes without it names some in its items", allowed)
+        return BadArguments([ArgumentError(field=name, value=value, allowed=allowed)])
     if isinstance(error, ValidationError):
         return BadArguments([_of_validation(fault, arguments, given) for fault in error.errors()])
     raise error
-
-
-def _without_endpoints(text: str) -> str:
-    """Return a text about a parameter with what an agent can do instead of the endpoint that lists its values."""
-    text = re.sub(r"GET /\w+ lists them(?=: )", "there are", text)
-    return re.sub(r"GET /\w+ lists them", "find_sizes without it names some in its items", text)
 
 
 def _of_validation(error: Any, arguments: Mapping[str, Argument], given: Mapping[str, Any]) -> ArgumentError:

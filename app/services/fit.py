@@ -41,7 +41,7 @@ from app.fit.formulas.architecture import Architecture, missing_for_count
 from app.fit.formulas.hf_config import read_config
 from app.fit.formulas.hf_quantization import Checkpoint, read_checkpoint
 from app.fit.formulas.optimizer import AdaptedMatrix
-from app.fit.formulas.quantities import GIB, Assumption, Assumptions, InvalidWorkload, OmittedFigure
+from app.fit.formulas.quantities import GIB, Assumption, Assumptions, InvalidWorkload
 from app.fit.formulas.quantization import ReleasedWeights, fp8_blocks, fp8_tensors, mxfp4_experts
 from app.fit.placement.evaluate import rank
 from app.fit.placement.fixes import Change, FixFinder
@@ -109,19 +109,15 @@ def _described_architecture(
     spec: ModelIn, find: Callable[[str], Mapping[str, Any]], assumptions: Assumptions
 ) -> Architecture:
     if spec.model is not None:
-        return to_architecture(_preset(spec.model, find))
+        try:
+            return to_architecture(find(spec.model))
+        except NotFound as unknown:
+            hint = "" if unknown.suggestions else " Give architecture or config instead."
+            raise BadWorkload("model", f"{unknown}{hint}") from None
     if spec.config is not None:
         return read_config(spec.config, assumptions)
     stated = {name: value for name, value in (spec.fields or {}).items() if value is not None}
     return build_architecture(stated, assumptions, attention=stated.pop("attention", None))
-
-
-def _preset(name: str, find: Callable[[str], Mapping[str, Any]]) -> Mapping[str, Any]:
-    try:
-        return find(name)
-    except NotFound as unknown:
-        hint = "" if unknown.suggestions else " Give architecture or config instead."
-        raise BadWorkload("model", f"{unknown}{hint}") from None
 
 
 def to_architecture(row: Mapping[str, Any]) -> Architecture:
@@ -177,9 +173,12 @@ def to_machine(row: Mapping[str, Any]) -> Machine:
     )
     gpus = of_series if gpus is None else gpus
     part = float(gpus) if gpus is not None and gpus < 1 else 1.0
+    usable: float | None = row["usable_memory_gib"]
+    if usable is None:
+        usable = _scaled(row["marketed_memory_gib"], MIN_USABLE_SHARE)
     return Machine(
         gpus=gpus,
-        usable_bytes=_scaled(_usable_gib(row), GIB * part),
+        usable_bytes=_scaled(usable, GIB * part),
         usable_assumed=row["usable_memory_gib"] is None,
         bandwidth=_scaled(row["memory_bandwidth_gb_per_s"], 1e9 * part),
         peaks=_peaks(part, *(row[name] for name in _TFLOPS)),
@@ -193,11 +192,6 @@ def to_machine(row: Mapping[str, Any]) -> Machine:
         vcpus=row["vcpus"],
         of_series=of_series is not None or not row["described"],
     )
-
-
-def _usable_gib(row: Mapping[str, Any]) -> float | None:
-    measured: float | None = row["usable_memory_gib"]
-    return measured if measured is not None else _scaled(row["marketed_memory_gib"], MIN_USABLE_SHARE)
 
 
 @lru_cache(maxsize=256)
@@ -308,11 +302,6 @@ def with_paths(assumptions: Iterable[Assumption]) -> tuple[Assumption, ...]:
     return tuple(replace(assumption, field=to_path(assumption.field)) for assumption in assumptions)
 
 
-def with_missing_paths(left_out: Iterable[OmittedFigure]) -> tuple[OmittedFigure, ...]:
-    """Return omitted figures that name the paths at which a body would have the missing fields."""
-    return tuple(replace(omission, missing=tuple(map(to_path, omission.missing))) for omission in left_out)
-
-
 def to_patch(changes: Iterable[Change]) -> dict[str, dict[str, Any]]:
     """Return what changes do to a body, as a JSON Merge Patch (RFC 7396); amounts of money become plain numbers."""
     patch: dict[str, dict[str, Any]] = {}
@@ -333,9 +322,8 @@ _OF_A_PAGE: Mapping[str, Any] = {"limit": True, "cursor": True, "pricing": {"cur
 def estimate_body(body: EstimateIn, models: ModelsByKey) -> EstimateOut:
     """Answer a body; raises BadWorkload naming the path in the body that is wrong or missing."""
     answer = estimate(body, models)
-    return EstimateOut.model_validate(
-        replace(answer, assumptions=with_paths(answer.assumptions), left_out=with_missing_paths(answer.left_out))
-    )
+    left_out = tuple(replace(omission, missing=tuple(map(to_path, omission.missing))) for omission in answer.left_out)
+    return EstimateOut.model_validate(replace(answer, assumptions=with_paths(answer.assumptions), left_out=left_out))
 
 
 def estimate(body: EstimateIn, models: ModelsByKey) -> Estimate:

@@ -25,7 +25,7 @@ from app.api.executor import QueryExecutor
 from app.catalog.queries.params import QueryParams
 from app.errors import NotFound
 from app.http.canonical import (
-    Endpoint,
+    CacheableEndpoint,
     clean_query,
     first_path_segment,
     is_clean,
@@ -176,10 +176,10 @@ def page_url(path: str, params: BaseModel, **changes: object) -> str:
     return f"?{query}" if query else path.rpartition("/")[2] or "./"
 
 
-def page_endpoints(pages: Iterable[Page]) -> list[Endpoint]:
+def page_endpoints(pages: Iterable[Page]) -> list[CacheableEndpoint]:
     """Return the pages as endpoints of the response cache."""
     return [
-        Endpoint(
+        CacheableEndpoint(
             method="GET",
             path=page.path,
             first_segment=first_path_segment(page.path),
