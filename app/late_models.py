@@ -16,6 +16,12 @@ class LateModel(NamedTuple):
     module: str
     name: str
 
+    @classmethod
+    def of(cls, path: str) -> "LateModel":
+        """Return the model at a path: `app.schemas.sizes.SizePage`."""
+        module, _, name = path.rpartition(".")
+        return cls(module, name)
+
     def __bool__(self) -> bool:
         """Return False: FastAPI shall build nothing of it."""
         return False

@@ -33,21 +33,8 @@ from app.late_models import LateModel
 from app.nearest import did_you_mean, nearest
 
 if TYPE_CHECKING:
-    from app.catalog.queries.changes import ChangeSearch
-    from app.catalog.queries.costs import BuySearch, CostSearch
-    from app.catalog.queries.disks import DiskSearch
-    from app.catalog.queries.prices import AllPricesSearch, PriceHistorySearch, PriceSearch
-    from app.catalog.queries.provenance import (
-        AvailabilitySearch,
-        ConflictSearch,
-        FactSearch,
-        ModelSearch,
-        RefusedPriceSearch,
-    )
-    from app.catalog.queries.retirements import RetirementSearch
-    from app.schemas.fit_request import FitIn
-    from app.schemas.preflight_request import PreflightIn
-    from app.schemas.retirement_request import RetirementPlanIn
+    from app.catalog.queries import changes, costs, disks, prices, provenance, retirements
+    from app.schemas import fit_request, preflight_request, retirement_request
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
@@ -158,7 +145,6 @@ _TAGS = {
 
 def question(
     endpoint: str,
-    params: type[BaseModel] | str,
     schema: str,
     *,
     path: str = "",
@@ -168,20 +154,20 @@ def question(
 ) -> Callable[[FunctionT], FunctionT]:
     """Register a function as what answers an endpoint; `schema` is the module in `app.schemas` and the class.
 
-    `params` may be a module in `app.schemas` (a body) or `app.catalog.queries`, and a class: a command that asks for
-    sizes starts without the models of other questions.
+    The type of its last parameter is the model of the query or the body. It may be text, `prices.PriceSearch`, of a
+    module in `app.catalog.queries` or, of a body, in `app.schemas`: a command that asks for sizes starts without the
+    models of other questions.
     """
-    module, name = schema.split(".")
     method, _, own_path = endpoint.partition(" ")
-    package = "app.catalog.queries" if method == "GET" else "app.schemas"
-    first = own_path.split("/")[1]
 
     def register(find: FunctionT) -> FunctionT:
+        *_, params = (kind for name, kind in find.__annotations__.items() if name != "return")
+        package = "app.catalog.queries" if method == "GET" else "app.schemas"
         ENDPOINTS[endpoint] = added = Endpoint(
-            takes=LateModel(*f"{package}.{params}".split(":")) if isinstance(params, str) else params,
-            model=LateModel(f"app.schemas.{module}", name),
+            takes=LateModel.of(f"{package}.{params}") if isinstance(params, str) else params,
+            model=LateModel.of(f"app.schemas.{schema}"),
             find=find,
-            tag=_TAGS.get(first, "catalog"),
+            tag=_TAGS.get(own_path.split("/")[1], "catalog"),
             path=path or own_path,
             summary=summary,
             may_name_nothing=may_name_nothing,
@@ -196,21 +182,21 @@ def question(
     return register
 
 
-@question("GET /sizes", SizeSearch, "sizes.SizePage", has_receipt=True)
+@question("GET /sizes", "sizes.SizePage", has_receipt=True)
 @short_if(lambda search: not search.names_a_day)
 def list_sizes(catalog: Catalog, search: SizeSearch) -> str:
     """Find sizes, each with its price in the requested region, or in the cheapest one."""
     return render_page(find_sizes(catalog, search))
 
 
-@question("GET /sizes/{name}", SizeParams, "sizes.SizeDetailOut", has_receipt=True)
+@question("GET /sizes/{name}", "sizes.SizeDetailOut", has_receipt=True)
 @short_if(lambda _name, params: not params.names_a_day)
 def show_size(catalog: Catalog, name: str, params: SizeParams) -> str:
     """Show one size, with its cheapest on-demand Linux price."""
     return find_size(catalog, name, params)
 
 
-@question("GET /sizes/{name}/similar", SimilarSearch, "catalog.SimilarPage")
+@question("GET /sizes/{name}/similar", "catalog.SimilarPage")
 def list_similar_sizes(catalog: Catalog, name: str, search: SimilarSearch) -> BaseModel:
     """List the sizes that are most similar to one, each with the terms that make up its distance."""
     from app.services.compare import find_similar
@@ -218,44 +204,44 @@ def list_similar_sizes(catalog: Catalog, name: str, search: SimilarSearch) -> Ba
     return find_similar(catalog, name, search)
 
 
-@question("GET /sizes/{name}/facts", "provenance:FactSearch", "sizes.FactPage", has_receipt=True)
+@question("GET /sizes/{name}/facts", "sizes.FactPage", has_receipt=True)
 @short
-def list_size_facts(catalog: Catalog, name: str, search: "FactSearch") -> Listing:
+def list_size_facts(catalog: Catalog, name: str, search: "provenance.FactSearch") -> Listing:
     """List what each source says about a size, which values were accepted, and why."""
     from app.catalog.queries.provenance import find_facts
 
     return find_facts(catalog, name, search)
 
 
-@question("GET /sizes/{name}/availability", "provenance:AvailabilitySearch", "sizes.AvailabilityPage")
+@question("GET /sizes/{name}/availability", "sizes.AvailabilityPage")
 @short
-def list_size_availability(catalog: Catalog, name: str, search: "AvailabilitySearch") -> Any:
+def list_size_availability(catalog: Catalog, name: str, search: "provenance.AvailabilitySearch") -> Any:
     """List the regions and zones that have a size, whether or not a price is known there."""
     from app.catalog.queries.provenance import find_availability
 
     return find_availability(catalog, name, search)
 
 
-@question("GET /sizes/{name}/prices", "prices:PriceSearch", "sizes.PricePage", has_receipt=True)
-def list_size_prices(catalog: Catalog, name: str, search: "PriceSearch") -> Any:
+@question("GET /sizes/{name}/prices", "sizes.PricePage", has_receipt=True)
+def list_size_prices(catalog: Catalog, name: str, search: "prices.PriceSearch") -> Any:
     """List the prices of a size: those in force on a day, or the whole history."""
     from app.catalog.queries.prices import find_prices
 
     return find_prices(catalog, name, search)
 
 
-@question("GET /sizes/{name}/cost", "costs:CostSearch", "catalog.CostOut")
+@question("GET /sizes/{name}/cost", "catalog.CostOut")
 @short
-def show_size_cost(catalog: Catalog, name: str, search: "CostSearch") -> BaseModel:
+def show_size_cost(catalog: Catalog, name: str, search: "costs.CostSearch") -> BaseModel:
     """Show what VMs of a size cost with their disks: an hour, a month, a year, and by vCPU, GiB and GPU."""
     from app.services.costs import compute_costs
 
     return compute_costs(catalog, name, search)
 
 
-@question("GET /sizes/{name}/buy", "costs:BuySearch", "catalog.BuyOut")
+@question("GET /sizes/{name}/buy", "catalog.BuyOut")
 @short
-def compare_ways_to_buy(catalog: Catalog, name: str, search: "BuySearch") -> BaseModel:
+def compare_ways_to_buy(catalog: Catalog, name: str, search: "costs.BuySearch") -> BaseModel:
     """Compare the ways to buy VMs of a size over months: cost, month of break-even, and the use from which each wins.
 
     On demand, spot, reservations and savings plans, each with its prices, their days and sources.
@@ -265,15 +251,15 @@ def compare_ways_to_buy(catalog: Catalog, name: str, search: "BuySearch") -> Bas
     return compare_ways(catalog, name, search)
 
 
-@question("GET /sizes/{name}/price-history", "prices:PriceHistorySearch", "sizes.PriceHistoryPage", has_receipt=True)
-def list_size_price_history(catalog: Catalog, name: str, search: "PriceHistorySearch") -> Any:
+@question("GET /sizes/{name}/price-history", "sizes.PriceHistoryPage", has_receipt=True)
+def list_size_price_history(catalog: Catalog, name: str, search: "prices.PriceHistorySearch") -> Any:
     """List what a size cost in a region over time, with the days between which each source has a price."""
     from app.catalog.queries.prices import find_price_history
 
     return find_price_history(catalog, name, search)
 
 
-@question("GET /facets", FacetSearch, "sizes.FacetsOut", has_receipt=True)
+@question("GET /facets", "sizes.FacetsOut", has_receipt=True)
 def list_facets(catalog: Catalog, search: FacetSearch) -> str:
     """Count what a search finds by GPU, series, region, status and flags, and return the ranges of its figures."""
     from app.catalog.queries.facets import find_facets, render_facets
@@ -281,22 +267,22 @@ def list_facets(catalog: Catalog, search: FacetSearch) -> str:
     return render_facets(find_facets(catalog, search))
 
 
-def _is_quick(search: "AllPricesSearch") -> bool:
+def _is_quick(search: "prices.AllPricesSearch") -> bool:
     from app.catalog.queries.prices import is_quick
 
     return is_quick(search)
 
 
-@question("GET /prices", "prices:AllPricesSearch", "sizes.SizePricePage")
+@question("GET /prices", "sizes.SizePricePage")
 @short_if(_is_quick)
-def list_prices(catalog: Catalog, search: "AllPricesSearch") -> str:
+def list_prices(catalog: Catalog, search: "prices.AllPricesSearch") -> str:
     """List prices by size, region, OS and purchase model: those in force on a day, or the whole history."""
     from app.catalog.queries.prices import find_all_prices, render_prices
 
     return render_prices(find_all_prices(catalog, search))
 
 
-@question("GET /compare", CompareSearch, "catalog.ComparisonOut", may_name_nothing=True, has_receipt=True)
+@question("GET /compare", "catalog.ComparisonOut", may_name_nothing=True, has_receipt=True)
 def compare_sizes(catalog: Catalog, search: CompareSearch) -> BaseModel:
     """Compare sizes field by field: each value with its difference from a baseline, and prices per unit of GPU."""
     from app.services.compare import compare
@@ -304,7 +290,7 @@ def compare_sizes(catalog: Catalog, search: CompareSearch) -> BaseModel:
     return compare(catalog, search)
 
 
-@question("GET /fit", FitSearch, "fit_response.FitOut", summary="Find sizes for raw needs", has_receipt=True)
+@question("GET /fit", "fit_response.FitOut", summary="Find sizes for raw needs", has_receipt=True)
 @computing
 def fit_resources(catalog: Catalog, search: FitSearch) -> BaseModel:
     """Find the sizes that have the given resources, with their cost; if none has, return the nearest misses."""
@@ -313,11 +299,9 @@ def fit_resources(catalog: Catalog, search: FitSearch) -> BaseModel:
     return to_fit_out(plan_resource_fit(catalog, search, rejected="rejected" in search.include))
 
 
-@question(
-    "POST /fit", "fit_request:FitIn", "fit_response.FitAnswerOut", summary="Find sizes for a model", has_receipt=True
-)
+@question("POST /fit", "fit_response.FitAnswerOut", summary="Find sizes for a model", has_receipt=True)
 @computing
-def fit_workload(catalog: Catalog, body: "FitIn") -> BaseModel:
+def fit_workload(catalog: Catalog, body: "fit_request.FitIn") -> BaseModel:
     """Find the sizes that can serve or train a model, or have given resources: how, how fast and at what cost.
 
     Sizes that do not fit are returned with every constraint that they fail, and with changes that would make them fit.
@@ -327,8 +311,8 @@ def fit_workload(catalog: Catalog, body: "FitIn") -> BaseModel:
     return plan_fit(catalog, body)
 
 
-@question("GET /retirements", "retirements:RetirementSearch", "retirements.RetirementPage")
-def list_retirements(catalog: Catalog, search: "RetirementSearch") -> Any:
+@question("GET /retirements", "retirements.RetirementPage")
+def list_retirements(catalog: Catalog, search: "retirements.RetirementSearch") -> Any:
     """List the sizes that retire, then those that have retired, by date, each with the source of the date."""
     from app.catalog.queries.retirements import find_retirements
 
@@ -337,12 +321,11 @@ def list_retirements(catalog: Catalog, search: "RetirementSearch") -> Any:
 
 @question(
     "POST /retirements",
-    "retirement_request:RetirementPlanIn",
     "retirements.RetirementPlanOut",
     summary="Plan for retirements",
 )
 @computing
-def plan_retirements(catalog: Catalog, body: "RetirementPlanIn") -> BaseModel:
+def plan_retirements(catalog: Catalog, body: "retirement_request.RetirementPlanIn") -> BaseModel:
     """Find out which sizes of an inventory retire, when, and which sizes can take their place at what cost.
 
     A size or a region that the catalog does not have is an error of its item; the other items are answered.
@@ -352,11 +335,9 @@ def plan_retirements(catalog: Catalog, body: "RetirementPlanIn") -> BaseModel:
     return plan_body(catalog, body)
 
 
-@question(
-    "POST /preflight", "preflight_request:PreflightIn", "preflight.PreflightOut", summary="Check a plan against quotas"
-)
+@question("POST /preflight", "preflight.PreflightOut", summary="Check a plan against quotas")
 @computing
-def check_quotas(catalog: Catalog, body: "PreflightIn") -> BaseModel:
+def check_quotas(catalog: Catalog, body: "preflight_request.PreflightIn") -> BaseModel:
     """Check whether the VMs of a plan fit into the quotas of a subscription, before anything is deployed.
 
     Of each quota: what is needed, used, allowed and missing, with the text of a request. What no file says is unknown,
@@ -369,40 +350,40 @@ def check_quotas(catalog: Catalog, body: "PreflightIn") -> BaseModel:
     return plan_preflight(catalog, plan, files)
 
 
-@question("GET /models", "provenance:ModelSearch", "catalog.ModelPage")
+@question("GET /models", "catalog.ModelPage")
 @short
-def list_models(catalog: Catalog, search: "ModelSearch") -> Listing:
+def list_models(catalog: Catalog, search: "provenance.ModelSearch") -> Listing:
     """List the language models whose configuration is known."""
     from app.catalog.queries.provenance import find_models
 
     return find_models(catalog, search)
 
 
-@question("GET /models/{name}", NoParams, "catalog.ModelOut", path="/models/{model_id:path}", has_receipt=True)
+@question("GET /models/{name}", "catalog.ModelOut", path="/models/{model_id:path}", has_receipt=True)
 @short
-def show_model(catalog: Catalog, name: str, _params: BaseModel) -> Any:
+def show_model(catalog: Catalog, name: str, _params: NoParams) -> Any:
     """Show one language model's configuration."""
     return get_model(catalog.snapshot.models, name)
 
 
-@question("GET /changes", "changes:ChangeSearch", "catalog.ChangePage")
-def list_changes(catalog: Catalog, search: "ChangeSearch") -> Any:
+@question("GET /changes", "catalog.ChangePage")
+def list_changes(catalog: Catalog, search: "changes.ChangeSearch") -> Any:
     """List what ingests changed: prices, sizes, accepted values, disputes and retirements, the oldest first."""
     from app.catalog.queries.changes import find_changes
 
     return find_changes(catalog, search)
 
 
-@question("GET /conflicts", "provenance:ConflictSearch", "sizes.ConflictPage")
+@question("GET /conflicts", "sizes.ConflictPage")
 @short
-def list_conflicts(catalog: Catalog, search: "ConflictSearch") -> Listing:
+def list_conflicts(catalog: Catalog, search: "provenance.ConflictSearch") -> Listing:
     """List every value of a source that was not accepted, with the value that was, and why."""
     from app.catalog.queries.provenance import find_conflicts
 
     return find_conflicts(catalog, search)
 
 
-@question("GET /coverage", SizeFilter, "catalog.CoverageOut")
+@question("GET /coverage", "catalog.CoverageOut")
 def show_coverage(catalog: Catalog, search: SizeFilter) -> Any:
     """Show for how many sizes each figure is known, by type, and of which series it is not, with the reason."""
     from app.catalog.queries.coverage import find_coverage
@@ -410,9 +391,9 @@ def show_coverage(catalog: Catalog, search: SizeFilter) -> Any:
     return find_coverage(catalog, search)
 
 
-@question("GET /refused-prices", "provenance:RefusedPriceSearch", "sizes.RefusedPricePage")
+@question("GET /refused-prices", "sizes.RefusedPricePage")
 @short
-def list_refused_prices(catalog: Catalog, search: "RefusedPriceSearch") -> Listing:
+def list_refused_prices(catalog: Catalog, search: "provenance.RefusedPriceSearch") -> Listing:
     """List the prices of retail lists that were refused since they are the price of something else, with the reason."""
     from app.catalog.queries.provenance import find_refused_prices
 
@@ -425,46 +406,46 @@ def _find_rows(catalog: Catalog, model: type[SQLModel], page: PageParams, *, new
     return find_rows(catalog, model, page, newest_first=newest_first)
 
 
-@question("GET /series", PageParams, "catalog.SeriesPage")
+@question("GET /series", "catalog.SeriesPage")
 @short
 def list_series(catalog: Catalog, page: PageParams) -> Listing:
     """List the series."""
     return _find_rows(catalog, Series, page)
 
 
-@question("GET /series/{name}", NoParams, "catalog.SeriesDetailOut", path="/series/{series_id}")
+@question("GET /series/{name}", "catalog.SeriesDetailOut", path="/series/{series_id}")
 @short
-def show_series(catalog: Catalog, name: str, _params: BaseModel) -> Any:
+def show_series(catalog: Catalog, name: str, _params: NoParams) -> Any:
     """Show a series: its rack, its benchmarks, its sizes and the features that all of them support."""
     from app.catalog.queries.provenance import get_series
 
     return get_series(catalog, name)
 
 
-@question("GET /gpus", PageParams, "catalog.GpuPage")
+@question("GET /gpus", "catalog.GpuPage")
 @short
 def list_gpus(catalog: Catalog, page: PageParams) -> Listing:
     """List the GPU models."""
     return _find_rows(catalog, Gpu, page)
 
 
-@question("GET /disks", "disks:DiskSearch", "catalog.DiskPage")
+@question("GET /disks", "catalog.DiskPage")
 @short
-def list_disks(catalog: Catalog, search: "DiskSearch") -> BaseModel:
+def list_disks(catalog: Catalog, search: "disks.DiskSearch") -> BaseModel:
     """List the managed disks, each with its price in the requested region, or in the cheapest one."""
     from app.services.costs import find_disks
 
     return find_disks(catalog, search)
 
 
-@question("GET /regions", PageParams, "catalog.RegionPage")
+@question("GET /regions", "catalog.RegionPage")
 @short
 def list_regions(catalog: Catalog, page: PageParams) -> Listing:
     """List the regions."""
     return _find_rows(catalog, Region, page)
 
 
-@question("GET /sources", PageParams, "catalog.SourcePage")
+@question("GET /sources", "catalog.SourcePage")
 def list_sources(catalog: Catalog, page: PageParams) -> Listing:
     """List the sources."""
     from app.catalog.queries.freshness import load_freshness
@@ -474,7 +455,7 @@ def list_sources(catalog: Catalog, page: PageParams) -> Listing:
     return replace(listing, items=[row | {"newest_day": freshness.newest_day_of(row["id"])} for row in listing.items])
 
 
-@question("GET /revisions", PageParams, "catalog.RevisionPage")
+@question("GET /revisions", "catalog.RevisionPage")
 @short
 def list_revisions(catalog: Catalog, page: PageParams) -> Listing:
     """List the ingests that changed the catalog, newest first."""

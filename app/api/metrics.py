@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from pathlib import Path
 from platform import python_version
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 from starlette.datastructures import State
@@ -23,16 +22,10 @@ if TYPE_CHECKING:
 
 Values = Iterable[tuple[Metric, float | None]]
 Read = dict[Metric, Callable[[], float]]
-Reads = Iterator[tuple[Metric, Callable[[], float]]]
-T = TypeVar("T")
 
 _OPEN_FILES = Path("/proc/self/fd")
 _PAGES = Path("/proc/self/statm")
 _LIMITS = Path("/proc/self/limits")
-
-
-def _metric(name: str, text: str, value: T, **labels: str) -> tuple[Metric, T]:
-    return Metric(name, text, tuple(labels.items())), value
 
 
 def worker_counters(state: State) -> Read:
@@ -49,44 +42,41 @@ def worker_counters(state: State) -> Read:
 
 def worker_gauges(state: State) -> Read:
     """Return what a worker tells of its state; the gauges of all workers are added up."""
-    cache, limit = "vmsizes_response_cache", state.cache_bytes
-    gauges = [
-        _metric(f"{cache}_entries", "Responses in the cache.", lambda: state.cache.cached_responses),
-        _metric(f"{cache}_bytes", "Bytes of the responses in the cache.", lambda: state.cache.cached_bytes),
-        _metric(f"{cache}_limit_bytes", "Bytes that the cache may have.", lambda: limit),
-        _metric("vmsizes_exports_running", "Exports that are being written.", lambda: len(state.streams.running)),
-        _metric(
-            "vmsizes_export_files_bytes", "Bytes of the Parquet files that are kept.", lambda: state.files.size_bytes
+    cache, limit, executor = "vmsizes_response_cache", state.cache_bytes, state.executor
+    gauges: Read = {
+        Metric(f"{cache}_entries", "Responses in the cache."): lambda: state.cache.cached_responses,
+        Metric(f"{cache}_bytes", "Bytes of the responses in the cache."): lambda: state.cache.cached_bytes,
+        Metric(f"{cache}_limit_bytes", "Bytes that the cache may have."): lambda: limit,
+        Metric("vmsizes_exports_running", "Exports that are being written."): lambda: len(state.streams.running),
+        Metric("vmsizes_export_files_bytes", "Bytes of the Parquet files that are kept."): lambda: (
+            state.files.size_bytes
         ),
-        _metric("process_resident_memory_bytes", "Memory of all workers.", _resident_bytes),
-        _metric("process_open_fds", "Open files and connections of all workers.", _open_files),
-        _metric("process_max_fds", "Files and connections that all workers may have.", _max_files),
-    ]
-    for threads in state.executor.queues:
-        gauges += _queue_gauges(threads)
-    return dict([*gauges, *_connection_gauges(state.engine, state.executor)])
+        Metric("process_resident_memory_bytes", "Memory of all workers."): _resident_bytes,
+        Metric("process_open_fds", "Open files and connections of all workers."): _open_files,
+        Metric("process_max_fds", "Files and connections that all workers may have."): _max_files,
+    }
+    for threads in executor.queues:
+        gauges |= _queue_gauges(threads)
+    pool = state.engine.pool if isinstance(state.engine.pool, QueuePool) else None
+    name, text = "vmsizes_db_connections", "Connections to the database."
+    return gauges | {
+        Metric(name, text, (("state", "in_use"),)): lambda: pool.checkedout() if pool else 0,
+        Metric(name, text, (("state", "idle"),)): lambda: (
+            (pool.checkedin() if pool else 0) + executor.has_loop_connection
+        ),
+    }
 
 
-def _queue_gauges(threads: SessionThreads) -> Reads:
-    def of(state: str, read: Callable[[], float]) -> tuple[Metric, Callable[[], float]]:
-        text = "Requests that run in threads, or wait for one."
-        return _metric("vmsizes_queue_requests", text, read, queue=threads.name, state=state)
-
-    yield of("running", lambda: min(threads.unfinished, threads.max_threads))
-    yield of("waiting", lambda: max(threads.unfinished - threads.max_threads, 0))
-
-
-def _connection_gauges(engine: Engine, executor: QueryExecutor) -> Reads:
-    pool = engine.pool if isinstance(engine.pool, QueuePool) else None
-
-    def in_use() -> int:
-        return pool.checkedout() if pool else 0
-
-    def idle() -> int:
-        return (pool.checkedin() if pool else 0) + executor.has_loop_connection
-
-    yield _metric("vmsizes_db_connections", "Connections to the database.", in_use, state="in_use")
-    yield _metric("vmsizes_db_connections", "Connections to the database.", idle, state="idle")
+def _queue_gauges(threads: SessionThreads) -> Read:
+    name, text, queue = "vmsizes_queue_requests", "Requests that run in threads, or wait for one.", threads.name
+    return {
+        Metric(name, text, (("queue", queue), ("state", "running"))): lambda: min(
+            threads.unfinished, threads.max_threads
+        ),
+        Metric(name, text, (("queue", queue), ("state", "waiting"))): lambda: max(
+            threads.unfinished - threads.max_threads, 0
+        ),
+    }
 
 
 def _resident_bytes() -> float:
@@ -122,7 +112,7 @@ async def catalog_values(executor: QueryExecutor, stale_after_days: int) -> list
     values: list[tuple[Metric, float | None]] = [(ready, 1)]
 
     def add(name: str, text: str, value: float | None, **labels: str) -> None:
-        values.append(_metric(name, text, value, **labels))
+        values.append((Metric(name, text, tuple(labels.items())), value))
 
     add("vmsizes_catalog_revision", "The number of the catalog's revision.", revision["number"])
     written_at = revision["created_at"].timestamp()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
 from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
@@ -23,6 +24,7 @@ from typer.core import TyperCommand, TyperGroup
 from app.catalog.providers import DEFAULT_PROVIDER
 from app.catalog.queries.params import (
     GIB,
+    SORT_KEYS,
     CurrencyParams,
     OfferParams,
     PageParams,
@@ -129,25 +131,14 @@ def choices_of(annotation: Any) -> tuple[str, ...]:
     return ()
 
 
-def sort_keys() -> tuple[str, ...]:
+def _late_values(module: str, name: str) -> Callable[[], Sequence[str]]:
+    """Return a function that imports a module when it is called, and returns values of it."""
+    return lambda: tuple(getattr(import_module(module), name))
+
+
+def sort_keys() -> Sequence[str]:
     """Return the keys by which sizes are sorted."""
-    from app.catalog.queries.params import SORT_KEYS
-
     return SORT_KEYS
-
-
-def dtypes() -> tuple[str, ...]:
-    """Return the number types of weights."""
-    from app.fit.formulas.quantization import BITS
-
-    return tuple(BITS)
-
-
-def recipes() -> tuple[str, ...]:
-    """Return the names of the training recipes."""
-    from app.fit.formulas.optimizer import RECIPES
-
-    return tuple(RECIPES)
 
 
 def _catalog_column(table: str, column: str) -> Callable[[], Sequence[str]]:
@@ -176,9 +167,8 @@ region_codes = _catalog_column("region", "code")
 series_ids = _catalog_column("series", "id")
 
 CHOICES: Choices = {
-    "dtype": dtypes,
-    "kv_dtype": dtypes,
-    "recipe": recipes,
+    **dict.fromkeys(("dtype", "kv_dtype"), _late_values("app.fit.formulas.quantization", "BITS")),
+    "recipe": _late_values("app.fit.formulas.optimizer", "RECIPES"),
 }
 """Choices of fields whose type does not name them."""
 
@@ -513,30 +503,16 @@ OPTION_OF_FIELD = {
 # Help
 
 _HEADINGS: Mapping[type[BaseModel], str] = {
-    SizeSelection: "Which sizes",
-    SizeRequirements: "What a VM must have",
-    SizeFilter: "What a VM may have at most",
-    OfferParams: "Prices",
-    CurrencyParams: "Prices",
-    PriceDayParams: "Prices",
     ModelOptions: "Model and workload",
     ServiceOptions: "Load and targets of a service",
     GpuOptions: "GPUs",
-    PageParams: "Order and page",
-    SizeList: "Order and page",
+    SizeSelection: "Which sizes",
+    SizeRequirements: "What a VM must have",
+    SizeFilter: "What a VM may have at most",
+    **dict.fromkeys((OfferParams, CurrencyParams, PriceDayParams), "Prices"),
+    **dict.fromkeys((PageParams, SizeList), "Order and page"),
 }
-_HEADING_ORDER = (
-    *(
-        "Arguments",
-        "Model and workload",
-        "Load and targets of a service",
-        "GPUs",
-        "Which sizes",
-        "What a VM must have",
-        "What a VM may have at most",
-    ),
-    *("Prices", "Order and page", "Output", "Options"),
-)
+_HEADING_ORDER = ("Arguments", *dict.fromkeys(_HEADINGS.values()), "Output", "Options")
 """The order of the headings in a command's help; others come before the last."""
 
 

@@ -83,13 +83,8 @@ def make_server(catalog: CatalogReader) -> Server[dict[str, Any]]:
         _: Context, _page: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         templates = [
-            types.ResourceTemplate(
-                uri_template=template.uri,
-                name=template.name,
-                description=template.description,
-                mime_type="application/json",
-            )
-            for template in TEMPLATES
+            types.ResourceTemplate(uri_template=uri, name=name, description=text, mime_type="application/json")
+            for uri, name, text in TEMPLATES
         ]
         return types.ListResourceTemplatesResult(
             resource_templates=templates, ttl_ms=_milliseconds(LIST_TTL), cache_scope="public"
