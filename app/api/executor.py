@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from datetime import date, datetime
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from sqlalchemy import Engine
 
@@ -23,6 +23,19 @@ _MAX_KEPT = 64
 """How many answers `ask_once` keeps; those of the search page's filters have about 30 kB each."""
 
 
+class CatalogHealth(NamedTuple):
+    """The revision, how old the newest prices and rates are, and when each source last changed the catalog.
+
+    Also how each feed was refreshed last, and how far the database is behind the one that it follows.
+    """
+
+    revision: Mapping[str, Any]
+    freshness: Freshness
+    last_ingests: Mapping[str, datetime]
+    refreshes: Sequence[FeedRefresh]
+    replication: Replication
+
+
 class QueryExecutor:
     """Asks the questions of one server process, each of the current revision of the catalog.
 
@@ -36,8 +49,7 @@ class QueryExecutor:
         self._computing = SessionThreads(engine, 1, name="computing", guard=guard)
         self.loop_connection = LoopConnection(engine) if engine.dialect.name == "sqlite" else None
         self.query_count = 0
-        self._freshness: tuple[str, Freshness] | None = None
-        self._last_ingests: tuple[int, Mapping[str, datetime]] | None = None
+        self._kept_ages: tuple[str | None, Freshness, Mapping[str, datetime]] | None = None
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
         watcher.on_return(self._reconnect)
 
@@ -120,35 +132,19 @@ class QueryExecutor:
             raise NotReady(state.unavailable)
         return state.snapshot
 
-    async def freshness(self) -> Freshness:
-        """Return how old the newest prices and rates are; read once for each revision and day, in the watcher's thread.
+    async def health(self) -> CatalogHealth:
+        """Return the state of the catalog, read in the watcher's thread; raises NotReady if there is none.
 
-        Raises NotReady if there is no catalog; what has been read is known also while the database is away.
+        What an ingest changes is read once for each revision and day.
         """
-        state = await self._watcher.refresh()
-        if self._freshness is None or self._freshness[0] != state.generation:
-            if state.generation is None or state.unavailable:
-                raise NotReady(state.unavailable)
-            self._freshness = state.generation, await self._watcher.read(load_freshness, self.today())
-        return self._freshness[1]
-
-    async def last_ingests(self) -> Mapping[str, datetime]:
-        """Return when each source last changed the catalog; read once for each revision, in the watcher's thread.
-
-        Raises NotReady if there is no catalog.
-        """
-        number = (await self.revision())["number"]
-        if self._last_ingests is None or self._last_ingests[0] != number:
-            self._last_ingests = number, await self._watcher.read(load_last_ingests)
-        return self._last_ingests[1]
-
-    async def feed_refreshes(self) -> Sequence[FeedRefresh]:
-        """Return how each feed was refreshed last; read each time, since one that failed makes no revision."""
-        return await self._watcher.read(load_feed_refreshes)
-
-    async def replication(self) -> Replication:
-        """Return how far the database is behind the one that it follows, read each time in the watcher's thread."""
-        return await self._watcher.read(load_replication)
+        revision, generation = await self.revision(), self._watcher.generation
+        if self._kept_ages is None or self._kept_ages[0] != generation:
+            freshness = await self._watcher.read(load_freshness, self.today())
+            self._kept_ages = generation, freshness, await self._watcher.read(load_last_ingests)
+        _, freshness, last_ingests = self._kept_ages
+        refreshes = await self._watcher.read(load_feed_refreshes)
+        replication = await self._watcher.read(load_replication)
+        return CatalogHealth(revision, freshness, last_ingests, refreshes, replication)
 
     async def revision(self) -> Mapping[str, Any]:
         """Return the current revision; raises NotReady, which says what to do, if there is no catalog.

@@ -103,10 +103,7 @@ async def catalog_values(executor: QueryExecutor, stale_after_days: int) -> list
     """
     ready = Metric("vmsizes_catalog_ready", "Whether there is a catalog that can be read.")
     try:
-        revision, freshness = await executor.revision(), await executor.freshness()
-        last_ingests = await executor.last_ingests()
-        feed_refreshes = await executor.feed_refreshes()
-        replication = await executor.replication()
+        revision, freshness, last_ingests, feed_refreshes, replication = await executor.health()
     except (NotReady, DBAPIError):
         return [(ready, 0)]
     values: list[tuple[Metric, float | None]] = [(ready, 1)]

@@ -58,8 +58,7 @@ async def readyz(executor: Executor, stale_after_days: StaleAfterDays) -> dict[s
 
     A stale catalog is ready: old prices are better than none.
     """
-    revision, freshness = await executor.revision(), await executor.freshness()
-    refreshes, replication = await executor.feed_refreshes(), await executor.replication()
+    revision, freshness, _, refreshes, replication = await executor.health()
     return {
         "status": "ready",
         "revision": revision["number"],

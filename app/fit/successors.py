@@ -7,7 +7,7 @@ from datetime import date
 from decimal import Decimal
 from itertools import groupby, islice
 from operator import eq, ge
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from app.fit.formulas.quantities import about
 from app.fit.verdict import Failure, Rejection, SizeFacts, plain_failure
@@ -335,14 +335,13 @@ class FeatureChange:
     detail: str = field(metadata=about("The same in words."))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Differences:
+class Differences(NamedTuple):
     """What a successor has just as much of (`kept`), more of and less of; `unknown` is what no source states of it."""
 
-    kept: tuple[str, ...]
-    gained: tuple[FeatureChange, ...]
-    lost: tuple[FeatureChange, ...]
-    unknown: tuple[str, ...]
+    kept: list[str]
+    gained: list[FeatureChange]
+    lost: list[FeatureChange]
+    unknown: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -443,7 +442,7 @@ def _relation(old: Candidate, machine: Candidate) -> str:
 
 def differences(old: Candidate, machine: Candidate) -> Differences:
     """Compare every feature that is known of the old size; what it lacks can only be gained."""
-    kept, gained, lost, unknown = [], [], [], []
+    kept, gained, lost, unknown = changes = Differences([], [], [], [])
     for feature, was, now in zip(FEATURES, old.values, machine.values, strict=True):
         if was is None or (not was and not now):
             continue
@@ -455,7 +454,7 @@ def differences(old: Candidate, machine: Candidate) -> Differences:
             gained.append(_change(feature, was, now))
         else:
             kept.append(feature.name)
-    return Differences(kept=tuple(kept), gained=tuple(gained), lost=tuple(lost), unknown=tuple(unknown))
+    return changes
 
 
 def _change(feature: Feature, was: Any, now: Any) -> FeatureChange:

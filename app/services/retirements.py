@@ -84,10 +84,7 @@ class Price(NamedTuple):
 
 def plan_body(catalog: Catalog, body: RetirementPlanIn) -> RetirementPlanOut:
     """Plan for the inventory of a body."""
-    items = [
-        InventoryItem(size=item.size, region=RegionCode(item.region), count=item.count, id=item.id)
-        for item in body.items
-    ]
+    items = [InventoryItem(**item.model_dump() | {"region": RegionCode(item.region)}) for item in body.items]
     return plan_retirements(catalog, items, body)
 
 
@@ -284,10 +281,7 @@ class _Planner:
             relation=match.relation,
             status=match.machine.status,
             retirement_date=match.machine.retirement_date,
-            kept=list(changes.kept),
-            gained=changes.gained,
-            lost=changes.lost,
-            unknown=list(changes.unknown),
+            **changes._asdict(),
             usd_per_hour=price.usd_per_hour,
             price_as_of=price.as_of,
             adjustment=price.adjustment,

@@ -210,7 +210,7 @@ def test_differences_are_kept_gained_lost_and_unknown() -> None:
     assert set(found.kept) == {"memory_gib", "arch", "premium_storage"}
     assert [one.detail for one in found.gained] == ["vCPUs: 4 -> 8", "GPUs: 0.1667 -> 0.3333", "ultra disk: no -> yes"]
     assert [(one.feature, one.old, one.new, one.unit) for one in found.lost] == [("max_data_disks", 8, 4, "count")]
-    assert found.unknown == ("max_nics",)
+    assert found.unknown == ["max_nics"]
 
 
 def test_every_reason_is_counted_and_the_nearest_miss_has_all_of_its_own() -> None:
