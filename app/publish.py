@@ -5,19 +5,27 @@ left out. Links are relative, so that the site works below any path.
 """
 
 import asyncio
+import os
 import posixpath
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, MutableSequence
+from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
 from html import escape, unescape
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
 import httpx
+from sqlalchemy import func, select
 
+from app.catalog.column_types import table_of
+from app.catalog.models import Size
 from app.catalog.providers import PROVIDER_IDS
 from app.catalog.readings import Progress
+from app.db.engines import make_engine
 from app.errors import BadQuery, FetchError
 from app.main import create_asgi_app
 from app.settings import Settings
@@ -29,6 +37,12 @@ FILES = ("sizes.json", "instances.json", "vms.csv", "gpuhunt.csv")
 _ROWS = 200
 """Sizes on a page of the list."""
 _AT_ONCE = 4
+_PAGES_OF_A_SIZE = 2
+"""Its own, and that of the ways to buy it."""
+_SIZES_OF_A_PROCESS = 100
+"""How many sizes are worth the start of another process."""
+_POLL_SECONDS = 0.2
+_STOP = -1
 _TRIES, _WAIT_SECONDS = 10, 3
 """How often a page is asked for while the database is away, or the machine busy."""
 _ORIGIN = "http://site"
@@ -60,7 +74,7 @@ def publish(folder: Path, settings: Settings, step: Progress) -> int:
     folder.parent.mkdir(parents=True, exist_ok=True)
     written = Path(mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        pages = asyncio.run(_Site(written, settings, step).write())
+        pages = _write_with_all_cores(written, settings, step)
         written.chmod(0o755)  # a temporary folder is its owner's alone
         if folder.exists():
             earlier = Path(mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
@@ -74,36 +88,93 @@ def publish(folder: Path, settings: Settings, step: Progress) -> int:
     return pages
 
 
+def _write_with_all_cores(folder: Path, settings: Settings, step: Progress) -> int:
+    """Let each core write a share of the pages, in a process of its own; this one writes those of a small catalog."""
+    engine = make_engine(settings.database_url)
+    with engine.connect() as connection:
+        sizes = connection.execute(select(func.count()).select_from(table_of(Size))).scalar_one()
+    engine.dispose()
+    total = sizes * _PAGES_OF_A_SIZE
+
+    def tell(done: int) -> None:
+        step(f"writing about {total:,} pages", min(done / total, 1) if total else None, done)
+
+    shares = min(os.cpu_count() or 1, sizes // _SIZES_OF_A_PROCESS)
+    if shares <= 1:
+        return asyncio.run(_Site(folder, settings, 0, 1, tell).write())
+    spawning = get_context("spawn")
+    progress: Any = spawning.Array("q", shares)
+    with ProcessPoolExecutor(shares, spawning, initializer=_keep_progress, initargs=(progress,)) as pool:
+        running = [pool.submit(_write_share, folder, settings, share, shares) for share in range(shares)]
+        while (states := wait(running, _POLL_SECONDS, FIRST_EXCEPTION)).not_done:
+            if any(writing.exception() for writing in states.done):
+                progress[:] = [_STOP] * shares
+            else:
+                tell(sum(progress))
+        return sum(writing.result() for writing in running)
+
+
+_progress: MutableSequence[int] = []
+
+
+def _keep_progress(progress: MutableSequence[int]) -> None:
+    global _progress  # noqa: PLW0603  # memory that the processes share, which only their start can be given
+    _progress = progress
+
+
+def _write_share(folder: Path, settings: Settings, share: int, shares: int) -> int:
+    def tell(done: int) -> None:
+        if _progress[share] == _STOP:
+            raise _AnotherFailed
+        _progress[share] = done
+
+    try:
+        return asyncio.run(_Site(folder, settings, share, shares, tell).write())
+    except _AnotherFailed:
+        return 0
+
+
+class _AnotherFailed(Exception):
+    """Another process could not write its share of the pages: nothing will be published."""
+
+
 class _Site:
-    def __init__(self, folder: Path, settings: Settings, step: Progress) -> None:
-        self._folder, self._step, self._public_url = folder, step, settings.public_url.rstrip("/")
+    """The share of the site that a process writes: the pages of each n-th size; the first also writes all else."""
+
+    def __init__(self, folder: Path, settings: Settings, share: int, shares: int, tell: Callable[[int], None]) -> None:
+        self._folder, self._tell, self._public_url = folder, tell, settings.public_url.rstrip("/")
+        self._share, self._shares = share, shares
         self._app = create_asgi_app(settings)
-        self._names: set[str] = set()
+        self._shares_of_names: dict[str, int] = {}
         self._found: dict[str, str] = {}
+        self._files: set[str] = set()
         self._waiting: list[str] = []
 
     async def write(self) -> int:
-        """Write all, and return the number of pages."""
+        """Write the share, and return the number of its pages."""
         app = self._app.app
         transport = httpx.ASGITransport(app=self._app)
         async with (
             app.router.lifespan_context(app),
             httpx.AsyncClient(transport=transport, base_url=_ORIGIN, timeout=600, follow_redirects=True) as client,
         ):
-            names = [name.lower() for name in await app.state.executor.ask(find_names)]
-            self._names = {name for name in names if _NAME.fullmatch(name)}
+            listed = {name.lower() for name in await app.state.executor.ask(find_names)}
+            names = sorted(name for name in listed if _NAME.fullmatch(name))
+            self._shares_of_names = {name: index % self._shares for index, name in enumerate(names)}
             (self._folder / MARK).touch()
-            for url in ("/", *(f"/ui/sizes/{name}" for name in sorted(self._names))):
+            for url in (*(f"/ui/sizes/{name}" for name in reversed(names)), "/"):
                 self._place(url)
             done = 0
             while self._waiting:
-                urls, self._waiting = self._waiting[:_AT_ONCE], self._waiting[_AT_ONCE:]
+                urls = self._waiting[-_AT_ONCE:]
+                del self._waiting[-_AT_ONCE:]
                 await asyncio.gather(*(self._write(client, url) for url in urls))
                 done += len(urls)
-                self._step("writing pages", done / len(self._found), done)
-            for url in self._others():
-                await self._copy(client, url)
-        return len(self._found)
+                self._tell(done)
+            if self._share == 0:
+                for url in self._others():
+                    await self._copy(client, url)
+        return done
 
     def _others(self) -> Iterator[str]:
         yield "/robots.txt"
@@ -126,11 +197,13 @@ class _Site:
             file = f"page/{page[1] or page[2]}/index.html"
         elif path.startswith("/assets/") and _NAME.fullmatch(path.removeprefix("/assets/").lower()):
             file = path.removeprefix("/")
-        elif size is not None and unquote(size[1]) in self._names and (size[2] or not query):
+        elif size is not None and unquote(size[1]) in self._shares_of_names and (size[2] or not query):
             file = f"{unquote(path).removeprefix('/')}/index.html"
         if file is None:
             return None
-        if file not in self._found.values():
+        writer = self._shares_of_names[unquote(size[1])] if size is not None else 0
+        if writer == self._share and file not in self._files:
+            self._files.add(file)
             self._waiting.append(url)
         self._found[url] = file
         return file
@@ -139,7 +212,7 @@ class _Site:
         """Write a page or an asset, and have what it links to written."""
         file = self._found[url]
         asked = f"/?limit={_ROWS}" if url == "/" else url
-        answer = await _get(client, asked, {"accept": "text/html"})
+        answer = await _get(client, asked, {"accept": "text/html", "accept-encoding": "identity"})
         content = answer.content
         if file.endswith(".html"):
             content = self._link(answer.text, url, file).encode()
@@ -172,7 +245,6 @@ class _Site:
 
     async def _copy(self, client: httpx.AsyncClient, url: str) -> None:
         """Write a file as it is served; a provider without sizes has none."""
-        self._step(f"writing {url}", None)
         path = self._folder / url.removeprefix("/")
         path.parent.mkdir(parents=True, exist_ok=True)
         content = (await _get(client, url, {"accept-encoding": "identity"})).content

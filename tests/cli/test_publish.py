@@ -13,6 +13,7 @@ from urllib.parse import urljoin, urlsplit
 import httpx
 import pytest
 
+from app import publish
 from app.db.engines import make_engine
 from app.ingest.run import ingest
 from tests.cli.conftest import Run
@@ -91,3 +92,31 @@ def test_a_site_is_replaced_and_other_folders_are_not(run: Run, site: Path, data
     refused = run(database_url, "publish", str(other))
     assert (refused.returncode, "has something else in it" in refused.stderr) == (2, True)
     assert [path.name for path in other.iterdir()] == ["letter.txt"]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_processes_that_share_the_pages_write_the_same_site(
+    run: Run, site: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publish, "_SIZES_OF_A_PROCESS", 1)
+    shared = site.with_name("shared")
+    done = run(database_url, "publish", str(shared), "--base-url", "https://sizes.example.org")
+    assert done.returncode == 0, done.stderr
+    assert contents(shared) == contents(site)
+
+
+@pytest.mark.parametrize("sizes_of_a_process", [1, 100])
+def test_a_site_stays_when_the_next_one_fails(
+    run: Run, site: Path, database_url: str, monkeypatch: pytest.MonkeyPatch, sizes_of_a_process: int
+) -> None:
+    engine = make_engine(database_url)
+    ingest(engine, reading(size(f"Standard_{'x' * 300}", vcpus=1)), now=NOW)  # no file can have such a name
+    engine.dispose()
+    before = contents(site)
+    monkeypatch.setattr(publish, "_SIZES_OF_A_PROCESS", sizes_of_a_process)
+    assert run(database_url, "publish", str(site)).returncode != 0
+    assert contents(site) == before
+    assert [path.name for path in site.parent.iterdir()] == ["site"]

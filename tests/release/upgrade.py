@@ -31,6 +31,7 @@ from tests.servers import CLIENT_TIMEOUT
 from tests.waiting import LONGEST_SECONDS
 
 CLIENTS = 2
+START_SECONDS = 300
 INSTANCES = 2
 MAIN = "from app.cli import main; main()"
 SIZE_PATHS = ("", "/facts", "/prices", "/similar", "/price-history?region=eastus", "/cost")
@@ -148,7 +149,7 @@ def start(program: Path, url: str, log: Path) -> "tuple[subprocess.Popen[bytes],
     command = [sys.executable, "-c", MAIN, "serve", "--port", str(port)]
     with log.open("ab") as output:
         process = subprocess.Popen(command, cwd=program, env=environment(program, url), stdout=output, stderr=output)
-    deadline = time.monotonic() + LONGEST_SECONDS
+    deadline = time.monotonic() + START_SECONDS
     while True:
         try:
             if httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).status_code == 200:
