@@ -271,11 +271,20 @@ def _domain_gpus(hardware: HardwareIn, gpu: Mapping[str, Any], gpus: int, assump
     return assumptions.record("hardware.scale_up_domain_gpus", gpus, "its GPUs are joined by NVLink")
 
 
-_CONSTRAINTS = ("series", "name", "gpu", "gpu_vendor", "available_in", "provider", "country", "continent")
 PATHS = {
     "region": "constraints.regions",
-    **{name: f"constraints.{name}" for name in _CONSTRAINTS},
-    **{name: f"pricing.{name}" for name in ("os", "currency", "as_of", "known_at")},
+    "series": "constraints.series",
+    "name": "constraints.name",
+    "gpu": "constraints.gpu",
+    "gpu_vendor": "constraints.gpu_vendor",
+    "available_in": "constraints.available_in",
+    "provider": "constraints.provider",
+    "country": "constraints.country",
+    "continent": "constraints.continent",
+    "os": "pricing.os",
+    "currency": "pricing.currency",
+    "as_of": "pricing.as_of",
+    "known_at": "pricing.known_at",
 }
 """Where a body has the parameters of a query: those of a search are read from there, and errors name that place."""
 
