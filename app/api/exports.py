@@ -4,17 +4,14 @@ A file has a length and an ETag before it is sent, so clients can ask for parts 
 """
 
 import asyncio
-import fcntl
 import logging
 import os
-import shutil
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import gettempdir, mkdtemp
+from tempfile import gettempdir
 from threading import Thread
 
 from sqlalchemy import Engine
@@ -26,31 +23,9 @@ from app.catalog.queries.exports import Export
 from app.db.streams import Stream
 from app.errors import Busy
 from app.formats.text import Csv, TextFormat
+from app.telemetry.counters import OwnFolder
 
 _PREFIX = "vmsizes-exports-"
-_LOCK = "lock"
-
-
-class ExportFolder:
-    """A temporary folder; a lock in it says that its process lives, since the system releases locks of dead ones."""
-
-    def __init__(self) -> None:
-        self.path = Path(mkdtemp(prefix=_PREFIX))
-        self._lock = (self.path / _LOCK).open("wb")
-        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-    def remove(self) -> None:
-        """Remove the folder with its files."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        self._lock.close()
-
-
-def remove_abandoned_folders() -> None:
-    """Remove the folders of processes that were killed; those of other users stay."""
-    for folder in Path(gettempdir()).glob(f"{_PREFIX}*"):
-        with suppress(OSError), (folder / _LOCK).open("rb+") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails where its process lives
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 _log = logging.getLogger(__name__)
@@ -182,8 +157,8 @@ class ExportFileCache:
 
     def __init__(self, streams: ExportStreams, max_bytes: int) -> None:
         self._streams, self._max_bytes = streams, max_bytes
-        self._folder: ExportFolder | None = None
-        remove_abandoned_folders()
+        self._folder: OwnFolder | None = None
+        OwnFolder.remove_abandoned(_PREFIX)
         self._files: OrderedDict[str, ExportFile] = OrderedDict()
         self._pending: dict[str, asyncio.Task[ExportFile]] = {}
 
@@ -225,7 +200,7 @@ class ExportFileCache:
         loop, threads = asyncio.get_running_loop(), self._streams.file_threads
         try:
             if self._folder is None:
-                self._folder = ExportFolder()
+                self._folder = OwnFolder(_PREFIX)
             path = self._folder.path / f"{name}.parquet"
             size_bytes = await loop.run_in_executor(threads, _write_parquet, path, export, self._streams)
         except OSError as error:

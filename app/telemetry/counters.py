@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 _BYTES = 8
 _ENDED = "ended"
-_PREFIX, _PARENT = "vmsizes-counters-", "parent"
+_PREFIX, _ALIVE = "vmsizes-counters-", "alive"
 
 
 class Totals(NamedTuple):
@@ -126,23 +126,37 @@ def _floats(buffer: bytearray | mmap.mmap) -> "memoryview[float]":
     return memoryview(buffer).cast("d")
 
 
+class OwnFolder:
+    """A temporary folder; a lock in it says that its process lives, since the system releases locks of dead ones."""
+
+    def __init__(self, prefix: str) -> None:
+        self.path = Path(mkdtemp(prefix=prefix))
+        self._lock = (self.path / _ALIVE).open("wb")
+        _lock(self._lock.fileno(), exclusive=True)
+
+    def remove(self) -> None:
+        """Remove the folder with its files."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._lock.close()
+
+    @staticmethod
+    def remove_abandoned(prefix: str) -> None:
+        """Remove the folders of processes that were killed; those of other users stay."""
+        for folder in Path(gettempdir()).glob(f"{prefix}*"):
+            with suppress(OSError), (folder / _ALIVE).open("rb+") as lock:
+                _lock(lock.fileno(), exclusive=True, wait=False)  # fails where its process lives
+                shutil.rmtree(folder, ignore_errors=True)
+
+
 @contextmanager
 def counters_folder() -> Iterator[Path]:
-    """Make a temporary folder for the counters of several workers, and remove it at the end.
-
-    Folders of processes that were killed are removed, too: a lock says whose process lives.
-    """
-    for folder in Path(gettempdir()).glob(f"{_PREFIX}*"):
-        with suppress(OSError), (folder / _PARENT).open("rb+") as lock:
-            _lock(lock.fileno(), exclusive=True, wait=False)  # fails where its process lives
-            shutil.rmtree(folder, ignore_errors=True)
-    folder = Path(mkdtemp(prefix=_PREFIX))
-    with (folder / _PARENT).open("wb") as lock:
-        _lock(lock.fileno(), exclusive=True)
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+    """Make a temporary folder for the counters of several workers, and remove it at the end."""
+    OwnFolder.remove_abandoned(_PREFIX)
+    folder = OwnFolder(_PREFIX)
+    try:
+        yield folder.path
+    finally:
+        folder.remove()
 
 
 def _lock(file: int, *, exclusive: bool, wait: bool = True) -> None:
