@@ -6,8 +6,7 @@ A plan is an inventory (CSV or JSON), or what `terraform show -json` and `tofu s
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.catalog.names import RegionCode, region_key, size_key
 from app.catalog.providers import ProviderId
@@ -69,8 +68,7 @@ def _read_plan(text: str, region: str | None) -> list[WantedVms | NotCounted]:
     return plan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Resource:
+class _Resource(NamedTuple):
     """Where a resource of Terraform has its figures: names, with dots between those of a block and what is in it."""
 
     size: str
@@ -79,33 +77,25 @@ class _Resource:
     spot: tuple[str, ...] = ("priority",)
 
 
-_AZURE = _Resource(size="size", region=("location",))
-_AZURE_SET = _Resource(size="sku", region=("location",), counts=("instances",))
+_LOCATION = ("location",)
+_AZURE, _AZURE_SET = _Resource("size", _LOCATION), _Resource("sku", _LOCATION, ("instances",))
 _POOL = ("node_count", "max_count")
 RESOURCES: Mapping[str, _Resource] = {
     "azurerm_linux_virtual_machine": _AZURE,
     "azurerm_windows_virtual_machine": _AZURE,
-    "azurerm_virtual_machine": _Resource(size="vm_size", region=("location",)),
+    "azurerm_virtual_machine": _Resource("vm_size", _LOCATION),
     "azurerm_linux_virtual_machine_scale_set": _AZURE_SET,
     "azurerm_windows_virtual_machine_scale_set": _AZURE_SET,
-    "azurerm_orchestrated_virtual_machine_scale_set": _Resource(
-        size="sku_name", region=("location",), counts=("instances",)
-    ),
+    "azurerm_orchestrated_virtual_machine_scale_set": _Resource("sku_name", _LOCATION, ("instances",)),
     "azurerm_kubernetes_cluster": _Resource(
-        size="default_node_pool.vm_size",
-        region=("location",),
-        counts=tuple(f"default_node_pool.{name}" for name in _POOL),
+        "default_node_pool.vm_size", _LOCATION, tuple(f"default_node_pool.{name}" for name in _POOL)
     ),
-    "azurerm_kubernetes_cluster_node_pool": _Resource(size="vm_size", region=(), counts=_POOL),
+    "azurerm_kubernetes_cluster_node_pool": _Resource("vm_size", (), _POOL),
     "aws_instance": _Resource(
-        size="instance_type",
-        region=("region", "availability_zone"),
-        spot=("instance_market_options.market_type",),
+        "instance_type", ("region", "availability_zone"), spot=("instance_market_options.market_type",)
     ),
     "google_compute_instance": _Resource(
-        size="machine_type",
-        region=("zone",),
-        spot=("scheduling.provisioning_model", "scheduling.preemptible"),
+        "machine_type", ("zone",), spot=("scheduling.provisioning_model", "scheduling.preemptible")
     ),
 }
 """The resources of Terraform whose VMs are counted; of an autoscaled pool as many as it may have."""

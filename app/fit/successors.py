@@ -42,18 +42,14 @@ class Feature:
 FEATURES: tuple[Feature, ...] = (
     Feature(name="vcpus", code="VCPU", label="vCPUs", unit="count", essential=True),
     Feature(name="memory_gib", code="RAM", label="memory", unit="GiB", essential=True),
-    Feature(
-        name="gpu_memory_gib", code="GPU_MEMORY_TOTAL", label="GPU memory", unit="GiB", essential=True, of_gpu=True
+    *(
+        Feature(name=name, code=code, label=label, unit=unit, essential=True, of_gpu=True)
+        for name, code, label, unit in (
+            ("gpu_memory_gib", "GPU_MEMORY_TOTAL", "GPU memory", "GiB"),
+            ("gpu_memory_gib_per_gpu", "GPU_MEMORY_PER_GPU", "GPU memory on one GPU", "GiB"),
+            ("gpu_count", "GPU_COUNT", "GPUs", "count"),
+        )
     ),
-    Feature(
-        name="gpu_memory_gib_per_gpu",
-        code="GPU_MEMORY_PER_GPU",
-        label="GPU memory on one GPU",
-        unit="GiB",
-        essential=True,
-        of_gpu=True,
-    ),
-    Feature(name="gpu_count", code="GPU_COUNT", label="GPUs", unit="count", essential=True, of_gpu=True),
     Feature(name="gpu_vendor", code="GPU_VENDOR", label="GPU vendor", kind="same", essential=True, of_gpu=True),
     Feature(name="gpu_model", code="GPU_MODEL", label="GPU model", kind="same", of_gpu=True),
     Feature(name="arch", code="ARCH", label="architecture", kind="same", essential=True),

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import ValidationError
 
@@ -407,8 +407,7 @@ def plural(number: int, noun: str) -> str:
 # A call
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Called:
+class Called(NamedTuple):
     """What a call gives: a line of text, structured content, and the questions with their answers behind it."""
 
     text: str
@@ -426,7 +425,7 @@ def call(tool: Tool, arguments: Mapping[str, Any], catalog: Catalog) -> Called:
         raise to_bad_arguments(error, tool.arguments, arguments) from None
     longer = "limit" in values or "fields" in values
     content = shorten(reply, MAX_TOKENS_WITH_LIMIT if longer else MAX_TOKENS)
-    return Called(text=reply.text, content=content, asked=tuple(inquiry.asked))
+    return Called(reply.text, content, tuple(inquiry.asked))
 
 
 MAX_TOKENS = 1_500

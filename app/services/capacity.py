@@ -1,5 +1,6 @@
 """What one VM of a size holds: language models by precision, with the longest context and the most users."""
 
+from bisect import bisect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -180,13 +181,8 @@ def _tokens_within(cache: KvCache, parallelism: Parallelism, free: float, most: 
     if most is not None and kv_bytes_per_sequence(cache, most, parallelism) <= free:
         return most
     page = cache.block_tokens
-    low, high = 0, (most or _UNBOUNDED) // page + 1  # in whole pages
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (
-            (middle, high) if kv_bytes_per_sequence(cache, middle * page, parallelism) <= free else (low, middle)
-        )
-    return floor(low * page)
+    pages = range(1, (most or _UNBOUNDED) // page + 1)
+    return floor(page * bisect(pages, free, key=lambda count: kv_bytes_per_sequence(cache, count * page, parallelism)))
 
 
 _UNBOUNDED = 2**24
