@@ -1,7 +1,6 @@
 """Commands that compare sizes and what they cost: `vmsizes similar`, `compare`, `cost`, `history`."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,6 +21,7 @@ from app.cli.output import (
     Record,
     check_column,
     flatten_converted,
+    format_cents,
     format_table,
     format_value,
     in_currency,
@@ -53,14 +53,10 @@ SIMILAR_COLUMNS = {
 }
 
 
-def _in_cents(amount: float) -> str:
-    return f"{Decimal(repr(amount)):,.2f}"
-
-
 COST_COLUMNS = {
     **make_columns(part=0, what=1, usd_per_hour=2),
-    "usd_per_month": Column(heading="USD/month", format=_in_cents),
-    "usd_per_year": Column(heading="USD/year", rank=3, format=_in_cents),
+    "usd_per_month": Column(heading="USD/month", format=format_cents),
+    "usd_per_year": Column(heading="USD/year", rank=3, format=format_cents),
     **make_columns(price_as_of=4, price_age_days=5, source_ids=6),
 }
 HISTORY_COLUMNS = make_columns({"sources": "lists"}, since=0, last_seen=0, usd_per_hour=0, sources=1)

@@ -329,6 +329,11 @@ def format_amount(amount: float) -> str:
     return f"{amount:.{_DECIMALS}f}"
 
 
+def format_cents(amount: float) -> str:
+    """Format an amount of a month or more for people."""
+    return f"{Decimal(repr(amount)):,.2f}"
+
+
 def flatten_converted(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row with its amounts in the currency as fields of its own; one without any stays as it is."""
     return {**{name: value for name, value in row.items() if name != "converted"}, **row.get("converted", {})}

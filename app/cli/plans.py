@@ -1,7 +1,6 @@
 """Commands about what is to be bought: `vmsizes preflight` and `vmsizes buy`."""
 
 import codecs
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +16,7 @@ from app.cli.output import (
     Format,
     OutputOptions,
     Record,
+    format_cents,
     format_value,
     make_columns,
     print_line,
@@ -125,15 +125,11 @@ def _print_remarks(data: Record) -> None:
     print_text(_VERDICTS[data["verdict"]])
 
 
-def _in_cents(amount: float) -> str:
-    return f"{Decimal(repr(amount)):,.2f}"
-
-
 _WAY_COLUMNS = {
     **make_columns(purchase=0, usd_per_hour=1),
-    "usd_total": Column(heading="USD in all", format=_in_cents),
-    "usd_per_month": Column(heading="USD/month", format=_in_cents, rank=1),
-    "saved_usd": Column(heading="saved", format=_in_cents),
+    "usd_total": Column(heading="USD in all", format=format_cents),
+    "usd_per_month": Column(heading="USD/month", format=format_cents, rank=1),
+    "saved_usd": Column(heading="saved", format=format_cents),
     "break_even_month": Column(heading="paid off in month"),
     "break_even_percent": Column(heading="beats on demand from", format="{:g} %".format),
     "cheapest_from_percent": Column(heading="cheapest from", format="{:g} %".format),

@@ -406,17 +406,17 @@ def aws_types(
     run: RunOptions,
 ) -> None:
     """Read what Amazon's DescribeInstanceTypes says of sizes, from a saved answer."""
-    context.use_wait(run.wait)
-    context.require_catalog()
-    finish([_run_feed("aws-types", run, lambda: _refresh_types(file, run, accept=accept))], as_json=run.as_json)
-
-
-def _refresh_types(file: Path, run: RunOptions, *, accept: bool) -> FeedResult:
     from app.ingest.feeds.aws_types import run_type_refresh
 
-    with run.writing() as arguments:
-        refresh, outcome = run_type_refresh(context.engine(), file, day=context.today(), accept=accept, **arguments)
-    return _to_size_result("aws-types", refresh, outcome)
+    context.use_wait(run.wait)
+    context.require_catalog()
+
+    def refresh() -> FeedResult:
+        with run.writing() as arguments:
+            read = run_type_refresh(context.engine(), file, day=context.today(), accept=accept, **arguments)
+        return _to_size_result("aws-types", *read)
+
+    finish([_run_feed("aws-types", run, refresh)], as_json=run.as_json)
 
 
 # Exchange rates

@@ -6,7 +6,7 @@ unknown is left out of the two CSV files; in `instances.json` what is unknown is
 
 import csv
 import io
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +14,7 @@ import orjson
 
 from app.catalog.fields import FieldKind
 from app.catalog.purchases import PURCHASE_MODELS
-from app.formats.text import Columns
+from app.formats.text import Columns, TextFormat
 
 Offer = Mapping[str, Any]
 """The columns of `app.catalog.queries.offer_files` for a size in a region, with an operating system."""
@@ -22,7 +22,7 @@ Offer = Mapping[str, Any]
 MIB_PER_GIB = 1024
 
 
-class _OfferCsv(ABC):
+class _OfferCsv(TextFormat):
     """A CSV file of the Linux prices of sizes by region."""
 
     names: Sequence[str]
@@ -36,10 +36,6 @@ class _OfferCsv(ABC):
         """Write a block of rows."""
         offers = (dict(zip(self._columns, row, strict=True)) for row in zip(*columns, strict=True))
         return _to_csv(cells for offer in offers if _is_told(offer) for cells in self._rows(offer))
-
-    def end(self) -> bytes:
-        """Write what follows the last block."""
-        return b""
 
     @abstractmethod
     def _rows(self, offer: Offer) -> Iterator[Sequence[Any]]:
@@ -94,10 +90,9 @@ class GpuhuntCsv(_OfferCsv):
                 )
 
 
-class _SizesInOne(ABC):
+class _SizesInOne(TextFormat):
     """A JSON file with an object for each size, which has its prices by region."""
 
-    head: bytes
     tail: bytes
     media_type = "application/json"
     needs = ""

@@ -1,8 +1,9 @@
 """Writes blocks of rows as lines of text: CSV (RFC 4180) and NDJSON."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
@@ -19,23 +20,26 @@ LIST_SEPARATOR = "; "
 """Separates the items of a list in a CSV cell, here and in every CSV file that the catalog reads."""
 
 
-class TextFormat(Protocol):
+class TextFormat(ABC):
     """Writes rows as UTF-8 text: `head` first, then any number of blocks, and the end."""
 
     head: bytes
     media_type: str
 
+    @abstractmethod
     def __init__(self, columns: Mapping[str, FieldKind]) -> None:
         """Take the columns, in their order."""
 
+    @abstractmethod
     def write(self, columns: Columns) -> bytes:
         """Write a block of rows."""
 
     def end(self) -> bytes:
         """Write what follows the last block."""
+        return b""
 
 
-class Csv:
+class Csv(TextFormat):
     """CSV: always a header line, CRLF line ends, unknown values as empty cells, lists joined by LIST_SEPARATOR.
 
     A text that a spreadsheet would run as a formula, or take for a day, gets a leading apostrophe.
@@ -50,10 +54,6 @@ class Csv:
     def write(self, columns: Columns) -> bytes:
         """Write a block of rows."""
         return _to_lines([_to_cells(kind, column) for kind, column in zip(self._kinds, columns, strict=True)])
-
-    def end(self) -> bytes:
-        """Write nothing more."""
-        return b""
 
 
 def _to_cells(kind: FieldKind, column: Sequence[Any]) -> Iterable[str]:
@@ -84,7 +84,7 @@ def _quote(text: str) -> str:
     return '"{}"'.format(text.replace('"', '""'))
 
 
-class Ndjson:
+class Ndjson(TextFormat):
     """NDJSON: one JSON object per line, the same as in the JSON list."""
 
     head, media_type = b"", "application/x-ndjson"
@@ -98,10 +98,6 @@ class Ndjson:
         for row in zip(*columns, strict=True):
             block += orjson.dumps(dict(zip(self._names, row, strict=True)), option=orjson.OPT_APPEND_NEWLINE)
         return bytes(block)
-
-    def end(self) -> bytes:
-        """Write nothing more."""
-        return b""
 
 
 def escape_cell(text: str) -> str:
