@@ -209,6 +209,7 @@ def aws_size(row: Row) -> dict[str, str]:
         "uncached_disk_burst_mbps": number(burst_mbps) if burst_mbps else "",
         "max_nics": row["max_interfaces"],
         "network_mbps": network_mbps(row),
+        "fabric": {"True": "EFA", "False": "none"}.get(row["efa_supported"], ""),
         "hibernation": row["hibernation"].lower() if row["hibernation"] in ("True", "False") else "",
     }
 

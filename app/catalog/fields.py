@@ -242,6 +242,13 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
             short="InfiniBand",
             sentence="InfiniBand of the VM, gigabits a second.",
         ),
+        "fabric": FieldSpec(
+            kind="text",
+            title="Fabric between VMs",
+            short="Fabric",
+            sentence="The network for work on several VMs together: InfiniBand, EFA, RoCE, GPUDirect-TCPXO; `none` "
+            "where a source says that there is none. Extensible.",
+        ),
         "infiniband_gbps_per_gpu": FieldSpec(kind="number", unit="Gbps", column=False),
     },
     "Status": {

@@ -305,7 +305,7 @@ _SAID_OTHERWISE = frozenset(
         *("gpu_vendor", "gpu_model", "gpu_count", "gpu_memory_gib", "gpu_memory_gib_per_gpu", "gpu_interconnect"),
         *("nvlink", "vcpus", "cpu_model", "arch", "memory_gib", "temp_disk_gib", "temp_disk_count", "nvme_disk_gib"),
         *("nvme_disk_count", "max_data_disks", "uncached_disk_iops", "uncached_disk_mbps", "network_mbps", "max_nics"),
-        *("infiniband", "infiniband_gbps", "series", "preview", "withdrawn", "retirement_date"),
+        *("infiniband", "infiniband_gbps", "fabric", "series", "preview", "withdrawn", "retirement_date"),
         *("parent_size", "quota_family", "confidential_computing"),
     }
 )
@@ -355,7 +355,7 @@ def _network(size: Record) -> str:
     infiniband = {
         True: _join("InfiniBand", _amount(size, "infiniband_gbps", " Gbps")).replace(", ", " "),
         False: "no InfiniBand",
-        None: "",
+        None: {None: "", "none": "no fabric between VMs"}.get(size["fabric"], f"{size['fabric']} between VMs"),
     }[size["infiniband"]]
     speed = size["network_mbps"]
     return _join(

@@ -102,7 +102,7 @@ class ConstraintsIn(In):
     require_infiniband: bool | None = Field(
         default=None,
         description=(
-            "VMs that train together, or hold one replica together, have InfiniBand; "
+            "VMs that train together, or hold one replica together, have InfiniBand or another `fabric`; "
             "default: for training and with serving. With false they may use Ethernet."
         ),
     )

@@ -169,6 +169,38 @@ def test_gpus_on_cards_share_no_nvlink_and_those_of_one_board_do(clouds: httpx.C
     assert len(found) == 3
 
 
+def test_a_replica_is_on_several_vms_only_where_a_fabric_is_known(clouds: httpx.Client) -> None:
+    sizes = {
+        "p5.48xlarge": ("EFA", True),
+        "a3-megagpu-8g": ("GPUDirect-TCPXO", True),
+        "BM.GPU.L40S.4": ("RoCE", None),
+        "a2-ultragpu-8g": ("none", True),
+        "gpu_8x_h100_sxm5": (None, None),
+    }
+    names = ",".join(sizes)
+    listed = get(clouds, "/sizes", name=names, fields="name,fabric,nvlink")["items"]
+    assert {item["name"]: (item["fabric"], item["nvlink"]) for item in listed} == sizes
+    assert {item["name"] for item in get(clouds, "/sizes", name=names, fabric="efa")["items"]} == {"p5.48xlarge"}
+    body = {
+        "model": "llama-3.1-405b",
+        "inference": {"context_tokens": 8192, "concurrency": 2},
+        "constraints": {
+            "name": [*sizes],
+            "checkpoint_on_local_disk": False,
+            "max_nodes": 8,
+            "require_infiniband": True,
+        },
+        "include": ["rejected"],
+    }
+    answer = clouds.post("/fit", json=body).json()
+    assert {option["size"] for option in answer["items"]} == {"p5.48xlarge", "a3-megagpu-8g", "BM.GPU.L40S.4"}
+    reasons = {miss["size"]: miss["failures"][0]["detail"] for miss in answer["rejected"]}
+    assert reasons == {
+        "a2-ultragpu-8g": "one replica needs 2 VMs, and has no InfiniBand",
+        "gpu_8x_h100_sxm5": "one replica needs 2 VMs, and no source says that it has InfiniBand",
+    }
+
+
 def test_an_unknown_region_is_told_those_of_its_own_cloud(clouds: httpx.Client) -> None:
     for written, meant in (("us-east-9", "us-east-1"), ("us-east9", "us-east1"), ("eastus9", "eastus")):
         detail = clouds.get("/sizes", params={"region": written}).json()["detail"]

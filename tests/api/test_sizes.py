@@ -361,6 +361,7 @@ FIGURES = (
     ("local_nvme", "true", lambda item: (item["nvme_disk_gib"] or 0) > 0 or (item["nvme_disk_count"] or 0) > 0),
     ("trusted_launch", "false", lambda item: item["trusted_launch"] is False),
     ("disk_controller", "scsi", lambda item: "SCSI" in (item["disk_controller"] or "")),
+    ("fabric", "infiniband", lambda item: item["infiniband"] is True),
     ("confidential_computing", "tdx", lambda item: item["confidential_computing"] == "TDX"),
 )
 

@@ -139,6 +139,7 @@ class Size(CatalogTable, table=True):
     network_mbps: int | None = None
     infiniband: bool | None = None
     infiniband_gbps: float | None = None
+    fabric: str | None = Field(sa_type=BYTEWISE, default=None)
     confidential_computing: str | None = Field(sa_type=BYTEWISE, default=None)
     premium_storage: bool | None = None
     premium_storage_caching: bool | None = None

@@ -35,6 +35,7 @@ from app.catalog.queries.price_scope import (
     gpu,
     gpu_slice_gib,
     key_parameters,
+    literal_text,
     local_disk_gib,
     price_parameters,
     size,
@@ -244,8 +245,10 @@ def _hardware_columns(series_gpus: Subquery) -> list[ColumnElement[Any]]:
         for part in ("gpu_count_numerator", "gpu_count_denominator")
     ]
     described = size.gpu_id.is_not(None) | GPU.c.id.is_(None)
+    # Fits ask whether VMs can work together: EFA and RoCE count like InfiniBand.
+    has_fabric = case((size.fabric.is_not(None), size.fabric != literal_text("none")), else_=size.infiniband)
     return [
-        size.infiniband,
+        has_fabric.label("infiniband"),
         *facts,
         gpu.memory_gib.label("marketed_memory_gib"),
         domain.label("domain_gpus"),

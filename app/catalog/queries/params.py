@@ -502,6 +502,11 @@ class SizeFilter(SizeSelection, SizeRequirements):
         default=None, description="What remote disks can be attached by: `NVMe`, `SCSI`.", examples=["NVMe"]
     )
     min_nics: Count | None = Field(default=None, description="Network interfaces.", examples=[4])
+    fabric: LowerText | None = Field(
+        default=None,
+        description="The network for work on several VMs together: `InfiniBand`, `EFA`, `RoCE`, `none`.",
+        examples=["EFA"],
+    )
     confidential_computing: LowerText | None = Field(
         default=None, description="What encrypts the memory of the VM: `SNP`, `TDX`.", examples=["SNP"]
     )

@@ -135,7 +135,7 @@ def _gpu_columns(row: Mapping[str, Any], fields: Resolutions, gpus: Sequence[Gpu
 
 
 def _implied_columns(row: Mapping[str, Any], series: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what other columns imply: NVLink from the interconnect's name, InfiniBand from its speed.
+    """Return what other columns imply: NVLink from the interconnect's name, InfiniBand from its speed, the fabric.
 
     Pages state NVLink of a whole series; it is false for VMs with one GPU or less, which have nothing to link.
     """
@@ -148,7 +148,8 @@ def _implied_columns(row: Mapping[str, Any], series: Mapping[str, Any] | None) -
         infiniband = True
     if retired is None and series is not None:
         retired = series["retirement_date"]
-    return {"nvlink": nvlink, "infiniband": infiniband, "retirement_date": retired}
+    fabric = row["fabric"] or ("InfiniBand" if infiniband else None)
+    return {"nvlink": nvlink, "infiniband": infiniband, "fabric": fabric, "retirement_date": retired}
 
 
 _CPU_VENDORS = {

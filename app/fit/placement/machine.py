@@ -17,9 +17,9 @@ class Machine:
 
     Memory, bandwidth and peaks are of one GPU, of a fraction of a GPU its part. `domain_gpus` GPUs share one NVLink
     or xGMI domain, which is a whole rack of `domain_vms` VMs where that is more than 1; `link_gb_per_s` is the speed of
-    the domain's links, GB/s in both directions. `described` by the client: what
-    is unknown fails no check. `of_series`: no source describes its GPUs, so they are those of its series.
-    `usable_assumed`: no source gives the usable part of a GPU's memory.
+    the domain's links, GB/s in both directions. `infiniband` is true of other fabrics for several VMs, too: EFA, RoCE.
+    `described` by the client: what is unknown fails no check. `of_series`: no source describes its GPUs, so they are
+    those of its series. `usable_assumed`: no source gives the usable part of a GPU's memory.
     """
 
     gpus: Fraction | None
@@ -64,7 +64,7 @@ class Machine:
 
     @property
     def network(self) -> Network:
-        """What joins VMs: InfiniBand where it is known, else Ethernet."""
+        """What joins VMs: InfiniBand, where it or another fabric is known, else Ethernet."""
         return "infiniband" if self.infiniband is True else "ethernet"
 
     def max_tensor_ranks(self, nodes: int, *, tp_in_nvlink: bool) -> int:

@@ -91,6 +91,11 @@ def _network(entry: Entry) -> Figure | None:
     return (int(Decimal(named["gigabit"]) * 1000) * int(named["cards"] or 1), text) if named else None
 
 
+def _fabric(entry: Entry) -> Figure | None:
+    has_efa = entry.get("NetworkInfo", {}).get("EfaSupported")
+    return ("EFA" if has_efa else "none", f"EfaSupported {has_efa}") if isinstance(has_efa, bool) else None
+
+
 _EBS = ("EbsInfo", "EbsOptimizedInfo")
 READERS: Mapping[str, Callable[[Entry], Figure | None]] = {
     "vcpus": _at("VCpuInfo", "DefaultVCpus"),
@@ -107,6 +112,7 @@ READERS: Mapping[str, Callable[[Entry], Figure | None]] = {
     "uncached_disk_mbps": _at(*_EBS, "BaselineThroughputInMBps"),
     "max_nics": _at("NetworkInfo", "MaximumNetworkInterfaces"),
     "network_mbps": _network,
+    "fabric": _fabric,
     "hibernation": _at("HibernationSupported"),
 }
 """What reads each field of a size from an instance type."""

@@ -35,7 +35,11 @@ def entry(name: str = "g6f.large", **more: Any) -> dict[str, Any]:
             "MaximumEbsAttachments": 32,
             "EbsOptimizedInfo": {"BaselineIops": 3750, "BaselineThroughputInMBps": 117.5},
         },
-        "NetworkInfo": {"MaximumNetworkInterfaces": 2, "NetworkPerformance": "Up to 10 Gigabit"},
+        "NetworkInfo": {
+            "MaximumNetworkInterfaces": 2,
+            "NetworkPerformance": "Up to 10 Gigabit",
+            "EfaSupported": False,
+        },
         "HibernationSupported": False,
     } | more
 
@@ -62,6 +66,7 @@ def test_a_type_states_its_figures_in_the_units_of_the_catalog() -> None:
         "uncached_disk_mbps": Decimal("117.5"),
         "max_nics": 2,
         "network_mbps": 10_000,
+        "fabric": "none",
         "hibernation": False,
     }
 
@@ -113,7 +118,7 @@ def test_a_saved_answer_is_written_and_one_that_lost_most_sizes_is_refused(engin
     file = tmp_path / "types.json"
     file.write_text(json.dumps({"InstanceTypes": [entry(f"g6f.x{number}") for number in range(5)]}))
     found, outcome = run_type_refresh(engine, file, day=DAY, now=NOW)
-    assert (found.sizes, found.facts, found.refused) == (5, 65, None)
+    assert (found.sizes, found.facts, found.refused) == (5, 70, None)
     assert outcome is not None
     assert outcome.summary.changes["size"].added == 5
     file.write_text(json.dumps([entry("g6f.x0")]))
