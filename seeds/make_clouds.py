@@ -505,6 +505,9 @@ def gcp_attached_gpus(
                         "gpu_memory_gib_per_gpu": gib,
                     }
                 )
+                rows[-1]["price_parts"] = (
+                    f"{name} {number(usd)} + {count} {accelerator} x {number(usd_of_gpu[accelerator])}"
+                )
                 table[size, GCP_GPU_REGION] = {GCP_COLUMN: number(usd + count * usd_of_gpu[accelerator])}
     return rows, table
 
@@ -541,7 +544,6 @@ def make_oci(data: Path) -> None:
             facts |= {"gpu_count": "0", "vcpus": str(2 * count) if exact else ""}
         sizes.append(facts)
         table[name, "oci"] = {OCI_COLUMN: number(count * unit if exact else usd.quantize(OCI_ROUNDING))}
-    write_rows(CLOUDS / "oci" / "sizes.csv", sorted(sizes, key=lambda facts: facts["id"]))
     flexible = oci_flexible()
     write_rows(CLOUDS / "oci" / "sizes" / f"{OCI_FLEXIBLE_SOURCE}.csv", [facts for facts, _ in flexible])
     path = CLOUDS / "oci" / "parts.csv"
@@ -550,12 +552,19 @@ def make_oci(data: Path) -> None:
     write_rows(path, sorted(recipes, key=lambda row: (row["size"], row["part"])))
     prices = oci_part_prices(parts)
     sums: dict[str, Decimal] = defaultdict(Decimal)
+    texts: dict[str, list[str]] = defaultdict(list)
+    units = {part["part"]: OCI_HOURLY.get(part["metric"]) for part in parts}
     for row in recipes:
         sums[row["size"]] += Decimal(row["quantity"]) * prices[row["part"]]
+        texts[row["size"]].append(f"{row['quantity']} {units[row['part']]} x {number(prices[row['part']])}")
     for name, usd in sums.items():
         if (listed := table.get((name, "oci"))) and abs(Decimal(listed[OCI_COLUMN]) - usd) >= OCI_ROUNDING:
             raise SystemExit(f"{name} costs {listed[OCI_COLUMN]}, and its parts {usd}")
         table[name, "oci"] = {OCI_COLUMN: number(usd)}
+    of_sizes = {facts["id"]: facts for facts in sizes}
+    for name, text in texts.items():
+        of_sizes.setdefault(name, {"id": name, "source": OCI_SHAPES})["price_parts"] = " + ".join(text)
+    write_rows(CLOUDS / "oci" / "sizes.csv", [of_sizes[name] for name in sorted(of_sizes)])
     write_prices("oci", {OCI_SHAPES: table})
     write_series("oci", "OCI", {facts["series"].removeprefix("OCI "): "" for facts, _ in flexible}, OCI_SERIES)
 
@@ -598,7 +607,13 @@ def oci_flexible() -> list[tuple[dict[str, str], list[dict[str, str]]]]:
     return sizes
 
 
-OCI_HOURLY = ("OCPU Per Hour", "Gigabyte Per Hour", "GPU Per Hour", "NVMe Terabyte Per Hour")
+OCI_HOURLY = {
+    "OCPU Per Hour": "OCPU",
+    "Gigabyte Per Hour": "GiB",
+    "GPU Per Hour": "GPU",
+    "NVMe Terabyte Per Hour": "TB of NVMe",
+}
+"""What a part is counted in, by its metric in the price list."""
 OCI_FLEXIBLE_SOURCE, OCI_SERIES = "oci-flexible-shapes", "oci-flexible-series"
 OCI_OCPUS = (1, 2, 4, 8, 16, 32, 64)
 OCI_GIB_PER_VCPU = (2, 4, 8)

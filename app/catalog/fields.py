@@ -334,6 +334,12 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
         "confidential_computing": FieldSpec(
             kind="text", short="Confidential", sentence="What encrypts the memory of the VM: SNP, TDX. Extensible."
         ),
+        "price_parts": FieldSpec(
+            kind="text",
+            column=False,
+            title="Parts of the price",
+            sentence="What a price that is a sum consists of, USD an hour: `4 OCPU x 0.03 + 64 GiB x 0.002`.",
+        ),
         "flags": FieldSpec(
             kind="list",
             stated=False,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from decimal import Decimal
+from math import prod
 from typing import Any
 
 import pytest
@@ -195,3 +196,15 @@ def test_a_size_that_is_bought_in_parts_has_the_figures_and_the_price_of_all_of_
     assert size(catalog, attached, "vcpus", "gpu_id", "gpu_count") == (4, "t4", 1.0)
     assert usd(catalog, attached, "us-central1") == Decimal("0.189999") + Decimal("0.35")
     assert not rows(catalog, "select key from size where key like 'n1-standard-16-nvidia-tesla-v100-x1'")  # 12 vCPUs
+
+
+def test_the_parts_of_a_price_are_stated_and_their_sum_is_the_price(catalog: Engine) -> None:
+    parts = dict(rows(catalog, "select subject, value from fact where field = 'price_parts'"))
+    assert parts["vm.standard.e5.flex.4o.64g"] == "4 OCPU x 0.03 + 64 GiB x 0.002"
+    assert parts["n1-standard-4-nvidia-tesla-t4-x1"] == "n1-standard-4 0.189999 + 1 nvidia-tesla-t4 x 0.35"
+    assert len(parts) > 400
+    stated = "select size_key, nano_usd_per_hour from price where source_id in (:oci, :gcp)"
+    prices = dict(rows(catalog, stated, oci="oci-shapes-2026-04-21", gcp="gcp-attached-gpus-2026-06-23"))
+    for key, text_of_parts in parts.items():
+        terms = [[Decimal(word) for word in term.split() if word[0].isdecimal()] for term in text_of_parts.split(" + ")]
+        assert sum(prod(numbers) for numbers in terms) == Decimal(prices[key]).scaleb(-9), key
