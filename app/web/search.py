@@ -37,6 +37,7 @@ from app.web.serving import PRICE_NAMES, PageContent, PageRequest, Rewritten, pa
 from app.web.sizes_view import (
     COLUMNS,
     GPU_CATEGORY,
+    ON_WINDOWS,
     PER_TITLES,
     PURCHASE_TITLES,
     SOLD,
@@ -267,11 +268,13 @@ def _header(request: PageRequest, column: Column) -> tuple[Column, str, str]:
     key = sort_key_of(column, view)
     if not key:
         return column, "", ""
-    order = {key: "ascending", f"-{key}": "descending"}.get(view.sort[0], "")
+    system = "windows" if column.field.startswith(ON_WINDOWS) else view.os
+    order = {key: "ascending", f"-{key}": "descending"}.get(view.sort[0], "") if system == view.os else ""
     # Figures are first wanted from the greatest down, prices and names from the least up; again turns it around.
     descends = column.is_number and column.kind not in {"price", "money"}
     first, second = (f"-{key}", key) if descends else (key, f"-{key}")
-    return column, request.url(sort=(second if view.sort[0] == first else first,), page=None), order
+    turned = order and view.sort[0] == first
+    return column, request.url(sort=(second if turned else first,), os=system, page=None), order
 
 
 def _exports(view: SizesView, cursor: str | None) -> dict[str, str]:

@@ -93,6 +93,8 @@ def _column_of(name: str) -> Column:
     return Column(name, short_title(name), shown_unit(spec.unit), kind, sort=name)
 
 
+ON_WINDOWS = "windows_"
+"""What the columns of prices on Windows begin with; they sort the list of Windows."""
 _CLOUD = Column("provider", "Cloud", kind="cloud", sort="provider")
 _PRICE_COLUMNS = (
     Column("price", "Price", kind="price", sort="usd_per_hour"),
@@ -109,7 +111,12 @@ _PRICE_COLUMNS = (
     ),
     Column(SPOT_SAVING, "Spot saving", "%", kind="percent", sort=SPOT_SAVING),
     *(
-        Column(f"windows_{purchase}_usd_per_hour", f"Windows, {PURCHASE_TITLES[purchase]}", kind="money")
+        Column(
+            f"{ON_WINDOWS}{purchase}_usd_per_hour",
+            f"Windows, {PURCHASE_TITLES[purchase]}",
+            kind="money",
+            sort=f"{purchase}_usd_per_hour",
+        )
         for purchase in PURCHASE_MODELS
     ),
 )
@@ -169,7 +176,6 @@ KIND_COLUMNS: Mapping[Kind, tuple[str, ...]] = {
     ),
 }
 """The columns of a list whose columns are not chosen, by the kind of sizes; in a catalog of one cloud without it."""
-_ON_WINDOWS = "windows_"
 _OF_GPUS = ("gpu", "gpu_vendor", "nvlink", "min_gpus", "min_gpu_mem", "min_gpu_mem_per_gpu")
 GPU_CATEGORY: tuple[Category] = ("gpu_accelerated",)
 SOLD: tuple[Status, ...] = ("current", "preview")
@@ -396,7 +402,7 @@ def find_items(
         catalog, view.search().model_copy(update={"limit": limit or view.limit}), offset=offset, natural=True
     )
     items = [json.loads(item, parse_float=Decimal) for item in page.items]
-    windows = [name for name in view.columns if name.startswith(_ON_WINDOWS)]
+    windows = [name for name in view.columns if name.startswith(ON_WINDOWS)]
     if windows:
         given = view.model_fields_set & DatedSelection.model_fields.keys()
         selection = DatedSelection(**{name: getattr(view, name) for name in given} | {"os": "windows"})
@@ -404,7 +410,7 @@ def find_items(
         by_name = {size["name"]: size for size in (json.loads(text, parse_float=Decimal) for text in sizes)}
         for item in items:
             size = by_name.get(item["name"], {})
-            item |= {name: size.get(name.removeprefix(_ON_WINDOWS)) for name in windows}
+            item |= {name: size.get(name.removeprefix(ON_WINDOWS)) for name in windows}
     return page, items
 
 

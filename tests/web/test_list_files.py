@@ -54,6 +54,13 @@ def test_prices_on_windows_and_what_spot_saves_are_columns_of_pages_and_files(cl
             assert abs(line["Spot saving (%)"] - saving) <= 0.051
     page = get(client, f"/?{query}")
     assert re.search(r'<th[^>]*aria-sort="descending"><a [^>]*>Spot saving</a>', page)
+    (by_windows,) = re.findall(r'<th[^>]*><a href="([^"]+)"[^>]*>Windows, on demand</a>', page)
+    page_by_windows = get(client, f"/{by_windows}")
+    assert re.search(r'<th[^>]*aria-sort="ascending"><a [^>]*>Windows, on demand</a>', page_by_windows)
+    listed = re.findall(r'name="name" value="([^"]+)"', page_by_windows)
+    assert listed == [
+        size["name"] for size in sorted(windows.values(), key=lambda size: size["on_demand_usd_per_hour"])
+    ]
     shown = [line for line in lines if line["Windows, on demand (USD an hour)"]]
     for line, row in zip(lines, rows(page), strict=True):
         assert line not in shown or f" {format_amount(line['Windows, on demand (USD an hour)'])}" in row
