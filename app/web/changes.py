@@ -69,7 +69,8 @@ def _value(event: dict[str, Any], name: str) -> str | None:
     unit = (
         "USD an hour" if event["region"] else SIZE_FIELDS[event["field"]].unit if event["field"] in SIZE_FIELDS else ""
     )
-    return f"{value}\u00a0{unit}" if unit and unit != "count" else value
+    said_once = name == "old" and event["new"] is not None
+    return f"{value}\u00a0{unit}" if unit and unit != "count" and not said_once else value
 
 
 PAGE = PageContent(params=ChangeFilter, render=render)

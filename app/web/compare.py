@@ -350,7 +350,7 @@ def _in_groups(rows: Iterable[Row]) -> dict[str, list[Row]]:
     per_unit = [row for row in prices if row.title.startswith("Price per")]
     per_unit.sort(key=lambda row: ("per_gpu_hour" not in row.field, "flops" not in row.field))
     plain = sorted((row for row in prices if row not in per_unit), key=lambda row: row.field == "list_usd_per_hour")
-    grouped = {"Price by what it buys": per_unit, "Price": [*plain, *ages]}
+    grouped = {"Price per unit": per_unit, "Price": [*plain, *ages]}
     together = [name for name in by_name if name.startswith("gpus_")]
     others = in_groups(name for name in by_name if name not in first and name not in together)
     grouped |= {title: [by_name[name] for name in names] for title, names in others.items()}

@@ -73,7 +73,7 @@ TITLES: Mapping[str, str] = {
     "purchase": "Price",
     "region": "Price in",
     "available_in": "Available in",
-    "as_of": "Prices of",
+    "as_of": "Prices on",
     "known_at": "As known on",
 }
 """What a chip says a filter is about; other filters have the name of their field."""

@@ -75,9 +75,9 @@ WARNINGS: Mapping[str, str] = {
     "RETIRED": "retired",
     "WITHDRAWN": "withdrawn",
     "UNVERIFIED": "unverified",
-    "TP_OVER_PCIE": "GPUs talk over PCIe",
-    "TP_KV_REPLICATED": "KV heads kept several times",
-    "NODES_WITHOUT_INFINIBAND": "VMs talk over Ethernet: no known InfiniBand",
+    "TP_OVER_PCIE": "PCIe between GPUs",
+    "TP_KV_REPLICATED": "KV heads replicated",
+    "NODES_WITHOUT_INFINIBAND": "Ethernet between VMs: no InfiniBand known",
     "WEIGHT_ONLY": "weights unpacked to 16 bits",
     "MODEL_ASSUMED": "unknown type of model",
     "NO_KV_CACHE": "no KV cache counted",
@@ -106,10 +106,10 @@ DEPARTURES: Mapping[str, str] = {
     "disaggregated": "copies that only read prompts",
     "speculative": "speculative decoding",
     "sequences": "this number of users",
-    "context": "so long a context",
-    "dtype": "such weights",
-    "model": "such a model",
-    "sequence": "such sequences",
+    "context": "a context this long",
+    "dtype": "weights of this type",
+    "model": "a model like this",
+    "sequence": "sequences of this length",
 }
 """What the evidence of an estimate does not cover, in a few words."""
 
@@ -212,13 +212,13 @@ def layout_words(nodes: int, split: ParallelismOut | None) -> list[str]:
     if split is None:
         return words
     if split.tensor > 1:
-        words.append(f"layers cut over {split.tensor} GPUs (TP {split.tensor})")
+        words.append(f"each layer split over {split.tensor} GPUs (TP {split.tensor})")
     if split.pipeline > 1:
         words.append(f"{split.pipeline} stages (PP {split.pipeline})")
     if split.data_attention > 1:
         words.append(f"{split.data_attention} groups with their own sequences (DP attention {split.data_attention})")
     if split.expert > 1:
-        words.append(f"experts dealt out over {split.expert} GPUs (EP {split.expert})")
+        words.append(f"experts spread over {split.expert} GPUs (EP {split.expert})")
     if split.data > 1:
         words.append(f"{split.data} replicas" if split.zero_stage is None else f"{split.data} data-parallel ranks")
     if split.zero_stage is not None:

@@ -49,6 +49,7 @@ from app.web.sizes_view import (
     find_columns,
     find_items,
     find_price_bar,
+    heading_of,
     sort_key_of,
     table,
 )
@@ -87,6 +88,7 @@ async def render(request: PageRequest) -> str:
     names = await request.executor.ask(_find_names, view, disputed)
     columns = [COLUMNS[name] for name in names.columns]
     price = partial(view.shown_price, rate=page.exchange_rate)
+    headings = [heading_of(column, view.price_title()) for column in columns]
     nothing = not page.total
     return render_page(
         request,
@@ -103,7 +105,10 @@ async def render(request: PageRequest) -> str:
         active=filter_panel.active_counts(view),
         headers=[_header(request, column) for column in columns],
         name_header=_header(request, Column("name", "Size", kind="text", sort="name")),
-        items=[*zip(items, table(items, columns, price), strict=True)],
+        items=[
+            (item, [*zip(cells, headings, strict=True)])
+            for item, cells in zip(items, table(items, columns, price), strict=True)
+        ],
         total=page.total,
         first=(view.page - 1) * view.limit + 1,
         pages=ceil(page.total / view.limit),

@@ -37,6 +37,7 @@ from app.web.sizes_view import (
     SizesView,
     Unit,
     find_price_bar,
+    heading_of,
     table,
 )
 
@@ -164,10 +165,13 @@ async def _find_prices_today(request: PageRequest, name: str, shown: Callable[[A
 
 @dataclass(frozen=True, slots=True)
 class PeerRow:
-    """A size beside others: its cells, each with the difference from the size of the page, and how similar it is."""
+    """A size beside others, and how similar it is.
+
+    Each cell has the difference from the size of the page, and the heading of its column.
+    """
 
     item: Mapping[str, Any]
-    cells: Sequence[tuple[Cell, Difference | None]]
+    cells: Sequence[tuple[Cell, Difference | None, str]]
     similar: "SimilarOut | None"
 
     def parts(self) -> list[tuple[str, str]]:
@@ -232,7 +236,10 @@ async def _find_peers(
     rows = [
         PeerRow(
             peer,
-            [(cell, difference(peer, column)) for cell, column in zip(cells, columns, strict=True)],
+            [
+                (cell, difference(peer, column), heading_of(column, listed.price_title()))
+                for cell, column in zip(cells, columns, strict=True)
+            ],
             similar.get(peer["name"]),
         )
         for peer, cells in zip(items, table(items, columns, price), strict=True)

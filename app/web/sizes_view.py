@@ -82,6 +82,13 @@ class Column:
         return self.kind in {"number", "gbps", "price", "money", "gpu_count", "percent"}
 
 
+def heading_of(column: Column, price_title: str) -> str:
+    """Return what a cell is where there is no header above it, as on phones: of the price only the unit."""
+    if column.kind == "price":
+        return price_title
+    return f"{column.title} {price_title if column.kind == 'money' else column.unit}".rstrip()
+
+
 _CELL_KINDS = {"integer": "number", "fraction": "gpu_count", "boolean": "flag", "date": "text"}
 """The kind of cell by the kind of field, where it has another name."""
 
@@ -143,37 +150,12 @@ _COLUMNS = {column.field: column for column in (_CLOUD, *_PRICE_COLUMNS)} | {
 COLUMNS: Mapping[str, Column] = {name: _COLUMNS[name] for name in dict.fromkeys((*_FIRST, *_COLUMNS))}
 Kind = Literal["any", "gpu", "cpu"]
 
+_OF_ALL, _OF_PLACE = ("provider", "price", "vcpus", "memory_gib"), ("region", "price_age_days")
+_OF_GPU = ("gpu_model", "gpu_count", "gpu_memory_gib", "gpu_memory_gib_per_gpu", "network_mbps")
 KIND_COLUMNS: Mapping[Kind, tuple[str, ...]] = {
-    "any": (
-        *("provider", "price", "vcpus", "memory_gib", "gpu_model", "network_mbps", "cpu_model"),
-        *("region", "price_age_days"),
-    ),
-    "gpu": (
-        *(
-            "provider",
-            "price",
-            "vcpus",
-            "memory_gib",
-            "gpu_model",
-            "gpu_count",
-            "gpu_memory_gib",
-            "gpu_memory_gib_per_gpu",
-        ),
-        *("network_mbps", "region", "price_age_days"),
-    ),
-    "cpu": (
-        *(
-            "provider",
-            "price",
-            "vcpus",
-            "memory_gib",
-            "temp_disk_gib",
-            "network_mbps",
-            "cpu_model",
-            "uncached_disk_iops",
-        ),
-        *("region", "price_age_days"),
-    ),
+    "any": (*_OF_ALL, "gpu_model", "network_mbps", "cpu_model", *_OF_PLACE),
+    "gpu": (*_OF_ALL, *_OF_GPU, *_OF_PLACE),
+    "cpu": (*_OF_ALL, "temp_disk_gib", "network_mbps", "cpu_model", "uncached_disk_iops", *_OF_PLACE),
 }
 """The columns of a list whose columns are not chosen, by the kind of sizes; in a catalog of one cloud without it."""
 _OF_GPUS = ("gpu", "gpu_vendor", "nvlink", "min_gpus", "min_gpu_mem", "min_gpu_mem_per_gpu")
@@ -424,7 +406,7 @@ def _number(value: Any, _item: Mapping[str, Any]) -> Cell:
 
 
 def _amount(value: Decimal, _item: Mapping[str, Any]) -> Cell:
-    return Cell(format_amount(value), "number price")
+    return Cell(format_amount(value), "number money")
 
 
 def _age(value: int, item: Mapping[str, Any]) -> Cell:
@@ -437,11 +419,11 @@ _CELLS: Mapping[str, Callable[[Any, Mapping[str, Any]], Cell]] = {
         Cell(item["gpu_fraction"], "number") if item["gpu_fraction"] else _number(value, item)
     ),
     "gbps": lambda value, item: _number(value / 1000, item),
-    "price": _amount,
+    "price": lambda value, _item: Cell(format_amount(value), "number price"),
     "money": _amount,
     "age": _age,
     "percent": lambda value, _item: Cell(f"{value:.1f}", "number"),
     "cloud": lambda value, _item: Cell(PROVIDERS[value].name, "nowrap"),
     "flag": lambda value, _item: Cell("yes" if value else "no", "nowrap"),
-    "words": lambda value, _item: Cell(value.replace("_", " "), "nowrap"),
+    "words": lambda value, _item: Cell(value.replace("_", " ").replace("gpu", "GPU"), "nowrap"),
 }

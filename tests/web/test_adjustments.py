@@ -38,7 +38,7 @@ def text(client: httpx.Client, url: str) -> str:
         (f"/?name=*{A100}&region=eastus&unit=month", "2,359.54 list 2,681.29"),
         (f"/ui/sizes/{A100}?region=eastus", "$3.2322 list $3.673 an hour in eastus"),
         (f"/ui/sizes/{A100}?region=eastus", "3.2322 list 3.673"),
-        (f"/ui/compare?name={A100},nc48ads_a100_v4&region=eastus", "List price USD an hour 3.673"),
+        (f"/ui/compare?name={A100},nc48ads_a100_v4&region=eastus", "List price 3.673"),
         (f"/ui/compare?name={A100},nc48ads_a100_v4&region=eastus", "Rules that change it EA discount EA discount"),
         ("/ui/fit?model=llama-3.1-8b&gpu=A100&region=eastus", "$3.2322 an hour list $3.673"),
         (f"/ui/retirements/plan?inventory=size,region%0A{A100},eastus", "now list $3.673 an hour"),

@@ -90,7 +90,8 @@ def test_the_best_of_each_row_is_marked_and_prices_of_a_gpu_come_first(client: h
         assert ['class="number best' in cell for cell in cells] == best
         assert ["<rect " in cell for cell in cells] == [any(best)] * 3
     titles = [text_of(head) for head in re.findall(r'<th scope="row">(.*?)</th>', page, re.DOTALL)]
-    assert titles[0].startswith("Price per GPU ")
+    assert titles[0] == "Price per GPU"
+    assert re.search(r"Price per unit <span class=\"unit\">\w+ an? \w+</span>", page)
     assert "TFLOPS" in titles[1]
 
 

@@ -188,10 +188,10 @@ def test_a_layout_is_said_in_words() -> None:
     )
     assert fit_answer.layout_words(6, split) == [
         "6 VMs",
-        "layers cut over 8 GPUs (TP 8)",
+        "each layer split over 8 GPUs (TP 8)",
         "2 stages (PP 2)",
         "2 groups with their own sequences (DP attention 2)",
-        "experts dealt out over 16 GPUs (EP 16)",
+        "experts spread over 16 GPUs (EP 16)",
         "3 replicas",
         "1 GPU idle",
     ]

@@ -69,7 +69,7 @@ def test_the_calendar_file_and_the_json_have_the_filters_of_the_page(client: htt
 
 
 def test_without_a_region_prices_are_of_the_one_where_most_are_cheapest(client: httpx.Client) -> None:
-    assert "where most sizes that retire are cheapest" in plain(page(client, "/ui/retirements"))
+    assert "where most retiring sizes are cheapest" in plain(page(client, "/ui/retirements"))
     assert "where most sizes" not in page(client, "/ui/retirements?region=westeurope")
 
 

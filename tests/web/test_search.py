@@ -136,7 +136,7 @@ def test_an_empty_result_links_to_the_nearest_search_that_finds_something(
     client: httpx.Client, query: str, words: str, count: int
 ) -> None:
     page = get(client, f"/?{query}")
-    assert "No size is known to meet all of this" in page
+    assert "No size is known to match all of this" in page
     found = re.search(rf'<a href="([^"]+)"[^>]*>{re.escape(words)}</a> <span class="muted">{count} sizes?</span>', page)
     assert found is not None
     assert len(rows(get(client, f"/{found[1]}"))) == count
@@ -154,7 +154,7 @@ def test_a_header_sorts_and_says_how_the_table_is_sorted(client: httpx.Client) -
 
 def test_sizes_that_retire_are_left_out_and_counted_unless_they_are_asked_for(client: httpx.Client) -> None:
     page = get(client, "/?limit=500")
-    found = re.search(r'([\d,]+) sizes that retire are left out. <a href="([^"]+)"', page)
+    found = re.search(r'([\d,]+) retiring sizes are hidden. <a href="([^"]+)"', page)
     assert found is not None
     assert found[1] == f"{client.get('/sizes?status=retiring&limit=1').json()['total']:,}"
     assert not any("retires" in row for row in rows(page))
@@ -189,7 +189,7 @@ def test_each_kind_of_sizes_has_columns_of_its_own(
 def test_every_row_names_its_cloud_where_the_catalog_has_several(clouds: httpx.Client, client: httpx.Client) -> None:
     for query in ("", "?gpu=h100", "?gpu=h100&provider=aws", "?max_gpus=0"):
         page = get(clouds, f"/{query}")
-        named = re.findall(r'data-title="Cloud ">([^<]+)</td>', page)
+        named = re.findall(r'data-title="Cloud">([^<]+)</td>', page)
         assert len(named) == len(rows(page)) > 0
         assert set(named) <= {provider.name for provider in PROVIDERS.values()}
     assert 'data-title="Cloud' not in get(client, "/?gpu=h100")
