@@ -260,3 +260,21 @@ def test_on_a_phone_the_menu_opens_and_the_baseline_stays_while_one_swipes(phone
     page.get_by_role("link", name="Explore").click()
     page.wait_for_url("**/ui/explore")
     assert phone.errors == []
+
+
+def test_rows_of_the_list_are_one_line_high(watched: RecordedPage, base_url: str) -> None:
+    watched.page.set_viewport_size(VIEWPORTS["desktop"])
+    watched.page.goto(f"{base_url}/?gpu=h100&status=any")
+    expect(watched.page.locator("#compare .mark").filter(has_text="unverified").first).to_be_visible()
+    rows = watched.page.locator("#rows tr").evaluate_all("rows => rows.map(row => row.offsetHeight)")
+    assert max(rows) == min(rows) <= 34
+
+
+def test_the_price_of_a_card_has_its_unit_on_a_phone(phone: RecordedPage, base_url: str) -> None:
+    phone.page.goto(f"{base_url}/?gpu=a100&currency=EUR&unit=month&columns=price,vcpus,spot_usd_per_hour")
+    price, spot = (phone.page.locator(f"#rows tr:first-child td:nth-of-type({place})") for place in (1, 3))
+    unit = "cell => getComputedStyle(cell, '::after').content"
+    assert price.evaluate(unit) == '"EUR a month"'
+    assert spot.get_attribute("data-title") == "Spot EUR a month"
+    boxes = [box for box in (price.bounding_box(), spot.bounding_box()) if box]
+    assert boxes[0]["y"] + boxes[0]["height"] <= boxes[-1]["y"]
