@@ -14,7 +14,7 @@ from datetime import date
 from pathlib import Path
 
 from app.catalog.fields import to_text
-from app.catalog.names import size_key
+from app.catalog.names import series_key, size_key
 from app.ingest.registry import read_pages
 
 SEEDS = Path(__file__).parent
@@ -90,7 +90,7 @@ KEPT_OF_PARENT = (
 
 OF_SERIES = (
     *("cpu_model", "arch", "premium_storage_caching", "live_migration", "memory_preserving_updates"),
-    *("nested_virtualization", "hibernation"),
+    *("nested_virtualization", "hibernation", "nvme_interface", "scsi_interface"),
 )
 """What a page says of its series in host specifications and features, so that it holds for all of its sizes."""
 
@@ -132,20 +132,32 @@ def page_facts() -> dict[str, Row]:
     return sizes
 
 
-def trusted_launch(sizes: Sequence[Row], series: Mapping[str, str]) -> Iterator[Row]:
-    """Yield whether sizes have Trusted launch, which needs generation 2, where the page mentions their family."""
+def trusted_launch(sizes: Sequence[Row], series: Mapping[str, str], pages: Mapping[str, Row]) -> Iterator[Row]:
+    """Yield whether sizes have Trusted launch, which needs generation 2, where the page mentions their family.
+
+    Sizes that the list of SKUs lacks have the architecture and the generation that their own page states.
+    """
     families = {row["id"]: row["family"] for row in read_table(SEEDS / "series.csv") if row["family"]}
-    for size in sizes:
-        id_ = series[size["family"]]
+    described = [
+        (size["name"], series[size["family"]], size["cpuArchitecture"] == "Arm64", "V2" in size["hyperVGenerations"])
+        for size in sizes
+    ]
+    listed = {size_key(size["name"]) for size in sizes}
+    described += [
+        (page["name"], series_key(page["series"]), page["arch"] == "arm64", page["generation_2"] == "true")
+        for key, page in pages.items()
+        if key not in listed and page.keys() >= {"series", "arch", "generation_2"}
+    ]
+    for name, id_, is_arm64, has_generation_2 in described:
         names = {id_, families.get(id_, "")}
         if names & WITHOUT_TRUSTED_LAUNCH:
             has = None if id_ in NOT_CONFIDENTIAL else False
-        elif size["cpuArchitecture"] == "Arm64":
+        elif is_arm64:
             has = True if id_ in NAMED_ARM64 else None
         else:
-            has = "V2" in size["hyperVGenerations"].split(",") if names & WITH_TRUSTED_LAUNCH else None
+            has = has_generation_2 if names & WITH_TRUSTED_LAUNCH else None
         if has is not None:
-            yield {"id": size["name"], "trusted_launch": str(has).lower()}
+            yield {"id": name, "trusted_launch": str(has).lower()}
 
 
 def of_series(series: Mapping[str, str], pages: Mapping[str, Row]) -> Iterator[Row]:
@@ -305,7 +317,6 @@ def main() -> None:
 
     write_availability(AVAILABILITY, folders.sku_locator / "availability.csv.gz")
     write_table(SKUS, skus(listed))
-    write_table(TRUSTED_LAUNCH, trusted_launch(listed, series))
     write_table(
         WITHOUT_GPUS,
         ({"id": name, "gpu_count": "0"} for name, one in families.items() if types[series[one]] in NOT_GPUS),
@@ -321,6 +332,7 @@ def main() -> None:
         )
     write_table(CAPABILITIES, capabilities(read_table(folders.karpenter / "sku_capabilities_sample.csv")))
     pages = page_facts()
+    write_table(TRUSTED_LAUNCH, trusted_launch(listed, series, pages))
     of_pages = {said["name"]: f"standard{said['series']}Family" for said in pages.values() if "series" in said}
     write_table(CALCULATOR, local_disks(read_table(folders.calculator / "linux_offers.csv"), of_pages | families))
     write_table(

@@ -155,3 +155,39 @@ def test_results_of_a_benchmark_are_not_specifications(tmp_path: Path) -> None:
     reading = read(tmp_path, table + rows)
     assert facts(reading, "Standard_NX1") == {}
     assert ["results of a benchmark" in text for text in details(reading)] == [True]
+
+
+def test_figures_with_nvme_are_taken_where_a_page_has_a_table_for_each_controller(tmp_path: Path) -> None:
+    header = "| Size Name | Uncached Disk IOPS | Max NICs |\n|---|---|---|\n"
+    tables = (
+        f"## NXsv3 (SCSI)\n\n{header}| NX4s_v3 | 65,000 | 8 |\n\n## NXsv3 (NVMe)\n\n{header}| NX4s_v3 | 130,000 | 8 |\n"
+    )
+    reading = read(tmp_path, tables, title="NXsv3 size series")
+    stated = facts(reading, "NX4s_v3")
+    assert {name: value for name, value in stated.items() if name != "series"} == {
+        "uncached_disk_iops": 130_000,
+        "max_nics": 8,
+        "nvme_interface": True,
+        "scsi_interface": True,
+    }
+    (detail,) = details(reading)
+    assert "is of disks with SCSI" in detail
+
+
+@pytest.mark.parametrize(
+    ("sentence", "controllers"),
+    [
+        ("This VM series will only work on OS images that support NVMe.", (True, False)),
+        ("This VM series works only on OS images that support NVMe.", (True, False)),
+        (
+            "It will only work on OS images that support NVMe (i.e. drivers required for the local storage).",
+            (None, None),
+        ),
+    ],
+)
+def test_a_page_says_that_its_sizes_need_nvme(
+    tmp_path: Path, sentence: str, controllers: tuple[bool | None, bool | None]
+) -> None:
+    page = f"| Size | vCPU |\n|---|---|\n| NX6s_v6 | 6 |\n\n> [!NOTE]\n> {sentence}\n"
+    stated = facts(read(tmp_path, page, title="NXsv6 size series"), "NX6s_v6")
+    assert (stated.get("nvme_interface"), stated.get("scsi_interface")) == controllers

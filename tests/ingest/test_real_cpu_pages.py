@@ -80,6 +80,10 @@ def test_another_spelling_is_not_a_size_of_its_own(name: str, size: str) -> None
         ("lsv2-series.md", "Standard_L80s_v2", {"network_mbps": 16_000}),
         ("mdsv2-mm-series.md", "Standard_M192ids_v2", {"retirement_date": date(2027, 3, 31)}),
         ("mdsv2-mm-series.md", "Standard_M32dms_v2", {"retirement_date": None, "temp_disk_sequential_read_mbps": 400}),
+        ("dasv7-series.md", "Standard_D2as_v7", {"nvme_interface": True, "scsi_interface": False}),
+        ("dpdsv6-series.md", "Standard_D2pds_v6", {"nvme_interface": None, "scsi_interface": None}),
+        ("msv3-hm-series.md", "Standard_M416s_6_v3", {"nvme_interface": True, "scsi_interface": True}),
+        ("msv3-hm-series.md", "Standard_M416s_6_v3", {"uncached_disk_iops": 130_000, "uncached_disk_mbps": 4000}),
         ("mdsv4-series.md", "Standard_M16lds_v4", {"uncached_disk_mbps": None, "max_data_disks": 64}),
     ],
 )

@@ -180,9 +180,11 @@ def _has_local_nvme(row: Mapping[str, Any]) -> bool | None:
 
 
 def _disk_controllers(fields: Resolutions) -> str | None:
-    """Return what remote disks can be attached by, as far as sources say what is supported."""
+    """Return what remote disks can be attached by, where sources say of both whether they are supported."""
     names = {"NVMe": "nvme_interface", "SCSI": "scsi_interface"}
-    return ", ".join(name for name, field in names.items() if field in fields and fields[field].accepted.value) or None
+    if not fields.keys() >= {*names.values()}:
+        return None
+    return ", ".join(name for name, field in names.items() if fields[field].accepted.value) or None
 
 
 def _is_in_preview(fields: Resolutions) -> bool | None:

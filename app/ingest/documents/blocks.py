@@ -36,12 +36,13 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkdownTable:
-    """A table; `line` is that of its header, `in_list` whether it is inside a list."""
+    """A table; `line` is that of its header, `in_list` whether it is inside a list, `heading` the heading above it."""
 
     line: int
     header: tuple[TableCell, ...]
     rows: tuple[TableRow, ...]
     in_list: bool
+    heading: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

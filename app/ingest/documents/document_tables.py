@@ -71,6 +71,7 @@ def read_tables(document: SourceDocument) -> DocumentTables:
     tables = DocumentTables()
     for page in document.pages:
         _read_page(page, tables)
+    _choose_controllers(tables)
     others = find_alternate_spellings(document)
     spellings = _all_names(document) | {size_key(name): name for name in reversed(tables.subjects)}
     spellings |= {
@@ -118,6 +119,32 @@ def _read_page(page: SourcePage, tables: DocumentTables) -> None:
                     tables.rows.append(item)
                 else:
                     tables.findings.append(item)
+
+
+def _choose_controllers(tables: DocumentTables) -> None:
+    """Take the figures with NVMe of sizes that have a table for each controller of disks, and state that both work."""
+    keys = {name: {size_key(row.name) for row in tables.rows if row.controller == name} for name in ("nvme", "scsi")}
+    with_both = keys["nvme"] & keys["scsi"]
+    with_nvme = {
+        (size_key(row.name), cell.column.field): cell.text
+        for row in tables.rows
+        if row.controller == "nvme"
+        for cell in row.cells
+    }
+    reported: set[int] = set()
+    for at, row in enumerate(tables.rows):
+        key = size_key(row.name)
+        if row.controller is None or key not in with_both:
+            continue
+        raw = f"({row.controller.upper()})"
+        tables.findings.append(row.page.size_fact(row.name, f"{row.controller}_interface", True, raw, row.line))
+        if row.controller == "scsi":
+            alike = [cell for cell in row.cells if with_nvme.get((key, cell.column.field), cell.text) == cell.text]
+            tables.rows[at] = replace(row, cells=tuple(alike))
+            if len(alike) < len(row.cells) and row.table not in reported:
+                reported.add(row.table)
+                detail = "is of disks with SCSI; where the figures of the same sizes with NVMe differ, these are read"
+                tables.findings.append(row.page.report(detail, row.table))
 
 
 def _all_names(document: SourceDocument) -> dict[str, str]:

@@ -190,7 +190,13 @@ class _BlockBuilder:
         # Some tables begin with an empty header row; their first row holds the headers.
         if body and not any(cell.text for cell in header.cells):
             header, *body = body
-        return MarkdownTable(line=header.line, header=header.cells, rows=tuple(body), in_list=self.list_depth > 0)
+        return MarkdownTable(
+            line=header.line,
+            header=header.cells,
+            rows=tuple(body),
+            in_list=self.list_depth > 0,
+            heading=self.heading,
+        )
 
     def _extra_cells(self, row: Token, width: int) -> tuple[str, ...]:
         # The parser drops cells beyond the last column, so the source line is split again.

@@ -88,6 +88,11 @@ _SIZE_PATTERNS: tuple[tuple[re.Pattern[str], Rule], ...] = (
         ),
         lambda _found, _text: [FieldValue("preview", True)],
     ),
+    # A remark on local disks behind it, `(NVMe drivers required for the local storage)`, leaves remote disks open.
+    (
+        re.compile(r"\b(?:only works?|works? only) on OS images that support NVMe\W*$", re.IGNORECASE),
+        lambda _found, _text: [FieldValue("nvme_interface", True), FieldValue("scsi_interface", False)],
+    ),
     (
         re.compile(r"\bsupports?\s+GPU\s?Direct RDMA\b", re.IGNORECASE),
         lambda _found, _text: [FieldValue("gpudirect_rdma", True)],

@@ -30,6 +30,7 @@ _BENCHMARK_HEADER = re.compile(r"\bscores?\b|\bbase rate\b|\bstd ?dev\b", re.IGN
 _NETWORK_CLASS = re.compile(r"(?<=\d)\s+(?=(?:extremely |very )?(?:low|moderate|high)$)", re.IGNORECASE)
 _REMOTE_ONLY = re.compile(r"remote storage only", re.IGNORECASE)
 """What a column of temporary disks says of sizes that have none."""
+_CONTROLLER = re.compile(r"\((NVMe|SCSI)\)\W*$", re.IGNORECASE)
 _SEVERAL_NAMES = re.compile(r"\s(?:-|–|to|and|,|/)\s|,\s|\v")
 
 
@@ -49,7 +50,10 @@ class FieldCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeRow:
-    """A row of a size; `table` is the line of its table, `footnote_marks` are those of the name."""
+    """A row of a size; `table` is the line of its table, `footnote_marks` are those of the name.
+
+    `controller` is that of remote disks, in lower case, which the heading of a table is about: `Sizes (NVMe)`.
+    """
 
     page: SourcePage
     table: int
@@ -57,6 +61,7 @@ class SizeRow:
     name: str
     footnote_marks: tuple[str, ...]
     cells: tuple[FieldCell, ...]
+    controller: str | None = None
 
     def find(self, *fields: str) -> FieldCell | None:
         """Return the cell of the first of `fields` that the row has and that is not blank."""
@@ -156,7 +161,16 @@ def _read_row(
                 if not field_cells and column.fields and not is_blank(row.cells[column.index].text):
                     reports.append(_joint_report(page, row, column))
         yield from reports
-        yield SizeRow(page=page, table=table.line, line=row.line, name=name, footnote_marks=marks, cells=tuple(cells))
+        controller = _CONTROLLER.search(table.heading)
+        yield SizeRow(
+            page=page,
+            table=table.line,
+            line=row.line,
+            name=name,
+            footnote_marks=marks,
+            cells=tuple(cells),
+            controller=controller[1].lower() if controller else None,
+        )
 
 
 def to_field_cells(column: TableColumn, cell: TableCell, remote_only: Collection[str] = ()) -> list[FieldCell]:
