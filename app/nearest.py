@@ -60,6 +60,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "min_price": ("min_usd_per_hour",),
     "price_per_gpu": ("usd_per_gpu_hour",),
     **dict.fromkeys(("price_per_vcpu", "price_per_core", "price_per_cpu"), ("usd_per_vcpu_hour",)),
+    **dict.fromkeys(("price_per_score", "price_per_coremark"), ("usd_per_1000_coremark_hour",)),
     **dict.fromkeys(("price_per_gib", "price_per_gb"), ("usd_per_memory_gib_hour", "usd_per_gpu_gib_hour")),
     "spot": ("purchase=spot", "spot_usd_per_hour"),
     "on_demand": ("purchase=on_demand", "on_demand_usd_per_hour"),

@@ -47,6 +47,7 @@ COLUMNS = {
     "usd_per_hour": _usd("on_demand"),
     **{f"{purchase}_usd_per_hour": _usd(purchase) for purchase in PURCHASE_MODELS},
     "usd_per_vcpu_hour": _per("offer.vcpus"),
+    "usd_per_1000_coremark_hour": _per("offer.coremark", "1000"),
     "usd_per_memory_gib_hour": _per("offer.memory_gib"),
     "usd_per_gpu_hour": _per("offer.gpu_count_numerator", "offer.gpu_count_denominator"),
     "usd_per_gpu_gib_hour": _per("offer.gpu_memory_gib"),

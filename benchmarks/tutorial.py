@@ -70,6 +70,7 @@ def to_out(size: Size, offer: Offer, source: Source | None) -> SizeOut:
         "price_as_of": offer.on_demand_as_of,
         "price_age_days": (datetime.now(UTC).date() - offer.on_demand_as_of).days if offer.on_demand_as_of else None,
         "usd_per_vcpu_hour": ratio(usd["on_demand"], 1, size.vcpus),
+        "usd_per_1000_coremark_hour": ratio(usd["on_demand"], 1000, size.coremark),
         "usd_per_memory_gib_hour": ratio(usd["on_demand"], 1, size.memory_gib),
         "usd_per_gpu_hour": ratio(usd["on_demand"], size.gpu_count_denominator, size.gpu_count_numerator),
         "usd_per_gpu_gib_hour": ratio(usd["on_demand"], 1, size.gpu_memory_gib),

@@ -127,6 +127,13 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
         "arch": FieldSpec(
             kind="text", title="Architecture", short="CPU", sentence="x64 or arm64. Extensible.", in_resource_skus=True
         ),
+        "coremark": FieldSpec(
+            kind="integer",
+            unit="iterations/s",
+            title="CoreMark",
+            sentence="CoreMark that its vendor measured on all vCPUs, iterations a second: on the slowest of the "
+            "processors that it may have.",
+        ),
         "cpu_count": FieldSpec(kind="integer", unit="count", column=False),
         "cpu_base_ghz": FieldSpec(kind="number", unit="GHz", column=False),
         "cpu_all_core_peak_ghz": FieldSpec(kind="number", unit="GHz", column=False),
@@ -339,6 +346,14 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
             column=False,
             title="Parts of the price",
             sentence="What a price that is a sum consists of, USD an hour: `4 OCPU x 0.03 + 64 GiB x 0.002`.",
+        ),
+        "zones": FieldSpec(
+            kind="integer",
+            unit="count",
+            column=False,
+            stated=False,
+            title="Zones of the region",
+            sentence="In how many zones of the requested region the size is offered; 0 where zones cannot be chosen.",
         ),
         "flags": FieldSpec(
             kind="list",

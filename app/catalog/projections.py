@@ -79,8 +79,15 @@ PRICE_COLUMNS = (
 )
 """The columns of an offer that prices in force make up, for each purchase model."""
 
-UNIT_PRICE_FIELDS = ("usd_per_vcpu_hour", "usd_per_memory_gib_hour", "usd_per_gpu_hour", "usd_per_gpu_gib_hour")
-"""Price of a vCPU, of a GiB of memory, of a GPU, and of a GiB of GPU memory, by an offer; exact, and rounded once."""
+UNIT_PRICES: Mapping[str, tuple[str | int, str]] = {
+    "usd_per_vcpu_hour": (1, "vcpus"),
+    "usd_per_1000_coremark_hour": (1000, "coremark"),
+    "usd_per_memory_gib_hour": (1, "memory_gib"),
+    "usd_per_gpu_hour": ("gpu_count_denominator", "gpu_count_numerator"),
+    "usd_per_gpu_gib_hour": (1, "gpu_memory_gib"),
+}
+"""Prices per unit by an offer, each with what the price is multiplied with and divided by; exact, and rounded once."""
+UNIT_PRICE_FIELDS = tuple(UNIT_PRICES)
 
 SPOT_SAVING = "spot_saving_percent"
 """How far the spot price of an offer is below its price on demand; lists are sorted by it."""
@@ -88,7 +95,7 @@ SPOT_SAVING = "spot_saving_percent"
 _KEY = ("size_key", "region", "os")
 COPIED_SIZE_COLUMNS = (
     *("gpu_memory_gib", "gpu_count", "gpu_count_numerator", "gpu_count_denominator", "vcpus", "memory_gib"),
-    *("preview", "withdrawn", "retirement_date"),
+    *("coremark", "preview", "withdrawn", "retirement_date"),
 )
 """Columns of a size that its offers repeat, so that a list is filtered, and shown, without joining the size."""
 
@@ -150,15 +157,6 @@ def spot_saving(offer: Any) -> ColumnElement[float]:
     return 100 - 100 * usd_by(offer, "spot") / on_demand
 
 
-_DIVIDED_BY = {
-    "usd_per_vcpu_hour": (None, "vcpus"),
-    "usd_per_memory_gib_hour": (None, "memory_gib"),
-    "usd_per_gpu_hour": ("gpu_count_denominator", "gpu_count_numerator"),
-    "usd_per_gpu_gib_hour": (None, "gpu_memory_gib"),
-}
-"""The columns that a price is multiplied with and divided by, by the field of UNIT_PRICE_FIELDS."""
-
-
 def unit_price(offer: Any, purchase: str, name: str) -> ColumnElement[float]:
     """Return one of UNIT_PRICE_FIELDS of an offer; the price of a GPU is six times that of a size with 1/6.
 
@@ -170,10 +168,10 @@ def unit_price(offer: Any, purchase: str, name: str) -> ColumnElement[float]:
 
 def _unit_price(offer: Any, purchase: str, name: str) -> tuple[ColumnElement[bool], ColumnElement[float]]:
     """Return the condition that a price of UNIT_PRICE_FIELDS is known, and the price where it is."""
-    denominator, numerator = _DIVIDED_BY[name]
-    by = offer[denominator] if denominator else literal_column("1", Integer)
-    is_stated = and_(is_priced(offer, purchase), offer[numerator] > 0)
-    return is_stated, exact_ratio(offer[f"{purchase}_rank_usd"], by, offer[numerator])
+    factor, divisor = UNIT_PRICES[name]
+    by = offer[factor] if isinstance(factor, str) else literal_column(str(factor), Integer)
+    is_stated = and_(is_priced(offer, purchase), offer[divisor] > 0)
+    return is_stated, exact_ratio(offer[f"{purchase}_rank_usd"], by, offer[divisor])
 
 
 def cheapest_offers(
@@ -216,7 +214,7 @@ NO_OFFER_JSON = json.dumps(dict.fromkeys(OFFER_JSON_FIELDS), separators=(",", ":
 def offer_json_columns(purchase: str) -> tuple[str, ...]:
     """Return the columns of an offer that its JSON by a purchase model is written from."""
     stored = (name for name in OFFER_JSON_FIELDS if name.endswith(("_as_of", "_approximate_date")))
-    figures = (name for names in _DIVIDED_BY.values() for name in names if name)
+    figures = (name for names in UNIT_PRICES.values() for name in names if isinstance(name, str))
     of_this = (f"{purchase}_{name}" for name in ("as_of", "adjustment", "median_usd", "disputed", "formula"))
     return tuple(
         dict.fromkeys(("priced_in", *RANK_COLUMNS, *figures, *of_this, *stored)) - {"price_as_of": None}.keys()

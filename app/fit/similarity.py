@@ -87,6 +87,11 @@ class SizeTraits:
     region: str | None
     usd_per_hour: Decimal | None
     arch: str | None = None
+    cpu_vendor: str | None = None
+    cpu_model: str | None = None
+    local_disk_gib: float | None = None
+    uncached_disk_iops: int | None = None
+    network_mbps: int | None = None
     provider: str | None = None
     adjustment: Adjustment | None = None
 
@@ -109,6 +114,11 @@ DISTANCE_TERMS = (
     DistanceTerm(name="arch", unit=None, weight=2, get=lambda size: size.arch),
     DistanceTerm(name="vcpus", unit="count", weight=1, get=lambda size: size.vcpus),
     DistanceTerm(name="memory_gib", unit="GiB", weight=1, get=lambda size: size.memory_gib),
+    DistanceTerm(name="cpu_vendor", unit=None, weight=1, get=lambda size: size.cpu_vendor),
+    DistanceTerm(name="cpu_model", unit=None, weight=1, get=lambda size: size.cpu_model),
+    DistanceTerm(name="local_disk_gib", unit="GiB", weight=1, get=lambda size: size.local_disk_gib),
+    DistanceTerm(name="uncached_disk_iops", unit="IOPS", weight=1, get=lambda size: size.uncached_disk_iops),
+    DistanceTerm(name="network_mbps", unit="Mbps", weight=1, get=lambda size: size.network_mbps),
 )
 """The terms of the distance."""
 

@@ -53,6 +53,9 @@ FEATURES: tuple[Feature, ...] = (
     Feature(name="gpu_vendor", code="GPU_VENDOR", label="GPU vendor", kind="same", essential=True, of_gpu=True),
     Feature(name="gpu_model", code="GPU_MODEL", label="GPU model", kind="same", of_gpu=True),
     Feature(name="arch", code="ARCH", label="architecture", kind="same", essential=True),
+    Feature(name="cpu_vendor", code="CPU_VENDOR", label="processor maker", kind="same"),
+    Feature(name="cpu_model", code="CPU_MODEL", label="processor", kind="shared"),
+    Feature(name="coremark", code="CPU_SPEED", label="CoreMark", unit="iterations/s"),
     Feature.flag("infiniband", code="NO_INFINIBAND", essential=True),
     Feature.flag("nvlink", code="NO_NVLINK", essential=True, of_gpu=True),
     Feature.flag("local_disk", code="LOCAL_DISK", essential=True),
@@ -62,6 +65,8 @@ FEATURES: tuple[Feature, ...] = (
     Feature(name="generation", code="GENERATION", label="VM generation", kind="shared", essential=True),
     Feature(name="local_disk_gib", code="LOCAL_DISK", label="local disk", unit="GiB"),
     Feature(name="max_data_disks", code="DATA_DISKS", label="data disks", unit="count"),
+    Feature.flag("local_nvme", code="LOCAL_DISK"),
+    Feature(name="disk_controller", code="DISK_CONTROLLER", label="disk controller", kind="shared"),
     Feature(name="uncached_disk_iops", code="DISK_IOPS", label="uncached disk operations", unit="IOPS"),
     Feature(name="uncached_disk_mbps", code="DISK_THROUGHPUT", label="uncached disk throughput", unit="MBps"),
     Feature(name="max_nics", code="NICS", label="network interfaces", unit="count"),
@@ -71,7 +76,7 @@ FEATURES: tuple[Feature, ...] = (
         Feature.flag(name)
         for name in (
             *("generation_1", "generation_2", "premium_storage_caching", "ultra_disk", "nested_virtualization"),
-            *("hibernation", "live_migration", "memory_preserving_updates"),
+            *("hibernation", "live_migration", "memory_preserving_updates", "encryption_at_host", "trusted_launch"),
         )
     ),
     Feature.flag("gpudirect_rdma", of_gpu=True),

@@ -94,6 +94,9 @@ class ConvertedPricesOut(Out):
     currency: str = Field(description="The currency (ISO 4217): `EUR`.")
     price_per_hour: Amount | None = Field(description="usd_per_hour, converted.")
     price_per_vcpu_hour: Amount | None = Field(description="price_per_hour by vCPUs, rounded once.")
+    price_per_1000_coremark_hour: Amount | None = Field(
+        description="price_per_hour by 1,000 CoreMark iterations a second, rounded once."
+    )
     price_per_memory_gib_hour: Amount | None = Field(description="price_per_hour by memory_gib, rounded once.")
     price_per_gpu_hour: Amount | None = Field(description="price_per_hour by GPUs, rounded once.")
     price_per_gpu_gib_hour: Amount | None = Field(description="price_per_hour by gpu_memory_gib, rounded once.")
@@ -143,6 +146,9 @@ class SizeOut(model_of_fields(_SHOWN)):  # type: ignore[misc]  # made of the tab
     region: str | None = Field(description="Where the prices hold: the requested region, else the cheapest.")
     usd_per_hour: Usd | None = Field(description="Price under the requested purchase model; null is unknown.")
     usd_per_vcpu_hour: float | None = Field(description="usd_per_hour / vcpus, rounded to 9 decimal places.")
+    usd_per_1000_coremark_hour: float | None = Field(
+        description="1000 x usd_per_hour / coremark, rounded to 9 decimal places."
+    )
     usd_per_memory_gib_hour: float | None = Field(description="usd_per_hour / memory_gib, rounded to 9 decimal places.")
     usd_per_gpu_hour: float | None = Field(
         description="usd_per_hour / gpu_fraction or gpu_count, rounded to 9 decimal places."

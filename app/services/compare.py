@@ -134,6 +134,7 @@ UNITS: dict[str, str | None] = {
     **dict.fromkeys((f"{purchase}_usd_per_hour" for purchase in PURCHASE_MODELS), "USD/h"),
     "price_age_days": "days",
     "usd_per_vcpu_hour": "USD/h per vCPU",
+    "usd_per_1000_coremark_hour": "USD/h per 1,000 iterations/s",
     "usd_per_memory_gib_hour": "USD/h per GiB",
     "usd_per_gpu_hour": "USD/h per GPU",
     "usd_per_gpu_gib_hour": "USD/h per GiB",
@@ -240,7 +241,8 @@ def _to_term(measured: TermDistance) -> TermOut:
     )
 
 
-_FIGURES = ("gpu_id", "gpu_family", "gpu_vendor", "gpu_memory_gib", "arch", "vcpus", "memory_gib", "name")
+_OF_CPU = ("arch", "cpu_vendor", "cpu_model", "vcpus", "memory_gib", "local_disk_gib", "uncached_disk_iops")
+_FIGURES = ("gpu_id", "gpu_family", "gpu_vendor", "gpu_memory_gib", *_OF_CPU, "network_mbps", "name")
 
 
 def _rank_neighbours(
@@ -284,6 +286,6 @@ def to_traits(row: Row) -> SizeTraits:
         series=neighbour["series_id"],
         **{name: neighbour[name] for name in ("gpu_id", "gpu_model", "gpu_family", "gpu_vendor", "gpu_memory_gib")},
         gpus=to_gpus(neighbour["gpu_count_numerator"], neighbour["gpu_count_denominator"]),
-        **{name: neighbour[name] for name in ("arch", "vcpus", "memory_gib", "region", "usd_per_hour")},
+        **{name: neighbour[name] for name in (*_OF_CPU, "network_mbps", "region", "usd_per_hour")},
         adjustment=to_adjustment(neighbour["adjustment"]),
     )

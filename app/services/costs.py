@@ -208,6 +208,7 @@ def _cost_vm(
         "usd_per_month": month,
         "usd_per_year": _year(month),
         "usd_per_vcpu_hour": per_unit(usd, size.row["vcpus"]),
+        "usd_per_1000_coremark_hour": per_unit(usd, Fraction(size.row["coremark"] or 0, 1000)),
         "usd_per_memory_gib_hour": per_unit(usd, size.row["memory_gib"]),
         "usd_per_gpu_hour": per_unit(usd, size.gpus),
         "usd_per_gpu_gib_hour": per_unit(usd, size.row["gpu_memory_gib"]),

@@ -404,6 +404,8 @@ def to_machine(row: Mapping[str, Any]) -> Candidate:
     computed = {
         "generation": generations or None,
         "local_disk": None if disk is None else disk > 0,
+        "cpu_model": frozenset(row["cpu_model"].split(" or ")) if row["cpu_model"] else None,
+        "disk_controller": frozenset(row["disk_controller"].split(", ")) if row["disk_controller"] else None,
     }
     return Candidate(
         key=row["key"],

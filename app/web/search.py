@@ -61,6 +61,7 @@ _SORT_TITLES = {
     "usd_per_hour": "price, lowest first",
     "-usd_per_hour": "price, highest first",
     "usd_per_vcpu_hour": "price of a vCPU",
+    "usd_per_1000_coremark_hour": "price of 1,000 CoreMark",
     "usd_per_memory_gib_hour": "price of a GiB of memory",
     "usd_per_gpu_hour": "price of a GPU",
     "usd_per_gpu_gib_hour": "price of a GiB of GPU memory",

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, Field
 
 from app.catalog.fields import SHOWN_FIELDS, SIZE_FIELDS, short_title
 from app.catalog.price_notes import price_note
-from app.catalog.projections import SIZE_JSON_FIELDS, SPOT_SAVING
+from app.catalog.projections import SIZE_JSON_FIELDS, SPOT_SAVING, UNIT_PRICES
 from app.catalog.providers import PROVIDERS
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.display_names import find_currencies, find_providers, find_region_names
@@ -40,7 +40,7 @@ from app.web.rendering import UNKNOWN, format_age, format_amount, format_number
 from app.web.size_fields import shown_unit
 
 Unit = Literal["hour", "day", "month", "year"]
-Per = Literal["vm", "vcpu", "gib", "gpu", "gpu_gib"]
+Per = Literal["vm", "vcpu", "1000_coremark", "gib", "gpu", "gpu_gib"]
 
 HOURS: Mapping[str, int] = {"hour": 1, "day": 24, "month": 730, "year": 8760}
 """How many hours a unit has; a month is a twelfth of a year, as in `GET /sizes/{name}/cost`."""
@@ -49,6 +49,7 @@ UNIT_TITLES: Mapping[str, str] = {"hour": "an hour", "day": "a day", "month": "a
 PER_TITLES: Mapping[str, str] = {
     "vm": "VM",
     "vcpu": "vCPU",
+    "1000_coremark": "1,000 CoreMark",
     "gib": "GiB of memory",
     "gpu": "GPU",
     "gpu_gib": "GiB of GPU memory",
@@ -261,14 +262,15 @@ def _divisor(item: Mapping[str, Any], per: str) -> Fraction | None:
         return Fraction(1)
     if per == "gpu" and item["gpu_fraction"]:
         return Fraction(item["gpu_fraction"])
-    field = {"vcpu": "vcpus", "gib": "memory_gib", "gpu": "gpu_count", "gpu_gib": "gpu_memory_gib"}[per]
-    value = item[field]
-    return None if value is None else Fraction(value)
+    factor, divisor = UNIT_PRICES[_PRICE_SORTS[per]]
+    value = item[divisor if per != "gpu" else "gpu_count"]
+    return None if value is None else Fraction(value) / (factor if isinstance(factor, int) else 1)
 
 
 _PRICE_SORTS: Mapping[str, str] = {
     "vm": "usd_per_hour",
     "vcpu": "usd_per_vcpu_hour",
+    "1000_coremark": "usd_per_1000_coremark_hour",
     "gib": "usd_per_memory_gib_hour",
     "gpu": "usd_per_gpu_hour",
     "gpu_gib": "usd_per_gpu_gib_hour",

@@ -161,6 +161,7 @@ def test_the_gpu_memory_of_the_mi300x_is_eight_times_192(client: httpx.Client) -
         "name",
         "-usd_per_gpu_hour",
         "usd_per_vcpu_hour",
+        "-coremark,usd_per_1000_coremark_hour",
         "-usd_per_memory_gib_hour",
         "gpu_count,-usd_per_hour",
         "retirement_date",
@@ -284,18 +285,19 @@ def test_a_unit_price_is_the_exact_quotient_rounded_once(
     client: httpx.Client, purchase: str, dated: dict[str, str]
 ) -> None:
     units = {
-        "usd_per_vcpu_hour": "vcpus",
-        "usd_per_memory_gib_hour": "memory_gib",
-        "usd_per_gpu_gib_hour": "gpu_memory_gib",
+        "usd_per_vcpu_hour": (1, "vcpus"),
+        "usd_per_1000_coremark_hour": (1000, "coremark"),
+        "usd_per_memory_gib_hour": (1, "memory_gib"),
+        "usd_per_gpu_gib_hour": (1, "gpu_memory_gib"),
     }
     known = dict.fromkeys(units, 0)
     for row in walk(client, "/sizes", purchase=purchase, **dated):
-        for name, unit in units.items():
+        for name, (of, unit) in units.items():
             if row["usd_per_hour"] is None or not row[unit]:
                 assert row[name] is None
                 continue
             known[name] += 1
-            exactly = Decimal(str(row["usd_per_hour"])) / Decimal(str(row[unit]))
+            exactly = of * Decimal(str(row["usd_per_hour"])) / Decimal(str(row[unit]))
             assert row[name] == float(exactly.quantize(Decimal("1e-9"), ROUND_HALF_UP))
     assert all(known.values())
 
@@ -378,3 +380,21 @@ def test_a_filter_finds_the_sizes_whose_figure_is_known_to_meet_it(
 def test_a_size_without_local_disks_has_no_local_nvme(client: httpx.Client) -> None:
     assert size(client, "Standard_D2s_v5")["local_nvme"] is False
     assert size(client, "Standard_L8s_v3")["local_nvme"] is True
+
+
+def test_zones_are_those_of_the_one_region_that_is_asked_for(client: httpx.Client) -> None:
+    in_three = names(client, region="westeurope", min_zones=3)
+    assert {"Standard_D2s_v5"} <= in_three < names(client, region="westeurope", min_zones=0)
+    zones = get(client, "/sizes/d2s_v5/availability", region="westeurope")["items"][0]["zones"]
+    assert zones == ["1", "2", "3"]
+    assert names(client, region="australiacentral", min_zones=1) == set()
+    page = get(client, "/sizes", region="belgiumcentral", min_zones=1)
+    assert (page["total"], page["unknown"]) == (0, {"zones": get(client, "/sizes", region="belgiumcentral")["total"]})
+    for place in ({}, {"region": "westeurope,eastus"}, {"country": "US"}):
+        refused = client.get("/sizes", params={"min_zones": 2, **place})
+        assert refused.status_code == 422
+        assert "needs region" in refused.json()["errors"][0]["detail"]
+    anywhere = get(client, "/facets")["zones"]
+    assert (anywhere["min"], anywhere["max"]) == (None, None)
+    there = get(client, "/facets", region="westeurope", min_zones=3)["zones"]
+    assert (there["min"], there["max"]) == (1, 3)

@@ -1,5 +1,7 @@
 """What a search leaves out because a figure is unknown is counted, and told wherever a list is empty for it."""
 
+import csv
+import html
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -9,15 +11,23 @@ from typing import Any
 import httpx
 import pytest
 
-from app.catalog.fields import SHOWN_FIELDS
+from app.catalog.fields import SHOWN_FIELDS, field_title
 from app.catalog.queries.facets import unknown_note
 from app.catalog.queries.params import FILTERED_FIELDS, SizeSelection
+from tests.command_line import run_command
+from tests.conftest import TODAY
+from tests.seeded import PROJECT
 from tests.walks import walk
 
 pytestmark = pytest.mark.one_database  # counted in memory, as facets are
 
 QUESTIONS = 250
 """For each place."""
+EVERY = 10
+"""How many of them are asked of the API alone, and one more of facets, page and command line, too."""
+BROWSER = {"accept": "text/html"}
+ORDERABLE = "preview,current,retiring"
+"""What the API lists by default, and a page only where it is asked."""
 FIELD_OF = {
     "cpu": "cpu_model",
     **{name: field for name, field in FILTERED_FIELDS.items() if name not in SizeSelection.model_fields},
@@ -57,6 +67,13 @@ def brute_force(items: list[dict[str, Any]], search: dict[str, Any]) -> tuple[in
     return total, unknown
 
 
+def zones_in(region: str) -> dict[str, int]:
+    """Return in how many zones of a region the sizes are that the list has there."""
+    with (PROJECT / "seeds/availability/azure-availability-2026-08-01.csv").open() as file:
+        cells = {row["size"]: row[region] for row in csv.DictReader(file)}
+    return {name: len(zones.replace("-", "").split()) for name, zones in cells.items() if zones}
+
+
 def random_searches(items: list[dict[str, Any]], seed: int) -> Iterator[dict[str, Any]]:
     """Yield searches by one to four filters, with values that some sizes have."""
     chance = random.Random(seed)
@@ -67,7 +84,9 @@ def random_searches(items: list[dict[str, Any]], seed: int) -> Iterator[dict[str
         "disk_controller": lambda names: names.split(", ")[0],
     }
     for _ in range(QUESTIONS):
-        names = chance.sample(sorted(FIELD_OF.keys() - OF_ONE_GPU), chance.randint(1, 4))
+        names = chance.sample(
+            sorted(name for name in FIELD_OF.keys() - OF_ONE_GPU if values[name]), chance.randint(1, 4)
+        )
         search = {name: to_value.get(name, lambda value: value)(chance.choice(values[name])) for name in names}
         yield {
             name: float(value) if SHOWN_FIELDS[FIELD_OF[name]].kind in ("number", "fraction") else value
@@ -76,21 +95,40 @@ def random_searches(items: list[dict[str, Any]], seed: int) -> Iterator[dict[str
 
 
 @pytest.mark.parametrize("place", [{}, {"region": "westeurope"}], ids=["anywhere", "a region"])
-def test_lists_and_facets_count_what_is_unknown_as_brute_force_does(
-    client: httpx.Client, place: dict[str, str]
+def test_lists_facets_pages_and_commands_count_what_is_unknown_as_brute_force_does(
+    client: httpx.Client, seeded_url: str, place: dict[str, str]
 ) -> None:
     items = walk(client, "/sizes", **place)
+    zones = zones_in(place["region"]) if place else {}
     for item in items:
+        item["zones"] = zones.get(item["name"])
         disks = {item[name] for name in ("temp_disk_gib", "nvme_disk_gib") if item[name] is not None}
         item["local_disk_gib"] = sum(disks) if disks else None  # of equal size they are one disk
     for number, search in enumerate(random_searches(items, seed=34 + len(place))):
         page = client.get("/sizes", params={**search, **place, "limit": 1}).raise_for_status().json()
         assert (page["total"], page["unknown"]) == brute_force(items, search), search
-        if number % 10 == 0:
+        if number % EVERY == 0:
             facets = client.get("/facets", params={**search, **place}).raise_for_status().json()
             undecided = {one["value"]: one["count"] for one in facets["undecided"]["fields"]}
             assert (facets["total"], undecided) == (page["total"], page["unknown"]), search
             assert facets["undecided"]["detail"] == unknown_note(undecided, facets["undecided"]["total"])
+            titles = {field_title(field): count for field, count in undecided.items()}
+            shown = (
+                client.get("/", headers=BROWSER, params={**search, **place, "status": ORDERABLE})
+                .raise_for_status()
+                .text
+            )
+            assert f"{unknown_note(titles, facets['undecided']['total']) or ''}" in html.unescape(shown), search
+            assert ("may match:" in shown) == bool(undecided), search
+            options = []
+            for name, value in (search | place).items():
+                option = name.replace("_", "-")
+                options.append(
+                    f"--{option}={value}" if not isinstance(value, bool) else f"--{'no-' * (not value)}{option}"
+                )
+            told = run_command(seeded_url, "search", *options, today=lambda: TODAY).stderr
+            assert (unknown_note(undecided) or "") in told, options
+            assert ("may match" in told) == bool(undecided), options
 
 
 def test_a_search_without_bounds_is_decided(client: httpx.Client) -> None:

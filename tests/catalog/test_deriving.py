@@ -121,6 +121,7 @@ def test_the_document_of_an_offer_says_what_its_columns_say(seeded_engine: Engin
             "region": offer.priced_in,
             "usd_per_hour": usd[purchase],
             "usd_per_vcpu_hour": ratio(usd[purchase], 1, offer.vcpus),
+            "usd_per_1000_coremark_hour": ratio(usd[purchase], 1000, offer.coremark),
             "usd_per_memory_gib_hour": ratio(usd[purchase], 1, offer.memory_gib),
             "usd_per_gpu_hour": ratio(usd[purchase], one_of, gpus),
             "usd_per_gpu_gib_hour": ratio(usd[purchase], 1, offer.gpu_memory_gib),

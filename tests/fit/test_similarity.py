@@ -35,6 +35,11 @@ A100 = SizeTraits(
     arch="x64",
     vcpus=24,
     memory_gib=220.0,
+    cpu_vendor="AMD",
+    cpu_model="AMD EPYC 7V13 (Milan)",
+    local_disk_gib=0.0,
+    uncached_disk_iops=30_000,
+    network_mbps=20_000,
     region="eastus",
     usd_per_hour=Decimal("3.673"),
 )
@@ -61,6 +66,11 @@ def test_a_size_is_no_distance_from_itself() -> None:
         ({"vcpus": 2400}, "vcpus", 1.0),
         ({"vcpus": 0}, "vcpus", 1.0),
         ({"memory_gib": 440.0}, "memory_gib", 1 / 3),
+        ({"cpu_model": "AMD EPYC 9V84 (Genoa)"}, "cpu_model", 1.0),
+        ({"cpu_vendor": "Intel"}, "cpu_vendor", 1.0),
+        ({"local_disk_gib": 75.0}, "local_disk_gib", 1.0),
+        ({"uncached_disk_iops": 60_000}, "uncached_disk_iops", 1 / 3),
+        ({"network_mbps": None}, "network_mbps", UNKNOWN_DISTANCE),
         ({"gpu_memory_gib": 320.0}, "gpu_memory_gib", 2 / 3),
         ({"gpus": Fraction(1, 2)}, "gpu_count", 1 / 3),
         ({"usd_per_hour": Decimal("7.346")}, "usd_per_hour", 1 / 3),
@@ -78,7 +88,8 @@ def test_one_change_moves_one_term(change: dict[str, Any], term: str, distance: 
 
 def test_an_attribute_unknown_of_the_size_is_no_term() -> None:
     told = measure_distance(replace(A100, usd_per_hour=None, gpu_id=None), A100)
-    assert [term.term.name for term in told.terms] == ["gpu_memory_gib", "gpu_count", "arch", "vcpus", "memory_gib"]
+    left_out = {"gpu_class", "usd_per_hour"}
+    assert [term.term.name for term in told.terms] == [t.name for t in DISTANCE_TERMS if t.name not in left_out]
     assert told.distance == 0
     assert told.cheaper is None
 

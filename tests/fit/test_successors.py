@@ -270,3 +270,12 @@ def test_giving_up_what_is_said_makes_a_successor_exist(old: dict[str, Any], oth
         for kept in names:
             less = [one for one in ESSENTIAL_FEATURES if one not in names or one == kept]
             assert not find_successors(before, market, less, 1), "a part of the features would do"
+
+
+def test_a_processor_is_kept_by_one_of_those_that_a_vm_may_get() -> None:
+    old = machine("Old", cpu_model=frozenset({"X1", "X2"}), coremark=1000, disk_controller=frozenset({"SCSI"}))
+    new = machine("New", cpu_model=frozenset({"X2"}), coremark=1200, disk_controller=frozenset({"NVMe"}))
+    changes = differences(old, new)
+    assert "cpu_model" in changes.kept
+    assert [change.detail for change in changes.gained] == ["CoreMark: 1000 -> 1200 iterations/s"]
+    assert [change.detail for change in changes.lost] == ["disk controller: SCSI -> NVMe"]

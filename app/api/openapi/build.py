@@ -190,6 +190,7 @@ _OF_PLACES = ("provider", "country", "continent")
 _OF_CPU_SIZES = (
     *("cpu", "cpu_vendor", "burstable", "min_data_disks", "min_uncached_disk_iops", "min_uncached_disk_mbps"),
     *("local_nvme", "disk_controller", "min_nics", "confidential_computing", "trusted_launch", "fabric"),
+    "min_zones",
 )
 _APPENDED = {"listRetirements": ("past",), "listSizePrices": ("sort",)}
 """Parameters of an operation that came after docs/released/openapi.json, the oldest first. They are its last ones: some

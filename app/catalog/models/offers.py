@@ -26,11 +26,12 @@ class Offer(CatalogTable, table=True):
     region: str = Field(sa_type=BYTEWISE, primary_key=True, description="where it was asked for, or one of ANY_REGION")
     os: str = Field(sa_type=BYTEWISE, primary_key=True)
     size_key: str = Field(sa_type=BYTEWISE, primary_key=True)
-    gpu_memory_gib: float | None = Field(default=None, description="this and the eight below: as in size")
+    gpu_memory_gib: float | None = Field(default=None, description="this and the nine below: as in size")
     gpu_count: float | None = None
     gpu_count_numerator: int | None = None
     gpu_count_denominator: int | None = None
     vcpus: int | None = None
+    coremark: int | None = None
     memory_gib: float | None = None
     preview: bool | None = None
     withdrawn: bool | None = None

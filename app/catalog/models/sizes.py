@@ -112,6 +112,7 @@ class Size(CatalogTable, table=True):
     cpu_model: str | None = Field(sa_type=BYTEWISE, default=None)
     cpu_vendor: str | None = Field(sa_type=BYTEWISE, default=None)
     arch: str | None = Field(sa_type=BYTEWISE, default=None)
+    coremark: int | None = None
     burstable: bool | None = None
     cpu_baseline_percent: float | None = None
     cpu_credits_per_hour: int | None = None

@@ -81,6 +81,7 @@ def convert_prices(size: Mapping[str, Any], rate: CurrencyRate) -> dict[str, Any
     usd = size["usd_per_hour"]
     units = {
         "usd_per_vcpu_hour": size["vcpus"],
+        "usd_per_1000_coremark_hour": Fraction(size["coremark"] or 0, 1000),
         "usd_per_memory_gib_hour": size["memory_gib"],
         "usd_per_gpu_hour": size["gpu_fraction"] or size["gpu_count"],
         "usd_per_gpu_gib_hour": size["gpu_memory_gib"],
@@ -89,7 +90,7 @@ def convert_prices(size: Mapping[str, Any], rate: CurrencyRate) -> dict[str, Any
     return convert_amounts(amounts, rate)
 
 
-def _per_unit(usd: Decimal | None, amount: str | int | Decimal | None) -> Fraction | None:
+def _per_unit(usd: Decimal | None, amount: str | int | Decimal | Fraction | None) -> Fraction | None:
     divisor = Fraction(amount) if amount is not None else 0
     return Fraction(usd) / divisor if usd is not None and divisor else None
 

@@ -48,6 +48,7 @@ from app.catalog.queries.price_scope import (
     size,
     status_of,
     whole_gpu_gib,
+    zones_there,
 )
 from app.errors import BadQuery
 from app.nearest import did_you_mean, nearest
@@ -250,6 +251,7 @@ _OF_THEIR_OWN: Mapping[str, Filter] = {
     "min_gpu_mem_per_gpu": _at_least(lambda _scope: gpu_slice_gib()),
     "max_gpu_mem_per_gpu": _at_most(lambda _scope: whole_gpu_gib()),
     "min_network_gbps": Filter(_at_least_mbps, lambda gbps: (gbps * 1000,)),
+    "min_zones": _at_least(lambda _scope: zones_there()),
     "min_usd_per_hour": Filter(_at_least_usd, _in_usd),
     "max_usd_per_hour": _at_most(lambda scope: scope.rank, _in_usd),
 }

@@ -24,6 +24,7 @@ from app.catalog.queries.price_scope import (
     PriceScopeKey,
     gpu,
     key_parameters,
+    local_disk_gib,
     price_parameters,
     size,
     status_of,
@@ -42,8 +43,18 @@ less."""
 _SIZE_COLUMNS = (
     *("name", "verified", "series_id", "gpu_id", "gpu_vendor", "gpu_model", "gpu_count", "gpu_count_numerator"),
     *("gpu_count_denominator", "gpu_memory_gib", "arch", "vcpus", "memory_gib", "provider"),
+    *("cpu_vendor", "cpu_model", "uncached_disk_iops", "network_mbps"),
 )
-NEIGHBOUR_COLUMNS = ("key", "status", "gpu_family", "region", "usd_per_hour", "adjustment", *_SIZE_COLUMNS)
+NEIGHBOUR_COLUMNS = (
+    "key",
+    "status",
+    "gpu_family",
+    "region",
+    "usd_per_hour",
+    "adjustment",
+    "local_disk_gib",
+    *_SIZE_COLUMNS,
+)
 """The columns of a row: what a similarity is computed from, and JSON of what rules did to the price, else null."""
 
 
@@ -155,6 +166,7 @@ def _with_columns(these: FromClause, scope: PriceScope) -> Select[Any]:
         "region": scope.offer.priced_in,
         "usd_per_hour": cast(scope.usd, UsdColumn),
         "adjustment": scope.offer[f"{scope.purchase}_adjustment"],
+        "local_disk_gib": local_disk_gib(),
         **{name: size[name] for name in _SIZE_COLUMNS},
     }
     shown = (columns[name].label(name) for name in NEIGHBOUR_COLUMNS)

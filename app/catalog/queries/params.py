@@ -510,6 +510,11 @@ class SizeFilter(SizeSelection, SizeRequirements):
     confidential_computing: LowerText | None = Field(
         default=None, description="What encrypts the memory of the VM: `SNP`, `TDX`.", examples=["SNP"]
     )
+    min_zones: Count | None = Field(
+        default=None,
+        description="Zones of `region`, which must be one region, in which the size is offered, as lists of zones say.",
+        examples=[3],
+    )
     max_gpu_mem: Gib | None = Field(
         default=None, description="GPU memory of all the VM's GPUs together, GiB.", examples=[1128]
     )

@@ -31,7 +31,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from app.catalog.adjustments import Rules, UnevenRules, adjusted_nano_usd
 from app.catalog.column_types import table_of
 from app.catalog.in_force import PRICE, KnownDay, earliest_spot_day, is_in_force, known_on, prices_in_force
-from app.catalog.models import Gpu, Offer, Series, Size
+from app.catalog.models import Availability, Gpu, Offer, Series, Size, Source
 from app.catalog.projections import (
     COPIED_SIZE_COLUMNS,
     PRICE_COLUMNS,
@@ -429,6 +429,18 @@ def local_disk_gib() -> ColumnElement[float]:
     some = func.coalesce(size.temp_disk_gib, 0.0) + func.coalesce(size.nvme_disk_gib, 0.0)
     has_disk = or_(size.temp_disk_gib.is_not(None), size.nvme_disk_gib.is_not(None))
     return case((size.temp_disk_gib == size.nvme_disk_gib, size.nvme_disk_gib), (has_disk, some))
+
+
+def zones_there() -> ColumnElement[int]:
+    """Return in how many zones of the region `region_0` the newest list has a size; unknown where none lists it."""
+    there, source = table_of(Availability).c, table_of(Source).c
+    spaces = func.length(there.zones) - func.length(
+        func.replace(there.zones, literal_column("' '"), literal_column("''"))
+    )
+    zones = case((there.zones == literal_column("''", String), 0), else_=1 + spaces)
+    newest = select(cast(zones, Integer)).where(there.size_key == size.key, there.region == region_binds(1)[0])
+    newest = newest.where(source.id == there.source_id).order_by(source.published_on.desc().nulls_last(), source.id)
+    return newest.limit(literal_column("1", Integer)).correlate(SIZE).scalar_subquery()
 
 
 def gpu_slice_gib() -> ColumnElement[float]:

@@ -278,6 +278,7 @@ _NOT_SHOWN = ("key", "past", "gpu_count_numerator", "gpu_count_denominator")
 
 _FIGURES = (
     *("vcpus", "memory_gib", "gpu_memory_gib", "gpu_count", "gpu_vendor", "gpu_model", "arch", "max_data_disks"),
+    *("cpu_vendor", "cpu_model", "coremark", "local_nvme", "disk_controller", "encryption_at_host", "trusted_launch"),
     *(
         "uncached_disk_iops",
         "uncached_disk_mbps",

@@ -22,7 +22,7 @@ from sqlalchemy import Boolean, ColumnElement, Double, Integer, bindparam, cast,
 from app.catalog.adjustments import Rules
 from app.catalog.fields import SHOWN_FIELDS
 from app.catalog.in_force import PRICE, prices_in_force
-from app.catalog.projections import SPOT_SAVING, UNIT_PRICE_FIELDS
+from app.catalog.projections import SPOT_SAVING, UNIT_PRICES
 from app.catalog.purchases import ANY_REGION
 from app.catalog.queries.filters import (
     FILTERS,
@@ -49,6 +49,7 @@ from app.catalog.queries.price_scope import (
     price_parameters,
     sizes_with_offers,
     status_of,
+    zones_there,
 )
 from app.catalog.queries.size_statements import join_tables, rows_statement
 from app.catalog.queries.snapshot import Catalog
@@ -66,12 +67,6 @@ NATURAL_NAME = "natural_name"
 
 _STEP = 64
 """Of how many sizes, by price, a set is kept."""
-_DIVIDED_BY = {
-    "usd_per_vcpu_hour": "vcpus",
-    "usd_per_memory_gib_hour": "memory_gib",
-    "usd_per_gpu_hour": "gpu_count_numerator",
-    "usd_per_gpu_gib_hour": "gpu_memory_gib",
-}
 
 
 class Prices(NamedTuple):
@@ -229,8 +224,12 @@ class SizeQuestion:
         value = getattr(self.search, name)
         if name in PRICE_FILTERS:
             return self.price_steps().within(name, float(value))
-        scope: Hashable = {"status": self._today, "available_in": self._scope._replace(regions=())}.get(name)
-        return self.catalog.keep((name, value, scope), lambda: self._ask(name))
+        scopes: Mapping[str, Hashable] = {
+            "status": self._today,
+            "available_in": self._scope._replace(regions=()),
+            "min_zones": self._scope.regions,
+        }
+        return self.catalog.keep((name, value, scopes.get(name)), lambda: self._ask(name))
 
     def undecided(self) -> Mapping[str, int]:
         """Find the sizes that may match, by the unknown figure of theirs that a filter is on.
@@ -304,16 +303,21 @@ class SizeQuestion:
 
         A flag is 0, 1 or None.
         """
-        today = self._today if name == "status" else None
 
         def ask() -> Sequence[Any]:
-            bound = BoundStatement(_values_statement(name), {"today": today.isoformat()} if today else {})
-            rows = self.catalog.fetch(bound)
+            rows = self.catalog.fetch(BoundStatement(_values_statement(name), dict(self._depends_on(name))))
             if len(rows) != len(self.sets):
                 raise CatalogChanged
             return [row[0] for row in rows]
 
-        return self.catalog.keep(("values", name, today), ask)
+        return self.catalog.keep(("values", name, self._depends_on(name)), ask)
+
+    def _depends_on(self, name: str) -> tuple[tuple[str, str], ...]:
+        """Return what a figure depends on besides the size: parameters of its statement."""
+        if name == "status":
+            return (("today", self._today.isoformat()),)
+        regions = self._scope.regions
+        return (("region_0", regions[0] if len(regions) == 1 else ""),) if name == "zones" else ()
 
     def sets_by_value(self, name: str) -> Mapping[Any, int]:
         """Return the sizes that have each value of a figure, ascending; unknown ones come last, under None."""
@@ -325,7 +329,7 @@ class SizeQuestion:
             values = [*sorted(value for value in places if value is not None), *(None for _ in places.keys() & {None})]
             return {value: self.sets.set_of(places[value]) for value in values}
 
-        return self.catalog.keep(("by value", name, self._today if name == "status" else None), ask)
+        return self.catalog.keep(("by value", name, self._depends_on(name)), ask)
 
     def figures(self, name: str) -> Sequence[Any]:
         """Return a figure of each size by place; None where it is unknown, and for a price where there is no offer."""
@@ -379,10 +383,9 @@ class SizeQuestion:
         """Return prices of a vCPU, a GiB or a GPU, as `app.catalog.projections.unit_price` does in SQL."""
 
         def ask() -> "array[float]":
-            divisors = self.values(_DIVIDED_BY[name])
-            factors: Iterable[int] = [1] * len(divisors)
-            if name == "usd_per_gpu_hour":
-                factors = self.values("gpu_count_denominator")
+            factor, divisor = UNIT_PRICES[name]
+            divisors = self.values(divisor)
+            factors = self.values(factor) if isinstance(factor, str) else [factor] * len(divisors)
             unit_prices = (
                 ratio(usd, factor, divisor) if divisor and usd != UNKNOWN else None
                 for usd, factor, divisor in zip(self.prices().usd, factors, divisors, strict=True)
@@ -530,7 +533,7 @@ def _natural(name: str) -> list[str | int]:
 
 def is_price(name: str) -> bool:
     """Return whether a sort key depends on prices."""
-    return name in PRICE_SORT_KEYS or name in UNIT_PRICE_FIELDS or name == SPOT_SAVING
+    return name in PRICE_SORT_KEYS or name in UNIT_PRICES or name == SPOT_SAVING
 
 
 def place_after(order: Sequence[int], columns: Sequence[SortColumn], position: Sequence[Any]) -> int:
@@ -559,6 +562,8 @@ def _figure(name: str) -> ColumnElement[Any]:
         return local_disk_gib()
     if name == "status":
         return status_of(SIZE.c)
+    if name == "zones":
+        return zones_there()
     if name == "gpu_family":
         return GPU.c.family
     if name == "gpu_slice_gib":

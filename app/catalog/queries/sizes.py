@@ -56,7 +56,7 @@ from app.catalog.queries.size_sets import IS_SET, NATURAL_NAME, SizeQuestion, So
 from app.catalog.queries.size_statements import StatementKey, size_statement
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, short_if
 from app.db.statements import BoundStatement, Row, Rows
-from app.errors import CatalogChanged, NotFound
+from app.errors import BadQuery, CatalogChanged, NotFound
 
 STATUS_AND_OFFER_FIELDS = ("status", *OFFER_JSON_FIELDS, "price_age_days")
 """The fields of a size after those of its own JSON, in order."""
@@ -232,6 +232,9 @@ def normalize(selection: SelectionT, snapshot: CatalogSnapshot) -> SelectionT:
     check_regions(snapshot.regions, "region", selection.region)
     check_regions(snapshot.regions, "available_in", selection.available_in)
     selection = place_regions(selection, snapshot.regions)
+    zones = getattr(selection, "min_zones", None)
+    if zones is not None and len(selection.region) != 1:
+        raise BadQuery("min_zones", zones, "needs region with one region, whose zones are counted")
     if selection.gpu_vendor is not None:
         check_gpu_vendor(snapshot.gpus, selection.gpu_vendor)
     # What the client did not give stays out of the model's set fields, by which active_filters goes.
