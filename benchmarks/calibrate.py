@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares  # type: ignore[import-untyped]  # SciPy has no stubs of its own
 
 from app.fit.estimator.serving import ServingSetup
-from app.fit.estimator.serving_speed import MAX_TENSOR_PARALLEL, first_token_work, model_key, request_work
+from app.fit.estimator.serving_speed import first_token_work, model_key, request_work
 from app.fit.formulas.serving_speed import (
     FIRST_TOKEN,
     FIRST_TOKEN_SPREAD,
@@ -49,9 +49,11 @@ BEGIN, END = "# Fitted, by `python -m benchmarks.calibrate --write`.\n", "# End 
 STEP_LIMITS: Mapping[str, tuple[float, float]] = {
     "dense_read": (1.0, 3.0), "layer_us": (0.0, 200.0), "latent_us": (0.0, 100.0), "expert_us": (0.0, 30.0),
     "doubling_us": (0.0, 50.0), "collective": (1.0, 20.0), "sequence_us": (0.0, 100.0), "prefill_dense": (1.0, 6.0),
-    "prefill_experts": (1.0, 9.0), "sglang_layer_us": (0.0, 5000.0), "sglang_experts": (0.0, 0.25), "vllm": (-0.3, 0.6),
+    "prefill_experts": (1.0, 9.0), "sglang_layer_us": (0.0, 5000.0), "vllm": (-0.3, 0.6),
 }  # fmt: skip
 """Least and greatest value of each constant: nothing is faster than at the rated speed."""
+HOST_LIMITS: Mapping[str, tuple[float, float]] = {"host_ms": (0.0, 20.0)}
+"""Of the constant that is fitted to reported runs on NVIDIA's GPUs, after those above."""
 AMD_LIMITS: Mapping[str, tuple[float, float]] = {"amd": (0.0, 3.0), "amd_latent": (0.0, 3.0)}
 """Of the constants of AMD's GPUs, which are fitted to their runs alone, after all others."""
 FIRST_TOKEN_LIMITS: Mapping[str, tuple[float, float]] = {
@@ -63,7 +65,7 @@ EVEN = 300
 """Runs of a model beyond which each counts less, by the fourth root."""
 REPORTED_EVEN = 10
 """The same of reported runs, of which there are few of a model."""
-BURST_WEIGHT = 0.04
+BURST_WEIGHT = 0.07
 """Weight of a run of a burst in the fit of the first token: few runs that are reported have all that is not of it."""
 SEEN = 20
 """With this many runs a model's own range is known; of others it is that of models left out."""
@@ -178,15 +180,15 @@ def is_on_amd(runs: Runs) -> Mask:
 
 
 def fit(runs: Runs, start: Fit | None = None) -> Fit:
-    """Fit the constants: those of a step to runs of bursts, those of AMD to its runs, then those of the first token.
+    """Fit the constants: of a step to bursts, of the host to reported runs, of AMD's GPUs, and of the first token.
 
-    Reported times per output token of NVIDIA's GPUs are left out: they are what the constants are checked with.
+    Of reported steps on NVIDIA's GPUs only the host's part is fitted.
     """
     found = start or Fit(step=STEP, first_token=FIRST_TOKEN)
-    on_amd = is_on_amd(runs) & ~np.isnan(runs.tpot_s)
-    step = _fit_step(runs.where(is_burst(runs)), found.step, STEP_LIMITS)
-    if np.any(on_amd):
-        step = _fit_step(runs.where(on_amd), step, AMD_LIMITS)
+    burst, amd, has_step = is_burst(runs), is_on_amd(runs), ~np.isnan(runs.tpot_s)
+    step = _fit_step(runs.where(burst), found.step, STEP_LIMITS)
+    step = _fit_step(runs.where(~burst & ~amd & has_step), step, HOST_LIMITS)
+    step = _fit_step(runs.where(amd & has_step), step, AMD_LIMITS)
     return _fit_first_token(runs.where(~np.isnan(runs.ttft_s)), replace(found, step=step))
 
 
@@ -205,7 +207,9 @@ def _fit_first_token(runs: Runs, before: Fit) -> Fit:
 
 
 def _fit_step(runs: Runs, before: StepConstants, limits: Mapping[str, tuple[float, float]]) -> StepConstants:
-    """Fit those constants of a step that have limits, with all others as before."""
+    """Fit those constants of a step that have limits, with all others as before; 0 without any run."""
+    if not len(runs.tpot_s):
+        return replace(before, **dict.fromkeys(limits, 0.0))
 
     def constants(values: Array) -> StepConstants:
         return replace(before, **dict(zip(limits, map(float, values), strict=True)))
@@ -219,6 +223,7 @@ def _fit_step(runs: Runs, before: StepConstants, limits: Mapping[str, tuple[floa
 def _solve(
     residuals: Any, start: Mapping[str, float], limits: Mapping[str, tuple[float, float]], scale: float
 ) -> Array:
+    """Return the fitted values; 0 of what no run shows, as of an engine that is left out: nothing is known of it."""
     low, high = (np.array([ends[end] for ends in limits.values()]) for end in (0, 1))
     given = np.array([start[name] for name in limits])
     margin = (high - low) * 1e-6
@@ -226,16 +231,21 @@ def _solve(
         residuals, np.clip(given, low + margin, high - margin), bounds=(low, high), loss="soft_l1", f_scale=scale,
         x_scale=np.maximum(np.abs(given), 0.05), xtol=1e-7, ftol=1e-7,
     )  # fmt: skip
-    values: Array = solved.x
+    values: Array = np.where(np.any(solved.jac != 0, axis=0), solved.x, 0.0)
     return values
 
 
 def left_out_errors(label: str, start: Fit) -> tuple[Array, Array]:
-    """Return the errors of steps and of first tokens where the runs with the same label were left out of the fit."""
+    """Return the errors of steps and of first tokens where the runs with the same label were left out of the fit.
+
+    They are NaN where all bursts would be left out: nothing else shows what most of a step takes.
+    """
     runs = read_runs()
-    steps, firsts = np.empty(len(runs.tpot_s)), np.empty(len(runs.tpot_s))
+    steps, firsts = np.full(len(runs.tpot_s), nan), np.full(len(runs.tpot_s), nan)
     for value in np.unique(runs.labels[label]):
         left = runs.labels[label] == value
+        if np.all(left[is_burst(runs)]):
+            continue
         known, asked = fit(runs.where(~left), start), runs.where(left)
         steps[left], firsts[left] = known.step_errors(asked), known.first_token_errors(asked)
     return steps, firsts
@@ -262,10 +272,10 @@ def left_out_of(figure: int, which: str) -> LeftOut:
         spread = FIRST_TOKEN_SPREAD["burst" if which == "burst" else "steady"]
     measured = np.exp(-chosen)
     inside = float(np.mean((spread.low <= measured) & (measured <= spread.high)))
-    return LeftOut(median_error(chosen), "model", len(chosen), inside)
+    return LeftOut(median_error(chosen), "model", len(chosen), inside, spread.high / spread.low)
 
 
-SHARE, FIRST_TOKEN_SHARE = (0.1, 0.9), (0.125, 0.875)
+SHARE, FIRST_TOKEN_SHARE = (0.1, 0.9), (0.12, 0.88)
 """Of the runs of a kind a tenth is below the range of a step, and a tenth above; of the first token an eighth."""
 
 
@@ -285,8 +295,7 @@ def spreads(by: Mapping[str, tuple[Array, Array]]) -> dict[str, dict[str, Spread
     steps, firsts = by["shape"]
     burst, amd, kinds = is_burst(runs), is_on_amd(runs), runs.labels["kind"]
     measured = {kind: _spread(*(by[label][0][burst & (kinds == kind)] for label in ("shape", "gpu"))) for kind in KINDS}
-    reported = ~burst & ~amd & (runs.labels["tensor_parallel"] <= MAX_TENSOR_PARALLEL)
-    unseen = _spread(steps[reported], by["engine"][0][burst], by["gpu"][0][burst])
+    unseen = _spread(steps[~burst & ~amd], by["engine"][0][burst], by["gpu"][0][burst])
     return {
         "step": {**measured, "unseen": unseen, "amd": _spread(steps[amd], by["source"][0][amd])},
         "first_token": {

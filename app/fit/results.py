@@ -318,6 +318,9 @@ class FamilyAccuracy:
     left_out_in_range_share: float | None = field(
         metadata=about("Share of them within the range of what was not measured; null where it has none.")
     )
+    left_out_range_width: float | None = field(
+        metadata=about("That range's high / low; in the median, if they differ.")
+    )
     n: int = field(metadata=about("Number of measurements."))
     in_range_share: float = field(metadata=about("Share of the measurements between low and high, 0 to 1."))
     range_width: float = field(metadata=about("Median of high / low."))

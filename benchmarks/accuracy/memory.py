@@ -89,10 +89,11 @@ Constants = tuple[float, float, float, float]
 """GiB of the runtime, share of the GPU's memory, GiB of the buffers of tensor ranks, GiB of CUDA graphs."""
 
 
-def _error(constants: Constants, log: tuple[float, float, bool, bool, float]) -> float:
+def _difference(constants: Constants, log: tuple[float, float, bool, bool, float]) -> float:
+    """Return by how much of the KV cache the overhead is estimated too high."""
     base, share, buffers, graphs = constants
     overhead, usable, split, captured, kept = log
-    return abs(base + share * usable + buffers * split + graphs * captured - overhead) / kept
+    return (base + share * usable + buffers * split + graphs * captured - overhead) / kept
 
 
 def _leave_one_out() -> LeftOut:
@@ -103,13 +104,21 @@ def _leave_one_out() -> LeftOut:
         (mids[0] * a, mids[1] * b, mids[2] * c, mids[3] * d) for a, b, c, d in product(scales, repeat=4)
     ]
     logs = _residuals()
-    errors = [[_error(constants, log) for log in logs] for constants in grid]
+    differences = [[_difference(constants, log) for log in logs] for constants in grid]
 
     def left_out(number: int) -> float:
-        best = min(errors, key=lambda row: _trimmed([one for other, one in enumerate(row) if other != number]))
-        return best[number]
+        def of_others(row: list[float]) -> float:
+            return _trimmed([abs(one) for other, one in enumerate(row) if other != number])
 
-    return LeftOut(median(left_out(number) for number in range(len(logs))), "the log", len(logs))
+        return min(differences, key=of_others)[number]
+
+    found, points = [left_out(number) for number in range(len(logs))], list(_capacity_points())
+    inside = sum(
+        point.low / point.mid <= 1 / (1 - one) <= point.high / point.mid
+        for one, point in zip(found, points, strict=True)
+    )
+    width = median(point.high / point.low for point in points)
+    return LeftOut(median(map(abs, found)), "the log", len(logs), inside / len(logs), width)
 
 
 def _trimmed(errors: Sequence[float]) -> float:

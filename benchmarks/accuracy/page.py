@@ -22,13 +22,13 @@ def table(families: Iterable[FamilyAccuracy]) -> str:
     lines = [
         "Left out of the fit, as models not in the data are:",
         "",
-        "| family | left out | n | median error | in range | compared on |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| family | left out | n | median error | in range | high / low | compared on |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     families = list(families)
     lines += [
         f"| `{one.family}`: {one.title} | {one.left_out} | {one.left_out_n or 0:,} | {one.leave_one_out_error:.1%} "
-        f"| {_share(one.left_out_in_range_share)} | {one.compared_on} |"
+        f"| {one.left_out_in_range_share or 0:.0%} | {one.left_out_range_width or 0:.2f} | {one.compared_on} |"
         for one in families
         if one.leave_one_out_error is not None
     ]
@@ -46,7 +46,3 @@ def table(families: Iterable[FamilyAccuracy]) -> str:
         for one in families
     ]
     return "\n".join(lines)
-
-
-def _share(share: float | None) -> str:
-    return "" if share is None else f"{share:.0%}"

@@ -40,13 +40,15 @@ class Point:
 class LeftOut(NamedTuple):
     """The median error where the constants do not know what is estimated, and the number of measurements.
 
-    `left_out` says what they are fitted without, `in_range_share` how many are in the range of what was not measured.
+    `left_out` says what they are fitted without, `in_range_share` how many are in the range of what was not measured,
+    and `range_width` is that range's high / low.
     """
 
     error: float
     left_out: str
     n: int
-    in_range_share: float | None = None
+    in_range_share: float
+    range_width: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,8 @@ def summarize(family: Family, points: Sequence[Point], left_out: LeftOut | None,
         leave_one_out_error=round(left_out.error, 4) if left_out is not None else None,
         left_out=left_out.left_out if left_out is not None else None,
         left_out_n=left_out.n if left_out is not None else None,
-        left_out_in_range_share=_rounded(left_out.in_range_share) if left_out is not None else None,
+        left_out_in_range_share=round(left_out.in_range_share, 4) if left_out is not None else None,
+        left_out_range_width=round(left_out.range_width, 3) if left_out is not None else None,
         n=len(points),
         in_range_share=round(sum(point.in_range for point in points) / len(points), 4),
         range_width=round(median(point.high / point.low for point in points), 3),
@@ -94,10 +97,6 @@ def summarize(family: Family, points: Sequence[Point], left_out: LeftOut | None,
         source=family.source,
         license=family.license,
     )
-
-
-def _rounded(share: float | None) -> float | None:
-    return None if share is None else round(share, 4)
 
 
 def breakdown(points: Sequence[Point], label: str) -> dict[str, list[Point]]:

@@ -86,7 +86,7 @@ LICENSE = "Apache-2.0; MIT; facts"
 
 DECODE_STEP_REPORTED = Family(
     id="decode_step_reported",
-    title="Time per output token of reported runs, to which nothing is fitted",
+    title="Time per output token of reported runs, to which the host's part alone is fitted",
     figure=FIGURES["tpot"],
     unit="ms",
     source=SOURCE,

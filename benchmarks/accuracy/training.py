@@ -130,7 +130,7 @@ def _leave_one_out() -> LeftOut:
 
     found = leave_one_out("model")
     inside = sum(RATE_SPREAD.low <= exp(-error) <= RATE_SPREAD.high for _, error in found)
-    return LeftOut(median_error(found), "model", len(found), inside / len(found))
+    return LeftOut(median_error(found), "model", len(found), inside / len(found), RATE_SPREAD.high / RATE_SPREAD.low)
 
 
 TRAINING_RATE = Family(

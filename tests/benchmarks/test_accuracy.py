@@ -30,11 +30,11 @@ POINTS = (
 
 
 def test_statistics_are_of_the_middle_and_of_the_range() -> None:
-    found = summarize(family(*POINTS), POINTS, LeftOut(0.2, "model", 40, 0.75), DAY)
+    found = summarize(family(*POINTS), POINTS, LeftOut(0.2, "model", 40, 0.75, 1.8), DAY)
     assert (found.n, found.in_range_share, found.range_width) == (3, 0.6667, 1.5)
     assert (found.median_error, found.median_ratio, found.worst_ratio) == (0.1, 0.9, 0.5)
     assert (found.leave_one_out_error, found.left_out, found.left_out_n) == (0.2, "model", 40)
-    assert (found.left_out_in_range_share, found.compared_on) == (0.75, DAY)
+    assert (found.left_out_in_range_share, found.left_out_range_width, found.compared_on) == (0.75, 1.8, DAY)
 
 
 def test_a_rounded_figure_is_met_by_what_rounds_to_it() -> None:
@@ -73,4 +73,4 @@ def test_every_family_is_recorded_and_on_the_page() -> None:
     recorded = read_accuracy()
     assert [one.family for one in recorded] == [one.id for one in FAMILIES]
     assert table(recorded) in (PROJECT / "docs" / "accuracy.md").read_text(encoding="utf-8")
-    assert len(COLUMNS) == 17
+    assert len(COLUMNS) == 18

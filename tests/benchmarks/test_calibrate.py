@@ -9,6 +9,7 @@ from app.fit.formulas.serving_speed import FIRST_TOKEN, STEP
 from benchmarks.calibrate import (
     AMD_LIMITS,
     FIRST_TOKEN_LIMITS,
+    HOST_LIMITS,
     STEP_LIMITS,
     Fit,
     fit,
@@ -35,10 +36,18 @@ def test_the_recorded_constants_are_those_that_the_fit_finds(found: Fit) -> None
 
 
 def test_every_constant_is_within_its_limits() -> None:
-    of_steps = {**STEP_LIMITS, **AMD_LIMITS}
+    of_steps = {**STEP_LIMITS, **HOST_LIMITS, **AMD_LIMITS}
     for limits, constants in ((of_steps, asdict(STEP)), (FIRST_TOKEN_LIMITS, asdict(FIRST_TOKEN))):
         assert set(limits) == set(constants)
         assert all(low <= constants[name] <= high for name, (low, high) in limits.items())
+
+
+def test_of_an_engine_or_a_vendor_that_no_run_has_nothing_is_known() -> None:
+    runs = read_runs()
+    step, first = fit(runs.where((runs.labels["engine"] == "vllm") & (runs.step.amd == 0)), RECORDED), RECORDED
+    assert (step.step.sglang_layer_us, step.step.amd, step.step.amd_latent) == (0.0, 0.0, 0.0)
+    assert (step.first_token.sglang_waiting, step.first_token.trtllm_ms) == (0.0, 0.0)
+    assert step.step.host_ms > 0 < first.step.sglang_layer_us
 
 
 def test_the_fit_reaches_what_it_is_for(found: Fit) -> None:

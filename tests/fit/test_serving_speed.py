@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from app.fit.estimator.estimate import serving_setup
 from app.fit.estimator.serving import ServingSetup, kv_cache_of, weights_range
-from app.fit.estimator.serving_speed import ServingSpeed, copy_work, prefill_speed, request_work, serving_speed
-from app.fit.estimator.speed_model import Lengths, expert_shares, request_lengths, speed_model
+from app.fit.estimator.serving_speed import ServingSpeed, prefill_speed, request_work, serving_speed
+from app.fit.estimator.speed_model import Lengths, expert_shares, request_lengths
 from app.fit.estimator.workload import Gpus, InferenceWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.quantities import Assumptions
-from app.fit.formulas.serving_speed import STEP, STEP_SPREAD, prompts_time, step_time
+from app.fit.formulas.serving_speed import STEP, STEP_SPREAD, prompts_time
 from benchmarks.accuracy.estimates import setup_of as preset_setup
 
 LLAMA_70B = Architecture(layers=80, hidden=8192, heads=64, kv_heads=8, head_dim=128, intermediate=28_672, vocab=128_256)
@@ -23,6 +23,7 @@ MIXTURE = Architecture(
     layers=36, hidden=2880, heads=64, kv_heads=8, head_dim=64, vocab=201_088, experts=128, experts_per_token=4,
     moe_intermediate=2880, sliding_window=128, sliding_layers=18,
 )  # fmt: skip
+EXPERTS = replace(LLAMA_70B, experts=64, experts_per_token=4, moe_intermediate=2048)
 LATENT = Architecture(
     layers=61, hidden=7168, heads=128, kv_lora_rank=512, q_lora_rank=1536, qk_nope_head_dim=128, qk_rope_head_dim=64,
     v_head_dim=128, intermediate=18_432, vocab=129_280, experts=256, experts_per_token=8, moe_intermediate=2048,
@@ -155,21 +156,6 @@ def test_tensor_ranks_of_several_servers_wait_for_the_network(peak: float, hops:
     assert far.expected_s.mid - near.expected_s.mid == pytest.approx(hops * 270e-6, rel=0.05)
 
 
-def test_sglang_takes_longer_with_experts_but_not_with_those_of_deepseek() -> None:
-    def slower(shape: Architecture) -> float:
-        setup = setup_of(shape, load)
-        weights = weights_range(setup)
-        assert weights is not None
-        work = copy_work(setup, speed_model(setup, weights), None, 0.0).under()
-        return step_time(work, STEP) / step_time(work, replace(STEP, sglang_experts=0.0))
-
-    load = InferenceWorkload(context_tokens=4096, concurrency=16, tensor_parallel=8, engine="sglang")
-    experts = replace(LLAMA_70B, experts=64, experts_per_token=4, moe_intermediate=2048)
-    latent = replace(LATENT, experts=64, experts_per_token=4, moe_intermediate=2048)
-    assert slower(experts) == pytest.approx(1 + STEP.sglang_experts)
-    assert (slower(LLAMA_70B), slower(latent)) == (1.0, 1.0)
-
-
 def test_many_sequences_have_the_range_of_what_was_left_out_and_no_wider_one() -> None:
     load = InferenceWorkload(context_tokens=4096, concurrency=256, tensor_parallel=8, engine="vllm", dtype="bf16")
     speed = speed_of(LLAMA_70B, load)
@@ -217,6 +203,7 @@ def test_models_and_gpus_without_runs_have_the_range_of_those_left_out(
 
 def test_a_gpu_of_amd_takes_longer_than_its_figures_say_the_most_with_latent_attention() -> None:
     load = InferenceWorkload(context_tokens=4096, concurrency=16, tensor_parallel=8, engine="sglang", dtype="bf16")
+    load = replace(load, arrivals="burst")  # without the host's part, which the factor of AMD's GPUs has
     gpus = [replace(H100, bandwidth_gb_per_s=5300.0, peak_tflops=peak) for peak in (1250.0, 1307.4)]
     times = [speed_of(shape, load, gpu).expected_s for shape in (LLAMA_70B, LATENT) for gpu in gpus]
     assert 1.3 < times[1].mid / times[0].mid < 2 < times[3].mid / times[2].mid
@@ -225,7 +212,7 @@ def test_a_gpu_of_amd_takes_longer_than_its_figures_say_the_most_with_latent_att
 def test_a_burst_waits_for_its_prompts_and_steady_requests_only_for_steps() -> None:
     load = InferenceWorkload(prompt_tokens=4096, output_tokens=512, concurrency=64, tensor_parallel=8, engine="vllm")
     steady, burst = (speed_of(LLAMA_70B, replace(load, arrivals=arrivals)) for arrivals in ("steady", "burst"))
-    assert steady.expected_s.mid == burst.expected_s.mid
+    assert steady.expected_s.mid - burst.expected_s.mid == pytest.approx(STEP.host_ms * 1e-3)
     assert steady.first_token_s is not None
     assert burst.first_token_s is not None
     alone = speed_of(LLAMA_70B, replace(load, concurrency=1)).first_token_s
@@ -242,7 +229,7 @@ def test_a_request_alone_has_no_prompts_of_others_beside_it() -> None:
 
 def test_an_engine_that_is_not_named_makes_the_range_wider() -> None:
     load = InferenceWorkload(prompt_tokens=2000, output_tokens=100, concurrency=64, tensor_parallel=8)
-    unnamed, named = speed_of(LLAMA_70B, load), speed_of(LLAMA_70B, replace(load, engine="vllm"))
+    unnamed, named = speed_of(EXPERTS, load), speed_of(EXPERTS, replace(load, engine="vllm"))
     assert unnamed.expected_s.mid == named.expected_s.mid
     assert unnamed.expected_s.low < named.expected_s.low
     assert unnamed.expected_s.high > named.expected_s.high
@@ -297,11 +284,12 @@ def test_sparse_attention_reads_what_its_index_selects() -> None:
 
 
 def test_sglang_launches_one_pass_for_all_prompts_that_came_since_the_last_step() -> None:
-    def read_s(concurrency: int) -> float:
+    def read_s(concurrency: int, shape: Architecture = EXPERTS) -> float:
         load = InferenceWorkload(prompt_tokens=1000, output_tokens=100, concurrency=concurrency, engine="sglang")
-        work = request_work(setup_of(LLAMA_70B, load))
+        work = request_work(setup_of(shape, load))
         return prompts_time(work, STEP) - prompts_time(work, replace(STEP, sglang_layer_us=0.0))
 
     launched_s = 80 * STEP.sglang_layer_us * 1e-6
     assert read_s(2) == pytest.approx(0.01 * launched_s, rel=0.01)
     assert read_s(501) == pytest.approx((1 - exp(-5)) * launched_s)
+    assert read_s(501, LLAMA_70B) == 0.0

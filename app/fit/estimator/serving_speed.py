@@ -543,7 +543,7 @@ def copy_work(setup: ServingSetup, model: SpeedModel, lengths: Lengths | None, s
         collective_s=0.0,
         layers=model.layers,
         latent_layers=model.latent_layers,
-        plain_experts=float(model.experts > 0 and not model.latent_layers),
+        expert_layers=model.layers if model.experts else 0,
         routed=model.routed,
         doublings=model.layers * log2(tensor) * link.latency_factor,
         sequences=0.0,

@@ -31,10 +31,10 @@ class StepWork(NamedTuple):
     """The work of one decode step of one copy, all pipeline stages after each other; times in seconds.
 
     Bytes are read at the memory bandwidth, FLOPs computed at the dense peak, collectives sent at the link's speed.
-    `latent_layers` compress their keys and values (MLA); of a model with experts and no such layers `plain_experts` is
-    1. `routed` counts the experts of a token over all layers. `doublings` is log2 of the tensor ranks, summed over
-    layers, times the latency of the link over that of NVLink. `prompts` is how many prompts of other requests are read
-    in a step; the four times after it are those of one prompt. `hops_s` is what moving between stages, and between
+    `latent_layers` compress their keys and values (MLA); `expert_layers` are all layers of a model with experts, and 0
+    of others. `routed` counts the experts of a token over all layers. `doublings` is log2 of the tensor ranks, summed
+    over layers, times the latency of the link over that of NVLink. `prompts` is how many prompts of other requests are
+    read in a step; the four times after it are those of one prompt. `hops_s` is what moving between stages, and between
     servers, takes. Of `sglang` and `vllm` the engine's is 1 and others are 0; `amd` is 1 on AMD's GPUs, `burst` where
     all requests start together.
     """
@@ -46,7 +46,7 @@ class StepWork(NamedTuple):
     collective_s: float
     layers: float
     latent_layers: float
-    plain_experts: float
+    expert_layers: float
     routed: float
     doublings: float
     sequences: float
@@ -69,9 +69,9 @@ class StepConstants:
     `dense_read` and `collective`: time over that at the rated speed, which experts and caches are read at.
     `prefill_dense` and `prefill_experts`: the same of reading prompts, of models without and with experts. `vllm`: what
     it takes longer than others; `sglang_layer_us`: how long SGLang launches each layer of a pass over prompts, which
-    generates nothing; `sglang_experts`: what its step takes longer with experts other than DeepSeek's, whose kernels
-    are tuned for each model and GPU. `amd`: what AMD's GPUs take longer than their figures say, and `amd_latent` what
-    models with latent attention add.
+    generates nothing, of models with experts. `host_ms`: what the host takes between two steps of vLLM and SGLang while
+    the GPUs wait; in the runs of bursts, which vendors tune, it takes nothing. `amd`: what AMD's GPUs take longer than
+    their figures say, with the host's part, and `amd_latent` what models with latent attention add while they generate.
     """
 
     dense_read: float
@@ -84,8 +84,8 @@ class StepConstants:
     prefill_dense: float
     prefill_experts: float
     sglang_layer_us: float
-    sglang_experts: float
     vllm: float
+    host_ms: float
     amd: float
     amd_latent: float
 
@@ -93,15 +93,16 @@ class StepConstants:
 def step_time(work: StepWork, by: StepConstants) -> float:
     """Return the expected time of a step, s; an estimate.
 
-    ((max(reading, computing) + KV + L overhead + collectives + B overhead) x GPU x experts + prompts) x engine.
+    ((max(reading, computing) + KV + L overhead + collectives + B overhead) x GPU + prompts) x engine + host.
     """
     reading = work.dense_read_s * by.dense_read + work.expert_read_s
     computing = work.compute_s * COMPUTE_OVER_PEAK
     micros = work.layers * by.layer_us + work.latent_layers * by.latent_us + work.routed * by.expert_us
     micros = micros + work.doublings * by.doubling_us + work.sequences * by.sequence_us
     own = _larger(reading, computing) + work.kv_read_s + work.collective_s * by.collective + micros * 1e-6
-    own = own * _gpu_factor(work, by) * (1 + by.sglang_experts * work.sglang * work.plain_experts)
-    return own * _engine_factor(work, by) + prompts_time(work, by) + work.hops_s
+    own = own * (1 + work.amd * (by.amd + by.amd_latent * work.latent_layers / work.layers))
+    host = (work.sglang + work.vllm) * (1 - work.burst) * (1 - work.amd) * by.host_ms * 1e-3
+    return own * _engine_factor(work, by) + prompts_time(work, by) + work.hops_s + host
 
 
 def prompts_time(work: StepWork, by: StepConstants) -> float:
@@ -122,17 +123,12 @@ def prompt_time(work: StepWork, by: StepConstants) -> float:
 def _reading_time(work: StepWork, by: StepConstants) -> float:
     linear = work.dense_prefill_s * by.prefill_dense + work.expert_prefill_s * by.prefill_experts
     own = linear + work.attention_prefill_s * ATTENTION_OVER_PEAK + work.collective_prefill_s * by.collective
-    return own * _gpu_factor(work, by)
+    return own * (1 + work.amd * by.amd)
 
 
 def _pass_time(work: StepWork, by: StepConstants) -> float:
     """Return how long SGLang launches the layers of a pass over prompts, s; others read prompts in their steps."""
-    return work.sglang * work.layers * by.sglang_layer_us * 1e-6
-
-
-def _gpu_factor(work: StepWork, by: StepConstants) -> float:
-    """Return what a GPU takes over what its rated figures say, compared with NVIDIA's."""
-    return 1 + work.amd * (by.amd + by.amd_latent * work.latent_layers / work.layers)
+    return work.sglang * work.expert_layers * by.sglang_layer_us * 1e-6
 
 
 def _engine_factor(work: StepWork, by: StepConstants) -> float:
@@ -199,29 +195,29 @@ class Spread(NamedTuple):
 
 # Fitted, by `python -m benchmarks.calibrate --write`.
 STEP = StepConstants(
-    dense_read=1.089,
-    layer_us=48.47,
-    latent_us=30.72,
-    expert_us=3.898,
-    doubling_us=5.087,
-    collective=1.738,
-    sequence_us=17.46,
-    prefill_dense=1.278,
-    prefill_experts=5.989,
-    sglang_layer_us=327.3,
-    sglang_experts=0.1347,
-    vllm=0.1049,
-    amd=0.501,
-    amd_latent=0.972,
+    dense_read=1.096,
+    layer_us=46.74,
+    latent_us=24.36,
+    expert_us=4.432,
+    doubling_us=5.211,
+    collective=1.83,
+    sequence_us=19.33,
+    prefill_dense=1.313,
+    prefill_experts=5.377,
+    sglang_layer_us=1097,
+    vllm=0.1023,
+    host_ms=2.141,
+    amd=0.5333,
+    amd_latent=0.9673,
 )
-FIRST_TOKEN = FirstTokenConstants(trtllm_ms=64.06, doubling_ms=0.1659, waiting=0.05244, sglang_waiting=0.1978)
+FIRST_TOKEN = FirstTokenConstants(trtllm_ms=75.23, doubling_ms=0.05954, waiting=0.07228, sglang_waiting=0.1285)
 STEP_SPREAD: Mapping[str, Spread] = {
-    "dense": Spread(0.853, 1.13),
+    "dense": Spread(0.857, 1.18),
     "experts": Spread(0.754, 1.32),
-    "unseen": Spread(0.75, 1.75),
-    "amd": Spread(0.754, 1.25),
+    "unseen": Spread(0.751, 1.4),
+    "amd": Spread(0.765, 1.27),
 }
-FIRST_TOKEN_SPREAD: Mapping[str, Spread] = {"steady": Spread(0.708, 1.94), "burst": Spread(0.548, 1.68)}
+FIRST_TOKEN_SPREAD: Mapping[str, Spread] = {"steady": Spread(0.574, 1.75), "burst": Spread(0.553, 1.72)}
 MEASURED_MODELS = frozenset(
     [
         (32, 4096, 0, "sglang"),

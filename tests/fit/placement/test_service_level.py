@@ -78,7 +78,7 @@ def test_the_times_of_a_replica_are_those_computed_by_hand() -> None:
     linear_s, attention_s = 2 * (params - embedding) * 1000 / 989e12, 2 * 32 * 256 * 1000 * 32 * 500 / 989e12
     prompt_s = linear_s * STEP.prefill_dense + attention_s * 2
     prompts_s = 40 / 100 * prompt_s * (1 + STEP.vllm)
-    step_s = own_s * (1 + STEP.vllm) + prompts_s
+    step_s = own_s * (1 + STEP.vllm) + prompts_s + STEP.host_ms * 1e-3
     assert times.step == pytest.approx(step_s, rel=1e-6)
     busy = prompts_s / step_s
     queue_s = prompt_s * busy / (2 * (1 - busy))
