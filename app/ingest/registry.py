@@ -11,7 +11,7 @@ from app.catalog.fields import SubjectKind
 from app.catalog.providers import DEFAULT_PROVIDER, PROVIDERS
 from app.catalog.readings import FileRead, Prices, Progress, Reading, SourceKind, SourceRow, no_progress
 from app.errors import BadData
-from app.ingest.documents.gpu_memory import GpuMemoryIndex
+from app.ingest.documents.gpu_rows import GpuMemoryIndex
 from app.ingest.files import refuse_special_file
 from app.ingest.sources.adjustments import read_adjustments
 from app.ingest.sources.claims import load_gpu_rows, read_facts, read_sources

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 from app.catalog.fields import FactValue
 from app.catalog.readings import Reading, SourceKind
-from app.ingest.documents.gpu_memory import GpuMemoryIndex
+from app.ingest.documents.gpu_rows import GpuMemoryIndex
 from app.ingest.sources.documents import read_documents
 
 MEMORIES = GpuMemoryIndex.from_mapping(

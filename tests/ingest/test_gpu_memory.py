@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from app.catalog.fields import FactValue
-from app.ingest.documents.gpu_memory import GpuMemoryIndex
+from app.ingest.documents.gpu_rows import GpuMemoryIndex
 from tests.ingest.pages import details, facts, read
 
 Sizes = dict[str, tuple[FactValue | None, FactValue | None]]

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import BadData
-from app.ingest.documents.gpu_memory import GpuMemoryIndex
+from app.ingest.documents.gpu_rows import GpuMemoryIndex
 from app.ingest.sources.documents import find_pages, read_documents
 from tests.ingest.pages import details, facts, read_files
 

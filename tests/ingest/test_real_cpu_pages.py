@@ -6,7 +6,7 @@ import pytest
 
 from app.catalog.fields import FactValue
 from app.catalog.readings import Reading
-from app.ingest.documents.gpu_memory import GpuMemoryIndex
+from app.ingest.documents.gpu_rows import GpuMemoryIndex
 from app.ingest.sources.documents import read_documents
 from tests.ingest.pages import REAL, facts
 

@@ -2,15 +2,15 @@
 
 `app.ingest.sources.documents` reads the files.
 
-1. page -> blocks: `page` parses front matter and source, `markdown` and `blocks` the tables, passages and includes;
-   `values` decodes bytes and parses numbers, dates and units. `sections` splits pages of several series.
-2. blocks -> tables: `columns` recognises headers by `column_synonyms`; `size_tables`, `specs` and `retirement` read the
-   kinds of tables, `document_tables` joins all of a document.
-3. tables -> rows -> facts: `cells` has a reader for each column; `network`, `cpu`, `features` and `gpu_text` parse what
-   is in a cell; `row_facts`, `gpu_rows` and `gpu_memory` read what needs the whole row and page.
-4. sentences -> facts: `sentences` has the patterns; `page_facts`, `series` and `retirement` what holds for a page.
+1. page -> blocks: `page` parses front matter and source, `markdown` the tables, passages and includes; `values` decodes
+   bytes and parses numbers, dates and units.
+2. blocks -> tables: `columns` recognises headers; `size_tables`, `specs` and `series` read the kinds of tables,
+   `document_tables` splits pages of several series and joins all tables of a document.
+3. tables -> rows -> facts: `cells` has a reader for each column; `hardware` and `features` parse what is in a cell;
+   `row_facts` and `gpu_rows` read what needs the whole row and page.
+4. sentences -> facts: `sentences` has the patterns; `page_facts` and `series` what holds for a page.
 5. facts of all documents: `document` merges them, assigns sizes to series and reports contradictions.
 
-A new synonym of a column goes to `column_synonyms`, a new column also to `cells.CELL_READERS`, a new feature flag to
+A new synonym of a column goes to `columns`, a new column also to `cells.CELL_READERS`, a new feature flag to
 `features.FLAGS`, a new sentence to the patterns of `sentences`. What is not understood is reported, never guessed.
 """

@@ -10,10 +10,15 @@ from decimal import Decimal
 
 from app.catalog.fields import SIZE_FIELDS, FactValue, too_large
 from app.ingest.documents.columns import ColumnField
-from app.ingest.documents.cpu import to_cpu
 from app.ingest.documents.features import FeatureFlag, read_flag
-from app.ingest.documents.gpu_text import to_interconnect
-from app.ingest.documents.network import MissingUnit, UnreadableCell, read_infiniband, read_network
+from app.ingest.documents.hardware import (
+    MissingUnit,
+    UnreadableCell,
+    read_infiniband,
+    read_network,
+    to_cpu,
+    to_interconnect,
+)
 from app.ingest.documents.values import (
     NUMBER,
     Amount,

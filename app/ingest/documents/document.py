@@ -14,6 +14,7 @@ from app.ingest.documents.document_tables import (
     find_network_unit,
     read_cells,
     read_tables,
+    split_by_series,
 )
 from app.ingest.documents.features import (
     apply_restrictions,
@@ -22,9 +23,8 @@ from app.ingest.documents.features import (
     find_restrictions,
     find_table_flags,
 )
-from app.ingest.documents.gpu_memory import GpuMemoryIndex
-from app.ingest.documents.gpu_rows import PageGpus, read_gpus
-from app.ingest.documents.gpu_text import find_mentions, find_only_model
+from app.ingest.documents.gpu_rows import GpuMemoryIndex, PageGpus, read_gpus
+from app.ingest.documents.hardware import find_mentions, find_only_model
 from app.ingest.documents.page import Finding, Sentence, SourceDocument
 from app.ingest.documents.page_facts import (
     OTHER_ACCELERATORS,
@@ -53,7 +53,6 @@ from app.ingest.documents.row_facts import (
     read_scale_networks,
     read_temp_disks,
 )
-from app.ingest.documents.sections import split_by_series
 from app.ingest.documents.sentences import find_benchmarks, find_rack_facts, find_vm_facts
 from app.ingest.documents.series import LIST_SEPARATOR, SeriesTitle, belongs_to_series, find_listed, find_series
 from app.ingest.documents.specs import HostFact
@@ -81,7 +80,8 @@ def merge_findings(findings: Iterable[Finding]) -> tuple[list[StatedFact], list[
         if earlier.value == finding.value:
             continue
         if isinstance(earlier.value, str) and isinstance(finding.value, str):
-            if _is_more_specific(finding.value, earlier.value):
+            words, fewer = finding.value.lower().split(), earlier.value.lower().split()
+            if len(words) > len(fewer) and all(word in words for word in fewer):
                 kept[key] = finding
             continue
         contradictions.setdefault((finding.file, finding.field), []).append((finding, earlier))
@@ -153,11 +153,6 @@ def _find_above(
 def _name_sizes(pairs: Sequence[tuple[StatedFact, StatedFact]]) -> str:
     named = [f"{fact.value} and {other.value} of {fact.subject}" for fact, other in pairs[:_MAX_NAMED_SIZES]]
     return ", ".join(named) + (f" and {len(pairs) - len(named)} more" if len(pairs) > len(named) else "")
-
-
-def _is_more_specific(text: str, than: str) -> bool:
-    words, fewer = text.lower().split(), than.lower().split()
-    return len(words) > len(fewer) and all(word in words for word in fewer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from decimal import Decimal
 
 from app.catalog.names import size_key
 from app.catalog.readings import StatedFact
-from app.ingest.documents.blocks import MarkdownTable, Passage
-from app.ingest.documents.network import UnreadableCell, read_infiniband
+from app.ingest.documents.hardware import UnreadableCell, read_infiniband
+from app.ingest.documents.markdown import MarkdownTable, Passage
 from app.ingest.documents.page import Finding, Sentence, SourcePage
 from app.ingest.documents.values import FieldValue, normalize_rates
 

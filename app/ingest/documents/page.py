@@ -12,8 +12,7 @@ import yaml
 from app.catalog.fields import FactValue
 from app.catalog.providers import UNKNOWN_PUBLISHER
 from app.catalog.readings import AUTHORITY, Report, SourceKind, SourceRow, StatedFact
-from app.ingest.documents.blocks import LINE_END, Blocks, Passage
-from app.ingest.documents.markdown import to_blocks
+from app.ingest.documents.markdown import LINE_END, Blocks, Passage, to_blocks
 from app.ingest.documents.values import find_date, to_lines
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z“\"(])|\v")

@@ -11,16 +11,14 @@ from pathlib import PurePath
 from app.catalog.fields import FactValue
 from app.catalog.names import series_key, size_key
 from app.catalog.readings import StatedFact
-from app.ingest.documents.blocks import Passage
 from app.ingest.documents.document_tables import DocumentTables
 from app.ingest.documents.features import FeatureFlag, find_flags, find_table_flags, flag_key, is_supported
-from app.ingest.documents.gpu_memory import GpuMemoryIndex
-from app.ingest.documents.gpu_rows import PageGpus
-from app.ingest.documents.gpu_text import find_mentions, find_only_model, to_gpu_text
+from app.ingest.documents.gpu_rows import GpuMemoryIndex, PageGpus
+from app.ingest.documents.hardware import find_mentions, find_only_model, to_gpu_text
+from app.ingest.documents.markdown import Passage
 from app.ingest.documents.page import Finding, Sentence, SourceDocument
-from app.ingest.documents.retirement import SOME_SIZES, find_retirement
 from app.ingest.documents.sentences import find_sentence_fields
-from app.ingest.documents.series import SeriesTitle, find_preview_title
+from app.ingest.documents.series import SOME_SIZES, SeriesTitle, find_preview_title, find_retirement
 from app.ingest.documents.size_tables import PREVIEW_MARK, SizeRow
 from app.ingest.documents.specs import OTHER_ACCELERATOR, HostFact, HostSpecs
 from app.ingest.documents.values import normalize_rates

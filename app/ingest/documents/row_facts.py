@@ -13,9 +13,9 @@ from itertools import pairwise
 from typing import Literal
 
 from app.catalog.names import size_key
-from app.ingest.documents.blocks import Passage
 from app.ingest.documents.cells import read_cell
-from app.ingest.documents.network import UnreadableCell
+from app.ingest.documents.hardware import UnreadableCell
+from app.ingest.documents.markdown import Passage
 from app.ingest.documents.page import Finding
 from app.ingest.documents.size_tables import FieldCell, SizeRow, is_size_name
 from app.ingest.documents.values import (

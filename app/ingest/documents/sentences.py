@@ -11,9 +11,7 @@ from fractions import Fraction
 from app.catalog.fields import SERIES_FIELDS, FactValue
 from app.catalog.names import series_key
 from app.catalog.readings import BenchmarkRow, StatedFact
-from app.ingest.documents.cpu import find_cpus, to_arch
-from app.ingest.documents.gpu_text import to_model, to_vendor
-from app.ingest.documents.network import to_gbps
+from app.ingest.documents.hardware import find_cpus, to_arch, to_gbps, to_model, to_vendor
 from app.ingest.documents.page import Sentence, slugify
 from app.ingest.documents.values import NUMBER, NUMBER_WORDS, FieldValue, find_units, normalize_rates, to_decimal
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from app.catalog.fields import FactValue
 from app.catalog.names import size_key
 from app.catalog.readings import Report, StatedFact
-from app.ingest.documents.blocks import MarkdownTable, TableCell, TableRow
 from app.ingest.documents.columns import ColumnField, TableColumn, to_column_fields, to_columns
+from app.ingest.documents.markdown import MarkdownTable, TableCell, TableRow
 from app.ingest.documents.page import Finding, SourceDocument, SourcePage
 from app.ingest.documents.series import belongs_to_series, find_series, to_series_name
 from app.ingest.documents.values import is_blank
@@ -262,7 +262,7 @@ def find_alternate_spellings(document: SourceDocument) -> Mapping[str, str]:
     """
     tables = [names for page in document.pages for table in page.blocks.tables if (names := _size_keys(table))]
     ranks = _spelling_ranks(list(dict.fromkeys(name for names in tables for name in names)))
-    marked = _has_numeric_footnotes(document)
+    marked = any(mark.isdecimal() or mark in "²³¹" for mark in _footnote_marks(document))
     by_letters: dict[str, list[str]] = defaultdict(list)
     for name in ranks:
         by_letters[_DASHES.sub("", name)].append(name)
@@ -336,10 +336,6 @@ def _is_same_table(name: str, other: str, tables: Sequence[Sequence[str]]) -> bo
 def _size_keys(table: MarkdownTable) -> list[str]:
     column = find_name_column(table, to_columns(table.header)) if not table.in_list else None
     return [size_key(name) for name in find_names(table, column)] if column else []
-
-
-def _has_numeric_footnotes(document: SourceDocument) -> bool:
-    return any(mark.isdecimal() or mark in "²³¹" for mark in _footnote_marks(document))
 
 
 def _footnote_marks(document: SourceDocument) -> Iterator[str]:

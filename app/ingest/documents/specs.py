@@ -7,10 +7,9 @@ from decimal import Decimal
 from fractions import Fraction
 
 from app.catalog.fields import SIZE_FIELDS, FactValue
-from app.ingest.documents.blocks import MarkdownTable, TableRow
 from app.ingest.documents.columns import header_key
-from app.ingest.documents.cpu import to_cpus
-from app.ingest.documents.gpu_text import GpuText, to_gpu_text
+from app.ingest.documents.hardware import GpuText, to_cpus, to_gpu_text
+from app.ingest.documents.markdown import MarkdownTable, TableRow
 from app.ingest.documents.page import SourcePage
 from app.ingest.documents.values import (
     NUMBER,

@@ -43,7 +43,10 @@ def find_date(text: str, *, month_first: bool | None = True) -> date | None:
     """
     for pattern, order in ((_ISO, "ymd"), (_MONTH_FIRST, "mdy"), (_DAY_FIRST, "dmy")):
         if match := pattern.search(text):
-            return _from_parts(dict(zip(order, match.groups(), strict=True)))
+            parts = dict(zip(order, match.groups(), strict=True))
+            month = parts["m"]
+            number = int(month) if month.isdecimal() else [name[:3] for name in MONTHS].index(month[:3].lower()) + 1
+            return _valid_date(int(parts["y"]), number, int(parts["d"]))
     match = _SLASHED.search(text)
     readings = find_slashed_dates(match[0]) if match else {}
     if len(set(readings.values())) == 1:
@@ -60,12 +63,6 @@ def find_slashed_dates(text: str) -> dict[bool, date]:
     year += _CENTURY if year < _CENTURY else 0
     options = {True: _valid_date(year, first, second), False: _valid_date(year, second, first)}
     return {month_first: day for month_first, day in options.items() if day}
-
-
-def _from_parts(parts: dict[str, str]) -> date | None:
-    month = parts["m"]
-    number = int(month) if month.isdecimal() else [name[:3] for name in MONTHS].index(month[:3].lower()) + 1
-    return _valid_date(int(parts["y"]), number, int(parts["d"]))
 
 
 def _valid_date(year: int, month: int, day: int) -> date | None:

@@ -12,7 +12,7 @@ from app.catalog.providers import PROVIDERS, is_other_vendor, provider_of
 from app.catalog.readings import FileRead, Reading, Report, SourceKind, StatedFact
 from app.errors import BadData
 from app.ingest.documents.document import read_batch
-from app.ingest.documents.gpu_memory import GpuMemoryIndex
+from app.ingest.documents.gpu_rows import GpuMemoryIndex
 from app.ingest.documents.page import SourceDocument, SourceIds, SourcePage, to_page
 from app.ingest.documents.values import is_binary
 from app.ingest.files import refuse_special_file

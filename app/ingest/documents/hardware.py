@@ -1,4 +1,4 @@
-"""GPUs in cells and sentences: count, vendor, model, memory and interconnect."""
+"""CPUs, networks and GPUs in cells and sentences, in one spelling."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,7 +7,200 @@ from decimal import Decimal
 from fractions import Fraction
 
 from app.ingest.documents.page import Sentence
-from app.ingest.documents.values import NUMBER, NUMBER_WORDS, is_blank, to_decimal, to_fraction
+from app.ingest.documents.values import (
+    NUMBER,
+    NUMBER_WORDS,
+    Amount,
+    FieldValue,
+    is_blank,
+    normalize_rates,
+    rounded,
+    to_amount,
+    to_base_unit,
+    to_decimal,
+    to_fraction,
+    to_integer,
+)
+
+_ARCHITECTURES = (
+    (re.compile(r"\b(?:x86[-_]64|x64|amd64)\b", re.IGNORECASE), "x64"),
+    (re.compile(r"\b(?:arm64|aarch64)\b", re.IGNORECASE), "arm64"),
+    # These product lines are made for one architecture only; a page that names them has named it.
+    (re.compile(r"\b(?:Xeon|EPYC|Granite Rapids)\b", re.IGNORECASE), "x64"),
+    (re.compile(r"\b(?:Grace|Ampere Altra|Cobalt \d+)\b"), "arm64"),
+)
+_ORDINALS = {"second": "2", "third": "3", "fourth": "4", "fifth": "5", "sixth": "6"}
+_GENERATION = rf"(?P<gen>\d(?=st|nd|rd|th)|{'|'.join(_ORDINALS)})(?:st|nd|rd|th)?[\s-]*gen(?:eration)?\b"
+_GENERATION_WORDS = re.compile(_GENERATION, re.IGNORECASE)
+_TRADEMARKS = re.compile(r"[®™\"“”]|\((?:R|TM)\)|\bTM\b|(?<=EPYC)TM\b|(?<=Intel)@|(?<=AMD)['\u2019]s\b", re.IGNORECASE)
+_CLOCK = re.compile(r"\s*\b\d+(?:\.\d+)?\s*GHz\b", re.IGNORECASE)
+_CPU_NAMES = re.compile(
+    rf"(?:{_GENERATION}\s+)?(?P<maker>Intel|AMD|NVIDIA)\s+(?:{_GENERATION.replace('gen>', 'later>')}\s+)?"
+    r"(?P<line>Xeon|EPYC|Grace)"
+    r"(?P<model>(?:\s+(?:Platinum|Gold|Silver|Scalable|E\d-\d{4}\w?|v\d|\d[\w]*\d\w*|F(?=\s*\()))*)"
+    r"(?:\s*(?P<code>\([A-Z][\w -]*\)|Genoa|Milan|Rome|Naples|Bergamo|Turin|Skylake|Cascade Lake|"
+    r"Ice Lake|Sapphire Rapids|"
+    r"Emerald Rapids|Granite Rapids(?:-AP)?))?",
+    re.IGNORECASE,
+)
+
+
+def to_cpu(text: str) -> dict[str, str]:
+    """Return `cpu_model` and `arch` of a specs cell, as far as it states them."""
+    arch_only = {"arch": arch} if (arch := to_arch(text)) else {}
+    bare = _CLOCK.sub("", _TRADEMARKS.sub("", re.sub(r"\[[^\]]*\]", "", text)))
+    bare = re.sub(r",?\s*up to\b.*|\b(?:CPUs?|processors?)\b", "", bare, flags=re.IGNORECASE)
+    generation = _GENERATION_WORDS.search(bare)
+    name = _with_generation(_normalize_name(_GENERATION_WORDS.sub("", bare)), generation and generation["gen"])
+    return {"cpu_model": name, **arch_only} if re.search(r"[A-Za-z]{3}", name) and not _is_arch(name) else arch_only
+
+
+def to_cpus(text: str) -> dict[str, str]:
+    """Return `cpu_model` and `arch` of a cell that lists each CPU that a VM may run on: `A or B`.
+
+    Each is on a line of its own or ends with its architecture in brackets. Lines that name no CPU are ignored; the
+    architecture is left out if the CPUs have different ones.
+    """
+    lines = re.split(r"\v|(?<=\])\s*,", text)
+    cpus = [cpu for line in lines if (cpu := to_cpu(line.strip())) and (len(cpu) > 1 or to_arch(line))]
+    cpus = cpus or [to_cpu(lines[0].strip())]
+    models = dict.fromkeys(cpu["cpu_model"] for cpu in cpus if "cpu_model" in cpu)
+    architectures = {cpu["arch"] for cpu in cpus if "arch" in cpu}
+    values = {"cpu_model": " or ".join(models)} if models else {}
+    return values | ({"arch": architectures.pop()} if len(architectures) == 1 else {})
+
+
+def to_arch(text: str) -> str | None:
+    """Return the architecture that a text states or implies by a product line."""
+    return next((arch for pattern, arch in _ARCHITECTURES if pattern.search(text)), None)
+
+
+def find_cpus(text: str) -> list[str]:
+    """Return the CPUs that a sentence names, such as `Intel Xeon Platinum 8168 (Skylake)`."""
+    bare = re.sub(r"\s+", " ", _CLOCK.sub("", _TRADEMARKS.sub("", text)))
+    return list(dict.fromkeys(_to_name(match) for match in _CPU_NAMES.finditer(bare)))
+
+
+def _to_name(match: re.Match[str]) -> str:
+    code = (match["code"] or "").strip("() ")
+    name = _normalize_name(" ".join(part for part in (match["maker"], match["line"], match["model"].strip()) if part))
+    return f"{name} ({code})" if code else _with_generation(name, match["gen"] or match["later"])
+
+
+def _with_generation(name: str, generation: str | None) -> str:
+    """Append the generation to a name with neither a model number nor a code name, which tell it themselves."""
+    if generation is None or re.search(r"\(|\d\w*\d", name):
+        return name
+    return f"{name} (generation {_ORDINALS.get(generation.lower(), generation)})"
+
+
+def _normalize_name(text: str) -> str:
+    text = re.sub(r"\bnvidia\b", "NVIDIA", re.sub(r"\bepyc\b", "EPYC", text, flags=re.IGNORECASE), flags=re.IGNORECASE)
+    return re.sub(r"\s+", " ", re.sub(r"(?<=\w)\(", " (", text)).strip(" ,;")
+
+
+def _is_arch(text: str) -> bool:
+    return bool(re.fullmatch(r"(?:x86[-_]64|x64|amd64|arm64|aarch64)", text, re.IGNORECASE))
+
+
+GENERATIONS = {"FDR": 56, "EDR": 100, "HDR": 200, "NDR": 400, "XDR": 800}
+"""Gbps of one InfiniBand port (4X) by generation, from the InfiniBand Trade Association's roadmap."""
+
+_INFINIBAND = re.compile(r"infini\s?band|\bIB\b|\brdma\b|\b[FEHNX]DR\b", re.IGNORECASE)
+_YES = re.compile(r"^(?:yes|true|supported|✓|✔|y|rdma capable)\b", re.IGNORECASE)
+_NO = re.compile(r"^(?:no|false|not supported|✗|✘|n)\b", re.IGNORECASE)
+_NETWORK_WORDS = re.compile(
+    r"\b(?:infini\s?band|ethernet|network(?:ing)?|accelerated|nvidia|mellanox|quantum-?\d?|connectx-?\d?|cx\d|[FEHNX]DR|RDMA|IB|GPUDirect|backend|total|with)\b",
+    re.IGNORECASE,
+)
+
+
+class UnreadableCell(Exception):
+    """A cell that is not understood completely; the message completes the sentence `this cell …`."""
+
+
+class MissingUnit(UnreadableCell):
+    """A number without a unit, in a column whose header has none."""
+
+    def __init__(self) -> None:
+        super().__init__("has no unit, neither in the header nor in the cell")
+
+
+def read_network(text: str, unit: str | None) -> list[FieldValue]:
+    """Return the values of a cell with one or more networks; raise UnreadableCell unless all of it is understood."""
+    values: list[FieldValue] = []
+    # A comma before three digits is a separator of thousands.
+    for piece in re.split(r"\s*(?:[/;+]|,(?!\d{3}\b))\s*|\s+and\s+", normalize_rates(text)):
+        if piece:
+            values.extend(_read_network_part(piece.strip(" ()"), unit))
+    return values
+
+
+def read_infiniband(text: str, unit: str | None) -> list[FieldValue]:
+    """Return the values of a cell about InfiniBand: whether there is any, and the Gbps of the whole VM."""
+    text = normalize_rates(text).strip()
+    if _NO.match(text):
+        return [FieldValue("infiniband", False)]
+    if _YES.match(text) and not re.search(r"\d", text):
+        return [FieldValue("infiniband", True)]
+    amount = _bandwidth_amount(text)
+    if amount is None:
+        if _INFINIBAND.search(text) and not re.search(r"\d", _NETWORK_WORDS.sub("", text)):
+            return [FieldValue("infiniband", True)]
+        raise UnreadableCell("does not say whether there is InfiniBand")
+    gbps = _gbps(amount, text, unit)
+    return [
+        FieldValue("infiniband", True),
+        FieldValue("infiniband_gbps", rounded(gbps * (amount.times or 1)), amount.product_note(gbps, "Gbps")),
+    ]
+
+
+def to_gbps(number: Decimal, unit: str, text: str) -> Decimal | None:
+    """Convert to Gbps; return None for GB/s unless the InfiniBand generation in the text shows that bits are meant."""
+    mbps = to_base_unit(number, unit, "network")
+    if mbps is not None:
+        return rounded(mbps / 1000)
+    generation = next((rate for name, rate in GENERATIONS.items() if re.search(rf"\b{name}\b", text)), None)
+    return number if unit == "GBps" and generation == number else None
+
+
+def _read_network_part(piece: str, unit: str | None) -> list[FieldValue]:
+    if _INFINIBAND.search(piece):
+        return read_infiniband(piece, unit)
+    # A part without digits, such as `Ethernet`, states no bandwidth.
+    if is_blank(piece) or not re.search(r"\d", piece):
+        if _NETWORK_WORDS.sub("", piece).strip():
+            raise UnreadableCell(f"has unknown words: {piece}")
+        return []
+    amount = _bandwidth_amount(piece)
+    stated = amount.unit(unit) if amount else None
+    if amount is None or stated is None:
+        raise UnreadableCell("is not one number with a unit")
+    mbps = to_base_unit(amount.total, stated, "network")
+    whole = None if mbps is None else to_integer(mbps)
+    if whole is None:
+        raise UnreadableCell(f"is in {stated}, which is not a unit of bandwidth")
+    return [FieldValue("network_mbps", whole, amount.product_note(amount.number, stated))]
+
+
+def _bandwidth_amount(text: str) -> Amount | None:
+    digit = re.search(r"\d", text)
+    amount = to_amount(text[digit.start() :]) if digit else None
+    if amount is None:
+        return None
+    left = re.sub(r"[KMGT]i?[Bb]ps", "", _NETWORK_WORDS.sub("", text[: digit.start()] + amount.suffix if digit else ""))
+    if re.search(r"\w", left):
+        raise UnreadableCell("is not one number" if re.search(r"\d", left) else f"has unknown words: {left.strip()}")
+    return amount
+
+
+def _gbps(amount: Amount, text: str, unit: str | None) -> Decimal:
+    stated = amount.unit(unit)
+    gbps = None if stated is None else to_gbps(amount.number, stated, text)
+    if gbps is None:
+        raise UnreadableCell("has no unit of an InfiniBand bandwidth")
+    return gbps
+
 
 _COUNT = re.compile(
     r"^\s*(\d+\s*[/⁄]\s*\d+|[½⅓⅔¼¾⅙⅛]|\d+(?:\.\d+)?)(?:\s*[x×*]\s+|\s*[x×*](?=[A-Z\d])|\s+|$)", re.IGNORECASE
