@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from sqlmodel import SQLModel
 
 from app.catalog.models import Gpu, Region, Revision, Series, Source
-from app.catalog.queries.language_models import get_model
+from app.catalog.queries.lookups import get_model
 from app.catalog.queries.pagination import Listing
 from app.catalog.queries.params import (
     CompareSearch,
@@ -33,7 +33,7 @@ from app.late_models import LateModel
 from app.nearest import did_you_mean, nearest
 
 if TYPE_CHECKING:
-    from app.catalog.queries import changes, costs, disks, prices, provenance, retirements
+    from app.catalog.queries import changes, costs, prices, provenance, retirements
     from app.schemas import fit_request, preflight_request, retirement_request
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
@@ -431,7 +431,7 @@ def list_gpus(catalog: Catalog, page: PageParams) -> Listing:
 
 @question("GET /disks", "catalog.DiskPage")
 @short
-def list_disks(catalog: Catalog, search: "disks.DiskSearch") -> BaseModel:
+def list_disks(catalog: Catalog, search: "costs.DiskSearch") -> BaseModel:
     """List the managed disks, each with its price in the requested region, or in the cheapest one."""
     from app.services.costs import find_disks
 

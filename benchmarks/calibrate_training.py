@@ -11,7 +11,7 @@ from dataclasses import astuple, dataclass, fields
 from math import exp, log
 from statistics import median
 
-from app.catalog.queries.language_models import get_model_row
+from app.catalog.queries.lookups import get_model_row
 from app.fit.formulas.architecture import count_parameters
 from app.fit.formulas.compute import FLOPS_PER_PARAM
 from app.fit.formulas.training_speed import (

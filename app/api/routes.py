@@ -17,9 +17,8 @@ from app.api.executor import QueryExecutor
 from app.api.exports import CsvResponse, ExportFileCache, ParquetResponse, StreamedExport
 from app.catalog.providers import ProviderId
 from app.catalog.queries.changes import ChangeFilter, find_revision_changes
-from app.catalog.queries.exports import Export, PriceExport, SizeExport, export_prices, export_sizes
-from app.catalog.queries.language_models import ModelsByKey
-from app.catalog.queries.offer_files import export_offers
+from app.catalog.queries.exports import Export, PriceExport, SizeExport, export_offers, export_prices, export_sizes
+from app.catalog.queries.lookups import ModelsByKey
 from app.catalog.queries.params import PlainText
 from app.catalog.queries.retirements import RetirementFilter, find_all_retirements
 from app.formats.peers import GpuhuntCsv, InstancesJson, SizesJson, SkyPilotCsv

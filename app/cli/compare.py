@@ -7,8 +7,7 @@ import typer
 
 from app.catalog.queries.costs import CostSearch
 from app.catalog.queries.params import CompareSearch, SimilarSearch
-from app.catalog.queries.price_lines import merge_runs
-from app.catalog.queries.prices import PriceHistorySearch, PriceSearch
+from app.catalog.queries.prices import PriceHistorySearch, PriceSearch, merge_runs
 from app.catalog.queries.provenance import RefusedPriceSearch
 from app.cli import context, options
 from app.cli.options import Command, Receipt, parse_params, query_options

@@ -84,7 +84,7 @@ def estimate(
     **values: Any,
 ) -> None:
     """Compute the memory, time and cost of a language model on GPUs described by their figures."""
-    from app.catalog.queries.language_models import load_models
+    from app.catalog.queries.lookups import load_models
     from app.schemas.estimate_request import EstimateIn
     from app.services.fit import estimate_body
 

@@ -258,8 +258,7 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Judge what another catalog's file states: agrees, other meaning, stale, wrong, or unknown, with the evidence."""
-    from app.ingest.audit import VERDICTS, audit_file, share_that_agrees
-    from app.ingest.peer_formats import PEER_FORMATS
+    from app.ingest.audit import PEER_FORMATS, VERDICTS, audit_file, share_that_agrees
 
     if as_ not in PEER_FORMATS:
         formats = "; ".join(f"{name} ({peer.title})" for name, peer in PEER_FORMATS.items())

@@ -198,12 +198,12 @@ PRICE_COMMANDS: Mapping[str, PriceCommand] = {
     ),
     "gcp-prices": PriceCommand(
         help="Fetch the prices of cores, memory and GPUs from Google's Billing Catalog, and add up those of each type.",
-        api="gcp_prices:GCP_PRICES",
+        api="part_prices:GCP_PRICES",
         key_setting="gcp_key",
         key_header="x-goog-api-key",
     ),
     "oci-prices": PriceCommand(
-        help="Fetch Oracle's price list, and add up the parts of each shape.", api="oci_prices:OCI_PRICES"
+        help="Fetch Oracle's price list, and add up the parts of each shape.", api="part_prices:OCI_PRICES"
     ),
 }
 """The feeds of prices: a cloud is a row here, and a reader."""

@@ -17,7 +17,7 @@ from app.catalog.purchases import PURCHASE_MODELS
 from app.formats.text import Columns, TextFormat
 
 Offer = Mapping[str, Any]
-"""The columns of `app.catalog.queries.offer_files` for a size in a region, with an operating system."""
+"""The columns of `app.catalog.queries.exports` for a size in a region, with an operating system."""
 
 MIB_PER_GIB = 1024
 

@@ -1,12 +1,20 @@
-"""Which files are read, and what other files of Azure are, which were given in their place.
+"""Reads files of any kind and JSON of any length, which is never whole in memory; tells what other files of Azure are.
 
 A pipe may never be written to, and a device may have no end: only regular files are read.
+
 """
 
+import gzip
 import re
 import stat
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from decimal import InvalidOperation
 from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import ijson  # type: ignore[import-untyped]  # has no type information
 
 from app.errors import BadData
 
@@ -43,3 +51,68 @@ def refuse_json(start: bytes, name: str) -> None:
     text = start.decode("utf-8-sig", errors="replace").lstrip()
     if text[:1] in ("[", "{"):
         raise BadData(describe_json(_KEY.findall(text)) or "is JSON, where a CSV file is expected", file=name)
+
+
+MAX_DEPTH = 200
+"""Of JSON; what vendors send has eight levels. ijson keeps the path of each: its memory grows with their square."""
+_SLICE_BYTES = 256
+"""Between two looks at the depth, which may grow by as many levels: less than Python's limit on recursion."""
+
+
+@contextmanager
+def open_json(file: Path) -> Iterator[BinaryIO]:
+    """Open a file, unpacked if its name ends with `.gz`; raises BadData, also while it is read, where that fails."""
+    refuse_special_file(file)
+    try:
+        with cast("BinaryIO", gzip.open(file)) if file.suffix == ".gz" else file.open("rb") as opened:
+            yield opened
+    except OSError as error:
+        raise BadData(f"cannot be read: {error.strerror or error}", file=str(file)) from error
+    except (EOFError, zlib.error) as error:
+        raise BadData(f"cannot be read: {error}", file=str(file)) from error
+
+
+def first_byte(opened: BinaryIO) -> bytes:
+    """Return the first byte that is no white space; nothing has been read afterwards."""
+    while (byte := opened.read(1)).isspace():
+        pass
+    opened.seek(0)
+    return byte
+
+
+def json_items(opened: BinaryIO, file: Path, prefix: str) -> Iterator[Any]:
+    """Yield the items of the list at a prefix, such as `value.item`; raises BadData for what is not whole JSON."""
+    return _read(ijson.items, opened, file, prefix)
+
+
+def json_pairs(opened: BinaryIO, file: Path, prefix: str) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values of the object at a prefix; raises BadData for what is not whole JSON."""
+    return _read(ijson.kvitems, opened, file, prefix)
+
+
+def _read(parse: Callable[..., Iterable[Any]], opened: BinaryIO, file: Path, prefix: str) -> Iterator[Any]:
+    json = _ShallowJson(opened, str(file))
+    try:
+        yield from parse(json, prefix)
+    except (ijson.JSONError, ValueError) as error:  # the latter for texts that are not UTF-8
+        reason, *_ = str(error).splitlines()  # the others show the place with an arrow
+        raise BadData(f"is not whole JSON: {reason} (before byte {json.offset:,})", file=str(file)) from error
+    except InvalidOperation as error:  # ijson makes a Decimal of each number
+        raise BadData("has a number whose exponent is too long to be read", file=str(file)) from error
+
+
+class _ShallowJson:
+    """A file whose reader raises BadData where JSON is nested too deeply; brackets in texts count too, and are rare."""
+
+    def __init__(self, opened: BinaryIO, name: str) -> None:
+        self._opened, self._name, self._depth, self.offset = opened, name, 0, 0
+
+    def read(self, size: int) -> bytes:
+        data = self._opened.read(size)
+        self.offset += len(data)
+        for start in range(0, len(data), _SLICE_BYTES):
+            piece = data[start : start + _SLICE_BYTES]
+            self._depth += piece.count(b"[") + piece.count(b"{") - piece.count(b"]") - piece.count(b"}")
+            if self._depth > MAX_DEPTH:
+                raise BadData(f"is nested deeper than {MAX_DEPTH} levels", file=self._name)
+        return data

@@ -13,18 +13,19 @@ from app.catalog.readings import FileRead, Prices, Progress, Reading, SourceKind
 from app.errors import BadData
 from app.ingest.documents.gpu_rows import GpuMemoryIndex
 from app.ingest.files import refuse_special_file
-from app.ingest.sources.adjustments import read_adjustments
 from app.ingest.sources.claims import load_gpu_rows, read_facts, read_sources
-from app.ingest.sources.disks import read_disk_prices, read_disks
 from app.ingest.sources.documents import find_pages, read_documents
-from app.ingest.sources.exchange_rates import read_exchange_rates
 from app.ingest.sources.models import read_models
 from app.ingest.sources.prices import MANIFEST, find_own_source, read_price_tables, read_prices
 from app.ingest.sources.reference import (
+    read_adjustments,
     read_aliases,
     read_availability,
     read_benchmarks,
     read_corrections,
+    read_disk_prices,
+    read_disks,
+    read_exchange_rates,
     read_regions,
 )
 

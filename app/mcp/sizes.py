@@ -7,8 +7,7 @@ from typing import Any
 from app.catalog.price_notes import price_note
 from app.catalog.queries.facets import unknown_note
 from app.catalog.queries.params import CompareSearch, SizeFilter, SizeParams, SizeSearch
-from app.catalog.queries.price_lines import PriceLine, merge_runs
-from app.catalog.queries.prices import PriceHistorySearch, PriceSearch
+from app.catalog.queries.prices import PriceHistorySearch, PriceLine, PriceSearch, merge_runs
 from app.catalog.queries.provenance import FactSearch
 from app.errors import BadQuery
 from app.mcp import tool

@@ -7,10 +7,9 @@ from fractions import Fraction
 from app.catalog.providers import AZURE
 from app.catalog.purchases import PURCHASE_MODELS, Purchase
 from app.catalog.queries.costs import BuySearch, CostSearch, SizePrice, find_cheapest_price
-from app.catalog.queries.known_prices import explain_no_price
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.params import Os, check_days
-from app.catalog.queries.size_details import find_size_details
+from app.catalog.queries.sizes import explain_no_price, find_size_details
 from app.catalog.queries.snapshot import Catalog
 from app.fit.costs import HOURS_PER_MONTH, WayToBuy, round_usd, to_exact
 from app.schemas.catalog import BuyMonthOut, BuyOut, BuyPriceOut, BuyWayOut

@@ -10,12 +10,11 @@ from app.catalog.fields import GPU_FIELDS, SIZE_FIELDS
 from app.catalog.price_notes import adjustment_columns
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.exchange_rates import CurrencyRate, convert_prices, converted_name, find_exchange_rate
-from app.catalog.queries.lookups import check_regions, get_size_keys
+from app.catalog.queries.lookups import check_regions, get_size_keys, place_regions
 from app.catalog.queries.neighbours import ReferenceSize, find_neighbours, reference_query, shown_query, to_neighbour
 from app.catalog.queries.params import CompareSearch, SimilarSearch, check_days
-from app.catalog.queries.region_places import place_regions
-from app.catalog.queries.size_details import GPU_FIGURES, SizeDetails, find_size_details
 from app.catalog.queries.size_sets import SizeQuestion
+from app.catalog.queries.sizes import GPU_FIGURES, SizeDetails, find_size_details
 from app.catalog.queries.snapshot import Catalog
 from app.db.statements import Row
 from app.errors import BadQuery, NotFound

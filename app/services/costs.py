@@ -8,14 +8,22 @@ from fractions import Fraction
 from typing import Any
 
 from app.catalog.disks import DISK_TYPES
-from app.catalog.queries.costs import CostSearch, SizePrice, find_cheapest_price, parse_disk
-from app.catalog.queries.disks import DISK_SORT_KEYS, DiskCatalog, DiskRates, DiskSearch, load_disks
+from app.catalog.queries.costs import (
+    DISK_SORT_KEYS,
+    CostSearch,
+    DiskCatalog,
+    DiskRates,
+    DiskSearch,
+    SizePrice,
+    find_cheapest_price,
+    load_disks,
+    parse_disk,
+)
 from app.catalog.queries.exchange_rates import CurrencyRate, convert_amounts, find_exchange_rate
 from app.catalog.queries.filters import check_sort
-from app.catalog.queries.known_prices import explain_no_price
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.params import check_days
-from app.catalog.queries.size_details import SizeDetails, find_size_details
+from app.catalog.queries.sizes import SizeDetails, explain_no_price, find_size_details
 from app.catalog.queries.snapshot import Catalog
 from app.errors import BadQuery
 from app.fit.costs import (

@@ -23,12 +23,9 @@ from app.catalog.names import as_written
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.candidates import PEAK_DTYPES, machines_query
 from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
-from app.catalog.queries.known_prices import explain_no_price
-from app.catalog.queries.language_models import ModelsByKey, get_release_row
-from app.catalog.queries.lookups import get_gpu
+from app.catalog.queries.lookups import ModelsByKey, get_gpu, get_release_row, place_regions
 from app.catalog.queries.params import DatedSelection, FitSearch, PageParams, SizeSelection, check_days
-from app.catalog.queries.region_places import place_regions
-from app.catalog.queries.sizes import normalize
+from app.catalog.queries.sizes import explain_no_price, normalize
 from app.catalog.queries.snapshot import Catalog
 from app.db.statements import Reader
 from app.errors import BadCursor, BadQuery, BadWorkload, NotFound

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.candidates import SELECTION_FILTERS, candidates_query
 from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
-from app.catalog.queries.known_prices import NoPrice, explain_no_price
 from app.catalog.queries.params import ORDERABLE_STATUSES, FitSearch, SizeRequirements, check_days
 from app.catalog.queries.size_sets import IS_SET, UNKNOWN, SizeQuestion
-from app.catalog.queries.sizes import normalize
+from app.catalog.queries.sizes import NoPrice, explain_no_price, normalize
 from app.catalog.queries.snapshot import Catalog
 from app.db.functions import NANO
 from app.db.statements import to_dicts

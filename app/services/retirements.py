@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from app.catalog.names import RegionCode, as_written, display_keys
 from app.catalog.providers import split_provider
 from app.catalog.purchases import Purchase
-from app.catalog.queries.known_prices import NoPrice, explain_no_price
 from app.catalog.queries.lookups import NEAREST_WINDOW
 from app.catalog.queries.params import OfferParams
 from app.catalog.queries.retirements import aliases_query, planned_sizes_query, prices_query
+from app.catalog.queries.sizes import NoPrice, explain_no_price
 from app.catalog.queries.snapshot import Catalog, computing
 from app.catalog.regions import closest_regions
 from app.db.statements import Reader, fetch

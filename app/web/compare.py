@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from app.catalog.fields import field_title
-from app.catalog.queries.display_names import find_disputing_sources
 from app.catalog.queries.exchange_rates import USD
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.params import (
@@ -23,6 +22,7 @@ from app.catalog.queries.params import (
     SimilarSearch,
     SizeSearch,
 )
+from app.catalog.queries.provenance import find_disputing_sources
 from app.catalog.queries.sizes import find_sizes
 from app.catalog.queries.snapshot import Catalog
 from app.errors import BadQuery, NotFound

@@ -14,12 +14,12 @@ from markupsafe import Markup, escape
 from pydantic import Field
 
 from app.catalog.names import size_key
-from app.catalog.queries.display_names import find_currencies, find_region_names
 from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
 from app.catalog.queries.lookups import find_gpus, get_size_keys
 from app.catalog.queries.params import LowerText, PriceDayParams, SizeFilter, SizeList, check_days
 from app.catalog.queries.prices import PriceSearch, find_prices
-from app.catalog.queries.size_statements import list_statement
+from app.catalog.queries.provenance import find_currencies, find_region_names
+from app.catalog.queries.size_sets import list_statement
 from app.catalog.queries.sizes import normalize, render_size, to_statement_key
 from app.catalog.queries.snapshot import Catalog
 from app.db.statements import BoundStatement

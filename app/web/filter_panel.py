@@ -6,8 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from app.catalog.fields import SHOWN_FIELDS, SIZE_GROUPS, field_title, short_title
-from app.catalog.queries.facets import COUNTED_FACETS, FLAG_FACETS, RANGE_FACETS, FacetRange, Facets
-from app.catalog.queries.relaxations import Relaxation
+from app.catalog.queries.facets import COUNTED_FACETS, FLAG_FACETS, RANGE_FACETS, FacetRange, Facets, Relaxation
 from app.http.canonical import to_query_text
 from app.web.size_fields import shown_amount, shown_unit
 from app.web.sizes_view import PURCHASE_TITLES, Column, SizesView

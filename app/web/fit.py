@@ -10,9 +10,9 @@ from typing import Any
 
 import orjson
 
-from app.catalog.queries.display_names import find_currencies, find_region_names
-from app.catalog.queries.language_models import ModelsByKey, get_release_row
+from app.catalog.queries.lookups import ModelsByKey, get_release_row
 from app.catalog.queries.params import SizeRequirements
+from app.catalog.queries.provenance import find_currencies, find_region_names
 from app.catalog.queries.snapshot import Catalog, computing
 from app.errors import BadQuery, BadWorkload, NotFound
 from app.schemas.fit_request import FitIn

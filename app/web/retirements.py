@@ -12,8 +12,8 @@ from pydantic import AfterValidator, Field
 from app.catalog.fields import field_title
 from app.catalog.names import RegionCode
 from app.catalog.purchases import Purchase
-from app.catalog.queries.display_names import find_region_names
 from app.catalog.queries.params import PRICED_OS, GpuSet, JsonBool, LowerTextSet, Os, PlainText, QueryParams
+from app.catalog.queries.provenance import find_region_names
 from app.catalog.queries.retirements import RetirementFilter, find_all_retirements, find_usual_region
 from app.http.canonical import clean_query
 from app.web.rendering import render_page

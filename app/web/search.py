@@ -14,11 +14,10 @@ from pydantic import Field, ValidationError
 
 from app.catalog.fields import field_title
 from app.catalog.providers import PROVIDERS
-from app.catalog.queries.display_names import find_disputing_sources
-from app.catalog.queries.facets import Facets, unknown_note
+from app.catalog.queries.facets import Facets, find_relaxations, unknown_note
 from app.catalog.queries.lookups import find_gpus
 from app.catalog.queries.params import Category, JsonBool, PlainText, QueryParams, SizeFilter, Status
-from app.catalog.queries.relaxations import find_relaxations
+from app.catalog.queries.provenance import find_disputing_sources
 from app.catalog.queries.sizes import find_sizes
 from app.catalog.queries.snapshot import Catalog
 from app.http.canonical import clean_query, to_query_text

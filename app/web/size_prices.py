@@ -8,7 +8,7 @@ from math import floor, log10
 from typing import Any
 
 from app.catalog.price_notes import price_note
-from app.catalog.queries.price_lines import PriceLine, merge_runs
+from app.catalog.queries.prices import PriceLine, merge_runs
 from app.web.rendering import format_amount
 from app.web.sizes_view import PURCHASE_TITLES
 

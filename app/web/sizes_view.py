@@ -19,7 +19,6 @@ from app.catalog.price_notes import price_note
 from app.catalog.projections import SIZE_JSON_FIELDS, SPOT_SAVING, UNIT_PRICES
 from app.catalog.providers import PROVIDERS
 from app.catalog.purchases import PURCHASE_MODELS
-from app.catalog.queries.display_names import find_currencies, find_providers, find_region_names
 from app.catalog.queries.exchange_rates import USD, CurrencyRate
 from app.catalog.queries.params import (
     SORT_KEYS,
@@ -33,6 +32,7 @@ from app.catalog.queries.params import (
     SortOrder,
     Status,
 )
+from app.catalog.queries.provenance import find_currencies, find_providers, find_region_names
 from app.catalog.queries.sizes import JsonPage, find_sizes, read_sizes
 from app.catalog.queries.snapshot import Catalog, short_if
 from app.nearest import did_you_mean, nearest

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.catalog.names import model_keys
 from app.catalog.presets import Preset, split_names
-from app.catalog.queries.language_models import ModelsByKey, get_model_row
+from app.catalog.queries.lookups import ModelsByKey, get_model_row
 from app.fit.estimator.estimate import serving_setup
 from app.fit.estimator.report import Estimate
 from app.fit.estimator.serving import ServingSetup

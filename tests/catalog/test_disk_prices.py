@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import Engine
 
-from app.catalog.queries.disks import DiskRate, load_disks
+from app.catalog.queries.costs import DiskRate, load_disks
 from app.catalog.readings import DiskPriceRow, DiskRow
 from app.db.engines import read_session
 from app.ingest.run import ingest

@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from app.catalog.queries.known_prices import NoPrice, explain_no_price
 from app.catalog.queries.params import SizeSearch
+from app.catalog.queries.sizes import NoPrice, explain_no_price
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, load_snapshot
 from app.errors import CatalogChanged
 from app.ingest.run import ingest

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from app.catalog.column_types import table_of
 from app.catalog.models import LanguageModel
 from app.catalog.presets import Preset
-from app.catalog.queries.language_models import get_model, load_models
+from app.catalog.queries.lookups import get_model, load_models
 from app.catalog.queries.provenance import ModelSearch, find_models
 from app.catalog.queries.snapshot import load_catalog
 from app.catalog.readings import ModelRow

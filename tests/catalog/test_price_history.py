@@ -11,8 +11,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
 from app.catalog.in_force import LIST, PRICE
-from app.catalog.queries.price_lines import merge_runs
-from app.catalog.queries.prices import PriceHistorySearch, PriceSearch, find_price_history, find_prices
+from app.catalog.queries.prices import PriceHistorySearch, PriceSearch, find_price_history, find_prices, merge_runs
 from app.catalog.queries.snapshot import Catalog, load_catalog, load_snapshot
 from app.catalog.store.price_totals import save_price_totals
 from app.db.writing import write_session

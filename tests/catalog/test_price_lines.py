@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.catalog.queries.price_lines import PriceLine, merge_runs
+from app.catalog.queries.prices import PriceLine, merge_runs
 
 Run = Mapping[str, Any]
 

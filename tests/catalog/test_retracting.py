@@ -15,7 +15,7 @@ from app.db.engines import read_session as reads
 from app.errors import BadData, BadQuery, NotFound
 from app.ingest.registry import read_csv_source
 from app.ingest.run import IngestOutcome, forget, ingest
-from app.ingest.sources import disks
+from app.ingest.sources import reference
 from app.ingest.sources.documents import read_documents
 from tests.factories import NOW, price, reading, size, source
 from tests.ingest.pages import MEMORIES
@@ -34,8 +34,8 @@ HEADERS = {
     "corrections": "kind,subject,field,source,value,reason",
     "gpus": "id,source,model,memory_gib",
     "sizes": "id,source,vcpus",
-    "disks": ",".join(disks.COLUMNS),
-    "disk_prices": ",".join(disks.PRICE_COLUMNS),
+    "disks": ",".join(reference.DISK_COLUMNS),
+    "disk_prices": ",".join(reference.DISK_PRICE_COLUMNS),
 }
 PAGE = reading([*size("Standard_X1", vcpus=8, series="X1"), *size("Standard_X2", vcpus=16, series="X1")])
 

@@ -19,8 +19,7 @@ from app.catalog.queries.filters import FILTERS, SCOPE_FILTERS
 from app.catalog.queries.pagination import write_cursor
 from app.catalog.queries.params import SORT_KEYS, FacetSearch, SizeFilter, SizeSearch
 from app.catalog.queries.price_scope import price_parameters
-from app.catalog.queries.size_sets import IS_SET, SizeQuestion, SizeSets
-from app.catalog.queries.size_statements import list_statement
+from app.catalog.queries.size_sets import IS_SET, SizeQuestion, SizeSets, list_statement
 from app.catalog.queries.sizes import (
     JsonPage,
     find_sizes,

@@ -25,7 +25,7 @@ from app.fit.results import CostFigures, InferenceFigures, ParameterFigures, Ser
 from app.fit.similarity import DISTANCE_TERMS
 from app.fit.successors import FEATURE_NAMES
 from app.ingest.registry import CSV_SOURCES
-from app.ingest.sources import adjustments, claims, disks, models, prices, reference
+from app.ingest.sources import claims, models, prices, reference
 from app.schemas.estimate_request import ArchitectureIn, EstimateIn, GpusIn, InferenceIn, ServingIn, TrainingIn
 from app.schemas.fit_request import ConstraintsIn, FitIn, HardwareIn, PricingIn, Sort
 from app.schemas.retirement_request import InventoryItemIn, RetirementPlanIn
@@ -40,9 +40,9 @@ COLUMNS: dict[str, Collection[str]] = {
     "Aliases": reference.ALIAS_COLUMNS,
     "Regions": (*reference.REGION_COLUMNS, *reference.PLACE_COLUMNS),
     "Benchmarks": reference.BENCHMARK_COLUMNS,
-    "Adjustments": (*adjustments.COLUMNS, *adjustments.OPTIONAL),
-    "Disks": disks.COLUMNS,
-    "Prices of disks": disks.PRICE_COLUMNS,
+    "Adjustments": (*reference.ADJUSTMENT_COLUMNS, *reference.ADJUSTMENT_OPTIONAL),
+    "Disks": reference.DISK_COLUMNS,
+    "Prices of disks": reference.DISK_PRICE_COLUMNS,
     "Models": (*models.COLUMNS, *models.OPTIONAL),
     "GPUs": ("id", "source", *GPU_FIELDS),
     "Series": ("id", "source", *SERIES_FIELDS),

@@ -16,8 +16,7 @@ from sqlalchemy.orm import Session
 from app.catalog.readings import PriceRow, Prices, Reading
 from app.db.engines import make_engine
 from app.errors import BadData
-from app.ingest.audit import Audit, audit_file, share_that_agrees
-from app.ingest.peer_formats import PEER_FORMATS
+from app.ingest.audit import PEER_FORMATS, Audit, audit_file, share_that_agrees
 from app.ingest.run import ingest
 from tests.command_line import run_command
 from tests.factories import NOW, price, price_list, region, size, source

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from app.errors import BadData
 from app.ingest.registry import read_csv_source
 from app.ingest.run import ingest
-from app.ingest.sources.disks import COLUMNS, PRICE_COLUMNS
+from app.ingest.sources.reference import DISK_COLUMNS, DISK_PRICE_COLUMNS
 from tests.factories import NOW, reading, size
 
 P30 = "P30-LRS,premium_ssd,lrs,P30,Premium_LRS,,1024,5000,200,0,0,,,,,5,list"
@@ -21,7 +21,7 @@ PRICE = "p30-lrs,eastus,month,148.68,2026-08-01,list"
 def write(folder: Path, kind: str, *rows: str) -> Path:
     (folder / "sources.csv").write_text("id,title,publisher,kind,url,published_on\nlist,List,Someone,third_party,,\n")
     path = folder / f"{kind}.csv"
-    path.write_text("\n".join([",".join(COLUMNS if kind == "disks" else PRICE_COLUMNS), *rows]) + "\n")
+    path.write_text("\n".join([",".join(DISK_COLUMNS if kind == "disks" else DISK_PRICE_COLUMNS), *rows]) + "\n")
     return path
 
 

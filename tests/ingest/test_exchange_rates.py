@@ -9,7 +9,7 @@ import pytest
 
 from app.catalog.readings import ExchangeRateRow, SourceRow
 from app.errors import BadData
-from app.ingest.sources.exchange_rates import read_exchange_rates
+from app.ingest.sources.reference import read_exchange_rates
 from tests.factories import source
 
 SOURCES: Mapping[str, SourceRow] = {"bank": source("bank", kind="third_party")}

@@ -20,8 +20,7 @@ from app.catalog.queries.facets import find_facets
 from app.catalog.queries.lookups import get_size_keys
 from app.catalog.queries.params import FitSearch, OfferParams, SizeFilter, SizeSearch
 from app.catalog.queries.prices import AllPricesFilter, AllPricesSearch, find_all_prices
-from app.catalog.queries.size_details import find_size_details
-from app.catalog.queries.sizes import find_sizes
+from app.catalog.queries.sizes import find_size_details, find_sizes
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, KeptAnswers, load_snapshot
 from app.catalog.store.offers import save_derived
 from app.db.engines import analyze, make_engine

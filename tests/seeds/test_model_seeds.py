@@ -8,7 +8,7 @@ import pytest
 
 from app.catalog.names import model_keys
 from app.catalog.presets import Preset
-from app.catalog.queries.language_models import ModelsByKey, get_model_row
+from app.catalog.queries.lookups import ModelsByKey, get_model_row
 from app.catalog.readings import Reading
 from app.errors import NotFound
 from app.fit.estimator.model import resolve_model

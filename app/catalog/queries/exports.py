@@ -4,18 +4,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import orjson
 from pydantic import Field
-from sqlalchemy import JSON, ColumnElement, Select, select, type_coerce
+from sqlalchemy import JSON, ColumnElement, Date, Select, String, and_, bindparam, cast, func, or_, select, type_coerce
 from sqlmodel import SQLModel
 
 from app.catalog.column_types import UsdColumn, table_of
 from app.catalog.fields import SHOWN_FIELDS, FieldKind
-from app.catalog.models import Disk, DiskPrice, Fact, Gpu, LanguageModel, Region, Revision, Series, Source
-from app.catalog.projections import SIZE_JSON_FIELDS
+from app.catalog.models import Disk, DiskPrice, Fact, Gpu, LanguageModel, Offer, Region, Revision, Series, Size, Source
+from app.catalog.projections import SIZE_JSON_FIELDS, usd_by
+from app.catalog.providers import ProviderId
+from app.catalog.purchases import ANY_REGION, PURCHASE_MODELS
 from app.catalog.queries.pagination import LIST_COLUMNS
 from app.catalog.queries.params import PlainText, QueryParams, SizeList, check_days
 from app.catalog.queries.prices import (
@@ -26,7 +28,7 @@ from app.catalog.queries.prices import (
     to_price_statement_key,
 )
 from app.catalog.queries.provenance import conflicts_query, refused_prices_query
-from app.catalog.queries.size_statements import list_statement
+from app.catalog.queries.size_sets import list_statement
 from app.catalog.queries.sizes import STATUS_AND_OFFER_FIELDS, age_days, normalize, render_size, to_statement_key
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot
 from app.db.functions import usd_of
@@ -249,3 +251,48 @@ def _reader(column: ColumnElement[Any]) -> Callable[[Any], Any] | None:
     if column.type.python_type in (date, datetime):
         return lambda day: None if day is None else day.isoformat()
     return None
+
+
+def export_offers(provider: ProviderId, today: date) -> Export:
+    """Return the export of the sizes that a provider sells today: a row for each size, region and operating system.
+
+    Those of a size come together, and of these those of a region. A size without any price has a row without a region.
+    """
+    statement = _offers_statement()
+    values = {"provider": provider, "today": today}
+    columns: dict[str, FieldKind] = dict.fromkeys(statement.names, "text")
+    return Export(query=BoundStatement(statement, values), columns=columns, values=_by_column)
+
+
+def _by_column(rows: Rows) -> list[tuple[Any, ...]]:
+    return list(zip(*rows, strict=True))
+
+
+@lru_cache
+def _offers_statement() -> Statement:
+    size, offer, region, gpu = (table_of(model).c for model in (Size, Offer, Region, Gpu))
+    other = table_of(Gpu).alias()
+    smallest = select(func.min(other.c.memory_gib)).where(other.c.family == gpu.family).scalar_subquery()
+    columns = (
+        *(size.name, size.provider, size.series_id.label("series"), size.category, size.vcpus, size.memory_gib),
+        *(size.arch, size.cpu_model, cast(size.retirement_date, String).label("retirement_date")),
+        *(size.gpu_count, size.gpu_vendor, size.gpu_model, size.gpu_memory_gib, size.gpu_memory_gib_per_gpu),
+        *(size.gpu_count_numerator, size.gpu_count_denominator),
+        *(gpu.family.label("gpu_family"), smallest.label("smallest_gpu_memory_gib")),
+        *(size.temp_disk_gib, size.temp_disk_count, size.nvme_disk_gib, size.nvme_disk_count),
+        *(size.uncached_disk_iops, size.network_mbps, size.infiniband, size.premium_storage),
+        *(size.accelerated_networking, size.trusted_launch, size.hibernation, size.confidential_computing),
+        *(offer.region, region.name.label("region_name"), offer.os),
+        *(offer[f"{purchase}_as_of"] for purchase in PURCHASE_MODELS),
+        *(usd_by(offer, purchase).label(purchase) for purchase in PURCHASE_MODELS),
+    )
+    sold = or_(size.retirement_date.is_(None), size.retirement_date > bindparam("today", type_=Date))
+    # Offers in the cheapest region are of no code of a region.
+    of_size = and_(offer.size_key == size.key, *(offer.region != code for code in ANY_REGION.values()))
+    tables = table_of(Size).outerjoin(table_of(Offer), of_size).outerjoin(table_of(Region), region.code == offer.region)
+    return Statement(
+        select(*columns)
+        .select_from(tables.outerjoin(table_of(Gpu), gpu.id == size.gpu_id))
+        .where(size.provider == bindparam("provider"), size.withdrawn.is_not(True), sold)
+        .order_by(size.key, offer.region, offer.os)
+    )

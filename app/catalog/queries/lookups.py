@@ -1,22 +1,24 @@
-"""Resolve the names a client gives (sizes, series, regions, GPUs, fields) to keys of the catalog.
+"""Resolve names of sizes, series, regions, places, GPUs, language models and fields to keys of the catalog.
 
 A name that the catalog does not have is an error that suggests the nearest ones.
+
 """
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import BindParameter, Integer, bindparam, literal_column, select, union_all
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Gpu, Series, SizeAlias
-from app.catalog.names import as_written, display_keys, series_key
-from app.catalog.presets import split_names
+from app.catalog.models import Gpu, LanguageModel, Region, Series, SizeAlias, Source
+from app.catalog.names import as_written, display_keys, model_key, model_keys, series_key
+from app.catalog.presets import Preset, split_names
 from app.catalog.providers import split_provider
+from app.catalog.queries.params import PlaceParams
 from app.catalog.queries.price_scope import GPU, SIZE, size
 from app.catalog.regions import closest_regions
 from app.db.statements import BoundStatement, Reader, Statement, fetch, to_dicts
@@ -376,3 +378,158 @@ def _is_part(part: str, word: str) -> bool:
 
 def _is_glob(name: str) -> bool:
     return "*" in name or "?" in name
+
+
+_region, _source = table_of(Region).c, table_of(Source).c
+
+
+class RegionPlace(NamedTuple):
+    """Whose a region is, and where; None where it has no place."""
+
+    provider: str
+    country: str | None
+    continent: str | None
+
+
+def load_region_places(session: Session) -> dict[str, RegionPlace]:
+    """Return the places of all regions by their codes."""
+    rows = session.execute(select(_region.code, _region.provider, _region.country, _region.continent))
+    return {code: RegionPlace(*place) for code, *place in rows}
+
+
+def load_formulas(session: Session) -> dict[str, str]:
+    """Return how prices were computed, by the sources that no list states the prices of."""
+    rows = session.execute(select(_source.id, _source.formula).where(_source.formula.is_not(None)))
+    return {id_: formula for id_, formula in rows}  # noqa: C416  # dict() of rows is not typed
+
+
+ParamsT = TypeVar("ParamsT", bound=PlaceParams)
+
+
+def place_regions(params: ParamsT, places: Mapping[str, RegionPlace], *, by_provider: bool = False) -> ParamsT:
+    """Return parameters whose regions are those in the countries and continents that they name.
+
+    Where they name regions, too, only these count; `by_provider` says that its provider is a condition on regions, as
+    of prices, each of which is in a region of one. Raises BadQuery where no region is meant.
+    """
+    providers: Collection[str] = getattr(params, "provider", ())
+    regions: Collection[str] = getattr(params, "region", ())
+    wanted: tuple[Collection[str], ...] = (providers, params.country, params.continent)
+    if not (params.country or params.continent or (by_provider and providers)):
+        return params
+    there = [
+        code
+        for code, place in sorted(places.items())
+        if all(not values or name in values for name, values in zip(place, wanted, strict=True))
+    ]
+    field, values = next((name, given) for name, given in zip(_FIELDS, wanted[::-1], strict=True) if given)
+    if not there:
+        allowed = sorted({str(value) for place in places.values() if (value := getattr(place, field))})
+        raise BadQuery(field, ",".join(values), f"no such region is known; {field} is one of {', '.join(allowed)}")
+    matching = [code for code in there if not regions or code in regions]
+    if not matching:
+        raise BadQuery(
+            "region", ",".join(regions), f"not in {field}={','.join(values)}; GET /regions says where each region is"
+        )
+    return params.model_copy(update={"region": tuple(matching)})
+
+
+_FIELDS = ("continent", "country", "provider")
+
+
+_table = table_of(LanguageModel)
+_model = _table.c
+
+ModelsByKey = Mapping[str, Mapping[str, Any]]
+"""The rows of all models by the key of each of their names."""
+
+
+def get_model(models: ModelsByKey, name: str) -> Preset:
+    """Return a language model by its id, its name, its repository or an alias, in any spelling.
+
+    Raises NotFound naming the nearest.
+    """
+    id_ = name.strip().lower()
+    row = next((model for model in models.values() if model["id"] == id_), None)
+    return Preset.model_validate(row if row is not None else get_model_row(models, name))
+
+
+def load_models(session: Session) -> ModelsByKey:
+    """Read all models by the key of each of their names."""
+    rows = session.execute(select(_table).order_by(_model.id)).mappings()
+    return {
+        key: dict(row)
+        for row in rows
+        for key in model_keys((row["id"], row["name"], row["hf_repo"] or "", *split_names(row["aliases"])))
+    }
+
+
+RELEASE_TYPES: Mapping[str, str] = {
+    "fp8": "fp8",
+    "fp8-dynamic": "fp8",
+    "int8": "int8",
+    "awq": "awq_int4",
+    "awq-int4": "awq_int4",
+    "gptq": "gptq_int4",
+    "gptq-int4": "gptq_int4",
+    "gptq-int8": "int8",
+    "bnb-4bit": "nf4",
+    "nvfp4": "nvfp4",
+    "mxfp4": "mxfp4",
+    "bf16": "bf16",
+    "fp16": "fp16",
+}
+"""What the names of repositories end in, and the type of the weights that it says."""
+
+RELEASE_VARIANTS = ("instruct", "chat", "it", "base", "thinking", "[0-9]{4}")
+"""Other endings of a release of the same size: how it was trained, and the year and month."""
+
+_SUFFIX = re.compile(f"[- ](?:(?P<type>{'|'.join(RELEASE_TYPES)})|(?P<variant>{'|'.join(RELEASE_VARIANTS)}))$")
+
+
+def get_release_row(models: ModelsByKey, name: str) -> Mapping[str, Any]:
+    """Return the row of a model by any of its names, or by that of a release of it; raises NotFound naming the nearest.
+
+    A name that ends in a type, such as `-FP8` or `-AWQ`, has that as its `dtype`, whoever released it, and the ending
+    as `released_as`. A variant such as `-Instruct-2507` is a release of a model whose name says its size; the longest
+    context of a dated one is unknown.
+    """
+    rest = name.strip().lower().replace("_", "-")
+    types: list[str] = []
+    variants: list[str] = []
+    while (suffix := _SUFFIX.search(rest)) and model_key(rest) not in models:
+        (types if suffix["type"] else variants).append(suffix[0])
+        rest = rest[: suffix.start()]
+    forms = (rest, rest.rpartition("/")[2]) if types else (rest,)
+    key = next((key for form in forms if (key := model_key(form)) in models), None)
+    if key is None or (variants and not _SIZED.search(key)):
+        return get_model_row(models, name)
+    row = models[key]
+    if types:
+        row = {**row, "dtype": RELEASE_TYPES[types[0][1:]], "fp8_block": None, "released_as": types[0]}
+    dated = any(variant[1:].isdigit() for variant in variants)
+    return {**row, "max_context_tokens": None} if dated else row
+
+
+def _beginning_of(key: str, models: ModelsByKey) -> tuple[str, ...]:
+    """Return the longest known key that a key begins with: of a variant, as `llama-3.1-70b-awq`, its model.
+
+    The known one ends in a size, and a letter follows: another size is another model.
+    """
+    begun = [
+        model for model in models if key.startswith(model) and _SIZED.search(model) and key[len(model) :][:1].isalpha()
+    ]
+    return (max(begun, key=len),) if begun else ()
+
+
+_SIZED = re.compile(r"\d[bm]$")
+
+
+def get_model_row(models: ModelsByKey, name: str) -> Mapping[str, Any]:
+    """Return the row of a model by any of its names; raises NotFound naming the nearest."""
+    key = model_key(name)
+    if key not in models:
+        near_keys = _beginning_of(key.rpartition("/")[2], models) or starting_with(key, models, 4)
+        nearest = dict.fromkeys(models[near]["id"] for near in near_keys)
+        raise NotFound("model", name, suggestions=tuple(nearest)[:2])
+    return models[key]

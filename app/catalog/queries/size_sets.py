@@ -3,7 +3,8 @@
 SQL judges every condition. It is asked once for each revision, and its answer is kept as a set of bits: an integer
 whose bit `n` is set if the size at place `n` meets it. Places are those of the keys, ascending. Lists, totals and
 facets are then intersections (`&`), counts (`int.bit_count`) and walks in an order. A set of 1,600 sizes takes 200
-bytes.
+bytes. Only exports read a whole list by one statement.
+
 """
 
 import re
@@ -17,11 +18,26 @@ from fractions import Fraction
 from itertools import compress
 from typing import Any, NamedTuple
 
-from sqlalchemy import Boolean, ColumnElement, Double, Integer, bindparam, cast, func, select, type_coerce
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    Double,
+    FromClause,
+    Integer,
+    Select,
+    bindparam,
+    cast,
+    func,
+    select,
+    type_coerce,
+)
+from sqlalchemy.sql import visitors
 
 from app.catalog.adjustments import Rules
+from app.catalog.column_types import table_of
 from app.catalog.fields import SHOWN_FIELDS
 from app.catalog.in_force import PRICE, prices_in_force
+from app.catalog.models import SizeJson
 from app.catalog.projections import SPOT_SAVING, UNIT_PRICES
 from app.catalog.purchases import ANY_REGION
 from app.catalog.queries.filters import (
@@ -29,13 +45,16 @@ from app.catalog.queries.filters import (
     PRICE_FILTERS,
     SCOPE_FILTERS,
     ActiveFilter,
+    Condition,
     active_filters,
     active_names,
     filter_condition,
+    to_sort_keys,
 )
 from app.catalog.queries.params import FACET_OF_PARAM, PRICE_SORT_KEYS, SIZE_COLUMNS, OfferParams, SizeSelection
 from app.catalog.queries.price_scope import (
     GPU,
+    KEYS,
     OFFER,
     SIZE,
     PriceScope,
@@ -51,11 +70,84 @@ from app.catalog.queries.price_scope import (
     status_of,
     zones_there,
 )
-from app.catalog.queries.size_statements import join_tables, rows_statement
 from app.catalog.queries.snapshot import Catalog
-from app.db.functions import ratio
+from app.db.functions import is_listed, ratio
 from app.db.statements import BoundStatement, Rows, Statement, cached_statement
 from app.errors import CatalogChanged
+
+SIZE_JSON = table_of(SizeJson)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementKey:
+    """All of a search but its values: what its statement is cached under."""
+
+    price_scope: PriceScope
+    filters: tuple[ActiveFilter, ...]
+    sort: tuple[str, ...]
+
+
+@cached_statement(64)
+def list_statement(key: StatementKey) -> Statement:
+    """Build the statement of a whole list in its order; rows begin as those of a page."""
+    scope, conditions = key.price_scope, list_conditions(key)
+    order = [clause for sort_key in to_sort_keys(key.sort, scope) for clause in sort_key.order_by]
+    rows = join_tables(select(SIZE_JSON.c.doc, *_columns(scope)), scope, [*conditions, *order])
+    rows = rows.join(SIZE_JSON, SIZE_JSON.c.size_key == scope.key)
+    return Statement(rows.where(scope.has_offer, *conditions).order_by(*order))
+
+
+@cached_statement(4)
+def size_statement(scope_key: PriceScopeKey) -> Statement:
+    """Build the statement of one size by `key`; its row begins as one of a page."""
+    key = bindparam("key", type_=SIZE_JSON.c.size_key.type)
+    scope = PriceScope.for_sizes(scope_key, select(SIZE.c.key).where(SIZE.c.key == key))
+    query = select(SIZE_JSON.c.doc, *_columns(scope)).join_from(
+        SIZE_JSON, scope.offers, scope.key == SIZE_JSON.c.size_key
+    )
+    return Statement(query.where(scope.has_offer, SIZE_JSON.c.size_key == key), short=True)
+
+
+@cached_statement(64)
+def rows_statement(scope_key: PriceScopeKey) -> Statement:
+    """Build the statement of the sizes of KEYS: their keys, and then what rows of pages have."""
+    scope = PriceScope.for_keys(scope_key)
+    query = select(scope.key.label("key"), SIZE_JSON.c.doc, *_columns(scope)).select_from(
+        scope.source.join(SIZE_JSON, SIZE_JSON.c.size_key == scope.key)
+    )
+    return Statement(query.where(scope.has_offer, is_listed(scope.key, KEYS)))
+
+
+def list_conditions(key: StatementKey) -> list[Condition]:
+    """Return the conditions of a list, without those that choose offers."""
+    return [
+        filter_condition(condition, key.price_scope) for condition in key.filters if condition.name not in SCOPE_FILTERS
+    ]
+
+
+def join_tables(query: Select[Any], scope: PriceScope, used: Sequence[ColumnElement[Any]]) -> Select[Any]:
+    """Join the size, and its GPU, to the offers only where an expression uses one of their columns."""
+    return _join(query, scope, size=uses_table(SIZE, used), gpu=uses_table(GPU, used))
+
+
+def uses_table(searched: FromClause, used: Sequence[ColumnElement[Any]]) -> bool:
+    """Return whether an expression uses a column of the table."""
+    return any(getattr(part, "table", None) is searched for clause in used for part in visitors.iterate(clause))
+
+
+def _columns(scope: PriceScope) -> list[ColumnElement[Any]]:
+    """Return what a size is rendered from besides its own JSON."""
+    return [status_of(scope.offer).label("status"), scope.json_of(scope.offer).label("offer")]
+
+
+def _join(query: Select[Any], scope: PriceScope, *, size: bool, gpu: bool) -> Select[Any]:
+    query = query.select_from(scope.source)
+    if (size or gpu) and scope.offers is not SIZE:
+        query = query.join(SIZE, SIZE.c.key == scope.key)
+    if gpu:
+        query = query.join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
+    return query
+
 
 UNKNOWN = float("inf")
 """Stands for an unknown price, and sorts after every known one."""

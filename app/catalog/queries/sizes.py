@@ -1,7 +1,8 @@
-"""Search sizes, and render each as JSON text.
+"""Search sizes, read whole ones by their keys, and render each as JSON text.
 
 Rows become JSON text without objects: `size_json` and `offer` hold the size and its offer as JSON that was written at
-ingest. The statements are in `app.catalog.queries.size_statements`.
+ingest. The statements are in `app.catalog.queries.size_sets`.
+
 """
 
 import json
@@ -9,13 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import islice
 from typing import Any, TypeVar
 
 import orjson
+from sqlalchemy import Date, bindparam, or_, select
 
 from app.catalog.adjustments import Rules
+from app.catalog.column_types import table_of
+from app.catalog.fields import GPU_FIELDS
+from app.catalog.models import PriceTotal
 from app.catalog.projections import NO_OFFER_JSON, OFFER_JSON_FIELDS
 from app.catalog.queries.exchange_rates import (
     CurrencyRate,
@@ -30,8 +36,14 @@ from app.catalog.queries.filters import (
     sort_names,
     to_sort_keys,
 )
-from app.catalog.queries.known_prices import NoPrice, explain_no_price
-from app.catalog.queries.lookups import check_gpu_vendor, check_regions, get_size_keys, resolve_gpus, resolve_series
+from app.catalog.queries.lookups import (
+    check_gpu_vendor,
+    check_regions,
+    get_size_keys,
+    place_regions,
+    resolve_gpus,
+    resolve_series,
+)
 from app.catalog.queries.pagination import (
     CursorPosition,
     ensure_same_revision,
@@ -40,6 +52,7 @@ from app.catalog.queries.pagination import (
 )
 from app.catalog.queries.params import (
     DatedSelection,
+    OfferParams,
     SizeList,
     SizeParams,
     SizeSearch,
@@ -47,16 +60,97 @@ from app.catalog.queries.params import (
     check_days,
 )
 from app.catalog.queries.price_scope import (
+    GPU,
+    KEYS,
+    SIZE,
     PriceScope,
     PriceScopeKey,
+    gpu,
+    key_parameters,
     price_parameters,
+    size,
+    status_of,
 )
-from app.catalog.queries.region_places import place_regions
-from app.catalog.queries.size_sets import IS_SET, NATURAL_NAME, SizeQuestion, SortColumn, place_after
-from app.catalog.queries.size_statements import StatementKey, size_statement
+from app.catalog.queries.size_sets import (
+    IS_SET,
+    NATURAL_NAME,
+    SIZE_JSON,
+    SizeQuestion,
+    SortColumn,
+    StatementKey,
+    place_after,
+    size_statement,
+)
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, short_if
-from app.db.statements import BoundStatement, Row, Rows
+from app.db.functions import is_listed
+from app.db.statements import BoundStatement, Row, Rows, Statement, cached_statement
 from app.errors import BadQuery, CatalogChanged, NotFound
+
+_MAX_NAMED = 6
+"""The most regions a text names; more are only counted."""
+_REFRESH = "`vmsizes refresh azure-prices`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoPrice:
+    """Explains an answer without prices; `known_in` are the regions that have some."""
+
+    os: str
+    purchase: str
+    known_in: tuple[str, ...]
+    detail: str
+
+
+def explain_no_price(catalog: Catalog, asked: OfferParams) -> NoPrice | None:
+    """Find where prices are known if no size has one in the requested regions; None if any has.
+
+    Also None with `known_at`, for which there are no totals.
+    """
+    if getattr(asked, "known_at", None) is not None:
+        return None
+    day = getattr(asked, "as_of", None) or catalog.today
+    values = {"os": asked.os, "purchase": asked.purchase, "day": day.isoformat()}
+    rows = catalog.fetch(BoundStatement(_regions_statement(), values))
+    known_in = tuple(region for (region,) in rows)
+    if set(asked.region or known_in) & set(known_in):
+        return None
+    detail = _detail(asked, known_in, len(catalog.snapshot.regions), day if day != catalog.today else None)
+    return NoPrice(os=asked.os, purchase=asked.purchase, known_in=known_in, detail=detail)
+
+
+@lru_cache(maxsize=1)
+def _regions_statement() -> Statement:
+    """Build the statement of the regions with a price in force on a day."""
+    total, day = table_of(PriceTotal).c, bindparam("day", type_=Date)
+    asked = (total[name] == bindparam(name, type_=total[name].type) for name in ("os", "purchase"))
+    holds = (total.since <= day, or_(total.until.is_(None), total.until > day), total.in_force > 0)
+    return Statement(select(total.region).where(*asked, *holds).order_by(total.region), short=True)
+
+
+def _detail(asked: OfferParams, known_in: Sequence[str], regions: int, past: date | None) -> str:
+    """Return the note in words: `linux reserved_3y: no price is known in westeurope, only in polandcentral; …`."""
+    where = f"in {' or '.join(asked.region)}" if 0 < len(asked.region) <= _MAX_NAMED else "in any region"
+    if len(asked.region) > _MAX_NAMED:
+        where = f"in any of the {len(asked.region)} regions"
+    if not known_in:
+        elsewhere = ", nor in any other region" if asked.region else ""
+    elif len(known_in) <= _MAX_NAMED:
+        elsewhere = f", only in {', '.join(known_in)}"
+    else:
+        elsewhere = f", but in {len(known_in)} of {regions} regions"
+    on = f" on {past}" if past else ""
+    advice = _advice(asked, past, has_others=bool(known_in))
+    return f"{asked.os} {asked.purchase}: no price is known {where}{elsewhere}{on}{advice}"
+
+
+def _advice(asked: OfferParams, past: date | None, *, has_others: bool) -> str:
+    """Return what to do next: feeds have only today's prices, and commitments never include a Windows licence."""
+    if past is not None:
+        return ""
+    if asked.os == "windows" and asked.purchase.startswith(("reserved", "savings")):
+        return "; it covers the machine and not the licence of Windows: os=linux has its price"
+    return f"; {_REFRESH} brings {'the others' if has_others else 'them'}"
+
 
 STATUS_AND_OFFER_FIELDS = ("status", *OFFER_JSON_FIELDS, "price_age_days")
 """The fields of a size after those of its own JSON, in order."""
@@ -249,3 +343,50 @@ def to_statement_key(search: SizeList, today: date, rules: Rules) -> tuple[State
     filters, values = active_filters(search, FILTERS)
     key = StatementKey(price_scope=PriceScope.of(search, rules), filters=filters, sort=search.sort)
     return key, values | price_parameters(search, today)
+
+
+GPU_FIGURES = tuple(
+    name
+    for name, field in GPU_FIELDS.items()
+    if field.unit in ("TFLOPS", "TOPS") or name == "memory_bandwidth_gb_per_s"
+)
+"""Figures of one whole GPU: dense throughput, and the bandwidth of its memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeDetails:
+    """A size: its row as a list shows it (fractional numbers are Decimal), its exact GPUs, the figures of one GPU."""
+
+    row: Mapping[str, Any]
+    gpus: Fraction | None
+    gpu: Mapping[str, float | None]
+
+
+def find_size_details(catalog: Catalog, keys: Sequence[str], params: OfferParams) -> tuple[SizeDetails, ...]:
+    """Find sizes by keys that exist, in the order of the keys; prices are null where there is no offer."""
+    values = key_parameters(keys) | price_parameters(params, catalog.today)
+    statement = _details_statement(PriceScopeKey.of(params, catalog.snapshot.rules))
+    rows = catalog.fetch(BoundStatement(statement, values))
+    row_of = {key: row for key, *row in rows}
+    return tuple(_to_size_details(row_of[key], catalog.today) for key in keys)
+
+
+def _to_size_details(row: Sequence[Any], today: date) -> SizeDetails:
+    size_json, status, offer, numerator, denominator, *figures = row
+    return SizeDetails(
+        row=json.loads(render_size((size_json, status, offer), today), parse_float=Decimal),
+        gpus=Fraction(numerator, denominator) if denominator else None,
+        gpu=dict(zip(GPU_FIGURES, figures, strict=True)),
+    )
+
+
+@cached_statement(32)
+def _details_statement(key: PriceScopeKey) -> Statement:
+    scope = PriceScope.for_keys(key)
+    columns = [
+        *(size.key, SIZE_JSON.c.doc, status_of(size).label("status"), scope.json_of(scope.offer).label("offer")),
+        *(size.gpu_count_numerator, size.gpu_count_denominator, *(gpu[name] for name in GPU_FIGURES)),
+    ]
+    sizes = select(*columns).join_from(SIZE, SIZE_JSON, SIZE_JSON.c.size_key == size.key)
+    query = scope.join_to_sizes(sizes).join(GPU, gpu.id == size.gpu_id, isouter=True)
+    return Statement(query.where(is_listed(size.key, KEYS)), short=True)

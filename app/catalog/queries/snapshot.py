@@ -18,9 +18,16 @@ from sqlalchemy.orm import Session
 from app.catalog.adjustments import Rules, load_rules
 from app.catalog.column_types import table_of
 from app.catalog.models import Revision, Size
-from app.catalog.queries.language_models import ModelsByKey, load_models
-from app.catalog.queries.lookups import GpuNames, load_gpu_names, load_series_ids
-from app.catalog.queries.region_places import RegionPlace, load_formulas, load_region_places
+from app.catalog.queries.lookups import (
+    GpuNames,
+    ModelsByKey,
+    RegionPlace,
+    load_formulas,
+    load_gpu_names,
+    load_models,
+    load_region_places,
+    load_series_ids,
+)
 from app.db.statements import BoundStatement, DriverReader, Reader, Row, Rows, Statement, TakesLong, fetch, to_dicts
 from app.errors import Busy, CatalogChanged
 

@@ -12,8 +12,14 @@ from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Availability, Fact, Price, Region, Series, Size, Source
+from app.catalog.models import Availability, ExchangeRate, Fact, Price, Region, Series, Size, Source
 from app.catalog.providers import DEFAULT_PROVIDER
+
+
+def load_rate_days(session: Session) -> frozenset[date]:
+    """Load the days of which any source has rates."""
+    return frozenset(session.execute(select(table_of(ExchangeRate).c.day).distinct()).scalars())
+
 
 PRICE = table_of(Price).c
 

@@ -17,7 +17,7 @@ import orjson
 
 from app.errors import BadData, FetchError
 from app.ingest.csv_files import open_csv, wrong_width
-from app.ingest.feeds.fetching import download, get
+from app.ingest.feeds.fetching import PriceApi, Walk, download, get
 from app.ingest.feeds.price_lists import (
     Item,
     ItemRules,
@@ -30,8 +30,7 @@ from app.ingest.feeds.price_lists import (
     to_nano,
     to_usd,
 )
-from app.ingest.feeds.price_pages import PriceApi, Walk
-from app.ingest.json_files import json_pairs, open_json
+from app.ingest.files import json_pairs, open_json
 
 INDEX = "/offers/v1.0/aws/AmazonEC2/current/region_index.json"
 

@@ -22,7 +22,7 @@ from app.catalog.store.facts import load_subject_keys
 from app.db.engines import read_session
 from app.errors import BadData
 from app.ingest.feeds.resource_skus import Entry, SkuRefresh, sku_files, write_sizes
-from app.ingest.json_files import first_byte, json_items, open_json
+from app.ingest.files import first_byte, json_items, open_json
 from app.ingest.run import IngestOutcome
 
 SOURCE_ID = "aws-instance-types"

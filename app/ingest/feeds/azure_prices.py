@@ -17,6 +17,7 @@ import httpx
 
 from app.catalog.names import region_key
 from app.errors import FetchError
+from app.ingest.feeds.fetching import Page, PageApi, PriceApi, fetch_pages, read_pages
 from app.ingest.feeds.price_lists import (
     Item,
     ItemRules,
@@ -29,7 +30,6 @@ from app.ingest.feeds.price_lists import (
     to_nano,
     to_usd,
 )
-from app.ingest.feeds.price_pages import Page, PageApi, PriceApi, fetch_pages, read_pages
 
 
 class LeftOut(StrEnum):

@@ -22,14 +22,14 @@ import httpx
 from sqlalchemy import Engine
 
 from app.catalog.readings import Progress, Reading, SourceRow, no_progress
-from app.catalog.store.exchange_rates import load_rate_days
+from app.catalog.store.newest_lists import load_rate_days
 from app.db.engines import read_session
 from app.errors import BadData, FetchError
 from app.ingest.csv_files import CsvRow, wrong_width
 from app.ingest.feeds.fetching import MAX_PAGE_BYTES, TIMEOUT, USER_AGENT, RetryPolicy, get
 from app.ingest.files import refuse_special_file
 from app.ingest.run import IngestOutcome, ingest
-from app.ingest.sources.exchange_rates import CURRENCY, rates_of_day
+from app.ingest.sources.reference import CURRENCY, rates_of_day
 
 SOURCE_ID = "ecb-reference-rates"
 _PAGE = "https://www.ecb.europa.eu/stats/policy_and_exchange_rates/euro_reference_exchange_rates/html/index.en.html"

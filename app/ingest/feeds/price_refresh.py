@@ -22,7 +22,7 @@ from app.catalog.store.facts import load_subject_keys
 from app.catalog.store.newest_lists import load_newest_lists, load_region_codes, load_size_figures, load_size_keys
 from app.db.engines import read_session
 from app.errors import BadQuery
-from app.ingest.feeds.fetching import FetchedLists, RetryPolicy
+from app.ingest.feeds.fetching import FetchedLists, PriceApi, RetryPolicy, fetch_lists, saved_files
 from app.ingest.feeds.gate import (
     DEFAULT_LIMITS,
     GateLimits,
@@ -34,9 +34,8 @@ from app.ingest.feeds.gate import (
     load_held,
     save_held,
 )
+from app.ingest.feeds.part_prices import load_stated_parts
 from app.ingest.feeds.price_lists import REPORT_LIMIT, MeterPrice, ReadScope, RegionPrices, SizeSpec, format_usd
-from app.ingest.feeds.price_pages import PriceApi, fetch_lists, saved_files
-from app.ingest.feeds.price_parts import load_stated_parts
 from app.ingest.run import IngestOutcome, ingest
 from app.nearest import did_you_mean
 

@@ -40,8 +40,7 @@ from app.errors import BadData, FetchError
 from app.ingest.csv_files import sha256_of
 from app.ingest.feeds.fetching import TIMEOUT, USER_AGENT, RetryPolicy, download
 from app.ingest.feeds.gate import DEFAULT_LIMITS, GateLimits, find_loss
-from app.ingest.files import describe_json, refuse_special_file
-from app.ingest.json_files import first_byte, json_items, open_json
+from app.ingest.files import describe_json, first_byte, json_items, open_json, refuse_special_file
 from app.ingest.run import IngestOutcome, ingest
 
 SOURCE_ID = "azure-resource-skus"

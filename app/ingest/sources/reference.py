@@ -1,27 +1,39 @@
-"""Reads the CSV files of regions, aliases, corrections, benchmarks and availability."""
+"""Reads CSV files of regions, aliases, corrections, benchmarks, availability, adjustments, disks and rates."""
 
 import csv
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from app.catalog.adjustment_rules import AdjustmentRule
+from app.catalog.adjustments import BASIS_POINTS
+from app.catalog.column_types import SIGNIFICANT_DIGITS, USD_DECIMALS, is_exact, to_nano_usd
+from app.catalog.disks import DISK_TYPES, PRICED_PER, REDUNDANCIES
 from app.catalog.fields import FIELDS, parse_text
 from app.catalog.names import region_key, size_key
 from app.catalog.providers import provider_of_region
+from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.readings import (
+    AdjustmentRow,
     AliasRow,
     AvailabilityRow,
     BenchmarkRow,
     CorrectionRow,
+    DiskPriceRow,
+    DiskRow,
+    ExchangeRateRow,
     Reading,
     RegionRow,
     SourceRow,
 )
 from app.catalog.regions import CONTINENTS
+from app.catalog.store.prices import OPERATING_SYSTEMS
 from app.ingest.csv_files import CsvRow, open_csv, read_rows
-from app.ingest.sources.claims import read_cited
+from app.ingest.sources.claims import Value, own_source, read_cited
 
 REGION_COLUMNS = ("code", "name", "geography", "source")
 PLACE_COLUMNS = ("place", "country", "continent", "latitude", "longitude")
@@ -185,3 +197,205 @@ def _to_zones(row: CsvRow, region: str, cell: str) -> str:
     if not all(map(_ZONE.fullmatch, zones)):
         raise row.error(region, f"must be zones such as 1 2 3 or use1-az1, or {NO_ZONES} for none")
     return " ".join(zones)
+
+
+ADJUSTMENT_COLUMNS = ("name",)
+ADJUSTMENT_OPTIONAL = (
+    "size",
+    "region",
+    "os",
+    "purchase",
+    "discount_percent",
+    "usd_per_hour",
+    "valid_from",
+    "valid_until",
+)
+
+MAX_NAME_LENGTH = 100
+MAX_MARKUP = 10
+"""The most that all markups of a file together may multiply a price by."""
+
+_PERCENT = re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,2})?")
+
+
+def read_adjustments(path: Path, _sources: Mapping[str, SourceRow]) -> Reading:
+    """Read the rules of a file, which is their source: `adjustments-contoso` for `contoso.csv`.
+
+    Raises BadData for a rule that is not valid, and for a name that is used twice.
+    """
+    source = own_source(path, "adjustments", "Adjustments of prices")
+    rows: list[AdjustmentRow] = []
+    markup = Decimal(1)
+    for row in read_rows(path, ADJUSTMENT_COLUMNS, optional=ADJUSTMENT_OPTIONAL):
+        rule = to_rule(row)
+        if any(rule.name == other.rule.name for other in rows):
+            raise row.error("name", "is the name of an earlier rule")
+        markup *= max(Decimal(1), 1 - Decimal(rule.discount_basis_points or 0) / BASIS_POINTS)
+        if markup > MAX_MARKUP:
+            raise row.error("discount_percent", f"with it all markups make a price more than {MAX_MARKUP} times higher")
+        rows.append(AdjustmentRow(rule=rule, position=len(rows) + 1, source=source.id, file=row.file, line=row.line))
+    return Reading(sources=(source,), adjustments=tuple(rows))
+
+
+def to_rule(row: CsvRow) -> AdjustmentRule:
+    """Map one row; a blank cell of what the rule is for means any."""
+    cells = {name: row.cells.get(name, "") for name in ADJUSTMENT_OPTIONAL}
+    discount, fixed = cells["discount_percent"], cells["usd_per_hour"]
+    if bool(discount) == bool(fixed):
+        raise row.error("discount_percent", "a rule needs either a discount_percent or a usd_per_hour")
+    name = row.text("name")
+    if len(name) > MAX_NAME_LENGTH or not name.isprintable():
+        raise row.error("name", f"must have at most {MAX_NAME_LENGTH} characters, all of them printable")
+    valid_from, valid_until = (row.optional_date(day) if cells[day] else None for day in ("valid_from", "valid_until"))
+    if valid_from and valid_until and valid_until < valid_from:
+        raise row.error("valid_until", f"must not be before valid_from, {valid_from}")
+    return AdjustmentRule(
+        name=name,
+        size=size_key(cells["size"]) if cells["size"] else None,
+        region=region_key(cells["region"]) if cells["region"] else None,
+        os=row.choice("os", OPERATING_SYSTEMS) if cells["os"] else None,
+        purchase=row.choice("purchase", PURCHASE_MODELS) if cells["purchase"] else None,
+        discount_basis_points=_basis_points(row) if discount else None,
+        nano_usd_per_hour=to_nano_usd(row.usd("usd_per_hour")) if fixed else None,
+        valid_from=valid_from,
+        valid_until=valid_until,
+    )
+
+
+def _basis_points(row: CsvRow) -> int:
+    """Return a discount in hundredths of a percent; a negative one is a markup."""
+    cell = row.cells["discount_percent"]
+    if not _PERCENT.fullmatch(cell) or not -100 <= Decimal(cell) < 100 or not Decimal(cell):  # noqa: PLR2004
+        detail = (
+            "must be a percentage from -100 to below 100, not 0, with at most 2 decimals: 12.5; negative is a markup"
+        )
+        raise row.error("discount_percent", detail)
+    return int(Decimal(cell) * 100)
+
+
+DISK_COLUMNS = (
+    *("id", "type", "redundancy", "size", "sku", "min_gib", "max_gib", "max_iops", "max_mbps"),
+    *("burst_iops", "burst_mbps", "included_iops", "included_mbps", "iops_per_gib", "mbps_per_iops"),
+    *("max_shares", "source"),
+)
+DISK_PRICE_COLUMNS = ("disk", "region", "per", "usd", "valid_from", "source")
+
+_BILLED_BY_GIB = ("min_gib", "included_iops", "included_mbps", "iops_per_gib", "mbps_per_iops")
+"""What a disk of any size must have, and one of a size must not."""
+_INTEGERS = ("max_iops", "max_mbps", "burst_iops", "burst_mbps", "max_shares")
+
+
+def read_disks(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
+    """Read the disks, and the sources that describe them; raises BadData for a disk that is listed twice."""
+    rows, cited = read_cited(path, DISK_COLUMNS, sources, _once(to_disk, ("id",)))
+    return Reading(sources=cited, disks=rows)
+
+
+def to_disk(row: CsvRow) -> DiskRow:
+    """Map one row; a disk has a `size`, or else the figures by which capacity and performance are billed."""
+    size = row.optional("size")
+    for column in _BILLED_BY_GIB:
+        if bool(row.cells[column]) == bool(size):
+            detail = "must be blank for a disk with a size" if size else "a disk without a size needs it"
+            raise row.error(column, detail)
+    return DiskRow(
+        id=row.text("id").lower(),
+        type=row.choice("type", DISK_TYPES),
+        redundancy=row.choice("redundancy", REDUNDANCIES),
+        size=size,
+        sku=row.text("sku"),
+        max_gib=row.integer("max_gib"),
+        **{name: _optional_integer(row, name) for name in (*_INTEGERS, *_BILLED_BY_GIB[:-1])},
+        mbps_per_iops=row.positive("mbps_per_iops") if not size else None,
+        source=row.text("source"),
+        file=row.file,
+        line=row.line,
+    )
+
+
+def read_disk_prices(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
+    """Read the prices of disks, and the sources that list them; raises BadData for a price that is listed twice."""
+    rows, cited = read_cited(
+        path, DISK_PRICE_COLUMNS, sources, _once(to_disk_price, ("disk", "region", "per", "valid_from", "source"))
+    )
+    return Reading(sources=cited, disk_prices=rows)
+
+
+def to_disk_price(row: CsvRow) -> DiskPriceRow:
+    """Map one row; a price that is not known is a missing row, never a zero."""
+    return DiskPriceRow(
+        disk=row.text("disk").lower(),
+        region=region_key(row.text("region")),
+        per=row.choice("per", PRICED_PER),
+        usd=row.usd("usd"),
+        valid_from=row.date("valid_from"),
+        source=row.text("source"),
+        file=row.file,
+        line=row.line,
+    )
+
+
+def _optional_integer(row: CsvRow, column: str) -> int | None:
+    return row.integer(column) if row.cells[column] else None
+
+
+def _once(to_value: Callable[[CsvRow], Value], key: tuple[str, ...]) -> Callable[[CsvRow], Value]:
+    """Return the same mapping of rows; it raises BadData for a row with the key of an earlier one."""
+    seen: set[tuple[Any, ...]] = set()
+
+    def mapped(row: CsvRow) -> Value:
+        value = to_value(row)
+        of_row = tuple(getattr(value, name) for name in key)
+        if of_row in seen:
+            raise row.error(key[0], "is listed twice")
+        seen.add(of_row)
+        return value
+
+    return mapped
+
+
+RATE_COLUMNS = ("day", "source")
+"""The columns besides those of the currencies."""
+
+CURRENCY = re.compile(r"[A-Z]{3}")
+"""A currency by its code of ISO 4217."""
+
+NO_RATE = frozenset(("", "N/A"))
+"""What a cell says where there is no rate for the currency on the day."""
+
+
+def read_exchange_rates(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
+    """Read a table of rates, and the sources that publish them; raises BadData for a day that a source has twice."""
+    days: set[tuple[str, date]] = set()
+
+    def to_rates(row: CsvRow) -> tuple[ExchangeRateRow, ...]:
+        day, source = row.date("day"), row.text("source")
+        if (source, day) in days:
+            raise row.error("day", "is listed twice")
+        days.add((source, day))
+        return tuple(rates_of_day(row, currencies, day, source))
+
+    currencies = _currencies_of(path)
+    rows, cited = read_cited(path, RATE_COLUMNS, sources, to_rates, optional=currencies)
+    return Reading(sources=cited, exchange_rates=tuple(rate for rates in rows for rate in rates))
+
+
+def rates_of_day(row: CsvRow, currencies: Iterable[str], day: date, source: str) -> Iterator[ExchangeRateRow]:
+    """Yield the rates of a row, units per euro; raises BadData for one that is not above zero or too long to store."""
+    for currency in currencies:
+        if row.cells[currency] in NO_RATE:
+            continue
+        units = row.positive(currency)
+        if not is_exact(units):
+            limits = f"at most {USD_DECIMALS} decimals and {SIGNIFICANT_DIGITS} significant digits"
+            raise row.error(currency, f"must be below a billion, with {limits}")
+        yield ExchangeRateRow(
+            currency=currency, day=day, units_per_euro=units, source=source, file=row.file, line=row.line
+        )
+
+
+def _currencies_of(path: Path) -> tuple[str, ...]:
+    """Return the columns of a file that are currencies; what else is unknown is refused when its rows are read."""
+    with open_csv(path) as file:
+        header = next(csv.reader(file, strict=True), [])
+    return tuple(dict.fromkeys(name for name in map(str.strip, header) if CURRENCY.fullmatch(name)))

@@ -24,11 +24,9 @@ from app.catalog.readings import Reading
 from app.db.engines import make_engine
 from app.errors import BadData
 from app.ingest.feeds.aws_prices import AWS_PRICES, COLUMNS, read_offers
-from app.ingest.feeds.fetching import RetryPolicy
-from app.ingest.feeds.gcp_prices import GCP_PRICES, price_of, to_part
-from app.ingest.feeds.oci_prices import OCI_PRICES, read_part_prices
+from app.ingest.feeds.fetching import PriceApi, RetryPolicy
+from app.ingest.feeds.part_prices import GCP_PRICES, OCI_PRICES, price_of, read_part_prices, to_part
 from app.ingest.feeds.price_lists import format_usd
-from app.ingest.feeds.price_pages import PriceApi
 from app.ingest.feeds.price_refresh import PriceFeed, PriceRefresh, run_price_refresh
 from app.ingest.run import IngestOutcome, ingest
 from app.settings import Settings

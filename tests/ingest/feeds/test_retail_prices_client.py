@@ -14,10 +14,17 @@ import orjson
 import pytest
 
 from app.errors import BadData
-from app.ingest.feeds import price_pages
+from app.ingest.feeds import fetching
 from app.ingest.feeds.azure_prices import AZURE_PAGES, AZURE_PRICES
-from app.ingest.feeds.fetching import MAX_PAGE_BYTES, FetchedLists, RetryPolicy
-from app.ingest.feeds.price_pages import Page, fetch_lists, read_pages, saved_files
+from app.ingest.feeds.fetching import (
+    MAX_PAGE_BYTES,
+    FetchedLists,
+    Page,
+    RetryPolicy,
+    fetch_lists,
+    read_pages,
+    saved_files,
+)
 from tests.ingest.feeds.fake_api import FakeApi, serving
 from tests.ingest.feeds.meters import B16ALS_V2, in_region
 
@@ -151,7 +158,7 @@ def test_a_page_that_links_to_itself_is_an_error(store: FetchedLists) -> None:
 
 
 def test_pages_without_an_end_are_an_error(store: FetchedLists, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(price_pages, "PAGE_LIMIT", 50)
+    monkeypatch.setattr(fetching, "PAGE_LIMIT", 50)
 
     def go_on(_: str, page: int, answer: dict[str, Any]) -> dict[str, Any]:
         link = f"{api.url}?$filter=armRegionName eq 'eastus'&$skip={page * 5}"
