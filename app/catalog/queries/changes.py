@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, Field
@@ -42,7 +43,7 @@ from app.catalog.queries.filters import (
     name_patterns,
 )
 from app.catalog.queries.lookups import check_regions, get_size_keys, resolve_gpus, resolve_series
-from app.catalog.queries.pagination import ListQuery, SortKey, read_page, read_position
+from app.catalog.queries.pagination import ListStatements, SortKey, read_list
 from app.catalog.queries.params import (
     Count,
     GpuSet,
@@ -191,13 +192,6 @@ class RevisionChanges:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeStatementKey:
-    """All of a list of events but its values: what its statements are cached under."""
-
-    filters: tuple[ActiveFilter, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NextChanges:
     """The events after one, the oldest first, and the id of the newest event of all."""
 
@@ -208,30 +202,27 @@ class NextChanges:
 # Statements
 
 
-@cached_statement(64)
-def _page_statement(key: ChangeStatementKey) -> Statement:
-    first = bindparam("at_0", type_=Integer)
-    query = _matching(key, _event_columns()).where(change.id > first).order_by(change.id)
-    return Statement(query.limit(bindparam("limit", type_=Integer)))
+Filters = tuple[ActiveFilter, ...]
+"""The filters of a request: what its statements are cached under."""
+
+
+@lru_cache(maxsize=64)
+def _listed(filters: Filters) -> ListStatements:
+    return ListStatements(lambda: _matching(filters, _event_columns()), _ORDER)
 
 
 @cached_statement(64)
-def _count_statement(key: ChangeStatementKey) -> Statement:
-    return Statement(_matching(key, [func.count()]))
-
-
-@cached_statement(64)
-def _entries_statement(key: ChangeStatementKey) -> Statement:
+def _entries_statement(filters: Filters) -> Statement:
     """Rows: revision, time, kind, number of events; of the newest revisions with any."""
     newest = (
-        _matching(key, [change.revision])
+        _matching(filters, [change.revision])
         .distinct()
         .order_by(change.revision.desc())
         .limit(bindparam("limit", type_=Integer))
         .subquery()
     )
     columns = [change.revision, REVISION.c.created_at, change.kind, func.count().label("events")]
-    query = _matching(key, columns).where(change.revision.in_(select(newest.c.revision)))
+    query = _matching(filters, columns).where(change.revision.in_(select(newest.c.revision)))
     return Statement(
         query.group_by(change.revision, REVISION.c.created_at, change.kind).order_by(
             change.revision.desc(), func.min(change.id)
@@ -240,10 +231,10 @@ def _entries_statement(key: ChangeStatementKey) -> Statement:
 
 
 @cached_statement(64)
-def _lines_statement(key: ChangeStatementKey) -> Statement:
+def _lines_statement(filters: Filters) -> Statement:
     """Rows: the first events of each revision from one on."""
     position = func.row_number().over(partition_by=change.revision, order_by=change.id).label("position")
-    numbered = _matching(key, [*_event_columns(), position]).subquery()
+    numbered = _matching(filters, [*_event_columns(), position]).subquery()
     columns = [column for column in numbered.c if column.name != "position"]
     query = select(*columns).where(numbered.c.position <= bindparam("lines", type_=Integer))
     return Statement(query.order_by(numbered.c.id))
@@ -253,16 +244,16 @@ def _event_columns() -> list[ColumnElement[Any]]:
     return [*(change[name] for name in _COLUMNS), REVISION.c.created_at.label("at")]
 
 
-def _matching(key: ChangeStatementKey, columns: Sequence[ColumnElement[Any]]) -> Select[Any]:
+def _matching(filters: Filters, columns: Sequence[ColumnElement[Any]]) -> Select[Any]:
     """Select events of the revisions after one; sizes and GPUs are joined only for a filter on them."""
-    used = {condition.name for condition in key.filters}
+    used = {condition.name for condition in filters}
     query = select(*columns).select_from(CHANGE).join(REVISION, REVISION.c.number == change.revision)
     if used & {"provider", "series", "gpu"}:
         query = query.join(SIZE, SIZE.c.key == change.size_key)
     if "gpu" in used:
         query = query.join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
     scope = PriceScope.of(OfferParams())  # required by filters of sizes; those of events do not use it
-    conditions = (filter_condition(condition, scope, CHANGE_FILTERS) for condition in key.filters)
+    conditions = (filter_condition(condition, scope, CHANGE_FILTERS) for condition in filters)
     return query.where(change.revision > bindparam("since", type_=Integer), *conditions)
 
 
@@ -287,24 +278,13 @@ _KNOWN = Statement(
 
 def find_changes(catalog: Catalog, search: ChangeSearch) -> ChangeListing:
     """Find one page of events, the oldest first; raises BadQuery for a size, series, GPU or region that is unknown."""
-    filters = normalize(catalog, search)
-    key, values = _to_statement_key(catalog, filters)
-    identity = f"changes {filters.model_dump_json(exclude=search.page_param_names())}"
-    position = read_position(search.cursor, identity, _ORDER) if search.cursor else None
-    start = position.parameters if position is not None else {"at_0": 0}
-    page = BoundStatement(_page_statement(key), values | start | {"limit": search.limit + 1})
-    query = ListQuery(
-        identity=identity,
-        page=page,
-        count=lambda: BoundStatement(_count_statement(key), values),
-        limit=search.limit,
-        position=position,
-        key_of=lambda row: [row[0]],
-    )
-    listing = read_page(catalog, query)
+    search = normalize(catalog, search)
+    filters, values = _active(catalog, search)
+    identity = f"changes {search.model_dump_json(exclude=search.page_param_names())}"
+    listing = read_list(catalog, _listed(filters), values, search, identity=identity)
     ((tracked_since,),) = catalog.fetch(BoundStatement(_TRACKED, {}))
     return ChangeListing(
-        items=to_dicts(page, listing.rows),
+        items=listing.items,
         next_cursor=listing.next_cursor,
         total=listing.total,
         revision=int(catalog.snapshot.revision.partition("-")[0]),
@@ -314,12 +294,11 @@ def find_changes(catalog: Catalog, search: ChangeSearch) -> ChangeListing:
 
 def find_revision_changes(catalog: Catalog, filters: ChangeFilter) -> list[RevisionChanges]:
     """Find the newest revisions with events that match, the newest first; raises as `find_changes`."""
-    normalized = normalize(catalog, filters)
-    key, values = _to_statement_key(catalog, normalized)
-    entries = catalog.fetch(BoundStatement(_entries_statement(key), values | {"limit": MAX_ENTRIES}))
+    active, values = _active(catalog, normalize(catalog, filters))
+    entries = catalog.fetch(BoundStatement(_entries_statement(active), values | {"limit": MAX_ENTRIES}))
     if not entries:
         return []
-    lines = BoundStatement(_lines_statement(key), values | {"since": entries[-1][0] - 1, "lines": MAX_LINES})
+    lines = BoundStatement(_lines_statement(active), values | {"since": entries[-1][0] - 1, "lines": MAX_LINES})
     rows = catalog.fetch(lines)
     events = to_dicts(lines, rows)
     created = {number: created_at for number, created_at, _, _ in entries}
@@ -337,8 +316,8 @@ def find_revision_changes(catalog: Catalog, filters: ChangeFilter) -> list[Revis
 def find_next_changes(reader: Reader, filters: ChangeFilter, after: int, limit: int) -> NextChanges:
     """Find the first events after one by its id; `filters` are normalized, and no name in them is looked up again."""
     ((newest,),) = fetch(reader, BoundStatement(_NEWEST, {}))
-    key, values = _to_statement_key(reader, filters)
-    page = BoundStatement(_page_statement(key), values | {"at_0": after, "limit": limit})
+    active, values = _active(reader, filters)
+    page = BoundStatement(_listed(active).later, values | {"at_0": after, "limit": limit})
     rows = fetch(reader, page)
     return NextChanges(items=to_dicts(page, rows), newest=newest)
 
@@ -413,10 +392,11 @@ def _size_key(catalog: Catalog, name: str) -> str:
     return key
 
 
-def _to_statement_key(reader: Reader, filters: ChangeFilter) -> tuple[ChangeStatementKey, dict[str, Any]]:
+def _active(reader: Reader, filters: ChangeFilter) -> tuple[Filters, dict[str, Any]]:
+    """Return the filters of a request, and the values of its statements."""
     active, values = active_filters(filters, CHANGE_FILTERS, CHANGE_FILTERS)
     since = filters.since or "0"
     if since.isdigit():
-        return ChangeStatementKey(filters=active), values | {"since": min(int(since), 2**31 - 1)}
+        return active, values | {"since": min(int(since), 2**31 - 1)}
     ((before,),) = fetch(reader, BoundStatement(_BEFORE, {"day": f"{since} 00:00:00+00:00"}))
-    return ChangeStatementKey(filters=active), values | {"since": before}
+    return active, values | {"since": before}

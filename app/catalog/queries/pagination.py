@@ -15,7 +15,7 @@ from math import isfinite
 from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, Integer, and_, bindparam, false, or_, tuple_
+from sqlalchemy import ColumnElement, Integer, and_, bindparam, false, or_, select, tuple_
 from sqlalchemy.sql import Select, func
 
 from app.catalog.queries.params import PageParams
@@ -167,27 +167,6 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListQuery:
-    """A page to read of a totally ordered list.
-
-    `identity` is the query without its cursor and limit; `page` reads one row more than `limit`, which tells whether
-    there is a next page; or `rows` does, where one statement is not enough. `key_of` returns the values of the sort
-    keys of a row. A page that `skips` rows without a position does not begin where the list does. Where its total is
-    `kept`, so that counting reads no list, a list without rows is not looked for.
-    """
-
-    identity: str
-    page: BoundStatement
-    count: Callable[[], BoundStatement]
-    limit: int
-    position: CursorPosition | None
-    key_of: Callable[[Row], Sequence[Any]]
-    skips: bool = False
-    kept: bool = False
-    rows: Callable[[], Rows] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RowPage:
     """The rows of a page, the cursor of the next page (None at the end), and how many rows there are in all."""
 
@@ -196,37 +175,47 @@ class RowPage:
     total: int
 
 
-def read_page(catalog: Catalog, query: ListQuery) -> RowPage:
-    """Read one page, and count the list unless the snapshot has its total.
+def read_page(
+    catalog: Catalog,
+    identity: str,
+    page: BoundStatement,
+    count: Callable[[], BoundStatement],
+    *,
+    limit: int,
+    position: CursorPosition | None,
+    key_of: Callable[[Row], Sequence[Any]],
+    kept: bool = False,
+) -> RowPage:
+    """Read one page of a totally ordered list, and count the list unless the snapshot has its total.
 
-    Raises CursorGone where the catalog has changed since the page before.
+    `identity` is the query without its cursor and limit; `page` reads one row more than `limit`, which tells whether
+    there is a next page. `key_of` returns the values of the sort keys of a row. Where the total is `kept`, so that
+    counting reads no list, a list without rows is not looked for. Raises CursorGone where the catalog has changed since
+    the page before.
     """
-    position = query.position
     if position is not None:
         ensure_same_revision(catalog, position)
-    total = catalog.snapshot.cached_total(query.identity)
-    if total is None and query.kept:
-        total = _count(catalog, query)
-    rows: Rows = ()
-    if total != 0 or position is not None:
-        rows = catalog.fetch(query.page) if query.rows is None else query.rows()
-    page = rows[: query.limit]
-    more = len(rows) > len(page)
-    if position is None and not query.skips and not more:
+    key = "total", hashlib.sha256(identity.encode()).digest()
+
+    def count_all() -> int:
+        ((total,),) = catalog.fetch(count())
+        return int(total)
+
+    total: int | None = catalog.keep(key, count_all) if kept else catalog.kept(key)
+    rows = catalog.fetch(page) if total != 0 or position is not None else ()
+    shown = rows[:limit]
+    more = len(rows) > len(shown)
+    if position is None and not more:
         total = len(rows)  # the page is the whole list
         if not rows:
-            catalog.keep_total(query.identity, 0)  # remember that nothing matches, so that it is not searched again
+            catalog.keep(key, lambda: 0)  # nothing matches, which is not looked for again
     elif total is None:
-        total = _count(catalog, query)
-    cursor = write_cursor(query.identity, catalog.snapshot.revision, query.key_of(page[-1])) if more else None
-    return RowPage(rows=page, next_cursor=cursor, total=total)
+        total = catalog.keep(key, count_all)
+    cursor = write_cursor(identity, catalog.snapshot.revision, key_of(shown[-1])) if more else None
+    return RowPage(rows=shown, next_cursor=cursor, total=total)
 
 
-def _count(catalog: Catalog, query: ListQuery) -> int:
-    """Count a list, and let the snapshot keep its total."""
-    ((total,),) = catalog.fetch(query.count())
-    catalog.keep_total(query.identity, total)
-    return int(total)
+_LIMIT = bindparam("limit", type_=Integer)
 
 
 class ListStatements:
@@ -243,22 +232,27 @@ class ListStatements:
     @cached_property
     def first(self) -> Statement:
         """Return the statement of the first `limit` rows."""
-        return self._kept(lambda: Statement(self._ordered(), short=self._short))
+        return self._kept(lambda: Statement(self._ordered().limit(_LIMIT), short=self._short))
 
     @cached_property
     def later(self) -> Statement:
         """Return the statement of the first `limit` rows after a position."""
         after = after_cursor(self.sort_keys, cursor_binds(self.sort_keys))
-        return self._kept(lambda: Statement(self._ordered().where(after), short=self._short))
+        return self._kept(lambda: Statement(self._ordered().where(after).limit(_LIMIT), short=self._short))
+
+    @cached_property
+    def whole(self) -> Statement:
+        """Return the statement of all rows."""
+        return self._kept(lambda: Statement(self._ordered()))
 
     @cached_property
     def count(self) -> Statement:
         """Return the statement that counts the list."""
-        return self._kept(lambda: Statement(self._build().with_only_columns(func.count(), maintain_column_froms=True)))
+        return self._kept(lambda: Statement(select(func.count()).select_from(self._build().subquery())))
 
     def _ordered(self) -> Select[Any]:
         clauses = (clause for key in self.sort_keys for clause in key.order_by)
-        return self._build().order_by(*clauses).limit(bindparam("limit", type_=Integer))
+        return self._build().order_by(*clauses)
 
     @staticmethod
     def _kept(make: Callable[[], Statement]) -> Statement:
@@ -278,15 +272,15 @@ def read_list(
         {**values, **(position.parameters if position is not None else {}), "limit": page.limit + 1},
     )
     columns = [bound.statement.names.index(key.name) for key in statements.sort_keys]
-    query = ListQuery(
-        identity=identity,
-        page=bound,
-        count=lambda: BoundStatement(statements.count, values),
+    rows_page = read_page(
+        catalog,
+        identity,
+        bound,
+        lambda: BoundStatement(statements.count, values),
         limit=page.limit,
         position=position,
         key_of=lambda row: [row[column] for column in columns],
     )
-    rows_page = read_page(catalog, query)
     return Listing(items=to_dicts(bound, rows_page.rows), next_cursor=rows_page.next_cursor, total=rows_page.total)
 
 

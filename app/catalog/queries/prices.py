@@ -29,15 +29,7 @@ from app.catalog.purchases import Purchase
 from app.catalog.queries.exchange_rates import CurrencyRate, exchange_rate_json, find_exchange_rate
 from app.catalog.queries.filters import FILTERS, ActiveFilter, Filter, active_filters, any_of, equals, filter_condition
 from app.catalog.queries.lookups import check_regions, get_size_keys, place_regions, resolve_gpus, resolve_series
-from app.catalog.queries.pagination import (
-    Listing,
-    ListQuery,
-    SortKey,
-    after_cursor,
-    cursor_binds,
-    read_page,
-    read_position,
-)
+from app.catalog.queries.pagination import Listing, SortKey, after_cursor, cursor_binds, read_page, read_position
 from app.catalog.queries.params import (
     KNOWN_AT,
     PRICED_OS,
@@ -429,16 +421,16 @@ def _find_page(
     position = read_position(search.cursor, identity, _order(key)) if search.cursor else None
     parameters = values if position is None else values | position.parameters
     page_key = key if position is None else replace(key, after=True)
-    query = ListQuery(
-        identity=identity,
-        page=BoundStatement(price_page_statement(page_key), parameters),
-        count=lambda: BoundStatement(count(key), values),
+    page = read_page(
+        catalog,
+        identity,
+        BoundStatement(price_page_statement(page_key), parameters),
+        lambda: BoundStatement(count(key), values),
         limit=search.limit,
         position=position,
         key_of=_key_of if sort == "region" else lambda row: [row[6], *_key_of(row)],
         kept=has_total,
     )
-    page = read_page(catalog, query)
     items = _to_items(page.rows, catalog.today, catalog.snapshot.formulas)
     if rate is not None:
         items = [item | {"converted": convert_price(item, rate)} for item in items]

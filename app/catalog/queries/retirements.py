@@ -1,13 +1,14 @@
 """Read announced retirements, each with the source of its date, and the successors that are named for sizes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from pydantic import Field
-from sqlalchemy import ColumnElement, Date, FromClause, Integer, Select, and_, bindparam, case, cast, func, select
+from sqlalchemy import ColumnElement, Date, FromClause, Select, and_, bindparam, case, cast, func, select
 
 from app.catalog.column_types import UsdColumn, table_of
 from app.catalog.models import Fact, SizeAlias, Source
@@ -15,15 +16,7 @@ from app.catalog.projections import is_priced, usd_by
 from app.catalog.purchases import ANY_REGION
 from app.catalog.queries.filters import FILTERS, ActiveFilter, Filter, active_filters, filter_condition
 from app.catalog.queries.lookups import check_regions, resolve_gpus, resolve_series
-from app.catalog.queries.pagination import (
-    Listing,
-    ListQuery,
-    SortKey,
-    after_cursor,
-    cursor_binds,
-    read_page,
-    read_position,
-)
+from app.catalog.queries.pagination import Listing, ListStatements, SortKey, read_list
 from app.catalog.queries.params import (
     Day,
     GpuSet,
@@ -44,8 +37,8 @@ from app.catalog.queries.price_scope import (
     PriceScope,
     PriceScopeKey,
     gpu_slice_gib,
+    literal_text,
     local_disk_gib,
-    matches_offer,
     region_binds,
     region_parameters,
     size,
@@ -125,50 +118,23 @@ _ORDER = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetirementStatementKey:
-    """All of a list of retirements but its values: what its statement is cached under."""
+@lru_cache(maxsize=32)
+def _listed(filters: tuple[ActiveFilter, ...]) -> ListStatements:
+    """Return the list of the retirements that meet some filters."""
 
-    filters: tuple[ActiveFilter, ...]
-    after: bool = False
+    def build() -> Select[Any]:
+        columns = [
+            *(size.name.label("size"), size.key, size.series_id.label("series"), SERIES.c.name.label("series_name")),
+            *(size.provider, size.verified, size.vcpus, size.memory_gib, size.gpu_model),
+            *(size.gpu_count_numerator, size.gpu_count_denominator, _PAST.label("past")),
+        ]
+        query = with_retirement(select(*columns)).join(GPU, GPU.c.id == size.gpu_id, isouter=True)
+        scope = PriceScope.of(OfferParams())  # required by filters of sizes; those of retirements do not use it
+        conditions = (filter_condition(condition, scope, RETIREMENT_FILTERS) for condition in filters)
+        query = query.join(SERIES, SERIES.c.id == size.series_id, isouter=True)
+        return query.where(size.retirement_date.is_not(None), *conditions)
 
-
-@cached_statement(32)
-def _page_statement(key: RetirementStatementKey) -> Statement:
-    query = _ordered(key).limit(bindparam("limit", type_=Integer))
-    if key.after:
-        query = query.where(after_cursor(_ORDER, cursor_binds(_ORDER)))
-    return Statement(query)
-
-
-@cached_statement(32)
-def _list_statement(key: RetirementStatementKey) -> Statement:
-    return Statement(_ordered(key))
-
-
-@cached_statement(32)
-def _count_statement(key: RetirementStatementKey) -> Statement:
-    query = select(func.count()).select_from(SIZE).join(GPU, GPU.c.id == size.gpu_id, isouter=True)
-    return Statement(query.where(*_conditions(key)))
-
-
-def _ordered(key: RetirementStatementKey) -> Select[Any]:
-    columns = [
-        *(size.name.label("size"), size.key, size.series_id.label("series"), SERIES.c.name.label("series_name")),
-        *(size.provider, size.verified, size.vcpus, size.memory_gib, size.gpu_model),
-        *(size.gpu_count_numerator, size.gpu_count_denominator, _PAST.label("past")),
-    ]
-    query = with_retirement(select(*columns)).join(GPU, GPU.c.id == size.gpu_id, isouter=True)
-    query = query.join(SERIES, SERIES.c.id == size.series_id, isouter=True).where(*_conditions(key))
-    return query.order_by(*(clause for sort_key in _ORDER for clause in sort_key.order_by))
-
-
-def _conditions(key: RetirementStatementKey) -> list[ColumnElement[bool]]:
-    scope = PriceScope.of(OfferParams())  # required by filters of sizes; those of retirements do not use it
-    return [
-        size.retirement_date.is_not(None),
-        *(filter_condition(condition, scope, RETIREMENT_FILTERS) for condition in key.filters),
-    ]
+    return ListStatements(build, _ORDER)
 
 
 def with_retirement(query: Select[Any]) -> Select[Any]:
@@ -201,35 +167,18 @@ FilterT = TypeVar("FilterT", bound=RetirementFilter)
 def find_retirements(catalog: Catalog, search: RetirementSearch) -> Listing:
     """Find one page of retirements, those to come first, by date; raises BadQuery for a wrong filter."""
     search = _normalize(search, catalog.snapshot)
-    key, values = _to_statement_key(search, catalog.today)
+    filters, values = active_filters(search, RETIREMENT_FILTERS, RETIREMENT_FILTERS)
     identity = f"retirements {search.model_dump_json(exclude=search.page_param_names())} {catalog.today}"
-    position = read_position(search.cursor, identity, _ORDER) if search.cursor else None
-    page = BoundStatement(
-        _page_statement(RetirementStatementKey(filters=key.filters, after=position is not None)),
-        values | {"limit": search.limit + 1} | (position.parameters if position is not None else {}),
-    )
-    columns = [page.statement.names.index(name) for name in ("past", _FIELD, "key")]
-    listing = read_page(
-        catalog,
-        ListQuery(
-            identity=identity,
-            page=page,
-            count=lambda: BoundStatement(_count_statement(key), values),
-            limit=search.limit,
-            position=position,
-            key_of=lambda row: [row[column] for column in columns],
-        ),
-    )
-    items = [_to_item(row, catalog.today) for row in to_dicts(page, listing.rows)]
-    return Listing(items=items, next_cursor=listing.next_cursor, total=listing.total)
+    values["today"] = catalog.today.isoformat()
+    listing = read_list(catalog, _listed(filters), values, search, identity=identity)
+    return replace(listing, items=[_to_item(row, catalog.today) for row in listing.items])
 
 
 def find_all_retirements(catalog: Catalog, filters: RetirementFilter) -> Sequence[Mapping[str, Any]]:
     """Return all retirements in the order of the list; raises as `find_retirements`."""
-    key, values = _to_statement_key(_normalize(filters, catalog.snapshot), catalog.today)
-    query = BoundStatement(_list_statement(key), values)
-    rows = catalog.fetch(query)
-    return [_to_item(row, catalog.today) for row in to_dicts(query, rows)]
+    active, values = active_filters(_normalize(filters, catalog.snapshot), RETIREMENT_FILTERS, RETIREMENT_FILTERS)
+    query = BoundStatement(_listed(active).whole, values | {"today": catalog.today.isoformat()})
+    return [_to_item(row, catalog.today) for row in to_dicts(query, catalog.fetch(query))]
 
 
 def find_usual_region(reader: Reader, os: Os) -> str | None:
@@ -257,11 +206,6 @@ def _normalize(filters: FilterT, snapshot: CatalogSnapshot) -> FilterT:
     return filters.model_copy(update={"series": series, "gpu": resolve_gpus(snapshot.gpus, filters.gpu)})
 
 
-def _to_statement_key(filters: RetirementFilter, today: date) -> tuple[RetirementStatementKey, dict[str, Any]]:
-    active, values = active_filters(filters, RETIREMENT_FILTERS, RETIREMENT_FILTERS)
-    return RetirementStatementKey(filters=active), values | {"today": today.isoformat()}
-
-
 def _to_item(row: Mapping[str, Any], today: date) -> dict[str, Any]:
     item = {name: value for name, value in row.items() if name not in _NOT_SHOWN}
     denominator = row["gpu_count_denominator"]
@@ -279,15 +223,8 @@ _NOT_SHOWN = ("key", "past", "gpu_count_numerator", "gpu_count_denominator")
 _FIGURES = (
     *("vcpus", "memory_gib", "gpu_memory_gib", "gpu_count", "gpu_vendor", "gpu_model", "arch", "max_data_disks"),
     *("cpu_vendor", "cpu_model", "coremark", "local_nvme", "disk_controller", "encryption_at_host", "trusted_launch"),
-    *(
-        "uncached_disk_iops",
-        "uncached_disk_mbps",
-        "max_nics",
-        "network_mbps",
-        "infiniband_gbps",
-        "infiniband",
-        "nvlink",
-    ),
+    *("uncached_disk_iops", "uncached_disk_mbps", "max_nics", "network_mbps", "infiniband_gbps"),
+    *("infiniband", "nvlink"),
     *("premium_storage", "accelerated_networking", "ephemeral_os_disk", "generation_1", "generation_2"),
     *("premium_storage_caching", "ultra_disk", "nested_virtualization", "hibernation", "live_migration"),
     *("memory_preserving_updates", "gpudirect_rdma", "gpu_count_numerator", "gpu_count_denominator"),
@@ -342,5 +279,9 @@ def _prices_statement(key: PriceScopeKey) -> Statement:
         offer[f"{key.purchase}_as_of"],
         offer[f"{key.purchase}_adjustment"],
     )
-    there = (offer.region.in_(region_binds(key.regions)), matches_offer(offer, key), is_priced(offer, key.purchase))
+    there = (
+        offer.region.in_(region_binds(key.regions)),
+        offer.os == literal_text(key.os),
+        is_priced(offer, key.purchase),
+    )
     return Statement(query.where(*there))

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
-from hashlib import blake2b
 from sys import intern
 from threading import Lock
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -40,7 +39,6 @@ MAX_ANSWER_BYTES = 48 * 2**20
 takes 475 bytes, prices in all regions by a purchase model 1.2 MB, and 1.5 MB more in their order."""
 _ANSWER_BYTES = 300
 """What an answer takes besides its own: its key, and its place among the others."""
-_MAX_TOTALS = 10_000
 _MAX_LISTS, _MAX_LIST_LENGTH = 4, 2_000
 MAX_ROW_BYTES = 8 * 2**20
 """The most memory that kept rows of pages take: about 6,500 rows of 1,000 sizes."""
@@ -136,8 +134,8 @@ class CatalogSnapshot:
 
     `regions` are places by code, `series` ids by the key of each name, `models` rows of language models by the key of
     each name, `rules` those by which prices are adjusted, `formulas` how prices are computed, by the sources that no
-    list states the prices of; `totals` are lengths of lists, counted once for each query. More is kept when it was
-    first needed: `answers` (`app.catalog.queries.size_sets`), `rows` of pages, and `lists`.
+    list states the prices of. More is kept when it was first needed: `answers` (`app.catalog.queries.size_sets`, and
+    lengths of lists), `rows` of pages, and `lists`.
     """
 
     revision: str
@@ -148,7 +146,6 @@ class CatalogSnapshot:
     gpus: GpuNames
     rules: Rules = ()
     formulas: Mapping[str, str] = field(default_factory=dict)
-    totals: dict[bytes, int] = field(default_factory=dict)
     answers: KeptAnswers = field(default_factory=KeptAnswers)
     rows: KeptRows = field(default_factory=KeptRows)
     lists: OrderedDict[Hashable, list[Any]] = field(default_factory=OrderedDict)
@@ -157,16 +154,6 @@ class CatalogSnapshot:
     def small(self) -> bool:
         """Return whether a scan of all sizes takes no more than a millisecond."""
         return self.sizes <= SMALL_CATALOG
-
-    def remember_total(self, query: str, total: int) -> None:
-        """Keep the total of a list; a full cache is emptied."""
-        if len(self.totals) >= _MAX_TOTALS:
-            self.totals.clear()
-        self.totals[_digest(query)] = total
-
-    def cached_total(self, query: str) -> int | None:
-        """Return the total of a list that was counted before."""
-        return self.totals.get(_digest(query))
 
 
 @dataclass(slots=True, eq=False)
@@ -207,12 +194,15 @@ class Catalog:
 
     def keep(self, key: Hashable, ask: Callable[[], T]) -> T:
         """Return the answer from before, or ask; the answer must not be changed."""
-        kept: T | None = self.snapshot.answers.get(key)
-        if kept is None:
-            kept = self._answers.get(key)
+        kept: T | None = self.kept(key)
         if kept is None:
             kept = self._answers[key] = ask()
         return kept
+
+    def kept(self, key: Hashable) -> Any:
+        """Return the answer from before; None if there is none."""
+        kept = self.snapshot.answers.get(key)
+        return self._answers.get(key) if kept is None else kept
 
     def keep_list(self, query: BoundStatement, convert: Callable[[list[dict[str, Any]]], list[T]]) -> list[T]:
         """Run a query and convert its rows, or return the list that was converted before; it must not be changed.
@@ -227,10 +217,6 @@ class Catalog:
         if len(converted) <= _MAX_LIST_LENGTH:
             self.when_confirmed(partial(self._add_list, key, converted))
         return converted
-
-    def keep_total(self, query: str, total: int) -> None:
-        """Keep the total of a list."""
-        self.when_confirmed(partial(self.snapshot.remember_total, query, total))
 
     def when_confirmed(self, keep: Callable[[], None]) -> None:
         """Have something kept as soon as all is known to be of one revision."""
@@ -293,11 +279,6 @@ def current_revision(reader: Reader) -> str:
 def revision_id(number: int, digest: str) -> str:
     """Return the id of a revision: its number, which only grows, and the first digits of its digest."""
     return f"{f'{number}'[:8]}-{digest[:8]}"
-
-
-def _digest(query: str) -> bytes:
-    """Return a short key for a query, which may have kilobytes."""
-    return blake2b(query.encode(), digest_size=16).digest()
 
 
 def load_snapshot(session: Session) -> CatalogSnapshot:
