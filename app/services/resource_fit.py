@@ -141,7 +141,7 @@ def plan_resource_fit(
 
 def _read_vms(catalog: Catalog, keys: Sequence[str], search: FitSearch, purchases: Collection[str]) -> list[Vm]:
     """Read sizes with their prices; raises CatalogChanged."""
-    query = candidates_query(search, purchases, TRAITS, today=catalog.today, rules=catalog.snapshot.rules, keys=keys)
+    query = candidates_query(search, purchases, TRAITS, keys, today=catalog.today, rules=catalog.snapshot.rules)
     rows = {row["key"]: row for row in to_dicts(query, catalog.fetch(query))}
     if rows.keys() < set(keys):
         raise CatalogChanged

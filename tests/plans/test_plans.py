@@ -102,7 +102,8 @@ FITS = [
 
 @pytest.mark.parametrize("search", FITS, ids=lambda search: search.model_dump_json(exclude_defaults=True))
 def test_the_candidates_of_a_fit_come_by_index(crowded: Engine, search: FitSearch) -> None:
-    lines = plan(crowded, candidates_query(search, {"on_demand", search.purchase}, TRAITS, today=TODAY, rules=()))
+    purchases, keys = {"on_demand", search.purchase}, ("x001", "x002")
+    lines = plan(crowded, candidates_query(search, purchases, TRAITS, keys, today=TODAY, rules=()))
     assert full_scans(lines) == [], lines
     assert re.search(r"offer", lines), lines
 

@@ -8,11 +8,13 @@ from sqlalchemy import Engine
 from sqlmodel import Session, col, func, select
 
 from app.catalog.models.sizes import Size
-from app.catalog.queries.candidates import candidates_query
+from app.catalog.queries.candidates import SELECTION_FILTERS, candidates_query
+from app.catalog.queries.filters import active_filters, filter_condition
 from app.catalog.queries.params import FitSearch
+from app.catalog.queries.price_scope import GPU, SIZE, PriceScope
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, load_catalog, load_snapshot
-from app.db.statements import fetch, to_dicts
+from app.db.statements import BoundStatement, Statement, fetch, to_dicts
 from app.fit.resources import ResourceNeeds, evaluate_vm, unused_gpu_memory_gib
 from app.fit.verdict import Option, Rejection, miss_distance
 from app.services.resource_fit import TRAITS, _to_vm, plan_resource_fit, to_fit_out, to_needs
@@ -69,7 +71,12 @@ def order_of(option: Option, sort: str, needs: ResourceNeeds) -> tuple[Any, ...]
 def one_by_one(session: Session, search: FitSearch, known: CatalogSnapshot) -> tuple[list[Option], list[Rejection]]:
     """Evaluate every size that is selected."""
     search, needs = normalize(search, known), to_needs(search, TODAY)
-    query = candidates_query(search, {"on_demand", "spot", search.purchase}, TRAITS, today=TODAY, rules=known.rules)
+    filters, values = active_filters(search, SELECTION_FILTERS)
+    conditions = (filter_condition(active, PriceScope.of(search)) for active in filters)
+    selected = select(SIZE.c.key).select_from(SIZE).join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
+    keys = [key for (key,) in fetch(session, BoundStatement(Statement(selected.where(*conditions)), values))]
+    purchases = {"on_demand", "spot", search.purchase}
+    query = candidates_query(search, purchases, TRAITS, keys, today=TODAY, rules=known.rules)
     verdicts = [evaluate_vm(_to_vm(row), needs) for row in to_dicts(query, fetch(session, query))]
     options = [one for one in verdicts if isinstance(one, Option)]
     rejections = [one for one in verdicts if isinstance(one, Rejection)]

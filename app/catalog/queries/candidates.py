@@ -1,9 +1,8 @@
 """Read the candidates of a fit: every size that a request selects, with the one offer it would be bought at."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BindParameter,
@@ -32,6 +31,7 @@ from app.catalog.queries.price_scope import (
     SERIES,
     SIZE,
     PriceScope,
+    PriceScopeKey,
     gpu,
     gpu_slice_gib,
     key_parameters,
@@ -60,120 +60,85 @@ GPU_FACTS = (
 )
 
 _SIZE_COLUMNS = (
-    "vcpus",
-    "memory_gib",
-    "gpu_memory_gib",
-    "gpu_count_numerator",
-    "gpu_count_denominator",
-    "network_mbps",
+    *("vcpus", "memory_gib", "gpu_memory_gib", "gpu_count_numerator", "gpu_count_denominator", "network_mbps"),
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CandidateStatementKey:
-    """Everything a query of candidates is built from but its values."""
+class _Asked(NamedTuple):
+    """What the prices of candidates are written into a statement by: all but its values."""
 
-    price_scope: PriceScope
+    scope: PriceScopeKey
     purchases: tuple[str, ...]
-    filters: tuple[ActiveFilter, ...]
-    traits: tuple[str, ...]
     available_in: int
-    hardware: bool
     adjusted: bool
-    of_keys: bool = False
 
 
 def candidates_query(
     selection: SizeSelection,
     purchases: Collection[str],
     traits: Sequence[str],
+    keys: Sequence[str],
     *,
     today: date,
     rules: Rules,
-    keys: Sequence[str] = (),
 ) -> BoundStatement:
-    """Return the query of a fit of resources, with prices by these purchase models and these columns of each size.
-
-    With `keys` it is of these sizes only, whatever the selection says of sizes.
-    """
-    return _query(selection, purchases, today, rules, traits=tuple(traits), keys=keys)
+    """Return the query of the sizes of a fit of resources, with prices by these purchase models and these columns."""
+    asked, values = _to_asked(selection, purchases, today, rules)
+    return BoundStatement(_candidates_statement(asked, tuple(traits)), values | key_parameters(keys))
 
 
 def machines_query(
-    selection: SizeSelection, purchases: Collection[str], *, today: date, rules: Rules, keys: Sequence[str] = ()
+    selection: SizeSelection, purchases: Collection[str], *, today: date, rules: Rules
 ) -> BoundStatement:
-    """Return the query of a placement, with prices by these purchase models and the figures of GPU and series.
+    """Return the query of a placement, with prices by these purchase models and the figures of GPU and series."""
+    filters, values = active_filters(selection, SELECTION_FILTERS)
+    asked, of_prices = _to_asked(selection, purchases, today, rules)
+    return BoundStatement(_machines_statement(asked, filters), values | of_prices)
 
-    With `keys` it is of these sizes only, whatever the selection says of sizes.
-    """
-    return _query(selection, purchases, today, rules, hardware=True, keys=keys)
 
-
-def _query(
-    selection: SizeSelection,
-    purchases: Collection[str],
-    today: date,
-    rules: Rules,
-    *,
-    traits: tuple[str, ...] = (),
-    hardware: bool = False,
-    keys: Sequence[str] = (),
-) -> BoundStatement:
-    filters, values = active_filters(selection, SELECTION_FILTERS) if not keys else ((), {})
+def _to_asked(
+    selection: SizeSelection, purchases: Collection[str], today: date, rules: Rules
+) -> tuple[_Asked, dict[str, Any]]:
+    ordered = tuple(purchase for purchase in PURCHASE_MODELS if purchase in purchases)
+    asked = _Asked(PriceScopeKey.of(selection, rules), ordered, len(selection.available_in), bool(rules))
     available_in = {f"available_in_{index}": code for index, code in enumerate(selection.available_in)}
-    key = CandidateStatementKey(
-        price_scope=PriceScope.of(selection, rules),
-        purchases=tuple(purchase for purchase in PURCHASE_MODELS if purchase in purchases),
-        filters=filters,
-        traits=traits,
-        available_in=len(available_in),
-        hardware=hardware,
-        adjusted=bool(rules),
-        of_keys=bool(keys),
-    )
-    values |= available_in | price_parameters(selection, today)
-    values |= key_parameters(keys) if keys else {}
-    return BoundStatement(_statement(key), values)
+    return asked, available_in | price_parameters(selection, today)
 
 
 @cached_statement(64)
-def _statement(key: CandidateStatementKey) -> Statement:
-    """Build the statement; the columns of the offer are null for a size without one in the scope."""
-    price_scope = key.price_scope
-    if key.of_keys and price_scope.scope_key is not None:
-        price_scope = PriceScope.for_keys(price_scope.scope_key)
-    series_gpus = _series_gpus(of_keys=key.of_keys)
-    regions: list[BindParameter[str]] = [bindparam(f"available_in_{index}") for index in range(key.available_in)]
-    columns = [
-        *(size.key, size.name, status_of(size).label("status"), size.verified, size.provider, size.infiniband_gbps),
-        *(size[name] for name in (*_SIZE_COLUMNS, *key.traits)),
-        *(column for purchase in key.purchases for column in _prices(price_scope.offer, purchase)),
-        *(price_scope.offer[f"{purchase}_adjustment"] for purchase in key.purchases if key.adjusted),
-        price_scope.offer.priced_in.label("region"),
-        local_disk_gib().label("local_disk_gib"),
-        gpu_slice_gib().label("gpu_memory_gib_on_one_gpu"),
-        (priced_in_all(price_scope, size.key, regions) if regions else true()).label("in_every_region"),
-        *(_hardware_columns(series_gpus) if key.hardware else ()),
-    ]
-    query = (
-        price_scope.join_to_sizes(select(*columns).select_from(SIZE))
-        .where(*(filter_condition(condition, price_scope) for condition in key.filters))
-        .order_by(size.key)
-    )
-    if key.of_keys:
-        query = query.where(is_listed(size.key, KEYS))
-    if not key.hardware:
-        return Statement(query.join(GPU, GPU.c.id == size.gpu_id, isouter=True))
-    if not key.of_keys and not any(condition.name in _NAMING_FILTERS for condition in key.filters):
+def _candidates_statement(asked: _Asked, traits: tuple[str, ...]) -> Statement:
+    query = _select(PriceScope.for_keys(asked.scope), asked, [size[name] for name in traits])
+    return Statement(query.where(is_listed(size.key, KEYS)))
+
+
+@cached_statement(64)
+def _machines_statement(asked: _Asked, filters: tuple[ActiveFilter, ...]) -> Statement:
+    scope, series_gpus = PriceScope.of_key(asked.scope), _series_gpus()
+    query = _select(scope, asked, _hardware_columns(series_gpus))
+    query = query.where(*(filter_condition(condition, scope) for condition in filters))
+    if not any(condition.name in _NAMING_FILTERS for condition in filters):
         query = query.where(or_(size.gpu_count.is_(None), size.gpu_count > 0))
-    return Statement(_join_hardware(query, series_gpus))
-
-
-def _join_hardware(query: Select[Any], series_gpus: Subquery) -> Select[Any]:
-    """Join the series of each size and its GPU, or that of its series."""
+    # The series of each size, and its GPU, or that of its series.
     query = query.join(SERIES, SERIES.c.id == size.series_id, isouter=True)
     query = query.join(series_gpus, series_gpus.c.series_id == size.series_id, isouter=True)
-    return query.join(GPU, or_(GPU.c.id == size.gpu_id, _has_gpu_of_series(series_gpus)), isouter=True)
+    return Statement(query.join(GPU, or_(GPU.c.id == size.gpu_id, _has_gpu_of_series(series_gpus)), isouter=True))
+
+
+def _select(scope: PriceScope, asked: _Asked, more: Sequence[ColumnElement[Any]]) -> Select[Any]:
+    """Select sizes by key, with their prices; the columns of the offer are null for a size without one in the scope."""
+    regions: list[BindParameter[str]] = [bindparam(f"available_in_{index}") for index in range(asked.available_in)]
+    columns = [
+        *(size.key, size.name, status_of(size).label("status"), size.verified, size.provider, size.infiniband_gbps),
+        *(size[name] for name in _SIZE_COLUMNS),
+        *(column for purchase in asked.purchases for column in _prices(scope.offer, purchase)),
+        *(scope.offer[f"{purchase}_adjustment"] for purchase in asked.purchases if asked.adjusted),
+        scope.offer.priced_in.label("region"),
+        local_disk_gib().label("local_disk_gib"),
+        gpu_slice_gib().label("gpu_memory_gib_on_one_gpu"),
+        (priced_in_all(scope, size.key, regions) if regions else true()).label("in_every_region"),
+        *more,
+    ]
+    return scope.join_to_sizes(select(*columns).select_from(SIZE)).order_by(size.key)
 
 
 def _prices(offer: Any, purchase: str) -> list[ColumnElement[Any]]:
@@ -187,10 +152,10 @@ def _prices(offer: Any, purchase: str) -> list[ColumnElement[Any]]:
     ]
 
 
-def _series_gpus(*, of_keys: bool) -> Subquery:
+def _series_gpus() -> Subquery:
     """Select the series whose described sizes all have the same GPU: its id, and the least and greatest counts.
 
-    A size is described if a source says which GPU it has. With `of_keys` only the series of KEYS are read.
+    A size is described if a source says which GPU it has.
     """
     described = SIZE.alias("described")
     figures = [described.c[name] for name in ("gpu_count_numerator", "gpu_count_denominator", "vcpus")]
@@ -199,13 +164,9 @@ def _series_gpus(*, of_keys: bool) -> Subquery:
         for figure in figures
         for name, end in (("least", func.min), ("most", func.max))
     ]
-    conditions = [described.c.gpu_id.is_not(None), described.c.series_id.is_not(None)]
-    if of_keys:
-        these = SIZE.alias("of_keys").c
-        conditions.append(described.c.series_id.in_(select(these.series_id).where(is_listed(these.key, KEYS))))
     return (
         select(described.c.series_id, func.min(described.c.gpu_id).label("gpu_id"), *ends)
-        .where(*conditions)
+        .where(described.c.gpu_id.is_not(None), described.c.series_id.is_not(None))
         .group_by(described.c.series_id)
         .having(func.min(described.c.gpu_id) == func.max(described.c.gpu_id))
         .subquery("series_gpus")
