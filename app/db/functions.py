@@ -10,8 +10,17 @@ from typing import Any, Self
 from sqlalchemy import BigInteger, Boolean, ColumnClause, Double, Float, Numeric, String
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.sql.functions import GenericFunction
+from sqlalchemy.sql.functions import FunctionElement, GenericFunction
 from sqlalchemy.sql.operators import OperatorType
+
+
+def _compile_by_template(kind: str, function: type[FunctionElement[Any]], template: str) -> None:
+    """Compile a function for one kind of database by a template, which has its arguments in the order of their call."""
+
+    def compile_function(element: FunctionElement[Any], compiler: SQLCompiler, **how: Any) -> str:
+        return template.format(*(compiler.process(part, **how) for part in element.clauses))
+
+    compiles(function, kind)(compile_function)
 
 
 class json_text(GenericFunction[str]):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
@@ -139,11 +148,8 @@ class usd_text(GenericFunction[str]):  # noqa: N801  # SQL functions are written
     inherit_cache = True
 
 
-@compiles(usd_text, "postgresql")
-def _compile_usd_text(element: usd_text, compiler: SQLCompiler, **how: Any) -> str:
-    """Compile for PostgreSQL, whose doubles become numerics of 15 digits: as many as a price may have."""
-    (usd,) = element.clauses
-    return f"trim_scale(cast({compiler.process(usd, **how)} as numeric))::text"
+# Doubles become numerics of 15 digits: as many as a price may have.
+_compile_by_template("postgresql", usd_text, "trim_scale(cast({0} as numeric))::text")
 
 
 def to_usd_text(usd: float | None) -> str | None:
@@ -158,12 +164,7 @@ class usd_of(GenericFunction[Decimal]):  # noqa: N801  # SQL functions are writt
     inherit_cache = True
 
 
-@compiles(usd_of, "postgresql")
-def _compile_usd_of(element: usd_of, compiler: SQLCompiler, **how: Any) -> str:
-    """Compile for PostgreSQL."""
-    (nano,) = element.clauses
-    return f"cast({compiler.process(nano, **how)} / {NANO}::numeric as numeric(18, {DECIMALS}))"
-
+_compile_by_template("postgresql", usd_of, f"cast({{0}} / {NANO}::numeric as numeric(18, {DECIMALS}))")
 
 _EXACT_INTEGERS = 2**53
 """A double holds every integer up to this one."""
@@ -238,11 +239,7 @@ class after_last(GenericFunction[str]):  # noqa: N801  # SQL functions are writt
     inherit_cache = True
 
 
-@compiles(after_last, "postgresql")
-def _compile_after_last(element: after_last, compiler: SQLCompiler, **how: Any) -> str:
-    """Compile for PostgreSQL."""
-    text, separator = (compiler.process(part, **how) for part in element.clauses)
-    return f"reverse(split_part(reverse({text}), {separator}, 1))"
+_compile_by_template("postgresql", after_last, "reverse(split_part(reverse({0}), {1}, 1))")
 
 
 class is_among(GenericFunction[bool]):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
@@ -261,18 +258,8 @@ class is_among(GenericFunction[bool]):  # noqa: N801  # SQL functions are writte
         return self
 
 
-@compiles(is_among, "postgresql")
-def _compile_is_among(element: is_among, compiler: SQLCompiler, **how: Any) -> str:
-    """Compile for PostgreSQL."""
-    value, rows = (compiler.process(part, **how) for part in element.clauses)
-    return f"{value} = any(array{rows})"
-
-
-@compiles(is_among, "sqlite")
-def _compile_is_among_for_sqlite(element: is_among, compiler: SQLCompiler, **how: Any) -> str:
-    """Compile for SQLite."""
-    value, rows = (compiler.process(part, **how) for part in element.clauses)
-    return f"{value} in {rows}"
+_compile_by_template("postgresql", is_among, "{0} = any(array{1})")
+_compile_by_template("sqlite", is_among, "{0} in {1}")
 
 
 class is_listed(is_among):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
@@ -281,19 +268,8 @@ class is_listed(is_among):  # noqa: N801  # SQL functions are written small, as 
     inherit_cache = True
 
 
-@compiles(is_listed, "postgresql")
-def _compile_is_listed(element: is_listed, compiler: SQLCompiler, **how: Any) -> str:
-    """Compile for PostgreSQL."""
-    value, texts = (compiler.process(part, **how) for part in element.clauses)
-    return f"{value} = any(array(select json_array_elements_text(cast({texts} as json))))"
-
-
-@compiles(is_listed, "sqlite")
-def _compile_is_listed_for_sqlite(element: is_listed, compiler: SQLCompiler, **how: Any) -> str:
-    """Compile for SQLite."""
-    value, texts = (compiler.process(part, **how) for part in element.clauses)
-    return f"{value} in (select value from json_each({texts}))"  # noqa: S608  # parts of a compiled statement
-
+_compile_by_template("postgresql", is_listed, "{0} = any(array(select json_array_elements_text(cast({1} as json))))")
+_compile_by_template("sqlite", is_listed, "{0} in (select value from json_each({1}))")
 
 SEPARATOR = "\x1f"
 """Stands between joined texts: no text of a catalog has control characters other than tabs and line ends."""
@@ -306,18 +282,9 @@ class joined_texts(GenericFunction[str]):  # noqa: N801  # SQL functions are wri
     inherit_cache = True
 
 
-@compiles(joined_texts, "postgresql")
-def _compile_joined_texts(element: joined_texts, compiler: SQLCompiler, **how: Any) -> str:
-    """Compile for PostgreSQL."""
-    (value,) = element.clauses
-    return f"string_agg(cast({compiler.process(value, **how)} as text), '{SEPARATOR}')"
-
-
-@compiles(joined_texts, "sqlite")
-def _compile_joined_texts_for_sqlite(element: joined_texts, compiler: SQLCompiler, **how: Any) -> str:
-    """Compile for SQLite; the separator is no parameter, which SQLite would copy for each value."""
-    (value,) = element.clauses
-    return f"group_concat({compiler.process(value, **how)}, '{SEPARATOR}')"
+_compile_by_template("postgresql", joined_texts, f"string_agg(cast({{0}} as text), '{SEPARATOR}')")
+# The separator is no parameter, which SQLite would copy for each value.
+_compile_by_template("sqlite", joined_texts, f"group_concat({{0}}, '{SEPARATOR}')")
 
 
 def register(connection: sqlite3.Connection) -> None:
