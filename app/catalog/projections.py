@@ -211,16 +211,6 @@ NO_OFFER_JSON = json.dumps(dict.fromkeys(OFFER_JSON_FIELDS), separators=(",", ":
 """The JSON of a size without an offer: every field is null."""
 
 
-def offer_json_columns(purchase: str) -> tuple[str, ...]:
-    """Return the columns of an offer that its JSON by a purchase model is written from."""
-    stored = (name for name in OFFER_JSON_FIELDS if name.endswith(("_as_of", "_approximate_date")))
-    figures = (name for names in UNIT_PRICES.values() for name in names if isinstance(name, str))
-    of_this = (f"{purchase}_{name}" for name in ("as_of", "adjustment", "median_usd", "disputed", "formula"))
-    return tuple(
-        dict.fromkeys(("priced_in", *RANK_COLUMNS, *figures, *of_this, *stored)) - {"price_as_of": None}.keys()
-    )
-
-
 def offer_json(offer: Any, purchase: str) -> ColumnElement[str]:
     """Return the SQL that writes an offer by one purchase model as JSON; prices are USD an hour.
 

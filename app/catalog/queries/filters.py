@@ -26,7 +26,15 @@ from sqlalchemy import (
 
 from app.catalog.fields import SHOWN_FIELDS, SIZE_FLAGS
 from app.catalog.names import display_keys, escape_like, glob_to_like
-from app.catalog.projections import SPOT_SAVING, UNIT_PRICE_FIELDS, is_priced, spot_saving, unit_price, usd_by
+from app.catalog.projections import (
+    SPOT_SAVING,
+    UNIT_PRICE_FIELDS,
+    is_priced,
+    rank_usd,
+    spot_saving,
+    unit_price,
+    usd_by,
+)
 from app.catalog.queries.pagination import SortKey
 from app.catalog.queries.params import (
     FILTERED_FIELDS,
@@ -326,7 +334,8 @@ def _sort_key(name: str, scope: PriceScope, *, descending: bool) -> SortKey:
     if name == "name":
         return SortKey(name=name, expression=scope.key, descending=descending, nullable=False)
     if name in PRICE_SORT_KEYS and not descending:
-        return SortKey(name=name, expression=scope.rank_of(PRICE_SORT_KEYS[name] or scope.purchase), nullable=False)
+        rank = rank_usd(scope.offer, PRICE_SORT_KEYS[name] or scope.purchase)
+        return SortKey(name=name, expression=rank, nullable=False)
     return SortKey(name=name, expression=_expression(name, scope), descending=descending)
 
 

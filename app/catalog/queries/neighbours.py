@@ -15,6 +15,7 @@ from sqlalchemy import FromClause, Select, bindparam, cast, select
 
 from app.catalog.adjustments import Rules
 from app.catalog.column_types import UsdColumn
+from app.catalog.projections import usd_by
 from app.catalog.queries.params import SimilarSearch
 from app.catalog.queries.price_scope import (
     GPU,
@@ -164,7 +165,7 @@ def _with_columns(these: FromClause, scope: PriceScope) -> Select[Any]:
         "status": status_of(size),
         "gpu_family": gpu.family,
         "region": scope.offer.priced_in,
-        "usd_per_hour": cast(scope.usd, UsdColumn),
+        "usd_per_hour": cast(usd_by(scope.offer, scope.purchase), UsdColumn),
         "adjustment": scope.offer[f"{scope.purchase}_adjustment"],
         "local_disk_gib": local_disk_gib(),
         **{name: size[name] for name in _SIZE_COLUMNS},

@@ -38,10 +38,8 @@ from app.catalog.projections import (
     RANK_COLUMNS,
     UNRANKED,
     cheapest_offers,
-    offer_json,
     rank_usd,
     side_by_side,
-    usd_by,
 )
 from app.catalog.purchases import ANY_REGION
 from app.catalog.queries.params import OfferParams, PriceDayParams, QueryParams
@@ -94,8 +92,8 @@ class PriceScope:
     """Which offers (region, OS, purchase model) a size query joins: one row of `offers` a size, where `has_offer`.
 
     `cheapest` are the keys of the offers that count, where they must be searched among several regions. `all_offers`
-    are the offers of every region; those of a `past` day have only the columns that lists read. The regions and days of
-    the scope are the parameters of `price_parameters`; `scope_key` is the rest of it.
+    are the offers of every region; those of a past day have only the columns that lists read. The regions and days of
+    the scope are the parameters of `price_parameters`.
     """
 
     os: str
@@ -104,8 +102,6 @@ class PriceScope:
     has_offer: ColumnElement[bool]
     cheapest: FromClause | None = None
     all_offers: FromClause = OFFER
-    past: bool = False
-    scope_key: PriceScopeKey | None = None
 
     @staticmethod
     def of(params: OfferParams, rules: Rules = ()) -> "PriceScope":
@@ -155,25 +151,12 @@ class PriceScope:
     @property
     def rank(self) -> ColumnElement[float]:
         """Return the price an hour by this purchase model, infinity where it is unknown."""
-        return self.rank_of(self.purchase)
-
-    @property
-    def usd(self) -> ColumnElement[float]:
-        """Return the price an hour by this purchase model, null where it is unknown."""
-        return usd_by(self.offer, self.purchase)
-
-    def rank_of(self, purchase: str) -> ColumnElement[float]:
-        """Return the price an hour by any purchase model, infinity where it is unknown."""
-        return rank_usd(self.offer, purchase)
+        return rank_usd(self.offer, self.purchase)
 
     def column(self, name: str) -> ColumnElement[Any]:
         """Return a column of the size, taken from the offer where that has a copy of it, which saves a join."""
         column: ColumnElement[Any] = self.offer[name] if name in self.offer else size[name]
         return column
-
-    def json_of(self, columns: Any) -> ColumnElement[str]:
-        """Return the offer as JSON from its columns."""
-        return offer_json(columns, self.purchase)
 
 
 def key_parameters(keys: Sequence[str]) -> dict[str, Any]:
@@ -224,13 +207,13 @@ def _scope(key: PriceScopeKey) -> PriceScope:
 def _current_scope(key: PriceScopeKey, *of_sizes: ColumnElement[bool]) -> PriceScope:
     """Build a scope; `of_sizes` limits the sizes among whose offers the cheapest of several regions is searched."""
     regions = region_binds(max(1, key.regions))
-    of_os = matches_offer(OFFER.c, key)
+    of_os = OFFER.c.os == literal_text(key.os)
     if key.regions <= 1:
         has_offer = and_(OFFER.c.region == regions[0], of_os)
-        return PriceScope(os=key.os, purchase=key.purchase, offers=OFFER, has_offer=has_offer, scope_key=key)
+        return PriceScope(os=key.os, purchase=key.purchase, offers=OFFER, has_offer=has_offer)
     several = (OFFER.c.region.in_(regions), of_os, *of_sizes)
     best = cheapest_offers(OFFER, key.purchase, ("size_key",), *several, columns=_OFFER_KEY)
-    return PriceScope(os=key.os, purchase=key.purchase, offers=OFFER, has_offer=true(), cheapest=best, scope_key=key)
+    return PriceScope(os=key.os, purchase=key.purchase, offers=OFFER, has_offer=true(), cheapest=best)
 
 
 def _same_offer(left: FromClause, right: FromClause) -> ColumnElement[bool]:
@@ -270,8 +253,6 @@ def _past_scope(key: PriceScopeKey, sizes: Select[Any] | None = None) -> PriceSc
         offers=offers.subquery("past_offer"),
         has_offer=true(),
         all_offers=_past_prices(key),
-        past=True,
-        scope_key=key,
     )
 
 
@@ -282,7 +263,7 @@ def sizes_with_offers(key: PriceScopeKey) -> PriceScope:
     It is for lists that are chosen and sorted by figures of sizes: they need the offers of a page only.
     """
     regions, offer = region_binds(key.regions), PRICE.alias().c if key.past else OFFER.c
-    meant = [offer.region.in_(regions), matches_offer(offer, key), offer.size_key == size.key]
+    meant = [offer.region.in_(regions), offer.os == literal_text(key.os), offer.size_key == size.key]
     meant += [is_in_force(offer, *price_days(dated=key.known))] if key.past else []
     offered: Select[Any] = select(literal_column("1")).where(*meant)
     if key.past:
@@ -386,12 +367,6 @@ def _past_prices(key: PriceScopeKey) -> FromClause:
     prices = prices_in_force(*price_days(dated=key.known), *of_this, rules=key.rules).subquery().c
     rank = cast(prices.usd_per_hour, Double).label(f"{key.purchase}_rank_usd")
     return select(prices.size_key, prices.region, prices.os, rank).subquery()
-
-
-def matches_offer(offer: Any, key: "PriceScopeKey | PriceScope") -> ColumnElement[bool]:
-    """Return the condition that an offer is for the scope's OS."""
-    of_os: ColumnElement[bool] = offer.os == literal_text(key.os)
-    return of_os
 
 
 def status_of(columns: Any) -> ColumnElement[str]:

@@ -22,7 +22,6 @@ from sqlalchemy import (
     Boolean,
     ColumnElement,
     Double,
-    FromClause,
     Integer,
     Select,
     bindparam,
@@ -38,14 +37,13 @@ from app.catalog.column_types import table_of
 from app.catalog.fields import SHOWN_FIELDS
 from app.catalog.in_force import PRICE, prices_in_force
 from app.catalog.models import SizeJson
-from app.catalog.projections import SPOT_SAVING, UNIT_PRICES
+from app.catalog.projections import SPOT_SAVING, UNIT_PRICES, offer_json, rank_usd
 from app.catalog.purchases import ANY_REGION
 from app.catalog.queries.filters import (
     FILTERS,
     PRICE_FILTERS,
     SCOPE_FILTERS,
     ActiveFilter,
-    Condition,
     active_filters,
     active_names,
     filter_condition,
@@ -90,63 +88,36 @@ class StatementKey:
 @cached_statement(64)
 def list_statement(key: StatementKey) -> Statement:
     """Build the statement of a whole list in its order; rows begin as those of a page."""
-    scope, conditions = key.price_scope, list_conditions(key)
+    scope, filters = key.price_scope, (active for active in key.filters if active.name not in SCOPE_FILTERS)
+    conditions = [filter_condition(active, scope) for active in filters]
     order = [clause for sort_key in to_sort_keys(key.sort, scope) for clause in sort_key.order_by]
     rows = join_tables(select(SIZE_JSON.c.doc, *_columns(scope)), scope, [*conditions, *order])
     rows = rows.join(SIZE_JSON, SIZE_JSON.c.size_key == scope.key)
     return Statement(rows.where(scope.has_offer, *conditions).order_by(*order))
 
 
-@cached_statement(4)
-def size_statement(scope_key: PriceScopeKey) -> Statement:
-    """Build the statement of one size by `key`; its row begins as one of a page."""
-    key = bindparam("key", type_=SIZE_JSON.c.size_key.type)
-    scope = PriceScope.for_sizes(scope_key, select(SIZE.c.key).where(SIZE.c.key == key))
-    query = select(SIZE_JSON.c.doc, *_columns(scope)).join_from(
-        SIZE_JSON, scope.offers, scope.key == SIZE_JSON.c.size_key
-    )
-    return Statement(query.where(scope.has_offer, SIZE_JSON.c.size_key == key), short=True)
-
-
 @cached_statement(64)
-def rows_statement(scope_key: PriceScopeKey) -> Statement:
-    """Build the statement of the sizes of KEYS: their keys, and then what rows of pages have."""
+def rows_statement(scope_key: PriceScopeKey, *, short: bool = False) -> Statement:
+    """Build the statement of the sizes of KEYS: their keys, and then what rows of pages have; `short` for one size."""
     scope = PriceScope.for_keys(scope_key)
     query = select(scope.key.label("key"), SIZE_JSON.c.doc, *_columns(scope)).select_from(
         scope.source.join(SIZE_JSON, SIZE_JSON.c.size_key == scope.key)
     )
-    return Statement(query.where(scope.has_offer, is_listed(scope.key, KEYS)))
-
-
-def list_conditions(key: StatementKey) -> list[Condition]:
-    """Return the conditions of a list, without those that choose offers."""
-    return [
-        filter_condition(condition, key.price_scope) for condition in key.filters if condition.name not in SCOPE_FILTERS
-    ]
+    return Statement(query.where(scope.has_offer, is_listed(scope.key, KEYS)), short=short)
 
 
 def join_tables(query: Select[Any], scope: PriceScope, used: Sequence[ColumnElement[Any]]) -> Select[Any]:
     """Join the size, and its GPU, to the offers only where an expression uses one of their columns."""
-    return _join(query, scope, size=uses_table(SIZE, used), gpu=uses_table(GPU, used))
-
-
-def uses_table(searched: FromClause, used: Sequence[ColumnElement[Any]]) -> bool:
-    """Return whether an expression uses a column of the table."""
-    return any(getattr(part, "table", None) is searched for clause in used for part in visitors.iterate(clause))
+    tables = {getattr(part, "table", None) for expression in used for part in visitors.iterate(expression)}
+    query = query.select_from(scope.source)
+    if not tables.isdisjoint((SIZE, GPU)) and scope.offers is not SIZE:
+        query = query.join(SIZE, SIZE.c.key == scope.key)
+    return query.join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True) if GPU in tables else query
 
 
 def _columns(scope: PriceScope) -> list[ColumnElement[Any]]:
     """Return what a size is rendered from besides its own JSON."""
-    return [status_of(scope.offer).label("status"), scope.json_of(scope.offer).label("offer")]
-
-
-def _join(query: Select[Any], scope: PriceScope, *, size: bool, gpu: bool) -> Select[Any]:
-    query = query.select_from(scope.source)
-    if (size or gpu) and scope.offers is not SIZE:
-        query = query.join(SIZE, SIZE.c.key == scope.key)
-    if gpu:
-        query = query.join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
-    return query
+    return [status_of(scope.offer).label("status"), offer_json(scope.offer, scope.purchase).label("offer")]
 
 
 UNKNOWN = float("inf")
@@ -680,7 +651,7 @@ def _offered_statement(key: PriceScopeKey) -> Statement:
 @cached_statement(64)
 def _prices_statement(key: PriceScopeKey, purchase: str) -> Statement:
     scope = PriceScope.of_key(key)
-    columns: tuple[ColumnElement[Any], ...] = (scope.key.label("key"), scope.rank_of(purchase).label("usd"))
+    columns: tuple[ColumnElement[Any], ...] = (scope.key.label("key"), rank_usd(scope.offer, purchase).label("usd"))
     return Statement(select(*columns).select_from(scope.source).where(scope.has_offer))
 
 

@@ -22,20 +22,9 @@ from app.catalog.adjustments import Rules
 from app.catalog.column_types import table_of
 from app.catalog.fields import GPU_FIELDS
 from app.catalog.models import PriceTotal
-from app.catalog.projections import NO_OFFER_JSON, OFFER_JSON_FIELDS
-from app.catalog.queries.exchange_rates import (
-    CurrencyRate,
-    convert_prices,
-    exchange_rate_json,
-    find_exchange_rate,
-)
-from app.catalog.queries.filters import (
-    FILTERS,
-    active_filters,
-    check_sort,
-    sort_names,
-    to_sort_keys,
-)
+from app.catalog.projections import NO_OFFER_JSON, OFFER_JSON_FIELDS, offer_json
+from app.catalog.queries.exchange_rates import CurrencyRate, convert_prices, exchange_rate_json, find_exchange_rate
+from app.catalog.queries.filters import FILTERS, active_filters, check_sort, sort_names, to_sort_keys
 from app.catalog.queries.lookups import (
     check_gpu_vendor,
     check_regions,
@@ -44,12 +33,7 @@ from app.catalog.queries.lookups import (
     resolve_gpus,
     resolve_series,
 )
-from app.catalog.queries.pagination import (
-    CursorPosition,
-    ensure_same_revision,
-    read_position,
-    write_cursor,
-)
+from app.catalog.queries.pagination import CursorPosition, ensure_same_revision, read_position, write_cursor
 from app.catalog.queries.params import (
     DatedSelection,
     OfferParams,
@@ -79,7 +63,7 @@ from app.catalog.queries.size_sets import (
     SortColumn,
     StatementKey,
     place_after,
-    size_statement,
+    rows_statement,
 )
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, short_if
 from app.db.functions import is_listed
@@ -309,11 +293,12 @@ def find_size(catalog: Catalog, name: str, params: SizeParams) -> str:
     check_days(params, catalog.today)
     everywhere = DatedSelection(as_of=params.as_of, known_at=params.known_at)
     (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
-    values = {"key": key, **price_parameters(everywhere, catalog.today)}
-    rows = catalog.fetch(BoundStatement(size_statement(PriceScopeKey.of(everywhere, catalog.snapshot.rules)), values))
+    statement = rows_statement(PriceScopeKey.of(everywhere, catalog.snapshot.rules), short=True)
+    values = key_parameters([key]) | price_parameters(everywhere, catalog.today)
+    rows = catalog.fetch(BoundStatement(statement, values))
     if not rows:  # an ingest removed it after its name was looked up
         raise NotFound("size", name)
-    (row,) = rows
+    row = rows[0][1:]
     rate = find_exchange_rate(catalog, params.currency, params.as_of or catalog.today)
     if rate is None:
         return render_size(row, catalog.today)
@@ -384,7 +369,12 @@ def _to_size_details(row: Sequence[Any], today: date) -> SizeDetails:
 def _details_statement(key: PriceScopeKey) -> Statement:
     scope = PriceScope.for_keys(key)
     columns = [
-        *(size.key, SIZE_JSON.c.doc, status_of(size).label("status"), scope.json_of(scope.offer).label("offer")),
+        *(
+            size.key,
+            SIZE_JSON.c.doc,
+            status_of(size).label("status"),
+            offer_json(scope.offer, scope.purchase).label("offer"),
+        ),
         *(size.gpu_count_numerator, size.gpu_count_denominator, *(gpu[name] for name in GPU_FIGURES)),
     ]
     sizes = select(*columns).join_from(SIZE, SIZE_JSON, SIZE_JSON.c.size_key == size.key)
