@@ -26,7 +26,16 @@ def no_progress(doing: str, share: float | None, rows: int = 0) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PriceRow:
+class CitedRow:
+    """A row of a file, and the source that it cites."""
+
+    source: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceRow(CitedRow):
     """The price of a size an hour, as a source has it on a day; of an undated source, the first day of its year."""
 
     size: str
@@ -36,9 +45,6 @@ class PriceRow:
     usd_per_hour: Decimal
     valid_from: date
     approximate_date: bool
-    source: str
-    file: str
-    line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +151,7 @@ class SourceRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatedFact:
+class StatedFact(CitedRow):
     """The value that one source states for one field of one subject.
 
     `subject` is spelled as in the source; `raw` is the cell verbatim; `note` tells how a value was derived that is
@@ -157,9 +163,6 @@ class StatedFact:
     field: str
     value: FactValue
     raw: str
-    file: str
-    line: int
-    source: str
     note: str | None = None
 
 
@@ -182,7 +185,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegionRow:
+class RegionRow(CitedRow):
     """A region as a source names it; `code` is lower case without spaces, `country` by ISO 3166-1, degrees north, east.
 
     Where a price is for all regions of a provider, they are one region here, without a place.
@@ -197,51 +200,39 @@ class RegionRow:
     continent: Continent | None = None
     latitude: float | None = None
     longitude: float | None = None
-    source: str
-    file: str
-    line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AvailabilityRow:
+class AvailabilityRow(CitedRow):
     """A region in which a size is offered; `zones` are joined by spaces, empty where none can be chosen."""
 
     size: str
     region: str
     zones: str
-    source: str
-    file: str
-    line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AliasRow:
+class AliasRow(CitedRow):
     """Another name of a size, and the source that uses it."""
 
     alias: str
     size: str
-    source: str
     reason: str
-    file: str
-    line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CorrectionRow:
+class CorrectionRow(CitedRow):
     """A fact that is known to be wrong: the value to use instead, in the field's unit, and why."""
 
     kind: SubjectKind
     subject: str
     field: str
-    source: str
     value: str
     reason: str
-    file: str
-    line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BenchmarkRow:
+class BenchmarkRow(CitedRow):
     """A published result; `scope` is gpu, vm or rack."""
 
     id: str
@@ -252,25 +243,19 @@ class BenchmarkRow:
     value: Decimal
     unit: str
     comparison: str | None
-    source: str
-    file: str
-    line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExchangeRateRow:
+class ExchangeRateRow(CitedRow):
     """How many units of a currency (ISO 4217) one euro was worth on a day."""
 
     currency: str
     day: date
     units_per_euro: Decimal
-    source: str
-    file: str
-    line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiskRow:
+class DiskRow(CitedRow):
     """A managed disk; `size` and the rates of included performance are of one of the two kinds only (docs/costs.md)."""
 
     id: str
@@ -289,13 +274,10 @@ class DiskRow:
     iops_per_gib: int | None
     mbps_per_iops: Decimal | None
     max_shares: int | None
-    source: str
-    file: str
-    line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiskPriceRow:
+class DiskPriceRow(CitedRow):
     """The price of a disk in a region from a date on, in USD per month, GiB-hour, IOPS-hour or MBps-hour."""
 
     disk: str
@@ -303,20 +285,14 @@ class DiskPriceRow:
     per: str
     usd: Decimal
     valid_from: date
-    source: str
-    file: str
-    line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdjustmentRow:
+class AdjustmentRow(CitedRow):
     """A rule at its place in a file, from 1."""
 
     rule: AdjustmentRule
     position: int
-    source: str
-    file: str
-    line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from itertools import groupby
 from math import ceil
 from operator import itemgetter
 from pathlib import Path
@@ -26,11 +25,12 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Fact, Price, Region, Series, Size, Source
+from app.catalog.models import Fact, Region, Size, Source
 from app.catalog.names import region_key
 from app.catalog.price_checks import REFUSAL_REASONS, ListedPrice, Refusal, check_prices
 from app.catalog.readings import Reading
 from app.catalog.store.facts import load_subject_keys
+from app.catalog.store.price_checks import prices_by_series
 from app.errors import BadData
 from app.ingest.csv_files import open_csv, wrong_width
 from app.ingest.feeds.price_lists import NANO, format_usd
@@ -278,6 +278,8 @@ _IDENTITIES = ("equals_windows", "cloud_services", "unlike_parent")
 CLAIMED = "the audited file"
 """The source that prices of an audited file have while they are checked."""
 
+SOURCE = table_of(Source)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
@@ -418,23 +420,18 @@ def _judge_prices(
             continue
         key, nano = keys[claim.size], round(claim.value * NANO)
         claimed[key].append((claim, ListedPrice(key, region, os, purchase, on, CLAIMED, on, on, nano)))
-    publishers = {row.id: row.publisher for row in session.execute(select(_SOURCE.c.id, _SOURCE.c.publisher))}
-    for series, rows in groupby(_listed_prices(session, peer.publishers) if claimed else (), key=itemgetter(0)):
-        listed, parents, has_cloud_services = list[ListedPrice](), dict[str, str](), False
-        for _, parent, cloud_services, *values in rows:
-            price = ListedPrice(*values)
-            listed.append(price)
-            has_cloud_services = bool(cloud_services)
-            if parent is not None:
-                parents[price.size_key] = parent
-        sizes = {price.size_key for price in listed}
-        of_series = [pair for size in sorted(sizes) for pair in claimed.pop(size, ())]
+    publishers = {row.id: row.publisher for row in session.execute(select(SOURCE.c.id, SOURCE.c.publisher))}
+    others = (SOURCE.c.publisher.not_in(sorted(peer.publishers)), SOURCE.c.formula.is_(None))
+    for series in prices_by_series(session, *others) if claimed else ():
+        sizes = sorted({price.size_key for price in series.prices})
+        of_series = [pair for size in sizes for pair in claimed.pop(size, ())]
         to_check = [price for _, price in of_series if price.purchase == "on_demand" and price.nano_usd]
-        with_meters = dict.fromkeys({*sizes, *parents.values()} if has_cloud_services else (), series)
-        refusals = check_prices([*listed, *to_check], parents=parents, series=with_meters) if to_check else []
+        refusals = (
+            check_prices([*series.prices, *to_check], parents=series.parents, series=series.metered) if to_check else []
+        )
         refused = {refusal.price: refusal for refusal in refusals}
         by_offer: dict[tuple[str, ...], list[ListedPrice]] = defaultdict(list)
-        for price in listed:
+        for price in series.prices:
             by_offer[_offer_of(price)].append(price)
         for claim, price in of_series:
             judgements[claim] = _judge_price(claim, price, by_offer[_offer_of(price)], refused.get(price), publishers)
@@ -444,25 +441,6 @@ def _judge_prices(
 
 
 _offer_of = itemgetter(*range(4))
-_SOURCE = table_of(Source)
-
-
-def _listed_prices(session: Session, but: Collection[str]) -> Iterator[Any]:
-    """Yield the prices of lists by series, which are not of some publishers and were not computed."""
-    size, price, series = table_of(Size), table_of(Price), table_of(Series)
-    parent = size.alias("parent")
-    group = func.coalesce(parent.c.series_id, size.c.series_id, parent.c.key, size.c.key)
-    query = (
-        select(group, parent.c.key.label("parent"), series.c.cloud_services)
-        .add_columns(*(price.c[name] for name in ListedPrice._fields[:-1]), price.c.nano_usd_per_hour)
-        .join_from(price, _SOURCE, _SOURCE.c.id == price.c.source_id)
-        .join(size, size.c.key == price.c.size_key)
-        .join(parent, parent.c.name == size.c.parent_size, isouter=True)
-        .join(series, series.c.id == func.coalesce(parent.c.series_id, size.c.series_id), isouter=True)
-        .where(_SOURCE.c.publisher.not_in(sorted(but)), _SOURCE.c.formula.is_(None))
-        .order_by(group)
-    )
-    yield from session.execute(query, execution_options={"yield_per": 10_000})
 
 
 def _judge_price(

@@ -70,6 +70,10 @@ class CsvRow:
             raise self.error(column, "must not be blank")
         return self.cells[column]
 
+    def cited(self) -> dict[str, Any]:
+        """Return the fields of a `CitedRow`: the source that the row names, the file and the line."""
+        return {"source": self.text("source"), "file": self.file, "line": self.line}
+
     def size_name(self, column: str) -> str:
         """Return the cell as the name of a size."""
         name = self.text(column)

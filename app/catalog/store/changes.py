@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from functools import cache
-from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import (
     Column,
@@ -46,14 +45,13 @@ from app.catalog.in_force import EVER_KNOWN, SERIES, earliest_spot_day, is_in_fo
 from app.catalog.models import Change, Fact, Offer, Price, PriceTotal, PriceTracking, Revision, Size
 from app.catalog.projections import RANK_COLUMNS, UNRANKED, is_priced
 from app.catalog.purchases import PURCHASE_MODELS
-from app.catalog.store.upsert import count_rows, execute_count, same_key, temporary_table
+from app.catalog.store.upsert import batched, count_rows, execute_count, same_key, temporary_table
 from app.db.functions import exact_ratio, usd_text
 from app.db.statements import ALL_ROWS
 
 CHANGE, SIZE, OFFER, TRACKING = table_of(Change), table_of(Size), table_of(Offer), table_of(PriceTracking)
 TOTAL = table_of(PriceTotal)
 _KEY = ("size_key", "region", "os")
-_BATCH_SIZE = 500
 
 CHANGED_OFFERS = temporary_table(
     "changed_offer",
@@ -72,7 +70,6 @@ CHANGE_TABLES = (CHANGED_OFFERS, PREVIOUS_SIZES)
 _ANY_CHANGED = select(exists(select(CHANGED_OFFERS.c.size_key)))
 
 Event = dict[str, Any]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +140,7 @@ def save_changes(session: Session, before: CatalogBefore, today: date) -> int:
     first = (session.execute(select(func.max(CHANGE.c.id))).scalar_one() or 0) + 1
     events = [*_size_events(session), *_dispute_events(session, before)]
     rows = [_to_row(number, before.revision, event) for number, event in enumerate(events, first)]
-    for batch in _batched(rows):
+    for batch in batched(rows):
         session.execute(insert(CHANGE), batch)
     return len(rows) + _save_price_events(session, before.revision, today, first + len(rows))
 
@@ -169,12 +166,6 @@ def _newest_revision(session: Session) -> int:
     return session.execute(select(func.max(table_of(Revision).c.number))).scalar_one() or 0
 
 
-def _batched(values: Iterable[T]) -> Iterator[list[T]]:
-    remaining = iter(values)
-    while batch := list(islice(remaining, _BATCH_SIZE)):
-        yield batch
-
-
 def _to_row(number: int, revision: int, event: Event) -> Event:
     return dict.fromkeys(CHANGE.c.keys()) | {"id": number, "revision": revision} | event
 
@@ -191,7 +182,7 @@ def _size_events(session: Session) -> Iterator[Event]:
             yield {"kind": kind, "size_key": row.key, "size": row.name}
     differs = or_(*(old.c[name].is_distinct_from(new.c[name]) for name in CHANGE_FIELDS.values()))
     keys = select(new.c.key).join_from(old, new, same).where(differs).order_by(new.c.key)
-    for batch in _batched(session.execute(keys).scalars().all()):
+    for batch in batched(session.execute(keys).scalars().all()):
         rows_before, rows_after = ({row["key"]: row for row in _rows(session, table, batch)} for table in (old, new))
         sources = _accepted_sources(session, batch)
         for key in batch:
@@ -273,7 +264,7 @@ def _names_of(session: Session, keys: Iterable[str]) -> Mapping[str, str]:
     """Load the names of those sizes that were there before the ingest and still are, by key."""
     names: dict[str, str] = {}
     both = select(SIZE.c.key, SIZE.c.name).join_from(SIZE, PREVIOUS_SIZES, same_key(SIZE, PREVIOUS_SIZES, ("key",)))
-    for batch in _batched(sorted(keys)):
+    for batch in batched(sorted(keys)):
         names |= {row.key: row.name for row in session.execute(both.where(SIZE.c.key.in_(batch)))}
     return names
 

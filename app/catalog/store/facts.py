@@ -64,8 +64,7 @@ _LOWEST_AUTHORITY = len(AUTHORITY)
 # Tables whose rows a file lists one by one
 
 
-def to_alias_row(alias: AliasRow, _subjects: SubjectKeys) -> NewRow:
-    """Map an alias to its row."""
+def _to_alias(alias: AliasRow, _subjects: SubjectKeys) -> NewRow:
     return {
         "alias_key": size_key(alias.alias),
         "alias": alias.alias,
@@ -75,29 +74,21 @@ def to_alias_row(alias: AliasRow, _subjects: SubjectKeys) -> NewRow:
     }
 
 
-def to_correction_row(correction: CorrectionRow, subjects: SubjectKeys) -> NewRow:
-    """Map a correction to its row."""
+def _to_correction(correction: CorrectionRow, subjects: SubjectKeys) -> NewRow:
     row = _cited_row(correction)
     if correction.kind == "size":
         row["subject"] = subjects.size_key(correction.subject)
     return row
 
 
-def to_region_row(region: RegionRow, _subjects: SubjectKeys) -> NewRow:
-    """Map a region to its row."""
-    return _cited_row(region)
-
-
-def to_benchmark_row(benchmark: BenchmarkRow, subjects: SubjectKeys) -> NewRow:
-    """Map a benchmark to its row."""
+def _to_benchmark(benchmark: BenchmarkRow, subjects: SubjectKeys) -> NewRow:
     row = _cited_row(benchmark)
     row["series_id"] = subjects.series_id(row.pop("series"))
     row["value"] = float(benchmark.value)
     return row
 
 
-def to_model_row(model: ModelRow, _subjects: SubjectKeys) -> NewRow:
-    """Map a language model to its row."""
+def _to_model(model: ModelRow, _subjects: SubjectKeys) -> NewRow:
     config = model.preset.config
     return model.preset.model_dump() | {
         "aliases": "; ".join(model.preset.aliases) or None,
@@ -105,8 +96,7 @@ def to_model_row(model: ModelRow, _subjects: SubjectKeys) -> NewRow:
     }
 
 
-def to_exchange_rate_row(rate: ExchangeRateRow, _subjects: SubjectKeys) -> NewRow:
-    """Map an exchange rate to its row."""
+def _to_exchange_rate(rate: ExchangeRateRow, _subjects: SubjectKeys) -> NewRow:
     return {
         "currency": rate.currency,
         "day": rate.day,
@@ -115,14 +105,12 @@ def to_exchange_rate_row(rate: ExchangeRateRow, _subjects: SubjectKeys) -> NewRo
     }
 
 
-def to_disk_row(disk: DiskRow, _subjects: SubjectKeys) -> NewRow:
-    """Map a disk to its row."""
+def _to_disk(disk: DiskRow, _subjects: SubjectKeys) -> NewRow:
     row = _cited_row(disk)
     return row | {"mbps_per_iops": float(disk.mbps_per_iops) if disk.mbps_per_iops is not None else None}
 
 
-def to_disk_price_row(price: DiskPriceRow, _subjects: SubjectKeys) -> NewRow:
-    """Map the price of a disk to its row."""
+def _to_disk_price(price: DiskPriceRow, _subjects: SubjectKeys) -> NewRow:
     row = _cited_row(price)
     return {"disk_id": row.pop("disk"), "nano_usd": int(row.pop("usd") * NANO)} | row
 
@@ -141,14 +129,14 @@ class ListedTable:
 
 
 LISTED_TABLES: Mapping[str, ListedTable] = {
-    "aliases": ListedTable(SizeAlias, to_alias_row),
-    "corrections": ListedTable(Correction, to_correction_row),
-    "regions": ListedTable(Region, to_region_row),
-    "benchmarks": ListedTable(Benchmark, to_benchmark_row),
-    "models": ListedTable(LanguageModel, to_model_row),
-    "disks": ListedTable(Disk, to_disk_row),
-    "disk_prices": ListedTable(DiskPrice, to_disk_price_row),
-    "exchange_rates": ListedTable(ExchangeRate, to_exchange_rate_row),
+    "aliases": ListedTable(SizeAlias, _to_alias),
+    "corrections": ListedTable(Correction, _to_correction),
+    "regions": ListedTable(Region, lambda region, _: _cited_row(region)),
+    "benchmarks": ListedTable(Benchmark, _to_benchmark),
+    "models": ListedTable(LanguageModel, _to_model),
+    "disks": ListedTable(Disk, _to_disk),
+    "disk_prices": ListedTable(DiskPrice, _to_disk_price),
+    "exchange_rates": ListedTable(ExchangeRate, _to_exchange_rate),
 }
 """By kind of file, which is also the field of a reading that holds the entries."""
 

@@ -67,12 +67,7 @@ from app.catalog.store.retract import (
     drop_rows_of_sources,
     drop_sources,
 )
-from app.catalog.store.revisions import (
-    TableChecksum,
-    latest_revision,
-    load_checksums,
-    table_signature,
-)
+from app.catalog.store.revisions import TableChecksum, latest_revision, load_checksums, table_signature
 from app.catalog.store.upsert import TableChange, save_rows, temporary_tables
 from app.errors import BadData, NotFound
 
@@ -105,6 +100,10 @@ class IngestSummary:
     def has_changes(self) -> bool:
         """Whether any table was changed."""
         return any(change.has_changes for change in self.changes.values())
+
+    def is_changed(self, *names: str) -> bool:
+        """Return whether any of some tables was changed."""
+        return any(name in self.changes and self.changes[name].has_changes for name in names)
 
     def add(self, changes: Mapping[str, TableChange]) -> None:
         """Add further changes to tables."""
@@ -149,9 +148,7 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
         summary.add({"price": written + runs.prices + TableChange(removed=dropped), "price_list": runs.lists})
         summary.linux_at_windows_price = count_linux_at_windows_price(session)
         if is_restored or derived_on is None or _are_rules_moved(session, summary, retail_before):
-            if not is_restored:
-                restore_refused(session)
-            _check_prices(session, summary, today, progress)
+            _check_prices(session, summary, today, progress, is_restored=is_restored)
         _derive(session, summary, None if merged.has_changes else derived_on, today, progress)
         for table, kind in (("disk", "disks"), ("region", "regions")):  # after the prices that are for them
             closed, reports = drop_rows_of_files(session, kind, reading, subjects)
@@ -192,9 +189,7 @@ def forget_sources(
         reconciled = reconcile_facts(session, Reading(), load_subject_keys(session, Reading()), {})
         summary.add(reconciled.changes | {"price": TableChange(removed=dropped)})
         if is_retail or _are_rules_moved(session, summary, retail_before):
-            if not is_retail:
-                restore_refused(session)
-            _check_prices(session, summary, today, progress)
+            _check_prices(session, summary, today, progress, is_restored=is_retail)
         _derive(session, summary, derived_on, today, progress)
         summary.add(drop_sources(session, sources))
         _save_events(session, summary, before if derived_on else None, today)
@@ -218,12 +213,15 @@ def _has_retail_prices(reading: Reading, stored: frozenset[str]) -> bool:
 
 def _are_rules_moved(session: Session, summary: IngestSummary, retail_before: frozenset[str]) -> bool:
     """Return whether an ingest changed what prices are checked by, besides prices: retail sources, series, parents."""
-    of_series = "series" in summary.changes and summary.changes["series"].has_changes
-    return of_series or _retail_sources(session) != retail_before or have_sizes_moved(session)
+    return summary.is_changed("series") or _retail_sources(session) != retail_before or have_sizes_moved(session)
 
 
-def _check_prices(session: Session, summary: IngestSummary, today: date, progress: Progress) -> None:
-    """Check all retail prices again, those that were restored among them."""
+def _check_prices(
+    session: Session, summary: IngestSummary, today: date, progress: Progress, *, is_restored: bool
+) -> None:
+    """Check all retail prices again, those that were refused before among them."""
+    if not is_restored:
+        restore_refused(session)
     progress("checking prices", None)
     checked = save_checked_prices(session, today)
     summary.add({"refused_price": checked.change})
@@ -357,7 +355,7 @@ def _save_rows(
     changes["correction"] += save_listed(session, "corrections", reading, subjects)
     new = load_sources(session)
     weighed = [id_ for id_, source in old.items() if to_authority(source) != to_authority(new[id_])]
-    of_all = changes["correction"].has_changes or changes["size_alias"].has_changes or bool(reading.aliases)
+    of_all = summary.is_changed("correction", "size_alias") or bool(reading.aliases)
     if reading.fact_files or of_all or _states_facts(session, weighed):
         reconciled = reconcile_facts(
             session, reading, subjects, prices.first_spellings, scope_sources=None if of_all else weighed
@@ -439,13 +437,13 @@ def _derive(session: Session, summary: IngestSummary, since: date | None, today:
     """
     removed = (summary.changes[name].removed for name in ("fact", "size_alias", "price") if name in summary.changes)
     is_checked = "refused_price" in summary.changes
-    may_remove = any(removed) or (is_checked and summary.changes["refused_price"].has_changes)
+    may_remove = any(removed) or summary.is_changed("refused_price")
     if may_remove:
         summary.add(drop_orphan_sizes(session))
-    if may_remove or summary.changes["size"].has_changes:  # a size may have left its series, or its GPU
+    if may_remove or summary.is_changed("size"):  # a size may have left its series, or its GPU
         summary.add(drop_orphan_series(session))
     progress("offers", None)
-    new_rules = "adjustment" in summary.changes and summary.changes["adjustment"].has_changes
+    new_rules = summary.is_changed("adjustment")
     if since is None or since > today or new_rules or is_rule_edge_between(session, since, today):
         summary.changes["offer"] = save_derived(session, today, collect=not new_rules)
         return
@@ -458,7 +456,7 @@ def _derive(session: Session, summary: IngestSummary, since: date | None, today:
     undated = select(exists().where(STAGED_PRICE.c.purchase == "spot", STAGED_PRICE.c.approximate_date.is_(True)))
     may_remove = may_remove or session.execute(undated).scalar_one()
     if "price_list" in summary.changes:
-        may_remove = may_remove or summary.changes["price_list"].has_changes or summary.changes["price"].has_changes
+        may_remove = may_remove or summary.is_changed("price_list", "price")
         if has_lists(session):
             mark_dirty(session, sizes_of_lists())
     if since < today:
@@ -466,8 +464,7 @@ def _derive(session: Session, summary: IngestSummary, since: date | None, today:
         expired = sizes_with_expired_spot(since, today)
         may_remove = may_remove or session.execute(select(expired.exists())).scalar_one()
         mark_dirty(session, expired)
-    tables = ("price", "price_list", "refused_price")
-    read_prices = any(summary.changes[name].has_changes for name in tables if name in summary.changes)
+    read_prices = summary.is_changed("price", "price_list", "refused_price")
     summary.changes["offer"] = save_derived(
         session,
         today,

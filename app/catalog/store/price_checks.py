@@ -12,7 +12,7 @@ from datetime import date, timedelta
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     Column,
@@ -134,6 +134,49 @@ def _outcome(session: Session, refused: int) -> CheckOutcome:
 # Checks
 
 
+class SeriesPrices(NamedTuple):
+    """The prices of a series, or of a size without one, with what `check_prices` takes.
+
+    `parents` are by constrained size, `metered` the series by the sizes that have meters of Cloud Services, `ends` the
+    last day of reservations by purchase model, None where they are sold.
+    """
+
+    series: str
+    prices: list[ListedPrice]
+    parents: Mapping[str, str]
+    metered: Mapping[str, str]
+    ends: Mapping[str, date | None]
+
+
+def prices_by_series(session: Session, *conditions: ColumnElement[bool]) -> Iterator[SeriesPrices]:
+    """Yield the prices that meet some conditions on PRICE and sources, one series at a time."""
+    parent = _SIZE.alias("parent")
+    group = func.coalesce(parent.c.series_id, _SIZE.c.series_id, parent.c.key, _SIZE.c.key)
+    query = (
+        select(group, parent.c.key.label("parent"), _SERIES.c.cloud_services)
+        .add_columns(_SERIES.c.reserved_1y_until, _SERIES.c.reserved_3y_until)
+        .add_columns(*(PRICE.c[name] for name in ListedPrice._fields[:-1]), PRICE.c.nano_usd_per_hour)
+        .join_from(PRICE, _SOURCE, _SOURCE.c.id == PRICE.c.source_id)
+        .join(_SIZE, _SIZE.c.key == PRICE.c.size_key)
+        .join(parent, parent.c.name == _SIZE.c.parent_size, isouter=True)
+        .join(_SERIES, _SERIES.c.id == func.coalesce(parent.c.series_id, _SIZE.c.series_id), isouter=True)
+        .where(*conditions)
+        .order_by(group)
+    )
+    for series, rows in groupby(session.execute(query, execution_options={"yield_per": 10_000}), key=itemgetter(0)):
+        prices: list[ListedPrice] = []
+        parents: dict[str, str] = {}
+        has_cloud_services, ends = False, dict[str, date | None]()
+        for _, of_parent, cloud_services, end_1y, end_3y, *values in rows:
+            price = ListedPrice(*values)
+            prices.append(price)
+            has_cloud_services, ends = bool(cloud_services), {"reserved_1y": end_1y, "reserved_3y": end_3y}
+            if of_parent is not None:
+                parents[price.size_key] = of_parent
+        sizes = {*(price.size_key for price in prices), *parents.values()} if has_cloud_services else ()
+        yield SeriesPrices(series, prices, parents, dict.fromkeys(sizes, series), ends)
+
+
 def _check_by_series(
     session: Session, listed: list[tuple[Any, ...]], ended: list[tuple[Any, ...]]
 ) -> Iterator[tuple[Any, ...]]:
@@ -142,36 +185,13 @@ def _check_by_series(
     Appends to `listed` the keys of prices that a refused price of the same list follows, with the last day of that, and
     to `ended` the keys of reservations with the first day on which they are no longer sold.
     """
-    parent = _SIZE.alias("parent")
-    ends = _SERIES.c.reserved_1y_until, _SERIES.c.reserved_3y_until
-    group = func.coalesce(parent.c.series_id, _SIZE.c.series_id, parent.c.key, _SIZE.c.key)
-    query = (
-        select(group, parent.c.key.label("parent"), _SERIES.c.cloud_services, *ends)
-        .add_columns(*(PRICE.c[name] for name in ListedPrice._fields[:-1]), PRICE.c.nano_usd_per_hour)
-        .join_from(PRICE, _SOURCE, _SOURCE.c.id == PRICE.c.source_id)
-        .join(_SIZE, _SIZE.c.key == PRICE.c.size_key)
-        .join(parent, parent.c.name == _SIZE.c.parent_size, isouter=True)
-        .join(_SERIES, _SERIES.c.id == func.coalesce(parent.c.series_id, _SIZE.c.series_id), isouter=True)
-        .where(_SOURCE.c.retail.is_(True), PRICE.c.purchase != "spot")
-        .order_by(group)
-    )
-    rows = session.execute(query, execution_options={"yield_per": 10_000})
-    for series, of_series in groupby(rows, key=itemgetter(0)):
-        prices: list[ListedPrice] = []
-        parents: dict[str, str] = {}
-        has_cloud_services = False
-        for _, of_parent, cloud_services, end_1y, end_3y, *values in of_series:
-            price = ListedPrice(*values)
-            prices.append(price)
-            has_cloud_services = bool(cloud_services)
-            if of_parent is not None:
-                parents[price.size_key] = of_parent
-            end = {"reserved_1y": end_1y, "reserved_3y": end_3y}.get(price.purchase)
+    for of_series in prices_by_series(session, _SOURCE.c.retail.is_(True), PRICE.c.purchase != "spot"):
+        for price in of_series.prices:
+            end = of_series.ends.get(price.purchase)
             if end is not None and price.seen_until <= end:
                 ended.append((*_key_of(price), end + timedelta(days=1), None))
-        sizes = {*(price.size_key for price in prices), *parents.values()} if has_cloud_services else ()
-        refusals = check_prices(prices, parents=parents, series=dict.fromkeys(sizes, series))
-        listed += _listed_until(prices, refusals)
+        refusals = check_prices(of_series.prices, parents=of_series.parents, series=of_series.metered)
+        listed += _listed_until(of_series.prices, refusals)
         for refusal in refusals:
             yield (*_key_of(refusal.price), refusal.rule, refusal.evidence)
 

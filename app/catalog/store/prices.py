@@ -13,20 +13,7 @@ from itertools import count
 from operator import lt
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Date,
-    RowMapping,
-    and_,
-    delete,
-    exists,
-    func,
-    insert,
-    literal,
-    select,
-    true,
-)
+from sqlalchemy import BigInteger, Column, Date, RowMapping, and_, delete, exists, func, insert, literal, select, true
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of, to_usd_text
@@ -37,13 +24,7 @@ from app.catalog.regions import explain_unknown_region
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.availability import move_availability
 from app.catalog.store.changes import collect_lost_offers
-from app.catalog.store.revisions import (
-    TableChecksum,
-    checksum_of,
-    compute_checksum,
-    content_columns,
-    select_canonical,
-)
+from app.catalog.store.revisions import TableChecksum, checksum_of, compute_checksum, content_columns, select_canonical
 from app.catalog.store.upsert import Columns, TableChange, bulk_load, execute_count, same_key, temporary_table, upsert
 from app.errors import BadData
 

@@ -57,7 +57,15 @@ from app.catalog.store.changes import collect_lost_offers
 from app.catalog.store.facts import LISTED_TABLES, listed_rows
 from app.catalog.store.prices import OBSERVATION_KEY, PRICE, PRICE_KEY, STAGED_PRICE
 from app.catalog.store.revisions import TableChecksum, compute_checksum, select_canonical
-from app.catalog.store.upsert import TableChange, columns_like, execute_count, same_key, save_rows, temporary_table
+from app.catalog.store.upsert import (
+    TableChange,
+    batched,
+    columns_like,
+    execute_count,
+    same_key,
+    save_rows,
+    temporary_table,
+)
 from app.errors import BadQuery
 
 DROPPED_PRICES = temporary_table(
@@ -129,8 +137,6 @@ def drop_prices(session: Session, condition: ColumnElement[bool]) -> tuple[int, 
 
 # Rows of listed tables
 
-_BATCH_SIZE = 1_000
-
 
 def drop_rows_of_files(
     session: Session, kind: str, reading: Reading, subjects: SubjectKeys
@@ -162,10 +168,9 @@ def drop_rows_of_files(
     used = _keys_in_use(session, kind, gone)
     detail = f"is not in the file any more, but prices or availability are for it; the {table.name} stays until they go"
     reports = [Report(file=files[0].file, line=None, column=names[0], cell=key, detail=detail) for key in sorted(used)]
-    wanted, columns = sorted(gone - {(key,) for key in used}), [table.c[name] for name in names]
-    removed = 0
-    for start in range(0, len(wanted), _BATCH_SIZE):
-        part = [_to_values(key, columns) for key in wanted[start : start + _BATCH_SIZE]]
+    columns, removed = [table.c[name] for name in names], 0
+    for keys in batched(sorted(gone - {(key,) for key in used})):
+        part = [_to_values(key, columns) for key in keys]
         removed += execute_count(session, delete(table).where(tuple_(*columns).in_(part)))
     return TableChange(removed=removed), reports
 

@@ -125,23 +125,8 @@ def _canonical_value(column: ColumnElement[Any], dialect: str) -> ColumnElement[
 
 
 CONTENT_TABLES: tuple[type[SQLModel], ...] = (
-    Source,
-    Series,
-    Gpu,
-    Size,
-    SizeAlias,
-    Fact,
-    Correction,
-    Region,
-    Price,
-    RefusedPrice,
-    CompleteList,
-    Benchmark,
-    LanguageModel,
-    ExchangeRate,
-    Disk,
-    DiskPrice,
-    Adjustment,
+    *(Source, Series, Gpu, Size, SizeAlias, Fact, Correction, Region, Price, RefusedPrice, CompleteList, Benchmark),
+    *(LanguageModel, ExchangeRate, Disk, DiskPrice, Adjustment),
 )
 """The tables that the digest covers: all but revisions, checksums, read files, and what is derived for reading."""
 

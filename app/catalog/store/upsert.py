@@ -12,7 +12,7 @@ from datetime import date
 from decimal import Decimal
 from functools import cache
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sqlalchemy import (
     Column,
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 
 DbRow = Mapping[str, Any]
 RowKey = tuple[Any, ...]
-_BATCH_SIZE = 1_000
+_BATCH_SIZE = 500
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +124,14 @@ def _load_existing(session: Session, table: Table, wanted: Iterable[RowKey] | No
 
 def among(column: Column[Any], values: Iterable[Any]) -> Iterator[ColumnElement[bool]]:
     """Yield the conditions that a column has one of some values, each of as many as a statement takes."""
+    return (column.in_(part) for part in batched(values))
+
+
+def batched(values: Iterable[T]) -> Iterator[list[T]]:
+    """Yield lists of as many values as a statement takes."""
     remaining = iter(values)
     while part := list(islice(remaining, _BATCH_SIZE)):
-        yield column.in_(part)
+        yield part
 
 
 def _key(row: DbRow, keys: Sequence[str]) -> RowKey:

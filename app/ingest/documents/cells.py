@@ -103,16 +103,8 @@ def _network_mbps(column: ColumnField, text: str) -> list[FieldValue]:
         return []
     text = text.removesuffix("+")  # `16,000+`: at least that
     if re.search(r"infini|rdma|ethernet|[/+;]", text, re.IGNORECASE):
-        return _network(ColumnField(field=column.field, unit=unit), text)
+        return read_network(text, unit)
     return _quantity("network")(ColumnField(field="network_mbps", unit=unit), text)
-
-
-def _network(column: ColumnField, text: str) -> list[FieldValue]:
-    return read_network(text, column.unit)
-
-
-def _infiniband(column: ColumnField, text: str) -> list[FieldValue]:
-    return read_infiniband(text, column.unit)
 
 
 def _cpu(_column: ColumnField, text: str) -> list[FieldValue]:
@@ -150,11 +142,6 @@ def _percent(column: ColumnField, text: str) -> list[FieldValue]:
     return [FieldValue(column.field, rounded(_amount(text.removesuffix("%")).number))]
 
 
-def _flag(column: ColumnField, text: str) -> list[FieldValue]:
-    flag = FeatureFlag(name=column.qualifier, status=text, raw=text, line=0)
-    return read_flag(flag)
-
-
 _READERS_BY_UNIT: dict[str | None, CellReader] = {
     "count": _count,
     "IOPS": _iops,
@@ -177,11 +164,11 @@ CELL_READERS: dict[str, CellReader] = {
     "temp_disk_gib": _quantity("disk"),
     "disk_cache_gib": _quantity("disk"),
     "network_mbps": _network_mbps,
-    "network": _network,
-    "infiniband": _infiniband,
+    "network": lambda column, text: read_network(text, column.unit),
+    "infiniband": lambda column, text: read_infiniband(text, column.unit),
     "gpu_interconnect": _interconnect,
     "cached_disk_mbps": _cached_throughput,
-    "flag": _flag,
+    "flag": lambda column, text: read_flag(FeatureFlag(name=column.qualifier, status=text, raw=text, line=0)),
     "ignored": lambda _part, _text: [],
     "price": lambda _part, _text: [],
 }

@@ -159,25 +159,11 @@ _READ_WRITE = re.compile(
 )
 _DISKS_AND_RATE = re.compile(r"(?<=data disks)\s*/\s*throughput\b", re.IGNORECASE)
 
-DISK_RATES = {
-    **{
-        name: name
-        for name in (
-            "uncached_disk",
-            "uncached_disk_burst",
-            "ultra_disk",
-            "ultra_disk_burst",
-            "cached_disk",
-            "temp_disk_burst",
-            "temp_disk_read",
-            "temp_disk_write",
-            "temp_disk_sequential_read",
-            "temp_disk_sequential_write",
-        )
-    },
-    "temp_disk_rate": "temp_disk",
-    "nvme_disk_rate": "nvme_disk",
-}
+_RATES = (
+    *("uncached_disk", "uncached_disk_burst", "ultra_disk", "ultra_disk_burst", "cached_disk", "temp_disk_burst"),
+    *("temp_disk_read", "temp_disk_write", "temp_disk_sequential_read", "temp_disk_sequential_write"),
+)
+DISK_RATES = {**{name: name for name in _RATES}, "temp_disk_rate": "temp_disk", "nvme_disk_rate": "nvme_disk"}
 """Columns that hold IOPS or bytes per second, and their fields, to which `_iops` or `_mbps` is appended by the unit."""
 
 

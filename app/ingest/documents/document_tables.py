@@ -173,21 +173,10 @@ def _included(section: _PageSection, document: SourceDocument) -> tuple[SourcePa
     return tuple(page for page in document.included if PurePath(page.file).name in names and page != section.page)
 
 
-_WHOLE_ROW_FIELDS = frozenset(
-    {
-        "gpu",
-        "gpu_model",
-        "gpu_memory",
-        "temp_disk_gib",
-        "nvme",
-        "nvme_size",
-        "local_ssd",
-        "local_ssd_size",
-        "parent_size",
-        "scale_nics",
-        "scale_bandwidth",
-    }
-)
+_WHOLE_ROW_FIELDS = {
+    *("gpu", "gpu_model", "gpu_memory", "temp_disk_gib", "nvme", "nvme_size", "local_ssd", "local_ssd_size"),
+    *("parent_size", "scale_nics", "scale_bandwidth"),
+}
 """Columns whose cells need the rest of the row; `gpu_rows` and `row_facts` read them."""
 
 _STATES_UNIT = re.compile(

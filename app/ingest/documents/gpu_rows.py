@@ -16,14 +16,7 @@ from app.catalog.readings import Report
 from app.ingest.documents.hardware import GpuText, to_gpu_text
 from app.ingest.documents.page import Finding
 from app.ingest.documents.size_tables import FieldCell, SizeRow
-from app.ingest.documents.values import (
-    NUMBER,
-    normalize_rates,
-    rounded,
-    to_amount,
-    to_base_unit,
-    to_decimal,
-)
+from app.ingest.documents.values import NUMBER, normalize_rates, rounded, to_amount, to_base_unit, to_decimal
 
 TOLERANCE = Fraction(5, 1000)
 """Relative error that a total may have: eight times 192 GB are stated as 1,535."""

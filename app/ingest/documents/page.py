@@ -103,6 +103,12 @@ class SourcePage:
             source=self.source.id, note=note,
         )  # fmt: skip
 
+    def size_facts(  # noqa: PLR0917  # as `size_fact`
+        self, subjects: Iterable[str], field: str, value: FactValue, raw: str, line: int, note: str | None = None
+    ) -> Iterator[StatedFact]:
+        """Yield that fact of each of some sizes."""
+        return (self.size_fact(subject, field, value, raw, line, note) for subject in subjects)
+
     def series_fact(self, subject: str, field: str, value: FactValue, raw: str, line: int) -> StatedFact:
         """Build a fact of a series that this page states in `raw` on `line`."""
         return replace(self.size_fact(subject, field, value, raw, line), kind="series")

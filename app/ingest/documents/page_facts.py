@@ -107,8 +107,7 @@ def find_absence_facts(
             field, value = _ABSENT[part.split()[0].lower()]
             stated.append(HostFact(page=sentence.page, field=field, value=value, raw=sentence.raw, line=sentence.line))
     for fact in stated:
-        for subject in subjects:
-            yield fact.page.size_fact(subject, fact.field, fact.value, fact.raw, fact.line)
+        yield from fact.page.size_facts(subjects, fact.field, fact.value, fact.raw, fact.line)
 
 
 def is_migration_advice(sentence: Sentence) -> bool:
@@ -196,8 +195,7 @@ def _find_contradicted_vcpus(specs: HostSpecs, subjects: Sequence[str], stated: 
 def find_sentence_facts(sentences: Sequence[Sentence], subjects: Sequence[str]) -> Iterator[Finding]:
     """Yield what the sentences state of every size, except its GPUs."""
     for sentence, (field, value, note) in find_sentence_fields(sentences):
-        for subject in subjects:
-            yield sentence.page.size_fact(subject, field, value, sentence.raw, sentence.line, note)
+        yield from sentence.page.size_facts(subjects, field, value, sentence.raw, sentence.line, note)
 
 
 def find_gpu_sentence_facts(sentences: Sequence[Sentence], subjects: Sequence[str]) -> Iterator[Finding]:
@@ -205,11 +203,13 @@ def find_gpu_sentence_facts(sentences: Sequence[Sentence], subjects: Sequence[st
     own = [sentence for sentence in sentences if not is_migration_advice(sentence)]
     if mention := find_only_model(find_mentions(own)):
         sentence = mention.sentence
-        for subject in subjects:
-            yield sentence.page.size_fact(subject, "gpu_model", mention.model, sentence.raw, sentence.line)
-            yield sentence.page.size_fact(subject, "gpu_vendor", mention.vendor, sentence.raw, sentence.line)
-    else:
-        yield from _find_vendor_facts(own, subjects)
+        yield from sentence.page.size_facts(subjects, "gpu_model", mention.model, sentence.raw, sentence.line)
+        yield from sentence.page.size_facts(subjects, "gpu_vendor", mention.vendor, sentence.raw, sentence.line)
+        return
+    vendors = [(sentence, match[1].upper()) for sentence in own for match in _GPU_VENDOR.finditer(sentence.text)]
+    if len({vendor for _, vendor in vendors}) == 1:
+        sentence, vendor = vendors[0]
+        yield from sentence.page.size_facts(subjects, "gpu_vendor", vendor, sentence.raw, sentence.line)
 
 
 def find_footnote_facts(document: SourceDocument, rows: Sequence[SizeRow]) -> Iterator[Finding]:
@@ -255,16 +255,7 @@ def find_retirement_facts(
         subjects = [names[size_key(word)] for words in lists for word in words]
         if not subjects:
             yield sentence.page.report("retires sizes that it does not list", sentence.line, None, sentence.raw)
-    for subject in subjects:
-        yield sentence.page.size_fact(subject, "retirement_date", day, sentence.raw, sentence.line)
-
-
-def _find_vendor_facts(sentences: Sequence[Sentence], subjects: Sequence[str]) -> Iterator[Finding]:
-    vendors = [(sentence, match[1].upper()) for sentence in sentences for match in _GPU_VENDOR.finditer(sentence.text)]
-    if len({vendor for _, vendor in vendors}) == 1:
-        sentence, vendor = vendors[0]
-        for subject in subjects:
-            yield sentence.page.size_fact(subject, "gpu_vendor", vendor, sentence.raw, sentence.line)
+    yield from sentence.page.size_facts(subjects, "retirement_date", day, sentence.raw, sentence.line)
 
 
 def _rdma_footnote_marks(passage: Passage) -> set[str]:

@@ -1,10 +1,11 @@
 """Host specifications tables (Part, Quantity, Specs): single figures hold for every size, ranges for none."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from itertools import chain
 
 from app.catalog.fields import SIZE_FIELDS, FactValue
 from app.ingest.documents.columns import header_key
@@ -99,21 +100,13 @@ def read_specs(page: SourcePage, table: MarkdownTable, specs: HostSpecs) -> None
                 specs.nvme_line = row.line
 
 
-FieldsWithRaw = Iterator[tuple[str, FactValue, str]]
+FieldsWithRaw = Iterable[tuple[str, FactValue, str]]
 """Field, value and the text that states it."""
 
 
 def _single_values(text: str) -> list[str]:
     pieces = (piece.strip() for piece in normalize_rates(text).split("\v"))
     return [piece for piece in pieces if piece and not _RANGE.search(piece)]
-
-
-def _processor(quantity: list[str], _texts: list[str]) -> FieldsWithRaw:
-    yield from _counts("vcpus", quantity)
-
-
-def _memory(quantity: list[str], _texts: list[str]) -> FieldsWithRaw:
-    yield from _amounts("memory_gib", quantity, "memory")
 
 
 def _local(quantity: list[str], texts: list[str]) -> FieldsWithRaw:
@@ -133,14 +126,13 @@ def _remote(quantity: list[str], texts: list[str]) -> FieldsWithRaw:
         yield from _amounts("uncached_disk_mbps", [text], "throughput")
 
 
-def _network(quantity: list[str], texts: list[str]) -> FieldsWithRaw:
-    yield from _counts("max_nics", quantity)
-    yield from _amounts("network_mbps", texts, "network")
-
-
 _READERS: dict[str, Callable[[list[str], list[str]], FieldsWithRaw]] = {
-    "processor": _processor, "memory": _memory, "local": _local, "remote": _remote, "network": _network,
-}  # fmt: skip
+    "processor": lambda quantity, _: _counts("vcpus", quantity),
+    "memory": lambda quantity, _: _amounts("memory_gib", quantity, "memory"),
+    "local": _local,
+    "remote": _remote,
+    "network": lambda quantity, texts: chain(_counts("max_nics", quantity), _amounts("network_mbps", texts, "network")),
+}
 
 
 def _counts(name: str, texts: list[str]) -> FieldsWithRaw:

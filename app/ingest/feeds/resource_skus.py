@@ -62,78 +62,45 @@ _CONSTRAINED = re.compile(r"\d+-\d+")
 # Capabilities
 
 
-def _number(name: str, divisor: int = 1) -> Callable[[Capabilities], Figure | None]:
+Reader = Callable[[Capabilities], Figure | None]
+
+
+def _read(name: str, convert: Callable[[str], FactValue]) -> Reader:
+    """Return a reader of a capability, which raises ValueError or KeyError where it is not as expected."""
+    return lambda capabilities: (name, convert(capabilities[name])) if name in capabilities else None
+
+
+def _number(name: str, divisor: int = 1) -> Reader:
     """Return a reader of a number that is not negative, divided by what makes it the field's unit."""
 
-    def read(capabilities: Capabilities) -> Figure | None:
-        if name not in capabilities:
-            return None
-        number = Decimal(capabilities[name])
+    def convert(text: str) -> Decimal:
+        number = Decimal(text)
         if not number.is_finite() or number < 0 or too_large("number", number):
             raise ValueError
-        return name, number / divisor
+        return number / divisor
 
-    return read
+    return _read(name, convert)
 
 
-def _integer(name: str) -> Callable[[Capabilities], Figure | None]:
-    def read(capabilities: Capabilities) -> Figure | None:
-        if name not in capabilities:
-            return None
-        if not re.fullmatch(r"[0-9]{1,18}", capabilities[name]):
+def _integer(name: str) -> Reader:
+    def convert(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,18}", text) or too_large("integer", Decimal(text)):
             raise ValueError
-        if too_large("integer", Decimal(capabilities[name])):
-            raise ValueError
-        return name, int(capabilities[name])
+        return int(text)
 
-    return read
+    return _read(name, convert)
 
 
 _FLAGS = {"True": True, "False": False}
 
 
-def _flag(name: str, *, negated: bool = False) -> Callable[[Capabilities], Figure | None]:
-    def read(capabilities: Capabilities) -> Figure | None:
-        if name not in capabilities:
-            return None
-        try:
-            return name, _FLAGS[capabilities[name]] is not negated
-        except KeyError:
-            raise ValueError from None
-
-    return read
+def _flag(name: str, *, negated: bool = False) -> Reader:
+    return _read(name, lambda text: _FLAGS[text] is not negated)
 
 
-def _listed(name: str, item: str) -> Callable[[Capabilities], Figure | None]:
+def _listed(name: str, item: str) -> Reader:
     """Return a reader that tells whether a list has an item."""
-
-    def read(capabilities: Capabilities) -> Figure | None:
-        if name not in capabilities:
-            return None
-        return name, item in (listed.strip() for listed in capabilities[name].split(","))
-
-    return read
-
-
-def _text(name: str, texts: Mapping[str, str] | None = None) -> Callable[[Capabilities], Figure | None]:
-    def read(capabilities: Capabilities) -> Figure | None:
-        if name not in capabilities:
-            return None
-        if texts is None:
-            return name, capabilities[name]
-        try:
-            return name, texts[capabilities[name]]
-        except KeyError:
-            raise ValueError from None
-
-    return read
-
-
-def _retirement(capabilities: Capabilities) -> Figure | None:
-    name = "RetirementDateUtc"
-    if name not in capabilities:
-        return None
-    return name, datetime.strptime(capabilities[name], "%m/%d/%Y").date()  # noqa: DTZ007  # a day in UTC, as its name says
+    return _read(name, lambda text: item in (listed.strip() for listed in text.split(",")))
 
 
 def _temp_disk(capabilities: Capabilities) -> Figure | None:
@@ -150,10 +117,10 @@ def _nvme_disks(capabilities: Capabilities) -> Figure | None:
     return (names[1], total // per_disk) if per_disk > 0 and total % per_disk == 0 else None
 
 
-READERS: Mapping[str, Callable[[Capabilities], Figure | None]] = {
+READERS: Mapping[str, Reader] = {
     "memory_gib": _number("MemoryGB"),
-    "arch": _text("CpuArchitectureType", {"x64": "x64", "Arm64": "arm64"}),
-    "parent_size": _text("ParentSize"),
+    "arch": _read("CpuArchitectureType", {"x64": "x64", "Arm64": "arm64"}.__getitem__),
+    "parent_size": _read("ParentSize", str),
     "temp_disk_gib": _temp_disk,
     "nvme_disk_gib": _number("NvmeDiskSizeInMiB", MIB_PER_GIB),
     "nvme_disk_count": _nvme_disks,
@@ -174,8 +141,9 @@ READERS: Mapping[str, Callable[[Capabilities], Figure | None]] = {
     "generation_2": _listed("HyperVGenerations", "V2"),
     "scsi_interface": _listed("DiskControllerTypes", "SCSI"),
     "nvme_interface": _listed("DiskControllerTypes", "NVMe"),
-    "confidential_computing": _text("ConfidentialComputingType"),
-    "retirement_date": _retirement,
+    "confidential_computing": _read("ConfidentialComputingType", str),
+    # A day in UTC, as its name says.
+    "retirement_date": _read("RetirementDateUtc", lambda text: datetime.strptime(text, "%m/%d/%Y").date()),  # noqa: DTZ007
 }
 """What reads each field from the capabilities; those named MB or GB count MiB and GiB, rates are bytes a second."""
 
@@ -259,7 +227,7 @@ class SkuMapper:
         for column, read in {"vcpus": lambda stated: _vcpus(name, stated), **READERS}.items():
             try:
                 figure = read(capabilities)
-            except (ValueError, InvalidOperation):
+            except (ValueError, KeyError, InvalidOperation):
                 self._report(name, column, capabilities, f"is not a value of {column}")
                 continue
             if figure is not None:

@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from functools import lru_cache, partial
+from functools import partial
 from itertools import compress, islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from app.catalog.column_types import NANO_USD, to_nano_usd
 from app.catalog.names import region_key
@@ -25,16 +25,7 @@ from app.catalog.readings import PriceBlock, PriceList, PriceRow, Prices, Readin
 from app.catalog.store.prices import OPERATING_SYSTEMS
 from app.errors import BadData
 from app.ingest.aside import CAN_READ_ASIDE, read_aside
-from app.ingest.csv_files import (
-    CsvBlock,
-    CsvRow,
-    columns_of,
-    open_csv,
-    read_blocks,
-    read_rows,
-    sha256_of,
-    wrong_width,
-)
+from app.ingest.csv_files import CsvBlock, CsvRow, columns_of, open_csv, read_blocks, read_rows, sha256_of, wrong_width
 from app.ingest.sources.claims import own_source
 
 _COLUMN_READERS: dict[str, Callable[[CsvRow], Any]] = {
@@ -239,12 +230,12 @@ def _to_blocks(
     """Yield the prices of some rows, column by column."""
     lines = [line for line, _ in rows]
     sizes, regions, *prices = zip(*(cells for _, cells in rows), strict=True)
-    names = _read_cells(path, lines, "size", sizes, _to_size)
-    codes = _read_cells(path, lines, "region", regions, _to_region)
+    names = _read_cells(path, lines, "size", sizes, _SIZES)
+    codes = _read_cells(path, lines, "region", regions, _REGIONS)
     for column, cells in zip(columns, prices, strict=True):
         given = [bool(cell) for cell in cells]
         listed = [*compress(lines, given)]
-        usd = _read_cells(path, listed, column.name, [*compress(cells, given)], _to_usd)
+        usd = _read_cells(path, listed, column.name, [*compress(cells, given)], _PRICES)
         if number := len(usd):
             yield PriceBlock(
                 size=[*compress(names, given)],
@@ -259,32 +250,15 @@ def _to_blocks(
             )
 
 
-@lru_cache(maxsize=10_000)
-def _to_size(cell: str) -> str:
-    return CsvRow("", 0, {"": cell.strip()}).size_name("")
-
-
-@lru_cache(maxsize=1_000)
-def _to_region(cell: str) -> str:
-    return region_key(cell.strip())
-
-
-@lru_cache(maxsize=100_000)
-def _to_usd(cell: str) -> Decimal:
-    return CsvRow("", 0, {"": cell.strip()}).usd("")
-
-
-CellT = TypeVar("CellT")
-
+_SIZES, _REGIONS = (_CellCache(name, _COLUMN_READERS[name]) for name in KEY_COLUMNS)
+_PRICES = _CellCache("usd", lambda row: row.usd("usd"))
 _CELL_READERS: Mapping[str, Callable[[CsvRow, str], object]] = {"size": CsvRow.size_name, "region": CsvRow.text}
 
 
-def _read_cells(
-    path: Path, lines: Sequence[int], column: str, cells: Sequence[str], read: Callable[[str], CellT]
-) -> list[CellT]:
+def _read_cells(path: Path, lines: Sequence[int], column: str, cells: Sequence[str], parsed: _CellCache) -> list[Any]:
     """Read the cells of a column; raises BadData with the line and column of the first that is wrong or blank."""
     try:
-        values = [*map(read, cells)]
+        values = [*map(parsed.__getitem__, cells)]
     except BadData:
         values = []
     if all(values) and len(values) == len(cells):

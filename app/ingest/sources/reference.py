@@ -65,9 +65,7 @@ def to_region(row: CsvRow) -> RegionRow:
         continent=row.choice("continent", CONTINENTS) if continent else None,
         latitude=_degrees(row, "latitude", 90),
         longitude=_degrees(row, "longitude", 180),
-        source=row.text("source"),
-        file=row.file,
-        line=row.line,
+        **row.cited(),
     )
 
 
@@ -95,9 +93,7 @@ def to_alias(row: CsvRow) -> AliasRow:
     alias, size = row.text("alias"), row.size_name("size")
     if size_key(alias) == size_key(size):
         raise row.error("alias", "is the same name as its size")
-    return AliasRow(
-        alias=alias, size=size, source=row.text("source"), reason=row.text("reason"), file=row.file, line=row.line
-    )
+    return AliasRow(alias=alias, size=size, reason=row.text("reason"), **row.cited())
 
 
 BENCHMARK_COLUMNS = ("id", "series", "scope", "workload", "metric", "value", "unit", "comparison", "source")
@@ -121,9 +117,7 @@ def to_benchmark(row: CsvRow) -> BenchmarkRow:
         value=row.positive("value"),
         unit=row.text("unit"),
         comparison=row.optional("comparison"),
-        source=row.text("source"),
-        file=row.file,
-        line=row.line,
+        **row.cited(),
     )
 
 
@@ -298,6 +292,8 @@ def to_disk(row: CsvRow) -> DiskRow:
         if bool(row.cells[column]) == bool(size):
             detail = "must be blank for a disk with a size" if size else "a disk without a size needs it"
             raise row.error(column, detail)
+    columns = (*_INTEGERS, *_BILLED_BY_GIB[:-1])
+    integers: dict[str, Any] = {name: row.integer(name) if row.cells[name] else None for name in columns}
     return DiskRow(
         id=row.text("id").lower(),
         type=row.choice("type", DISK_TYPES),
@@ -305,11 +301,9 @@ def to_disk(row: CsvRow) -> DiskRow:
         size=size,
         sku=row.text("sku"),
         max_gib=row.integer("max_gib"),
-        **{name: _optional_integer(row, name) for name in (*_INTEGERS, *_BILLED_BY_GIB[:-1])},
+        **integers,
         mbps_per_iops=row.positive("mbps_per_iops") if not size else None,
-        source=row.text("source"),
-        file=row.file,
-        line=row.line,
+        **row.cited(),
     )
 
 
@@ -329,14 +323,8 @@ def to_disk_price(row: CsvRow) -> DiskPriceRow:
         per=row.choice("per", PRICED_PER),
         usd=row.usd("usd"),
         valid_from=row.date("valid_from"),
-        source=row.text("source"),
-        file=row.file,
-        line=row.line,
+        **row.cited(),
     )
-
-
-def _optional_integer(row: CsvRow, column: str) -> int | None:
-    return row.integer(column) if row.cells[column] else None
 
 
 def _once(to_value: Callable[[CsvRow], Value], key: tuple[str, ...]) -> Callable[[CsvRow], Value]:
