@@ -21,8 +21,9 @@ COPY app app
 COPY migrations migrations
 COPY seeds seeds
 COPY --from=assets /src/app/web/static/dist app/web/static/dist
-# Nothing is written beside the code at run time, so it is compiled here.
+# Nothing is written beside the code at run time, so it is compiled here; what builds and installs is not needed then.
 RUN /opt/vmsizes/bin/pip install --no-deps --no-build-isolation . \
+ && /opt/vmsizes/bin/pip uninstall --yes --quiet hatchling trove-classifiers editables setuptools pip \
  && /opt/vmsizes/bin/python3 -m compileall -q -j 0 /opt/vmsizes/lib
 
 FROM python:3.11-slim

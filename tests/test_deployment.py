@@ -68,6 +68,8 @@ def test_the_image_is_built_from_files_that_exist_and_reach_the_builder() -> Non
 
 def test_the_image_installs_by_hash_and_runs_as_an_unprivileged_user() -> None:
     assert "--require-hashes -r requirements.lock" in DOCKERFILE
+    (removed,) = re.findall(r"pip uninstall ([^&]*)", DOCKERFILE)
+    assert {"hatchling", "setuptools", "pip"} <= set(removed.split())
     assert int(instructions("USER")[-1]) > 0
     assert json.loads(instructions("CMD")[-1]) == ["vmsizes", "serve"]
 
