@@ -45,12 +45,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect slow tests, and on other kinds of database those that need one kind."""
+    """Deselect slow tests, and on other kinds of database those that need one kind; put those of a kind together."""
     kept = [item for item in items if _is_of_every_kind(item) or kind_of(item) == SELECTED_KINDS[0]]
     if not config.getoption("--slow"):
         kept = [item for item in kept if item.get_closest_marker("slow") is None]
     config.hook.pytest_deselected(items=list(set(items) - set(kept)))
-    items[:] = kept
+    items[:] = sorted(kept, key=lambda item: SELECTED_KINDS.index(kind_of(item)))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End all fixtures before a test of another kind: what a session shares was made for one kind of database.
+
+    pytest would keep what a test that names no kind takes from one that does.
+    """
+    if nextitem is not None and kind_of(nextitem) != kind_of(item):
+        item.session._setupstate.teardown_exact(None)
 
 
 def _is_of_every_kind(item: pytest.Item) -> bool:

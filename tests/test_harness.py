@@ -10,14 +10,14 @@ from pathlib import Path
 import httpx
 import pytest
 from fastapi import FastAPI
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, make_url, text
 from sqlalchemy.exc import DBAPIError
 from starlette.types import Receive, Scope, Send
 
 from app.db.engines import make_engine
 from app.settings import PROJECT
 from tests.conftest import pytest_configure
-from tests.databases import Databases, make_read_only
+from tests.databases import Databases, SqliteFiles, make_read_only
 from tests.servers import get, server
 from tests.workers import LONGEST, TOGETHER
 
@@ -50,6 +50,11 @@ def test_a_shared_database_refuses_to_be_written(database_url: str) -> None:
         with pytest.raises(DBAPIError, match=r"(?i)read-?only"):
             connection.execute(A_SOURCE)
     shared.dispose()
+
+
+def test_what_tests_share_is_of_the_kind_of_the_test(databases: Databases, template_url: str) -> None:
+    kind = "sqlite" if isinstance(databases, SqliteFiles) else "postgresql"
+    assert make_url(template_url).get_backend_name() == kind
 
 
 def test_a_run_that_asks_for_an_unknown_database_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,9 +148,7 @@ def _work(
     item = next(items, None)
     while item is not None:
         following = next(items, None)
-        # What is shared was made for one kind of database, and pytest keeps it for tests that do not name a kind.
-        shares = following is not None and kind_of(following) == kind_of(item)
-        session.config.hook.pytest_runtest_protocol(item=item, nextitem=following if shares else None)
+        session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         item = following
     connection.close()
     session.stash[SHARED_CAPTURE] = shared
