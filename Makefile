@@ -31,12 +31,12 @@ run: .port-is-free .venv/runtime ## set up, migrate, seed and serve on http://12
 	s.bind(('127.0.0.1', $(PORT)))" 2> /dev/null || \
 	  { echo "port $(PORT) is taken; choose another: make run PORT=$$(($(PORT) + 1))" >&2; exit 1; }
 
-test: .venv/dev .venv/sdk/ready ## run all tests on SQLite and on PostgreSQL (12 minutes on two cores; make test DATABASES=sqlite for one)
+test: .venv/dev .venv/sdk/ready ## run the tests on SQLite and on PostgreSQL (DATABASES=sqlite for one, ARGS=--slow for every case)
 	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory $(NPM)/.quick || \
 	  echo "npm reaches no registry: clients for TypeScript are not tried (those tests say so)"; fi
 	@$(MAKE) --no-print-directory --silent $(ASSETS)/licences.txt 2> /dev/null || \
 	  echo "npm is missing or reaches no registry: pages are tried without scripts, and not by axe"
-	VMSIZES_TEST_DATABASES=$(DATABASES) $(BIN)/python -m tests
+	VMSIZES_TEST_DATABASES=$(DATABASES) $(BIN)/python -m tests $(ARGS)
 
 faults: .venv/dev ## run all fault tests on both databases, also the slow ones that make test leaves out
 	VMSIZES_TEST_DATABASES=$(DATABASES) $(BIN)/pytest -q --slow tests/faults $(ARGS)

@@ -30,9 +30,10 @@ TODAY = date(2026, 9, 1)
 
 # A deadline for each example would fail tests for what else the machine does: three processes share its cores.
 # The examples are the same in each run, so that a run fails for what a change broke.
-# `pytest --hypothesis-profile random` looks for new ones.
+# `pytest --hypothesis-profile random` looks for new ones. A test that costs much takes a share of a profile's number.
 hypothesis.settings.register_profile("random", deadline=None)
-hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("slow", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=30)
 hypothesis.settings.load_profile("repeatable")
 
 # A service within the process of the tests does not take its database for gone when that process gets no CPU for long.
@@ -40,15 +41,29 @@ revision.ANSWER_SECONDS = LONGEST_SECONDS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --slow for `make faults`."""
-    parser.addoption("--slow", action="store_true", help="run also the tests that are marked slow")
+    """Add --slow for CI and `make faults`."""
+    parser.addoption("--slow", action="store_true", help="run also the tests that are marked slow, and more examples")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Choose how many random examples are tried, before the tests are imported."""
+    if session.config.getoption("--slow") and not session.config.getoption("--hypothesis-profile"):
+        hypothesis.settings.load_profile("slow")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect slow tests, and on other kinds of database those that need one kind; put those of a kind together."""
-    kept = [item for item in items if _is_of_every_kind(item) or kind_of(item) == SELECTED_KINDS[0]]
-    if not config.getoption("--slow"):
-        kept = [item for item in kept if item.get_closest_marker("slow") is None]
+    """Deselect what only --slow asks for, and what other kinds of database need not run; sort by kind."""
+    slow = config.getoption("--slow")
+    of_first_kind = {"one_database"} if slow else {"one_database", "first_database"}
+    left_out = set() if slow else {"slow"}
+    kept = [
+        item
+        for item in items
+        if not any(
+            mark.name in left_out or (mark.name in of_first_kind and kind_of(item) != SELECTED_KINDS[0])
+            for mark in item.iter_markers()
+        )
+    ]
     config.hook.pytest_deselected(items=list(set(items) - set(kept)))
     items[:] = sorted(kept, key=lambda item: SELECTED_KINDS.index(kind_of(item)))
 
@@ -61,10 +76,6 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     """
     if nextitem is not None and kind_of(nextitem) != kind_of(item):
         item.session._setupstate.teardown_exact(None)
-
-
-def _is_of_every_kind(item: pytest.Item) -> bool:
-    return item.get_closest_marker("one_database") is None
 
 
 def pytest_configure() -> None:
@@ -172,34 +183,18 @@ def all_clouds_url() -> str:
 
 
 @pytest.fixture(scope="session")
-def few_price_seeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with Azure's seeds but the price tables: a few prices of each kind, in a quarter of the time."""
-    return seeded.link_seeds(tmp_path_factory.mktemp("seeds"), "few-prices")
-
-
-@pytest.fixture(scope="session")
-def few_prices_template_url(databases: Databases, template_url: str) -> str:
-    """A database with all sizes and few prices, to be copied."""
-    return _few_url(databases, template_url, "few-prices")
-
-
-@pytest.fixture(scope="session")
 def few_size_seeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the seeds of documents, and few prices."""
-    return seeded.link_seeds(tmp_path_factory.mktemp("few"), "few-sizes")
+    return seeded.link_few_seeds(tmp_path_factory.mktemp("few"))
 
 
 @pytest.fixture(scope="session")
 def few_sizes_template_url(databases: Databases, template_url: str) -> str:
     """A database with the sizes of documents and few prices, to be copied: what writes to it takes a fraction."""
-    return _few_url(databases, template_url, "few-sizes")
-
-
-def _few_url(databases: Databases, template_url: str, name: str) -> str:
     if isinstance(databases, SqliteFiles):  # which several processes need
-        return seeded.seeded_sqlite_url(name)
+        return seeded.seeded_sqlite_url("few-sizes")
     url = databases.copy(template_url)
-    seeded.ingest_fewer(url, name)
+    seeded.ingest_few_sizes(url)
     return url
 
 
@@ -207,14 +202,6 @@ def _few_url(databases: Databases, template_url: str, name: str) -> str:
 def few_sizes_url(databases: Databases, few_sizes_template_url: str) -> Iterator[str]:
     """A new database with the sizes of documents and few prices, to write to."""
     url = databases.copy(few_sizes_template_url)
-    yield url
-    databases.drop(url)
-
-
-@pytest.fixture
-def few_prices_url(databases: Databases, few_prices_template_url: str) -> Iterator[str]:
-    """A new database with all sizes and few prices, to write to."""
-    url = databases.copy(few_prices_template_url)
     yield url
     databases.drop(url)
 

@@ -113,8 +113,21 @@ def first_on_each_kind(count: int, cases: Iterable[Any]) -> list[Any]:
 
     For many cases that differ in values, or that are put together from parts which the first have, too.
     """
-    only = pytest.mark.one_database
-    return [case if number < count else pytest.param(case, marks=only) for number, case in enumerate(cases)]
+    return [case if number < count else _marked(case, pytest.mark.first_database) for number, case in enumerate(cases)]
+
+
+def one_in(step: int, cases: Iterable[Any]) -> list[Any]:
+    """Return parameters of a test: every case of number `step` is tried always, the others only with --slow.
+
+    For many cases that run the same lines with other values.
+    """
+    return [case if number % step == 0 else _marked(case, pytest.mark.slow) for number, case in enumerate(cases)]
+
+
+def _marked(case: Any, mark: pytest.MarkDecorator) -> Any:
+    if isinstance(case, type(pytest.param())):
+        return pytest.param(*case.values, marks=[*case.marks, mark], id=case.id)
+    return pytest.param(case, marks=mark)
 
 
 def kind_of(item: pytest.Item) -> str:

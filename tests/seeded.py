@@ -12,7 +12,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,17 +35,14 @@ PACKAGES = ("catalog", "cli", "db", "formats", "ingest", "telemetry")
 MADE_FROM = ("app/*.py", *(f"app/{name}/**/*.py" for name in PACKAGES), "migrations/**/*.py", "seeds/**/*.*")
 NULL = "\\N"
 ROWS_OF_A_BLOCK = 5_000
-WITHOUT: Mapping[str, frozenset[str]] = {
-    "few-prices": frozenset({"clouds", "prices"}),
-    "few-sizes": frozenset({"availability", "clouds", "prices", "sizes"}),
-}
-"""Catalogs with a few prices of each kind and all of Azure's sizes, or those of its documents: the folders left out."""
+LEFT_OUT = frozenset({"availability", "clouds", "prices", "sizes"})
+"""Folders of the seeds without which there are the sizes of Azure's documents, and a few prices of each kind."""
 
 
 def seeded_sqlite_url(name: str = "azure") -> str:
     """Return the URL of a database, which is read-only; builds it if a file that it is made from has changed.
 
-    It has Azure, `all` clouds, or what WITHOUT says.
+    It has Azure, `all` clouds, or `few-sizes`.
     """
     FOLDER.mkdir(parents=True, exist_ok=True)
     file = FOLDER / f"{name}-{_fingerprint()}.db"
@@ -57,27 +53,27 @@ def seeded_sqlite_url(name: str = "azure") -> str:
                 outdated.unlink()
             part = file.with_suffix(".part")
             run_program(f"sqlite:///{part}", "migrate")
-            if name in WITHOUT:
-                ingest_fewer(f"sqlite:///{part}", name)
+            if name == "few-sizes":
+                ingest_few_sizes(f"sqlite:///{part}")
             else:
                 run_program(f"sqlite:///{part}", "ingest", "seeds", clouds="" if name == "all" else name)
             part.rename(file)
     return f"sqlite:///{file}"
 
 
-def ingest_fewer(url: str, name: str) -> None:
-    """Ingest into a database with the schema the seeds that WITHOUT names, on the day NOW."""
+def ingest_few_sizes(url: str) -> None:
+    """Ingest into a database with the schema the seeds but those LEFT_OUT, on the day NOW."""
     with TemporaryDirectory() as folder:
-        seeds = link_seeds(Path(folder), name)
+        seeds = link_few_seeds(Path(folder))
         engine = make_engine(url)
         ingest(engine, relative_to(seeds, read_seeds(seeds)), now=NOW)
         engine.dispose()
 
 
-def link_seeds(folder: Path, name: str) -> Path:
-    """Link in a folder, which is returned, the seeds that WITHOUT names."""
+def link_few_seeds(folder: Path) -> Path:
+    """Link in a folder, which is returned, the seeds but those LEFT_OUT."""
     for path in (PROJECT / "seeds").iterdir():
-        if path.name not in WITHOUT[name]:
+        if path.name not in LEFT_OUT:
             (folder / path.name).symlink_to(path)
     return folder
 
@@ -134,5 +130,5 @@ def _fingerprint() -> str:
 
 
 if __name__ == "__main__":
-    for name in ("azure", *WITHOUT):
+    for name in ("azure", "few-sizes"):
         seeded_sqlite_url(name)

@@ -123,6 +123,7 @@ def paid(row: Mapping[str, Any], price: Mapping[str, Any], day: str) -> tuple[fl
     return float(amount.quantize(Decimal("1e-9"), ROUND_HALF_UP)), names
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize("day", ["2025-12-31", "2026-07-31", str(TODAY)])
 def test_every_price_is_what_the_rules_of_the_day_make_of_the_list_price(
     client: httpx.Client, adjusted: httpx.Client, day: str
@@ -139,6 +140,7 @@ def test_every_price_is_what_the_rules_of_the_day_make_of_the_list_price(
         assert plain == {**before, "usd_per_hour": usd}
 
 
+@pytest.mark.first_database
 def test_a_history_has_list_prices(client: httpx.Client, adjusted: httpx.Client) -> None:
     for path in (f"/sizes/{A100}/price-history?region=westeurope", f"/prices?size={A100}&history=true&limit=500"):
         assert get(client, path)["items"] == get(adjusted, path)["items"]
@@ -175,6 +177,7 @@ def test_answers_of_today_are_the_same_by_the_rules_of_the_day(adjusted: httpx.C
     assert_same_answers(adjusted, path, f"{path}{'&' if '?' in path else '?'}as_of={TODAY}")
 
 
+@pytest.mark.first_database
 def test_one_size_has_its_list_price_where_it_is_cheapest_for_the_reader(
     client: httpx.Client, adjusted: httpx.Client
 ) -> None:
@@ -186,6 +189,7 @@ def test_one_size_has_its_list_price_where_it_is_cheapest_for_the_reader(
     assert row["adjustment"]["list_usd_per_hour"] == here["usd_per_hour"]
 
 
+@pytest.mark.first_database
 def test_filters_and_facets_are_about_what_is_paid(client: httpx.Client, adjusted: httpx.Client) -> None:
     (listed,) = get(client, "/sizes", name=A100, region="westeurope")["items"]
     usd = times(listed["usd_per_hour"], "0.88")
@@ -197,6 +201,7 @@ def test_filters_and_facets_are_about_what_is_paid(client: httpx.Client, adjuste
     assert get(adjusted, "/facets", name=A100, region="westeurope")["usd_per_hour"]["max"] == usd
 
 
+@pytest.mark.first_database
 def test_a_fit_costs_what_is_paid_and_keeps_to_the_budget_by_it(client: httpx.Client, adjusted: httpx.Client) -> None:
     query = {"name": A100, "region": "westeurope", "max_nodes": 2, "min_gpu_mem": 160}
     (listed,), (option,) = (get(each, "/fit", **query)["items"] for each in (client, adjusted))
@@ -210,6 +215,7 @@ def test_a_fit_costs_what_is_paid_and_keeps_to_the_budget_by_it(client: httpx.Cl
     assert get(adjusted, "/fit", **query, budget_usd_per_month=between)["total"] == 1
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize("pricing", [{}, {"as_of": str(TODAY)}])
 def test_a_placement_costs_what_is_paid(client: httpx.Client, adjusted: httpx.Client, pricing: dict[str, str]) -> None:
     body = {**MODEL, "pricing": pricing, "constraints": {"regions": ["westeurope"]}, "limit": 20}
@@ -221,6 +227,7 @@ def test_a_placement_costs_what_is_paid(client: httpx.Client, adjusted: httpx.Cl
     assert options["Standard_NC96ads_A100_v4"]["usd_per_hour"] == times(usd["Standard_NC96ads_A100_v4"], "0.88")
 
 
+@pytest.mark.first_database
 def test_a_cost_has_the_list_price_beside_it(client: httpx.Client, adjusted: httpx.Client) -> None:
     query = {"region": "westeurope", "disk": "premium_ssd:1024"}
     listed, cost = (get(each, f"/sizes/{A100}/cost", **query) for each in (client, adjusted))
@@ -232,6 +239,7 @@ def test_a_cost_has_the_list_price_beside_it(client: httpx.Client, adjusted: htt
     assert get(adjusted, f"/sizes/{ND}/cost")["region"] == "eastus"
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize("asked", [{}, {"region": "westeurope"}, {"region": "eastus,westeurope"}, {"as_of": TODAY}])
 def test_similar_sizes_have_the_list_price_beside_what_is_paid(
     client: httpx.Client, adjusted: httpx.Client, asked: dict[str, Any]
@@ -250,6 +258,7 @@ def test_similar_sizes_have_the_list_price_beside_what_is_paid(
         assert one.get("adjustment") == expected
 
 
+@pytest.mark.first_database
 def test_a_plan_for_retirements_has_list_prices_beside_what_is_paid(
     client: httpx.Client, adjusted: httpx.Client
 ) -> None:
@@ -266,6 +275,7 @@ def test_a_plan_for_retirements_has_list_prices_beside_what_is_paid(
         assert one["usd_per_hour"] == times(usd[one["size"]], "0.88")
 
 
+@pytest.mark.first_database
 def test_a_comparison_has_list_prices_where_any_is_adjusted(client: httpx.Client, adjusted: httpx.Client) -> None:
     query = {"size": f"{A100},{ND}", "region": "westeurope"}
     listed, compared = ({one["field"]: one for one in get(each, "/compare", **query)["fields"]}
@@ -278,6 +288,7 @@ def test_a_comparison_has_list_prices_where_any_is_adjusted(client: httpx.Client
     assert not listed.keys() & {"list_usd_per_hour", "adjustments", "adjustment"}
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize("path", ["/sizes.csv?region=westeurope", "/prices.csv?region=westeurope&os=linux"])
 def test_an_export_has_columns_of_list_prices_where_there_are_rules(
     client: httpx.Client, adjusted: httpx.Client, path: str
@@ -295,6 +306,7 @@ def test_an_export_has_columns_of_list_prices_where_there_are_rules(
     assert (usd, rules) == (same, "")
 
 
+@pytest.mark.first_database
 def test_a_parquet_file_has_the_same_list_prices_and_adjustments(adjusted: httpx.Client) -> None:
     fields = "fields=size,usd_per_hour,list_usd_per_hour,adjustments"
     lines = adjusted.get(f"/prices.ndjson?{fields}").text.splitlines()
@@ -303,6 +315,7 @@ def test_a_parquet_file_has_the_same_list_prices_and_adjustments(adjusted: httpx
     assert {len(row["adjustments"]) for row in rows} >= {0, 1, 2}
 
 
+@pytest.mark.first_database
 def test_amounts_in_a_currency_are_converted_from_what_is_paid(adjusted: httpx.Client) -> None:
     page = get(adjusted, "/sizes", name=A100, region="westeurope", currency="EUR")
     (row,), rate = page["items"], page["exchange_rate"]["units_per_usd"]
@@ -310,11 +323,13 @@ def test_amounts_in_a_currency_are_converted_from_what_is_paid(adjusted: httpx.C
     assert "adjustment" in row
 
 
+@pytest.mark.first_database
 def test_without_rules_no_answer_has_an_adjustment(client: httpx.Client) -> None:
     for path in ("/sizes?limit=500", f"/sizes/{A100}", "/prices?limit=500", "/fit?min_gpus=8", "/sizes.csv"):
         assert "adjustment" not in client.get(path).text
 
 
+@pytest.mark.first_database
 def test_the_source_of_the_rules_is_listed_and_can_be_forgotten(few_sizes_url: str, tmp_path: Path) -> None:
     path = tmp_path / "contoso.csv"
     path.write_text(RULES)

@@ -1,6 +1,7 @@
 """`GET /sizes/{name}/availability` on the seeds."""
 
 import httpx
+import pytest
 
 from tests.walks import walk
 
@@ -16,6 +17,7 @@ def test_the_regions_of_a_size_are_listed_with_their_zones(client: httpx.Client)
     }
 
 
+@pytest.mark.first_database
 def test_a_region_without_zones_has_the_size_all_the_same(client: httpx.Client) -> None:
     (item,) = walk(client, "/sizes/d2s_v3/availability", region="westus")
     assert item["zones"] == []
@@ -26,6 +28,7 @@ def test_a_region_that_lacks_the_size_is_not_listed(client: httpx.Client) -> Non
     assert (answer["items"], answer["next_cursor"], answer["total"]) == ([], None, 0)
 
 
+@pytest.mark.first_database
 def test_unknown_names_are_refused(client: httpx.Client) -> None:
     assert client.get("/sizes/nosuchsize/availability").status_code == 404
     assert client.get("/sizes/d2s_v3/availability?region=nowhere").status_code == 422

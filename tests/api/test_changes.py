@@ -66,6 +66,7 @@ def kinds(client: httpx.Client, **params: Any) -> list[tuple[int, str, str]]:
     return [(one["revision"], one["kind"], one["size"]) for one in get(client, **params)["items"]]
 
 
+@pytest.mark.first_database
 def test_events_come_the_oldest_first_with_the_newest_revision_and_since_when_they_are_known(
     api: httpx.Client,
 ) -> None:
@@ -122,6 +123,7 @@ def test_filters_choose_events(api: httpx.Client, params: dict[str, Any], found:
     assert get(api, **params)["total"] == len(found)
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize(
     ("params", "detail"),
     [
@@ -162,6 +164,7 @@ def test_a_size_that_is_gone_is_still_found_by_its_name(api: httpx.Client, engin
     ]
 
 
+@pytest.mark.first_database
 def test_an_answer_is_revalidated_until_the_next_revision(api: httpx.Client) -> None:
     for path in ("/changes?since=1", "/changes.atom?region=eastus", "/changes.json"):
         etag = api.get(path).headers["etag"]
@@ -196,6 +199,7 @@ def test_the_atom_feed_has_an_entry_for_each_revision_the_newest_first(api: http
     assert api.get("/changes.atom", params={"size": "x1"}).text == answer.text
 
 
+@pytest.mark.first_database
 def test_the_json_feed_says_the_same(api: httpx.Client) -> None:
     answer = api.get("/changes.json?kind=price_up,price_down")
     assert answer.headers["content-type"].partition(";")[0] == "application/feed+json"
@@ -212,6 +216,7 @@ def test_the_json_feed_says_the_same(api: httpx.Client) -> None:
         assert api.get(item["url"]).json()["items"]
 
 
+@pytest.mark.first_database
 def test_an_entry_has_a_bounded_number_of_lines(api: httpx.Client, engine: Engine) -> None:
     prices = [price(f"z{number}", "1") for number in range(40)]
     ingest(engine, reading(prices=prices), now=NOW)
@@ -220,6 +225,7 @@ def test_an_entry_has_a_bounded_number_of_lines(api: httpx.Client, engine: Engin
     assert (item["title"], len(lines), lines[-1]) == ("Revision 5: 40 new prices", 21, "and 20 more")
 
 
+@pytest.mark.first_database
 def test_a_feed_without_events_is_a_feed(api: httpx.Client) -> None:
     feed = ET.fromstring(api.get("/changes.atom?purchase=spot").text)  # our own
     assert feed.findall("{*}entry") == []

@@ -6,6 +6,8 @@ import pytest
 from app.schemas.sizes import SizeOut
 from tests.walks import walk
 
+pytestmark = pytest.mark.first_database
+
 A, B = "Standard_NC24ads_A100_v4", "Standard_NC40ads_H100_v5"
 
 

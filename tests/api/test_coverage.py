@@ -5,6 +5,8 @@ import pytest
 
 from tests.walks import walk
 
+pytestmark = pytest.mark.first_database
+
 CPU = {"max_gpus": "0"}
 
 

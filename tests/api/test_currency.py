@@ -12,6 +12,8 @@ from app.catalog.projections import OFFER_JSON_FIELDS, UNIT_PRICE_FIELDS
 from app.catalog.queries.exchange_rates import EXCHANGE_RATE_FIELDS, converted_name
 from app.schemas.sizes import ConvertedPricesOut, ExchangeRateOut
 
+pytestmark = pytest.mark.first_database
+
 SOURCE = "ecb-reference-rates-2026-10-30"
 USD_PER_EURO = Decimal("1.159")
 """On 2026-09-01, which is today in these tests."""

@@ -95,6 +95,7 @@ def test_every_row_is_exported(large: httpx.Client) -> None:
     assert lines(large, "/sizes.csv?sort=-usd_per_hour") == SIZES + 1
 
 
+@pytest.mark.first_database
 def test_a_parquet_file_has_every_row_in_groups(large: httpx.Client) -> None:
     file = pq.ParquetFile(io.BytesIO(large.get("/prices.parquet").content))
     groups = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
@@ -141,6 +142,7 @@ def test_an_export_whose_client_takes_too_long_is_broken(filled_url: str) -> Non
         assert client.get("/sizes?limit=1").status_code == 200
 
 
+@pytest.mark.first_database
 def test_only_so_many_files_are_written_and_sent(
     large: httpx.Client, service: CacheMiddleware, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +166,7 @@ def test_a_truncated_stream_does_not_look_complete(large: httpx.Client, service:
             list(chunks)
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize(("key", "begun"), [("x0000", False), (f"x{SIZES - 1:04}", True)])
 def test_an_error_before_the_first_rows_is_a_problem_and_a_later_one_breaks_the_connection(
     databases: Databases, filled_url: str, key: str, *, begun: bool
@@ -187,6 +190,7 @@ def test_an_error_before_the_first_rows_is_a_problem_and_a_later_one_breaks_the_
     databases.drop(url)
 
 
+@pytest.mark.first_database
 def test_too_many_exports_at_once_get_retry_after(large: httpx.Client, service: CacheMiddleware) -> None:
     streams = service.app.state.streams
     slow = [large.stream("GET", "/prices.ndjson") for _ in range(MAX_CONCURRENT)]
@@ -205,6 +209,7 @@ def test_too_many_exports_at_once_get_retry_after(large: httpx.Client, service: 
     assert large.get("/prices.csv?region=r01").status_code == 200
 
 
+@pytest.mark.first_database
 def test_the_files_of_a_worker_are_bounded_and_deleted_when_it_stops(filled_url: str) -> None:
     settings = Settings(_env_file=None, database_url=filled_url, exports_mib=0)
     service = create_asgi_app(settings, today=lambda: TODAY)
@@ -220,6 +225,7 @@ def test_the_files_of_a_worker_are_bounded_and_deleted_when_it_stops(filled_url:
     assert not folder.exists()
 
 
+@pytest.mark.first_database
 def test_a_parquet_file_is_written_once_for_concurrent_requests(large: httpx.Client, service: CacheMiddleware) -> None:
     with ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(lambda _: large.get("/prices.parquet"), range(8)))
@@ -229,6 +235,7 @@ def test_a_parquet_file_is_written_once_for_concurrent_requests(large: httpx.Cli
     assert len(list(service.app.state.files)) == 1
 
 
+@pytest.mark.first_database
 def test_a_new_revision_has_files_of_its_own(databases: Databases, filled_url: str) -> None:
     url = databases.copy(filled_url)
     service = create_asgi_app(Settings(_env_file=None, database_url=url), today=lambda: TODAY)

@@ -103,6 +103,7 @@ def test_every_price_of_many_pages_is_listed_once_and_exported_in_that_order(cli
     assert len(seen) == total > 10_000
 
 
+@pytest.mark.first_database
 def test_the_columns_of_parquet_have_their_types(client: httpx.Client) -> None:
     schema = pq.read_schema(io.BytesIO(export(client, "/sizes?gpu=A100", "parquet").content))
     types = {name: str(schema.field(name).type) for name in SIZE_EXPORT_COLUMNS}
@@ -134,6 +135,7 @@ def test_the_columns_are_those_of_the_list_in_its_order_and_of_its_types(shape: 
     assert columns == listed
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize("form", ["csv", "ndjson", "parquet"])
 def test_fields_choose_the_columns_and_their_order(client: httpx.Client, form: str) -> None:
     answer = export(client, "/sizes?fields=vcpus,name&fields=flags&name=nd40rs_v2", form)
@@ -160,6 +162,7 @@ REJECTED = [
 ]
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize(("search", "pointer", "expected"), REJECTED)
 def test_an_export_is_rejected_before_anything_is_sent(
     client: httpx.Client, search: str, pointer: str, expected: str
@@ -181,6 +184,7 @@ def test_no_match_is_a_file_without_rows(client: httpx.Client, search: str) -> N
     assert table.column_names == list(SIZE_EXPORT_COLUMNS if "sizes" in search else PRICE_COLUMNS)
 
 
+@pytest.mark.first_database
 def test_an_export_is_named_and_typed(client: httpx.Client) -> None:
     expected = {
         "csv": "text/csv; charset=utf-8",
@@ -193,6 +197,7 @@ def test_an_export_is_named_and_typed(client: httpx.Client) -> None:
         assert answer.headers["content-type"] == media_type
 
 
+@pytest.mark.first_database
 def test_csv_follows_rfc_4180(client: httpx.Client) -> None:
     content = export(client, "/sizes?fields=name,flags,cpu_model,nvlink", "csv").content
     assert content.endswith(b"\r\n")
@@ -200,6 +205,7 @@ def test_csv_follows_rfc_4180(client: httpx.Client) -> None:
     assert not content.startswith(b"\xef\xbb\xbf")
 
 
+@pytest.mark.first_database
 def test_a_range_of_a_parquet_file_can_be_requested(client: httpx.Client) -> None:
     whole = client.get("/sizes.parquet?gpu=A100")
     etag = {"if-range": whole.headers["etag"]}
@@ -211,6 +217,7 @@ def test_a_range_of_a_parquet_file_can_be_requested(client: httpx.Client) -> Non
     )
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize(
     ("asked", "status", "kind"),
     [
@@ -237,6 +244,7 @@ def test_a_range_that_cannot_be_satisfied_is_a_problem(
     assert refused.headers.get("content-range") == expected
 
 
+@pytest.mark.first_database
 def test_a_range_is_sent_if_its_condition_holds(client: httpx.Client) -> None:
     path = "/sizes.parquet?gpu=A100"
     etag = client.get(path).headers["etag"]
@@ -249,6 +257,7 @@ def test_a_range_is_sent_if_its_condition_holds(client: httpx.Client) -> None:
     assert (other_unit.status_code, other_unit.content[:4]) == (200, b"PAR1")
 
 
+@pytest.mark.first_database
 def test_a_parquet_file_has_one_strong_etag_with_200_and_304(client: httpx.Client) -> None:
     path = "/sizes.parquet?gpu=A100"
     etag = client.get(path).headers["etag"]
@@ -259,6 +268,7 @@ def test_a_parquet_file_has_one_strong_etag_with_200_and_304(client: httpx.Clien
     assert client.head(path).headers["etag"] == etag
 
 
+@pytest.mark.first_database
 def test_equal_queries_share_a_parquet_file(client: httpx.Client) -> None:
     one = client.get("/sizes.parquet?gpu=A100&os=linux")
     other = client.get("/sizes.parquet?gpu=a100")
@@ -269,6 +279,7 @@ def test_equal_queries_share_a_parquet_file(client: httpx.Client) -> None:
     assert one.headers["etag"] == other.headers["etag"] != client.get("/sizes.parquet?gpu=h100").headers["etag"]
 
 
+@pytest.mark.first_database
 def test_prices_of_a_size_are_those_of_the_list_without_its_name(client: httpx.Client) -> None:
     for query in ("", "history=true", "region=eastus&os=linux"):
         of_one = list(items(client, f"/sizes/nd40rs_v2/prices?{query}"))
@@ -294,6 +305,7 @@ def test_prices_in_force_are_those_that_were_seen_last(client: httpx.Client) -> 
     assert max(gone) <= "2025-05-16"  # after which three complete lists lack the price
 
 
+@pytest.mark.first_database
 def test_no_spreadsheet_takes_a_fraction_for_a_day(client: httpx.Client) -> None:
     lines = export(client, "/sizes?gpu=A10&fields=name,gpu_fraction", "csv").text.splitlines()
     assert "Standard_NV12ads_A10_v5,'1/3" in lines

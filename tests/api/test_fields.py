@@ -10,6 +10,8 @@ from app.catalog.queries.prices import PRICE_COLUMNS
 from tests.api.openapi.generated_files import document
 from tests.api.openapi.parts import operations
 
+pytestmark = pytest.mark.first_database
+
 LISTS = {
     "/sizes": "usd_per_hour,name,flags",
     "/sizes?gpu=A100&sort=-memory_gib": "name",

@@ -10,6 +10,8 @@ from tests.api.bodies import LLAMA, Body, fit, post_rejected
 from tests.conftest import TODAY
 from tests.servers import open_client, server
 
+pytestmark = pytest.mark.first_database
+
 
 @pytest.mark.parametrize(
     ("body", "pointer", "said"),

@@ -6,6 +6,8 @@ import pytest
 
 from tests.api.bodies import LLAMA, Body, fit
 
+pytestmark = pytest.mark.first_database
+
 EUROPE = {"regions": ["westeurope"]}
 
 

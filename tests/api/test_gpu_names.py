@@ -3,6 +3,8 @@
 import httpx
 import pytest
 
+pytestmark = pytest.mark.first_database
+
 
 @pytest.mark.parametrize(
     ("name", "gpus"),

@@ -13,6 +13,8 @@ from tests.databases import writable
 from tests.factories import NOW, price, reading, size
 from tests.servers import open_client, server
 
+pytestmark = pytest.mark.first_database
+
 OF_ONE: dict[str, Any] = {"gpu_memory_gib_per_gpu": 96}
 
 

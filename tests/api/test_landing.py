@@ -14,6 +14,8 @@ from app.settings import Settings
 from tests.conftest import TODAY
 from tests.servers import open_client, server
 
+pytestmark = pytest.mark.first_database
+
 HTML = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 PUBLIC = "https://vms.example/api"
 

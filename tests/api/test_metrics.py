@@ -17,6 +17,8 @@ from tests.processes import ServiceProcess, run_service
 from tests.servers import get, open_client, server
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.first_database
+
 
 @pytest.fixture
 def fresh(seeded_url: str) -> Iterator[httpx.Client]:

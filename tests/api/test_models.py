@@ -7,6 +7,8 @@ import pytest
 
 from app.catalog.presets import Preset
 
+pytestmark = pytest.mark.first_database
+
 
 def get(client: httpx.Client, path: str, **params: Any) -> Any:
     response = client.get(path, params=params)

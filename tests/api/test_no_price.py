@@ -5,6 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
+pytestmark = pytest.mark.first_database
+
 ONLY_POLAND = (
     "linux reserved_3y: no price is known in westeurope, only in polandcentral; "
     "`vmsizes refresh azure-prices` brings the others"

@@ -46,6 +46,7 @@ def test_every_answer_has_the_price_of_the_day(client: httpx.Client, day: str) -
     assert float(exported["usd_per_hour"]) == prices["eastus"]
 
 
+@pytest.mark.first_database
 def test_the_prices_of_the_size_are_not_the_same_on_all_days(client: httpx.Client) -> None:
     assert len({in_force(client, as_of=day, region="eastus")["eastus"] for day in DAYS}) > 1
 
@@ -100,6 +101,7 @@ def test_nothing_was_known_before_it_was_taken_in(client: httpx.Client) -> None:
     assert item["cost"]["on_demand"]["usd_per_hour"] is None
 
 
+@pytest.mark.first_database
 def test_bounds_and_order_are_by_the_prices_of_the_day(client: httpx.Client) -> None:
     asked = {"region": "eastus", "as_of": DAYS[0], "series": "dadsv6", "sort": "-usd_per_hour"}
     whole = get(client, "/sizes", **asked)["items"]
@@ -112,6 +114,7 @@ def test_bounds_and_order_are_by_the_prices_of_the_day(client: httpx.Client) -> 
     assert [row["usd_per_hour"] for row in cheap] == [price for price in prices if price <= most]
 
 
+@pytest.mark.first_database
 def test_a_cursor_belongs_to_its_day(client: httpx.Client) -> None:
     cursor = get(client, "/sizes", region="eastus", limit=2, as_of=DAYS[0])["next_cursor"]
     for other in ({}, {"as_of": DAYS[1]}, {"as_of": DAYS[0], "known_at": TODAY}):
@@ -128,6 +131,7 @@ GETS = (
 )
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize("path", GETS)
 @pytest.mark.parametrize("field", ["as_of", "known_at"])
 def test_a_day_to_come_is_refused_with_the_latest_that_is_allowed(client: httpx.Client, path: str, field: str) -> None:
@@ -137,12 +141,14 @@ def test_a_day_to_come_is_refused_with_the_latest_that_is_allowed(client: httpx.
     assert f"{field}={TOMORROW}: must not be later than {TODAY}" in refused.json()["detail"]
 
 
+@pytest.mark.first_database
 def test_disks_and_histories_refuse_a_day_to_come_too(client: httpx.Client) -> None:
     history = f"/sizes/{SIZE}/price-history?region=eastus&known_at={TOMORROW}"
     for path in (f"/disks?as_of={TOMORROW}", history):
         assert client.get(path).status_code == 422
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize("needs", [{"resources": {"min_vcpus": 2}}, {"model": "llama-3.1-8b", "inference": {}}])
 @pytest.mark.parametrize("field", ["as_of", "known_at"])
 def test_a_fit_names_the_path_of_a_day_to_come(client: httpx.Client, needs: Mapping[str, Any], field: str) -> None:

@@ -34,6 +34,7 @@ def points(client: httpx.Client, **params: str) -> list[tuple[str, str, float]]:
     return [(one["valid_from"], one["seen_until"], one["usd_per_hour"]) for one in answer.json()["items"]]
 
 
+@pytest.mark.first_database
 def test_a_price_is_one_point_from_its_first_day_to_its_last(history: httpx.Client) -> None:
     first, second, third = (on(day).isoformat() for day in (1, 2, 3))
     assert points(history) == [(first, second, 2), (third, third, 3)]
@@ -54,6 +55,7 @@ def test_a_page_goes_on_where_the_last_one_ended(history: httpx.Client) -> None:
     assert other.status_code == 400
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize(
     ("params", "detail"),
     [

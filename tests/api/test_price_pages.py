@@ -69,6 +69,7 @@ def test_pages_by_any_way_are_one_list(client: httpx.Client, query: str) -> None
     assert short["total"] == behind["total"] == whole["total"]
 
 
+@pytest.mark.first_database
 def test_a_price_of_a_page_has_days_as_dates_and_money_as_a_number(client: httpx.Client) -> None:
     (item,) = client.get("/prices?region=westeurope&limit=1&currency=EUR").json()["items"]
     assert item["price_age_days"] == (TODAY - date.fromisoformat(item["seen_until"])).days

@@ -105,6 +105,7 @@ def test_a_list_by_price_gives_the_prices_of_the_cheapest_region(
         assert [{name: row[name] for name in expected[0]} for row in rows] == expected
 
 
+@pytest.mark.first_database
 @each_question
 def test_filters_and_facets_are_about_the_price_asked_for(
     client: httpx.Client, purchase: str, regions: tuple[str, ...]
@@ -122,6 +123,7 @@ def test_filters_and_facets_are_about_the_price_asked_for(
         assert counted["count"] == len(walk(client, "/sizes", **asked | here))
 
 
+@pytest.mark.first_database
 @each_question
 def test_an_export_has_the_rows_of_the_list(client: httpx.Client, purchase: str, regions: tuple[str, ...]) -> None:
     asked = {"purchase": purchase, "region": ",".join(regions), "sort": "-usd_per_hour"}
@@ -140,6 +142,7 @@ def _number(text: str) -> float | str:
         return text
 
 
+@pytest.mark.first_database
 @each_question
 def test_comparisons_and_similar_sizes_have_the_price_of_the_list(
     client: httpx.Client, purchase: str, regions: tuple[str, ...]
@@ -155,6 +158,7 @@ def test_comparisons_and_similar_sizes_have_the_price_of_the_list(
         assert {item["size"]: item["usd_per_hour"] for item in items}.items() <= usd.items()
 
 
+@pytest.mark.first_database
 @each_question
 def test_a_fit_is_priced_and_ranked_by_it(client: httpx.Client, purchase: str, regions: tuple[str, ...]) -> None:
     asked = {"purchase": purchase, "region": ",".join(regions), "min_vcpus": 4}
@@ -167,6 +171,7 @@ def test_a_fit_is_priced_and_ranked_by_it(client: httpx.Client, purchase: str, r
     assert {frozenset(item["cost"]) for item in items} == {frozenset(("on_demand", "spot", purchase))}
 
 
+@pytest.mark.first_database
 def test_a_body_prices_all_six(client: httpx.Client) -> None:
     purchases = [*reversed(PURCHASE_MODELS)]
     body = {"resources": {"min_vcpus": 4}, "pricing": {"purchases": purchases}, "limit": 500}

@@ -21,6 +21,8 @@ from tests.databases import Databases
 from tests.factories import NOW, price, reading, size
 from tests.servers import open_client, server
 
+pytestmark = pytest.mark.first_database
+
 QUESTIONS = [
     ({"endpoint": "GET /sizes", "params": {"gpu": ["H100"], "limit": 2}}, "GET", "/sizes?gpu=H100&limit=2"),
     ({"endpoint": "GET /sizes/{name}", "name": "nd40rs_v2"}, "GET", "/sizes/nd40rs_v2"),

@@ -3,6 +3,8 @@ import pytest
 
 from tests.api.bodies import LLAMA, Body, post_rejected
 
+pytestmark = pytest.mark.first_database
+
 RESOURCES: Body = {"resources": {"min_gpus": 1}}
 
 

@@ -18,6 +18,8 @@ from tests.conftest import TODAY
 from tests.factories import NOW, price, reading, size
 from tests.servers import open_client, server
 
+pytestmark = pytest.mark.first_database
+
 
 def plan(client: httpx.Client, *items: dict[str, Any], **more: Any) -> dict[str, Any]:
     response = client.post("/retirements", json={"items": items, **more})

@@ -5,6 +5,8 @@ import pytest
 
 from tests.api.bodies import Body, fit, post_rejected
 
+pytestmark = pytest.mark.first_database
+
 SERVING: Body = {"input_tokens": 2000, "output_tokens": 300, "users": 64, "ttft_ms": 500, "tpot_ms": 40}
 CHAT: Body = {"model": "llama-3.3-70b", "serving": SERVING}
 

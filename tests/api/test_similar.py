@@ -7,6 +7,8 @@ import pytest
 from app.fit.similarity import DISTANCE_TERMS
 from tests.walks import walk
 
+pytestmark = pytest.mark.first_database
+
 
 def get(client: httpx.Client, path: str, **parameters: Any) -> dict[str, Any]:
     response = client.get(path, params=parameters)

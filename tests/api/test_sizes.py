@@ -37,6 +37,7 @@ def size(client: httpx.Client, name: str) -> dict[str, Any]:
     return get(client, f"/sizes/{name}")
 
 
+@pytest.mark.first_database
 def test_gpu_memory_is_of_the_whole_vm(client: httpx.Client) -> None:
     found = names(client, min_gpu_mem=80, status="any")
     assert found >= {"NG16", "NG32", "Standard_ND40rs_v2", "Standard_ND96asr_v4", "Standard_ND128isr_GB300_v6"}
@@ -44,21 +45,25 @@ def test_gpu_memory_is_of_the_whole_vm(client: httpx.Client) -> None:
     assert "NG8" not in found
 
 
+@pytest.mark.first_database
 def test_retired_sizes_are_found_only_on_request(client: httpx.Client) -> None:
     assert "Standard_NC24rs_v3" not in names(client, name="*NC24rs_v3")
     assert names(client, name="*NC24rs_v3", status="retired") == {"Standard_NC24rs_v3"}
     assert names(client, name="*NC24rs_v3", status="any") == {"Standard_NC24rs_v3"}
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize("name", ["ND40rs_v2", "nd40rs_v2", "STANDARD_ND40RS_V2", "Standard_ND40rs_v2"])
 def test_a_size_is_found_under_any_spelling_of_its_name(client: httpx.Client, name: str) -> None:
     assert size(client, name)["name"] == "Standard_ND40rs_v2"
 
 
+@pytest.mark.first_database
 def test_a_size_is_found_under_its_alias(client: httpx.Client) -> None:
     assert size(client, "Standard_ND96asr_A100_v4")["name"] == "Standard_ND96asr_v4"
 
 
+@pytest.mark.first_database
 def test_the_cheapest_size_with_80_gib_on_one_gpu_has_a_whole_one(client: httpx.Client) -> None:
     found = get(client, "/sizes", min_gpu_mem_per_gpu=80, sort="usd_per_hour", limit=5)["items"]
     assert found[0]["name"] == "Standard_NC24ads_A100_v4"
@@ -76,6 +81,7 @@ def test_a_fraction_of_a_gpu_is_exact_and_matches_no_whole_gpu(client: httpx.Cli
     assert name in names(client, min_gpus="1/6", max_gpus="0.1667")
 
 
+@pytest.mark.first_database
 def test_per_gpu_memory_is_the_documented_figure(client: httpx.Client) -> None:
     found = names(client, min_gpu_mem_per_gpu=80, gpu="A100")
     assert "Standard_NC24ads_A100_v4" in found
@@ -83,12 +89,14 @@ def test_per_gpu_memory_is_the_documented_figure(client: httpx.Client) -> None:
     assert "Standard_ND96asr_v4" not in found
 
 
+@pytest.mark.first_database
 def test_names_are_globs_with_or_without_standard(client: httpx.Client) -> None:
     assert names(client, name="NC*_H100_v5") == names(client, name="Standard_NC*_H100_v5")
     assert names(client, name="Standard_NC?0ads_H100_v5") == {"Standard_NC40ads_H100_v5"}
     assert names(client, name="Standard_NC_0ads_H100_v5") == set()
 
 
+@pytest.mark.first_database
 def test_gpus_are_globs_on_family_model_and_id(client: httpx.Client) -> None:
     assert names(client, gpu="H200") == {"Standard_ND96isr_H200_v5"}
     both = names(client, gpu="H200") | names(client, gpu="MI300X")
@@ -102,6 +110,7 @@ def test_free_text_must_match_every_word(client: httpx.Client) -> None:
     assert names(client, q="%") == set()
 
 
+@pytest.mark.first_database
 def test_a_region_gives_its_prices_and_leaves_out_what_is_not_sold_there(client: httpx.Client) -> None:
     page = get(client, "/sizes", region="westeurope", limit=500)
     assert page["total"] > 0
@@ -109,6 +118,7 @@ def test_a_region_gives_its_prices_and_leaves_out_what_is_not_sold_there(client:
     assert all(item["on_demand_usd_per_hour"] or item["spot_usd_per_hour"] for item in page["items"])
 
 
+@pytest.mark.first_database
 def test_without_a_region_the_cheapest_is_named(client: httpx.Client) -> None:
     row = size(client, "Standard_NC24ads_A100_v4")
     prices = get(client, "/sizes/Standard_NC24ads_A100_v4/prices", os="linux", purchase="on_demand", limit=500)["items"]
@@ -117,12 +127,14 @@ def test_without_a_region_the_cheapest_is_named(client: httpx.Client) -> None:
     assert row["on_demand_as_of"] == cheapest["valid_from"]
 
 
+@pytest.mark.first_database
 def test_available_in_means_all_of_the_regions_and_region_any(client: httpx.Client) -> None:
     in_all = names(client, available_in="eastus,westeurope")
     assert in_all == names(client, available_in="eastus") & names(client, available_in="westeurope")
     assert names(client, region=["eastus", "westeurope"]) >= in_all
 
 
+@pytest.mark.first_database
 def test_a_list_is_ordered_by_several_keys_with_unknown_last(client: httpx.Client) -> None:
     items = walk(client, "/sizes", sort="-gpu_memory_gib,usd_per_hour", status="any")
 
@@ -134,6 +146,7 @@ def test_a_list_is_ordered_by_several_keys_with_unknown_last(client: httpx.Clien
     assert items[0]["gpu_memory_gib"] == 1536
 
 
+@pytest.mark.first_database
 def test_withdrawn_sizes_are_found_only_on_request(client: httpx.Client) -> None:
     withdrawn = names(client, status="withdrawn")
     assert "Standard_NC128ds_xl_RTXPRO6000BSE_v6" in withdrawn
@@ -151,10 +164,12 @@ def test_withdrawn_sizes_are_found_only_on_request(client: httpx.Client) -> None
     assert withdrawn & {item["size"] for item in similar} == set()
 
 
+@pytest.mark.first_database
 def test_the_gpu_memory_of_the_mi300x_is_eight_times_192(client: httpx.Client) -> None:
     assert [item["name"] for item in get(client, "/sizes", min_gpu_mem=1536)["items"]] == ["Standard_ND96isr_MI300X_v5"]
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize(
     "sort",
     [
@@ -202,6 +217,7 @@ def test_prices_are_those_in_force_on_a_day(client: httpx.Client) -> None:
     assert get(client, path, history=True, **asked)["total"] == 3
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize("asked", [{}, {"region": "eastus"}, {"os": "windows", "purchase": "spot"}], ids=str)
 def test_every_size_matches_its_schema(client: httpx.Client, asked: dict[str, str]) -> None:
     items = walk(client, "/sizes", status="any", **asked)
@@ -213,6 +229,7 @@ def test_every_size_matches_its_schema(client: httpx.Client, asked: dict[str, st
         assert json.loads(SizeOut.model_validate(item).model_dump_json()) == item
 
 
+@pytest.mark.first_database
 def test_a_list_by_price_is_the_same_by_either_plan(seeded_engine: Engine) -> None:
     search = SizeSearch(min_gpu_mem=20, max_gpu_mem=700, sort=("usd_per_hour",), region=("eastus",), limit=7)
     with Session(seeded_engine) as session:
@@ -244,6 +261,7 @@ def test_every_price_has_its_age(client: httpx.Client) -> None:
         assert row["price_age_days"] == (TODAY - date.fromisoformat(row["seen_until"])).days
 
 
+@pytest.mark.first_database
 def test_an_order_by_spot_begins_with_the_cheapest_of_the_last_year(client: httpx.Client) -> None:
     found = walk(client, "/sizes", sort="spot_usd_per_hour", purchase="spot", gpu="H100")
     prices = [row["spot_usd_per_hour"] for row in found]
@@ -312,6 +330,7 @@ def test_a_size_is_found_by_its_display_name(client: httpx.Client, name: str) ->
         assert client.get("/sizes", params={"name": name, "status": "any", "fields": "name"}).json()["total"] == 1
 
 
+@pytest.mark.first_database
 def test_a_list_of_names_may_be_as_long_as_that_of_a_policy(client: httpx.Client) -> None:
     known = [one["name"] for one in client.get("/sizes", params={"limit": 150, "fields": "name"}).json()["items"]]
     names = [*known, *(f"Standard_Nope{number}" for number in range(50))]
@@ -332,6 +351,7 @@ PROCESSORS = (
 )
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize(("glob", "pattern"), PROCESSORS)
 def test_a_processor_is_found_by_words_of_its_name_or_generation(client: httpx.Client, glob: str, pattern: str) -> None:
     sizes = walk(client, "/sizes", status="any")
@@ -345,6 +365,7 @@ def test_no_part_of_a_word_is_a_processor_and_any_of_several_is(client: httpx.Cl
     assert names(client, cpu="Cobalt,Ampere Altra") == names(client, cpu="cobalt") | names(client, cpu="*altra")
 
 
+@pytest.mark.first_database
 def test_the_maker_of_a_processor_is_unknown_where_it_may_be_of_two(client: httpx.Client) -> None:
     makers = {"Intel": "intel|xeon", "AMD": "amd|epyc", "Ampere": "ampere", "Microsoft": "cobalt", "NVIDIA": "grace"}
     for item in walk(client, "/sizes", status="any"):
@@ -377,6 +398,7 @@ def test_a_filter_finds_the_sizes_whose_figure_is_known_to_meet_it(
     assert names(client, status="any", **{name: value}) == having
 
 
+@pytest.mark.first_database
 def test_a_size_without_local_disks_has_no_local_nvme(client: httpx.Client) -> None:
     assert size(client, "Standard_D2s_v5")["local_nvme"] is False
     assert size(client, "Standard_L8s_v3")["local_nvme"] is True

@@ -5,6 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
+pytestmark = pytest.mark.first_database
+
 PATHS = [
     "/sizes",
     "/sizes/nd40rs_v2",

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from app.catalog.readings import Reading
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
-from tests.databases import writable
+from tests.databases import first_on_each_kind, writable
 from tests.factories import NOW, reading, size
 from tests.servers import open_client, server
 from tests.waiting import wait_until
@@ -37,6 +37,7 @@ def link(answer: httpx.Response, rel: str) -> str | None:
     return answer.links.get(rel, {}).get("url")
 
 
+@pytest.mark.first_database
 def test_next_links_lead_through_the_list_with_every_filter(client: httpx.Client) -> None:
     query = "limit=3&min_gpu_mem=80&gpu=A100&gpu=H100&verified=true&sort=-gpu_memory_gib,name&max_usd_per_hour=50.5"
     whole = client.get(f"/sizes?{query}&limit=500".replace("limit=3&", "")).json()
@@ -53,7 +54,7 @@ def test_next_links_lead_through_the_list_with_every_filter(client: httpx.Client
     assert len(walked) > 6
 
 
-@pytest.mark.parametrize("sort", [f"{sign}{key}" for key in WITH_GAPS for sign in ("", "-")])
+@pytest.mark.parametrize("sort", first_on_each_kind(2, [f"{sign}{key}" for key in WITH_GAPS for sign in ("", "-")]))
 def test_pages_continue_through_unknown_values_to_the_end(client: httpx.Client, sort: str) -> None:
     path = f"/sizes?status=any&sort={sort}"
     whole = [item["name"] for item in walk(client, "/sizes", status="any", sort=sort)]
@@ -79,6 +80,7 @@ def test_every_list_links_to_its_next_page(client: httpx.Client, path: str) -> N
     assert second["items"] != first.json()["items"]
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize("path", ["/sizes?limit=2", "/fit?limit=2", "/sizes/a/similar?limit=2", "/revisions?limit=1"])
 def test_a_cursor_is_gone_after_an_ingest(service: CacheMiddleware, path: str) -> None:
     engine = writable(service)
@@ -95,6 +97,7 @@ def test_a_cursor_is_gone_after_an_ingest(service: CacheMiddleware, path: str) -
         assert client.get(path).status_code == 200
 
 
+@pytest.mark.first_database
 def test_who_starts_again_after_410_gets_the_first_page_of_now(
     service: CacheMiddleware, monkeypatch: pytest.MonkeyPatch
 ) -> None:

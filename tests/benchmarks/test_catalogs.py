@@ -84,6 +84,7 @@ def docs(session: Session) -> dict[str, str]:
     return {row.size_key: row.doc for row in session.execute(select(table_of(SizeJson)))}
 
 
+@pytest.mark.first_database
 def test_offers_follow_from_the_prices_in_force(catalog_url: str) -> None:
     engine = make_engine(catalog_url)
     with Session(engine) as session:
@@ -118,6 +119,7 @@ def offers_of(size: TableRow) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]
             yield (ANY_REGION[purchase], system, size["key"]), (region, *now[region, system].values())
 
 
+@pytest.mark.first_database
 def test_the_service_serves_a_synthetic_catalog(catalog_url: str) -> None:
     app = create_app(Settings(_env_file=None, database_url=catalog_url))
     with server(app) as base_url:

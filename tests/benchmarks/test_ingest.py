@@ -38,6 +38,7 @@ def written(url: str) -> TableChecksum:
     return content
 
 
+@pytest.mark.slow
 def test_every_side_writes_the_same_prices(databases: Databases, empty: str, made: PriceFiles) -> None:
     contents = []
     for write in (
@@ -62,6 +63,7 @@ def test_a_hundredth_of_the_changed_file_is_changed(made: PriceFiles) -> None:
     assert sum(float(one) != float(other) for one, other in prices) == 20
 
 
+@pytest.mark.slow
 def test_a_measurement_gives_every_figure_for_every_pair(tmp_path: Path) -> None:
     figures = measure_ingest("sqlite", tmp_path, scale=FEW, pairs=1)
     assert {figure.count for figure in figures.values()} == {1}
@@ -70,6 +72,7 @@ def test_a_measurement_gives_every_figure_for_every_pair(tmp_path: Path) -> None
     assert {"subject rows per second", "again rows per second", "changed rows per second", "whole MB"} <= set(figures)
 
 
+@pytest.mark.slow
 def test_a_page_is_read_beside_others_and_again_with_other_figures(tmp_path: Path) -> None:
     figures = measure_page("sqlite", tmp_path, pages=2, pairs=1)
     assert list(figures) == ["new: CPU s", "changed: CPU s", "MB"]

@@ -27,6 +27,7 @@ def context_of(url: str, folder: Path) -> BenchmarkContext:
     return BenchmarkContext(plan=SHORT, folder=folder, catalog=lambda _kind, _scale: url)
 
 
+@pytest.mark.slow
 def test_the_bare_driver_sends_the_page_of_the_service(databases: Databases, file_url: str, tmp_path: Path) -> None:
     url = databases.create()
     is_file = url.startswith("sqlite")
@@ -37,6 +38,7 @@ def test_the_bare_driver_sends_the_page_of_the_service(databases: Databases, fil
         pass  # raises ResponsesDiffer
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_the_csv_of_the_service_is_downloaded_in_turn_with_that_of_the_csv_module(
     file_url: str, tmp_path: Path

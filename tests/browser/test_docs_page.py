@@ -36,8 +36,8 @@ def test_the_page_shows_every_operation_and_sends_no_request_elsewhere(docs: Rec
     ("operation", "filled", "requested"),
     [
         ("sizes-listSizes", {"min_gpu_mem": "640"}, "/sizes?min_gpu_mem=640&limit=50"),
-        ("sizes-showSize", {}, "/sizes/nd96isr_h100_v5"),
-        ("fit-fitWorkload", {}, "/fit"),
+        pytest.param("sizes-showSize", {}, "/sizes/nd96isr_h100_v5", marks=pytest.mark.slow),
+        pytest.param("fit-fitWorkload", {}, "/fit", marks=pytest.mark.slow),
     ],
 )
 def test_an_operation_is_tried_out_with_what_is_filled_in(

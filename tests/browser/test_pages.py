@@ -2,6 +2,7 @@
 
 Each state is drawn on one device in one theme, which axe examines, and then on the other device, whose width it has to
 fit; and on one of them without scripts. These go by turns: a page of several states is examined in all combinations.
+Every third state is tried always, the others with --slow.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from playwright.sync_api import Browser, Page
 from app.settings import PROJECT
 from tests.browser.conftest import LONGEST_MS, VIEWPORTS, RecordedPage, record
 from tests.browser.pages import PAGES, PageState
+from tests.databases import one_in
 
 AXE = PROJECT / "app/web/frontend/node_modules/axe-core/axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -27,15 +29,21 @@ Theme = Literal["light", "dark"]
 KeptPage = Callable[[str, Theme, bool], RecordedPage]
 DEVICES = tuple(VIEWPORTS)
 THEMES: tuple[Theme, Theme] = ("light", "dark")
-IN_A_THEME = [
-    pytest.param(state, DEVICES[number % 2], THEMES[number // 2 % 2], id=state.name)
-    for number, state in enumerate(PAGES)
-]
+IN_A_THEME = one_in(
+    3,
+    [
+        pytest.param(state, DEVICES[number % 2], THEMES[number // 2 % 2], id=state.name)
+        for number, state in enumerate(PAGES)
+    ],
+)
 """Every state with a device and a theme, by turns."""
-WITHOUT_SCRIPTS = [
-    pytest.param(state, DEVICES[number % 2], False, id=f"{state.name}-{DEVICES[number % 2]}")
-    for number, state in enumerate(PAGES)
-]
+WITHOUT_SCRIPTS = one_in(
+    3,
+    [
+        pytest.param(state, DEVICES[number % 2], False, id=f"{state.name}-{DEVICES[number % 2]}")
+        for number, state in enumerate(PAGES)
+    ],
+)
 """Every state on one device, by turns."""
 
 

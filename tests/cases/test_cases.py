@@ -17,6 +17,8 @@ from tests.cases.requests import KINDS
 from tests.cases.runner import Result, run
 from tests.servers import open_client, server
 
+pytestmark = pytest.mark.first_database
+
 HERE = Path(__file__).parent
 PUBLISHED = read_cases(HERE / "published.csv")
 FEASIBILITY = read_cases(HERE / "feasibility.csv")

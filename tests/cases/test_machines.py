@@ -10,6 +10,8 @@ from tests.cases.field_names import offloaded
 from tests.cases.requests import by_preset, request_for
 from tests.cases.runner import run
 
+pytestmark = pytest.mark.first_database
+
 
 @pytest.mark.parametrize(
     ("words", "fits"),

@@ -129,12 +129,14 @@ def test_rules_that_change_make_no_events_of_prices(priced: Engine, tmp_path: Pa
         assert session.execute(select(table_of(Change).c.kind)).scalars().all() == []
 
 
+@pytest.mark.first_database
 def test_a_dry_run_writes_no_rule(priced: Engine, tmp_path: Path) -> None:
     outcome = save(priced, tmp_path, "All,,,,,50,,,", dry_run=True)
     assert outcome.summary.changes["offer"].changed > 0
     assert (names(priced), offers(priced)["eastus", "x1"]) == ([], (10.0, None))
 
 
+@pytest.mark.first_database
 def test_a_rule_for_sizes_that_there_are_not_is_kept_and_reported(priced: Engine, tmp_path: Path) -> None:
     outcome = save(priced, tmp_path, "Nd,ND*,,,,10,,,", "X,Standard_X?,,,,10,,,")
     (report,) = outcome.summary.reports
@@ -148,6 +150,7 @@ def test_an_underscore_of_a_glob_is_no_wildcard(priced: Engine, tmp_path: Path) 
     assert offers(priced)["eastus", "x1"] == (10.0, None)
 
 
+@pytest.mark.first_database
 def test_a_rule_in_an_unknown_region_is_refused(priced: Engine, tmp_path: Path) -> None:
     with pytest.raises(BadData, match=r"contoso\.csv:3: column 'region': unknown region 'useast'; did you mean eastus"):
         save(priced, tmp_path, "All,,,,,50,,,", "No,,useast,,,50,,,")

@@ -48,6 +48,7 @@ def catalog(engine: Engine) -> Engine:
     return engine
 
 
+@pytest.mark.first_database
 def test_a_cell_is_zones_none_or_no_such_size(catalog: Engine, tmp_path: Path) -> None:
     add(catalog, offered(tmp_path, "x1,august,1  3,-", "Standard_X2,august,,2"))
     assert stored(catalog) == {
@@ -65,6 +66,7 @@ def test_a_file_that_is_read_again_replaces_what_it_said(catalog: Engine, tmp_pa
     assert stored(catalog) == {("x1", "westus", "1 2", "august")}
 
 
+@pytest.mark.first_database
 def test_another_file_is_kept_beside_it(catalog: Engine, tmp_path: Path) -> None:
     add(catalog, offered(tmp_path, "x1,august,1,"))
     (tmp_path / "later").mkdir()
@@ -72,6 +74,7 @@ def test_another_file_is_kept_beside_it(catalog: Engine, tmp_path: Path) -> None
     assert stored(catalog) == {("x1", "eastus", "1", "august"), ("x1", "eastus", "1 2", "september")}
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize(
     ("rows", "regions", "expected"),
     [
@@ -89,6 +92,7 @@ def test_what_cannot_be_is_refused(
     assert stored(catalog) == set()
 
 
+@pytest.mark.first_database
 def test_the_availability_of_an_alias_becomes_that_of_its_size(catalog: Engine, tmp_path: Path) -> None:
     add(catalog, offered(tmp_path, "x1,august,1,", "x2,august,2,3"))
     alias = AliasRow(alias="Standard_X2", size="Standard_X1", source="page", reason="renamed", file="a.csv", line=2)
@@ -96,6 +100,7 @@ def test_the_availability_of_an_alias_becomes_that_of_its_size(catalog: Engine, 
     assert stored(catalog) == {("x1", "eastus", "1", "august"), ("x1", "westus", "3", "august")}
 
 
+@pytest.mark.first_database
 def test_a_forgotten_source_leaves_nothing(catalog: Engine, tmp_path: Path) -> None:
     add(catalog, offered(tmp_path, "x1,august,1,2"))
     with pytest.raises(BadQuery, match="prices or availability"):

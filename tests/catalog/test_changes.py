@@ -5,6 +5,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from sqlalchemy import Engine, delete, select
 
 from app.catalog.column_types import table_of
@@ -59,6 +60,7 @@ def test_the_first_revision_of_an_empty_catalog_makes_no_events(engine: Engine) 
     assert counts(engine) == [None, 1]
 
 
+@pytest.mark.first_database
 def test_a_newer_price_that_differs_is_an_event_with_both_prices_and_its_source(engine: Engine) -> None:
     add(engine, PAGE)
     add_prices(engine, price("x1", "1.6"), price("x2", "2"))
@@ -82,6 +84,7 @@ def test_a_newer_price_that_differs_is_an_event_with_both_prices_and_its_source(
     ]
 
 
+@pytest.mark.first_database
 def test_a_price_of_an_older_day_and_an_equal_one_of_a_newer_day_are_no_events(engine: Engine) -> None:
     add(engine, PAGE)
     add_prices(engine, price("x1", "1.6", valid_from=JULY))
@@ -106,6 +109,7 @@ def test_the_first_prices_of_a_region_and_purchase_model_start_its_tracking_and_
     assert not {"old", "percent"} & new.keys()
 
 
+@pytest.mark.first_database
 def test_forgetting_a_source_undoes_its_changes_with_events(engine: Engine) -> None:
     add(engine, PAGE)
     add_prices(engine, price("x1", "1.6"))
@@ -121,6 +125,7 @@ def test_forgetting_a_source_undoes_its_changes_with_events(engine: Engine) -> N
     assert not {"new", "valid_from", "source_id"} & gone.keys()
 
 
+@pytest.mark.first_database
 def test_a_spot_price_that_becomes_too_old_is_gone(engine: Engine) -> None:
     add(engine, PAGE)
     add_prices(engine, price("x1", "0.3", purchase="spot"))
@@ -129,6 +134,7 @@ def test_a_spot_price_that_becomes_too_old_is_gone(engine: Engine) -> None:
     assert (gone["kind"], gone["purchase"], gone["old"]) == ("price_gone", "spot", "0.3")
 
 
+@pytest.mark.first_database
 def test_a_size_that_goes_takes_its_prices_with_it(engine: Engine) -> None:
     add(engine, PAGE)
     add_prices(engine, price("x1", "1.6"))
@@ -137,6 +143,7 @@ def test_a_size_that_goes_takes_its_prices_with_it(engine: Engine) -> None:
     assert kinds(events(engine, outcome.revision["number"])) == [("size_gone", "x9"), ("price_gone", "x9")]
 
 
+@pytest.mark.first_database
 def test_the_prices_of_a_name_that_turns_out_to_be_an_alias_move_with_events(engine: Engine) -> None:
     add(engine, PAGE)
     add_prices(engine, price("x2", "3"), price("Xone", "7"))
@@ -148,6 +155,7 @@ def test_the_prices_of_a_name_that_turns_out_to_be_an_alias_move_with_events(eng
     ]
 
 
+@pytest.mark.first_database
 def test_an_accepted_value_that_changes_is_an_event_with_its_source(engine: Engine) -> None:
     add(engine, reading(size("Standard_X1", vcpus=8, memory_gib=Decimal("112.5"), nvlink=True)))
     newer = source("newer", on=date(2026, 1, 1))
@@ -159,6 +167,7 @@ def test_an_accepted_value_that_changes_is_an_event_with_its_source(engine: Engi
     ]
 
 
+@pytest.mark.first_database
 def test_a_value_that_is_known_no_more_is_an_event_without_a_new_value(engine: Engine) -> None:
     newer = source("newer", on=date(2026, 1, 1))
     facts = [*size("Standard_X1", vcpus=8), *size("Standard_X1", by="newer", memory_gib=Decimal(64))]
@@ -173,6 +182,7 @@ def test_a_value_that_is_known_no_more_is_an_event_without_a_new_value(engine: E
     )
 
 
+@pytest.mark.first_database
 def test_a_dispute_is_an_event_when_it_begins_and_when_it_ends(engine: Engine) -> None:
     add(engine, PAGE)
     other = source("other", kind="third_party")
@@ -189,6 +199,7 @@ def test_a_dispute_is_an_event_when_it_begins_and_when_it_ends(engine: Engine) -
     assert (closed["kind"], closed["field"], closed["old"]) == ("dispute_closed", "vcpus", "9")
 
 
+@pytest.mark.first_database
 def test_a_retirement_is_announced_and_moved(engine: Engine) -> None:
     add(engine, PAGE)
     for day, on in ((date(2027, 9, 30), date(2025, 6, 1)), (date(2028, 3, 31), date(2025, 7, 1))):
@@ -203,6 +214,7 @@ def test_a_retirement_is_announced_and_moved(engine: Engine) -> None:
     assert announced["old"] == "2027-09-30"
 
 
+@pytest.mark.first_database
 def test_offers_that_were_not_derived_are_nothing_to_compare_with(engine: Engine) -> None:
     add(engine, PAGE)
     add_prices(engine, price("x1", "1.6"))

@@ -62,7 +62,11 @@ searches = st.builds(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=settings().max_examples // 4,
+    deadline=None,
+)
 @given(quotes=prices, adjusting=st.lists(rules, max_size=4), search=searches)
 def test_a_size_is_priced_in_the_region_where_it_was_cheapest(
     catalog: Session, quotes: dict[Quote, int], adjusting: list[AdjustmentRule], search: SizeSearch

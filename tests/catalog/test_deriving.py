@@ -75,6 +75,7 @@ FIRST = reading(
 )
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize(
     "then",
     [
@@ -141,6 +142,7 @@ def test_the_document_of_an_offer_says_what_its_columns_say(seeded_engine: Engin
         assert list(expected) == list(json.loads(offer.written)) == list(OFFER_JSON_FIELDS)
 
 
+@pytest.mark.first_database
 def test_an_offer_is_updated_not_replaced(engine: Engine) -> None:
     ingest(engine, FIRST, now=NOW)
     change = ingest(engine, reading(prices=(price("x1", "1.5"),)), now=NOW).summary.changes["offer"]
@@ -151,6 +153,7 @@ def test_an_offer_is_updated_not_replaced(engine: Engine) -> None:
     assert offered(engine, "x2", "*") == (None, None)
 
 
+@pytest.mark.first_database
 def test_a_price_that_comes_into_force_is_offered_at_the_next_ingest_of_anything(engine: Engine) -> None:
     ingest(engine, FIRST, now=NOW)
     assert offered(engine, "x1") == (3, "eastus")
@@ -159,6 +162,7 @@ def test_a_price_that_comes_into_force_is_offered_at_the_next_ingest_of_anything
     assert offered(engine, "x1") == (Decimal("2.5"), "eastus")
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize(
     "history",
     [
@@ -178,12 +182,14 @@ def test_a_spot_price_is_history_and_no_offer(engine: Engine, history: dict[str,
     assert [(row["usd_per_hour"], row["price_age_days"]) for row in kept.items] == [(1, (TODAY - spot.valid_from).days)]
 
 
+@pytest.mark.first_database
 def test_an_on_demand_price_is_an_offer_however_old_it_is(engine: Engine) -> None:
     old = price("x1", "3", approximate_date=True, valid_from=date(2020, 1, 1))
     ingest(engine, reading(size("x1", vcpus=8), regions=["eastus"], prices=(old,)), now=NOW)
     assert offered(engine, "x1") == (3, "eastus")
 
 
+@pytest.mark.first_database
 def test_a_spot_price_that_was_an_offer_is_none_a_year_later(engine: Engine) -> None:
     last = price("x1", "1", purchase="spot", valid_from=TODAY - timedelta(days=MAX_SPOT_AGE_DAYS))
     ingest(engine, reading(size("x1", vcpus=8), regions=["eastus"], prices=(last,)), now=NOW)
@@ -200,6 +206,7 @@ def test_a_spot_price_of_an_exact_day_counts_before_a_newer_one_of_an_undated_so
     assert offered(engine, "x1", purchase="spot") == (2, "eastus")
 
 
+@pytest.mark.first_database
 def test_an_ingest_of_an_earlier_day_derives_for_that_day(engine: Engine) -> None:
     ingest(engine, FIRST, now=NOW + timedelta(days=1))
     with derived_rows_complete(engine):

@@ -52,6 +52,7 @@ def in_force(engine: Engine, day: int, *regions: str) -> Mapping[str, DiskRate]:
     return {region: found["month"] for region, found in catalog.rates.get("p30", {}).items()}
 
 
+@pytest.mark.first_database
 def test_the_newest_price_by_the_day_is_in_force_and_of_one_day_that_of_the_first_source(rates: Engine) -> None:
     seen = {day: in_force(rates, day, "eastus")["eastus"] for day in (1, 9, 10, 19, 20)}
     assert {day: (rate.usd, rate.valid_from.day, rate.source_id) for day, rate in seen.items()} == {

@@ -66,6 +66,7 @@ def bank(engine: Engine) -> Engine:
     return engine
 
 
+@pytest.mark.first_database
 def test_the_rate_of_the_newest_day_at_or_before_the_day_counts(bank: Engine) -> None:
     assert (found(bank, "BGN", THURSDAY).day, found(bank, "BGN", THURSDAY).age_days) == (THURSDAY, 0)
     after = found(bank, "BGN", FRIDAY + timedelta(days=1))
@@ -85,6 +86,7 @@ def test_the_euro_is_one_of_itself_and_dollars_need_no_rate(bank: Engine) -> Non
     assert find(bank, "USD", date(1990, 1, 1)) is None
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize(
     ("currency", "day", "detail"),
     [
@@ -108,6 +110,7 @@ def test_a_catalog_without_rates_has_dollars_only(engine: Engine) -> None:
         find(engine, "EUR", NEW_YEAR)
 
 
+@pytest.mark.first_database
 def test_sources_are_never_mixed_and_the_newest_day_of_any_counts(bank: Engine) -> None:
     later = NEW_YEAR + timedelta(days=3)
     save(bank, *rates(later, USD="1.2", CHF="0.9", by="mine"), sources=("bank", "mine"))
@@ -117,6 +120,7 @@ def test_sources_are_never_mixed_and_the_newest_day_of_any_counts(bank: Engine) 
     assert found(bank, "IDR", NEW_YEAR).source_id == "another"  # of the same day the first by its id
 
 
+@pytest.mark.first_database
 def test_forgetting_a_source_brings_the_others_back(bank: Engine) -> None:
     with read_session(bank) as session:
         before = compute_digest(session)

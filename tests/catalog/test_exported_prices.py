@@ -59,6 +59,7 @@ def test_an_export_is_the_pages_of_the_list_in_their_order(seeded_engine: Engine
     assert list(rows_of(seeded_engine, export)) == listed
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize("question", ["", "history=true", *QUESTIONS])
 def test_prices_are_exported_in_their_order_which_sqlite_reads_them_in(seeded_engine: Engine, question: str) -> None:
     with Session(seeded_engine) as session:

@@ -41,6 +41,7 @@ def filled(engine: Engine) -> Engine:
     return engine
 
 
+@pytest.mark.first_database
 def test_the_newest_day_of_each_source_is_that_of_its_dated_prices_or_rates_up_to_today(filled: Engine) -> None:
     freshness = loaded(filled)
     assert {name: freshness.newest_day_of(name) for name in ("prices", "other", "undated", "bank", "page")} == {
@@ -54,11 +55,13 @@ def test_the_newest_day_of_each_source_is_that_of_its_dated_prices_or_rates_up_t
     assert (freshness.newest_exchange_rates_as_of, freshness.exchange_rates_age_days) == (AUGUST, 3)
 
 
+@pytest.mark.first_database
 def test_what_is_announced_counts_from_its_day_on(filled: Engine) -> None:
     freshness = loaded(filled, date(2027, 1, 2))
     assert (freshness.newest_day_of("prices"), freshness.prices_age_days) == (date(2027, 1, 1), 1)
 
 
+@pytest.mark.first_database
 def test_a_catalog_is_stale_when_its_prices_are_older_than_so_many_days(filled: Engine) -> None:
     freshness = loaded(filled)
     assert (freshness.is_stale(91), freshness.is_stale(92)) == (True, False)
@@ -70,6 +73,7 @@ def test_a_catalog_is_stale_when_its_exchange_rates_are_older_than_so_many_days(
     assert (freshness.is_stale(125), freshness.is_stale(126)) == (True, False)
 
 
+@pytest.mark.first_database
 def test_prices_of_an_unknown_age_are_stale(engine: Engine) -> None:
     ingest(engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
     freshness = loaded(engine)

@@ -41,7 +41,7 @@ def matches(glob: str, text: str) -> bool:
     return rest_matches(0, 0)
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 @given(glob=GLOBS, names=st.lists(NAMES, min_size=1, max_size=6, unique=True))
 @example(glob="*?*?*?", names=["ab", "aba"])
 @example(glob="*a*b", names=["ab", "ba", "aab", "abab", "aba"])

@@ -5,6 +5,8 @@ from app.catalog.queries.lookups import get_gpu
 from app.db.engines import read_session
 from app.errors import NotFound
 
+pytestmark = pytest.mark.first_database
+
 
 @pytest.mark.parametrize(
     ("name", "gpu"),

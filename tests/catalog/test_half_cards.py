@@ -49,6 +49,7 @@ def test_half_cards_beside_cards_are_no_dispute(engine: Engine, old: dict[str, A
     assert all("disputed" not in found for found in verdicts(engine, old, new).values())
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize(
     ("old", "new"),
     [

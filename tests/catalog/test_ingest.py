@@ -38,6 +38,7 @@ def count(engine: Engine, model: Any) -> int:
         return len(session.execute(select(table_of(model))).all())
 
 
+@pytest.mark.first_database
 def test_ingesting_the_same_reading_changes_nothing_and_makes_no_revision(engine: Engine) -> None:
     what = reading(size("Standard_X1", vcpus=8), regions=["eastus"], prices=(price("Standard_X1", "1.5"),))
     first, second = ingest_reading(engine, what), ingest_reading(engine, what)
@@ -77,6 +78,7 @@ def test_an_error_rolls_the_whole_ingest_back(engine: Engine) -> None:
     assert count(engine, Revision) == 1
 
 
+@pytest.mark.first_database
 def test_with_strict_a_report_is_a_failure_and_nothing_is_written(engine: Engine) -> None:
     twice = reading([statement("vcpus", 8), statement("vcpus", 9, line=4)])
     with pytest.raises(BadData, match=r"page.md:4: column 'vcpus': says 9 here and 8 at line 1"):
@@ -86,6 +88,7 @@ def test_with_strict_a_report_is_a_failure_and_nothing_is_written(engine: Engine
     assert shown(engine, "x1")["vcpus"] == 8
 
 
+@pytest.mark.first_database
 def test_sources_that_spell_a_size_differently_mean_one_size(engine: Engine) -> None:
     ingest_reading(engine, reading(size("nd40RS_v2", by="notes", vcpus=40), sources=[THIRD]))
     assert shown(engine, "Standard_ND40rs_v2")["name"] == "nd40RS_v2"
@@ -95,6 +98,7 @@ def test_sources_that_spell_a_size_differently_mean_one_size(engine: Engine) -> 
     assert (row["name"], row["verified"], row["vcpus"], row["memory_gib"]) == ("Standard_ND40rs_v2", True, 40, 672)
 
 
+@pytest.mark.first_database
 def test_the_order_of_ingests_does_not_matter(engine: Engine) -> None:
     page = reading(size("Standard_X1", gpu_memory_gib=Decimal(256), series="S1"))
     notes = reading(size("X1", by="notes", gpu_memory_gib=Decimal(128), series="S2"), sources=[THIRD])
@@ -107,6 +111,7 @@ def test_the_order_of_ingests_does_not_matter(engine: Engine) -> None:
     assert shown(engine, "x1") == forwards
 
 
+@pytest.mark.first_database
 def test_a_page_that_is_read_again_retracts_what_it_no_longer_states(engine: Engine) -> None:
     ingest_reading(engine, reading(size("Standard_X1", vcpus=8, max_nics=4)))
     ingest_reading(engine, reading(size("Standard_X1", vcpus=8)))
@@ -126,6 +131,7 @@ def test_a_correction_replaces_the_value_and_keeps_the_claim(engine: Engine) -> 
     assert (fact["value"], fact["reason"]) == ("316", "corrected: 316 is a slip; the only source")
 
 
+@pytest.mark.first_database
 def test_memory_of_the_vm_follows_from_count_and_memory_of_one_gpu(engine: Engine) -> None:
     ingest_reading(engine, reading(size("Standard_X1", gpu_count=Fraction(8), gpu_memory_gib_per_gpu=Decimal(40))))
     assert shown(engine, "x1")["gpu_memory_gib"] == 320
@@ -134,6 +140,7 @@ def test_memory_of_the_vm_follows_from_count_and_memory_of_one_gpu(engine: Engin
     assert (sixth["gpu_memory_gib_per_gpu"], sixth["gpu_fraction"], sixth["gpu_count"]) == (24, "1/6", 0.1667)
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize(
     ("retires", "preview", "status"),
     [
@@ -153,6 +160,7 @@ def test_status_follows_from_dates(engine: Engine, retires: date | None, preview
     assert not withdrawn["verified"]
 
 
+@pytest.mark.first_database
 def test_a_preview_is_over_when_a_newer_page_no_longer_says_so(engine: Engine) -> None:
     ingest_reading(engine, reading(size("Standard_X1", preview=True)))
     assert shown(engine, "x1")["status"] == "preview"
@@ -187,6 +195,7 @@ def test_of_two_prices_for_one_day_the_first_is_kept_and_the_other_reported(engi
     ]
 
 
+@pytest.mark.first_database
 def test_a_price_list_may_name_sizes_by_their_aliases(engine: Engine) -> None:
     alias = AliasRow(alias="Standard_Xone", size="Standard_X1", source="prices", reason="billing", file="a.csv", line=2)
     what = reading(regions=["eastus"], prices=(price("Standard_Xone", "3"),), aliases=(alias,))
@@ -196,6 +205,7 @@ def test_a_price_list_may_name_sizes_by_their_aliases(engine: Engine) -> None:
     assert count(engine, Size) == 1
 
 
+@pytest.mark.first_database
 def test_a_later_alias_moves_prices_and_facts_to_its_size(engine: Engine) -> None:
     first = reading(
         size("Xone", by="notes", vcpus=4), sources=[THIRD], regions=["eastus"], prices=(price("Xone", "3"),)
@@ -209,6 +219,7 @@ def test_a_later_alias_moves_prices_and_facts_to_its_size(engine: Engine) -> Non
     assert (count(engine, Size), count(engine, Price)) == (1, 1)
 
 
+@pytest.mark.first_database
 def test_a_later_page_does_not_take_over_a_size_of_another_series(engine: Engine) -> None:
     later = source("bogus", on=date(2026, 3, 16))
     ingest_reading(engine, reading(size("Standard_X1", by="bogus", series="Xbogus"), sources=[later]))
@@ -216,6 +227,7 @@ def test_a_later_page_does_not_take_over_a_size_of_another_series(engine: Engine
     assert shown(engine, "x1")["series"] == "x"
 
 
+@pytest.mark.first_database
 def test_the_digest_tells_contents_apart_and_nothing_else(engine: Engine) -> None:
     what = reading(size("Standard_X1", vcpus=8), regions=["eastus"], prices=(price("Standard_X1", "1.50"),))
     digest = ingest_reading(engine, what).revision["digest"]

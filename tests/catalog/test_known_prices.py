@@ -13,6 +13,8 @@ from app.errors import CatalogChanged
 from app.ingest.run import ingest
 from tests.factories import NOW, price, reading, size
 
+pytestmark = pytest.mark.first_database
+
 TODAY = date(2026, 9, 1)
 SIZE = size("Standard_X1", vcpus=8)
 

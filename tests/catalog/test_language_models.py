@@ -45,6 +45,7 @@ def test_the_table_has_a_column_for_every_field() -> None:
     assert list(table_of(LanguageModel).columns.keys()) == list(Preset.model_fields)
 
 
+@pytest.mark.first_database
 def test_a_model_comes_back_as_it_was_read(engine: Engine) -> None:
     large = model(
         params=10**12, active_params=10**10, published_params=10**12 + 1, params_note="one more", aliases=("a", "b"),
@@ -62,6 +63,7 @@ NAMED: dict[str, Any] = {
 }
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize(
     "name",
     [
@@ -74,6 +76,7 @@ def test_a_model_is_found_by_any_of_its_names_in_any_case(engine: Engine, name: 
     assert got(engine, name).id == "acme-3.1-7b"
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize("name", ["acme-3-17b", "else/Acme-3.1-7B-hf", "acme-3.1-8b", "7b"])
 def test_another_name_is_refused_with_the_nearest(engine: Engine, name: str) -> None:
     take(engine, model(**NAMED), model("zeta-1b"))
@@ -83,6 +86,7 @@ def test_another_name_is_refused_with_the_nearest(engine: Engine, name: str) -> 
     assert set(caught.value.suggestions) <= {"acme-3.1-7b"}
 
 
+@pytest.mark.first_database
 def test_a_near_name_is_told_once(engine: Engine) -> None:
     take(engine, model(**NAMED))
     with pytest.raises(NotFound, match=r"There is no model named 'acme-3.1-70b'. Did you mean acme-3.1-7b\?$"):
@@ -97,6 +101,7 @@ def test_every_word_of_a_search_must_be_there(engine: Engine) -> None:
     assert found(engine, "%") == ["zeta-1b"]
 
 
+@pytest.mark.first_database
 def test_the_same_again_changes_nothing_and_another_figure_makes_a_revision(engine: Engine) -> None:
     first = take(engine, model())
     again, other = take(engine, model()), take(engine, model(kv_heads=4))
@@ -106,6 +111,7 @@ def test_the_same_again_changes_nothing_and_another_figure_makes_a_revision(engi
     assert other.revision["counts"]["model"] == 1
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize(
     ("column", "clash"),
     [
@@ -128,6 +134,7 @@ def test_a_name_that_means_another_model_is_refused_and_nothing_is_kept(
     assert found(engine) == ["acme-3.1-7b"]
 
 
+@pytest.mark.first_database
 def test_one_file_may_not_describe_a_model_twice(engine: Engine) -> None:
     with pytest.raises(BadData, match=r"models.csv:5: column 'id': 'acme-3.1-7b': already means 'acme-3.1-7b'"):
         take(engine, model(), model(line=5))

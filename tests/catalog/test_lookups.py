@@ -21,6 +21,7 @@ from tests.recording import Recording, statements_of
 PAGE = reading([*size("Standard_NX24_v2", vcpus=24, series="NXv2"), *size("Standard_NX48_v2", vcpus=48, series="NXv2")])
 
 
+@pytest.mark.first_database
 def test_a_series_is_recognized_by_the_names_that_a_snapshot_has(engine: Engine) -> None:
     ingest(engine, PAGE, now=NOW)
     with Session(engine) as session:
@@ -33,6 +34,7 @@ def test_a_series_is_recognized_by_the_names_that_a_snapshot_has(engine: Engine)
     assert str(unknown.value) == str(without_snapshot.value)
 
 
+@pytest.mark.first_database
 def test_a_suggestion_is_a_name_as_the_catalog_writes_it(engine: Engine) -> None:
     ingest(engine, PAGE, now=NOW)
     with Session(engine) as session, pytest.raises(NotFound) as unknown:
@@ -40,6 +42,7 @@ def test_a_suggestion_is_a_name_as_the_catalog_writes_it(engine: Engine) -> None
     assert (unknown.value.name, unknown.value.suggestions) == ("nx4_v2", ("Standard_NX24_v2", "Standard_NX48_v2"))
 
 
+@pytest.mark.first_database
 def test_a_size_that_is_removed_after_its_name_was_looked_up_is_not_found(engine: Engine) -> None:
     ingest(engine, PAGE, now=NOW)
     with Session(engine) as session:

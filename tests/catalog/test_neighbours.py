@@ -53,6 +53,7 @@ def names(found: SimilarPage) -> set[str]:
     return {one.size for one in found.items}
 
 
+@pytest.mark.first_database
 def test_of_many_alike_the_nearest_in_price_are_read_on_both_sides(crowd: Engine) -> None:
     middle = CROWD // 2
     found = names(similar(crowd, NAMES[middle]))
@@ -60,17 +61,20 @@ def test_of_many_alike_the_nearest_in_price_are_read_on_both_sides(crowd: Engine
     assert len(found) < CROWD
 
 
+@pytest.mark.first_database
 def test_neither_the_size_itself_nor_a_retired_one_is_a_neighbour(crowd: Engine) -> None:
     assert not names(similar(crowd, "g050")) & {"g050", "gone"}
     assert "g050" in names(similar(crowd, "gone"))
 
 
+@pytest.mark.first_database
 def test_a_size_without_a_price_has_neighbours_the_cheapest_first(crowd: Engine) -> None:
     found = similar(crowd, "unpriced")
     assert NAMES[0] in names(found)
     assert {one.cheaper for one in found.items} == {None}
 
 
+@pytest.mark.first_database
 def test_a_size_without_a_gpu_has_neighbours_without_one(crowd: Engine) -> None:
     assert names(similar(crowd, "c0")) == {"c1", "c2", "c3", "c4"}
     assert names(similar(crowd, "c0", region=("eastus",))) == {"c1"}
@@ -81,6 +85,7 @@ def test_a_size_of_unknown_gpu_memory_has_neighbours_that_may_have_gpus(crowd: E
     assert "g000" in names(similar(crowd, "unstated", region=("eastus", "westus")))
 
 
+@pytest.mark.first_database
 def test_a_region_without_offers_has_no_neighbours(crowd: Engine) -> None:
     assert similar(crowd, "g050", region=("westus",)).total == 0
     assert similar(crowd, "g050", region=("westus", "eastus")).total > 0

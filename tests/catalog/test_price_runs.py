@@ -187,7 +187,7 @@ def lists(draw: st.DrawFn) -> Observed:
     return Observed(draw(st.sampled_from(SOURCES)), draw(st.sampled_from(DAYS)), prices, regions, undated)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=settings().max_examples // 4)
 @given(ingests=st.lists(st.tuples(lists(), st.integers(0, 1)), max_size=12), forgotten=st.sampled_from(SOURCES))
 def test_runs_answer_as_if_every_observation_were_kept(
     catalog: Engine, ingests: Sequence[tuple[Observed, int]], forgotten: str
@@ -211,7 +211,8 @@ def test_runs_answer_as_if_every_observation_were_kept(
             model.forget(forgotten)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
+@pytest.mark.first_database
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=settings().max_examples // 10)
 @given(ingests=st.permutations([(source, day) for source in SOURCES for day in DAYS]), data=st.data())
 def test_an_older_day_changes_nothing_that_was_known_before(
     catalog: Engine, ingests: Sequence[tuple[str, int]], data: st.DataObject
@@ -244,6 +245,7 @@ def stored(engine: Engine) -> list[tuple[str, int, int, int]]:
 X1, X2 = ("x1", "eastus"), ("x2", "eastus")
 
 
+@pytest.mark.first_database
 def test_lists_with_one_price_make_one_run_and_a_list_between_them_cuts_it(engine: Engine) -> None:
     for day in (1, 3, 5):
         ingest(engine, one_list(day, {X1: 2, X2: day}, file=f"{day}.csv"), now=NOW)
@@ -262,6 +264,7 @@ def test_a_list_that_its_file_has_no_more_is_taken_out_of_the_runs(engine: Engin
     assert stored(engine) == [("x1", 1, 1, 2), ("x1", 3, 3, 2), ("x2", 4, 4, 2)]
 
 
+@pytest.mark.first_database
 def test_an_offer_goes_when_three_complete_lists_lack_its_price(engine: Engine) -> None:
     ingest(engine, one_list(1, {X1: 2, X2: 2}, file="1.csv"), now=NOW)
     for day in (2, 3, 4):

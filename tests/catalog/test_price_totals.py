@@ -51,6 +51,7 @@ def count(session: Session, *conditions: Any) -> int:
     return found
 
 
+@pytest.mark.first_database
 def test_each_ingest_counts_again_what_it_changed(engine: Engine) -> None:
     tomorrow = price("x1", "2", region="westus", valid_from=TODAY + DAY)
     spot = price("x1", "1", purchase="spot", approximate_date=True)
@@ -70,6 +71,7 @@ def test_each_ingest_counts_again_what_it_changed(engine: Engine) -> None:
         check_totals(engine, TODAY)
 
 
+@pytest.mark.first_database
 def test_a_price_that_begins_later_counts_from_its_day_on(engine: Engine) -> None:
     later = price("x1", "2", region="westus", valid_from=TODAY + DAY)
     first = reading(size("x1", vcpus=8), regions=["eastus", "westus"], prices=(price("x1", "3"), later))
@@ -121,6 +123,7 @@ def test_the_total_of_a_list_of_prices_is_the_number_of_its_rows(seeded_engine: 
             assert total_of(session, TODAY, as_of=day, **search) == expected, name
 
 
+@pytest.mark.first_database
 def test_the_prices_of_a_day_on_which_there_were_none_are_not_looked_for(seeded_engine: Engine) -> None:
     with read_session(seeded_engine) as session:
         snapshot = load_snapshot(session)

@@ -55,6 +55,7 @@ MANY = tuple(
 )
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize("order", [MANY, MANY[::-1], MANY[5:] + MANY[:5]], ids=["sorted", "backwards", "turned"])
 def test_the_summary_counts_new_changed_and_unchanged_prices(engine: Engine, order: tuple[PriceRow, ...]) -> None:
     assert changes(ingest_prices(engine, *order)) == (14, 0, 0)
@@ -64,6 +65,7 @@ def test_the_summary_counts_new_changed_and_unchanged_prices(engine: Engine, ord
     assert len(stored_prices(engine)) == 15
 
 
+@pytest.mark.first_database
 def test_of_two_prices_in_one_list_the_first_is_written_whatever_is_stored(engine: Engine) -> None:
     twice = (price("X1", "1"), price("X2", "5", line=3), price("Standard_X1", "2", line=4), price("x1", "1.0", line=5))
     for _ in range(2):
@@ -73,6 +75,7 @@ def test_of_two_prices_in_one_list_the_first_is_written_whatever_is_stored(engin
     assert changes(outcome) == (0, 0, 2)
 
 
+@pytest.mark.first_database
 def test_a_duplicate_price_is_reported_with_the_file_of_its_list(engine: Engine) -> None:
     lists = price_list(price("X2", "1"), price("X3", "1")) + price_list(price("X1", "1", file="b.csv"))
     lists += price_list(price("X2", "4", file="c.csv", line=7))
@@ -117,6 +120,7 @@ def test_a_size_is_spelled_as_its_first_price_spells_it_and_cites_that_source(en
     assert (row["name"], row["source_id"], row["verified"]) == ("Standard_Big", "prices", False)
 
 
+@pytest.mark.first_database
 def test_prices_resolve_no_facts_and_write_no_stored_size(engine: Engine) -> None:
     ingest(engine, reading(size("Standard_X1", vcpus=8), regions=["eastus"]), now=NOW)
     with statements(engine) as seen:
@@ -132,6 +136,7 @@ def test_prices_resolve_no_facts_and_write_no_stored_size(engine: Engine) -> Non
     assert [text for text in seen if "UPDATE size" in text]
 
 
+@pytest.mark.first_database
 def test_prices_by_an_alias_are_those_of_its_size(engine: Engine) -> None:
     alias = AliasRow(alias="Xone", size="Standard_X1", source="prices", reason="billing", file="a.csv", line=2)
     ingest(engine, reading(aliases=(alias,), regions=["eastus"]), now=NOW)

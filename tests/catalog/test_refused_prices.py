@@ -88,6 +88,7 @@ def test_the_windows_price_is_refused_and_the_newest_other_day_counts(engine: En
     check_totals(engine, TODAY)
 
 
+@pytest.mark.first_database
 def test_the_order_of_ingests_makes_no_difference_and_forgetting_the_evidence_brings_prices_back(
     engine: Engine, empty_engine: Engine
 ) -> None:
@@ -123,6 +124,7 @@ def test_a_list_of_ones_own_is_only_warned_about(engine: Engine) -> None:
     assert refused(engine) == []
 
 
+@pytest.mark.first_database
 def test_a_source_that_becomes_retail_is_checked(engine: Engine) -> None:
     start(engine)
     ingest(engine, list_of("a", *LINUX, retail=False), now=NOW)
@@ -139,6 +141,7 @@ def complete(engine: Engine, day: date, usd: str | None, **more: Any) -> None:
     ingest(engine, list_of("a", *rows, complete=True), now=NOW)
 
 
+@pytest.mark.first_database
 def test_a_list_whose_price_is_refused_does_not_lack_it(engine: Engine) -> None:
     start(engine)
     ingest(engine, list_of("b", WINDOWS), now=NOW)
@@ -157,6 +160,7 @@ def test_a_list_whose_price_is_refused_does_not_lack_it(engine: Engine) -> None:
     check_totals(engine, TODAY)
 
 
+@pytest.mark.first_database
 def test_a_constrained_size_without_another_price_has_none(engine: Engine) -> None:
     start(engine)
     ingest(engine, reading((*size(NAME, vcpus=4), *size("Standard_X4-2", vcpus=2, parent_size=NAME))), now=NOW)
@@ -168,6 +172,7 @@ def test_a_constrained_size_without_another_price_has_none(engine: Engine) -> No
     assert '"usd_per_hour":null' in page.items[0]
 
 
+@pytest.mark.first_database
 def test_what_cloud_services_cost_is_refused_in_series_that_have_its_meters(engine: Engine) -> None:
     start(engine)
     ingest(engine, reading(size(NAME, vcpus=4, series="X")), now=NOW)
@@ -235,6 +240,7 @@ def first_size(engine: Engine, **search: Any) -> tuple[Any, ...]:
     return tuple(item[name] for name in marks)
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize("past", [False, True])
 def test_an_unusual_price_is_never_the_cheapest_unless_its_region_is_asked_for(engine: Engine, past: bool) -> None:
     start(engine)
@@ -252,12 +258,14 @@ def test_an_unusual_price_is_never_the_cheapest_unless_its_region_is_asked_for(e
     assert set(marks.values()) == {(False, None)}
 
 
+@pytest.mark.first_database
 def test_four_regions_say_nothing_of_what_is_usual(engine: Engine) -> None:
     start(engine)
     ingest(engine, list_of("a", *by_region("a", ["0.719", "6", "6.2", "5.7"])), now=NOW)
     assert first_size(engine) == ("eastus", 0.719, False, None, False)
 
 
+@pytest.mark.first_database
 def test_a_price_of_ones_own_is_not_unusual(engine: Engine) -> None:
     start(engine)
     ingest(engine, list_of("a", *by_region("a", ["6", "6", "6.2", "5.7", "7.2", "7"])), now=NOW)
@@ -303,6 +311,7 @@ def test_lists_that_differ_within_sixty_days_dispute_a_price(engine: Engine) -> 
     assert conflicts(engine) == [], "a later list of the same source replaces the one before"
 
 
+@pytest.mark.first_database
 def test_a_list_of_ones_own_disputes_nothing(engine: Engine) -> None:
     start(engine)
     ingest(engine, list_of("a", of("a", "1.117")), now=NOW)
@@ -319,6 +328,7 @@ def test_the_mark_of_a_price_is_in_every_list_of_prices(engine: Engine) -> None:
     assert (item["unusual"], item["median_usd_per_hour"], item["disputed"]) == (True, 6.1, False)
 
 
+@pytest.mark.first_database
 def test_a_fit_and_a_cost_warn_of_a_price_that_is_unusual_or_disputed(engine: Engine) -> None:
     start(engine)
     ingest(engine, list_of("a", *by_region("a", ["0.719", "6", "6.2", "5.7", "7.2", "7"])), now=NOW)

@@ -118,6 +118,7 @@ def test_rows_of_another_file_or_another_source_stay(engine: Engine, folder: Pat
     assert {(row[0], row[1]) for row in keys(engine, Price)} == {("x1", "westus")}
 
 
+@pytest.mark.first_database
 def test_an_unknown_size_is_refused_with_its_line_and_the_nearest(engine: Engine, folder: Path) -> None:
     start(engine, folder)
     path = write(folder, "prices", cost("X1"), cost("Standard_X2x"))
@@ -129,6 +130,7 @@ def test_an_unknown_size_is_refused_with_its_line_and_the_nearest(engine: Engine
     assert ("x2x",) in keys(engine, Size)
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize("what", ["page", "prices"])
 def test_a_dry_run_says_what_the_real_run_does_and_writes_nothing(engine: Engine, folder: Path, what: str) -> None:
     start(engine, folder)
@@ -189,6 +191,7 @@ def test_a_whole_ingest_is_taken_back(engine: Engine, folder: Path) -> None:
         assert find_sources_taken_in(session, again)[0] == sources
 
 
+@pytest.mark.first_database
 def test_an_unknown_source_and_one_whose_regions_are_in_use_cannot_be_forgotten(engine: Engine, folder: Path) -> None:
     start(engine, folder)
     ingest_file(engine, "prices", write(folder, "prices", cost("X1")))
@@ -262,6 +265,7 @@ def test_a_disk_and_a_region_outlive_their_lists_until_the_prices_of_the_disk_go
     assert digest(engine) == before
 
 
+@pytest.mark.first_database
 def test_a_list_of_sizes_that_drops_a_source_retracts_its_facts(engine: Engine, folder: Path) -> None:
     start(engine, folder)
     ingest_file(engine, "sizes", write(folder, "sizes", "X8,list,4", "X9,other,8"))
@@ -271,6 +275,7 @@ def test_a_list_of_sizes_that_drops_a_source_retracts_its_facts(engine: Engine, 
     digest(engine)
 
 
+@pytest.mark.first_database
 def test_a_page_with_a_corrected_size_name_retracts_the_misspelled_size(engine: Engine, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     table = "# NX v1 series\n\n| Size | vCPUs |\n|---|---|\n| Standard_NX1_v1 | 4 |\n| {} | 8 |\n"

@@ -9,6 +9,8 @@ from app.ingest.csv_files import read_rows
 from app.settings import PROJECT
 from tests.command_line import run_command
 
+pytestmark = pytest.mark.first_database
+
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202e"
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
 """What no output may hold when standard output is no terminal."""

@@ -11,6 +11,8 @@ from app.db.engines import make_engine
 from tests.cli.conftest import Run
 from tests.databases import first_on_each_kind
 
+pytestmark = pytest.mark.first_database
+
 COMMANDS = [
     ("search", "H100", "--region", "eastus", "--limit", "3"),
     ("fit", "--min-gpu-mem", "320", "--region", "eastus", "--hours", "24", "--sort", "cost_per_job"),

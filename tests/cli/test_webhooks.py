@@ -73,6 +73,7 @@ def test_a_webhook_is_added_tested_delivered_to_and_removed(
     assert "There are no webhooks" in run(url, "webhooks", "list").stderr
 
 
+@pytest.mark.first_database
 def test_what_fails_is_told_and_exits_with_3(run: Run, url: str, engine: Engine, receiver: Receiver) -> None:
     assert run(url, "webhooks", "add", receiver.url).returncode == 0
     receiver.then(404, 404, 404)
@@ -90,6 +91,7 @@ def test_what_fails_is_told_and_exits_with_3(run: Run, url: str, engine: Engine,
     assert (failed["webhook"], failed["error"]) == ("localhost", "it answered 404")
 
 
+@pytest.mark.first_database
 def test_a_secret_of_a_file_is_used_and_not_printed(run: Run, url: str, receiver: Receiver, tmp_path: Path) -> None:
     file = tmp_path / "secret.txt"
     file.write_text(f"{SECRET}\n")
@@ -105,6 +107,7 @@ def test_a_secret_of_a_file_is_used_and_not_printed(run: Run, url: str, receiver
     assert "hunter2" not in wrong.stderr
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -124,6 +127,7 @@ def test_what_cannot_be_a_webhook_is_refused(
     assert "There is no webhook named 'ops'." in run(url, "webhooks", "test", "ops").stderr
 
 
+@pytest.mark.first_database
 def test_a_setting_that_cannot_be_read_is_named(run: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VMSIZES_WEBHOOK_ALLOWED_NETWORKS", "10.0.0.0/99")
     done = run(url, "webhooks", "deliver")
@@ -150,6 +154,7 @@ def test_a_refresh_delivers_what_it_brought_and_succeeds_whatever_the_receiver_s
     assert refused.id == taken.id
 
 
+@pytest.mark.first_database
 def test_a_process_goes_on_delivering_until_sigterm(run: Run, url: str, engine: Engine, receiver: Receiver) -> None:
     assert run(url, "webhooks", "add", receiver.url).returncode == 0
     program = str(Path(sys.executable).with_name("vmsizes"))

@@ -47,6 +47,7 @@ def test_the_examples_of_a_page_give_their_output(
         check(step, page, run_example(step, tmp_path, seeded_url, client))
 
 
+@pytest.mark.slow
 def test_the_worked_ingest_gives_its_output(
     empty_url: str, client: httpx.Client, few_size_seeds: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

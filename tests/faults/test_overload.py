@@ -48,6 +48,7 @@ async def fit_all(port: int, numbers: range) -> list[bytes]:
     return await asyncio.gather(*(fit(port, number) for number in numbers))
 
 
+@pytest.mark.first_database
 def test_more_requests_than_a_worker_takes_are_refused(serve: Callable[..., ServiceProcess]) -> None:
     running = serve(VMSIZES_MAX_REQUESTS="4")
 
@@ -115,6 +116,7 @@ async def until_answered_again(port: int) -> None:
             number += 1
 
 
+@pytest.mark.first_database
 def test_a_full_folder_for_temporary_files_refuses_parquet_alone(
     serve: Callable[..., ServiceProcess], tmp_path: Path
 ) -> None:

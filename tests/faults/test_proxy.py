@@ -87,10 +87,10 @@ def _answers(client: httpx.Client) -> bool:
     return False
 
 
-def test_pages_lists_and_problems_work_under_the_prefix_over_tls(few_prices_url: str, tmp_path: Path) -> None:
+def test_pages_lists_and_problems_work_under_the_prefix_over_tls(few_sizes_url: str, tmp_path: Path) -> None:
     public = f"https://{HOST}/vmsizes"
     with (
-        run_service(few_prices_url, tmp_path / "log", VMSIZES_PUBLIC_URL=public) as service,
+        run_service(few_sizes_url, tmp_path / "log", VMSIZES_PUBLIC_URL=public) as service,
         nginx_before(service, tmp_path) as client,
     ):
         page = client.get("/", headers={"accept": "text/html"})
@@ -114,11 +114,11 @@ def test_pages_lists_and_problems_work_under_the_prefix_over_tls(few_prices_url:
 
 
 def test_mixed_load_new_revisions_and_a_dead_service(
-    few_prices_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    few_sizes_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table: list[str] = []
     with (
-        run_service(few_prices_url, tmp_path / "log", VMSIZES_WORKERS="2") as service,
+        run_service(few_sizes_url, tmp_path / "log", VMSIZES_WORKERS="2") as service,
         nginx_before(service, tmp_path) as client,
     ):
         served = Counter(ask_mixed(client, seconds=15))
@@ -131,7 +131,7 @@ def test_mixed_load_new_revisions_and_a_dead_service(
         slowest = 0.0
         for number in range(3):
             before = client.get("/regions").headers["etag"]
-            ingest_region(tmp_path, few_prices_url, f"new{number}")
+            ingest_region(tmp_path, few_sizes_url, f"new{number}")
             began = time.monotonic()
             wait_until(partial(_has_another, client, before), "a new revision reaches clients")
             slowest = max(slowest, time.monotonic() - began)

@@ -100,14 +100,14 @@ def ingest_region(folder: Path, url: str, code: str) -> None:
 
 
 def test_processes_survive_a_replica_a_primary_and_lag_and_answer_alike(  # noqa: PLR0915  # each fault follows another
-    few_price_seeds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    few_size_seeds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table: list[str] = []
     with primary_and_replica() as (primary, replica):
         write_url = url_of(replica, primary, attributes="read-write")
         alone = url_of(primary, attributes="any")
         run_program(alone, "migrate")
-        run_program(alone, "ingest", "seeds", str(few_price_seeds))
+        run_program(alone, "ingest", "seeds", str(few_size_seeds))
         replica.follow(primary)
         replica.start()
         with (

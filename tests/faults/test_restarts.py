@@ -14,6 +14,7 @@ from statistics import mean
 import psutil
 import pytest
 
+from tests.databases import one_in
 from tests.faults.connections import EXPORT, IDLE, ask, connect, read_response, read_to_end, status_of
 from tests.processes import ServiceProcess, free_port, run_service
 from tests.waiting import LONGEST_SECONDS, until
@@ -173,7 +174,9 @@ def test_workers_are_restarted_one_after_the_other_without_a_failed_request(work
     assert counted.keys() == {"200"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number", one_in(3, [signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2]), ids=lambda number: number.name
+)
 def test_signals_of_no_meaning_end_no_single_worker(
     patient: ServiceProcess, tmp_path: Path, number: signal.Signals
 ) -> None:

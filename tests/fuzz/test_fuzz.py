@@ -14,7 +14,7 @@ from app.db.engines import make_engine
 from app.errors import BadData
 from app.ingest.registry import read_csv_source
 from app.ingest.run import ingest
-from tests.databases import SELECTED_KINDS, Databases
+from tests.databases import SELECTED_KINDS, Databases, first_on_each_kind, one_in
 from tests.fuzz.__main__ import inputs_of
 from tests.fuzz.inputs import SEEDS, STRATEGIES, Input
 from tests.fuzz.requests import QUERIES, REQUESTS
@@ -42,7 +42,7 @@ def database_url(databases: Databases, filled_url: str) -> Iterator[str]:
     databases.drop(url)
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", first_on_each_kind(1, one_in(2, STRATEGIES)))
 def test_a_hostile_file_is_taken_or_refused(engine: Engine, tmp_path: Path, name: str) -> None:
     few = 8 if engine.dialect.name == SELECTED_KINDS[0] else 3  # most are refused before anything is written
     outcomes = [run(engine, tmp_path / "input", each) for each in inputs_of(name, 1, few)]
@@ -56,6 +56,7 @@ def service(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield running
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_what_hostile_queries_are_made_of_is_taken(service: ServiceProcess) -> None:
     for path, queries in QUERIES.items():
@@ -65,7 +66,7 @@ def test_what_hostile_queries_are_made_of_is_taken(service: ServiceProcess) -> N
             assert (target, answer.status_code) == (target, 200)
 
 
-@pytest.mark.parametrize("name", REQUESTS)
+@pytest.mark.parametrize("name", first_on_each_kind(1, one_in(2, REQUESTS)))
 def test_a_hostile_request_is_answered(service: ServiceProcess, name: str) -> None:
     outcomes = [send(service, each) for each in inputs_of(name, 1, 20)]
     assert outcomes
@@ -111,7 +112,7 @@ ONCE: dict[str, Callable[[], Input]] = {
 }
 
 
-@pytest.mark.parametrize("name", ONCE)
+@pytest.mark.parametrize("name", first_on_each_kind(2, ONCE))
 def test_a_file_that_once_ended_a_command_does_not(engine: Engine, tmp_path: Path, name: str) -> None:
     outcome = run(engine, tmp_path / "input", ONCE[name]())
     assert (outcome.signature, outcome.trace) == ("", "")

@@ -85,7 +85,7 @@ def shapes(number: int, path: str) -> Iterator[tuple[str, str]]:
     ("asked", "grows_by"),
     [
         (long_urls(300), LONG_URLS_MIB),
-        (chain(spellings(2_000), encodings(2_000)), ROOM_MIB),
+        pytest.param(chain(spellings(2_000), encodings(2_000)), ROOM_MIB, marks=pytest.mark.slow),
         (chain(shapes(300, "/sizes"), shapes(150, "/facets"), shapes(300, "/fit")), ROOM_MIB + 24),
     ],
     ids=["long URLs", "spellings and encodings", "shapes"],

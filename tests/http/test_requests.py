@@ -15,6 +15,8 @@ from app.settings import Settings
 from tests.api.bodies import LLAMA
 from tests.servers import open_client, server
 
+pytestmark = pytest.mark.first_database
+
 JSON = {"content-type": "application/json"}
 MIB = 1024 * 1024
 PATHS = ["/sizes", "/sizes/nd40rs_v2", "/fit", "/gpus", "/healthz", "/readyz", "/openapi.json", "/docs", "/metrics"]

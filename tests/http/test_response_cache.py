@@ -48,6 +48,7 @@ def cache_status(answer: httpx.Response) -> str:
     return answer.headers["cache-status"].removeprefix("vmsizes; ").partition(";")[0]
 
 
+@pytest.mark.first_database
 def test_equal_requests_share_a_response(service: CacheMiddleware) -> None:
     with server(service) as url, open_client(url) as client:
         answers = [client.get(path) for path in EQUAL_URLS]
@@ -61,6 +62,7 @@ def test_equal_requests_share_a_response(service: CacheMiddleware) -> None:
     assert service.app.state.executor.query_count == 3
 
 
+@pytest.mark.first_database
 def test_equal_bodies_share_a_response(service: CacheMiddleware) -> None:
     small = {"architecture": {"params": 8_000_000_000}, "inference": {"dtype": "fp8"}}
     same = '{"inference": {"dtype":"fp8"},   "architecture": {"layers": null, "params": 8000000000}}'
@@ -72,6 +74,7 @@ def test_equal_bodies_share_a_response(service: CacheMiddleware) -> None:
         assert "etag" not in first.headers
 
 
+@pytest.mark.first_database
 def test_an_uncacheable_body_reaches_the_app_complete(service: CacheMiddleware) -> None:
     asked = {"architecture": {"params": 8_000_000_000}, "inference": {}}
     with server(service) as url, open_client(url) as client:
@@ -83,6 +86,7 @@ def test_an_uncacheable_body_reaches_the_app_complete(service: CacheMiddleware) 
         assert "wrong" in client.post("/estimate", json=asked | {"wrong": 1}).json()["detail"]
 
 
+@pytest.mark.first_database
 def test_different_requests_have_different_responses(service: CacheMiddleware) -> None:
     with server(service) as url, open_client(url) as client:
         paths = ["/sizes", "/sizes?limit=1", "/sizes?sort=-name", "/sizes?min_vcpus=9", "/fit?min_vcpus=9", "/gpus"]
@@ -90,6 +94,7 @@ def test_different_requests_have_different_responses(service: CacheMiddleware) -
         assert len({client.get(path).headers["etag"] for path in paths}) == len(paths)
 
 
+@pytest.mark.first_database
 def test_revalidation_runs_no_query(service: CacheMiddleware) -> None:
     with server(service) as url, open_client(url) as client:
         etag = client.get("/sizes").headers["etag"]
@@ -105,6 +110,7 @@ def test_revalidation_runs_no_query(service: CacheMiddleware) -> None:
         assert client.get("/gpus", headers={"if-none-match": "*"}).status_code == 304
 
 
+@pytest.mark.first_database
 def test_every_encoding_decodes_to_the_same_bytes(client: httpx.Client) -> None:
     def sent(encoding: str) -> bytes:
         with client.stream("GET", "/sizes?status=any", headers={"accept-encoding": encoding}) as response:
@@ -137,6 +143,7 @@ def test_the_preferred_encoding_is_sent(header: bytes, encoding: str | None) -> 
     assert preferred_encoding(header) == encoding
 
 
+@pytest.mark.first_database
 def test_head_has_the_headers_and_no_body(client: httpx.Client) -> None:
     whole, head = client.get("/sizes"), client.head("/sizes")
     assert head.status_code == 200
@@ -145,6 +152,7 @@ def test_head_has_the_headers_and_no_body(client: httpx.Client) -> None:
     assert [head.headers[name] for name in same] == [whole.headers[name] for name in same]
 
 
+@pytest.mark.first_database
 def test_a_cache_of_no_bytes_stores_nothing(database_url: str) -> None:
     service = create_asgi_app(Settings(_env_file=None, database_url=database_url, cache_mib=0), today=lambda: TODAY)
     ingest(writable(service), reading(size("Standard_X1", vcpus=8)), now=NOW)
@@ -154,6 +162,7 @@ def test_a_cache_of_no_bytes_stores_nothing(database_url: str) -> None:
     assert service.app.state.executor.query_count == 3
 
 
+@pytest.mark.first_database
 def test_max_age_applies_except_to_pages_with_a_next_page(
     database_url: str,
 ) -> None:
@@ -171,11 +180,13 @@ def test_max_age_applies_except_to_pages_with_a_next_page(
     service.app.state.engine.dispose()
 
 
+@pytest.mark.first_database
 def test_copies_are_revalidated_by_default(client: httpx.Client) -> None:
     for path in ("/sizes", "/sizes?limit=1", "/sizes/nd96isr_h100_v5", "/prices?limit=2", "/sizes.csv", "/gpus"):
         assert client.get(path).headers["cache-control"] == "no-cache"
 
 
+@pytest.mark.first_database
 def test_errors_are_never_cached(service: CacheMiddleware) -> None:
     with server(service) as url, open_client(url) as client:
         for path in ("/sizes/nope", "/sizes?region=mars", "/sizes?nonsense=1", "/sizes?limit=1&limit=2"):
@@ -185,6 +196,7 @@ def test_errors_are_never_cached(service: CacheMiddleware) -> None:
             assert "etag" not in second.headers
 
 
+@pytest.mark.first_database
 def test_a_crash_is_a_problem_and_not_cached(service: CacheMiddleware, monkeypatch: pytest.MonkeyPatch) -> None:
     def break_down() -> date:
         raise RuntimeError("no calendar")
@@ -198,6 +210,7 @@ def test_a_crash_is_a_problem_and_not_cached(service: CacheMiddleware, monkeypat
             assert "cache-status" not in crashed.headers
 
 
+@pytest.mark.first_database
 def test_a_new_revision_is_served_soon(service: CacheMiddleware) -> None:
     with server(service) as url, open_client(url) as client:
         before = client.get("/sizes")
@@ -239,6 +252,7 @@ def test_a_thousand_concurrent_misses_run_one_query(service: CacheMiddleware) ->
     assert service.app.state.executor.query_count == 1
 
 
+@pytest.mark.first_database
 def test_a_page_is_kept_in_the_encodings_that_clients_accept_and_no_other(seeded_url: str) -> None:
     service = create_asgi_app(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
 

@@ -6,6 +6,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 
 import httpx
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import Engine
 
@@ -17,6 +18,8 @@ from tests.conftest import TODAY
 from tests.factories import NOW, price, reading, size
 from tests.servers import open_client, server
 from tests.waiting import wait_until
+
+pytestmark = pytest.mark.first_database
 
 LAST_WEEK, YESTERDAY = TODAY - timedelta(days=8), TODAY - timedelta(days=1)
 GAUGES = ("vmsizes_prices_age_days", "vmsizes_exchange_rates_age_days", "vmsizes_catalog_stale")

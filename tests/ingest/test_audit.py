@@ -83,6 +83,7 @@ def verdicts(found: Audit) -> list[tuple[str, str, str, str]]:
     ]
 
 
+@pytest.mark.first_database
 def test_a_figure_agrees_is_meant_otherwise_is_wrong_or_cannot_be_judged(engine: Engine, tmp_path: Path) -> None:
     rows = (
         "size,sku_family,vcpu,memory_mib,gpu,architecture\n"
@@ -118,6 +119,7 @@ def test_a_figure_agrees_is_meant_otherwise_is_wrong_or_cannot_be_judged(engine:
     assert share_that_agrees(found.counts["vcpus"]) == Decimal("75.0")
 
 
+@pytest.mark.first_database
 def test_no_gpu_is_wrong_where_a_vendor_says_that_there_is_a_part_of_one(engine: Engine, tmp_path: Path) -> None:
     found = audit(engine, tmp_path / "sizes.csv", "aspire", "size,gpus\nStandard_NV6,0\n")
     assert verdicts(found) == [("NV6", "gpu_count", "0", "wrong")]
@@ -144,6 +146,7 @@ def test_a_price_is_judged_by_identities_two_publishers_and_earlier_days(engine:
     assert found.judgements[4].evidence == "right in first of 2026-07-01; 2.5 in second of 2026-08-01"
 
 
+@pytest.mark.first_database
 def test_sources_that_were_made_from_the_audited_catalog_are_no_evidence(engine: Engine, tmp_path: Path) -> None:
     own = replace(source("own", kind="third_party", retail=True), publisher="djtools")
     row = listed("Standard_N1", "7", AUGUST, "own")

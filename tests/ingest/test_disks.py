@@ -65,6 +65,7 @@ def test_a_row_that_is_listed_twice_is_refused(tmp_path: Path, kind: str, row: s
     assert (caught.value.line, caught.value.column) == (3, column)
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize(
     ("row", "column", "detail"),
     [

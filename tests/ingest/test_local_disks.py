@@ -71,6 +71,7 @@ def test_no_local_disk_stays_no_temporary_disk(tmp_path: Path) -> None:
     assert (found["temp_disk_gib"], found.get("nvme_disk_gib")) == (0, None)
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize(
     ("temporary", "nvme", "local"), [(440, 440, 440), (80, 1920, 2000), (0, 440, 440), (0, 0, 0), (None, 440, 440)]
 )

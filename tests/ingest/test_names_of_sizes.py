@@ -49,6 +49,7 @@ def test_a_page_of_dedicated_hosts_has_no_facts_of_sizes(tmp_path: Path) -> None
         read_pages([tmp_path / "page.md"], PROJECT / "seeds")
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize("name", ["NX8 v4", "Standard_NX8_v41"])
 def test_a_doubtful_name_that_no_list_of_sizes_has_is_refused(engine: Engine, tmp_path: Path, name: str) -> None:
     page = f"{TABLE}| Standard_NX4_v4 | 4 | 16 |\n| {name} | 8 | 32 |\n"
@@ -59,6 +60,7 @@ def test_a_doubtful_name_that_no_list_of_sizes_has_is_refused(engine: Engine, tm
         assert vcpus(engine) == {"Standard_NX4_v4": 4}
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize(("name", "known"), [("NX8 v4", "Standard_NX8_v4"), ("Standard_NX8_v41", "Standard_NX8_v41")])
 def test_a_doubtful_name_that_a_list_of_sizes_has_is_that_size(
     engine: Engine, tmp_path: Path, name: str, known: str

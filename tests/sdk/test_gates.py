@@ -73,6 +73,7 @@ def test_a_new_field_passes(tmp_path: Path) -> None:
     assert run_gate(_changed(_with_a_new_field, tmp_path)).startswith("0 major, 1 minor")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "stopped"),
     [("bad-parameter", True), pytest.param("unknown-value", False, marks=pytest.mark.slow)],

@@ -23,6 +23,7 @@ def test_a_generated_client_sees_what_plain_http_sees(toolchain: Toolchain, buil
     assert len(set(report["walked"])) == len(report["walked"]) == report["total"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("toolchain", QUICK, ids=lambda toolchain: toolchain.name)
 def test_a_compiled_client_works_with_a_later_service(toolchain: Toolchain, built: Built, later_url: str) -> None:
     report = run_program(toolchain, built(toolchain), later_url)

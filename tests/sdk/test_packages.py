@@ -59,6 +59,7 @@ def run_typescript(tarball: Path, program: str, folder: Path) -> str:
     return run(["node", "example.js"], folder)
 
 
+@pytest.mark.slow
 def test_the_example_of_the_guide_runs_with_the_built_package(
     package: tuple[str, Path], base_url: str, tmp_path: Path
 ) -> None:

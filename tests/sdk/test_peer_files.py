@@ -99,6 +99,7 @@ def test_vms_csv_has_the_columns_of_skypilot(client: httpx.Client) -> None:
     assert client.get("/files/azure/vms.csv", headers={"If-None-Match": response.headers["etag"]}).status_code == 304
 
 
+@pytest.mark.slow
 def test_what_is_not_known_is_not_told_as_zero(client: httpx.Client) -> None:
     unknown = listed(client, f"/sizes?provider=azure&limit=500&{ALL}&fields=name,gpu_count,vcpus,memory_gib")
     left_out = {size["name"] for size in unknown if None in (size["gpu_count"], size["vcpus"], size["memory_gib"])}

@@ -12,6 +12,8 @@ from app.catalog.queries.params import SizeParams
 from app.catalog.queries.sizes import find_size
 from app.catalog.queries.snapshot import load_catalog
 
+pytestmark = pytest.mark.first_database
+
 TODAY = date(2026, 9, 1)
 
 SPOT_CHECKS: dict[str, dict[str, Any]] = {

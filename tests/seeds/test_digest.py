@@ -19,17 +19,10 @@ from tests.factories import NOW
 from tests.seeded import run_program, seeded_sqlite_url
 
 
-def test_an_ingest_gives_the_same_digest_on_any_database(
-    few_sizes_url: str, few_size_seeds: Path, tmp_path: Path
-) -> None:
-    sqlite = f"sqlite:///{tmp_path / 'few.db'}"
-    engine = make_engine(sqlite)
-    migrations.upgrade(engine)
-    ingest(engine, relative_to(few_size_seeds, read_seeds(few_size_seeds)), now=NOW)
-    engine.dispose()
+def test_an_ingest_gives_the_same_digest_on_any_database(few_sizes_url: str) -> None:
     content, revision = digests(few_sizes_url)
     assert content == revision
-    assert digests(sqlite) == (content, revision)
+    assert digests(seeded_sqlite_url("few-sizes")) == (content, revision)
 
 
 def test_any_database_computes_the_same_digest_of_the_same_rows(seeded_url: str) -> None:

@@ -15,6 +15,8 @@ from app.catalog.names import size_key
 from app.catalog.readings import PriceRow
 from app.db.engines import read_session
 
+pytestmark = pytest.mark.first_database
+
 OFFER = table_of(Offer).c
 RAW_METERS = "azure-pricing-radar-"
 

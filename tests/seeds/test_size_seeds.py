@@ -10,6 +10,8 @@ from app.catalog.names import size_key
 from tests.seeds.conftest import SEEDS, ByFile
 from tests.walks import walk
 
+pytestmark = pytest.mark.first_database
+
 GPUS_UNKNOWN = {
     *("NC8ads_A10_v4", "NC16ads_A10_v4", "ND96is_MI300X_v5", "PB6s"),
 }

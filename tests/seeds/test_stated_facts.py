@@ -5,6 +5,8 @@ import csv
 import httpx
 import pytest
 
+pytestmark = pytest.mark.first_database
+
 
 def test_a_size_that_its_page_says_is_superseded_is_withdrawn_with_its_figures(client: httpx.Client) -> None:
     size = client.get("/sizes/nd40s_v2").json()

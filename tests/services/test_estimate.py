@@ -72,7 +72,7 @@ def figures(part: Any) -> list[Figure]:
 
 
 @given(workloads)
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=6 * settings().max_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_workload_is_answered_or_rejected_with_a_message(body: dict[str, Any]) -> None:
     asked = EstimateIn.model_validate(body)
     try:
@@ -88,7 +88,7 @@ def test_every_workload_is_answered_or_rejected_with_a_message(body: dict[str, A
 
 
 @given(workloads)
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_workload_written_without_its_defaults_is_the_same(body: dict[str, Any]) -> None:
     asked = EstimateIn.model_validate(body)
     written = asked.model_dump_json(exclude_defaults=True)

@@ -68,7 +68,7 @@ def ranges(part: Any) -> list[tuple[float, float, float]]:
     return [one for value in inner for one in ranges(value)]
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3 * settings().max_examples, deadline=None, suppress_health_check=list(HealthCheck))
 @given(bodies, uses, st.none() | models, st.none() | hardware)
 def test_every_body_is_answered_or_rejected_with_a_message(
     seeded_engine: Engine, body: dict[str, Any], use: dict[str, Any], model: str | None, machine: dict[str, Any] | None
@@ -90,7 +90,7 @@ def test_every_body_is_answered_or_rejected_with_a_message(
     assert all(miss["failures"] for miss in shown["nearest_misses"])
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=settings().max_examples // 3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(models, serving, dtypes)
 def test_a_request_has_one_answer(seeded_engine: Engine, model: str, load: dict[str, Any], dtype: str) -> None:
     asked = {"model": model, "inference": load | {"dtype": dtype}, "include": ["rejected", "assumptions"]}

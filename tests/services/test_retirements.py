@@ -12,7 +12,10 @@ from app.schemas.retirement_request import SuccessorNeedsIn
 from app.schemas.retirements import RetirementPlanOut
 from app.services.retirements import InventoryItem, plan_retirements
 from tests.conftest import TODAY
+from tests.databases import one_in
 from tests.recording import statements_of
+
+pytestmark = pytest.mark.first_database
 
 NEEDS = SuccessorNeedsIn()
 
@@ -49,14 +52,17 @@ def test_regions_without_prices_of_a_purchase_model_take_two_more(seeded_engine:
 
 
 @pytest.mark.parametrize("purchase", ["on_demand", "reserved_1y"])
-def test_an_inventory_names_more_regions_than_a_parameter_takes(seeded_engine: Engine, purchase: Purchase) -> None:
+@pytest.mark.parametrize("first", one_in(8, range(8)))
+def test_an_inventory_names_more_regions_than_a_parameter_takes(
+    seeded_engine: Engine, purchase: Purchase, first: int
+) -> None:
     with Session(seeded_engine) as session:
         known = load_snapshot(session)
         assert len(known.regions) > 60
         items = [InventoryItem(size="nv12s_v3", region=region) for region in sorted(known.regions)]
         needs = SuccessorNeedsIn(purchase=purchase)
         plan = plan_retirements(Catalog(session, known, TODAY), items, needs)
-        for item, planned in zip(items, plan.items, strict=True):
+        for item, planned in list(zip(items, plan.items, strict=True))[first::8]:
             alone = plan_retirements(Catalog(session, known, TODAY), [item], needs)
             assert alone.items[0].model_copy(update={"index": planned.index}) == planned
 

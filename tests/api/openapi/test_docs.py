@@ -6,6 +6,8 @@ import pytest
 from app.api.openapi.build import to_openapi30
 from tests.api.openapi.generated_files import document, make_document
 
+pytestmark = pytest.mark.first_database
+
 
 def test_both_documents_are_served_as_generated(client: httpx.Client) -> None:
     assert client.get("/openapi.json").json() == document()

@@ -5,6 +5,8 @@ import pytest
 from app.settings import PROJECT
 from tests.api.openapi.generated_files import GENERATED
 
+pytestmark = pytest.mark.first_database
+
 
 @pytest.mark.parametrize("path", GENERATED, ids=lambda path: path.name)
 def test_generated_files_are_up_to_date(path: Path) -> None:

@@ -12,6 +12,8 @@ from tests.api.openapi.generated_files import document
 from tests.api.openapi.parts import operations
 from tests.conftest import TODAY
 
+pytestmark = pytest.mark.first_database
+
 
 @pytest.fixture
 def services(seeded_url: str, empty_url: str) -> Iterator[Mapping[str, httpx.Client]]:

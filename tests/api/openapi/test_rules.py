@@ -11,6 +11,8 @@ from app.settings import PROJECT
 from tests.api.openapi.generated_files import document
 from tests.api.openapi.rules import RULES
 
+pytestmark = pytest.mark.first_database
+
 Break = Callable[[dict[str, Any]], object]
 
 

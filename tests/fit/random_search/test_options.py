@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from tests.api.bodies import Body, apply_merge_patch, fit
+from tests.databases import one_in
 
 RandomBody = Callable[[int], Body]
 """Returns the random request of a seed."""
@@ -69,9 +70,10 @@ def options_of(client: httpx.Client) -> OptionsOf:
     return options_of
 
 
-def test_no_option_generates_more_than_one_token_of_each_sequence_a_step(options_of: OptionsOf) -> None:
+@pytest.mark.parametrize("seeds", one_in(2, [range(25), range(25, 50)]), ids=str)
+def test_no_option_generates_more_than_one_token_of_each_sequence_a_step(options_of: OptionsOf, seeds: range) -> None:
     checked = 0
-    for seed in range(50):
+    for seed in seeds:
         body, options = options_of(random_serving, seed)
         for item in options:
             speed, sequences = item.get("speed"), body["inference"]["concurrency"]
@@ -81,11 +83,11 @@ def test_no_option_generates_more_than_one_token_of_each_sequence_a_step(options
             bound = speed["tokens_per_s"]["value"] * speed["step"]["value"] / 1e3
             expected = speed["expected_tokens_per_s"]["mid"] * speed["expected_step"]["mid"] / 1e3
             assert max(bound, expected) <= sequences * DIFFERENT, (body, item["size"], item["parallelism"])
-    assert checked > 500
+    assert checked > 250
 
 
 @pytest.mark.parametrize("random_body", [random_serving, random_training])
-@pytest.mark.parametrize("seeds", [range(30), range(30, 60)], ids=str)
+@pytest.mark.parametrize("seeds", one_in(4, [range(start, start + 15) for start in range(0, 60, 15)]), ids=str)
 def test_an_option_is_tight_where_a_gpu_may_need_more_than_it_has_and_nowhere_else(
     options_of: OptionsOf, random_body: RandomBody, seeds: range
 ) -> None:
@@ -101,8 +103,11 @@ LESS = ("context_tokens", "concurrency", "sequence_tokens", "micro_batch")
 
 
 @pytest.mark.parametrize("random_body", [random_serving, random_training])
-def test_less_work_and_more_vms_never_make_a_size_fail(client: httpx.Client, random_body: RandomBody) -> None:
-    for seed in range(100, 120):
+@pytest.mark.parametrize("seeds", one_in(2, [range(100, 110), range(110, 120)]), ids=str)
+def test_less_work_and_more_vms_never_make_a_size_fail(
+    client: httpx.Client, random_body: RandomBody, seeds: range
+) -> None:
+    for seed in seeds:
         body, random = random_body(seed), Random(seed)
         use = next(name for name in ("inference", "training") if name in body)
         name = random.choice([name for name in LESS if name in body[use]])
@@ -126,7 +131,7 @@ def test_a_size_fits_after_any_fix_of_a_random_request(client: httpx.Client, ran
             assert [item["size"] for item in all_options(client, changed)] == [size], (body, size, fix)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", one_in(3, range(12)))
 def test_every_option_within_a_budget_has_a_price_within_it(client: httpx.Client, seed: int) -> None:
     random = Random(seed)
     budget, purchase = random.choice((500, 5000, 20_000, 10**9)), random.choice(("on_demand", "spot"))

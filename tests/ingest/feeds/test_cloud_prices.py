@@ -102,6 +102,7 @@ def refused(found: PriceRefresh) -> dict[str, str]:
 # What must come out
 
 
+@pytest.mark.first_database
 def test_of_the_rows_of_amazons_csv_one_is_the_price(engine: Engine, tmp_path: Path) -> None:
     with serving(FakeVendors()) as vendors:
         found, outcome = refresh(engine, tmp_path, AWS_PRICES, url=vendors.url, regions=["us-east-2"])
@@ -120,6 +121,7 @@ def test_of_the_rows_of_amazons_csv_one_is_the_price(engine: Engine, tmp_path: P
     assert stored == len(AWS_FOUND)
 
 
+@pytest.mark.first_database
 def test_amazons_json_has_the_same_prices_and_reservations_without_upfront_payment(
     engine: Engine, tmp_path: Path
 ) -> None:
@@ -130,6 +132,7 @@ def test_amazons_json_has_the_same_prices_and_reservations_without_upfront_payme
     }
 
 
+@pytest.mark.first_database
 def test_a_machine_type_of_google_costs_the_sum_of_its_parts(engine: Engine, tmp_path: Path) -> None:
     with serving(FakeVendors()) as vendors:
         found, _ = refresh(
@@ -173,6 +176,7 @@ def test_a_sku_of_google_is_a_part_or_nothing(group: str, description: str, part
     assert to_part({"description": description, "category": {"resourceGroup": group}}) == part
 
 
+@pytest.mark.first_database
 def test_a_price_of_google_is_that_of_the_last_tier_in_force(engine: Engine) -> None:
     sku = shape("gcp_skus_page.json")["skus"][0]
     free = {"startUsageAmount": 0, "unitPrice": {"currencyCode": "USD", "units": "0", "nanos": 0}}
@@ -182,6 +186,7 @@ def test_a_price_of_google_is_that_of_the_last_tier_in_force(engine: Engine) -> 
     assert price_of(sku, date(2026, 7, 1)) is None
 
 
+@pytest.mark.first_database
 def test_a_shape_of_oracle_costs_the_sum_of_its_parts(engine: Engine, tmp_path: Path) -> None:
     with serving(FakeVendors()) as vendors:
         found, _ = refresh(engine, tmp_path, OCI_PRICES, url=f"{vendors.url}/products")
@@ -198,6 +203,7 @@ def test_a_part_of_oracle_costs_what_it_does_beyond_the_free_range() -> None:
 # Stopped and gone on
 
 
+@pytest.mark.first_database
 def test_a_refresh_that_was_stopped_fetches_only_what_is_missing(engine: Engine, tmp_path: Path) -> None:
     with serving(FakeVendors(fault=lambda name: 503 if name == "us-east-2" else None)) as vendors:
         first, _ = refresh(engine, tmp_path, AWS_PRICES, url=vendors.url)

@@ -135,6 +135,7 @@ def catalog(engine: Engine) -> Engine:
     return engine
 
 
+@pytest.mark.first_database
 def test_a_response_that_unpacks_without_end_is_given_up_at_once(catalog: Engine) -> None:
     packed = gzip.compress(bytes(MAX_PAGE_BYTES + 2**20), 1)
     asked: list[int] = []
@@ -151,6 +152,7 @@ def test_a_response_that_unpacks_without_end_is_given_up_at_once(catalog: Engine
     assert asked == [0]
 
 
+@pytest.mark.first_database
 def test_a_server_that_sends_a_byte_now_and_then_is_given_up(catalog: Engine) -> None:
     async def drip() -> AsyncIterator[bytes]:
         while True:
@@ -171,6 +173,7 @@ def test_a_server_that_sends_a_byte_now_and_then_is_given_up(catalog: Engine) ->
     assert asked == [0]
 
 
+@pytest.mark.first_database
 @pytest.mark.parametrize("target", ["http://127.0.0.1:9/rates", "/other", "https://elsewhere.example/rates"])
 def test_a_redirect_to_another_host_or_without_tls_is_not_followed(catalog: Engine, target: str) -> None:
     with (
@@ -180,6 +183,7 @@ def test_a_redirect_to_another_host_or_without_tls_is_not_followed(catalog: Engi
         run_rate_refresh(catalog, url=url, now=NOW, policy=QUICK)
 
 
+@pytest.mark.first_database
 def test_a_saved_file_that_is_longer_than_any_is_not_read_whole(catalog: Engine, tmp_path: Path) -> None:
     saved = tmp_path / "rates.csv"
     with saved.open("wb") as sparse:
@@ -205,12 +209,14 @@ def test_a_refresh_adds_the_days_that_the_catalog_lacks(catalog: Engine, tmp_pat
     assert later.outcome.summary.changes["exchange_rate"].removed == 0
 
 
+@pytest.mark.first_database
 def test_a_dry_run_writes_nothing(catalog: Engine) -> None:
     with serving(lambda _: Response(zipped(HISTORY))) as url:
         run_rate_refresh(catalog, url=url, now=NOW, dry_run=True)
         assert run_rate_refresh(catalog, url=url, now=NOW, dry_run=True).rates == 5
 
 
+@pytest.mark.first_database
 def test_a_server_that_fails_is_asked_again_and_then_named(catalog: Engine) -> None:
     with serving(lambda before: Response(zipped(HISTORY), 200 if before else 503)) as url:
         assert run_rate_refresh(catalog, url=url, now=NOW, policy=QUICK).rates == 5

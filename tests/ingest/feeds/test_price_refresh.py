@@ -92,6 +92,7 @@ def refused(found: PriceRefresh) -> dict[str, tuple[str, ...]]:
     return {each.region: each.reasons for each in found.refused}
 
 
+@pytest.mark.first_database
 def test_the_prices_of_every_region_are_fetched_and_written(engine: Engine, tmp_path: Path) -> None:
     with serving(FakeApi(items=everywhere(), page_size=100)) as api:
         found, outcome = refresh(engine, tmp_path, api)
@@ -102,6 +103,7 @@ def test_the_prices_of_every_region_are_fetched_and_written(engine: Engine, tmp_
     assert not outcome.summary.reports
 
 
+@pytest.mark.first_database
 def test_a_reservation_is_stored_to_the_nano_dollar(engine: Engine, tmp_path: Path) -> None:
     with serving(FakeApi(items={"eastus": meters("eastus", 1)})) as api:
         refresh(engine, tmp_path, api, regions=["East US"])
@@ -137,6 +139,7 @@ def test_the_list_of_another_day_prolongs_prices_and_reads_no_facts(engine: Engi
     assert stored(engine, "valid_from = '2026-08-22' and seen_until = '2026-08-23'") == 480
 
 
+@pytest.mark.first_database
 def test_a_list_that_lost_most_of_its_rows_is_refused_and_the_other_regions_are_taken(
     engine: Engine, tmp_path: Path
 ) -> None:
@@ -151,6 +154,7 @@ def test_a_list_that_lost_most_of_its_rows_is_refused_and_the_other_regions_are_
     assert stored(engine, "seen_until = '2026-08-22' and region = 'westus'") == 160
 
 
+@pytest.mark.first_database
 def test_the_first_list_of_a_region_is_compared_with_the_newest_of_another_source(
     engine: Engine, tmp_path: Path
 ) -> None:
@@ -370,6 +374,7 @@ def test_a_region_of_which_no_item_is_a_price_is_refused_even_with_accept(engine
     assert outcome is None
 
 
+@pytest.mark.first_database
 def test_a_dry_run_writes_nothing_and_the_run_after_it_needs_no_request(engine: Engine, tmp_path: Path) -> None:
     with serving(FakeApi(items=everywhere(), page_size=100)) as api:
         _, outcome = refresh(engine, tmp_path, api, dry_run=True)
@@ -448,6 +453,7 @@ def test_an_unknown_region_is_refused_before_anything_is_fetched(engine: Engine,
     assert api.requests == 0
 
 
+@pytest.mark.first_database
 def test_two_names_of_one_size_are_one_price(engine: Engine, tmp_path: Path) -> None:
     """The API has sizes under several names; an alias of the catalog says which are one."""
     alias = AliasRow(alias="B1als_old", size="Standard_B1als_v2", source="prices", reason="renamed", file="a", line=2)
@@ -460,6 +466,7 @@ def test_two_names_of_one_size_are_one_price(engine: Engine, tmp_path: Path) -> 
     assert stored(engine, "size_key = 'b1als_v2'") == 1
 
 
+@pytest.mark.first_database
 def test_names_that_only_prices_have_are_unmatched_until_new_sizes_are_taken(engine: Engine, tmp_path: Path) -> None:
     renamed = AliasRow(alias="B1als_old", size="Standard_B1als_v2", source="prices", reason="renamed", file="a", line=2)
     ingest(engine, Reading(sources=(source("prices"),), aliases=(renamed,)), now=NOW)
