@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import log2
 
-from app.fit.verdict import Adjustment
+from app.fit.verdict import AdjustedPrice
 
 Number = int | float | Decimal | Fraction
 
@@ -93,7 +93,7 @@ class SizeTraits:
     uncached_disk_iops: int | None = None
     network_mbps: int | None = None
     provider: str | None = None
-    adjustment: Adjustment | None = None
+    adjustment: AdjustedPrice | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

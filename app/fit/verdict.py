@@ -28,7 +28,7 @@ def is_part_of_gpu(gpus: Fraction | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adjustment:
+class AdjustedPrice:
     """How a price differs from the list price: that of one VM, USD an hour, and the names of the rules that apply."""
 
     list_usd_per_hour: Decimal
@@ -68,7 +68,7 @@ class Vm(SizeFacts):
     approximate_date: Mapping[str, bool | None] = field(default_factory=dict)
     unusual_price: frozenset[str] = frozenset()
     disputed_price: frozenset[str] = frozenset()
-    adjustment: Mapping[str, Adjustment | None] = field(default_factory=dict)
+    adjustment: Mapping[str, AdjustedPrice | None] = field(default_factory=dict)
 
     @property
     def fractional(self) -> bool:
@@ -162,7 +162,7 @@ class Cost:
     as_of: date | None
     price_age_days: int | None
     approximate_date: bool | None
-    adjustment: Adjustment | None = None
+    adjustment: AdjustedPrice | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,7 +335,7 @@ def warning_codes(vm: Vm, constraints: SizeConstraints) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CostFigures:
+class OptionCost:
     """What an option costs by one purchase model; per request of a service only."""
 
     cost: Cost

@@ -41,7 +41,7 @@ from app.fit.formulas.optimizer import AdaptedMatrix
 from app.fit.formulas.quantities import GIB, Assumption, Assumptions, InvalidWorkload
 from app.fit.formulas.quantization import ReleasedWeights, fp8_blocks, fp8_tensors, mxfp4_experts
 from app.fit.placement.evaluate import rank
-from app.fit.placement.fixes import Change, FixFinder
+from app.fit.placement.fixes import FieldChange, FixFinder
 from app.fit.placement.jobs import ServingJob
 from app.fit.placement.machine import MIN_CAPABILITY, Machine
 from app.fit.placement.option import (
@@ -308,7 +308,7 @@ def with_paths(assumptions: Iterable[Assumption]) -> tuple[Assumption, ...]:
     return tuple(replace(assumption, field=to_path(assumption.field)) for assumption in assumptions)
 
 
-def to_patch(changes: Iterable[Change]) -> dict[str, dict[str, Any]]:
+def to_patch(changes: Iterable[FieldChange]) -> dict[str, dict[str, Any]]:
     """Return what changes do to a body, as a JSON Merge Patch (RFC 7396); amounts of money become plain numbers."""
     patch: dict[str, dict[str, Any]] = {}
     for change in changes:

@@ -12,7 +12,7 @@ from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.pagination import ensure_same_revision, offset_of, read_cursor, write_cursor
 from app.catalog.queries.params import PageParams
 from app.catalog.queries.snapshot import Catalog
-from app.fit.verdict import Adjustment, Vm
+from app.fit.verdict import AdjustedPrice, Vm
 
 Item = TypeVar("Item")
 
@@ -45,12 +45,12 @@ def to_vm(row: Mapping[str, Any], **amounts: Any) -> Vm:
     )
 
 
-def to_adjustment(text: str | None) -> Adjustment | None:
+def to_adjustment(text: str | None) -> AdjustedPrice | None:
     """Map what rules did to a price from its JSON; None where they did nothing."""
     if text is None:
         return None
     stored = json.loads(text, parse_float=Decimal)
-    return Adjustment(list_usd_per_hour=stored["list_usd_per_hour"], rules=tuple(stored["rules"]))
+    return AdjustedPrice(list_usd_per_hour=stored["list_usd_per_hour"], rules=tuple(stored["rules"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

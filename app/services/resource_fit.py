@@ -38,9 +38,9 @@ from app.fit.resources import (
 from app.fit.verdict import (
     MAX_REJECTED,
     NEAREST_MISSES,
-    CostFigures,
     Failure,
     Option,
+    OptionCost,
     Rejection,
     Vm,
     check_budget,
@@ -371,7 +371,7 @@ def _shown(option: Option, answer: ResourceFit) -> dict[str, Any]:
     costs = {}
     for name, cost in option.costs.items():
         of_job = exact(cost.usd_per_job, "USD") if cost.usd_per_job is not None else None
-        figures = CostFigures(cost=cost, per_job=of_job, per_million_tokens=None)
+        figures = OptionCost(cost=cost, per_job=of_job, per_million_tokens=None)
         costs[name] = to_cost_out(figures, answer.exchange_rate)
     return {
         "size": option.vm.name,
@@ -412,7 +412,7 @@ def nearest_of_each(rejections: Sequence[Rejection], most: int | None) -> Sequen
     return kept
 
 
-def to_cost_out(figures: CostFigures, rate: CurrencyRate | None) -> OptionCostOut:
+def to_cost_out(figures: OptionCost, rate: CurrencyRate | None) -> OptionCostOut:
     """Convert the cost of an option, with the same in another currency where there is a rate."""
     return OptionCostOut(
         usd_per_hour=figures.cost.usd_per_hour,
@@ -442,7 +442,7 @@ def _interruptions(interruptions: "Interruptions") -> InterruptionsOut:
     )
 
 
-def _converted_cost(figures: CostFigures, rate: CurrencyRate) -> ConvertedCostOut:
+def _converted_cost(figures: OptionCost, rate: CurrencyRate) -> ConvertedCostOut:
     return ConvertedCostOut(
         currency=rate.currency,
         cost_per_hour=rate.convert_number(figures.cost.usd_per_hour),

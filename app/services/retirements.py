@@ -39,7 +39,7 @@ from app.fit.successors import (
     refuse_all,
     unknown_features,
 )
-from app.fit.verdict import ORDERABLE, Adjustment, plain_failure
+from app.fit.verdict import ORDERABLE, AdjustedPrice, plain_failure
 from app.nearest import did_you_mean, starting_with
 from app.schemas.retirement_request import RetirementPlanIn, SuccessorNeedsIn
 from app.schemas.retirements import (
@@ -74,12 +74,12 @@ class InventoryItem:
     purchase: str | None = None
 
 
-class Price(NamedTuple):
+class PriceInForce(NamedTuple):
     """A price in force, USD an hour, and the day from which it is known to hold."""
 
     usd_per_hour: Decimal
     as_of: date
-    adjustment: Adjustment | None
+    adjustment: AdjustedPrice | None
 
 
 def plan_body(catalog: Catalog, body: RetirementPlanIn) -> RetirementPlanOut:
@@ -150,7 +150,7 @@ def _summarize(items: Iterable[PlannedItemOut], hours_per_month: Decimal) -> Pla
     )
 
 
-RegionPrices = dict[str, dict[str, Price]]
+RegionPrices = dict[str, dict[str, PriceInForce]]
 """Prices by the code of the region and the key of the size."""
 
 
@@ -179,7 +179,7 @@ def _read_prices(reader: Reader, params: OfferParams) -> RegionPrices:
     prices: RegionPrices = {region: {} for region in params.region}
     if params.region:
         for region, key, usd, as_of, adjustment in fetch(reader, prices_query(params)):
-            prices[region][key] = Price(usd, as_of, to_adjustment(adjustment))
+            prices[region][key] = PriceInForce(usd, as_of, to_adjustment(adjustment))
     return prices
 
 
@@ -188,7 +188,7 @@ class _Answer:
     """What is the same for all items of one size in one region; costs are of one VM."""
 
     unknown: list[str]
-    successors: Sequence[tuple[Match, Differences, Price]]
+    successors: Sequence[tuple[Match, Differences, PriceInForce]]
     refusals: Refusals | None
     fixes: list[GiveUpOut]
 
@@ -206,7 +206,7 @@ class _Planner:
         needs: SuccessorNeedsIn,
         machines: Mapping[str, Candidate],
         names: "Names",
-        prices: Mapping[str, Mapping[str, Price]],
+        prices: Mapping[str, Mapping[str, PriceInForce]],
         purchases: Mapping[str, Purchase],
         today: date,
     ) -> None:
@@ -269,7 +269,7 @@ class _Planner:
         return before is None or retires < before
 
     def _successor(
-        self, match: Match, changes: Differences, price: Price, old: Price | None, count: int
+        self, match: Match, changes: Differences, price: PriceInForce, old: PriceInForce | None, count: int
     ) -> SuccessorOut:
         facts = self._facts[match.machine.key]
         gpus = to_gpus(facts["gpu_count_numerator"], facts["gpu_count_denominator"])

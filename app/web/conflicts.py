@@ -35,7 +35,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ShownDispute:
     """A disputed figure as the page shows it; `path` is that of its page below the root, `anchor` the place there."""
 
     name: str
@@ -76,13 +76,13 @@ def _options(chosen: str | None, pairs: Sequence[tuple[str, str]]) -> list[tuple
     return [("", "any"), *pairs, *missing]
 
 
-def _figure(figure: DisputedFigure) -> Figure:
+def _figure(figure: DisputedFigure) -> ShownDispute:
     paths = {
         "size": f"ui/sizes/{path_segment(figure.subject)}#sources",
         "price": f"ui/sizes/{path_segment(figure.subject)}#prices",
         "series": f"series/{path_segment(figure.subject)}",
     }
-    return Figure(
+    return ShownDispute(
         figure.name.removeprefix("Standard_"),
         paths.get(figure.kind, f"conflicts?subject={path_segment(figure.subject)}"),
         figure.kind,

@@ -30,7 +30,7 @@ class CoverageView(QueryParams):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CoverageRow:
     """A figure, the share of sizes that it is known of, and the series it is not known of, most sizes first."""
 
     title: str
@@ -68,10 +68,10 @@ def _search(view: CoverageView) -> SizeFilter:
     return SizeFilter.model_validate(chosen | ({"max_gpus": 0} if view.gpus == "none" else {}))
 
 
-def _row(item: Mapping[str, Any]) -> Row:
+def _row(item: Mapping[str, Any]) -> CoverageRow:
     unknown = sorted(item["unknown"], key=lambda of: -of["sizes"])
     series = [(of["series"], of["sizes"], _REASONS.get(of["reason"], of["reason"])) for of in unknown]
-    return Row(field_title(item["field"]), item["known"], item["total"], item["percent"], series)
+    return CoverageRow(field_title(item["field"]), item["known"], item["total"], item["percent"], series)
 
 
 PAGE = PageContent(params=CoverageView, render=render)

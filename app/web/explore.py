@@ -146,7 +146,7 @@ Speeds = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class AxisFigure:
     """A figure that an axis can have: how it is read from a size; None where it is unknown or there is none.
 
     Money is read in USD an hour. `base` is that of the axis' ticks.
@@ -189,19 +189,21 @@ def _field(name: str) -> Callable[[Item, Speeds], Any]:
     return lambda item, _speeds: item[name]
 
 
-FIGURES: Mapping[FigureName, Figure] = {
-    "price": Figure("Price of the VM", "", _field("usd_per_hour"), less_is_better=True),
-    "price_per_gpu": Figure("Price of a GPU", "", _price_per_gpu, less_is_better=True, needs_gpu=True),
-    "gpu_memory": Figure("GPU memory of the VM", "GiB", _field("gpu_memory_gib"), base=2, needs_gpu=True),
-    "gpu_memory_per_gpu": Figure("Memory of one GPU", "GiB", _field("gpu_memory_gib_per_gpu"), base=2, needs_gpu=True),
-    "gpu_bandwidth": Figure(
+FIGURES: Mapping[FigureName, AxisFigure] = {
+    "price": AxisFigure("Price of the VM", "", _field("usd_per_hour"), less_is_better=True),
+    "price_per_gpu": AxisFigure("Price of a GPU", "", _price_per_gpu, less_is_better=True, needs_gpu=True),
+    "gpu_memory": AxisFigure("GPU memory of the VM", "GiB", _field("gpu_memory_gib"), base=2, needs_gpu=True),
+    "gpu_memory_per_gpu": AxisFigure(
+        "Memory of one GPU", "GiB", _field("gpu_memory_gib_per_gpu"), base=2, needs_gpu=True
+    ),
+    "gpu_bandwidth": AxisFigure(
         "GPU memory bandwidth of the VM", "GB/s", _speed_of("memory_bandwidth_gb_per_s"), needs_gpu=True
     ),
-    "gpu_bf16": Figure("BF16 of all GPUs, dense", "TFLOPS", _speed_of("bf16_tflops"), needs_gpu=True),
-    "gpus": Figure("GPUs", "", lambda item, _speeds: _gpus_of(item), base=2, needs_gpu=True),
-    "vcpus": Figure("vCPUs", "", _field("vcpus"), base=2),
-    "memory": Figure("Memory", "GiB", _field("memory_gib"), base=2),
-    "network": Figure(
+    "gpu_bf16": AxisFigure("BF16 of all GPUs, dense", "TFLOPS", _speed_of("bf16_tflops"), needs_gpu=True),
+    "gpus": AxisFigure("GPUs", "", lambda item, _speeds: _gpus_of(item), base=2, needs_gpu=True),
+    "vcpus": AxisFigure("vCPUs", "", _field("vcpus"), base=2),
+    "memory": AxisFigure("Memory", "GiB", _field("memory_gib"), base=2),
+    "network": AxisFigure(
         "Network", "Gbps", lambda item, _speeds: item["network_mbps"] and Fraction(item["network_mbps"]) / 1000
     ),
 }
@@ -381,7 +383,7 @@ def _points(sizes: _Found, view: ExploreView) -> list[Point]:
     return points
 
 
-def _shown(figure: Figure, value: Any, view: ExploreView, rate: CurrencyRate | None) -> Fraction:
+def _shown(figure: AxisFigure, value: Any, view: ExploreView, rate: CurrencyRate | None) -> Fraction:
     """Return a figure in the units of the page."""
     if not figure.is_money:
         return Fraction(value)
@@ -389,12 +391,12 @@ def _shown(figure: Figure, value: Any, view: ExploreView, rate: CurrencyRate | N
     return usd if rate is None else Fraction(rate.convert(usd))
 
 
-def _goodness(figure: Figure, read: Callable[[Point], Fraction]) -> Callable[[Point], float]:
+def _goodness(figure: AxisFigure, read: Callable[[Point], Fraction]) -> Callable[[Point], float]:
     """Return what is greater for a better point."""
     return (lambda point: -float(read(point))) if figure.less_is_better else (lambda point: float(read(point)))
 
 
-def _text(figure: Figure, value: Fraction) -> str:
+def _text(figure: AxisFigure, value: Fraction) -> str:
     return format_amount(_decimal(value)) if figure.is_money else format_number(float(value), digits=4)
 
 

@@ -281,7 +281,7 @@ def _cost_line(name: str, cost: OptionCostOut) -> CostLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OptionRow:
     """An option as the table shows it; `token` is the time per token in ms, `hours` how long a training takes."""
 
     option: PlacedOut
@@ -300,7 +300,7 @@ class Row:
         return hours * (split.gpus + split.idle_gpus) if split is not None else hours
 
 
-def rows_of(answer: FitAnswerOut, view: FitView) -> list[Row]:
+def rows_of(answer: FitAnswerOut, view: FitView) -> list[OptionRow]:
     """Return the options of an answer."""
     items = answer.items
     speeds = [item.speed for item in items]
@@ -309,7 +309,7 @@ def rows_of(answer: FitAnswerOut, view: FitView) -> list[Row]:
     steps = spans([speed.expected_step if speed else None for speed in speeds], view.tpot_ms)
     hours = spans([speed.hours if speed else None for speed in speeds], view.max_hours)
     return [
-        Row(
+        OptionRow(
             option=item,
             layout=layout_words(item.nodes, item.parallelism),
             memory=memory_parts(item.per_gpu) if item.per_gpu else (),
@@ -349,7 +349,7 @@ class Miss:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RejectionGroup:
     """The sizes that are rejected for one reason: how many, and those that are nearest to fitting."""
 
     code: str
@@ -363,13 +363,13 @@ class Group:
         return any(miss.fixes for miss in self.misses)
 
 
-def groups_of(answer: FitAnswerOut, request: PageRequest) -> list[Group]:
+def groups_of(answer: FitAnswerOut, request: PageRequest) -> list[RejectionGroup]:
     """Return the rejected sizes by their first reason; groups are in the order of their nearest miss."""
     by_code: dict[str, list[MissOut]] = {}
     for miss in answer.rejected:
         by_code.setdefault(miss.failures[0].code, []).append(miss)
     return [
-        Group(
+        RejectionGroup(
             code,
             REASONS.get(code, code.replace("_", " ").capitalize()),
             answer.rejection_summary[code],

@@ -121,7 +121,7 @@ class FieldFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class SizeFacts:
+class FactGroups:
     """Facts by group; `unknown` are titles of fields that no source states.
 
     `sources` is how many sources state any of it.
@@ -133,7 +133,7 @@ class SizeFacts:
     sources: int
 
 
-def group_facts(facts: Iterable[Mapping[str, Any]], item: Mapping[str, Any]) -> SizeFacts:
+def group_facts(facts: Iterable[Mapping[str, Any]], item: Mapping[str, Any]) -> FactGroups:
     """Arrange the facts of a size; `item` is the size as the API shows it, which tells what is unknown."""
     by_field: dict[str, FieldFacts] = {}
     sources: set[str] = set()
@@ -150,7 +150,7 @@ def group_facts(facts: Iterable[Mapping[str, Any]], item: Mapping[str, Any]) -> 
     stored = [name for name in SIZE_JSON_FIELDS if name in SIZE_FIELDS and name not in _SKIPPED]
     unknown = [field_title(name) for name in stored if name not in by_field and item.get(name) is None]
     groups = {title: [by_field[name] for name in names] for title, names in in_groups(by_field).items()}
-    return SizeFacts(
+    return FactGroups(
         groups=groups,
         unknown=unknown,
         disputed=[field for listed in groups.values() for field in listed if field.disputing],

@@ -13,8 +13,8 @@ from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import find_size
 from app.web.rendering import path_segment
 from app.web.serving import NoParams, PageContent, PageRequest
-from app.web.size_fields import SizeFacts, group_facts
-from app.web.size_prices import RegionRow, purchases_of, region_rows
+from app.web.size_fields import FactGroups, group_facts
+from app.web.size_prices import RegionPriceRow, purchases_of, region_rows
 from app.web.sizes_view import PURCHASE_TITLES
 
 _MOST = 500
@@ -62,7 +62,7 @@ def _summary(item: Mapping[str, Any]) -> str:
     return f"Azure VM size of the series {_cell(item['series'] or 'unknown')}; status: {status}.{verified}"
 
 
-def _figures(facts: SizeFacts) -> str:
+def _figures(facts: FactGroups) -> str:
     """Return a table of the accepted values; figures that no source states follow by name."""
     rows = [
         (fact.title, fact.accepted["shown"], f"{fact.accepted['source_id']}, line {fact.accepted['line']}")
@@ -74,7 +74,7 @@ def _figures(facts: SizeFacts) -> str:
     return f"{_table(('figure', 'value', 'source'), rows)}{unknown}"
 
 
-def _disputes(facts: SizeFacts) -> str:
+def _disputes(facts: FactGroups) -> str:
     rows = [
         (fact.title, fact.accepted["shown"], other["shown"], other["source_id"], other["reason"])
         for fact in facts.disputed
@@ -88,7 +88,7 @@ def _price(price: Mapping[str, Any]) -> str:
     return f"{price['usd_per_hour']} ({price['note']})" if price["note"] else str(price["usd_per_hour"])
 
 
-def _prices(regions: Sequence[RegionRow]) -> str:
+def _prices(regions: Sequence[RegionPriceRow]) -> str:
     """Return a table of the prices in force with Linux, USD an hour, by region."""
     if not regions:
         return "No price is known."

@@ -14,20 +14,20 @@ from app.web.sizes_view import PURCHASE_TITLES
 
 
 @dataclass(frozen=True, slots=True)
-class ListedPrice:
+class ShownPrice:
     """The list price in the unit and currency of the page, and the rules that make another price of it."""
 
     shown: Decimal
     rules: Sequence[str]
 
 
-def listed_price(adjustment: Mapping[str, Any] | None, shown: Callable[[Any], Decimal]) -> ListedPrice | None:
+def listed_price(adjustment: Mapping[str, Any] | None, shown: Callable[[Any], Decimal]) -> ShownPrice | None:
     """Return the list price beside a price that rules changed; None where none did."""
-    return ListedPrice(shown(adjustment["list_usd_per_hour"]), adjustment["rules"]) if adjustment else None
+    return ShownPrice(shown(adjustment["list_usd_per_hour"]), adjustment["rules"]) if adjustment else None
 
 
 @dataclass(slots=True)
-class RegionRow:
+class RegionPriceRow:
     """A region: prices by purchase model, and its zones; None where no source lists the size there."""
 
     code: str
@@ -43,17 +43,17 @@ def region_rows(
     titles: Mapping[str, str],
     shown: Callable[[Any], Decimal],
     purchase: str,
-) -> list[RegionRow]:
+) -> list[RegionPriceRow]:
     """Return the regions that have a price or the size, the cheapest by a purchase model first, then those without.
 
     Regions with an unusual price come after those with another.
 
     `shown` converts USD an hour to what the page shows.
     """
-    rows: dict[str, RegionRow] = {}
+    rows: dict[str, RegionPriceRow] = {}
 
-    def row_of(code: str) -> RegionRow:
-        return rows.setdefault(code, RegionRow(code, titles.get(code, code)))
+    def row_of(code: str) -> RegionPriceRow:
+        return rows.setdefault(code, RegionPriceRow(code, titles.get(code, code)))
 
     for price in prices:
         row_of(price["region"]).prices[price["purchase"]] = {
@@ -67,14 +67,14 @@ def region_rows(
         if row.zones is None or (entry["as_of"] and row.zones_as_of and entry["as_of"] > row.zones_as_of):
             row.zones, row.zones_as_of = entry["zones"], entry["as_of"]
 
-    def order(row: RegionRow) -> tuple[bool, bool, Decimal, str]:
+    def order(row: RegionPriceRow) -> tuple[bool, bool, Decimal, str]:
         price = row.prices.get(purchase)
         return price is None, bool(price and price["unusual"]), price["shown"] if price else Decimal(0), row.title
 
     return sorted(rows.values(), key=order)
 
 
-def purchases_of(rows: Iterable[RegionRow]) -> list[str]:
+def purchases_of(rows: Iterable[RegionPriceRow]) -> list[str]:
     """Return the purchase models of which any region has a price, in their order."""
     priced = {purchase for row in rows for purchase in row.prices}
     return [purchase for purchase in PURCHASE_TITLES if purchase in priced]

@@ -12,7 +12,7 @@ from app.catalog.queries.params import SizeSelection
 from app.errors import BadQuery, BadWorkload
 from app.fit.formulas.quantities import DEFAULTS, Assumption
 from app.fit.formulas.training_speed import PRECISION_DTYPES
-from app.fit.placement.fixes import Change, lower_field, set_field
+from app.fit.placement.fixes import FieldChange, lower_field, set_field
 from app.schemas.fit_request import FitIn
 from app.services.fit import PATHS, search_params, to_body_error, to_patch, to_path, with_paths
 from app.settings import PROJECT
@@ -136,5 +136,5 @@ def test_assumptions_and_fixes_are_translated_by_the_same_table(monkeypatch: pyt
 
 
 def test_amounts_of_money_in_a_patch_are_numbers() -> None:
-    change = Change(part="constraints", field="budget_usd_per_job", value=Decimal("1.5"), text="")
+    change = FieldChange(part="constraints", field="budget_usd_per_job", value=Decimal("1.5"), text="")
     assert to_patch([change]) == {"constraints": {"budget_usd_per_job": 1.5}}

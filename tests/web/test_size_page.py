@@ -185,7 +185,7 @@ def test_unknown_is_unknown_and_zero_is_zero(service: CacheMiddleware) -> None:
 @pytest.mark.parametrize(
     ("path", "size"),
     [
-        ("/ui/sizes/nc24ads_a100_v4", "NG8"),
+        ("/ui/sizes/ng16", "NG8"),
         ("/ui/sizes/ng8", "NG8"),
         ("/ui/compare?name=ng8,nc24ads_a100_v4", "NG8"),
         ("/?q=ng8", "NG8"),

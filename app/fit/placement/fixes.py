@@ -24,7 +24,7 @@ from app.fit.verdict import Failure, Rejection, Vm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class FieldChange:
     """One field of a request set to a value (None unsets it), and a short text of that.
 
     `part` is `constraints`, `inference`, `serving` or `training`, as in the names of assumptions.
@@ -50,18 +50,18 @@ class FixContext:
         return self.prepared.job.workload_kind
 
 
-Alternatives = list[tuple[Change, ...]]
+Alternatives = list[tuple[FieldChange, ...]]
 """Changes of one kind in the order to try them: the first that makes the size fit is enough."""
 
 
-def set_field(part: str, field: str, value: Any) -> tuple[Change]:
+def set_field(part: str, field: str, value: Any) -> tuple[FieldChange]:
     """Set a field: `dtype=fp8`."""
-    return (Change(part=part, field=field, value=value, text=f"{field}={json.dumps(value).strip(chr(34))}"),)
+    return (FieldChange(part=part, field=field, value=value, text=f"{field}={json.dumps(value).strip(chr(34))}"),)
 
 
-def lower_field(part: str, field: str, value: float) -> tuple[Change]:
+def lower_field(part: str, field: str, value: float) -> tuple[FieldChange]:
     """Lower a field to the most that fits: `concurrency <= 14`."""
-    return (Change(part=part, field=field, value=value, text=f"{field} <= {value}"),)
+    return (FieldChange(part=part, field=field, value=value, text=f"{field} <= {value}"),)
 
 
 MAX_NODES = 10_000
@@ -117,10 +117,10 @@ def _for_target(context: FixContext) -> Iterator[Alternatives]:
     yield from _unset_parallelism(context)
 
 
-def _raise_target(field: str, needed: float) -> tuple[Change]:
+def _raise_target(field: str, needed: float) -> tuple[FieldChange]:
     """Loosen a target to this many milliseconds, rounded up to a tenth: `tpot_ms >= 12.3`."""
     value = ceil(needed * 10) / 10
-    return (Change(part="serving", field=field, value=value, text=f"{field} >= {value:g}"),)
+    return (FieldChange(part="serving", field=field, value=value, text=f"{field} >= {value:g}"),)
 
 
 def _lighter_load(level: ServiceLevel, share: float) -> Alternatives:
@@ -193,11 +193,11 @@ def _more_nodes(context: FixContext) -> Iterator[Alternatives]:
         yield [_raise_max_nodes(attempt.nodes, limits.max_nodes)]
 
 
-def _raise_max_nodes(nodes: int, allowed: int) -> tuple[Change]:
+def _raise_max_nodes(nodes: int, allowed: int) -> tuple[FieldChange]:
     """Allow this many VMs: `+1 node`."""
     more = nodes - allowed
     text = f"+{more} node" if more == 1 else f"+{more} nodes"
-    return (Change(part="constraints", field="max_nodes", value=nodes, text=text),)
+    return (FieldChange(part="constraints", field="max_nodes", value=nodes, text=text),)
 
 
 def _waive(field: str, value: bool) -> Callable[[FixContext], Iterator[Alternatives]]:
@@ -281,13 +281,13 @@ def _for_budget(context: FixContext) -> Iterator[Alternatives]:
     """Propose a budget of what the size costs, rounded up to a cent."""
     field = context.failure.constraint
     needed = Decimal(repr(context.failure.required)).quantize(Decimal("0.01"), rounding=ROUND_CEILING)
-    yield [(Change(part="constraints", field=field, value=needed, text=f"{field} >= {needed}"),)]
+    yield [(FieldChange(part="constraints", field=field, value=needed, text=f"{field} >= {needed}"),)]
 
 
 def _for_time(context: FixContext) -> Iterator[Alternatives]:
     if context.failure.required is not None:
         hours = ceil(context.failure.required * 10) / 10
-        yield [(Change(part="constraints", field="max_hours", value=hours, text=f"max_hours >= {hours:g}"),)]
+        yield [(FieldChange(part="constraints", field="max_hours", value=hours, text=f"max_hours >= {hours:g}"),)]
         yield from _more_nodes(context)
 
 
@@ -319,7 +319,7 @@ MAX_CHANGES = 3
 MAX_COMBINATIONS = 4
 """At most this many combinations are suggested."""
 
-Changes = tuple[Change, ...]
+Changes = tuple[FieldChange, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

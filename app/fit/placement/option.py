@@ -29,7 +29,7 @@ from app.fit.placement.machine import Machine, generation
 from app.fit.placement.prepare import Job
 from app.fit.placement.request import Pricing
 from app.fit.results import PerGpuMemory, ServiceFigures, SpeedFigures, WeightsType, evidence_of
-from app.fit.verdict import Cost, CostFigures, Headroom, Vm
+from app.fit.verdict import Cost, Headroom, OptionCost, Vm
 
 
 def service_figures(job: ServingJob, machine: Machine, attempt: Attempt, speed: Speed | None) -> ServiceFigures | None:
@@ -411,7 +411,7 @@ def speed_figures(option: PlacementOption) -> SpeedFigures | None:
     )
 
 
-def cost_figures(option: PlacementOption, purchase: str) -> CostFigures:
+def cost_figures(option: PlacementOption, purchase: str) -> OptionCost:
     """Compute the cost of the job and of a million tokens: exact where hours are given, else ranges like the time.
 
     Of a service a million tokens and a request cost what all VMs do over what they answer on average.
@@ -420,7 +420,7 @@ def cost_figures(option: PlacementOption, purchase: str) -> CostFigures:
     hourly = cost.usd_per_hour
     job = exact(cost.usd_per_job, "USD") if cost.usd_per_job is not None else None
     if hourly is None or speed is None:
-        return CostFigures(cost=cost, per_job=job, per_million_tokens=None)
+        return OptionCost(cost=cost, per_job=job, per_million_tokens=None)
     if job is None and speed.hours is not None:
         hours = (speed.hours.low, speed.hours.mid, speed.hours.high)
         low, mid, high = (interrupted_cost(option, purchase, float(hourly), duration) for duration in hours)
@@ -429,7 +429,7 @@ def cost_figures(option: PlacementOption, purchase: str) -> CostFigures:
     if load is not None:
         requests, exactly = mean_rate(load, speed), load.level.users is None
         answered = requests.times(load.level.output_tokens)
-    return CostFigures(
+    return OptionCost(
         cost=cost,
         per_job=job,
         per_million_tokens=_per_million(hourly, answered, exactly=exactly),
