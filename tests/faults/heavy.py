@@ -119,8 +119,6 @@ def _requests() -> Iterator[Heavy]:
         statuses=(200, 422), max_bytes=100_000,
     )  # fmt: skip
 
-    yield from _long_bodies()
-
 
 def config_of_names(
     count: int, ignored: str = "model.layers.{0}.block_sparse_moe.experts.{1}.w1.input_quantizer"
@@ -158,7 +156,8 @@ def _long_bodies() -> Iterator[Heavy]:
             yield Heavy(name=f"{path}, {name}", path=path, body=body, headers=JSON, **bounds)  # type: ignore[arg-type]
 
 
-REQUESTS = tuple(_requests())
+SHORT = tuple(_requests())
+REQUESTS = (*SHORT, *_long_bodies())
 
 
 def measure(request: Heavy, service: ServiceProcess, database_seconds: Callable[[], float]) -> Cost:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.databases import first_on_each_kind
-from tests.faults.heavy import REQUESTS, Heavy, database_clock, measure, warm
+from tests.faults.heavy import REQUESTS, SHORT, Heavy, database_clock, measure, warm
 from tests.processes import ServiceProcess, run_service
 
 
@@ -24,7 +24,7 @@ def clock(seeded_url: str) -> Iterator[Callable[[], float]]:
         yield seconds
 
 
-@pytest.mark.parametrize("request_", first_on_each_kind(9, REQUESTS), ids=[one.name for one in REQUESTS])
+@pytest.mark.parametrize("request_", first_on_each_kind(len(SHORT), REQUESTS), ids=[one.name for one in REQUESTS])
 def test_a_request_costs_little(service: ServiceProcess, clock: Callable[[], float], request_: Heavy) -> None:
     cost = measure(request_, service, clock)
     assert cost.status in request_.statuses
