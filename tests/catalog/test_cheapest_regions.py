@@ -64,7 +64,7 @@ searches = st.builds(
 
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
-    max_examples=settings().max_examples // 4,
+    max_examples=25,
     deadline=None,
 )
 @given(quotes=prices, adjusting=st.lists(rules, max_size=4), search=searches)
