@@ -98,12 +98,16 @@ class SizeTraits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistanceTerm:
-    """One term of the distance: the attribute, its unit (None for what is no amount) and its weight."""
+    """One term of the distance: the attribute, its unit (None for what is no amount) and its weight.
+
+    `other_text` is the distance of two texts that differ: 1 where nothing is alike.
+    """
 
     name: str
     unit: str | None
     weight: int
     get: Callable[[SizeTraits], Number | str | None]
+    other_text: float = 1.0
 
 
 DISTANCE_TERMS = (
@@ -115,7 +119,8 @@ DISTANCE_TERMS = (
     DistanceTerm(name="vcpus", unit="count", weight=1, get=lambda size: size.vcpus),
     DistanceTerm(name="memory_gib", unit="GiB", weight=1, get=lambda size: size.memory_gib),
     DistanceTerm(name="cpu_vendor", unit=None, weight=1, get=lambda size: size.cpu_vendor),
-    DistanceTerm(name="cpu_model", unit=None, weight=1, get=lambda size: size.cpu_model),
+    # Vendors name the same processor in several ways, and another model of a maker runs the same programs.
+    DistanceTerm(name="cpu_model", unit=None, weight=1, get=lambda size: size.cpu_model, other_text=1 / 3),
     DistanceTerm(name="local_disk_gib", unit="GiB", weight=1, get=lambda size: size.local_disk_gib),
     DistanceTerm(name="uncached_disk_iops", unit="IOPS", weight=1, get=lambda size: size.uncached_disk_iops),
     DistanceTerm(name="network_mbps", unit="Mbps", weight=1, get=lambda size: size.network_mbps),
@@ -190,10 +195,10 @@ def distance_parts(
     def of_class(*gpu: str | None) -> float:
         return class_weight * _class_distance(own, gpu)[0] / total_weight
 
-    def of_value(weight: int, baseline: Number | str) -> ValueDistance:
-        return lambda value: weight * _distance_of_values(baseline, value) / total_weight
+    def of_value(term: DistanceTerm, baseline: Number | str) -> ValueDistance:
+        return lambda value: term.weight * _distance_of_values(term, baseline, value) / total_weight
 
-    values = [(term, of_value(term.weight, baseline)) for term in terms if (baseline := term.get(size)) is not None]
+    values = [(term, of_value(term, baseline)) for term in terms if (baseline := term.get(size)) is not None]
     return of_class if class_weight else None, values
 
 
@@ -241,7 +246,7 @@ def _applies(term: DistanceTerm, size: SizeTraits) -> bool:
 def _measure_term(term: DistanceTerm, size: SizeTraits, other: SizeTraits, total_weight: int) -> TermDistance:
     baseline, value = term.get(size), term.get(other)
     distance, detail = (
-        _gpu_class_distance(size, other) if baseline is None else _value_distance(baseline, value, term.unit)
+        _gpu_class_distance(size, other) if baseline is None else _value_distance(term, baseline, value)
     )
     return TermDistance(
         term=term,
@@ -268,20 +273,20 @@ def _class_distance(own: Sequence[str | None], other: Sequence[str | None]) -> t
     return _OTHER_VENDOR
 
 
-def _value_distance(baseline: Number | str, value: Number | str | None, unit: str | None) -> tuple[float, str]:
-    distance = _distance_of_values(baseline, value)
+def _value_distance(term: DistanceTerm, baseline: Number | str, value: Number | str | None) -> tuple[float, str]:
+    distance = _distance_of_values(term, baseline, value)
     if value is None:
         return distance, "unknown, which counts as half way"
-    suffix = "" if unit in (None, "count") else f" {unit}"
+    suffix = "" if term.unit in (None, "count") else f" {term.unit}"
     wanted, has = (text if isinstance(text, str) else f"{float(text):g}{suffix}" for text in (baseline, value))
     return distance, f"{has}, as asked" if value == baseline else f"{has} beside {wanted}"
 
 
-def _distance_of_values(wanted: Number | str, value: Number | str | None) -> float:
+def _distance_of_values(term: DistanceTerm, wanted: Number | str, value: Number | str | None) -> float:
     if value is None:
         return UNKNOWN_DISTANCE
     if isinstance(wanted, str) or isinstance(value, str):
-        return 0.0 if value == wanted else 1.0
+        return 0.0 if value == wanted else term.other_text
     amount, baseline = float(value), float(wanted)
     if amount == baseline:
         return 0.0

@@ -34,7 +34,7 @@ _LEFT_OUT = frozenset(
         *("q", "gpu_vendor", "verified", "disputed", "available_in", "max_gpu_mem", "max_gpu_mem_per_gpu"),
         *("min_infiniband_gbps", "min_usd_per_hour", "max_usd_per_hour", "region", "os", "purchase", *tool.FEATURES),
         *("cpu_vendor", "min_data_disks", "min_uncached_disk_iops", "min_uncached_disk_mbps", "disk_controller"),
-        *("min_nics", "confidential_computing", "min_zones"),
+        *("min_nics", "confidential_computing", "min_zones", "fabric"),
     }
 )
 """Filters that agents do not have, to keep the tools short, or have by arguments that other tools have, too."""
