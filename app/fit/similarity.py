@@ -245,9 +245,7 @@ def _applies(term: DistanceTerm, size: SizeTraits) -> bool:
 
 def _measure_term(term: DistanceTerm, size: SizeTraits, other: SizeTraits, total_weight: int) -> TermDistance:
     baseline, value = term.get(size), term.get(other)
-    distance, detail = (
-        _gpu_class_distance(size, other) if baseline is None else _value_distance(term, baseline, value)
-    )
+    distance, detail = _gpu_class_distance(size, other) if baseline is None else _value_distance(term, baseline, value)
     return TermDistance(
         term=term,
         baseline=None if isinstance(baseline, str) else baseline,
