@@ -87,7 +87,7 @@ for _name in EXPORTABLE_TABLES:
 
 def _write_export(name: str, export: Export, file_format: FileFormat, output: Path | None) -> None:
     if output is not None:
-        # A path that cannot be written is told before anything is read.
+        # A path that cannot be written is reported before anything is read.
         if output.is_dir():
             raise BadQuery("--output", output, f"is a folder; name a file in it: {output / 'export'}")
         if not output.parent.is_dir():

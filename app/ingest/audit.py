@@ -64,7 +64,7 @@ class PeerFormat:
     publishers: frozenset[str] = frozenset()
 
 
-class Claim(NamedTuple):
+class PeerClaim(NamedTuple):
     """A figure that a file states, with the cell and its place; `value` is in the unit of the field."""
 
     size: str
@@ -186,7 +186,7 @@ _OTHER_NAMES = {"instance_type": "size", "price_per_hour": "usd_per_hour", "gene
 """Columns that the tables of other clouds in a format call otherwise."""
 
 
-def read_claims(file: Path, peer: PeerFormat) -> Iterator[Claim]:
+def read_claims(file: Path, peer: PeerFormat) -> Iterator[PeerClaim]:
     """Yield the figures that a file states; raises BadData for a file of another format, with line and column."""
     is_json = file.name.removesuffix(".gz").endswith(".json")
     seen: set[tuple[str, str | None, str]] = set()
@@ -203,7 +203,7 @@ def read_claims(file: Path, peer: PeerFormat) -> Iterator[Claim]:
             except (InvalidOperation, ValueError, ZeroDivisionError):
                 continue  # such as N/A, or Yes for a GPU
             day = _to_day(row.get(peer.day or "", ""), file, line, peer.day)
-            yield Claim(
+            yield PeerClaim(
                 size.replace(" ", "_"), region, day, meaning, value * meaning.unit, digits * meaning.unit,
                 cell, line, column,
             )  # fmt: skip
@@ -285,7 +285,7 @@ SOURCE = table_of(Source)
 class Judgement:
     """What is said of one figure: what it should be, if that is known, and why."""
 
-    claim: Claim
+    claim: PeerClaim
     verdict: Verdict
     expected: str = ""
     evidence: str = ""
@@ -361,7 +361,7 @@ def _load_facts(
     return facts
 
 
-def _judge_figure(claim: Claim, stated: Sequence[_Stated]) -> Judgement:
+def _judge_figure(claim: PeerClaim, stated: Sequence[_Stated]) -> Judgement:
     accepted = next((figure for figure in stated if figure.accepted), None)
     if accepted is None:
         return Judgement(claim=claim, verdict="unknown", evidence="no source of the catalog states it")
@@ -387,13 +387,13 @@ _CLOSE = Fraction(1, 1_000)
 """The most that a figure may be away from a value that it is rounded from, however few digits it has."""
 
 
-def _is_equal(claim: Claim, value: Fraction) -> bool:
+def _is_equal(claim: PeerClaim, value: Fraction) -> bool:
     """Check whether a figure is a value, rounded to the digits that were written; whole numbers are exact."""
     rounded = min(claim.digits / 2, value * _CLOSE) if claim.digits < claim.meaning.unit else 0
     return abs(claim.value - value) <= rounded
 
 
-def _other_meaning(claim: Claim, value: Fraction) -> str | None:
+def _other_meaning(claim: PeerClaim, value: Fraction) -> str | None:
     """Return how a figure is a value by what the format means by it."""
     if claim.meaning.counts_devices and value.denominator > 1 and claim.value == ceil(value):
         return "counts devices, and a part of one as one"
@@ -407,12 +407,12 @@ def _other_meaning(claim: Claim, value: Fraction) -> str | None:
 
 
 def _judge_prices(
-    session: Session, claims: Iterable[Claim], keys: Mapping[str, str], peer: PeerFormat, day: date
-) -> dict[Claim, Judgement]:
+    session: Session, claims: Iterable[PeerClaim], keys: Mapping[str, str], peer: PeerFormat, day: date
+) -> dict[PeerClaim, Judgement]:
     """Return the judgement of each price, one series of sizes at a time, as prices are checked in an ingest."""
     regions = frozenset(session.execute(select(table_of(Region).c.code)).scalars())
-    judgements: dict[Claim, Judgement] = {}
-    claimed: dict[str, list[tuple[Claim, ListedPrice]]] = defaultdict(list)
+    judgements: dict[PeerClaim, Judgement] = {}
+    claimed: dict[str, list[tuple[PeerClaim, ListedPrice]]] = defaultdict(list)
     for claim in claims:
         region, (os, purchase), on = region_key(claim.region or ""), claim.meaning.field.split(" "), claim.day or day
         if region not in regions:
@@ -444,7 +444,7 @@ _offer_of = itemgetter(*range(4))
 
 
 def _judge_price(
-    claim: Claim,
+    claim: PeerClaim,
     price: ListedPrice,
     listed: Sequence[ListedPrice],
     refusal: Refusal | None,

@@ -37,14 +37,14 @@ class HolderDecision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class MemoryEvidence:
     """The GiB that one GPU may have by one kind of evidence."""
 
     name: str
     per_gpu: frozenset[Decimal]
 
 
-def decide_holder(count: Fraction, memory: Decimal, evidence: Iterable[Evidence]) -> HolderDecision | None:
+def decide_holder(count: Fraction, memory: Decimal, evidence: Iterable[MemoryEvidence]) -> HolderDecision | None:
     """Decide by the first evidence, in order of weight, that explains the cell in one way only; None if none does."""
     if count == 1:
         return HolderDecision(holder="both", per_gpu=memory, evidence="a single GPU")
@@ -327,18 +327,18 @@ def _text_facts(row: SizeRow, cell: FieldCell, text: GpuText) -> Iterator[Findin
 
 def _evidence(
     gpu: GpuRow, column: list[tuple[Fraction, Decimal]], page_gpus: PageGpus, memories: GpuMemoryIndex
-) -> Iterator[Evidence]:
+) -> Iterator[MemoryEvidence]:
     own = gpu.text.memory_gib
-    yield Evidence(name="the row's own text", per_gpu=frozenset() if own is None else frozenset({own}))
-    yield Evidence(name="the column", per_gpu=find_per_gpu_in_column(column))
+    yield MemoryEvidence(name="the row's own text", per_gpu=frozenset() if own is None else frozenset({own}))
+    yield MemoryEvidence(name="the column", per_gpu=find_per_gpu_in_column(column))
     specs = page_gpus.from_specs.memory_gib
-    yield Evidence(name="the host specifications", per_gpu=frozenset() if specs is None else frozenset({specs}))
-    yield Evidence(name="the page's text", per_gpu=page_gpus.prose_memories)
+    yield MemoryEvidence(name="the host specifications", per_gpu=frozenset() if specs is None else frozenset({specs}))
+    yield MemoryEvidence(name="the page's text", per_gpu=page_gpus.prose_memories)
     model = gpu.text.model or page_gpus.from_specs.model
     models = (model,) if model else page_gpus.prose_models
     sizes = {size for name in models for size in memories.find(name)}
-    yield Evidence(name="the GPU model", per_gpu=frozenset(sizes))
-    yield Evidence(name="the GPU in the title", per_gpu=frozenset(memories.find_in_title(page_gpus.title)))
+    yield MemoryEvidence(name="the GPU model", per_gpu=frozenset(sizes))
+    yield MemoryEvidence(name="the GPU in the title", per_gpu=frozenset(memories.find_in_title(page_gpus.title)))
 
 
 def _memory_facts(gpu: GpuRow, count: Fraction, decision: HolderDecision) -> Iterator[Finding]:
