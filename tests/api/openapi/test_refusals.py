@@ -12,7 +12,7 @@ from tests.api.openapi.generated_files import document
 from tests.api.openapi.parts import operations
 from tests.conftest import TODAY
 
-pytestmark = pytest.mark.first_database
+pytestmark = pytest.mark.one_database  # the documents have what a service on SQLite answers
 
 
 @pytest.fixture
