@@ -71,6 +71,10 @@ _DECODERS: dict[str, Callable[[bytes], bytes]] = {
 MAX_INLINE_BYTES = 262_144
 """Longer bodies are encoded and decoded in a thread: they would keep the event loop for milliseconds."""
 
+_MAX_PLAIN_BYTES = 16_384
+"""A longer body is kept encoded only, and decoded for each client that takes no encoding (generated ones often do not):
+a page of 50 sizes has 115 kB, 4.5 as zstd, which takes 40 us to encode and 15 to decode, a third of sending it."""
+
 
 def encode(body: bytes, encoding: str) -> bytes:
     """Return a body in one of ENCODINGS."""
@@ -143,15 +147,18 @@ class CachedResponse:
 
     def find_variant(self, encoding: str | None) -> EncodedVariant | None:
         """Return the variant in an encoding that `preferred_encoding` gave, if it was requested before."""
+        if encoding is None and _MAX_PLAIN_BYTES < self.length <= MAX_INLINE_BYTES and "zstd" in self.variants:
+            return self.make_variant(None)
         return self.variants.get(encoding if self.length >= MIN_ENCODED_BYTES else None)
 
     def make_variant(self, encoding: str | None) -> EncodedVariant:
-        """Make the variant in another encoding from one that is there: 20 us to decode a page from zstd."""
-        made_in, variant = next(iter(self.variants.items()))
-        return self.add_variant(_DECODERS[made_in](variant.body) if made_in else variant.body, encoding)
+        """Make the variant in another encoding from one that is there, zstd if it is: the fastest to decode."""
+        made_in = "zstd" if "zstd" in self.variants else next(iter(self.variants))
+        body = self.variants[made_in].body
+        return self.add_variant(_DECODERS[made_in](body) if made_in else body, encoding)
 
     def add_variant(self, body: bytes, encoding: str | None) -> EncodedVariant:
-        """Encode a body, unless it is short, and keep it with its headers."""
+        """Encode a body, unless it is short, and keep it with its headers; a long one that is plain as zstd."""
         encoding = encoding if self.length >= MIN_ENCODED_BYTES else None
         body = encode(body, encoding) if encoding else body
         headers = [*self.headers, (b"link", self.link), (b"content-length", b"%d" % len(body))]
@@ -159,7 +166,12 @@ class CachedResponse:
             headers.append((b"etag", self.etag))
         if encoding:
             headers.append((b"content-encoding", encoding.encode()))
-        variant = self.variants[encoding] = EncodedVariant(tuple(headers), body)
+        variant = EncodedVariant(tuple(headers), body)
+        if encoding is None and self.length > _MAX_PLAIN_BYTES:
+            if "zstd" not in self.variants:
+                self.add_variant(body, "zstd")
+        else:
+            self.variants[encoding] = variant
         return variant
 
     @property
