@@ -96,6 +96,21 @@ def known_regions(cloud: str) -> set[str]:
     return {row["code"] for row in read_table(CLOUDS / cloud / "regions.csv")}
 
 
+def write_coremark(cloud: str, source: str, scores: Iterable[tuple[str, str, str]], vcpus: Mapping[str, str]) -> None:
+    """Write the lowest CoreMark of each size; `scores` are its name, the threads and the score."""
+    lowest: dict[str, Decimal] = {}
+    for name, threads, score in scores:
+        if vcpus.get(name) == threads:
+            lowest[name] = min(Decimal(score), lowest.get(name, Decimal(score)))
+        elif name:
+            left_out[f"CoreMark of {cloud}: sizes that are not listed, or runs on a part of their vCPUs"] += 1
+    rows = [
+        {"id": name, "source": source, "coremark": str(score.to_integral_value())}
+        for name, score in sorted(lowest.items())
+    ]
+    write_rows(CLOUDS / cloud / "sizes" / f"{source}.csv", rows)
+
+
 def write_series(cloud: str, prefix: str, families: Mapping[str, str], source: str) -> None:
     """Write the families of sizes as series, with their category where a list states it."""
     rows = [
@@ -331,6 +346,9 @@ def make_aws(data: Path) -> None:
     for row in read_table(data / "aws-instance-types" / "offerings.csv.gz"):
         zones[row["instance_type"]][row["region"]] = row["zone_ids"].split("|")
     write_availability("aws", "aws-offerings-2026-10-27", zones)
+    measured = read_table(data / "vantage-aws-measured" / "ec2_measured.csv")
+    scores = [(row["instance_type"], row["threads"], row["coremark_iterations_per_s"]) for row in measured]
+    write_coremark("aws", "vantage-coremark-2026-07-20", scores, {name: row["vcpus"] for name, row in types.items()})
     aws_prices(data, types)
 
 
@@ -396,6 +414,12 @@ def make_gcp(data: Path) -> None:
     gcp_devices(data, types)
     gcp_platforms(data, types)
     gcp_zones(data, types)
+    listed = read_table(data / "gcp-machine-types" / "coremark.csv", ";")
+    scores = [
+        (row["MACHINE_TYPE"].strip(), row["vCores"].strip(), row["COREMARK_SCORE"].strip().replace(",", ""))
+        for row in listed
+    ]
+    write_coremark("gcp", "google-coremark-2026-03-22", scores, {name: row["CPUS"] for name, row in types.items()})
     prices = gcp_prices(data, types)
     attached, attached_prices = gcp_attached_gpus(data, types, prices)
     write_rows(CLOUDS / "gcp" / "sizes" / f"{GCP_ATTACHED}.csv", attached)

@@ -131,8 +131,8 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
             kind="integer",
             unit="iterations/s",
             title="CoreMark",
-            sentence="CoreMark that its vendor measured on all vCPUs, iterations a second: on the slowest of the "
-            "processors that it may have.",
+            sentence="CoreMark on all vCPUs, iterations a second, as Azure and Google measured it, and Vantage on "
+            "AWS: on the slowest of the processors that it may have.",
         ),
         "cpu_count": FieldSpec(kind="integer", unit="count", column=False),
         "cpu_base_ghz": FieldSpec(kind="number", unit="GHz", column=False),
