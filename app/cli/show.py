@@ -320,10 +320,11 @@ def _gpu(size: Record) -> str:
     if not model and not count:
         return "unknown"
     memory = _join(_amount(size, "gpu_memory_gib_per_gpu", " GiB each"), _amount(size, "gpu_memory_gib", " GiB in all"))
+    link = size["gpu_interconnect"] or ("NVLink" if size["nvlink"] else "")
     return _join(
         f"{count} x {model or 'unknown'}" if count else f"{model}, number unknown",
         memory or "memory unknown",
-        size["gpu_interconnect"] or {True: "NVLink", False: "", None: ""}[size["nvlink"]],
+        link if size["gpu_count"] is None or size["gpu_count"] > 1 else "",
     )
 
 
