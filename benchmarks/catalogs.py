@@ -47,8 +47,8 @@ class Scale:
 
 SMALL = Scale(sizes=1_000, prices=200_000)
 MIDDLE = Scale(sizes=10_000, prices=2_000_000)
-FEW, MANY = Scale(sizes=1_000, prices=10_000), Scale(sizes=100_000, prices=1_000_000)
-"""Ten prices a size: the scales of what grows with the number of sizes."""
+FEW, PROMISED, MANY = (Scale(sizes=sizes, prices=10 * sizes) for sizes in (1_000, 10_000, 100_000))
+"""Ten prices a size: the scales of what grows with the number of sizes, of which the second is promised."""
 GROWN = Scale(sizes=10_000, prices=0)
 """The number of sizes up to which the growth of answers is bounded; the prices of a catalog of seeds are theirs."""
 

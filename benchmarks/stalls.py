@@ -1,4 +1,4 @@
-"""Measures whom the slowest questions delay: `python -m benchmarks.stalls` over 100,000 sizes.
+"""Measures whom the slowest questions delay: `python -m benchmarks.stalls` over 10,000 sizes.
 
 Clients ask different questions that look at every size, as fast as they are answered. Beside them one client asks for
 a stored page and for /healthz in turn, and each answer is timed: first alone, then with the others.
@@ -19,7 +19,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from benchmarks.build import CACHE_FOLDER, sqlite_catalog
-from benchmarks.catalogs import MANY, name_of
+from benchmarks.catalogs import PROMISED, name_of
 from benchmarks.mixed import fetch
 from benchmarks.ratios import percentile
 from benchmarks.servers import Server, running, uvicorn
@@ -38,7 +38,7 @@ def _conflicts(number: int) -> str:
 SLOW: dict[str, Callable[[int], str]] = {
     "facets": lambda number: f"/facets?min_vcpus=2&max_memory={5000 + number}",
     "rare words": lambda number: f"/sizes?q=nothing{number}",
-    "facts": lambda number: f"/sizes/{name_of(number % MANY.sizes)}/facts?limit={number % 500 + 1}",
+    "facts": lambda number: f"/sizes/{name_of(number % PROMISED.sizes)}/facts?limit={number % 500 + 1}",
     "conflicts": _conflicts,
     "fit": lambda number: f"/fit?min_vcpus={number + 1}",
 }
@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--database", help="the URL of another catalog")
     options = parser.parse_args()
-    database = options.database or sqlite_catalog(MANY, lambda text: print(text, file=sys.stderr), CACHE_FOLDER)
+    database = options.database or sqlite_catalog(PROMISED, lambda text: print(text, file=sys.stderr), CACHE_FOLDER)
     with tempfile.TemporaryDirectory(prefix="vmsizes-stalls-") as name:
         command = uvicorn("app.asgi:service", VMSIZES_DATABASE_URL=database)
         with running(command, Path(name) / "log", ready="/sizes?limit=1") as server:
