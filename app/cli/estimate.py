@@ -67,6 +67,7 @@ FIGURE_COLUMNS = {
     "value": Column(heading="value"),
     "unit": Column(heading="unit", rank=1),
     "class": Column(heading="class", rank=2),
+    "runs": Column(heading="measured runs", rank=2),
 }
 MODEL_HELP = "A language model by any of its names: `llama-3.3-70b`."
 
@@ -125,7 +126,9 @@ def _flatten_figures(part: Mapping[str, Any], path: str = "") -> Iterator[dict[s
         if isinstance(value, dict) and "class" in value:
             ends = [value[end] for end in ("low", "mid", "high")]
             text = f"{value['value']:.6g}" if value["value"] is not None else " .. ".join(f"{end:.4g}" for end in ends)
-            yield {"figure": f"{path}{name}", "value": text, "unit": value["unit"], "class": value["class"]}
+            runs = evidence["n"] or "none" if (evidence := value.get("evidence")) else ""
+            row = {"figure": f"{path}{name}", "value": text, "unit": value["unit"], "class": value["class"]}
+            yield row | {"runs": runs}
         elif isinstance(value, dict) and name != "architecture":
             yield from _flatten_figures(value, f"{path}{name}.")
 

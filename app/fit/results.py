@@ -322,6 +322,9 @@ class FamilyAccuracy:
         metadata=about("That range's high / low; in the median, if they differ.")
     )
     n: int = field(metadata=about("Number of measurements."))
+    departures: str = field(
+        metadata=about("How many of them depart from the others, and in what: `gpu:14 gpu+link:4`. Extensible.")
+    )
     in_range_share: float = field(metadata=about("Share of the measurements between low and high, 0 to 1."))
     range_width: float = field(metadata=about("Median of high / low."))
     median_error: float = field(metadata=about("Median of |mid / measured - 1|."))
@@ -354,11 +357,12 @@ def _parse(text: str, hint: Any) -> Any:
     return None if text == "" and get_args(hint) else kinds[0](text)
 
 
+@lru_cache(maxsize=4096)
 def evidence_of(family: str, outside: tuple[str, ...] = ()) -> Evidence:
-    """Return the evidence of a family; `n` is 0 where it is not recorded."""
-    return Evidence(family=family, n=_measurements().get(family, 0), outside=outside)
-
-
-@lru_cache(maxsize=1)
-def _measurements() -> dict[str, int]:
-    return {accuracy.family: accuracy.n for accuracy in read_accuracy()}
+    """Return the evidence of a family: `n` of its measurements depart in all of that; 0 where none does."""
+    row = next((accuracy for accuracy in read_accuracy() if accuracy.family == family), None)
+    if row is None or not outside:
+        return Evidence(family=family, n=row.n if row is not None else 0, outside=outside)
+    groups = (group.split(":") for group in row.departures.split())
+    n = sum(int(count) for names, count in groups if set(outside) <= set(names.split("+")))
+    return Evidence(family=family, n=n, outside=outside)

@@ -179,7 +179,11 @@ class GpusIn(In):
         default=None, description="Speed of the link of one GPU, both directions, 10^9 bytes/s; default: the usual one."
     )
     network: Network | None = Field(
-        default=None, description="What joins the VMs of a copy that is on several; default infiniband."
+        default=None, description="What joins the VMs of a copy, or training, on several; default infiniband."
+    )
+    network_gbps: Positive | None = Field(
+        default=None,
+        description="What one GPU has of that network, 10^9 bits/s; default 400 of InfiniBand, 12.5 of Ethernet.",
     )
     engine: Engine | None = Field(default=None, description="The serving engine, in place of inference.engine.")
     achieved_tflops: Positive | None = Field(default=None, description="What one GPU reaches in training, TFLOP/s.")

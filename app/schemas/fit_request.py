@@ -68,6 +68,10 @@ class HardwareIn(In):
     )
     scale_up_domain_gpus: Count | None = Field(default=None, description="GPUs that share NVLink; 1: PCIe only.")
     infiniband: bool | None = Field(default=None, description="Machines are joined by InfiniBand; default true.")
+    network_gbps: Positive | None = Field(
+        default=None,
+        description="Network of the machine, 10^9 bits/s; default 400 for each GPU, without InfiniBand 12.5.",
+    )
     host_memory_gib: Positive | None = Field(default=None, description="Memory of the machine, GiB.")
     local_disk_gib: Positive | None = Field(default=None, description="Local disks of the machine, GiB.")
     vcpus: Count | None = Field(default=None, description="vCPUs of the machine.")

@@ -35,6 +35,7 @@ from app.fit.estimator.parallelism import requested_gpus
 from app.fit.estimator.report import Estimate
 from app.fit.estimator.workload import Gpus, InferenceWorkload, ServiceLevel, Speculation, TrainingWorkload
 from app.fit.formulas.architecture import Architecture, missing_for_count
+from app.fit.formulas.compute import USUAL_NETWORK_GBPS
 from app.fit.formulas.hf_config import read_config
 from app.fit.formulas.hf_quantization import Checkpoint, read_checkpoint
 from app.fit.formulas.optimizer import AdaptedMatrix
@@ -184,11 +185,25 @@ def to_machine(row: Mapping[str, Any]) -> Machine:
         domain_vms=row["rack_vms"] or 1,
         link_gb_per_s=row["interconnect_gb_per_s"],
         infiniband=row["infiniband"],
+        network_gbps=_scaled(_network_gbps(row), 1 / max(1.0, float(gpus or 1))),
         memory_bytes=_scaled(row["memory_gib"], GIB),
         disk_bytes=_scaled(row["local_disk_gib"], GIB),
         vcpus=row["vcpus"],
         of_series=of_series is not None or not row["described"],
     )
+
+
+_FABRICS_OF_THE_NETWORK = {"EFA", "GPUDirect-TCPX", "GPUDirect-TCPXO"}
+"""Fabrics that are the network of the VM; InfiniBand and RoCE have network cards and a rate of their own."""
+
+
+def _network_gbps(row: Mapping[str, Any]) -> float | None:
+    """Return the speed of what joins a VM to others, Gbit/s: of its fabric, else of its network; None is unknown."""
+    if row["infiniband_gbps"] is not None:
+        return float(row["infiniband_gbps"])
+    if row["infiniband"] and row["fabric"] not in _FABRICS_OF_THE_NETWORK:
+        return None
+    return _scaled(row["network_mbps"], 1e-3)
 
 
 @lru_cache(maxsize=256)
@@ -220,6 +235,8 @@ def to_vm_and_machine(
     )
     domain = _domain_gpus(hardware, gpu, gpus, assumptions)
     bandwidth = _first_known(hardware.bandwidth_gb_per_s, gpu.get("memory_bandwidth_gb_per_s"))
+    infiniband = True if hardware.infiniband is None else hardware.infiniband
+    usual_gbps = USUAL_NETWORK_GBPS["infiniband" if infiniband else "ethernet"]
     machine = Machine(
         gpus=Fraction(gpus),
         usable_bytes=_described_gib(hardware, gpu, assumptions) * GIB,
@@ -229,7 +246,8 @@ def to_vm_and_machine(
         domain_gpus=domain,
         domain_vms=domain // gpus if domain > MAX_GPUS_PER_SERVER else 1,
         link_gb_per_s=gpu.get("interconnect_gb_per_s"),
-        infiniband=True if hardware.infiniband is None else hardware.infiniband,
+        infiniband=infiniband,
+        network_gbps=usual_gbps if hardware.network_gbps is None else hardware.network_gbps / gpus,
         memory_bytes=hardware.host_memory_gib * GIB if hardware.host_memory_gib is not None else None,
         disk_bytes=hardware.local_disk_gib * GIB if hardware.local_disk_gib is not None else None,
         vcpus=hardware.vcpus,
@@ -578,9 +596,14 @@ def _described_machine(
         gpus = assumptions.record(
             "hardware.gpus", gpus_of_split, "as many as the split needs" if gpus_of_split > 1 else "one GPU"
         )
-    if hardware.infiniband is None and request.constraints.max_nodes > 1:
-        assumptions.record("hardware.infiniband", True, "machines that work together are connected by InfiniBand")
-    return to_vm_and_machine(hardware, gpu, gpus, assumptions)
+    vm, machine = to_vm_and_machine(hardware, gpu, gpus, assumptions)
+    if request.constraints.max_nodes > 1:
+        if hardware.infiniband is None:
+            assumptions.record("hardware.infiniband", True, "machines that work together are connected by InfiniBand")
+        if hardware.network_gbps is None and machine.network_gbps is not None:
+            why = f"usual with {machine.network}, for each GPU"
+            assumptions.record("hardware.network_gbps", machine.network_gbps * gpus, why)
+    return vm, machine
 
 
 def to_sizes(rows: Iterable[Mapping[str, Any]]) -> Sizes:

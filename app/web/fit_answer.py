@@ -52,6 +52,7 @@ REASONS: Mapping[str, str] = {
     "NETWORK": "Too slow a network",
     "INFINIBAND": "Too slow InfiniBand",
     "NO_INFINIBAND": "InfiniBand is not as asked",
+    "NETWORK_UNKNOWN": "Several VMs, joined by a network of unknown speed",
     "NO_NVLINK": "NVLink is not as asked",
     "ARCH": "Another CPU architecture",
     "FEATURE": "A feature is missing or not known",
@@ -78,6 +79,8 @@ WARNINGS: Mapping[str, str] = {
     "TP_OVER_PCIE": "PCIe between GPUs",
     "TP_KV_REPLICATED": "KV heads replicated",
     "NODES_WITHOUT_INFINIBAND": "Ethernet between VMs: no InfiniBand known",
+    "NETWORK_UNKNOWN": "no speed: the network between VMs is unknown",
+    "UNMEASURED": "backed by no measurement",
     "WEIGHT_ONLY": "weights unpacked to 16 bits",
     "MODEL_ASSUMED": "unknown type of model",
     "NO_KV_CACHE": "no KV cache counted",
@@ -186,6 +189,7 @@ class Span:
     high: float
     scale: float
     outside: Sequence[str] = ()
+    runs: int | None = None
     target: float | None = None
 
     def at(self, value: float) -> float:
@@ -202,8 +206,8 @@ def spans(figures: Sequence[Figure | None], target: float | None = None) -> list
 def _span(figure: Figure | None, scale: float, target: float | None) -> Span | None:
     if figure is None or figure.low is None or figure.mid is None or figure.high is None:
         return None
-    outside = figure.evidence.outside if figure.evidence else ()
-    return Span(float(figure.low), float(figure.mid), float(figure.high), scale, outside, target)
+    outside, runs = (figure.evidence.outside, figure.evidence.n) if figure.evidence else ((), None)
+    return Span(float(figure.low), float(figure.mid), float(figure.high), scale, outside, runs, target)
 
 
 def layout_words(nodes: int, split: ParallelismOut | None) -> list[str]:

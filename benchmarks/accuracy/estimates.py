@@ -17,6 +17,7 @@ from app.schemas.estimate_request import EstimateIn
 from app.services.fit import estimate as estimate_body
 from app.services.fit import resolve_architecture, to_estimated_gpus, to_workload
 from app.settings import PROJECT
+from benchmarks.accuracy.points import Point
 
 
 @lru_cache(maxsize=1)
@@ -47,11 +48,24 @@ def estimate(body: Mapping[str, Any]) -> Estimate:
     return estimate_body(EstimateIn.model_validate(body), presets())
 
 
-def figure_range(answer: Estimate, path: str) -> tuple[float, float, float]:
-    """Return low, mid and high of the figure at a dotted path; of a value, three times the same."""
+def to_point(answer: Estimate, path: str, measured: float, labels: Mapping[str, str | int | float]) -> Point:
+    """Return a measurement with the figure at a dotted path that is estimated for it, and in what that departs."""
+    (low, mid, high), evidence = figure_range(answer, path), figure_at(answer, path).evidence
+    outside = evidence.outside if evidence is not None else ()
+    return Point(measured=measured, low=low, mid=mid, high=high, labels=labels, outside=outside)
+
+
+def figure_at(answer: Estimate, path: str) -> Figure:
+    """Return the figure at a dotted path."""
     figure: Any = reduce(getattr, path.split("."), answer)
     if not isinstance(figure, Figure):
         raise TypeError(f"no figure at {path}: {figure!r}")
+    return figure
+
+
+def figure_range(answer: Estimate, path: str) -> tuple[float, float, float]:
+    """Return low, mid and high of the figure at a dotted path; of a value, three times the same."""
+    figure = figure_at(answer, path)
     ends = (figure.low, figure.mid, figure.high) if figure.value is None else (figure.value,) * 3
     low, mid, high = (float(end) for end in ends if end is not None)
     return low, mid, high

@@ -4,12 +4,17 @@ A pair differs in the tensor ranks, or in the GPU, and in nothing else; tokens a
 
 Then it asks, for each model, GPU, engine and request with at least four measured configurations, and each quartile of
 their times per output token as a limit, which tensor ranks and load give most tokens a second and GPU: how often the
-one that the estimates choose meets the limit, and how much of the best rate it has, for each confidence.
+one that the estimates choose meets the limit, and how much of the best rate it has, for each confidence. Loads between
+two measured ones have the time on the straight line through both.
 """
 
 import sys
-from collections.abc import Callable
-from itertools import combinations
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from itertools import combinations, pairwise
+from math import ceil, log2
+from operator import itemgetter
 from statistics import median, quantiles
 
 from app.fit.estimator.service_level import CONFIDENCE
@@ -45,7 +50,7 @@ def ordered(key: Callable[[ServingRun], tuple[object, ...]]) -> tuple[int, int]:
     for group in groups.values():
         for some, others in combinations(group.values(), 2):
             measured, expected = (
-                [rate(one, median(step(run) for run in one)) for one in (some, others)]
+                [rate(one[0], median(step(run) for run in one)) for one in (some, others)]
                 for step in (lambda run: run.tpot_s * 1e3, expected_ms)
             )
             if max(measured) / min(measured) > DIFFERENT:
@@ -56,54 +61,117 @@ def ordered(key: Callable[[ServingRun], tuple[object, ...]]) -> tuple[int, int]:
 
 CONFIGURATIONS = 4
 """Fewer of them leave no choice."""
+LOADS_OF_A_DOUBLING = 8
+"""Loads that are tried from a measured load up to its double."""
+
+Split = tuple[int, int]
+"""Tensor ranks, and GPUs that experts are dealt out over."""
 
 
-def choices(distance: float) -> tuple[int, int, int, float]:
+def measured_steps() -> list[dict[Split, dict[int, tuple[ServingRun, float]]]]:
+    """Return, of each model, GPU, engine and request, a run and its time per output token, ms, by split and load.
+
+    Runs of one configuration are one, by their median. Those with fewer than four configurations are left out.
+    """
+    groups: dict[tuple[object, ...], dict[Split, dict[int, list[ServingRun]]]] = {}
+    for run, _ in serving_runs():
+        asked = (run.model, run.gpu, run.engine, run.dtype, run.input_tokens, run.output_tokens)
+        splits = groups.setdefault(asked, {})
+        splits.setdefault((run.tensor_parallel, run.expert_parallel), {}).setdefault(run.batch, []).append(run)
+    found = [
+        {
+            split: {load: (runs[0], median(run.tpot_s * 1e3 for run in runs)) for load, runs in sorted(loads.items())}
+            for split, loads in splits.items()
+        }
+        for splits in groups.values()
+    ]
+    return [splits for splits in found if sum(map(len, splits.values())) >= CONFIGURATIONS]
+
+
+def between(loads: dict[int, tuple[ServingRun, float]]) -> dict[int, tuple[ServingRun, float]]:
+    """Return the measured loads and those between two of them, whose time is on the straight line through both."""
+    found = dict(loads)
+    for (low, (run, least)), (high, (_, most)) in pairwise(loads.items()):
+        steps = ceil(LOADS_OF_A_DOUBLING * log2(high / low))
+        for load in {round(low * (high / low) ** (step / steps)) for step in range(1, steps)} - loads.keys():
+            found[load] = (replace(run, batch=load), least + (most - least) * (load - low) / (high - low))
+    return found
+
+
+def line_errors() -> list[float]:
+    """Return how far each measured time is from the straight line through the loads next to it: |line / measured - 1|.
+
+    These are four times apart, where those that `between` joins are twice.
+    """
+    errors = []
+    for splits in measured_steps():
+        for loads in splits.values():
+            for (low, (_, least)), (middle, (_, measured)), (high, (_, most)) in _triples(loads):
+                line = least + (most - least) * (middle - low) / (high - low)
+                errors.append(abs(line / measured - 1))
+    return errors
+
+
+def _triples(loads: dict[int, tuple[ServingRun, float]]) -> Iterator[tuple[tuple[int, tuple[ServingRun, float]], ...]]:
+    ordered = list(loads.items())
+    return zip(ordered, ordered[1:], ordered[2:], strict=False)
+
+
+def choices(distance: float, *, interpolated: bool) -> tuple[int, int, int, float]:
     """Return how many questions are asked, answered and met, and the median share of the best rate, of those answered.
 
     `distance` is that of the confidence: how far toward the high end of its range an estimate must meet the limit.
+    `interpolated`: loads between the measured ones may be chosen, too.
     """
-    groups: dict[tuple[object, ...], dict[tuple[int, int, int], list[ServingRun]]] = {}
-    for run, _ in serving_runs():
-        asked = (run.model, run.gpu, run.engine, run.dtype, run.input_tokens, run.output_tokens)
-        split = (run.tensor_parallel, run.expert_parallel, run.batch)
-        groups.setdefault(asked, {}).setdefault(split, []).append(run)
     questions, met, shares = 0, 0, []
-    for group in groups.values():
-        if len(group) < CONFIGURATIONS:
-            continue
-        measured = {split: median(run.tpot_s * 1e3 for run in runs) for split, runs in group.items()}
-        ranges = {split: figure_range(estimate(runs[0].body()), STEP)[1:] for split, runs in group.items()}
-        for limit in quantiles(measured.values(), n=4, method="inclusive"):
+    for splits in measured_steps():
+        limits = quantiles((ms for loads in splits.values() for _, ms in loads.values()), n=4, method="inclusive")
+        tried = [one for loads in splits.values() for one in (between(loads) if interpolated else loads).values()]
+        ranges = [expected_range(run) for run, _ in tried]
+        for limit in limits:
             questions += 1
-            allowed = [split for split, (mid, high) in ranges.items() if mid * (high / mid) ** distance <= limit]
+            allowed = [
+                (rate(run, mid), run, measured)
+                for (run, measured), (mid, high) in zip(tried, ranges, strict=True)
+                if mid * (high / mid) ** distance <= limit
+            ]
             if not allowed:
                 continue
-            chosen = max(allowed, key=lambda split: rate(group[split], ranges[split][0]))
-            met += measured[chosen] <= limit
-            best = max(rate(group[split], ms) for split, ms in measured.items() if ms <= limit)
-            shares.append(rate(group[chosen], measured[chosen]) / best)
+            _, chosen, step_ms = max(allowed, key=itemgetter(0))
+            met += step_ms <= limit
+            best = max(rate(run, measured) for run, measured in tried if measured <= limit)
+            shares.append(rate(chosen, step_ms) / best)
     return questions, len(shares), met, median(shares)
+
+
+@cache
+def expected_range(run: ServingRun) -> tuple[float, float]:
+    """Return the middle and the high end of the expected time per output token, ms."""
+    return figure_range(estimate(run.body()), STEP)[1:]
 
 
 def expected_ms(run: ServingRun) -> float:
     """Return the expected time per output token, ms."""
-    return figure_range(estimate(run.body()), STEP)[1]
+    return expected_range(run)[0]
 
 
-def rate(runs: list[ServingRun], step_ms: float) -> float:
-    """Return the tokens a second and GPU of runs of one configuration."""
-    return runs[0].batch / step_ms / runs[0].tensor_parallel
+def rate(run: ServingRun, step_ms: float) -> float:
+    """Return the tokens a millisecond and GPU of a run."""
+    return run.batch / step_ms / run.tensor_parallel
 
 
 def main() -> int:
     """Print the shares."""
-    for confidence, distance in CONFIDENCE.items():
-        asked, answered, met, share = choices(distance)
-        print(
-            f"choice, {confidence}: {answered} of {asked} limits answered, {met} met: {met / answered:.1%}, "
-            f"at {share:.0%} of the best rate"
-        )
+    errors = line_errors()
+    worst = quantiles(errors, n=10)[-1]
+    print(f"a line over four times the load: {median(errors):.1%} off in the median, {worst:.1%} in a tenth")
+    for title, interpolated in (("measured loads", False), ("loads between them, too", True)):
+        for confidence, distance in CONFIDENCE.items():
+            asked, answered, met, share = choices(distance, interpolated=interpolated)
+            print(
+                f"choice of {title}, {confidence}: {answered} of {asked} limits answered, {met} met: "
+                f"{met / answered:.1%}, at {share:.0%} of the best rate"
+            )
     for name, key in (("tensor ranks", by_tensor), ("GPU", by_gpu)):
         right, total = ordered(key)
         print(f"{name:14} {right} of {total} pairs in the right order: {right / total:.1%}")

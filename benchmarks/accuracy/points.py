@@ -1,5 +1,6 @@
 """Measured points with their estimates, and the statistics of a family of them."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -15,7 +16,7 @@ class Point:
     """A measurement and the range that is estimated for it, in one unit; `labels` are what tables are broken down by.
 
     Where an estimate is exact, `low`, `mid` and `high` are the same. A figure that is published `rounded_by` so much at
-    most may be anything that rounds to it.
+    most may be anything that rounds to it. `outside` is in what the estimate says that the run departs from others.
     """
 
     measured: float
@@ -24,6 +25,7 @@ class Point:
     high: float
     labels: Mapping[str, str | int | float] = field(default_factory=dict)
     rounded_by: float = 0.0
+    outside: tuple[str, ...] = ()
 
     @property
     def ratio(self) -> float:
@@ -88,6 +90,10 @@ def summarize(family: Family, points: Sequence[Point], left_out: LeftOut | None,
         left_out_in_range_share=round(left_out.in_range_share, 4) if left_out is not None else None,
         left_out_range_width=round(left_out.range_width, 3) if left_out is not None else None,
         n=len(points),
+        departures=" ".join(
+            f"{'+'.join(outside)}:{count}"
+            for outside, count in sorted(Counter(point.outside for point in points if point.outside).items())
+        ),
         in_range_share=round(sum(point.in_range for point in points) / len(points), 4),
         range_width=round(median(point.high / point.low for point in points), 3),
         median_error=round(median(errors(points)), 4),

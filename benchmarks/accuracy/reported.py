@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from app.fit.estimator.serving_speed import is_amd
-from benchmarks.accuracy.estimates import estimate, figure_range, setup_of
+from benchmarks.accuracy.estimates import estimate, setup_of, to_point
 from benchmarks.accuracy.points import Family, Point
 from benchmarks.accuracy.serving import left_out
 
@@ -72,8 +72,7 @@ def _points(figure: str, belongs: Callable[[ReportedRun], bool]) -> Callable[[],
     def points() -> Iterator[Point]:
         for run in reported_runs():
             if run.figure == figure and belongs(run):
-                low, mid, high = figure_range(estimate(run.body), FIGURES[figure])
-                yield Point(measured=run.measured_ms, low=low, mid=mid, high=high, labels=run.labels)
+                yield to_point(estimate(run.body), FIGURES[figure], run.measured_ms, run.labels)
 
     return points
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from app.fit.estimator.serving import kv_cache_of, weights_range
 from app.fit.estimator.serving_speed import serving_speed
-from benchmarks.accuracy.estimates import estimate, figure_range, setup_of
+from benchmarks.accuracy.estimates import estimate, setup_of, to_point
 from benchmarks.accuracy.points import Family, LeftOut, Point
 from benchmarks.accuracy.runs import ServingRun, data_parallel_runs, disaggregated_runs, serving_runs
 
@@ -30,8 +30,7 @@ def labels(run: ServingRun) -> dict[str, str | int | float]:
 def _points(path: str, measured_ms: Callable[[ServingRun], float]) -> Callable[[], Iterator[Point]]:
     def points() -> Iterator[Point]:
         for run, _ in serving_runs():
-            low, mid, high = figure_range(estimate(run.body()), path)
-            yield Point(measured=measured_ms(run), low=low, mid=mid, high=high, labels=labels(run))
+            yield to_point(estimate(run.body()), path, measured_ms(run), labels(run))
 
     return points
 
@@ -50,9 +49,8 @@ def left_out(figure: int, which: str) -> Callable[[], LeftOut]:
 def _data_parallel_points(path: str, measured_ms: Callable[[ServingRun], float]) -> Callable[[], Iterator[Point]]:
     def points() -> Iterator[Point]:
         for run in data_parallel_runs():
-            low, mid, high = figure_range(estimate(run.body()), path)
             names = labels(run) | {"data_parallel": run.data_parallel}
-            yield Point(measured=measured_ms(run), low=low, mid=mid, high=high, labels=names)
+            yield to_point(estimate(run.body()), path, measured_ms(run), names)
 
     return points
 
@@ -66,7 +64,14 @@ def _disaggregated_points() -> Iterator[Point]:
         if speed is None:
             raise ValueError(f"no speed of {run}")
         step = speed.expected_s.times(1e3)
-        yield Point(measured=run.tpot_s * 1e3, low=step.low, mid=step.mid, high=step.high, labels=labels(run))
+        yield Point(
+            measured=run.tpot_s * 1e3,
+            low=step.low,
+            mid=step.mid,
+            high=step.high,
+            labels=labels(run),
+            outside=speed.departures,
+        )
 
 
 _in_milliseconds = partial(Family, unit="ms", source=SOURCE, license=LICENSE)

@@ -9,7 +9,7 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.accuracy.estimates import estimate, figure_range
+from benchmarks.accuracy.estimates import estimate, to_point
 from benchmarks.accuracy.points import Family, Point
 
 TABLE = Path(__file__).with_suffix(".csv")
@@ -38,9 +38,8 @@ def _points() -> Iterator[Point]:
                     "link": row["link"],
                 },
             }
-            low, mid, high = figure_range(estimate(body), FIGURE)
             labels = {"model": row["model"], "gpu": row["gpu"], "dtype": row["dtype"]}
-            yield Point(measured=float(row["tokens_per_s"]), low=low, mid=mid, high=high, labels=labels)
+            yield to_point(estimate(body), FIGURE, float(row["tokens_per_s"]), labels)
 
 
 MAX_THROUGHPUT = Family(

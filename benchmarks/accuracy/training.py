@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from app.fit.formulas.training_speed import KNOWN_GPUS, PRECISION_DTYPES, RATE_SPREAD, KnownGpu, Precision
-from benchmarks.accuracy.estimates import estimate, figure_range
+from benchmarks.accuracy.estimates import estimate, to_point
 from benchmarks.accuracy.points import Family, LeftOut, Point
 
 FOLDER = Path(__file__).parent
@@ -91,20 +91,15 @@ def training_rates() -> tuple[TrainingRate, ...]:
 
 def _rate_points() -> Iterator[Point]:
     for rate in training_rates():
-        low, mid, high = figure_range(estimate(rate.body()), "training.compute.tokens_per_s")
-        yield Point(
-            measured=rate.tokens_per_s_per_gpu * rate.gpus,
-            low=low,
-            mid=mid,
-            high=high,
-            labels={
-                "model": rate.model or f"{rate.params or 0:.2g} parameters",
-                "gpu": rate.gpu,
-                "precision": rate.precision,
-                "task": rate.task,
-                "source": rate.source,
-            },
-        )
+        labels = {
+            "model": rate.model or f"{rate.params or 0:.2g} parameters",
+            "gpu": rate.gpu,
+            "precision": rate.precision,
+            "task": rate.task,
+            "source": rate.source,
+        }
+        measured = rate.tokens_per_s_per_gpu * rate.gpus
+        yield to_point(estimate(rate.body()), "training.compute.tokens_per_s", measured, labels)
 
 
 def read_runs() -> tuple[dict[str, str], ...]:
@@ -115,14 +110,8 @@ def read_runs() -> tuple[dict[str, str], ...]:
 def _asked_points(name: str, figure: str) -> Iterator[Point]:
     """Yield the points of a table with the body of each request as JSON."""
     for row in _rows(name):
-        low, mid, high = figure_range(estimate(json.loads(row["request"])), figure)
-        yield Point(
-            measured=float(row["measured"]),
-            low=low,
-            mid=mid,
-            high=high,
-            labels={"title": row["title"], "source": row["source"]},
-        )
+        labels = {"title": row["title"], "source": row["source"]}
+        yield to_point(estimate(json.loads(row["request"])), figure, float(row["measured"]), labels)
 
 
 def _leave_one_out() -> LeftOut:

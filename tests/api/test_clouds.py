@@ -206,3 +206,33 @@ def test_an_unknown_region_is_told_those_of_its_own_cloud(clouds: httpx.Client) 
         detail = clouds.get("/sizes", params={"region": written}).json()["detail"]
         assert written in detail
         assert f"{meant}" in detail
+
+
+@pytest.mark.parametrize(
+    ("size", "gbps"),
+    [
+        ("p5.48xlarge", 400),  # EFA is the network of the VM
+        ("p4d.24xlarge", 50),
+        ("g6e.48xlarge", 50),
+        ("Standard_ND96asr_v4", 200),
+        ("Standard_ND96isr_H100_v5", 400),
+        ("a3-megagpu-8g", 200),
+        ("a3-ultragpu-8g", None),  # the rate of its RoCE is not that of its network
+        ("BM.GPU.H100.8", None),
+    ],
+)
+def test_vms_exchange_data_at_the_rate_of_their_own_fabric(clouds: httpx.Client, size: str, gbps: int | None) -> None:
+    level = {"input_tokens": 8000, "output_tokens": 100, "requests_per_second": 1, "disaggregated": True}
+    body = {"model": "llama-3.1-8b", "serving": level, "inference": {"tensor_parallel": 4}}
+    answer = clouds.post(
+        "/fit", json=body | {"constraints": {"name": [size], "checkpoint_on_local_disk": False}}
+    ).json()
+    if gbps is None:
+        assert answer["rejection_summary"] == {"GPU_UNKNOWN": 1}
+        assert "network" in answer["nearest_misses"][0]["failures"][0]["detail"]
+        return
+    (option,) = answer["items"]
+    cache_of_a_gpu = 8000 * 32 * 2 * 8 * 128 * 2 / 4
+    assert option["serving"]["disaggregation"]["kv_transfer"]["mid"] == pytest.approx(
+        cache_of_a_gpu / (gbps * 1e9 / 8) + 30e-6
+    )

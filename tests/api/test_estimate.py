@@ -172,7 +172,7 @@ def test_adapters_train_a_small_part_beside_a_frozen_base(client: httpx.Client) 
             "inference.contxt_tokens=8: there is no such field; did you mean context_tokens?",
         ),
         ({"inferense": {}}, "inferense: there is no such field; did you mean inference?"),
-        ({"inference": {}, "gpus": {"zzz": 1}}, "gpus.zzz=1: there is no such field; there are count"),
+        ({"inference": {}, "gpus": {"zzz": 1}}, "gpus.zzz=1: there is no such field; `errors` lists what is allowed"),
         ({"inference": {"dtype": "bf61"}}, "did you mean bf16?"),
         ({"training": {"recipe": "adam"}}, "allowed are mixed_adam"),
         ({"inference": {"dtype": "bf16", "bits_per_weight": 4}}, "dtype and bits_per_weight say the same thing"),

@@ -52,6 +52,7 @@ def test_speech_and_images_have_memory_and_no_speed(client: httpx.Client) -> Non
     images = estimated(client, config=PIPELINE, inference={"concurrency": 2})
     assert images["inference"]["memory_per_gpu"]["activations"] == {
         "class": "estimate", "unit": "GiB", "value": None, "low": 2.0, "mid": 6.0, "high": 16.0,
+        "evidence": {"family": "pass_memory", "n": 0, "outside": []},
     }  # fmt: skip
     for answer, kind in ((speech, "speech"), (images, "diffusion")):
         (why,) = [note["why"] for note in answer["assumptions"] if note["field"] == "architecture.kind"]
@@ -85,11 +86,12 @@ def test_other_kinds_are_placed_a_copy_on_each_gpu(client: httpx.Client) -> None
     first = encoder["items"][0]
     assert first["speed"]["expected_tokens_per_s"]["evidence"] == {"family": "encoder_rate", "n": 0, "outside": []}
     assert "NO_KV_CACHE" not in first["warnings"]
+    assert "UNMEASURED" in first["warnings"]
     images = fit(client, {"config": PIPELINE, "inference": {}}, limit=500)
     assert images["fits"]
     assert all(item["per_gpu"]["weights"]["value"] == pytest.approx(31.2678, abs=1e-3) for item in images["items"])
     assert all(item["per_gpu"]["budget"]["value"] >= item["per_gpu"]["need"]["mid"] for item in images["items"])
-    assert all(item.get("speed") is None for item in images["items"])
+    assert all(item.get("speed") is None and "UNMEASURED" in item["warnings"] for item in images["items"])
     speech = fit(client, {"model": "whisper-large-v3", "inference": {"concurrency": 16}}, limit=500)
     assert speech["fits"]
     # It is released in fp16, which a T4 computes in; bf16, which it does not, was assumed.

@@ -5,7 +5,7 @@ from datetime import date
 
 import pytest
 
-from app.fit.results import COLUMNS, read_accuracy
+from app.fit.results import COLUMNS, evidence_of, read_accuracy
 from app.settings import PROJECT
 from benchmarks.accuracy.__main__ import regressions
 from benchmarks.accuracy.families import FAMILIES
@@ -35,6 +35,20 @@ def test_statistics_are_of_the_middle_and_of_the_range() -> None:
     assert (found.median_error, found.median_ratio, found.worst_ratio) == (0.1, 0.9, 0.5)
     assert (found.leave_one_out_error, found.left_out, found.left_out_n) == (0.2, "model", 40)
     assert (found.left_out_in_range_share, found.left_out_range_width, found.compared_on) == (0.75, 1.8, DAY)
+
+
+def test_evidence_counts_the_runs_that_depart_in_the_same() -> None:
+    points = [replace(POINTS[0], outside=outside) for outside in ((), ("gpu",), ("gpu", "link"), ("gpu",))]
+    assert summarize(family(*points), points, None, DAY).departures == "gpu:2 gpu+link:1"
+    all_runs = evidence_of("decode_step")
+    assert all_runs.n == read_accuracy()[0].n > 2000
+    for family_id, outside in (
+        ("decode_step_amd", ("vendor",)),
+        ("decode_step_reported", ("gpu",)),
+        ("ttft", ("gpu",)),
+    ):
+        assert 0 < evidence_of(family_id, outside).n < all_runs.n / 20
+    assert evidence_of("decode_step", ("speculative",)).n == evidence_of("nothing").n == 0
 
 
 def test_a_rounded_figure_is_met_by_what_rounds_to_it() -> None:
@@ -73,4 +87,4 @@ def test_every_family_is_recorded_and_on_the_page() -> None:
     recorded = read_accuracy()
     assert [one.family for one in recorded] == [one.id for one in FAMILIES]
     assert table(recorded) in (PROJECT / "docs" / "accuracy.md").read_text(encoding="utf-8")
-    assert len(COLUMNS) == 18
+    assert len(COLUMNS) == 19

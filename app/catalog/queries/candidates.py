@@ -210,6 +210,7 @@ def _hardware_columns(series_gpus: Subquery) -> list[ColumnElement[Any]]:
     has_fabric = case((size.fabric.is_not(None), size.fabric != literal_text("none")), else_=size.infiniband)
     return [
         has_fabric.label("infiniband"),
+        size.fabric,
         *facts,
         gpu.memory_gib.label("marketed_memory_gib"),
         domain.label("domain_gpus"),

@@ -1,8 +1,9 @@
 """Chooses the deployment of a workload: the given parallelism and copies, or defaults that follow from the GPUs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
+from app.fit.formulas.compute import USUAL_NETWORK_GBPS, Network
 from app.fit.formulas.memory import UNSPLIT, Parallelism
 from app.fit.formulas.quantities import Assumptions, InvalidWorkload
 
@@ -103,3 +104,12 @@ def _check_divides(section: str, parallelism: Parallelism, count: int, heads: in
         parts = (parallelism.tensor, *((parallelism.data,) if parallelism.data > 1 else ()), parallelism.pipeline)
         gpus = " x ".join(map(str, parts))
         raise InvalidWorkload("gpus.count", f"{count} is no multiple of {gpus}, the GPUs of one copy")
+
+
+def assume_network(gpus: Gpus, assumptions: Assumptions) -> Gpus:
+    """Return the GPUs with the network between VMs, and what each has of it, where these are not given."""
+    network: Network = assumptions.get(gpus.network, "gpus.network")
+    gbps = gpus.network_gbps
+    if gbps is None:
+        gbps = assumptions.record("gpus.network_gbps", USUAL_NETWORK_GBPS[network], f"usual of a GPU with {network}")
+    return replace(gpus, network=network, network_gbps=gbps)

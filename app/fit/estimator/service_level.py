@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil, floor, inf
 from typing import NamedTuple
 
-from app.fit.estimator.parallelism import Deployment
+from app.fit.estimator.parallelism import Deployment, assume_network
 from app.fit.estimator.serving import ServingSetup, free_memory, sequence_bytes
 from app.fit.estimator.serving_speed import (
     CopyWork,
@@ -48,7 +48,7 @@ from app.fit.formulas.serving_speed import (
     prompts_time,
     step_time,
 )
-from app.fit.results import DisaggregationFigures, ServiceReport
+from app.fit.results import DisaggregationFigures, ServiceReport, evidence_of
 
 
 class LoadTimes(NamedTuple):
@@ -528,8 +528,10 @@ def size_service(setup: ServingSetup, level: ServiceLevel, weights: Range, cache
     }
     if missing := [name for name, value in needed.items() if value is None]:
         raise InvalidWorkload("serving", f"cannot be answered without {', '.join(missing)}")
-    if level.disaggregated and gpus.network is None:
-        setup.assumptions.record("gpus.network", "infiniband", "the cache of a prompt moves between VMs")
+    if level.disaggregated:
+        if gpus.network is None:
+            setup.assumptions.record("gpus.network", "infiniband", "the cache of a prompt moves between VMs")
+        assume_network(gpus, setup.assumptions)  # `transfer_s` takes the same
     parallelism = setup.deployment.parallelism
     single = replace(setup, deployment=Deployment(parallelism=parallelism, copies=1))
     copy, held = copy_speed(single, weights, cache), _sequences_in_memory(single, weights, cache)
@@ -610,7 +612,7 @@ def disaggregation_figures(load: ServiceLoad, at_mean: Fleet, generating: int) -
         prefill_replicas_at_mean=at_mean.prefill,
         decode_replicas_at_mean=at_mean.decode,
         prefill_busy=load.prefill_busy or 0.0,
-        kv_transfer=estimate(single_value(load.copy.transfer_s or 0.0), "s"),
+        kv_transfer=estimate(single_value(load.copy.transfer_s or 0.0), "s", evidence_of("kv_transfer")),
     )
 
 
@@ -618,5 +620,11 @@ def answered_by_both(load: ServiceLoad, step_s: Range, generating: int) -> Range
     """Return the requests a second that replicas which generate, and those which read prompts, answer at most."""
     decoded = step_s.times(load.level.output_tokens).divide(load.replica.sequences * generating)
     prefill = load.replica.prefill
-    read = load.prefill_replicas * prefill.most_busy / prefill.prompt_s if prefill is not None else inf
-    return Range(low=min(decoded.low, read), mid=min(decoded.mid, read), high=min(decoded.high, read))
+    if prefill is None:
+        return decoded
+    spread, read = prefill.copy.first_token_spread, load.prefill_replicas * prefill.most_busy / prefill.prompt_s
+    return Range(
+        low=min(decoded.low, read / spread.high),
+        mid=min(decoded.mid, read),
+        high=min(decoded.high, read / spread.low),
+    )

@@ -40,7 +40,7 @@ from app.fit.formulas.quantities import (
     single_value,
 )
 from app.fit.formulas.quantization import BITS
-from app.fit.results import KvFigures, ServingMemory
+from app.fit.results import KvFigures, ServingMemory, evidence_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +185,8 @@ def memory_figures(setup: ServingSetup, weights: Range, cache: KvCache | None) -
     budget = _memory_budget(setup)
     counted = budget is not None and (load.context_tokens or model.pass_bytes.mid)
     most = max_sequences(model, load, parallelism, budget or 0.0, overhead) if counted else None
+    # What an encoder, speech or diffusion model takes for a pass was compared with nothing.
+    of_pass = None if setup.model.shape.keeps_cache else evidence_of("pass_memory")
     return ServingMemory(
         tensor_parallel=parallelism.tensor,
         pipeline_parallel=parallelism.pipeline,
@@ -193,9 +195,9 @@ def memory_figures(setup: ServingSetup, weights: Range, cache: KvCache | None) -
         copies=setup.deployment.copies,
         weights=range_figure(stored + need.padding, is_exact=parallelism.pipeline == 1),
         kv_cache=range_figure(cached, is_exact=parallelism.pipeline == 1),
-        activations=estimate_gib(need.activations),
+        activations=estimate_gib(need.activations, of_pass),
         overhead=estimate_gib(need.overhead),
-        need=estimate_gib(total),
+        need=estimate_gib(total, of_pass),
         budget=exact_gib(budget) if budget is not None else None,
         fits=total.mid <= budget if budget is not None else None,
         max_concurrency=estimate(most.times(setup.deployment.copies), "sequences") if most else None,

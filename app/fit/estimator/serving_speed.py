@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from math import ceil, inf, log2
 from typing import NamedTuple, TypeVar
 
+from app.fit.estimator.parallelism import assume_network
 from app.fit.estimator.serving import ServingSetup, kv_cache_of, sequence_bytes, weights_range
 from app.fit.estimator.speed_model import (
     GPUS_OF_A_VM,
@@ -24,7 +25,13 @@ from app.fit.estimator.speed_model import (
 from app.fit.estimator.weights import proposed, with_draft_passes, yielded
 from app.fit.estimator.workload import Gpus, InferenceWorkload
 from app.fit.formulas.architecture import SELECTED_ENTRIES, Architecture, LayerCache, ModelKind, is_sparse
-from app.fit.formulas.compute import LinkKind, prefill_flops, prompt_attention_flops, stage_hop, tensor_link
+from app.fit.formulas.compute import (
+    LinkKind,
+    prefill_flops,
+    prompt_attention_flops,
+    stage_hop,
+    tensor_link,
+)
 from app.fit.formulas.memory import (
     DecodeStep,
     KvCache,
@@ -210,7 +217,8 @@ def step_evidence(departures: tuple[str, ...]) -> Evidence:
     for name, family in _OWN_FAMILIES.items():
         if name in departures:
             return evidence_of(family, departures)
-    return evidence_of("decode_step", departures)
+    reported = evidence_of("decode_step_reported", departures)
+    return reported if departures and reported.n else evidence_of("decode_step", departures)
 
 
 _OWN_FAMILIES = {
@@ -366,7 +374,7 @@ def record_lengths(setup: ServingSetup) -> None:
 
 def assume_links(gpus: Gpus, parallelism: Parallelism, assumptions: Assumptions) -> Gpus:
     """Return the GPUs with the link between tensor ranks and the network between stages, where these are not given."""
-    network, speed = gpus.network, gpus.link_gb_per_s
+    speed = gpus.link_gb_per_s
     if gpus.bandwidth_gb_per_s is None or parallelism.gpus == 1:
         return gpus
     link: LinkKind = assumptions.get(gpus.link, "gpus.link")
@@ -377,8 +385,8 @@ def assume_links(gpus: Gpus, parallelism: Parallelism, assumptions: Assumptions)
         parallelism.pipeline > 1 or (spans_vms(parallelism) and gpus.link is None) or leaves_server(gpus, parallelism)
     )
     if several and parallelism.gpus > GPUS_OF_A_VM:
-        network = assumptions.get(network, "gpus.network")
-    return replace(gpus, link=link, link_gb_per_s=speed, network=network)
+        gpus = assume_network(gpus, assumptions)
+    return replace(gpus, link=link, link_gb_per_s=speed)
 
 
 def leaves_server(gpus: Gpus, parallelism: Parallelism) -> bool:
@@ -523,13 +531,14 @@ def copy_work(setup: ServingSetup, model: SpeedModel, lengths: Lengths | None, s
     peak = gpus.peak_tflops * 1e12 * tensor if gpus.peak_tflops is not None else inf
     narrow = narrow_factor(setup, model)
     link = tensor_link(gpus.link or "nvlink", gpus.link_gb_per_s, gpus.bandwidth_gb_per_s or 0.0)
-    hop = stage_hop(gpus.network, link)
+    hop = stage_hop(gpus.network, gpus.network_gbps, link)
     message_s = model.layers * 2 * model.hidden * VALUE_BYTES * link.all_reduce_factor(tensor) / link.bytes_per_s
     prompt = lengths.read if lengths is not None else 0
     linear = model.token_flops * prompt / peak / stages
     attention = (_attention_flops(setup, lengths) if lengths is not None else 0.0) * narrow / peak / stages
     split = min(1.0, MAX_RANKS_OF_A_PROMPT / tensor)
-    stage_s = model.hidden * VALUE_BYTES / hop.bytes_per_s if stages > 1 else 0.0
+    # Each rank sends its share of a hidden state: vLLM, GroupCoordinator.send_tensor_dict.
+    stage_s = model.hidden * VALUE_BYTES / (hop.bytes_per_s * tensor) if stages > 1 else 0.0
     hop_s = stages * hop.latency_s if stages > 1 else 0.0
     if leaves_server(gpus, setup.deployment.parallelism):
         # Two all-reduces of a layer, each to the other servers and back.

@@ -17,7 +17,7 @@ from app.fit.estimator.serving import ServingSetup, sequence_bytes
 from app.fit.estimator.weights import proposed
 from app.fit.estimator.workload import InferenceWorkload
 from app.fit.formulas.architecture import Architecture, missing_for_count, typical_shape
-from app.fit.formulas.compute import HOPS, Link, tensor_link
+from app.fit.formulas.compute import Link, network_hop, tensor_link
 from app.fit.formulas.memory import KvCache, Parallelism, experts_read, kv_bytes_per_sequence
 from app.fit.formulas.quantities import Range
 from app.fit.formulas.serving_speed import FIRST_TOKEN, STEP, StepWork, launch_time, prompt_time, prompts_time
@@ -233,7 +233,7 @@ def _exchange(setup: ServingSetup, link: Link) -> _Exchange:
     network = setup.gpus.network
     if network is None or not spans_vms(setup.deployment.parallelism):
         return _Exchange(link.bytes_per_s, link.latency_factor, 0.0)
-    hop = HOPS[network]
+    hop = network_hop(network, setup.gpus.network_gbps)
     return _Exchange(hop.bytes_per_s, 0.0, hop.latency_s)
 
 
@@ -301,5 +301,5 @@ def transfer_s(setup: ServingSetup, cache: KvCache | None, lengths: Lengths) -> 
         size = (sequence_bytes(setup, cache) or 0.0) * min(1.0, share) / parallelism.group_gpus
     else:
         size = kv_bytes_per_sequence(cache, lengths.prompt, parallelism)
-    hop = HOPS[setup.gpus.network or "infiniband"]
+    hop = network_hop(setup.gpus.network or "infiniband", setup.gpus.network_gbps)
     return hop.latency_s + size / hop.bytes_per_s

@@ -5,7 +5,8 @@ from math import sqrt
 from typing import NamedTuple
 
 from app.fit.estimator.model import architecture_paths
-from app.fit.estimator.training_memory import TrainingSetup
+from app.fit.estimator.parallelism import assume_network
+from app.fit.estimator.training_memory import BASE_DTYPES, TrainingSetup, trainable_params
 from app.fit.formulas.architecture import ParameterCount, missing_for_count, typical_shape
 from app.fit.formulas.compute import (
     FLOPS_PER_PARAM,
@@ -13,13 +14,19 @@ from app.fit.formulas.compute import (
     attention_flops_per_token,
     gpt_iteration_flops,
     hfu_over_mfu,
+    network_hop,
     train_flops,
 )
 from app.fit.formulas.quantities import ZERO, Evidence, Figure, Range, estimate, exact, single_value
+from app.fit.formulas.quantization import BITS
+from app.fit.formulas.training_memory import WEIGHT_SHARDING_STAGE
 from app.fit.formulas.training_speed import (
     FITTED,
+    HIDING_SHARE,
+    MOST_SENT_BYTES,
     RATE_SPREAD,
     RUN_OVERHEAD,
+    SENT_BYTES_PER_PARAM,
     STEP_LAYER_S,
     Accelerator,
     Precision,
@@ -28,6 +35,7 @@ from app.fit.formulas.training_speed import (
     neighbours,
     precision_of,
     seconds_per_token,
+    sending_seconds,
     token_work,
     usual_batch_tokens,
 )
@@ -118,16 +126,51 @@ def _within(value: float, bounds: tuple[float, float]) -> bool:
     return bounds[0] <= value <= bounds[1]
 
 
-def rate_on(setup: TrainingSetup, work: TokenWork, accelerator: Accelerator, gpus: int) -> Range:
-    """Return the tokens/s that each of n GPUs trains on, with the bubble of a pipeline of given micro-batches."""
-    return _rate_of(setup, work, seconds_per_token(work, accelerator, gpus), accelerator, gpus)
+def rate_on(setup: TrainingSetup, work: TokenWork, accelerator: Accelerator) -> Range:
+    """Return the tokens/s that each GPU of the setup's deployment trains on, with the bubble of its micro-batches."""
+    return _rate_of(setup, work, seconds_per_token(work, accelerator, setup.deployment.gpus), accelerator)
 
 
-def _rate_of(setup: TrainingSetup, work: TokenWork, seconds: float, accelerator: Accelerator, gpus: int) -> Range:
-    """Return the tokens/s of a GPU: a step takes the time of its tokens, and a time of its own for each layer."""
-    batch = batch_tokens(setup)
-    launching = work.layers * STEP_LAYER_S * gpus / batch if batch else 0.0
-    return domain(setup, accelerator, gpus).spread.times(1 / ((seconds + launching) * (1 + pipeline_bubble(setup))))
+LEAST_BATCH = 1 / 8
+"""The least batch over the usual one of a training of unknown length: MLPerf's of Llama 3.1 8B has 64 sequences."""
+
+
+def _rate_of(setup: TrainingSetup, work: TokenWork, seconds: float, accelerator: Accelerator) -> Range:
+    """Return the tokens/s of a GPU; the low end has a smaller batch where neither that nor the tokens are stated."""
+    spread, batch = domain(setup, accelerator, setup.deployment.gpus).spread, batch_tokens(setup)
+    spread = spread.times(1 / (1 + pipeline_bubble(setup)))
+    if not batch:
+        return spread.times(1 / seconds)
+    stated = setup.workload.global_batch is not None or setup.workload.tokens is not None
+    usual, least = (
+        seconds + _step_seconds(setup, work, seconds, accelerator, tokens) * setup.deployment.gpus / tokens
+        for tokens in (batch, batch if stated else max(float(setup.sequence_tokens), batch * LEAST_BATCH))
+    )
+    return Range(low=spread.low / least, mid=spread.mid / usual, high=spread.high / usual)
+
+
+def _step_seconds(
+    setup: TrainingSetup, work: TokenWork, seconds: float, accelerator: Accelerator, batch: float
+) -> float:
+    """Return what a step takes beside the time of its tokens, s: launches, and what they and computing do not hide."""
+    gpus, launching = setup.deployment.gpus, work.layers * STEP_LAYER_S
+    sending = sending_seconds(*_sent_bytes(setup), accelerator, gpus)
+    return max(launching, sending - HIDING_SHARE * seconds * batch / gpus)
+
+
+def _sent_bytes(setup: TrainingSetup) -> tuple[float, float]:
+    """Return the bytes that a copy sends in a step, and over how many GPUs it is split: as stated, or as it must be.
+
+    With ZeRO-3 all weights are gathered forward and backward, in place of the new ones: once, which is the least, as
+    more micro-batches than one gather them again.
+    """
+    workload, count, split = setup.workload, setup.model.count, setup.deployment.parallelism.gpus
+    sent = SENT_BYTES_PER_PARAM * (trainable_params(setup) or 0)
+    if count is None or workload.zero_stage != WEIGHT_SHARDING_STAGE:
+        return sent, max(split, sent / MOST_SENT_BYTES)
+    base = BASE_DTYPES.get(setup.method)
+    bits = BITS["bf16" if base is None else workload.base_dtype or base]
+    return sent / 2 + 2 * count.total * bits / 8, split
 
 
 def batch_tokens(setup: TrainingSetup) -> float:
@@ -152,7 +195,7 @@ def _seconds_by_peak(setup: TrainingSetup, work: TokenWork, peak: float, acceler
     alone does not tell them apart: the faster counts.
     """
     times = [
-        (edge, seconds_per_token(work, other, gpus))
+        (edge, seconds_per_token(work, replace(other, network_bytes_per_s=accelerator.network_bytes_per_s), gpus))
         for edge, other in neighbours(setup.workload.precision, setup.gpus.bandwidth_gb_per_s)
     ]
     own = min([seconds_per_token(work, accelerator, gpus), *(time for edge, time in times if edge <= peak)])
@@ -184,8 +227,12 @@ def estimated_rate(setup: TrainingSetup, flops_per_token: float) -> EstimatedRat
     if peak is None or work is None:
         return None
     accelerator = accelerator_of(peak, precision(setup), gpus.bandwidth_gb_per_s)
+    if setup.deployment.gpus > accelerator.domain_gpus:
+        joined = assume_network(gpus, setup.assumptions)
+        hop = network_hop(joined.network or "infiniband", joined.network_gbps)
+        accelerator = replace(accelerator, network_bytes_per_s=hop.bytes_per_s)
     seconds = _seconds_by_peak(setup, work, peak, accelerator, setup.deployment.gpus)
-    rate = _rate_of(setup, work, seconds, accelerator, setup.deployment.gpus)
+    rate = _rate_of(setup, work, seconds, accelerator)
     mfu = rate.times(flops_per_token / (peak * 1e12))
     shares = [round(end, 4) for end in (mfu.low, mfu.mid, mfu.high)]
     setup.assumptions.record("gpus.mfu", shares, "from the time per token that is fitted to published rates")

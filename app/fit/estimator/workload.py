@@ -19,7 +19,8 @@ class Gpus:
     """GPUs of one kind: their number, and the memory, bandwidth (decimal GB/s), dense peak and price of each.
 
     `link` joins the GPUs of a VM, at `link_gb_per_s` in both directions together; `network` joins the VMs of a copy,
-    None where one VM holds it. `peak_16_bits_tflops` is known where `peak_tflops` is of a narrower type.
+    None where one VM holds it, and `network_gbps` is what each GPU has of that. `peak_16_bits_tflops` is known where
+    `peak_tflops` is of a narrower type.
     """
 
     count: int | None = None
@@ -30,6 +31,7 @@ class Gpus:
     link: LinkKind | None = None
     link_gb_per_s: float | None = None
     network: Network | None = None
+    network_gbps: float | None = None
     achieved_tflops: float | None = None
     mfu: float | None = None
     usd_per_gpu_hour: Decimal | None = None

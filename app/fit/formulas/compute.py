@@ -39,7 +39,7 @@ class Link(NamedTuple):
 
 
 class Hop(NamedTuple):
-    """Between pipeline stages: bytes a second, and seconds of latency."""
+    """The way of one GPU to others that no link joins: bytes a second, and seconds of latency."""
 
     bytes_per_s: float
     latency_s: float
@@ -57,16 +57,26 @@ def tensor_link(kind: LinkKind, gb_per_s: float | None, bandwidth_gb_per_s: floa
     return Link((gb_per_s or nvlink_gb_per_s(bandwidth_gb_per_s)) * 1e9 / 2, 1.0)
 
 
-HOPS: dict[Network, Hop] = {"infiniband": Hop(50e9, 30e-6), "ethernet": Hop(10e9, 300e-6)}
-"""Between VMs: 400 Gb/s of InfiniBand with RDMA, and 80 of 100 Gb/s through TCP, with the time to send and receive.
+USUAL_NETWORK_GBPS: dict[Network, float] = {"infiniband": 400.0, "ethernet": 12.5}
+"""What a GPU usually has of the network between VMs, Gbit/s: as in a DGX H100, and an eighth of 100 Gbit/s."""
 
-Assumed, not fitted: the vendor's bandwidths, and NCCL's latency over either, which is 10 to 30 µs over InfiniBand.
+_NETWORK_SHARES: dict[Network, float] = {"infiniband": 1.0, "ethernet": 0.8}
+_NETWORK_LATENCIES: dict[Network, float] = {"infiniband": 30e-6, "ethernet": 300e-6}
+"""The share of a rate that is reached, and the time to send and receive, s: with RDMA, and through TCP.
+
+Assumed, not fitted; NCCL's latency over InfiniBand is 10 to 30 µs.
 """
 
 
-def stage_hop(network: Network | None, link: Link) -> Hop:
+def network_hop(network: Network, gbps: float | None) -> Hop:
+    """Return the way of a GPU over the network between VMs; `gbps` is what it has of that, None for what is usual."""
+    rate = USUAL_NETWORK_GBPS[network] if gbps is None else gbps
+    return Hop(rate * 1e9 / 8 * _NETWORK_SHARES[network], _NETWORK_LATENCIES[network])
+
+
+def stage_hop(network: Network | None, gbps: float | None, link: Link) -> Hop:
     """Return the hop between stages: over the network between VMs, else over the link inside one."""
-    return HOPS[network] if network is not None else Hop(link.bytes_per_s, 20e-6)
+    return network_hop(network, gbps) if network is not None else Hop(link.bytes_per_s, 20e-6)
 
 
 FLOPS_PER_PARAM = {"full": 6.0, "lora": 4.0, "qlora": 4.0}

@@ -100,7 +100,7 @@ class Evidence:
     __pydantic_config__ = ALWAYS_WRITTEN
 
     family: str = field(metadata=about("The family in GET /accuracy: `decode_step`. Extensible."))
-    n: int = field(metadata=about("The measurements of the family."))
+    n: int = field(metadata=about("Its measurements that depart in all of `outside`; 0: no measurement backs it."))
     outside: tuple[str, ...] = field(
         default=(),
         metadata=about("In what the request departs from them, so that the range is wider: gpu, link, … Extensible."),
@@ -156,9 +156,9 @@ def exact_or_bound_gib(size_bytes: float, *, is_exact: bool) -> Figure:
     return exact_gib(size_bytes) if is_exact else bound(size_bytes / GIB, "GiB")
 
 
-def estimate_gib(size_bytes: Range) -> Figure:
+def estimate_gib(size_bytes: Range, evidence: Evidence | None = None) -> Figure:
     """Convert an estimated number of bytes to a figure in GiB (2^30 bytes)."""
-    return estimate(size_bytes.times(1 / GIB), "GiB")
+    return estimate(size_bytes.times(1 / GIB), "GiB", evidence)
 
 
 T = TypeVar("T")
@@ -208,7 +208,7 @@ DEFAULTS: dict[str, tuple[Any, str]] = {
     "serving.think_time_s": (0.0, "every user always has one request open"),
     "serving.peak_to_mean": (1.0, "the load that is given is the highest"),
     "gpus.link": ("nvlink", "tensor parallelism is for GPUs with NVLink"),
-    "gpus.network": ("infiniband", "a copy on more than eight GPUs is on several VMs"),
+    "gpus.network": ("infiniband", "more GPUs than a VM has are on several VMs"),
     "inference.pipeline_parallel": (1, "tensor parallelism alone"),
     "gpus.count": (1, "no number of GPUs is given"),
     "training.method": ("full", "all parameters are trained"),

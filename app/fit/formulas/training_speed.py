@@ -29,10 +29,21 @@ recipes of Megatron-Bridge do the same.
 """
 
 NETWORK_BYTES_PER_S = 50e9
-"""Bytes a second that each GPU sends to other servers: 400 Gbit/s, as in DGX H100, DGX B200, GB200 and Azure's ND H100.
-
-A GPU of an ND A100 has half of it.
+"""Bytes a second that each GPU sends to other servers, where that is not known: 400 Gbit/s, as in DGX H100, DGX B200
+and GB200, whose rates the constants are fitted to.
 """
+
+SENT_BYTES_PER_PARAM = 4.0
+"""What data-parallel ranks send in a step for each parameter: its gradient and its new weight, in 16 bits.
+
+Source: Rajbhandari et al., ZeRO, arXiv 1910.02054, section 7.
+"""
+
+MOST_SENT_BYTES = 40e9
+"""Of one GPU: more than gradients and weights beside the optimizer's states would fill it, so that copies are split."""
+
+HIDING_SHARE = 2 / 3
+"""The share of a step's computing that hides what ranks send: the backward pass (Li et al., arXiv 2006.15704)."""
 
 STEP_LAYER_S = 2e-3
 """What a step takes for each layer whatever its batch, s: launches, and collectives that no computing hides.
@@ -133,15 +144,16 @@ class TokenWork:
 class Accelerator:
     """One GPU: peaks in the precision and in 16 bits (FLOP/s), bandwidth (bytes/s), GPUs in its NVLink domain.
 
-    `four_bits` is whether the precision has 4 bits. `capabilities` has its CUDA compute capability, or all that it may
-    have; where it is not `known`, that of the GPU with the nearest peak. `slowdown` multiplies the time: it is what a
-    slower link or an immature chip adds.
+    `network_bytes_per_s` is what it has of the network between VMs. `four_bits` is whether the precision has 4 bits.
+    `capabilities` has its CUDA compute capability, or all that it may have; where it is not `known`, that of the GPU
+    with the nearest peak. `slowdown` multiplies the time: it is what a slower link or an immature chip adds.
     """
 
     matrix_peak: float
     peak_16_bits: float
     bandwidth: float
     domain_gpus: int = 8
+    network_bytes_per_s: float = NETWORK_BYTES_PER_S
     four_bits: bool = False
     capabilities: tuple[str, ...] = ()
     known: bool = True
@@ -228,8 +240,19 @@ def seconds_per_token(
     passes = constants.passes + (constants.moe_passes if work.sparse else 0.0)
     moving = passes * work.stored_bytes / accelerator.bandwidth
     sent = work.exchanged_bytes * _remote_servers(work, accelerator.domain_gpus, gpus)
-    exchanging = constants.exchange_share * sent / NETWORK_BYTES_PER_S
+    exchanging = constants.exchange_share * sent / accelerator.network_bytes_per_s
     return constants.pace(accelerator.capabilities) * accelerator.slowdown * (computing + moving + exchanging)
+
+
+def sending_seconds(sent_bytes: float, split: float, accelerator: Accelerator, gpus: int) -> float:
+    """Return how long n GPUs send a copy's gradients and weights over the network in a step, s; an estimate.
+
+    sent / max(s, d) / network (1 - d / n), where a copy is split over s GPUs. The d GPUs of a server, or of a rack,
+    send together what they have in common.
+    """
+    domain = accelerator.domain_gpus
+    sent_by_gpu = sent_bytes / max(split, domain)
+    return sent_by_gpu / accelerator.network_bytes_per_s * max(0.0, 1 - domain / gpus)
 
 
 def _remote_servers(work: TokenWork, domain_gpus: int, gpus: int) -> float:

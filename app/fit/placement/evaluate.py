@@ -13,7 +13,13 @@ from app.fit.formulas.quantities import GIB, Range
 from app.fit.placement.jobs import ServingJob, TrainingJob
 from app.fit.placement.layouts import Attempt, Speed, block_error, lay_out, partition_error
 from app.fit.placement.machine import MIN_CAPABILITY, Kept, Machine, is_legacy, is_weight_only, supports_dtype
-from app.fit.placement.option import PlacementOption, find_headrooms, find_target_warnings, find_warnings
+from app.fit.placement.option import (
+    PlacementOption,
+    find_evidence_warnings,
+    find_headrooms,
+    find_target_warnings,
+    find_warnings,
+)
 from app.fit.placement.prepare import Job, PreparedRequest
 from app.fit.placement.request import Constraints
 from app.fit.verdict import (
@@ -86,7 +92,7 @@ def _check_known_facts(context: CheckContext) -> CheckFailure | None:
     lacks_speed = _lacks_speed(context) and _check_dtypes(context) is None
     if machine.described:
         if lacks_speed:
-            return CheckFailure(constraint="gpu", detail="no source says its memory bandwidth or its peak")
+            return CheckFailure(constraint="gpu", detail="no source says its memory bandwidth, peak or network")
         return None
     facts: dict[str, Any] = {
         "number of GPUs": machine.gpus,
@@ -94,7 +100,9 @@ def _check_known_facts(context: CheckContext) -> CheckFailure | None:
         "memory bandwidth": machine.bandwidth if context.job.workload_kind == "inference" else 0,
         "compute capability": machine.capability,
     }
-    unknown = [name for name, value in facts.items() if value is None] + ["peak"] * lacks_speed
+    unknown = [name for name, value in facts.items() if value is None]
+    if lacks_speed:
+        unknown.append("peak" if machine.network_gbps is not None else "peak, or the speed of its network")
     if not unknown:
         return None
     return CheckFailure(constraint="gpu", detail=f"no source says its {', '.join(unknown)}")
@@ -195,14 +203,25 @@ def _check_nvlink_domain(context: CheckContext) -> CheckFailure | None:
 
 def _check_infiniband(context: CheckContext) -> CheckFailure | None:
     """Check for required InfiniBand where a job, or a serving replica, needs several VMs."""
-    relaxed = _relaxed_attempt(context, "NO_INFINIBAND")
+    finding = "has no InfiniBand" if context.machine.infiniband is False else "no source says that it has InfiniBand"
+    return _apart(context, "NO_INFINIBAND", "require_infiniband", finding)
+
+
+def _check_network(context: CheckContext) -> CheckFailure | None:
+    """Check that the speed of the network is known where a replica with targets needs several VMs."""
+    finding = "no source says how fast the network between them is"
+    return _apart(context, "NETWORK_UNKNOWN", "max_nodes", finding)
+
+
+def _apart(context: CheckContext, code: str, constraint: str, finding: str) -> CheckFailure | None:
+    """Return the failure of VMs that would have to work together, and may not; None where that is no reason."""
+    relaxed = _relaxed_attempt(context, code)
     if relaxed is None:
         return None
-    finding = "has no InfiniBand" if context.machine.infiniband is False else "no source says that it has InfiniBand"
     needs = f"needs {relaxed.nodes} VMs"
     if not context.prepared.limits.replicas_exchange_data:
         needs = f"one replica needs {lay_out(relaxed.parallelism, context.machine.ranks).nodes} VMs"
-    return CheckFailure(constraint="require_infiniband", detail=f"{needs}, and {finding}")
+    return CheckFailure(constraint=constraint, detail=f"{needs}, and {finding}")
 
 
 def _relaxed_attempt(context: CheckContext, code: str) -> Attempt | None:
@@ -319,6 +338,7 @@ GPU_CHECKS: dict[str, Check] = {
     "FRACTIONAL_GPU": _check_fractional_gpu,
     "NVLINK_DOMAIN": _check_nvlink_domain,
     "NO_INFINIBAND": _check_infiniband,
+    "NETWORK_UNKNOWN": _check_network,
     "MAX_NODES": _check_max_nodes,
     "GPU_MEMORY_PER_GPU": _check_gpu_memory,
     "TPOT": _check_tpot,
@@ -397,6 +417,7 @@ def evaluate(vm: Vm, machine: Machine, prepared: PreparedRequest) -> PlacementOp
         headrooms=find_headrooms(job, machine, attempt),
         warnings=(
             *find_warnings(job, machine, attempt),
+            *find_evidence_warnings(job, speed),
             *(find_target_warnings(attempt.load.level, speed) if attempt.load is not None else ()),
             *warning_codes(vm, prepared.size_constraints),
         ),
@@ -445,7 +466,7 @@ def find_time_failures(option: PlacementOption, prepared: PreparedRequest) -> It
     if most is None:
         return
     if hours is None:
-        yield plain_failure("max_hours", "TIME", "no source says how fast its GPU is")
+        yield plain_failure("max_hours", "TIME", "no source says how fast its GPU, or the network of its VMs, is")
     elif hours.mid > most:
         yield Failure(
             constraint="max_hours",
@@ -465,7 +486,7 @@ def _budget_failures(option: PlacementOption, prepared: PreparedRequest) -> Iter
     if option.usd_per_hour is None:
         yield unknown_price_failure("budget_usd_per_job", prepared.size_constraints)
     elif cost is None:
-        detail = "no source says how fast its GPU is, so the cost of the job is unknown"
+        detail = "no source says how fast its GPU, or the network of its VMs, is, so the cost of the job is unknown"
         yield plain_failure("budget_usd_per_job", "TIME", detail)
     elif cost > budget:
         yield Failure(

@@ -23,6 +23,7 @@ from app.fit.estimator.serving_speed import speed_of_kind
 from app.fit.estimator.training_memory import TrainingSetup, total_need
 from app.fit.estimator.training_time import domain, gpu_hours, rate_on, run_overhead, with_overhead
 from app.fit.estimator.workload import Gpus, ServiceLevel
+from app.fit.formulas.compute import network_hop
 from app.fit.formulas.memory import (
     SERVING_RUNTIME_SHARE,
     Parallelism,
@@ -381,7 +382,9 @@ class ServingJob:
         return self.weights.mid
 
     def speed(self, machine: Machine, attempt: Attempt) -> Speed | None:
-        """Compute how fast all replicas generate; None where the bandwidth or the bytes read in a step are unknown."""
+        """Compute how fast all replicas generate; None where the bandwidth, a network or the bytes read are unknown."""
+        if attempt.parallelism.gpus > machine.joined_gpus and machine.network_gbps is None:
+            return None
         speed = speed_of_kind(self.serving_on(machine, attempt), self.weights, self.served.cache)
         if speed is None or speed.least_s <= 0 or speed.expected_s.low <= 0:
             return None
@@ -410,6 +413,7 @@ class ServingJob:
         in_nvlink = linked_gpus(machine, parallelism) <= machine.domain_gpus
         # The cache of a prompt moves between VMs; stages and groups on one VM use none of its network.
         moved = self.serving.workload.prefill_busy is not None and parallelism.gpus == parallelism.tensor
+        between_vms = moved or parallelism.gpus > machine.joined_gpus
         return Gpus(
             count=parallelism.gpus * replicas,
             usable_gib=machine.usable_bytes / 2**30 if machine.usable_bytes is not None else None,
@@ -418,15 +422,19 @@ class ServingJob:
             peak_16_bits_tflops=narrow / 1e12 if narrow is not None else None,
             link="nvlink" if in_nvlink else "pcie",
             link_gb_per_s=machine.link_gb_per_s if in_nvlink else None,
-            network=machine.network if moved or parallelism.gpus > machine.joined_gpus else None,
+            network=machine.network if between_vms else None,
+            network_gbps=machine.network_gbps if between_vms else None,
         )
 
     def _peak_flops(self, machine: Machine) -> float | None:
         return peak_flops(machine, compute_dtype_on(machine, self.dtype))
 
     def lacks_speed(self, machine: Machine) -> bool:
-        """Return whether the GPU figures needed to compute a service level are missing."""
-        return self.level is not None and (machine.bandwidth is None or self._peak_flops(machine) is None)
+        """Return whether figures that a service level needs are missing: of the GPU, or of the network of a cache."""
+        if self.level is None:
+            return False
+        unknown = machine.bandwidth is None or self._peak_flops(machine) is None
+        return unknown or (self.level.disaggregated and machine.network_gbps is None)
 
 
 def linked_gpus(machine: Machine, parallelism: Parallelism) -> int:
@@ -594,7 +602,7 @@ class TrainingJob:
 
         units = _fewest(holds, least, most_units) if fits else most_units
         if fits and fixed is None:
-            units = _fewest(lambda count: self._is_in_time(layout, machine, count), units, most_units)
+            units = _fewest(lambda count: self._is_in_time(stage, layout, machine, count), units, most_units)
         nodes, required = max(limits.min_nodes, units * layout.nodes), self._required_mid(stage, layout, units)
         over_pcie = parallelism.tensor > machine.domain_gpus
         key = (1 - loadable, nodes, over_pcie, parallelism.pipeline, parallelism.tensor, stage)
@@ -624,35 +632,37 @@ class TrainingJob:
         replicas = self.training.workload.data_parallel or layout.replicas * units
         return replicas if self.max_replicas is None else min(replicas, self.max_replicas)
 
-    def _is_in_time(self, layout: Layout, machine: Machine, units: int) -> bool:
+    def _is_in_time(self, stage: int, layout: Layout, machine: Machine, units: int) -> bool:
         """Return whether repetitions of a layout finish the job within `max_hours`; true where the time is unknown."""
-        gpus = layout.parallelism.gpus * layout.replicas * units
-        work = self.gpu_hours(machine, gpus) if self.max_hours else None
-        return work is None or not self.max_hours or work.mid / gpus <= self.max_hours
+        deployment = Deployment(parallelism=layout.parallelism, copies=layout.replicas * units)
+        work = self.gpu_hours(machine, deployment, stage) if self.max_hours else None
+        return work is None or not self.max_hours or work.mid / deployment.gpus <= self.max_hours
 
     def budget_bytes(self, machine: Machine) -> float:
         """Return what may be used of one GPU, bytes."""
         return (machine.usable_bytes or 0.0) * self.utilization
 
-    def gpu_hours(self, machine: Machine, gpus: int) -> Range | None:
-        """Compute the GPU-hours of the job on `gpus` GPUs: as given or measured, else by the rate and the overhead."""
+    def gpu_hours(self, machine: Machine, deployment: Deployment, stage: int) -> Range | None:
+        """Compute the GPU-hours of the job: as given or measured, else by the rate and the overhead."""
         hours, tokens = gpu_hours(self.training), self.training.workload.tokens
         if hours is not None or tokens is None:
             return hours
-        rate = self.rate(machine, gpus)
+        rate = self.rate(machine, deployment, stage)
         if rate is None:
             return None
         return with_overhead(rate.divide(tokens).times(1 / SECONDS_PER_HOUR), run_overhead(self.training, stated=False))
 
-    def rate(self, machine: Machine, gpus: int) -> Range | None:
-        """Return the tokens/s of one of `gpus` GPUs: as measured, else by its peaks; None where these are unknown."""
+    def rate(self, machine: Machine, deployment: Deployment, stage: int) -> Range | None:
+        """Return the tokens/s of one GPU of a deployment: as measured, else by its peaks; None where unknown."""
         measured = self.training.workload.tokens_per_s_per_gpu
         if measured is not None:
             return single_value(measured)
-        accelerator = to_accelerator(machine, self.compute_dtype, gpus)
+        accelerator = to_accelerator(machine, self.compute_dtype, deployment.gpus)
         if self.work is None or accelerator is None:
             return None
-        return rate_on(self.training, self.work, accelerator, gpus)
+        workload = replace(self.training.workload, zero_stage=stage)
+        training = replace(self.training, workload=workload, deployment=deployment)
+        return rate_on(training, self.work, accelerator)
 
     def host_bytes(self, machine: Machine, attempt: Attempt) -> float:
         """Return the VM memory needed to load its part of the weights or to hold what is offloaded, bytes."""
@@ -674,7 +684,9 @@ class TrainingJob:
 
     def speed(self, machine: Machine, attempt: Attempt) -> Speed | None:
         """Compute how fast the model is trained; None where the peak is unknown and no measured speed is given."""
-        rate, work = self.rate(machine, attempt.gpus), self.gpu_hours(machine, attempt.gpus)
+        deployment = Deployment(parallelism=attempt.parallelism, copies=attempt.replicas)
+        stage = attempt.zero_stage or 0
+        rate, work = self.rate(machine, deployment, stage), self.gpu_hours(machine, deployment, stage)
         hours = work.times(1 / attempt.gpus) if work is not None else None
         measured = self.training.workload.gpu_hours is not None and hours is not None and hours.low > 0
         if measured and hours is not None and self.training.workload.tokens:
@@ -703,16 +715,17 @@ def _fewest(holds: Callable[[int], bool], least: int, top: int) -> int:
 
 
 def to_accelerator(machine: Machine, dtype: str, gpus: int) -> Accelerator | None:
-    """Return what counts for the speed of training on VMs of one size; None where a peak is unknown."""
+    """Return what counts for the speed of training on VMs of one size; None where a peak or a network is unknown."""
     peak, peak_16_bits = peak_flops(machine, dtype), peak_flops(machine, "bf16")
-    if peak is None:
+    if peak is None or (gpus > machine.joined_gpus and machine.network_gbps is None):
         return None
     peak_16_bits = peak if peak_16_bits is None else peak_16_bits
     return Accelerator(
         matrix_peak=peak,
         peak_16_bits=peak_16_bits,
         bandwidth=machine.bandwidth or peak_16_bits * USUAL_BYTES_PER_FLOP,
-        domain_gpus=machine.domain_gpus if machine.domain_vms > 1 else max(1, machine.ranks),
+        domain_gpus=max(1, machine.joined_gpus),
+        network_bytes_per_s=network_hop(machine.network, machine.network_gbps).bytes_per_s,
         four_bits=dtype == "fp4",
         capabilities=(machine.capability,) if machine.capability is not None else (),
         known=machine.capability is not None,

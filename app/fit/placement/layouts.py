@@ -139,6 +139,7 @@ class SearchLimits:
     """How many VMs may be used, whether a layer must stay in one NVLink domain, and whether VMs need InfiniBand.
 
     Replicas that train exchange gradients; those that serve do not, so only the VMs of one replica need InfiniBand.
+    `timed`: a replica has targets, so that the speed of the network between its VMs must be known.
     """
 
     min_nodes: int = 1
@@ -146,10 +147,11 @@ class SearchLimits:
     tp_in_nvlink: bool = False
     require_infiniband: bool = False
     replicas_exchange_data: bool = False
+    timed: bool = False
 
     def replica_nodes(self, machine: Machine) -> int:
-        """Return over how many VMs of this size a replica may be: those of a rack, where InfiniBand is not known."""
-        alone = machine.infiniband is not True and self.require_infiniband
+        """Return over how many VMs of this size a replica may be: those of a rack, where their network is not known."""
+        alone = self._lacks_infiniband(machine) or (self.timed and machine.network_gbps is None)
         return min(machine.domain_vms, self.max_nodes) if alone else self.max_nodes
 
     def usable_nodes(self, machine: Machine) -> int:
@@ -165,7 +167,11 @@ class SearchLimits:
         if self.tp_in_nvlink and machine.domain_gpus < machine.ranks:
             yield "NVLINK_DOMAIN", replace(self, tp_in_nvlink=False)
         if self.replica_nodes(machine) < self.max_nodes:
-            yield "NO_INFINIBAND", replace(self, require_infiniband=False)
+            code = "NO_INFINIBAND" if self._lacks_infiniband(machine) else "NETWORK_UNKNOWN"
+            yield code, replace(self, require_infiniband=False, timed=False)
+
+    def _lacks_infiniband(self, machine: Machine) -> bool:
+        return machine.infiniband is not True and self.require_infiniband
 
 
 class Layout(NamedTuple):

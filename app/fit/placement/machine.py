@@ -18,6 +18,7 @@ class Machine:
     Memory, bandwidth and peaks are of one GPU, of a fraction of a GPU its part. `domain_gpus` GPUs share one NVLink
     or xGMI domain, which is a whole rack of `domain_vms` VMs where that is more than 1; `link_gb_per_s` is the speed of
     the domain's links, GB/s in both directions. `infiniband` is true of other fabrics for several VMs, too: EFA, RoCE.
+    `network_gbps` is what each GPU has of that, or of the VM's network where there is none.
     `described` by the client: what is unknown fails no check. `of_series`: no source describes its GPUs, so they are
     those of its series. `usable_assumed`: no source gives the usable part of a GPU's memory.
     """
@@ -31,6 +32,7 @@ class Machine:
     domain_vms: int = 1
     link_gb_per_s: float | None = None
     infiniband: bool | None = None
+    network_gbps: float | None = None
     memory_bytes: float | None = None
     disk_bytes: float | None = None
     vcpus: int | None = None

@@ -21,7 +21,7 @@ from app.fit.estimator.training_memory import compute_need, training_memory
 from app.fit.estimator.training_time import HOURS_FAMILY, RATE_FAMILY
 from app.fit.estimator.workload import Gpus, ServiceLevel
 from app.fit.formulas.compute import MILLION, SECONDS_PER_HOUR
-from app.fit.formulas.quantities import GIB, Figure, Range, bound, estimate, exact, exact_gib
+from app.fit.formulas.quantities import GIB, Evidence, Figure, Range, bound, estimate, exact, exact_gib
 from app.fit.formulas.training_speed import Interruptions
 from app.fit.placement.jobs import ServingJob, TrainingJob, linked_gpus
 from app.fit.placement.layouts import Attempt, Speed
@@ -41,7 +41,7 @@ def service_figures(job: ServingJob, machine: Machine, attempt: Attempt, speed: 
     at_most = job.speed(machine, attempt._replace(load=load._replace(sequences=most)))
     if at_most is None:
         return None
-    rests_on = step_evidence(speed.departures)
+    rests_on = speed_evidence(speed)
     generating = attempt.replicas - load.prefill_replicas
     answered = _request_seconds(load.level, at_most).divide(most * generating)
     if load.replica.prefill is not None and at_most.step_s is not None:
@@ -206,6 +206,7 @@ def find_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str, ..
         "TP_OVER_PCIE": linked_gpus(machine, attempt.parallelism) > machine.domain_gpus,
         "TP_KV_REPLICATED": kv_heads is not None and tensor > kv_heads and not isinstance(job, TrainingJob),
         "NODES_WITHOUT_INFINIBAND": machine.infiniband is not True and _spans_nodes(job, machine, attempt),
+        "NETWORK_UNKNOWN": machine.network_gbps is None and _spans_nodes(job, machine, attempt),
         "WEIGHT_ONLY": isinstance(job, ServingJob) and job.is_weight_only(machine),
         "NO_KV_CACHE": isinstance(job, ServingJob)
         and isfinite(attempt.budget_bytes)
@@ -219,6 +220,15 @@ def find_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str, ..
         "FEW_VCPUS": machine.vcpus is not None and machine.vcpus < VCPUS_PER_GPU * machine.ranks,
     }
     return tuple(code for code, holds in raised.items() if holds)
+
+
+def find_evidence_warnings(job: Job, speed: Speed | None) -> tuple[str, ...]:
+    """Return the code of a speed, or of the memory of a pass, that no measurement backs."""
+    measured = job.model.shape.keeps_cache
+    if speed is not None:
+        first = speed.first_token_s is None or first_token_evidence(speed.departures).n
+        measured = measured and bool(speed_evidence(speed).n and first)
+    return () if measured else ("UNMEASURED",)
 
 
 def find_target_warnings(level: ServiceLevel, speed: Speed | None) -> tuple[str, ...]:
@@ -390,15 +400,20 @@ def _training_memory(job: TrainingJob, attempt: Attempt) -> PerGpuMemory:
     )
 
 
+def speed_evidence(speed: Speed) -> Evidence:
+    """Return what the speed of an option rests on."""
+    if speed.family is not None:
+        return evidence_of(speed.family)
+    return evidence_of(RATE_FAMILY, speed.departures) if speed.step_s is None else step_evidence(speed.departures)
+
+
 def speed_figures(option: PlacementOption) -> SpeedFigures | None:
     """Return the speed of an option as figures with exactness; None where it is unknown."""
     speed = option.speed
     if speed is None:
         return None
     most, least, first = speed.max_tokens_per_s, speed.min_step_s, speed.first_token_s
-    served = speed.step_s is not None
-    rests_on = step_evidence(speed.departures) if served else evidence_of(RATE_FAMILY, speed.departures)
-    rests_on = evidence_of(speed.family) if speed.family is not None else rests_on
+    rests_on = speed_evidence(speed)
     return SpeedFigures(
         step=bound(least * 1e3, "ms") if least is not None else None,
         expected_step=estimate(speed.step_s.times(1e3), "ms", rests_on) if speed.step_s is not None else None,

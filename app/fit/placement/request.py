@@ -128,6 +128,7 @@ class PlacementRequest:
             tp_in_nvlink=constraints.tp_in_nvlink,
             require_infiniband=trains or self.serving is not None if required is None else required,
             replicas_exchange_data=trains,
+            timed=self.serving is not None,
         )
 
     @property

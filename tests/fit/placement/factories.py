@@ -37,6 +37,7 @@ def machine(**facts: Any) -> Machine:
         "capability": "9.0",
         "domain_gpus": 8,
         "infiniband": True,
+        "network_gbps": 400.0,
         "memory_bytes": 1900 * GIB,
         "disk_bytes": 28_000 * GIB,
         "vcpus": 96,

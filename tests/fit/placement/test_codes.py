@@ -40,6 +40,11 @@ PROVOKED: Mapping[str, tuple[PreparedRequest, Machine, dict[str, Any]]] = {
     "FRACTIONAL_GPU": (prepare_request(serving(), max_nodes=8), machine(gpus=Fraction(1, 6)), {}),
     "NVLINK_DOMAIN": (prepare_request(serving(pipeline_parallel=1), tp_in_nvlink=True), machine(domain_gpus=1), {}),
     "NO_INFINIBAND": (prepare_request(training(recompute="full"), max_nodes=4), machine(infiniband=False), {}),
+    "NETWORK_UNKNOWN": (
+        prepare_service(service(tpot_ms=200.0, ttft_ms=4000.0)),
+        machine(gpus=Fraction(1), domain_gpus=1, network_gbps=None),
+        {},
+    ),
     "MAX_NODES": (prepare_request(serving(tensor_parallel=8, pipeline_parallel=4), max_nodes=2), machine(), {}),
     "GPU_MEMORY_PER_GPU": (prepare_request(serving()), machine(usable_bytes=20 * GIB), {}),
     "TPOT": (prepare_service(service(tpot_ms=1.0)), machine(), {}),

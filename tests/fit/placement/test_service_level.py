@@ -27,6 +27,7 @@ from tests.fit.placement.factories import (
     expect_option,
     expect_rejection,
     machine,
+    prepare_request,
     prepare_service,
     service,
     vm,
@@ -308,6 +309,28 @@ def test_a_replica_of_a_service_spans_vms_over_infiniband_unless_ethernet_is_ask
     assert "NODES_WITHOUT_INFINIBAND" in over_ethernet.warnings
     joined = replace(single, infiniband=True)
     assert expect_option(prepare_service(level), joined).attempt.parallelism.pipeline > 1
+
+
+def test_stages_on_vms_with_a_slower_network_answer_later_and_have_no_speed_where_its_rate_is_unknown() -> None:
+    single, level = machine(gpus=Fraction(1), domain_gpus=1), service(tpot_ms=200.0, ttft_ms=4000.0)
+    fast, slow = (
+        expect_option(prepare_service(level), replace(single, network_gbps=gbps)).speed for gbps in (400.0, 12.5)
+    )
+    assert fast is not None
+    assert slow is not None
+    assert fast.first_token_s is not None
+    assert slow.first_token_s is not None
+    # 2,000 tokens of 16 KiB to each of the stages, at 50 and at 1.6 GB/s; the fit has a factor of 1.83 on what is sent.
+    assert slow.first_token_s.mid - fast.first_token_s.mid > 2000 * 16384 / 1.6e9
+    unknown = replace(single, network_gbps=None)
+    (failure, _) = expect_rejection(prepare_service(level), unknown).failures
+    assert (failure.code, failure.detail) == (
+        "NETWORK_UNKNOWN",
+        "one replica needs 3 VMs, and no source says how fast the network between them is",
+    )
+    option = expect_option(prepare_request(InferenceWorkload(concurrency=32), max_nodes=8), unknown)
+    assert option.speed is None
+    assert "NETWORK_UNKNOWN" in option.warnings
 
 
 def test_replicas_of_a_service_on_vms_of_their_own_need_no_infiniband() -> None:

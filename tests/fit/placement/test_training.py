@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 
+from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.quantities import GIB, Assumptions
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.fixes import FixFinder
@@ -57,6 +58,22 @@ def test_pcie_and_mi300x_take_more_time_than_their_peak_says() -> None:
     fast = tokens_per_s(expect_option(prepared, H100))
     assert tokens_per_s(expect_option(prepared, machine(domain_gpus=2))) < fast
     assert tokens_per_s(expect_option(prepared, machine(capability="gfx942"))) < fast
+
+
+@pytest.mark.parametrize(("stage", "shape"), [(1, LLAMA_8B), (3, LLAMA_70B)])
+def test_vms_that_train_wait_for_what_a_slow_network_sends(stage: int, shape: Architecture) -> None:
+    job = training(zero_stage=stage, recompute="full", global_batch=64)
+    usual, fast, slow, unknown = (
+        expect_option(prepare_request(job, shape, min_nodes=4, max_nodes=8), machine(network_gbps=gbps))
+        for gbps in (400.0, 800.0, 1.5, None)
+    )
+    assert tokens_per_s(fast) == tokens_per_s(usual)  # both hide behind the backward pass
+    assert tokens_per_s(slow) < tokens_per_s(usual) / 2
+    assert unknown.speed is None
+    assert "NETWORK_UNKNOWN" in unknown.warnings
+    # Gradients and weights of 16 bits, sent by the eight GPUs of a VM together.
+    least_s = 4 * 8.03e9 / (8 * 1.5e9 / 8) * (1 - 8 / slow.attempt.gpus)
+    assert 64 * 4096 / tokens_per_s(slow) > least_s
 
 
 def test_shorter_sequences_never_need_more_vms() -> None:
