@@ -13,7 +13,7 @@ from app.catalog.providers import ProviderId
 from app.converters.inventory import parse_inventory
 from app.errors import BadData, BadWorkload
 from app.schemas.preflight_request import MAX_ITEMS, PreflightIn
-from app.services.preflight import NotCounted, Offered, Quota, QuotaFiles, WantedVms, quota_key
+from app.services.preflight import EVERYWHERE, NotCounted, Offered, Quota, QuotaFiles, WantedVms, quota_key
 
 MAX_AMOUNT = 10**12
 """Limits above it are none."""
@@ -190,7 +190,8 @@ def _read_quotas(text: str, region: str | None, name: str) -> Iterator[Quota]:
     for listed in regions or [loaded]:
         fields = _lower(listed)
         rows = next((fields[key] for key in _LISTS if key in fields), listed)
-        own = fields.get("name") if str(fields.get("kind")) == "compute#region" else None
+        kind = fields.get("kind")
+        own = fields.get("name") if kind == "compute#region" else EVERYWHERE if kind == "compute#project" else None
         if not isinstance(rows, list):
             raise BadData("is JSON without a list of quotas", file=name)
         for number, row in enumerate(rows, start=1):
@@ -249,10 +250,19 @@ def _amount(value: object, name: str, what: str) -> int | None:
     return min(int(number), MAX_AMOUNT) if number >= 0 else MAX_AMOUNT
 
 
+_HIGH_MEMORY = r"u(\d|-\d)"
+"""The family of High Memory instances, u-6tb1 and u7i-12tb, by AWS's naming conventions of instance types."""
+
+
 def _aws_families(text: str) -> Iterable[str]:
-    """Return the families that a quota's name lists: `Standard (A, C, D)`, `G and VT`."""
+    """Return patterns of the families that a quota's name lists: `Standard (A, C, D)`, `G and VT`, `P4, P3 and P2`.
+
+    A letter stands for all generations. AWS's page on quotas of On-Demand Instances has the names.
+    """
     listed = re.search(r"\((.+)\)", text)
-    return (word.strip().lower() for word in (listed[1].split(",") if listed else text.split(" and ")))
+    for word in re.split(r",\s*(?:and\s+)?|\s+and\s+", (listed[1] if listed else text).strip().lower()):
+        family = re.escape(word.strip())
+        yield _HIGH_MEMORY if word == "high memory" else rf"{family}(?!\d)" if family[-1:].isdigit() else rf"{family}\d"
 
 
 def _arn_region(arn: object) -> str | None:

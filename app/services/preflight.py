@@ -51,7 +51,10 @@ class NotCounted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
-    """A quota of a region; `families` are those of AWS's sizes that count towards it, of spot VMs or of others."""
+    """A quota of a region, or of EVERYWHERE.
+
+    `families` are patterns of those of AWS's sizes that count towards it, of spot VMs or of others.
+    """
 
     provider: ProviderId
     region: str
@@ -92,16 +95,46 @@ def quota_key(name: str) -> str:
 
 _UNBOUNDED = 10**12
 """What VMs of an unknown size may free."""
+EVERYWHERE = "global"
+"""In place of a region: quotas that Google Cloud has for all regions of a project together."""
+_GPU_QUOTAS: Mapping[str, str] = {
+    "a2-highgpu": "NVIDIA_A100_GPUS",
+    "a2-megagpu": "NVIDIA_A100_GPUS",
+    "a2-ultragpu": "NVIDIA_A100_80GB_GPUS",
+    "a3-highgpu": "NVIDIA_H100_GPUS",
+    "a3-megagpu": "NVIDIA_H100_MEGA_GPUS",
+    "a3-ultragpu": "NVIDIA_H200_GPUS",
+    "a4-highgpu": "NVIDIA_B200_GPUS",
+    "a4x-highgpu": "NVIDIA_GB200_GPUS",
+    "g2-standard": "NVIDIA_L4_GPUS",
+    "nvidia-tesla-k80": "NVIDIA_K80_GPUS",
+    "nvidia-tesla-p100": "NVIDIA_P100_GPUS",
+    "nvidia-tesla-p4": "NVIDIA_P4_GPUS",
+    "nvidia-tesla-t4": "NVIDIA_T4_GPUS",
+    "nvidia-tesla-v100": "NVIDIA_V100_GPUS",
+}
+"""The metric of GPUs by machine type, or by the accelerator that is attached to an N1.
+
+The metrics are those of Google's reference of `Quota.Metric` (Compute Engine API v1) and of its list of allocation
+quotas (GPU quota, https://cloud.google.com/compute/resource-usage); which GPUs a machine type has is in its list of
+accelerator-optimized machine types. Others, such as those of G4, are unknown.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Charge:
-    """What VMs need of a quota, at least and at most; None is unknown."""
+    """What VMs need of a quota, at least and at most; None is unknown. `is_global` where it is one of EVERYWHERE."""
 
     name: str | None
     title: str
     least: int
     most: int | None
+    unit: str = "vCPUs"
+    is_global: bool = False
+
+    def place(self, provider: str, region: str) -> tuple[str, str, str]:
+        """Return whose quota it is: provider, region and key."""
+        return provider, EVERYWHERE if self.is_global else region, quota_key(self.name or self.title)
 
 
 @dataclass(slots=True)
@@ -158,8 +191,7 @@ class _Preflight:
         """Add what VMs need to the quotas of their region."""
         provider = self._names.sizes[key]["provider"]
         for charge in self._charges(key, vms.region, vms):
-            place = (provider, str(vms.region), quota_key(charge.name or charge.title))
-            need = self._needs.setdefault(place, _Need(charge))
+            need = self._needs.setdefault(charge.place(provider, str(vms.region)), _Need(charge))
             need.add(charge, sign)
             if sign > 0:
                 need.sizes[self._names.sizes[key]["name"]] = None
@@ -174,13 +206,12 @@ class _Preflight:
         if size["provider"] == "azure":
             for name, title in self._azure(key, region, spot=vms.spot):
                 yield _Charge(name, title, *of_vcpus)
-            yield _Charge("virtualMachines", "Virtual Machines", vms.count, vms.count)
+            yield _Charge("virtualMachines", "Virtual Machines", vms.count, vms.count, unit="VMs")
         elif size["provider"] == "aws":
             named = [
                 quota
                 for quota in quotas.values()
-                if quota.spot is vms.spot
-                and any(re.match(rf"{re.escape(family)}\d", size["family"] or "") for family in quota.families)
+                if quota.spot is vms.spot and any(re.match(family, size["family"] or "") for family in quota.families)
             ]
             for quota in named:
                 yield _Charge(quota.name, quota.title, *of_vcpus)
@@ -204,17 +235,33 @@ class _Preflight:
     def _gcp(
         self, size: Mapping[str, Any], quotas: Mapping[str, Quota], vms: WantedVms, of_vcpus: tuple[int, int | None]
     ) -> Iterator[_Charge]:
-        """Yield the quotas of Google Cloud that are named after the family of a size, or for N1 and E2 after none.
+        """Yield the quotas of Google Cloud: of vCPUs by the family of a size (N1 and E2 share CPUS), and of its GPUs.
 
-        A project without quota of preemptible vCPUs uses the standard one for them.
+        A project without quota of preemptible resources uses the standard one for them.
         """
+
+        def spot_or(name: str) -> str:
+            preemptible = quotas.get(quota_key(f"PREEMPTIBLE_{name}")) if vms.spot else None
+            return preemptible.name if preemptible is not None and preemptible.limit else name
+
         family = str(size["family"] or "").upper()
         own = "CPUS" if family in ("N1", "E2", "F1", "G1") else f"{family}_CPUS"
-        preemptible = quotas.get(quota_key("PREEMPTIBLE_CPUS"))
-        name = preemptible.name if vms.spot and preemptible is not None and preemptible.limit else own
+        name = spot_or("CPUS")
+        name = own if name == "CPUS" else name
         yield _Charge(name, name, *of_vcpus)
-        if size["gpu_count"] != 0:
-            yield _Charge(None, f"quotas of GPUs of {size['name']} are not read", 0, None)
+        everywhere = self._files.quotas.get((size["provider"], EVERYWHERE), {})
+        if quota_key("CPUS_ALL_REGIONS") in everywhere:
+            yield _Charge("CPUS_ALL_REGIONS", "CPUS_ALL_REGIONS", *of_vcpus, is_global=True)
+        if size["gpu_count"] == 0:
+            return
+        metric = next((metric for part, metric in _GPU_QUOTAS.items() if part in size["name"]), None)
+        gpus = vms.count * int(size["gpu_count"] or 0)
+        of_gpus = (gpus, gpus if size["gpu_count"] is not None else None, "GPUs")
+        if metric is None:
+            yield _Charge(None, f"quota of the GPUs of {size['name']}, which no source names", *of_gpus)
+        else:
+            yield _Charge(spot_or(metric), spot_or(metric), *of_gpus)
+        yield _Charge("GPUS_ALL_REGIONS", "GPUS_ALL_REGIONS", *of_gpus, is_global=True)
 
     def _verdict(self, quota: Quota | None, least: int, most: int | None) -> str:
         if quota is None or quota.limit is None:
@@ -238,7 +285,7 @@ class _Preflight:
             needed = need.most if need.most is not None else need.least
             wanted = (used or 0) + needed
             missing = wanted - limit
-            request, command = _request(quota, [*need.sizes], needed, wanted), _command(quota, wanted)
+            request, command = _request(quota, need, needed, wanted), _command(quota, wanted)
         return QuotaOut(
             provider=provider,
             region=region,
@@ -293,16 +340,15 @@ class _Preflight:
 
     def _need_of(self, provider: str, region: str, charge: _Charge, *more: _Charge) -> tuple[str, str]:
         """Return the verdict of a quota with all that the plan needs of it, and with more, and what that means."""
-        key = quota_key(charge.name or charge.title)
-        quota = self._files.quotas.get((provider, region), {}).get(key) if charge.name is not None else None
-        need = self._needs.get((provider, region, key), _Need(charge))
-        total = replace(need)
+        _, where, key = place = charge.place(provider, region)
+        quota = self._files.quotas.get((provider, where), {}).get(key) if charge.name is not None else None
+        total = replace(self._needs.get(place, _Need(charge)))
         for part in more:
             total.add(part)
         verdict = self._verdict(quota, total.least, total.most)
         if quota is None:
-            return verdict, f"unknown: {charge.title} in {region}"
-        return verdict, f"{verdict}: {quota.title} in {region}"
+            return verdict, f"unknown: {charge.title} in {where}"
+        return verdict, f"{verdict}: {quota.title} in {where}"
 
     def _is_offered(self, key: str, region: str) -> bool | None:
         """Return whether a size is offered in a region, to the subscription if its list is given; None is unknown."""
@@ -325,12 +371,11 @@ def _worst_first(quota: QuotaOut) -> tuple[int, str, str, str]:
     return ((MISSING, UNKNOWN, FITS).index(quota.verdict), quota.provider, quota.region, quota.title)
 
 
-def _request(quota: Quota, sizes: Sequence[str], needed: int, wanted: int) -> str:
+def _request(quota: Quota, need: _Need, needed: int, wanted: int) -> str:
     used = f"{quota.used:,} are in use" if quota.used is not None else "it is not known how many are in use"
-    unit = "VMs" if quota.key == "virtualmachines" else "vCPUs"
     return (
         f"Please raise the quota {quota.title} ({quota.name}) in {quota.region} from {quota.limit:,} to {wanted:,}: "
-        f"{', '.join(sizes)} will need {needed:,} {unit} more, and {used}."
+        f"{', '.join(need.sizes)} will need {needed:,} {need.charge.unit} more, and {used}."
     )
 
 

@@ -29,6 +29,9 @@ def azure(**quotas: tuple[int, int]) -> str:
 def aws(**values: float) -> str:
     """What `aws service-quotas list-service-quotas --service-code ec2` prints: no figure of use."""
     names = {
+        "L_43DA4232": "Running On-Demand High Memory instances",
+        "L_7212CCBC": "All P4, P3 and P2 Spot Instance Requests",
+        "L_C4BD4855": "All P5 Spot Instance Requests",
         "L_1216C47A": "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances",
         "L_DB2E81BA": "Running On-Demand G and VT instances",
         "L_3819A6DF": "All G and VT Spot Instance Requests",
@@ -236,6 +239,19 @@ def test_quotas_of_aws_are_read_by_the_families_that_they_name(clouds: httpx.Cli
     assert (lonely["verdict"], lonely["quotas"][0]["quota"]) == ("unknown", None)
 
 
+def test_quotas_of_aws_name_families_by_a_letter_a_generation_or_in_words(clouds: httpx.Client) -> None:
+    plan = (
+        "size,region,purchase\np4d.24xlarge,us-east-1,spot\np5.48xlarge,us-east-1,spot\n"
+        "aws:u-6tb1.56xlarge,us-east-1,\naws:u7i-12tb.224xlarge,us-east-1,\n"
+    )
+    answer = ask(clouds, plan, aws(L_7212CCBC=0, L_C4BD4855=192, L_43DA4232=448), region=None)
+    assert {one["quota"]: (one["needed"], one["missing"], one["sizes"]) for one in answer["quotas"]} == {
+        "L-7212CCBC": (96, 96, ["p4d.24xlarge"]),
+        "L-C4BD4855": (192, None, ["p5.48xlarge"]),
+        "L-43DA4232": (1120, 672, ["u-6tb1.56xlarge", "u7i-12tb.224xlarge"]),
+    }
+
+
 def test_quotas_of_google_are_read_by_region(clouds: httpx.Client) -> None:
     plan = "size,region,count,purchase\nn2-standard-8,us-central1,4,\ne2-standard-4,us-central1,1,spot\n"
     usage = gcp(CPUS=(0, 24), N2_CPUS=(10, 24), PREEMPTIBLE_CPUS=(0, 0), N2D_CPUS=(0, 24))
@@ -244,10 +260,42 @@ def test_quotas_of_google_are_read_by_region(clouds: httpx.Client) -> None:
         "N2_CPUS": (32, "missing"),
         "CPUS": (4, "fits"),
     }
-    gpus = ask(clouds, "size,region\na2-highgpu-1g,us-central1\n", gcp(A2_CPUS=(0, 100)), region=None)
-    assert gpus["verdict"] == "unknown"
     regions = f"[{usage}]"
     assert ask(clouds, plan, regions, region=None)["quotas"] == answer["quotas"]
+
+
+def test_gpus_of_google_count_towards_the_region_and_all_regions(clouds: httpx.Client) -> None:
+    plan = (
+        "size,region,count,purchase\na3-megagpu-8g,us-central1,2,\na2-ultragpu-1g,us-central1,1,spot\n"
+        "n1-standard-8-nvidia-tesla-t4-x1,us-central1,3,\ng4-standard-48,us-central1,1,\n"
+    )
+    limits = {
+        "NVIDIA_H100_MEGA_GPUS": (0, 8),
+        "NVIDIA_A100_80GB_GPUS": (0, 0),
+        "PREEMPTIBLE_NVIDIA_A100_80GB_GPUS": (0, 1),
+        "NVIDIA_T4_GPUS": (1, 4),
+        "CPUS": (0, 100),
+    }
+    project = json.loads(gcp(GPUS_ALL_REGIONS=(1, 16), CPUS_ALL_REGIONS=(0, 1000))) | {"kind": "compute#project"}
+    answer = ask(clouds, plan, gcp(**limits), json.dumps(project), region=None)
+    counted = {one["quota"]: (one["region"], one["needed"], one["verdict"]) for one in answer["quotas"] if one["quota"]}
+    vcpus = {name: counted.pop(name) for name in [*counted] if name.endswith("CPUS") or name == "CPUS_ALL_REGIONS"}
+    assert counted == {
+        "NVIDIA_H100_MEGA_GPUS": ("us-central1", 16, "missing"),
+        "PREEMPTIBLE_NVIDIA_A100_80GB_GPUS": ("us-central1", 1, "fits"),
+        "NVIDIA_T4_GPUS": ("us-central1", 3, "fits"),
+        "GPUS_ALL_REGIONS": ("global", 21, "missing"),
+    }
+    assert (vcpus["CPUS"], vcpus["CPUS_ALL_REGIONS"][0]) == (("us-central1", 24, "fits"), "global")
+    assert quota(answer, "NVIDIA_H100_MEGA_GPUS")["request"].endswith(
+        "a3-megagpu-8g will need 16 GPUs more, and 0 are in use."
+    )
+    # No source says which quota the GPUs of G4 have.
+    (unnamed,) = (one for one in answer["quotas"] if one["quota"] is None)
+    assert ("GPUs of g4-standard-48" in unnamed["title"], unnamed["verdict"]) == (True, "unknown")
+    # Without the quotas of the project nobody knows whether GPUs fit.
+    alone = ask(clouds, "size,region\nn1-standard-8-nvidia-tesla-t4-x1,us-central1\n", gcp(**limits), region=None)
+    assert (alone["verdict"], quota(alone, "NVIDIA_T4_GPUS")["verdict"]) == ("unknown", "fits")
 
 
 @pytest.mark.parametrize(
