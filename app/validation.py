@@ -1,5 +1,6 @@
 """Messages for pydantic's validation errors, the same for the API, the command line and settings."""
 
+import codecs
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -47,6 +48,12 @@ def display_value(value: Any) -> str | None:
         plain = not any(isinstance(item, dict | list | tuple) for item in value)
         return ", ".join(filter(None, map(display_value, value))) if plain else None
     return str(value)
+
+
+def decode_text(raw: bytes, errors: str = "strict") -> str:
+    """Return the text of a file in UTF-8, or in UTF-16 with its mark, as Windows PowerShell writes it."""
+    marked = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return raw.decode("utf-16" if marked else "utf-8-sig", errors)
 
 
 def check_encodable(value: Any) -> None:

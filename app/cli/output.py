@@ -19,6 +19,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -26,8 +27,9 @@ import typer
 from app.catalog.fields import SHOWN_FIELDS, field_heading
 from app.catalog.price_notes import price_note
 from app.cli.options import with_options
-from app.errors import BadQuery
+from app.errors import BadData, BadQuery
 from app.formats.text import LIST_SEPARATOR, escape_cell
+from app.validation import check_encodable, decode_text
 
 Record = Mapping[str, Any]
 """A row of output: values by field name."""
@@ -373,6 +375,23 @@ def print_exchange_rate(rate: Mapping[str, Any] | None) -> None:
             f"1 USD = {rate['units_per_usd']:.6g} {rate['currency']} by the rates of {rate['day']} "
             f"({rate['source_id']})."
         )
+
+
+# Input
+
+
+def read_text_file(path: Path) -> str:
+    """Return the text of a file, which must not be empty; raises BadQuery and BadData."""
+    try:
+        text = decode_text(path.read_bytes())
+        check_encodable(text)
+    except OSError as error:
+        raise BadQuery(str(path), None, f"cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise BadData(f"is not text in UTF-8: {error}", file=str(path)) from None
+    if not text.strip():
+        raise BadQuery(str(path), None, "is empty")
+    return text
 
 
 # Lines and notes

@@ -1,6 +1,6 @@
 """Commands about what is to be bought: `vmsizes preflight` and `vmsizes buy`."""
 
-import codecs
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,21 +12,24 @@ from app.cli.options import Command, parse_params, query_options
 from app.cli.output import (
     EXIT_OK,
     EXIT_USAGE,
+    USD,
     Column,
     Format,
     OutputOptions,
     Record,
+    flatten_converted,
     format_cents,
     format_value,
     make_columns,
+    print_exchange_rate,
     print_line,
     print_no_price,
     print_rows,
     print_text,
+    read_text_file,
     with_output_options,
 )
-from app.errors import BadData, BadQuery, BadWorkload
-from app.validation import check_encodable
+from app.errors import BadQuery, BadWorkload
 
 app = typer.Typer()
 
@@ -77,10 +80,10 @@ def preflight(
     for index, given in enumerate(usage or ()):
         place, _, path = given.partition("=") if not Path(given).exists() else ("", "", given)
         files[f"usage[{index}].text"] = path or place
-        quotas.append(QuotaUsageIn(text=_read(Path(path or place)), region=place if path and place else None))
-    body = PreflightIn(
-        plan=_read(plan), usage=tuple(quotas), skus=_read(skus) if skus is not None else None, region=region
-    )
+        text = read_text_file(Path(path or place))
+        quotas.append(QuotaUsageIn(text=text, region=place if path and place else None))
+    restrictions = read_text_file(skus) if skus is not None else None
+    body = PreflightIn(plan=read_text_file(plan), usage=tuple(quotas), skus=restrictions, region=region)
     try:
         data = context.ask("POST /preflight", body)
     except BadWorkload as error:
@@ -90,22 +93,6 @@ def preflight(
     if output.format is Format.table:
         _print_remarks(data)
     raise typer.Exit(_PREFLIGHT_CODES.get(data["verdict"], EXIT_UNKNOWN))
-
-
-def _read(path: Path) -> str:
-    """Return the text of a file in UTF-8, or in UTF-16 with its mark, as Windows PowerShell writes it."""
-    try:
-        raw = path.read_bytes()
-        marked = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        text = raw.decode("utf-16" if marked else "utf-8-sig")
-        check_encodable(text)
-    except OSError as error:
-        raise BadQuery(str(path), None, f"cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise BadData(f"is not text in UTF-8: {error}", file=str(path)) from None
-    if not text.strip():
-        raise BadQuery(str(path), None, "is empty")
-    return text
 
 
 def _print_remarks(data: Record) -> None:
@@ -135,6 +122,13 @@ _WAY_COLUMNS = {
     "cheapest_from_percent": Column(heading="cheapest from", format="{:g} %".format),
     **make_columns(price_as_of=2, source_id=3),
 }
+_CONVERTED = {
+    "usd_per_hour": "price_per_hour",
+    "usd_total": "cost_total",
+    "usd_per_month": "cost_per_month",
+    "saved_usd": "saved",
+}
+"""The fields of a way that stand in the place of those in US dollars."""
 
 
 @app.command(cls=Command)
@@ -142,8 +136,15 @@ _WAY_COLUMNS = {
 @with_output_options
 def buy(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, **values: Any) -> None:
     """Compare the ways to buy VMs of a size over months: on demand, spot, reserved, savings plans."""
-    answer = context.ask("GET /sizes/{name}/buy", parse_params(BuySearch, values), name)
+    params = parse_params(BuySearch, values)
+    answer = context.ask("GET /sizes/{name}/buy", params, name)
     rows = [_way_row(way) for way in answer["ways"]]
+    columns = _WAY_COLUMNS
+    if params.currency not in (None, USD):
+        columns = {
+            _CONVERTED.get(name, name): replace(column, heading=column.heading.replace(USD, str(params.currency)))
+            for name, column in _WAY_COLUMNS.items()
+        }
     if output.format is Format.table:
         windows = f"Windows{' with Azure Hybrid Benefit' if answer['hybrid_benefit'] else ''}"
         system = "Linux" if answer["os"] == "linux" else windows
@@ -154,7 +155,7 @@ def buy(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, *
             f"{answer['size']} {where}: {vms}, {system}, {months} month{'s' if months > 1 else ''} of {hours} hours"
         )
         print_line()
-    print_rows(rows, _WAY_COLUMNS, output, json_value=answer, objects=answer["ways"])
+    print_rows(rows, columns, output, json_value=answer, objects=answer["ways"])
     print_no_price(answer)
     if output.format is Format.table:
         print_line()
@@ -163,6 +164,7 @@ def buy(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, *
             best = answer["cheapest_without_spot"]
             others = f", of those without evictions {best}" if best and best != answer["cheapest"] else ""
             print_text(f"Cheapest of the known ways: {answer['cheapest']}{others}.{unknown}")
+        print_exchange_rate(answer.get("exchange_rate"))
         if answer["retirement_date"]:
             print_text(f"The size retires on {answer['retirement_date']}.")
         print_text(f"Assumed: {'; '.join(answer['assumptions'])}.")
@@ -170,6 +172,6 @@ def buy(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, *
 
 def _way_row(way: Record) -> dict[str, Any]:
     """Return a way as a flat row, with its first price: the others are those of a licence."""
-    price = next(iter(way["prices"]), dict.fromkeys(("usd_per_hour", "price_as_of", "source_id")))
-    plain = {name: value for name, value in way.items() if name not in ("prices", "cumulative")}
-    return plain | {name: price[name] for name in ("usd_per_hour", "price_as_of", "source_id")}
+    price = flatten_converted(next(iter(way["prices"]), {}))
+    plain = {name: value for name, value in flatten_converted(way).items() if name not in ("prices", "cumulative")}
+    return plain | {name: price.get(name) for name in ("usd_per_hour", "price_per_hour", "price_as_of", "source_id")}

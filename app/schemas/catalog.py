@@ -15,6 +15,7 @@ from app.fit.similarity import DISTANCE_DIGITS
 from app.schemas.sizes import (
     AdjustmentField,
     Amount,
+    ConvertedPriceOut,
     ExchangeRateField,
     NextCursor,
     NoPriceField,
@@ -479,6 +480,17 @@ class BuyPriceOut(Out):
     unusual: bool = Field(description="The price is far from that of other regions.")
     disputed: bool = Field(description="Sources disagree on it.")
     adjustment: AdjustmentField = None
+    converted: Omittable[ConvertedPriceOut] = Field(default=None, description="With `currency`: the price in it.")
+
+
+class ConvertedWayOut(Out):
+    """What a way to buy costs in the requested currency, by the answer's exchange rate; null is unknown."""
+
+    currency: str = Field(description="The currency (ISO 4217): `EUR`.")
+    cost_total: Amount | None = Field(description="usd_total, converted.")
+    cost_per_month: Amount | None = Field(description="usd_per_month, converted.")
+    saved: Amount | None = Field(description="saved_usd, converted.")
+    cumulative_cost: list[Amount] = Field(description="The amounts of `cumulative`, converted, in its order.")
 
 
 class BuyMonthOut(Out):
@@ -515,6 +527,9 @@ class BuyWayOut(Out):
         description="The prices that it is made of. A commitment for Windows is that for Linux, and the licence by the "
         "hour: the difference of the two prices on demand."
     )
+    converted: Omittable[ConvertedWayOut] = Field(
+        default=None, description="With `currency`: the amounts in that currency."
+    )
 
 
 class BuyOut(Out):
@@ -535,4 +550,5 @@ class BuyOut(Out):
     unknown: list[str] = Field(description="Ways whose price is unknown: any of them may be cheaper.")
     ways: list[BuyWayOut] = Field(description="Every way, also those of an unknown price.")
     assumptions: list[str] = Field(description="What the figures take for granted.")
+    exchange_rate: ExchangeRateField = None
     no_price: NoPriceField = None

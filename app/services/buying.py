@@ -7,12 +7,13 @@ from fractions import Fraction
 from app.catalog.providers import AZURE
 from app.catalog.purchases import PURCHASE_MODELS, Purchase
 from app.catalog.queries.costs import BuySearch, CostSearch, SizePrice, find_cheapest_price
+from app.catalog.queries.exchange_rates import CurrencyRate, convert_amounts, find_exchange_rate
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.params import Os, check_days
 from app.catalog.queries.sizes import explain_no_price, find_size_details
 from app.catalog.queries.snapshot import Catalog
 from app.fit.costs import HOURS_PER_MONTH, WayToBuy, round_usd, to_exact
-from app.schemas.catalog import BuyMonthOut, BuyOut, BuyPriceOut, BuyWayOut
+from app.schemas.catalog import BuyMonthOut, BuyOut, BuyPriceOut, BuyWayOut, ConvertedWayOut
 from app.services.ranked import to_adjustment
 
 TERMS: Mapping[Purchase, int] = {"reserved_1y": 12, "reserved_3y": 36, "savings_1y": 12, "savings_3y": 36}
@@ -31,8 +32,9 @@ _Way = tuple[WayToBuy | None, list[tuple[Paid, SizePrice]]]
 
 
 def compare_ways(catalog: Catalog, name: str, search: BuySearch) -> BuyOut:
-    """Compare the ways to buy; raises NotFound for the size, BadQuery for a region or a day to come."""
+    """Compare the ways to buy; raises NotFound for the size, BadQuery for a region, a currency or a day to come."""
     check_days(search, catalog.today)
+    rate = find_exchange_rate(catalog, search.currency, search.as_of or catalog.today)
     check_regions(catalog.snapshot.regions, "region", search.region)
     (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
     given = search.model_dump(include={"os", "region", "as_of", "known_at"})
@@ -71,8 +73,11 @@ def compare_ways(catalog: Catalog, name: str, search: BuySearch) -> BuyOut:
         cheapest=next(iter(ranked), None),
         cheapest_without_spot=next((purchase for purchase in ranked if purchase != "spot"), None),
         unknown=[purchase for purchase in PURCHASE_MODELS if purchase not in ways],
-        ways=[_to_out(purchase, ways, used, search, catalog.today) for purchase, (_, used) in priced.items()],
+        ways=[
+            _to_out(purchase, ways, used, search, catalog.today, rate=rate) for purchase, (_, used) in priced.items()
+        ],
         assumptions=ASSUMPTIONS,
+        exchange_rate=rate,
         no_price=None if cheapest is not None else explain_no_price(catalog, asked.model_copy(update={"os": os})),
     )
 
@@ -107,6 +112,8 @@ def _to_out(
     prices: list[tuple[Paid, SizePrice]],
     search: BuySearch,
     today: date,
+    *,
+    rate: CurrencyRate | None,
 ) -> BuyWayOut:
     way, on_demand = ways.get(purchase), ways.get("on_demand")
     hours, count = to_exact(search.hours_per_month), search.count
@@ -119,6 +126,7 @@ def _to_out(
             month, even = way.break_even_month(on_demand, hours), way.break_even_hours(on_demand)
             saved = on_demand.cost(search.months, hours) * count - total
     months = sorted({*(shown for shown in _SHOWN_MONTHS if shown < search.months), search.months})
+    cumulative = [way.cost(at, hours) * count for at in months] if way else []
     return BuyWayOut(
         purchase=purchase,
         term_months=TERMS.get(purchase, 0),
@@ -128,7 +136,9 @@ def _to_out(
         break_even_month=month,
         break_even_percent=_percent(even),
         cheapest_from_percent=_percent(from_hours),
-        cumulative=[BuyMonthOut(month=at, usd=round_usd(way.cost(at, hours) * count)) for at in months] if way else [],
+        cumulative=[
+            BuyMonthOut(month=at, usd=round_usd(usd)) for at, usd in zip(months, cumulative, strict=bool(cumulative))
+        ],
         prices=[
             BuyPriceOut(
                 os=os,
@@ -141,9 +151,19 @@ def _to_out(
                 unusual=price.unusual,
                 disputed=price.disputed,
                 adjustment=to_adjustment(price.adjustment),
+                converted=convert_amounts({"usd_per_hour": price.usd_per_hour}, rate) if rate is not None else None,
             )
             for (os, paid), price in prices
         ],
+        converted=ConvertedWayOut(
+            currency=rate.currency,
+            cost_total=rate.convert(total) if total is not None else None,
+            cost_per_month=rate.convert(total / search.months) if total is not None else None,
+            saved=rate.convert(saved) if saved is not None else None,
+            cumulative_cost=[rate.convert(usd) for usd in cumulative],
+        )
+        if rate is not None
+        else None,
     )
 
 

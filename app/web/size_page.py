@@ -17,8 +17,8 @@ from app.catalog.names import RegionCode
 from app.catalog.providers import AZURE
 from app.catalog.purchases import Purchase
 from app.catalog.queries.costs import BuySearch
-from app.catalog.queries.exchange_rates import CurrencyRate
-from app.catalog.queries.params import PRICED_OS, Day, Os, PlainText, SimilarSearch, SizeParams
+from app.catalog.queries.exchange_rates import USD, CurrencyRate
+from app.catalog.queries.params import PRICED_OS, Currency, Day, Os, PlainText, SimilarSearch, SizeParams
 from app.catalog.queries.prices import PriceListing, PriceSearch, find_prices
 from app.catalog.queries.provenance import AvailabilitySearch, FactSearch, find_availability, find_facts
 from app.catalog.queries.sizes import find_size, find_sizes
@@ -72,7 +72,7 @@ def shown_amount(unit: Unit, rate: CurrencyRate | None) -> Callable[[Any], Decim
     def convert(usd: Any) -> Decimal:
         exact = Fraction(repr(usd) if isinstance(usd, float) else usd) * HOURS[unit]
         if rate is not None:
-            return rate.convert(exact) if exact >= 0 else -rate.convert(-exact)
+            return rate.convert(exact)
         return Decimal(exact.numerator) / Decimal(exact.denominator)
 
     return convert
@@ -280,6 +280,12 @@ async def render_models(request: PageRequest) -> str:
     )
 
 
+class BuyView(BuySearch):
+    """Which VMs are bought, in the currency of the page."""
+
+    currency: Currency = Field(default=USD, description="The currency of all amounts (ISO 4217).")
+
+
 async def render_buy(request: PageRequest) -> str:
     """Render the ways to buy VMs of a size; raises NotFound for its name."""
     from app.services.buying import compare_ways
@@ -290,6 +296,8 @@ async def render_buy(request: PageRequest) -> str:
         "size_buy.html",
         view=request.params,
         item=ways,
+        currency=ways.exchange_rate.currency if ways.exchange_rate else USD,
+        hourly=lambda price: price.converted.price_per_hour if price.converted else price.usd_per_hour,
         segment=path_segment(ways.size.lower()),
         query=request.query()[1:],
         purchase_titles=PURCHASE_TITLES,
@@ -297,5 +305,5 @@ async def render_buy(request: PageRequest) -> str:
 
 
 PAGE = PageContent(params=SizeView, render=render)
-BUY_PAGE = PageContent(params=BuySearch, render=render_buy)
+BUY_PAGE = PageContent(params=BuyView, render=render_buy)
 MODELS_PAGE = PageContent(params=NoParams, render=render_models)

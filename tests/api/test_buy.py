@@ -137,8 +137,13 @@ def test_the_page_and_the_command_say_the_same(client: httpx.Client, seeded_url:
     assert (
         "ui/sizes/standard_d8s_v5/buy?region=" in client.get("/ui/sizes/d8s_v5", headers={"accept": "text/html"}).text
     )
+    euro = client.get(f"/ui/sizes/d8s_v5/buy?{query}&currency=EUR", headers={"accept": "text/html"}).text
+    of_api = buy(client, "d8s_v5", f"{query}&currency=EUR")["ways"][0]["converted"]["cost_total"]
+    assert (f"{of_api:,.2f}" in euro, "EUR for 1" in euro, "EUR an hour" in euro) == (True, True, True)
     options = ("--region", "westeurope", "--os", "windows", "--months", "24", "--hours-per-month", "600")
     shown = run_command(seeded_url, "buy", "d8s_v5", *options, today=lambda: TODAY).stdout
     assert all(
         text in shown for text in ("11,923.20", "11,424.19", "Cheapest of the known ways: spot, of those without")
     )
+    shown = run_command(seeded_url, "buy", "d8s_v5", *options, "--currency", "EUR", today=lambda: TODAY).stdout
+    assert all(text in shown for text in (f"{of_api:,.2f}", "EUR/month", "1 USD = 0.862"))

@@ -180,6 +180,25 @@ def test_disks_have_their_prices_also_in_the_currency(client: httpx.Client) -> N
     assert body == plain
 
 
+def test_ways_to_buy_are_converted_from_exact_amounts_and_rounded_once(client: httpx.Client) -> None:
+    question = {"region": "polandcentral", "months": 6, "hours_per_month": 200, "count": 3}
+    plain = get(client, "/sizes/b16als_v2/buy", **question)
+    body = get(client, "/sizes/b16als_v2/buy", currency="EUR", **question)
+    assert body.pop("exchange_rate")["day"] == "2026-09-01"
+    signs = set()
+    for way in body["ways"]:
+        amounts = way.pop("converted")
+        assert amounts.pop("currency") == "EUR"
+        usd = [way["usd_total"], way["usd_per_month"], way["saved_usd"], *(at["usd"] for at in way["cumulative"])]
+        expected = [None if amount is None else pytest.approx(in_euro(amount), abs=2e-9) for amount in usd]
+        assert [*amounts.values()][:3] + amounts["cumulative_cost"] == expected
+        signs.add(amounts["saved"] is not None and amounts["saved"] < 0)
+        for price in way["prices"]:
+            assert price.pop("converted") == {"currency": "EUR", "price_per_hour": in_euro(price["usd_per_hour"])}
+    assert signs == {True, False}  # what costs more saves less than nothing, and is rounded alike
+    assert body == plain
+
+
 def test_a_history_is_converted_by_one_rate(client: httpx.Client) -> None:
     body = get(client, "/sizes/nc24ads_a100_v4/prices", history="true", currency="EUR", region="eastus")
     assert len({row["valid_from"] for row in body["items"]}) > 1
@@ -284,6 +303,7 @@ ASKED: dict[str, dict[str, str]] = {
     "/sizes/{name}": {},
     "/sizes/{name}/prices": REGION,
     "/sizes/{name}/cost": {**REGION, "disk": "premium_ssd:1024"},
+    "/sizes/{name}/buy": {**REGION, "months": "24"},
     "/prices": REGION,
     "/compare": {"size": "nc24ads_a100_v4,nc40ads_h100_v5"},
     "/fit": {"min_gpus": "4", "hours": "24"},

@@ -26,7 +26,6 @@ from app.catalog.queries.params import (
     OfferParams,
     Os,
     PageParams,
-    QueryParams,
     RegionSet,
     SortOrder,
 )
@@ -191,7 +190,7 @@ class CostSearch(OfferParams, CurrencyParams):
     )
 
 
-class BuySearch(QueryParams):
+class BuySearch(CurrencyParams):
     """Which VMs are bought, for how long, and how they are used."""
 
     os: Os = Field(default="linux", description=PRICED_OS)

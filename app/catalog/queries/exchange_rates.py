@@ -48,11 +48,11 @@ class CurrencyRate:
         return self.convert(Decimal(1))
 
     def convert(self, usd: Decimal | Fraction) -> Decimal:
-        """Convert an amount of zero or more: usd x units_per_euro / usd_per_euro, rounded once to DECIMALS places."""
+        """Convert an amount: usd x units_per_euro / usd_per_euro, rounded once to DECIMALS places."""
         exact = Fraction(usd) * Fraction(self.units_per_euro) / Fraction(self.usd_per_euro)
-        scaled = exact * 10**DECIMALS
+        scaled = abs(exact) * 10**DECIMALS
         rounded = (2 * scaled.numerator + scaled.denominator) // (2 * scaled.denominator)
-        return Decimal(rounded).scaleb(-DECIMALS)
+        return Decimal(rounded if exact >= 0 else -rounded).scaleb(-DECIMALS)
 
     def convert_number(self, usd: float | Decimal | None) -> Decimal | None:
         """Convert an amount, a double as its shortest decimal text: 0.1 is a tenth; None stays None."""
