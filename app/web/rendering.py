@@ -23,6 +23,7 @@ _NAVIGATION = (
     ("ui/changes", "Changes"),
     ("ui/conflicts", "Conflicts"),
     ("ui/retirements", "Retirements"),
+    ("ui/preflight", "Preflight"),
 )
 """The paths of the navigation, below the root, with their titles."""
 

@@ -16,7 +16,7 @@ from app.errors import BadData, BadQuery
 from app.formats.text import Csv
 from app.web.fit_answer import MAX_URL
 from app.web.rendering import render_page
-from app.web.serving import PageContent, PageRequest
+from app.web.serving import PageContent, PageRequest, plain_lines
 from app.web.sizes_view import PURCHASE_TITLES
 
 if TYPE_CHECKING:
@@ -29,15 +29,10 @@ Standard_NC24ads_A100_v4,eastus,1"""
 _MAX_TEXT = 400_000
 
 
-def _plain_lines(text: str) -> str:
-    """Return a text with the same ends of lines in forms and links, and none at its end."""
-    return "\n".join(text.splitlines()).strip("\n ")
-
-
 class PlanView(QueryParams):
     """An inventory, and what its successors are."""
 
-    inventory: Annotated[str, Field(max_length=_MAX_TEXT), AfterValidator(_plain_lines)] | None = Field(
+    inventory: Annotated[str, Field(max_length=_MAX_TEXT), AfterValidator(plain_lines)] | None = Field(
         default=None, description="CSV with the columns size and region, and if you like count and id."
     )
     os: Os = Field(default="linux", description=PRICED_OS)

@@ -35,7 +35,7 @@ from app.http.canonical import (
 from app.http.common_headers import PAGE_HEADERS
 from app.http.headers import HOME, PUBLIC_URL, accepts_html
 from app.http.problems import HANDLERS
-from app.validation import MAX_ERRORS
+from app.validation import MAX_ERRORS, decode_text
 from app.web.assets import assets
 from app.web.rendering import render_template
 
@@ -49,6 +49,8 @@ PRICE_NAMES = ("region", "os", "purchase", "currency", "unit")
 _HOW_IT_IS_SHOWN = {"currency", "unit", "per", "columns", "sort", "limit"}
 
 _PARAMETER = re.compile(r"^([\w.]+)=(.*?):(?= )", re.DOTALL)
+_BOUNDARY = re.compile(r'multipart/form-data; *boundary="?([^";]{1,70})"?', re.IGNORECASE)
+_PART_NAME = re.compile(r'; *name="([^"]*)"')
 _LISTED_BY_API = re.compile(r"GET /\w+ lists (?:them|all).*")
 _LONG_WORD = re.compile(r"(\S{60})\S+")
 """A value of a message that is cut: its field has the whole."""
@@ -147,12 +149,14 @@ class Page:
     """A page: its path, as of a route, and the module of `app.web` that has its content, by name.
 
     With `posts` a form may send the parameters as a body, which holds more than a URL; such a response is not cached.
+    One that `is_private` shows figures of whoever asks, and is stored nowhere.
     """
 
     path: str
     module: str
     name: str = "PAGE"
     posts: bool = False
+    is_private: bool = False
 
     def load(self) -> PageContent:
         """Return the content; its module is imported with the first request, not at the start (ADR 14)."""
@@ -177,7 +181,7 @@ def page_url(path: str, params: BaseModel, **changes: object) -> str:
 
 
 def page_endpoints(pages: Iterable[Page]) -> list[CacheableEndpoint]:
-    """Return the pages as endpoints of the response cache."""
+    """Return the pages that may be stored as endpoints of the response cache."""
     return [
         CacheableEndpoint(
             method="GET",
@@ -189,6 +193,7 @@ def page_endpoints(pages: Iterable[Page]) -> list[CacheableEndpoint]:
             page_version=assets().version,
         )
         for page in pages
+        if not page.is_private
     ]
 
 
@@ -226,11 +231,16 @@ async def _respond(page: Page, request: Request) -> Response:
     """Render a page; parameters that turn out to be invalid are dropped, and it is rendered without them."""
     content = page.load()
     query = await request.body() if request.method == "POST" else request.scope["query_string"]
-    count = query.count(b"&") + 1
+    boundary = _BOUNDARY.fullmatch(request.headers.get("content-type", "")) if request.method == "POST" else None
+    mark = b"--" + boundary[1].encode("latin-1") if boundary else b"&"
+    count = query.count(mark) + 1
     if count > MAX_FIELDS:
         detail = f"The request has {count:,} parameters; at most {MAX_FIELDS:,} are allowed."
         return error_page(request, await _problem(request, HTTPException(_UNPROCESSABLE, detail)))
-    given = parse_qsl(query.decode("utf-8", "replace"), keep_blank_values=True)
+    if boundary:
+        given = _read_parts(query, mark)
+    else:
+        given = parse_qsl(query.decode("utf-8", "replace"), keep_blank_values=True)
     errors: dict[str, str] = {}
     while True:
         left = [pair for pair in given if pair[0] not in errors]
@@ -260,7 +270,26 @@ async def _respond(page: Page, request: Request) -> Response:
                 return error_page(request, response, error)
             errors |= rejected
         else:
-            return _rendered(content, asked, html, _UNPROCESSABLE if errors else 200)
+            response = _rendered(content, asked, html, _UNPROCESSABLE if errors else 200)
+            if page.is_private:
+                response.headers["cache-control"] = "no-store"
+            return response
+
+
+def _read_parts(body: bytes, mark: bytes) -> list[tuple[str, str]]:
+    """Return the fields of a form with files as pairs; a file stands in the place of the text of the same name."""
+    pairs: dict[str, str] = {}
+    for part in body.split(mark)[1:-1]:
+        head, _, content = part.partition(b"\r\n\r\n")
+        name, text = _PART_NAME.search(head.decode("utf-8", "replace")), content.removesuffix(b"\r\n")
+        if name and (text or name[1] not in pairs):
+            pairs[name[1]] = decode_text(text, "replace")
+    return list(pairs.items())
+
+
+def plain_lines(text: str) -> str:
+    """Return a text with the same ends of lines in forms and links, and none at its end."""
+    return "\n".join(text.splitlines()).strip("\n ")
 
 
 def _rendered(content: PageContent, asked: PageRequest, text: str | bytes, status: int) -> Response:
@@ -346,5 +375,6 @@ PAGES: tuple[Page, ...] = (
     Page(path="/ui/retirements", module="retirements"),
     Page(path="/ui/retirements/plan", module="retirement_plan", posts=True),
     Page(path="/ui/retirements/plan.csv", module="retirement_plan", name="CSV", posts=True),
+    Page(path="/ui/preflight", module="preflight", posts=True, is_private=True),
     Page(path="/ui/explore", module="explore"),
 )

@@ -30,12 +30,13 @@ ASKS_NOTHING = {
 }
 """Routes that need no connection to the database, or one that others do not wait for."""
 NAMES = {"model_id": "llama-3.1-70b", "series_id": "ndv2"}
+PLAN = {"plan": "size,region\nx1,eastus"}
 BODIES = {
     "/fit": {"resources": {"min_vcpus": 1}},
     "/estimate": {"architecture": {"params": 8_000_000_000}, "inference": {"dtype": "fp8"}},
     "/retirements": {"items": [{"size": "x1", "region": "eastus"}]},
     "/receipts": {"endpoint": "GET /sizes"},
-    "/preflight": {"plan": "size,region\nx1,eastus"},
+    "/preflight": PLAN,
 }
 INVENTORY = {"inventory": "size,region\nx1,eastus"}
 QUERIES = {
@@ -44,8 +45,14 @@ QUERIES = {
     "/sizes/{name}/price-history": {"region": "eastus"},
     "/ui/retirements/plan": INVENTORY,
     "/ui/retirements/plan.csv": INVENTORY,
+    "/ui/preflight": PLAN,
 }
-FORMS = {"/ui/fit": {"model": "x"}, "/ui/retirements/plan": INVENTORY, "/ui/retirements/plan.csv": INVENTORY}
+FORMS = {
+    "/ui/fit": {"model": "x"},
+    "/ui/retirements/plan": INVENTORY,
+    "/ui/retirements/plan.csv": INVENTORY,
+    "/ui/preflight": PLAN,
+}
 
 
 @pytest.mark.one_database

@@ -24,6 +24,11 @@ new,nc24ads_a100_v4,eastus,1
 wrong,d8s_v33,eastus,1"""
 """VMs with a successor, without one, without a retirement, and of a size that there is not."""
 
+PLAN = """id,size,region,count,purchase
+train,Standard_NC24ads_A100_v4,West Europe,4,
+web,d8s_v5,eastus,20,spot
+wrong,d8s_v33,eastus,1,"""
+
 PAGES = (
     PageState("search", "/"),
     PageState("search-filtered", "/?gpu=H100&region=westeurope,eastus&unit=month&currency=EUR&sort=usd_per_hour"),
@@ -68,6 +73,9 @@ PAGES = (
     PageState("retirement-plan", f"/ui/retirements/plan?inventory={quote(INVENTORY)}"),
     PageState("retirement-plan-empty", "/ui/retirements/plan"),
     PageState("retirement-plan-invalid", "/ui/retirements/plan?inventory=size%2Cregion%0A%2Ceastus", status=422),
+    PageState("preflight", f"/ui/preflight?plan={quote(PLAN)}"),
+    PageState("preflight-empty", "/ui/preflight"),
+    PageState("preflight-invalid", "/ui/preflight?plan=size%2Cregion%0A%2Ceastus&region=atlantis", status=422),
     PageState("explore", "/ui/explore"),
     PageState("explore-size", "/ui/explore?gpu_vendor=nvidia&region=westeurope&name=nc24ads_a100_v4&currency=EUR"),
     PageState("explore-cpu", "/ui/explore?x=memory&max_gpus=0&category=memory_optimized&region=westeurope&unit=month"),
