@@ -207,7 +207,6 @@ FIT_WORKLOAD = tool.Tool(
         "rejected": tool.OBJECT,
         "nearest_misses": tool.LIST,
         "no_price": tool.TEXT,
-        **tool.OMITTED,
     },
     always=("fits", "total", "options", "nearest_misses"),
     run=fit_workload,

@@ -26,6 +26,7 @@ from app.catalog.store.revisions import latest_revision
 from app.errors import NotFound, VmsizesError
 from app.mcp.catalog import CatalogReader, RevisionInfo
 from app.mcp.fit_workload import FIT_WORKLOAD
+from app.mcp.preflight import PREFLIGHT
 from app.mcp.sizes import COMPARE_SIZES, EXPLAIN_SIZE, FIND_SIZES, PRICE_HISTORY
 from app.mcp.tool import ArgumentError, BadArguments, Called, Tool, call, to_json
 from app.nearest import closest_spellings, did_you_mean, nearest
@@ -43,12 +44,13 @@ CONTENT_TTL = timedelta(minutes=1)
 """How long clients may keep a resource: an ingest is seen after at most so long."""
 
 TOOLS: Mapping[str, Tool] = {
-    tool.name: tool for tool in (FIND_SIZES, EXPLAIN_SIZE, FIT_WORKLOAD, COMPARE_SIZES, PRICE_HISTORY)
+    tool.name: tool for tool in (FIND_SIZES, EXPLAIN_SIZE, FIT_WORKLOAD, COMPARE_SIZES, PRICE_HISTORY, PREFLIGHT)
 }
 
-INSTRUCTIONS = """Cloud VM sizes (Azure): specifications, prices, fit of language models, each figure with its source.
+INSTRUCTIONS = """Cloud VM sizes: specifications, prices, fit of language models, each figure with its source.
 Memory is GiB, prices USD an hour; null is unknown, never zero. Prices hold from price_as_of on: quote that day.
-Unknown arguments are refused. A reply says in `omitted` what it left out and in `narrow` which arguments leave less.
+Arguments of one name mean the same in all tools; unknown ones are refused. A reply says in `omitted` what it left out
+and in `narrow` which arguments leave less.
 Start with find_sizes or fit_workload; explain_size has sources and disputes of one size."""
 
 _ANNOTATIONS = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)

@@ -44,12 +44,12 @@ _FIRST_FILTERS = (
 )
 _OF_SIZES = [name for name in dict.fromkeys((*_FIRST_FILTERS, *SizeFilter.model_fields)) if name not in _LEFT_OUT]
 _PRICES: Mapping[str, tool.Argument] = {
-    "region": tool.REGION,
+    "region": replace(tool.REGION, description="eastus or 'East US'; several with commas"),
     "os": replace(tool.OS, description="linux: also Windows with Azure Hybrid Benefit"),
     "purchase": tool.PURCHASE,
     "max_usd_per_hour": tool.Argument(type="number", read=tool.read_number),
-    "as_of": tool.DAY,
-    "currency": tool.CURRENCY,
+    "as_of": replace(tool.DAY, description="prices of a day, YYYY-MM-DD"),
+    "currency": replace(tool.CURRENCY, description="ISO 4217, beside USD"),
 }
 
 
@@ -162,7 +162,6 @@ FIND_SIZES = tool.Tool(
         "exchange_rate": tool.OBJECT,
         "no_price": tool.TEXT,
         "unknown": tool.OBJECT,
-        **tool.OMITTED,
     },
     always=("total", "items"),
     run=find_sizes,
@@ -255,7 +254,6 @@ COMPARE_SIZES = tool.Tool(
         "sizes": {"type": "array"},
         "fields": tool.LIST,
         "equal": {"type": "integer"},
-        **tool.OMITTED,
     },
     always=("baseline", "sizes", "fields"),
     run=compare_sizes,
@@ -410,7 +408,6 @@ EXPLAIN_SIZE = tool.Tool(
         "disputes": tool.LIST,
         "regions": tool.OBJECT,
         "prices": tool.LIST,
-        **tool.OMITTED,
     },
     always=("size", "status", "facts", "disputes", "regions", "prices"),
     run=explain_size,
@@ -537,7 +534,6 @@ PRICE_HISTORY = tool.Tool(
         "purchase": tool.TEXT,
         "in_force": tool.OBJECT,
         "prices": tool.LIST,
-        **tool.OMITTED,
     },
     always=("size", "region", "os", "purchase", "prices"),
     run=price_history,

@@ -340,7 +340,10 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool: `output` are the properties of its structured content, of which those of `always` are always there."""
+    """A tool: `output` are the properties of its structured content, of which those of `always` are always there.
+
+    What is left out of a reply is told by `omitted` and `narrow`, which the instructions explain, once for all tools.
+    """
 
     name: str
     description: str
@@ -373,20 +376,18 @@ def read_limit(value: Any) -> int:
 
 
 GPU = Argument(type="string", read=read_texts)
-REGION = Argument(type="string", description="eastus or 'East US'; several with commas", read=read_texts)
+REGION = Argument(type="string", read=read_texts)
 OS = Argument(type="string", allowed=get_args(Os), read=read_word)
 PURCHASE = Argument(type="string", allowed=PURCHASE_MODELS, read=read_purchase)
-SAME_PURCHASE = Argument(type="string", description="as in find_sizes", read=read_purchase)
-DAY = Argument(type="string", description="prices of a day, YYYY-MM-DD")
-CURRENCY = Argument(type="string", description="ISO 4217, beside USD")
+SAME_PURCHASE = Argument(type="string", read=read_purchase)
+DAY = CURRENCY = Argument(type="string")
+"""find_sizes describes these, regions and ways to buy for all tools."""
 FIELDS = Argument(type="string", description="only these, with commas", read=read_texts)
 
 LIST: Mapping[str, Any] = {"type": "array"}
 OBJECT: Mapping[str, Any] = {"type": "object"}
 TEXT: Mapping[str, Any] = {"type": "string"}
 NUMBER: Mapping[str, Any] = {"type": "number"}
-OMITTED: Mapping[str, Any] = {"omitted": OBJECT, "narrow": TEXT}
-"""The properties that say what was left out of a reply."""
 
 
 def given(values: Mapping[str, Any], *names: str) -> dict[str, Any]:

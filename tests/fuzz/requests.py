@@ -37,6 +37,9 @@ QUERIES: Mapping[str, Sequence[Pairs]] = {
     "/ui/retirements": ([("gpu", "V100"), ("past", "true"), ("region", "eastus")],),
     "/ui/retirements/plan": ([("inventory", _INVENTORY), ("max_successors", "20")],),
     "/ui/retirements/plan.csv": ([("inventory", _INVENTORY), ("os", "windows")],),
+    "/ui/preflight": (
+        [("plan", _INVENTORY), ("usage", '[{"name": {"value": "cores"}, "limit": 9}]'), ("region", "eastus")],
+    ),
     "/ui/explore": ([("x", "vcpus"), ("y", "memory"), ("min_gpus", "1"), ("as_of", "2025-03-31")],),
 }
 """Queries of pages as their links have them."""
@@ -48,6 +51,7 @@ CALLS: Sequence[tuple[str, Mapping[str, Any]]] = (
     ("fit_workload", {"model": "llama-3.1-8b", "train": "lora", "tokens": "1B"}),
     ("fit_workload", {"min_gpu_mem": 640, "min_gpus": "1/2"}),
     ("compare_sizes", {"sizes": "nc24ads_a100_v4, nc40ads_h100_v5", "baseline": "nc40ads_h100_v5"}),
+    ("preflight", {"plan": _INVENTORY, "usage": '[{"name": {"value": "cores"}, "limit": 9}]', "region": "eastus"}),
     ("price_history", {"size": "d4s_v5", "since": "2025-01-01", "known_at": "2026-09-01"}),
 )
 _WORDS = ("a100", "*A*", "*?" * 59, "nd40rs_v2", "eastus", "spot", "windows", "true", "any", "2026-01-01", "1/6", "3")

@@ -51,6 +51,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
             "f4s_v2, nv36ads_a10_v5"
         },
     ),
+    ("preflight", {"plan": "size,region\n" + "d4s_v5,westeurope\nnd40rs_v2,eastus\n" * 50}),
     ("price_history", {"size": "d4s_v5"}),
     ("price_history", {"size": "nc24ads_a100_v4", "as_of": "2026-01-01"}),
 ]

@@ -20,14 +20,14 @@ from tests.conftest import TODAY
 from tests.factories import NOW
 from tests.mcp.asking import ask, call, refused, with_client
 
-FIVE = ["find_sizes", "explain_size", "fit_workload", "compare_sizes", "price_history"]
+NAMES = ["find_sizes", "explain_size", "fit_workload", "compare_sizes", "price_history", "preflight"]
 MODES = ["auto", "legacy"]
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_there_are_five_tools_that_only_read(catalog: CatalogReader, mode: str) -> None:
+def test_there_are_six_tools_that_only_read(catalog: CatalogReader, mode: str) -> None:
     tools = with_client(catalog, lambda client: client.list_tools(), mode=mode).tools
-    assert [tool.name for tool in tools] == FIVE
+    assert [tool.name for tool in tools] == NAMES
     for tool in tools:
         assert tool.annotations is not None
         assert tool.annotations.read_only_hint
@@ -416,3 +416,29 @@ def test_fit_workload_tells_the_time_and_the_cost_of_a_training(catalog: Catalog
     kept = ask(catalog, "fit_workload", model="Llama 3.1 8B", train="qlora", tokens=1e9, recompute="none", context="4k")
     assert "assuming" not in kept["options"][0]["why"]
     assert kept["options"][0]["hours"] != best["hours"]
+
+
+def test_a_plan_is_checked_against_quotas_and_the_receipt_has_nothing_of_it(catalog: CatalogReader) -> None:
+    usage = [
+        {"currentValue": 0, "limit": limit, "name": {"value": name}}
+        for name, limit in (("cores", 350), ("virtualMachines", 25000), ("StandardNCADSA100v4Family", 48))
+    ]
+    plan = "size,region,count\nStandard_NC24ads_A100_v4,westeurope,4\n"
+    # An agent may give what it has read already.
+    result = call(catalog, "preflight", {"plan": plan, "usage": usage, "region": "West Europe"})
+    content: Any = result.structured_content
+    assert content["verdict"] == "missing"
+    (family, *others) = content["quotas"]
+    assert (family["needed"], family["limit"], family["missing"]) == (96, 48, 48)
+    assert {quota["verdict"] for quota in others} == {"fits"}
+    assert content["lines"][0]["line"] == 1
+    assert result.content[0].text == (  # type: ignore[union-attr]  # it is text
+        "The plan does not fit. StandardNCADSA100v4Family in westeurope lacks 48."
+    )
+    receipt = (result.meta or {})["vmsizes/receipt"]
+    assert receipt["questions"] == []
+    assert ask(catalog, "preflight", plan=plan)["verdict"] == "unknown"
+    (error,) = refused(catalog, "preflight", plan=plan, usage="[1", region="westeurope")
+    assert (error["field"], "is not JSON" in error["allowed"]) == ("usage", True)
+    (error,) = refused(catalog, "preflight", plan="size,region\n,westeurope\n")
+    assert (error["field"], "must not be blank" in error["allowed"]) == ("plan", True)

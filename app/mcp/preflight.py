@@ -1,0 +1,74 @@
+"""The tool preflight: whether a plan of VMs fits into quotas, what is missing, and how to ask for it."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from app.mcp import tool
+from app.questions import Inquiry, answer
+from app.schemas.preflight_request import PreflightIn, QuotaUsageIn
+
+
+def _read_text(value: Any) -> str:
+    """Return a text; data that an agent has read already, as JSON."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+ARGUMENTS: Mapping[str, tool.Argument] = {
+    "plan": tool.Argument(
+        type="string", description="CSV: size,region,count,purchase; or Terraform's", read=_read_text
+    ),
+    "usage": tool.Argument(
+        type="string",
+        description="JSON of az vm list-usage, aws list-service-quotas, gcloud compute regions list",
+        sets="usage[0].text",
+        read=_read_text,
+    ),
+    "region": tool.Argument(type="string", description="of what names none"),
+}
+_QUOTA = ("verdict", "region", "title", "needed", "used", "limit", "missing", "request")
+_ITEM = ("id", "size", "region", "count", "verdict", "details", "fits_in")
+
+
+def preflight(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
+    """Check a plan; raises BadWorkload for what cannot be read.
+
+    The question is not remembered: a receipt would have the figures of a subscription.
+    """
+    usage = (QuotaUsageIn(text=values["usage"]),) if "usage" in values else ()
+    body = PreflightIn(plan=values["plan"], usage=usage, region=values.get("region"))
+    checked = answer(inquiry.catalog, "POST /preflight", body)
+    others = [item for item in checked["items"] if item["verdict"] != "fits"]
+    return tool.Reply(
+        text=_to_text(checked),
+        content={
+            "verdict": checked["verdict"],
+            "quotas": [
+                {name: quota[name] for name in _QUOTA if quota[name] is not None} for quota in checked["quotas"]
+            ],
+            "lines": [
+                {"line": item["index"] + 1} | {name: item[name] for name in _ITEM if item[name]} for item in others
+            ],
+        },
+        lists=("lines", "quotas"),
+        narrow="check fewer lines at once",
+    )
+
+
+def _to_text(checked: Mapping[str, Any]) -> str:
+    words = {"fits": "The plan fits.", "missing": "The plan does not fit.", "error": "The plan names what is unknown."}
+    short = [quota for quota in checked["quotas"] if quota["verdict"] == checked["verdict"] != "fits"]
+    first = f" {short[0]['title']} in {short[0]['region']}" if short else ""
+    missing = f" lacks {short[0]['missing']:,}" if short and short[0]["missing"] else " is unknown" if short else ""
+    return words.get(checked["verdict"], "Whether the plan fits is unknown.") + (f"{first}{missing}." if first else "")
+
+
+PREFLIGHT = tool.Tool(
+    name="preflight",
+    description="Whether the VMs of a plan fit into quotas, and what is missing; nothing is stored.",
+    arguments=ARGUMENTS,
+    required=("plan",),
+    output={"verdict": tool.TEXT, "quotas": tool.LIST, "lines": tool.LIST},
+    always=("verdict", "quotas", "lines"),
+    run=preflight,
+)
