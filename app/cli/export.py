@@ -172,7 +172,7 @@ def publish(
     settings = context.settings().model_copy(update={"public_url": base_url})
     # By its name: it runs the service, which other commands start without.
     module = import_module("app.publish")
-    with progress() as step:
+    with progress(unit="pages") as step:
         pages = module.publish(folder, settings, step)
     print_line(f"{folder}: {pages} pages")
     if not base_url:

@@ -37,20 +37,26 @@ _LONG = 100.0
 Clock = Callable[[], float]
 
 
-def progress(console: "Console | None" = None, clock: Clock = time.monotonic) -> AbstractContextManager[Progress]:
-    """Show the progress of long work on standard error: a live line on a terminal, else a line every few seconds."""
+def progress(
+    console: "Console | None" = None, clock: Clock = time.monotonic, unit: str = "rows"
+) -> AbstractContextManager[Progress]:
+    """Show the progress of long work on standard error: a live line on a terminal, else a line every few seconds.
+
+    `unit` is what is counted.
+    """
     console = console or get_console("err")
-    return _live_line(console, clock) if console.is_terminal else _lines(console, clock)
+    rate = _Rate(clock, unit)
+    return _live_line(console, rate) if console.is_terminal else _lines(console, clock, rate)
 
 
 @contextmanager
-def _live_line(console: "Console", clock: Clock) -> Iterator[Progress]:
+def _live_line(console: "Console", rate: "_Rate") -> Iterator[Progress]:
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as ProgressBar
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with ProgressBar(*columns, console=console, transient=True) as bar:
-        task, rate = bar.add_task("starting", total=1.0), _Rate(clock)
+        task = bar.add_task("starting", total=1.0)
 
         def report(doing: str, share: float | None, rows: int = 0) -> None:
             text = f"{rate.describe(doing, rows)}{rate.time_left(share)}"
@@ -60,8 +66,8 @@ def _live_line(console: "Console", clock: Clock) -> Iterator[Progress]:
 
 
 @contextmanager
-def _lines(console: "Console", clock: Clock) -> Iterator[Progress]:
-    rate, last_time, last_step = _Rate(clock), clock(), ""
+def _lines(console: "Console", clock: Clock, rate: "_Rate") -> Iterator[Progress]:
+    last_time, last_step = clock(), ""
     quiet_until = last_time + INTERVAL
 
     def report(doing: str, share: float | None, rows: int = 0) -> None:
@@ -76,10 +82,10 @@ def _lines(console: "Console", clock: Clock) -> Iterator[Progress]:
 
 
 class _Rate:
-    """Measures the rows per second of a step, and the time that it will take, from the moment it began."""
+    """Measures the units per second of a step, and the time that it will take, from the moment it began."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock, self._step, self._began, self._first_rows = clock, "", 0.0, 0
+    def __init__(self, clock: Clock, unit: str) -> None:
+        self._clock, self._unit, self._step, self._began, self._first_rows = clock, unit, "", 0.0, 0
         self._first_share: float | None = None
 
     def describe(self, step: str, rows: int) -> str:
@@ -91,8 +97,8 @@ class _Rate:
             return step
         seconds = now - self._began
         done = rows - self._first_rows
-        rate = f", {done / seconds:,.0f} rows/s" if seconds > 0 and done > 0 else ""
-        return f"{step}: {rows:,} rows{rate}"
+        rate = f", {done / seconds:,.0f} {self._unit}/s" if seconds > 0 and done > 0 else ""
+        return f"{step}: {rows:,} {self._unit}{rate}"
 
     def time_left(self, share: float | None) -> str:
         """Return how long the rest of the step will take if it goes on as it began; empty where that is unknown."""

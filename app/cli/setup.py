@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from enum import StrEnum
+from importlib.metadata import distribution
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
 from typing import Annotated, Any, NamedTuple
@@ -235,8 +236,19 @@ def _server() -> dict[str, Any]:
     url = context.engine().url
     if url.get_backend_name() == "sqlite" and url.database and not url.database.startswith("file:"):
         url = url.set(database=str(Path(url.database).absolute()))
+    command, *arguments = _program()
     environment = {"VMSIZES_DATABASE_URL": url.render_as_string(hide_password=False)}
-    return {"command": str(Path(sys.executable).with_name("vmsizes")), "args": ["mcp"], "env": environment}
+    return {"command": command, "args": [*arguments, "mcp"], "env": environment}
+
+
+def _program() -> list[str]:
+    """Return how this program is started again: by uvx where it runs from the cache of uv, which may be emptied."""
+    if not any((folder / "CACHEDIR.TAG").exists() for folder in Path(sys.prefix).parents):
+        return [str(Path(sys.executable).with_name("vmsizes"))]
+    # PEP 610: where a wheel or a folder is that was installed by its path.
+    origin = json.loads(distribution("vmsizes").read_text("direct_url.json") or "{}")
+    requirement = f"vmsizes[mcp] @ {origin['url']}" if "url" in origin else "vmsizes[mcp]"
+    return [shutil.which("uvx") or "uvx", "--from", requirement, "vmsizes"]
 
 
 def _edit(file: Path, member: str, server: Mapping[str, Any] | None, *, ask: bool) -> None:

@@ -43,6 +43,15 @@ def test_long_work_prints_its_progress_every_few_seconds() -> None:
     ]
 
 
+def test_what_is_counted_has_its_name() -> None:
+    clock, out = Clock(), io.StringIO()
+    with progress(Console(file=out), clock, "pages") as report:
+        report("writing about 40 pages", 0.0, 0)
+        clock.now += 5
+        report("writing about 40 pages", 0.25, 10)
+    assert out.getvalue() == "writing about 40 pages: 10 pages, 2 pages/s, 25%, 15 s left\n"
+
+
 def test_a_terminal_gets_a_live_line_that_is_gone_afterwards() -> None:
     clock, out = Clock(), io.StringIO()
     console = Console(file=out, force_terminal=True, width=100, legacy_windows=False)

@@ -11,6 +11,7 @@ import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 
+from app.mcp.server import TOOLS
 from tests.command_line import run_command
 
 PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
@@ -26,7 +27,7 @@ def test_an_agent_can_start_the_program(seeded_url: str) -> None:
             return len(tools.tools), found.structured_content
 
     count, found = anyio.run(use)
-    assert count == 5
+    assert count == len(TOOLS)
     assert isinstance(found, dict)
     assert found["size"] == "Standard_ND40rs_v2"
 
@@ -76,7 +77,7 @@ def test_an_agent_is_set_up_beside_what_its_configuration_has_and_starts_the_too
         async with Client(parameters) as client:
             return len((await client.list_tools()).tools)
 
-    assert anyio.run(use) == 5
+    assert anyio.run(use) == len(TOOLS)
     assert "has it already" in run_command(seeded_url, "mcp", "install").stdout
     assert run_command(seeded_url, "mcp", "install", "--remove", "--yes").returncode == 0
     assert json.loads(file.read_text(encoding="utf-8")) == json.loads(before)
@@ -100,6 +101,21 @@ def test_nothing_is_written_unasked_or_into_what_cannot_be_read(
         refused = run_command(seeded_url, "mcp", "install", "--yes")
         assert (refused.returncode, file.read_text()) == (3, text)
         assert "vmsizes mcp install --print" in refused.stderr
+
+
+@pytest.mark.one_database
+def test_a_program_in_the_cache_of_uv_is_started_by_uvx(
+    seeded_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # uv marks its cache so, and not the environments of `uv tool install`.
+    (tmp_path / "CACHEDIR.TAG").touch()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "archive-v0" / "x"))
+    server = json.loads(run_command(seeded_url, "mcp", "install", "--host", "cursor", "--print").stdout)
+    started = server["mcpServers"]["vmsizes"]
+    assert Path(started["command"]).stem == "uvx"
+    assert started["args"][::2] == ["--from", "vmsizes"]
+    assert started["args"][1].startswith("vmsizes[mcp]")
+    assert started["args"][-1] == "mcp"
 
 
 @pytest.mark.one_database
