@@ -9,7 +9,8 @@ from hashlib import sha256
 MIN_KEY_CHARACTERS = 24
 """Keys are random, so that SHA-256 without a salt keeps them: 24 characters of base64 have 144 bits."""
 
-_KEY_HASH = re.compile(r"(?P<name>[A-Za-z0-9_.-]{1,64}):(?P<sha256>[0-9a-f]{64})")
+KEY_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_KEY_HASH = re.compile(rf"(?P<name>{KEY_NAME.pattern}):(?P<sha256>[0-9a-f]{{64}})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Engine
 
 import app.catalog.indexes  # describes one index apart from its table
+import app.catalog.models.observations  # its table is no content of the catalog
 import app.catalog.models.webhooks  # noqa: F401  # their tables are no content of the catalog
 from app.catalog.column_types import BYTEWISE
 from app.catalog.models import Size

@@ -1,10 +1,11 @@
 """Probes, metrics, explanations of problem types, and receipts; none of these is in the OpenAPI document."""
 
 import asyncio
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Request, Response
+from fastapi import APIRouter, Body, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
 
@@ -13,6 +14,7 @@ from app.api.metrics import catalog_values, render
 from app.catalog.queries.params import PlainText
 from app.catalog.queries.snapshot import Catalog
 from app.errors import NotFound
+from app.http.headers import HOLDER
 from app.http.problems import (
     CONTRADICTION,
     DOMAIN_PROBLEMS,
@@ -108,6 +110,19 @@ def _describe_problem(request: Request, problem_type: ProblemType) -> dict[str, 
         return described
     example = {"request": explanation.request, "detail": explanation.detail}
     return described | {"meaning": explanation.meaning, "remedy": explanation.remedy, "example": example}
+
+
+@router.get("/sizes/{name}/observations")
+async def observations(name: PlainText, request: Request, executor: Executor) -> Response:
+    """Show what the holder of the API key observed of a size, as imported; without a key 401. No cache may keep it."""
+    from app.services.observations import find_observations
+
+    holder = request.scope.get(HOLDER)
+    if holder is None:
+        detail = "Observations are those of the holder of an API key, and this service has none: set VMSIZES_API_KEYS."
+        raise HTTPException(401, detail, {"WWW-Authenticate": 'Bearer realm="vmsizes"'})
+    found = await executor.ask(find_observations, name, holder, datetime.now(UTC))
+    return Response(found.model_dump_json(), media_type="application/json", headers={"Cache-Control": "no-store"})
 
 
 class QuestionIn(In):

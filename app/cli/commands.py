@@ -37,6 +37,10 @@ COMMAND_MODULES: Mapping[str, tuple[str, str]] = {
     "ingest": ("ingest", "Read documents, prices and other figures into the catalog."),
     "refresh": ("refresh", "Fetch the newest prices, sizes and pages from the vendor."),
     "audit": ("ingest", "Judge the figures of another catalog's file: `vmsizes audit vms.csv --as skypilot`."),
+    "observations": (
+        "observations",
+        "Take in what vendors say of capacity, for one key's holder: import, list, forget.",
+    ),
     "webhooks": ("webhooks", "Send changes to receivers of yours: add, list, test, deliver …"),
     "sources": ("ingest", "List the sources of the catalog."),
     "forget": ("ingest", "Remove a source, or all of an ingest, and what only they state."),

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.api_keys import ApiKey, find_api_key
 from app.http.cache import Headers
 from app.http.common_headers import DATA_HEADERS, CommonHeadersMiddleware, ProblemPage
-from app.http.headers import REQUEST_ID, parse_headers, resolve_request_id, with_cors
+from app.http.headers import HOLDER, REQUEST_ID, parse_headers, resolve_request_id, with_cors
 from app.http.observer import RequestObserver
 from app.http.problems import problem_response, status_problem
 
@@ -145,6 +145,8 @@ class AccessMiddleware:
             return
         presented = presented_key(scope["headers"]) if self._keys else None
         key = find_api_key(presented, self._keys) if presented is not None else None
+        if key is not None:
+            scope[HOLDER] = key.name
         # A wrong key is counted by address, so that guessing is limited, too.
         client = f"key {key.name}" if key else client_network((scope.get("client") or (None,))[0])
         allowance = self._limiter.count(client) if self._limiter is not None else None

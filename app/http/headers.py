@@ -60,6 +60,9 @@ REQUEST_ID = "vmsizes.request_id"
 PUBLIC_URL = "vmsizes.public_url"
 """The key in a request's scope of the URL at which clients reach the service; empty if unknown."""
 
+HOLDER = "vmsizes.holder"
+"""The key in a request's scope of the name of the holder of its API key; not there without one."""
+
 _VALID_REQUEST_ID = re.compile(rb"[A-Za-z0-9_-]{1,128}")
 _PROCESS = secrets.token_hex(6).encode()
 _COUNTER = count(1)

@@ -552,3 +552,25 @@ class BuyOut(Out):
     assumptions: list[str] = Field(description="What the figures take for granted.")
     exchange_rate: ExchangeRateField = None
     no_price: NoPriceField = None
+
+
+class ObservationOut(Out):
+    """What a vendor told the holder of an API key of a size in a place."""
+
+    kind: str = Field(description="spot_placement_score, spot_eviction_rate, obtainability or estimated_uptime.")
+    meaning: str = Field(description="What its value means.")
+    value: str = Field(description="As the vendor says it: `High`, `7`, `5-10`, `0.9`.")
+    region: str = Field(description="Code of the region.")
+    zone: str | None = Field(description="The zone, as the vendor names it; null for all of the region.")
+    note: str | None = Field(description="What was asked for, if the answer depends on it: `for 10 VMs`.")
+    source: str = Field(description="What it was taken in as.")
+    observed_at: datetime = Field(description="When the vendor said so.")
+    age_hours: int = Field(description="Whole hours since then.")
+    expires_at: datetime = Field(description="Until when it is shown.")
+
+
+class ObservationsOut(Out):
+    """What the holder of an API key observed of a size; nothing of it is in another answer."""
+
+    size: str = Field(description="Name of the size.")
+    items: list[ObservationOut] = Field(description="By kind, region and zone, the newest first.")

@@ -33,7 +33,7 @@ from app.http.canonical import (
     to_query_text,
 )
 from app.http.common_headers import PAGE_HEADERS
-from app.http.headers import HOME, PUBLIC_URL, accepts_html
+from app.http.headers import HOLDER, HOME, PUBLIC_URL, accepts_html
 from app.http.problems import HANDLERS
 from app.validation import MAX_ERRORS, decode_text
 from app.web.assets import assets
@@ -64,7 +64,8 @@ class PageRequest:
 
     `params` holds the valid parameters, `errors` the message for each one that was invalid, `given` the values as they
     were sent, which fields of a form show. `names` are the parameters of the path, `root` is the relative URL of `/`;
-    `public_url` is empty if it is not known; `origin`, for examples, is the address on this machine then.
+    `public_url` is empty if it is not known; `origin`, for examples, is the address on this machine then. `holder` is
+    that of the API key, which all requests have if the service has keys; only a private page may show who it is.
     """
 
     executor: QueryExecutor
@@ -73,6 +74,7 @@ class PageRequest:
     public_url: str
     origin: str
     params: Any
+    holder: str | None = None
     names: Mapping[str, str] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
     given: Pairs = ()
@@ -255,6 +257,7 @@ async def _respond(page: Page, request: Request) -> Response:
                 public_url=request.scope.get(PUBLIC_URL, ""),
                 origin=request.scope.get(PUBLIC_URL) or _local_origin(request),
                 params=params,
+                holder=request.scope.get(HOLDER),
                 names=request.path_params,
                 errors=errors,
                 given=given,
@@ -366,6 +369,7 @@ PAGES: tuple[Page, ...] = (
     Page(path="/ui/sizes/{name}", module="size_page"),
     Page(path="/ui/sizes/{name}/models", module="size_page", name="MODELS_PAGE"),
     Page(path="/ui/sizes/{name}/buy", module="size_page", name="BUY_PAGE"),
+    Page(path="/ui/sizes/{name}/observations", module="size_page", name="OBSERVATIONS_PAGE", is_private=True),
     Page(path="/ui/compare", module="compare"),
     Page(path="/ui/compare.png", module="preview", name="COMPARE"),
     Page(path="/ui/fit", module="fit", posts=True),

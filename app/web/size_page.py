@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -22,6 +22,7 @@ from app.catalog.queries.params import PRICED_OS, Currency, Day, Os, PlainText, 
 from app.catalog.queries.prices import PriceListing, PriceSearch, find_prices
 from app.catalog.queries.provenance import AvailabilitySearch, FactSearch, find_availability, find_facts
 from app.catalog.queries.sizes import find_size, find_sizes
+from app.errors import NotFound
 from app.web.rendering import format_amount, path_segment, render_page
 from app.web.serving import PRICE_NAMES, NoParams, PageContent, PageRequest
 from app.web.size_fields import Difference, group_facts, percent_from
@@ -304,6 +305,23 @@ async def render_buy(request: PageRequest) -> str:
     )
 
 
+async def render_observations(request: PageRequest) -> str:
+    """Render what the holder of an API key observed of a size; raises NotFound for its name, and without a key."""
+    from app.services.observations import find_observations
+
+    if request.holder is None:
+        raise NotFound("page", request.path)
+    found = await request.executor.ask(find_observations, request.names["name"], request.holder, datetime.now(UTC))
+    return render_page(
+        request,
+        "size_observations.html",
+        item=found,
+        holder=request.holder,
+        segment=path_segment(found.size.lower()),
+    )
+
+
 PAGE = PageContent(params=SizeView, render=render)
+OBSERVATIONS_PAGE = PageContent(params=NoParams, render=render_observations)
 BUY_PAGE = PageContent(params=BuyView, render=render_buy)
 MODELS_PAGE = PageContent(params=NoParams, render=render_models)

@@ -25,6 +25,7 @@ ASKS_NOTHING = {
     *("/sizes.csv", "/sizes.ndjson", "/sizes.parquet"),  # these are streams, which have their own limit
     *("/files/{provider}/vms.csv", "/files/{provider}/gpuhunt.csv"),
     *("/files/{provider}/instances.json", "/files/{provider}/sizes.json"),
+    *("/sizes/{name}/observations", "/ui/sizes/{name}/observations"),  # this service has no keys
     "/robots.txt",
     "/sitemap.xml",  # there is none without a public URL
 }

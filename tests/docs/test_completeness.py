@@ -11,6 +11,7 @@ import httpx
 import pytest
 from sqlmodel import SQLModel
 
+import app.catalog.models.observations  # its table is no content of the catalog
 import app.catalog.models.webhooks  # noqa: F401  # their tables are no content of the catalog
 from app.catalog.fields import GPU_FIELDS, SERIES_FIELDS, SIZE_FIELDS
 from app.catalog.presets import Preset

@@ -1,0 +1,141 @@
+"""Commands that take in what vendors say of capacity, for one holder of an API key: `vmsizes observations …`."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.api_keys import KEY_NAME
+from app.cli import context
+from app.cli.options import Command, Group
+from app.cli.output import (
+    OutputOptions,
+    make_columns,
+    plural,
+    print_json,
+    print_note,
+    print_rows,
+    print_text,
+    read_text_file,
+    with_output_options,
+)
+from app.db.writing import write_session
+from app.errors import BadQuery
+
+app = typer.Typer()
+observations_app = typer.Typer(
+    cls=Group,
+    help="Take in what vendors say of capacity; it is shown to one holder of an API key, until it expires.",
+    no_args_is_help=True,
+)
+app.add_typer(observations_app, name="observations")
+
+Scope = Annotated[str, typer.Option("--as", metavar="NAME", help="The name of the API key whose holder sees it.")]
+_SOURCES = make_columns(scope=0, source=0, observations=0, observed_at=0, expires_at=0)
+_OBSERVED = make_columns(kind=0, value=0, region=0, zone=1, note=1, age_hours=0, expires_at=2, source=3)
+
+
+@observations_app.command("import", cls=Command)
+def import_(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="JSON of `az compute-recommender spot-placement-score`, `az graph query` of SpotResources, `aws ec2 "
+            "get-spot-placement-scores`, or Google's advice/capacity.",
+        ),
+    ],
+    *,
+    scope: Scope,
+    size: Annotated[
+        list[str] | None,
+        typer.Option(help="A size that AWS was asked about, whose answer names none; may be repeated."),
+    ] = None,
+    source: Annotated[str, typer.Option(help="A name for it. (default: that of the file)")] = "",
+    observed_at: Annotated[
+        datetime | None,
+        typer.Option(
+            formats=["%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M"],
+            help="When the vendor said so, UTC. (default: when the file was written)",
+        ),
+    ] = None,
+    hours: Annotated[
+        int | None,
+        typer.Option(min=1, max=24 * 365, help="For how long it counts. (default: scores 24, eviction rates 168)"),
+    ] = None,
+) -> None:
+    """Take in what a vendor's command printed; what was taken in under the same name before is replaced."""
+    from app.catalog.queries.snapshot import Catalog, load_snapshot
+    from app.converters.observations import read_observations
+    from app.services.observations import save_observations
+
+    _check(scope)
+    new = read_observations(read_text_file(file), str(file), size or ())
+    at = (observed_at or datetime.fromtimestamp(file.stat().st_mtime, UTC)).replace(tzinfo=UTC, microsecond=0)
+    if at > context.now():
+        raise BadQuery("--observed-at", at.isoformat(), "is later than now")
+    context.use_wait(None)
+    with write_session(context.engine()) as session:
+        catalog = Catalog(session, load_snapshot(session), context.today())
+        named = source or file.name
+        unknown = save_observations(session, catalog, new, scope=scope, source=named, observed_at=at, hours=hours)
+    print_text(f"{named}: {plural(len(new), 'observation')} of {at:%Y-%m-%d %H:%M} UTC, for {scope}.")
+    if unknown:
+        others = f" and {plural(len(unknown) - 1, 'other')}" if len(unknown) > 1 else ""
+        print_note(f"The catalog does not have {unknown[0]}{others}: nothing shows what was said of them.")
+    if scope not in {key.name for key in context.settings().load_api_keys()}:
+        print_note(f"No API key here is named {scope}: the service shows them to its holder only.")
+
+
+@observations_app.command("list", cls=Command)
+@with_output_options
+def list_(
+    size: Annotated[str | None, typer.Argument(metavar="[SIZE]", help="What still counts of a size.")] = None,
+    *,
+    scope: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", help="Whose; needed with a size. (default: all)")
+    ] = None,
+    output: OutputOptions,
+) -> None:
+    """List what was taken in, by name; of a size, what vendors said of it and still counts."""
+    from app.services.observations import find_observations, list_observation_sources
+
+    if size is None:
+        with context.session() as session:
+            rows = list_observation_sources(session, scope)
+        print_rows(rows, _SOURCES, output)
+        return
+    if scope is None:
+        raise BadQuery("--as", None, "is needed with a size: whose observations are meant")
+    found = context.inquire(
+        lambda inquiry: find_observations(inquiry.catalog, size, scope, context.now()).model_dump(mode="json")
+    )
+    print_rows(found["items"], _OBSERVED, output, json_value=found)
+
+
+@observations_app.command(cls=Command)
+def forget(
+    source: Annotated[str | None, typer.Argument(metavar="[SOURCE]", help="A name, as `list` has it.")] = None,
+    *,
+    scope: Scope,
+    everything: Annotated[bool, typer.Option("--all", help="All that was taken in for the holder.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Take back what was taken in under a name, or all of a holder."""
+    from app.services.observations import forget_observations
+
+    if (source is None) is not everything:
+        raise BadQuery("SOURCE", source, "give a name, or --all")
+    context.use_wait(None)
+    with write_session(context.engine()) as session:
+        count = forget_observations(session, scope, source)
+    if as_json:
+        print_json({"forgotten": count})
+        return
+    print_text(f"{plural(count, 'observation')} forgotten.")
+
+
+def _check(scope: str) -> None:
+    if not KEY_NAME.fullmatch(scope):
+        raise BadQuery("--as", scope, "must be the name of an API key: letters, digits, `_`, `.` and `-`, at most 64")

@@ -1,0 +1,143 @@
+"""Observations of capacity: what vendors told one holder of an API key, shown to nobody else until it expires.
+
+A list, feed, file or comparison of the catalog has nothing of them, and no figure is computed from them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import delete, func, insert, select
+from sqlalchemy.orm import Session
+
+from app.catalog.column_types import table_of
+from app.catalog.models import Size
+from app.catalog.models.observations import Observation
+from app.catalog.names import size_key
+from app.catalog.providers import ProviderId
+from app.catalog.queries.lookups import get_size_keys
+from app.catalog.queries.snapshot import Catalog
+from app.schemas.catalog import ObservationOut, ObservationsOut
+from app.services.retirements import Names, load_sizes
+
+PLACEMENT_SCORE, EVICTION_RATE = "spot_placement_score", "spot_eviction_rate"
+OBTAINABILITY, ESTIMATED_UPTIME = "obtainability", "estimated_uptime"
+MAX_OBSERVATIONS = 100_000
+"""The most of one file."""
+MAX_SHOWN = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of observation: what its value means by the vendor's own words, and for how many hours it counts.
+
+    Vendors give scores for the moment in which they are asked; how long they are worth a look is a choice made here.
+    """
+
+    meaning: str
+    hours: int
+
+
+KINDS: Mapping[str, Kind] = {
+    PLACEMENT_SCORE: Kind(
+        "how likely a request for spot VMs is to be fulfilled: High, Medium, Low (Azure), 1 to 10 (AWS)", 24
+    ),
+    EVICTION_RATE: Kind("percent of spot VMs that are evicted in an hour, over the last 28 days (Azure)", 7 * 24),
+    OBTAINABILITY: Kind("how likely the VMs are to be obtained, 0 to 1 (Google Cloud)", 24),
+    ESTIMATED_UPTIME: Kind("how long most of the spot VMs will run before they are preempted (Google Cloud)", 24),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewObservation:
+    """What a vendor said of a size in a place."""
+
+    provider: ProviderId
+    size: str
+    region: str
+    kind: str
+    value: str
+    zone: str | None = None
+    note: str | None = None
+
+
+def save_observations(
+    session: Session,
+    catalog: Catalog,
+    observations: Sequence[NewObservation],
+    *,
+    scope: str,
+    source: str,
+    observed_at: datetime,
+    hours: int | None = None,
+) -> list[str]:
+    """Save what a holder's file says, in place of what it said before; return the names that the catalog lacks.
+
+    `hours` is for how long it counts, by default that of each kind.
+    """
+    names = Names.of(catalog, load_sizes(catalog))
+    keys = {(entry.provider, entry.size): names.find_key(f"{entry.provider}:{entry.size}") for entry in observations}
+    rows = [
+        {
+            **{name: value for name, value in asdict(entry).items() if name not in ("provider", "size")},
+            "scope": scope,
+            "source": source,
+            "position": position,
+            "size_key": keys[entry.provider, entry.size] or size_key(entry.size),
+            "observed_at": observed_at,
+            "expires_at": observed_at + timedelta(hours=hours or KINDS[entry.kind].hours),
+        }
+        for position, entry in enumerate(observations)
+    ]
+    forget_observations(session, scope, source)
+    session.execute(insert(table_of(Observation)), rows)
+    return sorted({size for (_, size), key in keys.items() if key is None})
+
+
+def forget_observations(session: Session, scope: str, source: str | None) -> int:
+    """Remove what a holder took in, of one source or of all; return how many observations that were."""
+    table = table_of(Observation)
+    whose = (table.c.scope == scope, *([table.c.source == source] if source is not None else []))
+    count: int = session.execute(select(func.count()).select_from(table).where(*whose)).scalar_one()
+    session.execute(delete(table).where(*whose))
+    return count
+
+
+def list_observation_sources(session: Session, scope: str | None) -> list[dict[str, Any]]:
+    """Return what was taken in, by holder and source: how many, of when, and until when the last of them counts."""
+    table = table_of(Observation).c
+    query = (
+        select(
+            *(table.scope, table.source, func.count().label("observations")),
+            func.max(table.observed_at).label("observed_at"),
+            func.max(table.expires_at).label("expires_at"),
+        )
+        .group_by(table.scope, table.source)
+        .order_by(table.scope, table.source)
+    )
+    rows = session.execute(query if scope is None else query.where(table.scope == scope)).mappings()
+    return [dict(row) for row in rows]
+
+
+def find_observations(catalog: Catalog, name: str, scope: str, now: datetime) -> ObservationsOut:
+    """Find what a holder observed of a size and still counts; raises NotFound for the size."""
+    (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
+    size = table_of(Size)
+    full_name = catalog.session.execute(select(size.c.name).where(size.c.key == key)).scalar_one()
+    table = table_of(Observation).c
+    query = (
+        select(table_of(Observation))
+        .where(table.scope == scope, table.size_key == key, table.expires_at > now)
+        .order_by(table.kind, table.region, table.zone, table.observed_at.desc(), table.source, table.position)
+        .limit(MAX_SHOWN)
+    )
+    items = [_to_out(dict(row), now) for row in catalog.session.execute(query).mappings()]
+    return ObservationsOut(size=full_name, items=items)
+
+
+def _to_out(row: Mapping[str, Any], now: datetime) -> ObservationOut:
+    shown = {name: row[name] for name in ("kind", "value", "region", "zone", "note", "source")}
+    age = max(0, int((now - row["observed_at"]).total_seconds() // 3600))
+    times = {"observed_at": row["observed_at"], "expires_at": row["expires_at"]}
+    return ObservationOut(**shown, **times, meaning=KINDS[row["kind"]].meaning, age_hours=age)
