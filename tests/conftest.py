@@ -19,7 +19,7 @@ from app.ingest.run import ingest
 from app.main import create_asgi_app
 from app.settings import Settings
 from tests import seeded
-from tests.databases import SELECTED_KINDS, START, Databases, SqliteFiles, kind_of, make_read_only, versions
+from tests.databases import SELECTED_KINDS, START, Databases, kind_of, make_read_only, versions
 from tests.factories import NOW, reading, size
 from tests.servers import open_client, server
 from tests.waiting import LONGEST_SECONDS
@@ -189,13 +189,9 @@ def few_size_seeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def few_sizes_template_url(databases: Databases, template_url: str) -> str:
+def few_sizes_template_url(databases: Databases) -> str:
     """A database with the sizes of documents and few prices, to be copied: what writes to it takes a fraction."""
-    if isinstance(databases, SqliteFiles):  # which several processes need
-        return seeded.seeded_sqlite_url("few-sizes")
-    url = databases.copy(template_url)
-    seeded.ingest_few_sizes(url)
-    return url
+    return seeded.seeded_url(databases, "few-sizes")
 
 
 @pytest.fixture

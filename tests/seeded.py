@@ -78,9 +78,9 @@ def link_few_seeds(folder: Path) -> Path:
     return folder
 
 
-def seeded_url(databases: Databases) -> str:
-    """Return the URL of a database of this kind with everything in seeds/, which is read-only."""
-    source = seeded_sqlite_url()
+def seeded_url(databases: Databases, name: str = "azure") -> str:
+    """Return the URL of a database of this kind with what `seeded_sqlite_url` has under that name; it is read-only."""
+    source = seeded_sqlite_url(name)
     if isinstance(databases, SqliteFiles):
         return source
     url = databases.create()
@@ -112,6 +112,9 @@ def _copy_rows(source: sqlite3.Connection, target: Connection, table: Table) -> 
             lines = io.StringIO()
             csv.writer(lines).writerows(block)
             copy.write(lines.getvalue())
+    if (numbered := table.autoincrement_column) is not None:
+        sequence = f"pg_get_serial_sequence('{table.name}', '{numbered.name}')"
+        target.exec_driver_sql(f"select setval({sequence}, max({numbered.name})) from {table.name}")
 
 
 def run_program(database_url: str, *arguments: str, clouds: str = "azure") -> None:
