@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import mean
 
@@ -43,11 +44,17 @@ def patient(seeded_url: str, tmp_path: Path) -> Iterator[ServiceProcess]:
         yield running
 
 
-@pytest.fixture
-def workers(seeded_url: str, tmp_path: Path) -> Iterator[ServiceProcess]:
-    """A service with two workers."""
+@contextmanager
+def run_workers(url: str, folder: Path) -> Iterator[ServiceProcess]:
     settings = {"VMSIZES_WORKERS": str(WORKERS), "VMSIZES_SHUTDOWN_SECONDS": "2"}
-    with run_service(seeded_url, tmp_path / "log", **settings) as running:
+    with run_service(url, folder / "log", **settings) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def workers(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    """A service with two workers, which goes on after each test."""
+    with run_workers(seeded_url, tmp_path_factory.mktemp("workers")) as running:
         yield running
 
 
@@ -90,26 +97,13 @@ def test_no_temporary_files_are_left(running: ServiceProcess, tmp_path: Path) ->
     assert not list(tmp_path.glob("vmsizes-*"))
 
 
-def test_requests_in_progress_end_with_their_answer(patient: ServiceProcess) -> None:
-    async def run() -> tuple[bytes, bytes]:
+def test_requests_in_progress_end_with_their_answer_and_an_export_leaves_room_for_one_more_request(
+    patient: ServiceProcess,
+) -> None:
+    async def run() -> tuple[bytes, list[bytes]]:
         loop = asyncio.get_running_loop()
         begun, idle = await connect(patient.port, FIT_HEAD + FIT[:5]), await connect(patient.port, IDLE)
         assert status_of(await read_response(idle)) == 200
-        patient.process.terminate()
-        await until_not_listening(patient.port)
-        await loop.sock_sendall(idle, IDLE)
-        await loop.sock_sendall(begun, FIT[5:])
-        return await read_to_end(begun), await read_to_end(idle)
-
-    for response in asyncio.run(run()):
-        assert status_of(response) == 200
-        assert b"\r\nconnection: close\r\n" in response
-    patient.process.wait(timeout=LONGEST_SECONDS)
-
-
-def test_a_connection_whose_export_had_begun_is_good_for_one_more_request(patient: ServiceProcess) -> None:
-    async def run() -> tuple[bytes, bytes]:
-        loop = asyncio.get_running_loop()
         reader = await connect(patient.port, EXPORT.replace(b"/prices.csv", b"/sizes.ndjson"))
         received = bytes(await loop.sock_recv(reader, 4096))
         patient.process.terminate()
@@ -118,12 +112,15 @@ def test_a_connection_whose_export_had_begun_is_good_for_one_more_request(patien
             while not received.endswith(b"\r\n0\r\n\r\n"):
                 received += await loop.sock_recv(reader, 65_536)
         await loop.sock_sendall(reader, IDLE)
-        return received, await read_to_end(reader)
+        await loop.sock_sendall(idle, IDLE)
+        await loop.sock_sendall(begun, FIT[5:])
+        return received, [await read_to_end(one) for one in (reader, idle, begun)]
 
-    export, response = asyncio.run(run())
+    export, responses = asyncio.run(run())
     assert b"\r\nconnection: close\r\n" not in export.partition(b"\r\n\r\n")[0]
-    assert status_of(response) == 200
-    assert b"\r\nconnection: close\r\n" in response
+    for response in responses:
+        assert status_of(response) == 200
+        assert b"\r\nconnection: close\r\n" in response
     patient.process.wait(timeout=LONGEST_SECONDS)
 
 
@@ -177,7 +174,7 @@ def test_workers_are_restarted_one_after_the_other_without_a_failed_request(work
 @pytest.mark.parametrize(
     "number", one_in(3, [signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2]), ids=lambda number: number.name
 )
-def test_signals_of_no_meaning_end_no_single_worker(
+def test_signals_of_no_meaning_end_no_single_worker_and_sigquit_ends_it_as_sigterm_does(
     patient: ServiceProcess, tmp_path: Path, number: signal.Signals
 ) -> None:
     async def run() -> None:
@@ -186,9 +183,6 @@ def test_signals_of_no_meaning_end_no_single_worker(
         assert status_of(await ask(patient.port, "/sizes?limit=1")) == 200
 
     asyncio.run(run())
-
-
-def test_sigquit_ends_the_service_as_sigterm_does(patient: ServiceProcess, tmp_path: Path) -> None:
     end(patient, signal.SIGQUIT)
     assert patient.process.returncode == -signal.SIGTERM
     assert "Application shutdown complete" in (tmp_path / "log").read_text()
@@ -245,14 +239,15 @@ def test_a_worker_that_hangs_does_not_keep_others_from_accepting(workers: Servic
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_workers_end_with_their_parent(workers: ServiceProcess, number: signal.Signals) -> None:
-    async def run() -> None:
-        await until(lambda: len(workers.workers) == WORKERS)
-        processes = [psutil.Process(pid) for pid in workers.workers]
-        end(workers, number)
+def test_workers_end_with_their_parent(seeded_url: str, tmp_path: Path, number: signal.Signals) -> None:
+    async def run(running: ServiceProcess) -> None:
+        await until(lambda: len(running.workers) == WORKERS)
+        processes = [psutil.Process(pid) for pid in running.workers]
+        end(running, number)
         await until(lambda: not any(process.is_running() for process in processes))
 
-    asyncio.run(run())
+    with run_workers(seeded_url, tmp_path) as running:
+        asyncio.run(run(running))
 
 
 @pytest.mark.slow
