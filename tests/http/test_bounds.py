@@ -17,8 +17,8 @@ from tests.servers import get
 CACHE_MIB = 8
 ROOM_MIB = CACHE_MIB + 16
 """How much a worker may grow: the cache, and temporary memory that the allocator releases late."""
-LONG_URLS_MIB = 4
-"""How much it may grow by 300 URLs near the limit: 17 KiB of each are not kept."""
+LONG_URLS_MIB = 1.25
+"""How much it may grow by 100 URLs near the limit: 17 KiB of each are not kept."""
 
 
 pytestmark = pytest.mark.one_database  # one kind of database: the memory under test is the cache's
@@ -84,7 +84,7 @@ def shapes(number: int, path: str) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("asked", "grows_by"),
     [
-        (long_urls(300), LONG_URLS_MIB),
+        (long_urls(100), LONG_URLS_MIB),
         pytest.param(chain(spellings(2_000), encodings(2_000)), ROOM_MIB, marks=pytest.mark.slow),
         (chain(shapes(300, "/sizes"), shapes(150, "/facets"), shapes(300, "/fit")), ROOM_MIB + 24),
     ],
