@@ -23,6 +23,7 @@ from tests.databases import START
 from tests.faults.probes import asking_health
 from tests.processes import ServiceProcess, run_service
 from tests.seeded import seeded_url
+from tests.servers import open_client
 
 GLOB = quote("*?" * 59)
 FORM = {"content-type": "application/x-www-form-urlencoded"}
@@ -56,7 +57,6 @@ class Cost:
     cpu_seconds: float
     database_seconds: float
     size: int
-    slowest_health_seconds: float
 
 
 def _unknown_fields(count: int) -> bytes:
@@ -80,19 +80,6 @@ def _requests() -> Iterator[Heavy]:
     yield _found("/mcp find_sizes, 59 times *?", "/mcp", MCP, _call("find_sizes", name="*?" * 59))
     for glob in ("*A*", "*B*", "??*"):
         yield _found(f"/prices?gpu={glob}", f"/prices?gpu={quote(glob)}", JSON)
-    for path in ("/ui/fit", "/ui/retirements/plan"):
-        for count in (1_000, 10_000, 20_000):
-            yield Heavy(
-                name=f"{path}, a form of {count:,} unknown fields", path=path, body=_unknown_fields(count),
-                headers=FORM | HTML, cpu_seconds=0.1, statuses=(413, 422),
-            )  # fmt: skip
-        yield Heavy(
-            name=f"{path}, a form of 100,000 &", path=path, body=b"&" * 100_000, headers=FORM | HTML,
-            statuses=(200, 413, 422), max_bytes=100_000,
-        )  # fmt: skip
-    for path in ("/", "/ui/fit", "/ui/explore"):
-        url = f"{path}?{_unknown_fields(1_050).decode()}"
-        yield Heavy(name=f"{path}?, 1,050 unknown fields", path=url, headers=HTML, statuses=(414, 422), cpu_seconds=0.1)
     workload = '"inference":{"context_tokens":1,"concurrency":1}'
     for path, sent in {
         "/fit": f'{{"model":"{SURROGATE}",{workload}}}',
@@ -134,6 +121,23 @@ def config_of_names(
     return json.dumps({"config": {**fields, "quantization_config": quantization}, **workload}).encode()
 
 
+def _unknown() -> Iterator[Heavy]:
+    """Yield requests with fields that are unknown, which are refused before a database is asked."""
+    for path in ("/ui/fit", "/ui/retirements/plan"):
+        for count in (1_000, 10_000, 20_000):
+            yield Heavy(
+                name=f"{path}, a form of {count:,} unknown fields", path=path, body=_unknown_fields(count),
+                headers=FORM | HTML, cpu_seconds=0.1, statuses=(413, 422),
+            )  # fmt: skip
+        yield Heavy(
+            name=f"{path}, a form of 100,000 &", path=path, body=b"&" * 100_000, headers=FORM | HTML,
+            statuses=(200, 413, 422), max_bytes=100_000,
+        )  # fmt: skip
+    for path in ("/", "/ui/fit", "/ui/explore"):
+        url = f"{path}?{_unknown_fields(1_050).decode()}"
+        yield Heavy(name=f"{path}?, 1,050 unknown fields", path=url, headers=HTML, statuses=(414, 422), cpu_seconds=0.1)
+
+
 def _long_bodies() -> Iterator[Heavy]:
     """Yield bodies of up to 8 MiB: a real kind of configuration, and what takes longest to read of any kind."""
     answered: dict[str, object] = {"statuses": (200,), "cpu_seconds": 3.0, "max_bytes": 200_000}
@@ -157,29 +161,25 @@ def _long_bodies() -> Iterator[Heavy]:
 
 
 SHORT = tuple(_requests())
-REQUESTS = (*SHORT, *_long_bodies())
+"""Those for which a database may be asked."""
+REQUESTS = (*SHORT, *_unknown(), *_long_bodies())
 
 
-def measure(request: Heavy, service: ServiceProcess, database_seconds: Callable[[], float]) -> Cost:
-    """Send a request, and return what it cost."""
-    with asking_health(service.port) as answers, httpx.Client(base_url=service.url) as client:
-        client.get("/healthz")
-        before, before_of_database = service.cpu_seconds, database_seconds()
-        begun = time.monotonic()
-        method = "GET" if request.body is None else "POST"
-        try:
-            response = client.request(
-                method, request.path, content=request.body, headers=request.headers, timeout=TIMEOUT_SECONDS
-            )
-            status, size = response.status_code, len(response.content)
-        except httpx.TransportError:
-            status, size = 0, 0
-        ended = time.monotonic()
-        cost = (service.cpu_seconds - before, database_seconds() - before_of_database)
-        while status and not (answers and answers[-1].at > ended):
-            time.sleep(0.01)
-    waits = [answer.seconds for answer in answers if answer.at >= begun]
-    return Cost(status, *cost, size, max(waits, default=ended - begun))
+def measure(
+    request: Heavy, service: ServiceProcess, client: httpx.Client, database_seconds: Callable[[], float]
+) -> Cost:
+    """Send a request to a service by a client of it, and return what it cost."""
+    client.get("/healthz")
+    before, before_of_database = service.cpu_seconds, database_seconds()
+    method = "GET" if request.body is None else "POST"
+    try:
+        response = client.request(
+            method, request.path, content=request.body, headers=request.headers, timeout=TIMEOUT_SECONDS
+        )
+        status, size = response.status_code, len(response.content)
+    except httpx.TransportError:
+        status, size = 0, 0
+    return Cost(status, service.cpu_seconds - before, database_seconds() - before_of_database, size)
 
 
 @contextmanager
@@ -204,7 +204,7 @@ def database_clock(url: str) -> Iterator[Callable[[], float]]:
 
 def warm(service: ServiceProcess) -> None:
     """Have the service import and load what its first requests need."""
-    with httpx.Client(base_url=service.url, timeout=TIMEOUT_SECONDS) as client:
+    with open_client(service.url) as client:
         for path in ("/sizes?limit=1&min_vcpus=3", "/prices?limit=1", "/facets", "/fit?min_gpu_mem=2", "/retirements"):
             client.get(path)
         for path in ("/", "/ui/fit", "/ui/explore", "/ui/retirements", "/?name=x", "/ui/fit?a=1", "/ui/explore?a=1"):
@@ -231,15 +231,21 @@ def main(words: Sequence[str]) -> int:
 
 def _print_cost(request: Heavy, url: str, log: Path) -> bool:
     """Measure with a service of its own: one that is stopped by a request would answer no other."""
-    with run_service(url, log) as service, database_clock(url) as clock:
+    with run_service(url, log) as service, database_clock(url) as clock, open_client(service.url) as client:
         warm(service)
-        cost = measure(request, service, clock)
+        with asking_health(service.port) as answers:
+            begun = time.monotonic()
+            cost = measure(request, service, client, clock)
+            ended = time.monotonic()
+            while cost.status and not (answers and answers[-1].at > ended):
+                time.sleep(0.01)
+        slowest = max((answer.seconds for answer in answers if answer.at >= begun), default=ended - begun)
         if not cost.status:
             service.process.kill()
     sent = len(request.path) + len(request.body or b"")
     cells = (
         *(request.name, f"{sent:,} B", str(cost.status or "none"), f"{cost.cpu_seconds:.2f}"),
-        *(f"{cost.database_seconds:.2f}", f"{cost.size:,} B", f"{1000 * cost.slowest_health_seconds:,.0f} ms"),
+        *(f"{cost.database_seconds:.2f}", f"{cost.size:,} B", f"{1000 * slowest:,.0f} ms"),
     )
     _say(f"| {' | '.join(cells).replace('*', chr(92) + '*')} |")
     return cost.status not in request.statuses or cost.size > request.max_bytes

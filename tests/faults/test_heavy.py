@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterator
 
+import httpx
 import pytest
 
 from tests.databases import first_on_each_kind
 from tests.faults.heavy import REQUESTS, SHORT, Heavy, database_clock, measure, warm
 from tests.processes import ServiceProcess, run_service
+from tests.servers import open_client
 
 
 @pytest.fixture(scope="module")
@@ -24,9 +26,17 @@ def clock(seeded_url: str) -> Iterator[Callable[[], float]]:
         yield seconds
 
 
+@pytest.fixture(scope="module")
+def client(service: ServiceProcess) -> Iterator[httpx.Client]:
+    with open_client(service.url) as client:
+        yield client
+
+
 @pytest.mark.parametrize("request_", first_on_each_kind(len(SHORT), REQUESTS), ids=[one.name for one in REQUESTS])
-def test_a_request_costs_little(service: ServiceProcess, clock: Callable[[], float], request_: Heavy) -> None:
-    cost = measure(request_, service, clock)
+def test_a_request_costs_little(
+    service: ServiceProcess, client: httpx.Client, clock: Callable[[], float], request_: Heavy
+) -> None:
+    cost = measure(request_, service, client, clock)
     assert cost.status in request_.statuses
     assert cost.size <= request_.max_bytes
     assert cost.cpu_seconds <= request_.cpu_seconds
