@@ -19,11 +19,12 @@ from app.catalog.queries.exports import EXPORTABLE_TABLES
 from app.catalog.queries.params import SizeSearch, other_spellings
 from app.cli.options import option_name
 from app.cli.output import EXIT_NOT_FOUND, EXIT_USAGE
+from app.db.engines import make_engine
 from app.ingest.run import ingest
 from tests.catalog.test_price_runs import X1, X2, one_list
 from tests.cli.conftest import Run
 from tests.databases import one_in
-from tests.factories import NOW
+from tests.factories import NOW, reading, size
 
 PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
 
@@ -540,38 +541,41 @@ PRICES = "size,region,os,purchase,usd_per_hour,valid_from,approximate_date,sourc
 LISTED = "id,title,publisher,kind,url,published_on\nmy-list,My list,Me,third_party,https://example.org,2026-08-15\n"
 
 
-def test_a_slip_in_a_price_list_is_refused_tried_and_taken_back(run: Run, few_sizes_url: str, tmp_path: Path) -> None:
+def test_a_slip_in_a_price_list_is_refused_tried_and_taken_back(run: Run, database_url: str, tmp_path: Path) -> None:
+    engine = make_engine(database_url)
+    ingest(engine, reading(size("Standard_ND40rs_v2", vcpus=40), regions=["mexicocentral"]), now=NOW)
+    engine.dispose()
     (tmp_path / "sources.csv").write_text(LISTED)
     path, row = tmp_path / "prices.csv", "{},mexicocentral,linux,on_demand,0.5,2026-08-15,false,my-list\n"
     path.write_text(PRICES.format(row.format("Standard_ND40rs_v22")))
-    refused = run(few_sizes_url, "ingest", "prices", str(path))
+    refused = run(database_url, "ingest", "prices", str(path))
     assert refused.returncode == 3
     message = "'Standard_ND40rs_v22': there is no such size; did you mean Standard_ND40rs_v2? With --new-sizes"
     assert f"{path}:2: column 'size': {message}" in refused.stderr
     path.write_text(PRICES.format(row.format("Standard_ND40rs_v2") + row.format("Standard_NEW1_v1")))
-    tried = run(few_sizes_url, "ingest", "prices", str(path), "--new-sizes", "--dry-run", "--json")
+    tried = run(database_url, "ingest", "prices", str(path), "--new-sizes", "--dry-run", "--json")
     assert "Nothing was written." in tried.stderr
-    done = run(few_sizes_url, "ingest", "prices", str(path), "--new-sizes", "--json")
+    done = run(database_url, "ingest", "prices", str(path), "--new-sizes", "--json")
     assert json.loads(tried.stdout) | {"written": True} == json.loads(done.stdout)
-    mine = {row["id"]: row for row in json.loads(run(few_sizes_url, "sources", "--json").stdout)}["my-list"]
+    mine = {row["id"]: row for row in json.loads(run(database_url, "sources", "--json").stdout)}["my-list"]
     assert (mine["kind"], mine["facts"], mine["prices"], mine["published_on"]) == ("third_party", 0, 2, "2026-08-15")
-    unknown = run(few_sizes_url, "forget", "my-lost")
+    unknown = run(database_url, "forget", "my-lost")
     assert (unknown.returncode, "Did you mean my-list" in unknown.stderr) == (1, True)
-    assert "2 removed" in run(few_sizes_url, "forget", "my-list", "--dry-run").stdout
-    nothing = run(few_sizes_url, "forget")
+    assert "2 removed" in run(database_url, "forget", "my-list", "--dry-run").stdout
+    nothing = run(database_url, "forget")
     assert (nothing.returncode, "give either the id of a source or --revision" in nothing.stderr) == (2, True)
-    tried = json.loads(run(few_sizes_url, "forget", "--revision", "2", "--dry-run", "--json").stdout)
-    gone = json.loads(run(few_sizes_url, "forget", "my-list", "--json").stdout)
+    tried = json.loads(run(database_url, "forget", "--revision", "2", "--dry-run", "--json").stdout)
+    gone = json.loads(run(database_url, "forget", "my-list", "--json").stdout)
     assert tried["tables"] == gone["tables"]
-    left = run(few_sizes_url, "forget", "--revision", "2")
+    left = run(database_url, "forget", "--revision", "2")
     assert (left.returncode, "was the first to read no source that is left" in left.stderr) == (2, True)
     assert (gone["tables"]["price"]["removed"], gone["tables"]["size"]["removed"]) == (2, 1)
-    revisions = json.loads(run(few_sizes_url, "revisions", "--json").stdout)
+    revisions = json.loads(run(database_url, "revisions", "--json").stdout)
     assert [row["number"] for row in revisions] == [3, 2, 1]
     assert revisions[0]["source_ids"] == ["my-list"]
     assert revisions[0]["digest"] == revisions[2]["digest"]
-    assert "my-list" in run(few_sizes_url, "revisions").stdout
-    assert "my-list" not in run(few_sizes_url, "sources").stdout
+    assert "my-list" in run(database_url, "revisions").stdout
+    assert "my-list" not in run(database_url, "sources").stdout
 
 
 @pytest.mark.one_database

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from functools import partial
 from html import unescape
@@ -17,24 +18,42 @@ from app import publish
 from app.db.engines import make_engine
 from app.ingest.run import ingest
 from tests.cli.conftest import Run
+from tests.command_line import run_command
+from tests.conftest import TODAY
+from tests.databases import Databases
 from tests.factories import NOW, price, reading, size
 
 pytestmark = pytest.mark.one_database  # the pages are those of the service, which other tests run on both
 
+BASE = "https://sizes.example.org"
 NAMES = ("Standard_D8s_v5", "Standard_D16s_v5", "Standard_E8s_v5")
 
 
-@pytest.fixture
-def site(run: Run, database_url: str, tmp_path: Path) -> Path:
-    """A site of three sizes, one of which has a name that no file may have."""
-    engine = make_engine(database_url)
+@pytest.fixture(scope="module")
+def published(databases: Databases, template_url: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """A database of four sizes, one of which has a name that no file may have, and the site of it, to be copied."""
+    url, folder = databases.copy(template_url), tmp_path_factory.mktemp("published") / "site"
+    engine = make_engine(url)
     rows = [row for name in (*NAMES, "Standard_<../x>") for row in size(name, vcpus=8, memory_gib=32, gpu_count=0)]
     ingest(engine, reading(rows, regions=["eastus"], prices=[price(name, "0.4") for name in NAMES]), now=NOW)
     engine.dispose()
-    folder = tmp_path / "sizes" / "site"
-    done = run(database_url, "publish", str(folder), "--base-url", "https://sizes.example.org")
+    done = run_command(url, "publish", str(folder), "--base-url", BASE, today=lambda: TODAY)
     assert done.returncode == 0, done.stderr
-    return folder
+    return url, folder
+
+
+@pytest.fixture
+def database_url(databases: Databases, published: tuple[str, Path]) -> Iterator[str]:
+    """A copy of the database of the site."""
+    url = databases.copy(published[0])
+    yield url
+    databases.drop(url)
+
+
+@pytest.fixture
+def site(published: tuple[str, Path], tmp_path: Path) -> Path:
+    """A copy of the site."""
+    return shutil.copytree(published[1], tmp_path / "sizes" / "site")
 
 
 @pytest.fixture
@@ -103,7 +122,7 @@ def test_processes_that_share_the_pages_write_the_same_site(
 ) -> None:
     monkeypatch.setattr(publish, "_SIZES_OF_A_PROCESS", 1)
     shared = site.with_name("shared")
-    done = run(database_url, "publish", str(shared), "--base-url", "https://sizes.example.org")
+    done = run(database_url, "publish", str(shared), "--base-url", BASE)
     assert done.returncode == 0, done.stderr
     assert contents(shared) == contents(site)
 

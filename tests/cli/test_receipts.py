@@ -9,6 +9,8 @@ from sqlalchemy import text
 
 from app.db.engines import make_engine
 from tests.cli.conftest import Run
+from tests.command_line import run_command
+from tests.conftest import TODAY
 from tests.databases import first_on_each_kind
 
 pytestmark = pytest.mark.first_database
@@ -38,12 +40,20 @@ def test_a_receipt_is_computed_again_from_the_catalog(
     assert (checked.returncode, checked.stdout.split(":")[0]) == (0, "Equal")
 
 
-@pytest.fixture
-def receipt(run: Run, few_sizes_url: str, tmp_path: Path) -> Path:
-    """A receipt of sizes in a catalog of one's own."""
-    file = tmp_path / "receipt.json"
+@pytest.fixture(scope="module")
+def made(few_sizes_template_url: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A receipt of sizes, as the command writes it."""
+    file = tmp_path_factory.mktemp("made") / "receipt.json"
     command = ("search", "H100", "--region", "eastus", "--receipt", str(file))
-    assert run(few_sizes_url, *command).returncode == 0
+    assert run_command(few_sizes_template_url, *command, today=lambda: TODAY).returncode == 0
+    return file.read_text()
+
+
+@pytest.fixture
+def receipt(made: str, tmp_path: Path) -> Path:
+    """A copy of that, to be altered."""
+    file = tmp_path / "receipt.json"
+    file.write_text(made)
     return file
 
 
