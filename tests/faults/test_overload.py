@@ -67,6 +67,7 @@ def test_more_requests_than_a_worker_takes_are_refused(serve: Callable[..., Serv
     asyncio.run(run())
 
 
+@pytest.mark.first_database
 def test_an_answer_that_takes_too_long_is_refused_and_its_work_stopped(serve: Callable[..., ServiceProcess]) -> None:
     running = serve(VMSIZES_REQUEST_SECONDS="1")
 

@@ -79,6 +79,7 @@ def test_a_program_beside_a_newer_schema_serves_what_it_finds_and_says_what_it_i
     assert len([record for record in caplog.records if record.getMessage().startswith(told)]) == 1
 
 
+@pytest.mark.first_database
 def test_commands_beside_a_newer_schema_write_nothing_and_say_what_it_is(
     service: CacheMiddleware, engine: Engine, database_url: str
 ) -> None:
