@@ -21,7 +21,7 @@ from tests.walks import walk
 
 pytestmark = pytest.mark.one_database  # counted in memory, as facets are
 
-QUESTIONS = 250
+QUESTIONS = 100
 """For each place."""
 EVERY = 10
 """How many of them are asked of the API alone, and one more of facets, page and command line, too."""

@@ -1,10 +1,11 @@
 """A real browser, with pages that record their requests and errors."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
@@ -27,6 +28,8 @@ class RecordedPage:
     errors: list[str] = field(default_factory=list)
 
 
+Theme = Literal["light", "dark"]
+KeptPage = Callable[[str, Theme, bool], RecordedPage]
 VIEWPORTS: dict[str, ViewportSize] = {
     "phone": {"width": 390, "height": 844},
     "desktop": {"width": 1440, "height": 900},
@@ -75,6 +78,22 @@ def record(page: Page) -> RecordedPage:
     page.on("console", lambda message: watched.errors.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: watched.errors.append(str(error)))
     return watched
+
+
+@pytest.fixture(scope="package")
+def kept_page(browser: Browser) -> KeptPage:
+    """Return a function that returns the page of a device, a theme and a use of scripts: a new one costs a process.
+
+    For tests that keep nothing in the browser, and leave the page as large as the device.
+    """
+
+    @cache
+    def kept_page(device: str, theme: Theme, scripts: bool) -> RecordedPage:
+        context = browser.new_context(viewport=VIEWPORTS[device], color_scheme=theme, java_script_enabled=scripts)
+        context.set_default_timeout(LONGEST_MS)
+        return record(context.new_page())
+
+    return kept_page
 
 
 @pytest.fixture

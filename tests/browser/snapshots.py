@@ -8,15 +8,14 @@ changes does not reach, and rows that become a fifth higher do.
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from PIL import Image
-from playwright.sync_api import Browser
+from playwright.sync_api import Page
 
 from app.main import create_asgi_app
 from app.settings import PROJECT, Settings
-from tests.browser.conftest import VIEWPORTS, launch, open_page
+from tests.browser.conftest import VIEWPORTS, Theme, launch, open_page
 from tests.browser.pages import PAGES
 from tests.conftest import TODAY
 from tests.seeded import seeded_sqlite_url
@@ -40,7 +39,7 @@ class Snapshot:
 
     state: str
     device: str
-    theme: Literal["light", "dark"]
+    theme: Theme
 
     @property
     def file(self) -> Path:
@@ -63,15 +62,13 @@ SNAPSHOTS = (
 )
 
 
-def take(browser: Browser, base_url: str, snapshot: Snapshot, path: Path) -> Image.Image:
-    """Take a snapshot, and write it to a file."""
-    viewport, theme = VIEWPORTS[snapshot.device], snapshot.theme
-    with open_page(browser, viewport=viewport, color_scheme=theme) as page:
-        state = next(one for one in PAGES if one.name == snapshot.state)
-        page.goto(f"{base_url}{state.url}", wait_until="networkidle")
-        page.evaluate("document.fonts.ready")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=path, animations="disabled")
+def take(page: Page, base_url: str, snapshot: Snapshot, path: Path) -> Image.Image:
+    """Take a snapshot by a page of its device and theme, and write it to a file."""
+    state = next(one for one in PAGES if one.name == snapshot.state)
+    page.goto(f"{base_url}{state.url}", wait_until="networkidle")
+    page.evaluate("document.fonts.ready")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=path, animations="disabled")
     with Image.open(path) as whole:
         small = whole.convert("RGB").reduce(_SCALE)
     small.quantize(_COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
@@ -92,7 +89,8 @@ def main(names: list[str]) -> None:
     chosen = [one for one in SNAPSHOTS if not names or one.state in names]
     with server(service) as url, launch() as browser:
         for snapshot in chosen:
-            take(browser, url, snapshot, snapshot.file)
+            with open_page(browser, viewport=VIEWPORTS[snapshot.device], color_scheme=snapshot.theme) as page:
+                take(page, url, snapshot, snapshot.file)
         VERSION.write_text(f"{browser.version.partition('.')[0]}\n", encoding="utf-8")
     size = sum(file.stat().st_size for file in FOLDER.glob("*.png"))
     print(f"{len(chosen)} snapshots in {FOLDER}, {size / 1000:.0f} kB altogether")  # noqa: T201

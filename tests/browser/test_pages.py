@@ -5,15 +5,13 @@ fit; and on one of them without scripts. These go by turns: a page of several st
 Every third state is tried always, the others with --slow.
 """
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from app.settings import PROJECT
-from tests.browser.conftest import LONGEST_MS, VIEWPORTS, RecordedPage, record
+from tests.browser.conftest import VIEWPORTS, KeptPage, RecordedPage, Theme
 from tests.browser.pages import PAGES, PageState
 from tests.databases import one_in
 
@@ -25,8 +23,6 @@ RUN_AXE = """async (tags) => {
 }"""
 
 
-Theme = Literal["light", "dark"]
-KeptPage = Callable[[str, Theme, bool], RecordedPage]
 DEVICES = tuple(VIEWPORTS)
 THEMES: tuple[Theme, Theme] = ("light", "dark")
 IN_A_THEME = one_in(
@@ -56,19 +52,6 @@ def opened(watched: RecordedPage, base_url: str, state: PageState) -> Page:
         error for error in watched.errors if "Failed to load resource" not in error or state.status == 200
     ]
     return watched.page
-
-
-@pytest.fixture(scope="module")
-def kept_page(browser: Browser) -> KeptPage:
-    """Return a function that returns the page of a device, a theme and a use of scripts: a new one costs a process."""
-
-    @cache
-    def kept_page(device: str, theme: Theme, scripts: bool) -> RecordedPage:
-        context = browser.new_context(viewport=VIEWPORTS[device], color_scheme=theme, java_script_enabled=scripts)
-        context.set_default_timeout(LONGEST_MS)
-        return record(context.new_page())
-
-    return kept_page
 
 
 @pytest.fixture

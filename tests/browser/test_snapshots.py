@@ -6,13 +6,14 @@ from playwright.sync_api import Browser
 
 from app.settings import PROJECT
 from tests.browser import snapshots
+from tests.browser.conftest import VIEWPORTS, KeptPage
 from tests.browser.snapshots import FONTS, MAX_SHARE, SNAPSHOTS, VERSION, Snapshot, share_that_differs, take
 
 MAX_BYTES = 1_000_000
 
 
 @pytest.mark.parametrize("snapshot", SNAPSHOTS, ids=lambda one: one.file.stem)
-def test_a_page_looks_as_it_did(browser: Browser, base_url: str, snapshot: Snapshot) -> None:
+def test_a_page_looks_as_it_did(browser: Browser, kept_page: KeptPage, base_url: str, snapshot: Snapshot) -> None:
     if not FONTS.exists():
         pytest.skip("the fonts of the pages are not bundled: make assets")
     recorded = VERSION.read_text(encoding="utf-8").strip()
@@ -20,7 +21,9 @@ def test_a_page_looks_as_it_did(browser: Browser, base_url: str, snapshot: Snaps
     if browser.version.partition(".")[0] != recorded:
         pytest.skip(f"snapshots are of Chromium {recorded}, and this is {browser.version}: make snapshots")
     path = PROJECT / "build" / "snapshots" / snapshot.file.name
-    now = take(browser, base_url, snapshot, path)
+    page = kept_page(snapshot.device, snapshot.theme, True).page
+    page.set_viewport_size(VIEWPORTS[snapshot.device])
+    now = take(page, base_url, snapshot, path)
     with Image.open(snapshot.file) as before:
         differs = share_that_differs(before, now)
     assert differs <= MAX_SHARE, f"{differs:.1%} of {snapshot.file} differ from {path}; if it should: make snapshots"
