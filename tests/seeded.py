@@ -1,7 +1,8 @@
 """SQLite databases with the seeds of Azure, of all clouds, or with fewer, built once for each state of their files.
 
 The test processes, `make openapi` and `make check` each need one, and all of Azure takes several seconds to ingest.
-PostgreSQL gets the same rows by COPY, in a sixth of the time; that both give the same digest is tested on few sizes.
+PostgreSQL gets the same rows by COPY, in a sixth of the time; that an ingest gives both the same digest is tested on
+the sizes with GPUs, and with --slow on all.
 """
 
 import csv
