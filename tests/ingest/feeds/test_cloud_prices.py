@@ -30,6 +30,7 @@ from app.ingest.feeds.price_lists import format_usd
 from app.ingest.feeds.price_refresh import PriceFeed, PriceRefresh, run_price_refresh
 from app.ingest.run import IngestOutcome, ingest
 from app.settings import Settings
+from tests.command_line import run_command
 from tests.databases import Databases
 from tests.factories import NOW, region, size, source, statement
 from tests.ingest.feeds.fake_vendors import INDEX, SHAPES, FakeVendors, aws_list, gcp_pages, serving, shape
@@ -246,15 +247,18 @@ RESUMED = {
 @pytest.mark.one_database
 @pytest.mark.parametrize("command", RESUMED)
 def test_a_killed_process_leaves_nothing_and_the_next_one_goes_on(
-    engine: Engine, database_url: str, databases: Databases, tmp_path: Path, command: str
+    engine: Engine, databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     path, withheld, asked = RESUMED[command]
+    database_url = engine.url.render_as_string(hide_password=False)
+    monkeypatch.setenv("VMSIZES_GCP_KEY", "secret")
     before = content(engine)
     engine.dispose()
     undisturbed = databases.copy(database_url)
     with serving(FakeVendors(withheld={withheld})) as vendors:
         arguments = ("refresh", command, "--url", vendors.url + path)
-        killed = start_program(database_url, tmp_path / "feeds", *arguments)
+        monkeypatch.setenv("VMSIZES_FEEDS", str(tmp_path / "feeds"))
+        killed = start_program(database_url, *arguments)
         wait_until(lambda: withheld in vendors.asked and (command != "aws-prices" or vendors.asked["us-east-1"]))
         if command == "aws-prices":
             wait_until(lambda: [*(tmp_path / "feeds").rglob("us-east-1.csv.gz")], "the first list is complete")
@@ -262,18 +266,19 @@ def test_a_killed_process_leaves_nothing_and_the_next_one_goes_on(
         assert killed.wait() == -signal.SIGKILL
         assert content(engine) == before
         vendors.withheld.clear()
-        assert start_program(database_url, tmp_path / "feeds", *arguments).wait() == 0
+        assert run_command(database_url, *arguments).returncode == 0
         assert dict(vendors.asked) == asked, "a list that was complete is not fetched again"
-        assert start_program(undisturbed, tmp_path / "other", *arguments).wait() == 0
+        monkeypatch.setenv("VMSIZES_FEEDS", str(tmp_path / "other"))
+        assert run_command(undisturbed, *arguments).returncode == 0
     again = make_engine(undisturbed)
     assert content(engine) == content(again) != before
     again.dispose()
 
 
-def start_program(database_url: str, feeds: Path, *arguments: str) -> "subprocess.Popen[bytes]":
+def start_program(database_url: str, *arguments: str) -> "subprocess.Popen[bytes]":
     program = str(Path(sys.executable).with_name("vmsizes"))
-    settings = {"VMSIZES_DATABASE_URL": database_url, "VMSIZES_FEEDS": str(feeds), "VMSIZES_GCP_KEY": "secret"}
-    return subprocess.Popen([program, *arguments], env={**os.environ, **settings}, stdout=subprocess.DEVNULL)
+    environment = {**os.environ, "VMSIZES_DATABASE_URL": database_url}
+    return subprocess.Popen([program, *arguments], env=environment, stdout=subprocess.DEVNULL)
 
 
 def content(engine: Engine) -> list[Any]:
