@@ -212,6 +212,7 @@ def aws_size(row: Row) -> dict[str, str]:
         "series": f"EC2 {row['instance_type'].partition('.')[0]}",
         "vcpus": row["vcpus"],
         "physical_cores": row["cores"],
+        "cpu_vendor": row["cpu_manufacturer"],
         "arch": "arm64" if row["arch"].startswith("arm64") else "x64",
         "memory_gib": number(Decimal(row["memory_mib"]) / 1024),
         **aws_gpus(row),
@@ -455,7 +456,7 @@ def gcp_platforms(data: Path, types: Mapping[str, Row]) -> None:
             {
                 "id": name,
                 "source": GCP_PLATFORMS,
-                "cpu_model": platform if "," not in platform else "",  # of several, a machine has any
+                "cpu_model": platform.replace(", ", " or "),  # of several, a machine has any
                 "arch": ("arm64" if platform in GCP_ARM else "x64") if platform else "",
                 "network_mbps": number(Decimal(gbps) * 1000) if gbps and Decimal(gbps) else "",
             }

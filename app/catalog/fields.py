@@ -119,10 +119,9 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
         "cpu_model": FieldSpec(kind="text", title="Processor", sentence="The processor, by its vendor's name."),
         "cpu_vendor": FieldSpec(
             kind="text",
-            stated=False,
             title="Processor maker",
-            sentence="Who makes the processor: Intel, AMD, Ampere, Microsoft, NVIDIA; null where a VM may get those "
-            "of two. Extensible.",
+            sentence="Who makes the processor: Intel, AMD, Ampere, Microsoft, NVIDIA, AWS, Google; null where a VM may "
+            "get those of two. Extensible.",
         ),
         "arch": FieldSpec(
             kind="text", title="Architecture", short="CPU", sentence="x64 or arm64. Extensible.", in_resource_skus=True

@@ -91,7 +91,8 @@ def derive_size(
     row["source_id"] = first.source
     row |= _gpu_columns(row, fields, gpus)
     row |= _implied_columns(row, its_series) | {"preview": _is_in_preview(fields)}
-    row["cpu_vendor"] = cpu_vendor(row["cpu_model"]) if row["cpu_model"] else None
+    if row["cpu_model"] and not row["cpu_vendor"]:
+        row["cpu_vendor"] = cpu_vendor(row["cpu_model"])
     row |= {"burstable": row["cpu_credits_per_hour"] is not None or None, "local_nvme": _has_local_nvme(row)}
     row["disk_controller"] = _disk_controllers(fields)
     names = (row["name"], row["series_id"], its_series["name"] if its_series else None)
@@ -152,16 +153,17 @@ def _implied_columns(row: Mapping[str, Any], series: Mapping[str, Any] | None) -
     return {"nvlink": nvlink, "infiniband": infiniband, "fabric": fabric, "retirement_date": retired}
 
 
-_CPU_VENDORS = {
-    "intel": "Intel",
-    "xeon": "Intel",
-    "amd": "AMD",
-    "epyc": "AMD",
-    "ampere": "Ampere",
-    "cobalt": "Microsoft",
-    "nvidia": "NVIDIA",
+_CPU_LINES = {
+    "Intel": "intel xeon haswell broadwell skylake cascade ice sapphire emerald granite sandy ivy",
+    "AMD": "amd epyc naples rome milan genoa turin",
+    "Ampere": "ampere",
+    "Microsoft": "cobalt",
+    "NVIDIA": "nvidia",
+    "AWS": "graviton graviton2 graviton3 graviton4 graviton5",
+    "Google": "axion",
 }
-"""Who makes a processor, by a word of its name: the maker itself, or a line that only one makes."""
+"""Words of the names of processors that only one maker has: its own name, lines and generations."""
+_CPU_VENDORS = {word: vendor for vendor, words in _CPU_LINES.items() for word in words.split()}
 
 
 def cpu_vendor(cpu_model: str) -> str | None:

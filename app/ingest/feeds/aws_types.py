@@ -58,6 +58,11 @@ def _arch(entry: Entry) -> Figure | None:
     return (arches.pop(), " ".join(names)) if len(arches) == 1 else None
 
 
+def _cpu_vendor(entry: Entry) -> Figure | None:
+    maker = entry.get("ProcessorInfo", {}).get("Manufacturer")
+    return (maker, maker) if isinstance(maker, str) and maker else None
+
+
 def _gpu_count(entry: Entry) -> Figure:
     """Return the GPUs: of a part of one the Count is 0, and each of the logical GPUs has its share."""
     total = Fraction(0)
@@ -100,6 +105,7 @@ _EBS = ("EbsInfo", "EbsOptimizedInfo")
 READERS: Mapping[str, Callable[[Entry], Figure | None]] = {
     "vcpus": _at("VCpuInfo", "DefaultVCpus"),
     "physical_cores": _at("VCpuInfo", "DefaultCores"),
+    "cpu_vendor": _cpu_vendor,
     "arch": _arch,
     "memory_gib": _at("MemoryInfo", "SizeInMiB", unit=Fraction(1, 1024)),
     "gpu_count": _gpu_count,

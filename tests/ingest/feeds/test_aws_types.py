@@ -23,7 +23,7 @@ def entry(name: str = "g6f.large", **more: Any) -> dict[str, Any]:
         "InstanceType": name,
         "VCpuInfo": {"DefaultVCpus": 2, "DefaultCores": 1},
         "MemoryInfo": {"SizeInMiB": 7577},
-        "ProcessorInfo": {"SupportedArchitectures": ["i386", "x86_64"]},
+        "ProcessorInfo": {"SupportedArchitectures": ["i386", "x86_64"], "Manufacturer": "AMD"},
         "GpuInfo": {"Gpus": [L4]},
         "InstanceStorageSupported": True,
         "InstanceStorageInfo": {
@@ -56,6 +56,7 @@ def test_a_type_states_its_figures_in_the_units_of_the_catalog() -> None:
     assert stated() == {
         "vcpus": 2,
         "physical_cores": 1,
+        "cpu_vendor": "AMD",
         "arch": "x64",
         "memory_gib": Decimal("7.3994140625"),
         "gpu_count": Fraction(1, 8),
@@ -118,7 +119,7 @@ def test_a_saved_answer_is_written_and_one_that_lost_most_sizes_is_refused(engin
     file = tmp_path / "types.json"
     file.write_text(json.dumps({"InstanceTypes": [entry(f"g6f.x{number}") for number in range(5)]}))
     found, outcome = run_type_refresh(engine, file, day=DAY, now=NOW)
-    assert (found.sizes, found.facts, found.refused) == (5, 70, None)
+    assert (found.sizes, found.facts, found.refused) == (5, 75, None)
     assert outcome is not None
     assert outcome.summary.changes["size"].added == 5
     file.write_text(json.dumps([entry("g6f.x0")]))
