@@ -71,6 +71,8 @@ TITLES: Mapping[str, str] = {
     "os": "System",
     "purchase": "Price",
     "region": "Price in",
+    "country": "Price in",
+    "continent": "Price in",
     "available_in": "Available in",
     "as_of": "Prices on",
     "known_at": "As known on",

@@ -1,12 +1,13 @@
 """Reads what people type into the box of the search page: `h100 westeurope spot <10`.
 
-A GPU, a region, a way to buy and a bound each become an ordinary parameter. What is not understood stays as text to
-find in names. A misspelled word is read as the nearest that is known, unless some name has it as it is.
+A GPU, a processor, a place, a way to buy and a bound each become an ordinary parameter. What is not understood stays as
+text to find in names. A misspelled word is read as the nearest that is known, unless some name has it as it is.
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from app.catalog.queries.exchange_rates import USD
 from app.catalog.queries.lookups import RELEASE_TYPES
 from app.catalog.queries.provenance import find_currencies
 from app.catalog.queries.snapshot import Catalog
+from app.catalog.regions import CONTINENTS
 from app.nearest import closest_spellings, starting_with
 
 MAX_SUGGESTIONS = 8
@@ -34,40 +36,60 @@ _WORDS: Mapping[str, Mapping[str, Any]] = {
     "reserved": {"purchase": "reserved_1y"},
     "savings": {"purchase": "savings_1y"},
     "nvlink": {"nvlink": True},
+    "nvme": {"local_nvme": True},
     **{word: {"infiniband": True} for word in ("infiniband", "rdma")},
     "gpu": {"category": ("gpu_accelerated",)},
     "cpu": {"max_gpus": 0},
     "retiring": {"status": ("retiring",)},
     "preview": {"status": ("preview",)},
     **{f"{unit}ly": {"unit": unit} for unit in ("hour", "month", "year")},
-    **{name: {"provider": (name,)} for name in PROVIDERS},
-    **{word: {} for word in ("cheapest", "in", "with", "and", "vm", "vms", "per", "on", "demand")},
+    **{word: {"provider": (name,)} for name in PROVIDERS for word in (name, PROVIDERS[name].name.lower())},
+    **{word: {"provider": (name,)} for word, name in (("amazon", "aws"), ("google", "gcp"), ("oracle", "oci"))},
+    **{word: {"country": (code,)} for word, code in (("us", "US"), ("usa", "US"), ("uk", "GB"), ("uae", "AE"))},
+    **{continent.replace("_", " "): {"continent": (continent,)} for continent in CONTINENTS},
+    "eu": {"continent": ("europe",)},
+    **{
+        word: {} for word in ("cheap", "cheapest", "in", "with", "and", "per", "on", "demand", "for", "a", "the", "of", "from")
+    },
+    **{word: {} for word in ("vm", "vms", "size", "sizes", "instance", "instances", "machine", "machines", "server")},
 }
 """Words that are a filter, or nothing."""
 
 _NUMBER = r"(\d+(?:\.\d+)?)"
+_BYTES = rf"{_NUMBER} ?([gt])i?b"
+_DISK = r"(?:nvme|ssd|(?:local )?(?:disks?|storage))(?: ssds?| disks?| storage)?"
+_LEAST = r"(?:>=?|over|above|at least|of|:)?"
 _PHRASES: tuple[tuple[str, str], ...] = (
     (r"(\d+) ?(?:vcpus?|cpus?|cores?)", "min_vcpus"),
-    (rf"{_NUMBER} ?gi?b (?:ram|memory|mem)", "min_memory"),
-    (rf"{_NUMBER} ?gi?b (?:vram|gpu memory)", "min_gpu_mem_per_gpu"),
+    (rf"(?:vcpus?|cpus?|cores?) ?{_LEAST} ?(\d+)", "min_vcpus"),
+    (rf"{_BYTES} (?:ram|memory|mem)", "min_memory"),
+    (rf"{_BYTES} (?:vram|gpu memory)", "min_gpu_mem_per_gpu"),
+    (rf"(?:vram|gpu memory) ?{_LEAST} ?{_BYTES}", "min_gpu_mem_per_gpu"),
+    (rf"(?:ram|memory|mem) ?{_LEAST} ?{_BYTES}", "min_memory"),
+    (rf"{_BYTES} {_DISK}", "min_local_disk"),
+    (rf"{_DISK} ?{_LEAST} ?{_BYTES}", "min_local_disk"),
     (rf"{_NUMBER} ?gbps", "min_network_gbps"),
     (r"(\d+) ?gpus?", "min_gpus"),
+    (rf"gpus? ?{_LEAST} ?(\d+)", "min_gpus"),
     (rf"(?:<=?|under|below|max) ?\$? ?{_NUMBER}(?: ?(?:usd|\$|/h))?", "max_usd_per_hour"),
     (rf"(?:>=?|over|above) ?\$? ?{_NUMBER}(?: ?(?:usd|\$|/h))?", "min_usd_per_hour"),
     (r"(?:reserved|reservation) ([13]) ?(?:y|years?)", "purchase"),
 )
 """Numbers with what they are of, and the parameter that each is."""
-_MEMORY = re.compile(rf"{_NUMBER}gi?b")
+_MEMORY = re.compile(_BYTES)
 _PARTS = re.compile(r"[_\-.,/]+")
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What words can be: codes of regions by any name of theirs, GPUs, makers, sizes, currencies, ids of models."""
+    """What words can be: codes of regions and countries by their names, GPUs, processors, makers, sizes, models."""
 
-    regions: Mapping[str, str]
+    regions: Mapping[str, tuple[str, ...]]
+    countries: Mapping[str, str]
     gpus: frozenset[str]
     vendors: frozenset[str]
+    cpu_vendors: frozenset[str]
+    cpus: frozenset[tuple[str, ...]]
     currencies: frozenset[str]
     sizes: Mapping[str, str]
     models: Mapping[str, str]
@@ -79,9 +101,35 @@ class Vocabulary:
         return {_letters(name): name for name in (*self.regions, *self.sizes, *self.gpus)}
 
     @cached_property
+    def meanings(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the parameters that each name is; of what is several things the later one is meant."""
+        return {
+            **{name: {"currency": name.upper()} for name in self.currencies},
+            **{stem: {"name": (name.lower(),)} for stem, name in self.sizes.items()},
+            **{name: {"cpu_vendor": name} for name in self.cpu_vendors},
+            **{name: {"gpu_vendor": name} for name in self.vendors},
+            **{name: {"gpu": (name,)} for name in self.gpus},
+            **{name: {"country": (code,)} for name, code in self.countries.items()},
+            **{name: {"region": codes} for name, codes in self.regions.items()},
+            **_WORDS,
+        }
+
+    @cached_property
     def known(self) -> tuple[str, ...]:
         """Return all words that are a filter, but for names of sizes."""
-        return (*_WORDS, *self.regions, *self.gpus, *self.vendors)
+        return (*_WORDS, *self.regions, *self.countries, *self.gpus, *self.vendors, *self.cpu_vendors, *self.cpu_words)
+
+    @cached_property
+    def cpu_words(self) -> frozenset[str]:
+        """Return the words of processors that tell one from others: lines, generations and models."""
+        return frozenset(word for words in self.cpus for word in words if len(word) >= _MIN_CPU_WORD) - _OF_ANY_CPU
+
+
+_MIN_CPU_WORD = 4
+_OF_ANY_CPU = frozenset(
+    {"processor", "generation", "high", "frequency", "lake", "rapids", "bridge", "azure", "scalable"}
+)
+"""Words of names of processors that alone say nothing."""
 
 
 def _letters(name: str) -> str:
@@ -91,16 +139,24 @@ def _letters(name: str) -> str:
 def load_vocabulary(catalog: Catalog) -> Vocabulary:
     """Read the vocabulary of the catalog."""
     session, region, size = catalog.session, table_of(Region).c, table_of(Size).c
-    regions = session.execute(select(region.code, region.name)).all()
-    sizes = session.execute(select(size.name, size.search_text)).all()
+    places = session.execute(select(region.code, region.name, region.place, region.geography, region.country)).all()
+    sizes = session.execute(select(size.name, size.search_text, size.cpu_model, size.cpu_vendor)).all()
+    regions: dict[str, tuple[str, ...]] = {}
+    for code, name, place, *_ in places:
+        for written in {text.lower() for text in (name, place) if text}:
+            regions[written] = (*regions.get(written, ()), code)
+    names = {name for _, _, model, _ in sizes if model for name in model.lower().split(" or ")}
     return Vocabulary(
-        regions={written.lower(): code for code, name in regions for written in (code, name) if written},
+        regions=regions | {code: (code,) for code, *_ in places},
+        countries={geography.lower(): country for *_, geography, country in places if geography and country},
         gpus=catalog.snapshot.gpus.names,
         vendors=frozenset(vendor.lower() for vendor in catalog.snapshot.gpus.vendors),
+        cpu_vendors=frozenset(vendor.lower() for *_, vendor in sizes if vendor),
+        cpus=frozenset(tuple(re.sub("[()/]", " ", name).split()) for name in names),
         currencies=frozenset(code.lower() for code in find_currencies(session)) - {USD.lower()},
         models={key: row["id"] for key, row in catalog.snapshot.models.items()},
-        sizes={name.lower().removeprefix("standard_"): name for name, _ in sizes},
-        texts="\n".join(text for _, text in sizes),
+        sizes={name.lower().removeprefix("standard_"): name for name, *_ in sizes},
+        texts="\n".join(text for _, text, *_ in sizes),
     )
 
 
@@ -112,11 +168,29 @@ def read_words(text: str, vocabulary: Vocabulary) -> dict[str, Any]:
         return {}
     for pattern, name in _PHRASES:
         if match := re.search(rf"(?<!\S){pattern}(?!\S)", rest):
-            params[name] = f"reserved_{match[1]}y" if name == "purchase" else match[1]
+            params[name] = f"reserved_{match[1]}y" if name == "purchase" else _amount(name, *match.groups())
+            if name == "min_local_disk" and "nvme" in match[0]:
+                params["local_nvme"] = True
             rest = f"{rest[: match.start()]} {rest[match.end() :]}"
     rest = re.sub(r"(?<!\S)(\d{1,2}) ?x ?(?=[a-z])", r"\1 ", rest)
-    left = " ".join(_take_names(re.sub(r"(\d) (gi?b)(?!\S)", r"\1\2", rest).split(), vocabulary, params))
+    left = " ".join(_take_names(re.sub(r"(\d) ([gt]i?b)(?!\S)", r"\1\2", rest).split(), vocabulary, params))
+    if params.get("gpu_vendor") in vocabulary.cpu_vendors and params.keys() & _OF_CPUS and not params.keys() & _OF_GPUS:
+        params["cpu_vendor"] = params.pop("gpu_vendor")
     return {**params, "q": left or None} if params or left != " ".join(text.lower().split()) else {}
+
+
+_OF_CPUS, _OF_GPUS = {"cpu", "min_vcpus"}, {"gpu", "category", "min_gpus", "min_gpu_mem_per_gpu"}
+"""What decides whether a maker of both is meant as that of the processor."""
+
+
+def _amount(name: str, number: str, unit: str = "") -> str:
+    """Return a number in the unit of its parameter: GiB, for which vendors write GB of memory, but not GB of disks."""
+    if not unit:
+        return number
+    thousands = {"g": 0, "t": 1}[unit]
+    if name == "min_local_disk":
+        return str(int(Decimal(number) * 1000**thousands * 10**9 / 2**30))
+    return f"{(Decimal(number) * 1024**thousands).normalize():f}"
 
 
 _USERS = re.compile(r"(?<!\S)(?:for )?(\d{1,6}) ?users?(?!\S)")
@@ -152,7 +226,9 @@ def _take_names(words: list[str], vocabulary: Vocabulary, params: dict[str, Any]
         else:
             following = _meaning(words[1], vocabulary) or {} if len(words) > 1 else {}
             if memory := _MEMORY.fullmatch(words[0]):
-                params["min_memory" if "min_vcpus" in params else "min_gpu_mem_per_gpu"] = memory[1]
+                of_vm = memory[2] == "t" or "min_vcpus" in params
+                field = "min_memory" if of_vm else "min_gpu_mem_per_gpu"
+                params[field] = _amount(field, *memory.groups())
             elif words[0].isdigit() and "gpu" in following:
                 params["min_gpus"] = words[0]
             else:
@@ -169,17 +245,22 @@ def _add(params: dict[str, Any], meant: Mapping[str, Any]) -> None:
 def _meaning(name: str, vocabulary: Vocabulary) -> Mapping[str, Any] | None:
     """Return the parameters that a name is, however its parts are joined; None for any other text."""
     name = vocabulary.by_letters.get(_letters(name).removeprefix("standard"), name)
-    if name in _WORDS:
-        return _WORDS[name]
-    if name in vocabulary.regions:
-        return {"region": (vocabulary.regions[name],)}
-    if name in vocabulary.gpus:
-        return {"gpu": (name,)}
-    if name in vocabulary.vendors:
-        return {"gpu_vendor": name}
-    if name in vocabulary.sizes:
-        return {"name": (vocabulary.sizes[name].lower(),)}
-    return {"currency": name.upper()} if name in vocabulary.currencies else None
+    if name in vocabulary.meanings:
+        return vocabulary.meanings[name]
+    processor = _processor(name.split(), vocabulary)
+    return {"cpu": (processor,)} if processor else None
+
+
+def _processor(words: Sequence[str], vocabulary: Vocabulary) -> str | None:
+    """Return a pattern of the processors whose names have all of the words, in this or the opposite order."""
+    if vocabulary.cpu_words.isdisjoint(words):
+        return None
+    for ordered in (words, words[::-1]):
+        for name in vocabulary.cpus:
+            following = iter(name)
+            if all(word in following for word in ordered):
+                return "*".join(ordered)
+    return None
 
 
 def _respelled(word: str, vocabulary: Vocabulary, params: dict[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from app.catalog.providers import PROVIDERS
 from app.catalog.queries.params import SizeFilter, SizeSearch
-from app.web.filter_panel import FILTER_NAMES
+from app.web import filter_panel
 from app.web.rendering import format_age, format_amount, format_money, format_number
 from app.web.sizes_view import SizesView
 
@@ -38,10 +38,11 @@ def api_query(query: str) -> str:
 
 def test_every_filter_of_the_api_is_in_the_panel(client: httpx.Client) -> None:
     filters = SizeFilter.model_fields.keys() | {"as_of", "known_at"}
-    assert set(FILTER_NAMES) == filters
+    assert set(filter_panel.FILTER_NAMES) == filters
     page = get(client, "/")
     for name in filters:
         assert f'name="{name}"' in page, name
+        assert filter_panel.title_of(name), name
     assert SizesView.model_fields.keys() >= SizeSearch.model_fields.keys() - {"cursor", "fields"}
 
 

@@ -33,6 +33,17 @@ def read(client: httpx.Client, text: str) -> str:
         ("e8s", "q=e8s"),
         ("azure h100", "provider=azure&gpu=h100"),
         ("nc24ads spot", "purchase=spot&q=nc24ads"),
+        ("cheap a100 in Germany", "gpu=a100&country=DE"),
+        ("t4 europe", "gpu=t4&continent=europe"),
+        ("intel 32 cores", "min_vcpus=32&cpu_vendor=intel"),
+        ("amd 64 vcpu", "min_vcpus=64&cpu_vendor=amd"),
+        ("amd gpu", "gpu_vendor=amd&category=gpu_accelerated"),
+        ("genoa epyc 8 cores", "min_vcpus=8&cpu=epyc*genoa"),
+        ("cobalt", "cpu=cobalt"),
+        ("nvme 2tb", "local_nvme=true&min_local_disk=1862"),
+        ("16 vcpu 500 GB ssd", "min_vcpus=16&min_local_disk=465"),
+        ("memory > 1tb", "min_memory=1024"),
+        ("vcpus >= 8 memory >= 64gb", "min_vcpus=8&min_memory=64"),
     ],
 )
 def test_words_become_parameters(client: httpx.Client, text: str, query: str) -> None:
