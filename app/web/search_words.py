@@ -49,7 +49,8 @@ _WORDS: Mapping[str, Mapping[str, Any]] = {
     **{continent.replace("_", " "): {"continent": (continent,)} for continent in CONTINENTS},
     "eu": {"continent": ("europe",)},
     **{
-        word: {} for word in ("cheap", "cheapest", "in", "with", "and", "per", "on", "demand", "for", "a", "the", "of", "from")
+        word: {}
+        for word in ("cheap", "cheapest", "in", "with", "and", "per", "on", "demand", "for", "a", "the", "of", "from")
     },
     **{word: {} for word in ("vm", "vms", "size", "sizes", "instance", "instances", "machine", "machines", "server")},
 }
