@@ -104,7 +104,8 @@ def list_(
     if size is None:
         with context.session() as session:
             rows = list_observation_sources(session, scope)
-        print_rows(rows, _SOURCES, output)
+        times = ({name: f"{row[name]:%Y-%m-%dT%H:%M:%SZ}" for name in ("observed_at", "expires_at")} for row in rows)
+        print_rows([row | more for row, more in zip(rows, times, strict=True)], _SOURCES, output)
         return
     if scope is None:
         raise BadQuery("--as", None, "is needed with a size: whose observations are meant")

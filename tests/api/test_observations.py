@@ -196,6 +196,7 @@ def test_what_was_taken_in_expires_is_replaced_and_can_be_taken_back(
     assert [(row["scope"], row["source"], row["observations"]) for row in listed] == [
         *(("team-a", "rates.json", 2), ("team-a", "scores.json", 3), ("team-b", "rates.json", 2)),
     ]
+    assert datetime.fromisoformat(listed[0]["observed_at"]) == datetime.fromisoformat(f"{old}Z")
     of_size = json.loads(command("list", "d8s_v5", "--as", "team-a", "--json").stdout)
     assert of_size["items"][0].keys() == ask(client, "team-a").json()["items"][0].keys()
     assert command("forget", "rates.json", "--as", "team-a").stdout == "2 observations forgotten.\n"
