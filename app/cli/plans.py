@@ -61,7 +61,8 @@ def preflight(
         typer.Option(
             metavar="[REGION=]FILE",
             help="What `az vm list-usage`, `aws service-quotas list-service-quotas --service-code ec2` or `gcloud "
-            "compute regions describe` prints as JSON; once for each region, which Azure's does not name.",
+            "compute regions describe` (and `project-info describe`) prints as JSON; once for each region, which that "
+            "of Azure does not name.",
         ),
     ] = None,
     skus: Annotated[

@@ -13,10 +13,12 @@ class QuotaOut(Out):
     """A quota that the plan needs."""
 
     provider: str = Field(description="Whose quota it is: azure, aws or gcp. Extensible.")
-    region: str = Field(description="Code of the region.")
+    region: str = Field(
+        description="Code of the region; `global` for what Google Cloud allows in all regions together."
+    )
     quota: str | None = Field(description="Its name or code, as the vendor's commands take it; null is unknown.")
     title: str = Field(description="What the vendor calls it, or why it is unknown.")
-    needed: int | None = Field(description="What the plan adds at most: vCPUs, or VMs. null is unknown.")
+    needed: int | None = Field(description="What the plan adds at most: vCPUs, VMs or GPUs. null is unknown.")
     needed_at_least: int = Field(
         description="What it adds at least: of a constrained size no source says whether its own vCPUs count or those "
         "of its parent."

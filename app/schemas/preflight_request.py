@@ -16,7 +16,7 @@ class QuotaUsageIn(In):
     text: str = Field(
         min_length=1,
         description="What `az vm list-usage`, `aws service-quotas list-service-quotas --service-code ec2` or "
-        "`gcloud compute regions describe` prints as JSON.",
+        "`gcloud compute regions describe` prints as JSON; of Google also `project-info describe`, for all regions.",
     )
     region: PlainText | None = Field(
         default=None, description="The region, which Azure's command does not print; default: the body's `region`."
