@@ -89,7 +89,7 @@ def test_workers_report_what_fails_and_what_ends_them(tmp_path: Path, name: str,
 
 
 def test_what_is_begun_first_is_there() -> None:
-    assert [name for name in (*LONGEST, TOGETHER) if not (PROJECT / name).exists()] == []
+    assert [name for name in (*LONGEST, *TOGETHER) if not (PROJECT / name).exists()] == []
 
 
 def test_a_server_answers_over_http_and_goes_through_its_lifespan() -> None:

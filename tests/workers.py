@@ -21,6 +21,7 @@ from tests.databases import SELECTED_KINDS, kind_of
 
 LONGEST = (
     "tests/browser",
+    "tests/seeds",
     "tests/http/test_bounds.py",
     "tests/telemetry/test_tracing.py",
     "tests/telemetry/test_logs.py",
@@ -37,8 +38,8 @@ LONGEST = (
     "tests/api/openapi/test_examples.py",
 )
 """What takes longest, begun first: a worker would be left alone with what is begun last."""
-TOGETHER = "tests/browser"
-"""A folder whose tests share a browser, so that one worker runs all of them."""
+TOGETHER = ("tests/browser", "tests/seeds")
+"""Folders whose tests share a browser, and what is read of all documents, so that one worker runs all of each."""
 LESS = 5
 """How much nicer the workers of the first kind are: they get help, that of another kind has nobody."""
 
@@ -114,9 +115,9 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 
 def _kinds_of_workers() -> list[str]:
-    """Return the kind of each worker; one more than there are cores, as some wait for what they have started."""
+    """Return the kind of each worker; two more than there are cores, as some wait for what they have started."""
     first, *others = SELECTED_KINDS
-    return [*others, *[first] * max(2, (os.cpu_count() or 1) + 1 - len(others))]
+    return [*others, *[first] * max(2, (os.cpu_count() or 1) + 2 - len(others))]
 
 
 def _batches(items: Sequence[pytest.Item]) -> list[Batch]:
@@ -124,7 +125,7 @@ def _batches(items: Sequence[pytest.Item]) -> list[Batch]:
     found: dict[tuple[str, str], Batch] = {}
     for item in items:
         file, kind = item.nodeid.partition("::")[0], kind_of(item)
-        name = TOGETHER if file.startswith(f"{TOGETHER}/") else file
+        name = next((folder for folder in TOGETHER if file.startswith(f"{folder}/")), file)
         found.setdefault((name, kind), Batch(kind)).items.append(item)
     order = {name: number for number, name in enumerate(LONGEST)}
     return [batch for (name, _), batch in sorted(found.items(), key=lambda pair: order.get(pair[0][0], len(order)))]

@@ -19,6 +19,7 @@ from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
 from app.main import create_asgi_app
 from app.settings import PROJECT, Settings
+from tests.command_line import run_command
 from tests.factories import NOW, reading, size
 from tests.postgres import postgres_running
 from tests.servers import open_client, server
@@ -84,10 +85,8 @@ def test_commands_beside_a_newer_schema_write_nothing_and_say_what_it_is(
     service: CacheMiddleware, engine: Engine, database_url: str
 ) -> None:
     rename_a_column_in_a_newer_schema(engine)
-    environment = {**os.environ, "VMSIZES_DATABASE_URL": database_url}
-    program = str(Path(sys.executable).with_name("vmsizes"))
     for words in (("ingest", "regions", str(PROJECT / "seeds/regions.csv")), ("sources",), ("migrate",)):
-        done = subprocess.run([program, *words], env=environment, capture_output=True, text=True, check=False)
+        done = run_command(database_url, *words)
         assert done.returncode == 4, done.stderr
         assert f"has schema 9999; this version knows up to {newest_revision()}." in done.stderr
         assert "run `vmsizes migrate`" not in done.stderr
