@@ -134,5 +134,5 @@ def _fingerprint() -> str:
 
 
 if __name__ == "__main__":
-    for name in ("azure", "few-sizes"):
+    for name in ("azure", "few-sizes", "all"):
         seeded_sqlite_url(name)
