@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import io
 import json
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -131,6 +132,7 @@ def write_series(cloud: str, prefix: str, families: Mapping[str, str], source: s
 # Amazon
 
 AWS_TYPES, AWS_CPUS, AWS_SERIES = "aws-instance-types-2026-10-27", "aws-price-list-cpus-2025-03", "aws-families-2025-03"
+AWS_AUTOSCALER, AUTOSCALER_ARCHES = "cluster-autoscaler-aws-2026-01-22", {"amd64": "x64", "arm64": "arm64"}
 AWS_JULY, AWS_METAL = "aws-prices-2026-07-20", "aws-prices-bare-metal-2026-07-20"
 AWS_SAMPLE, AWS_MARCH, AWS_COMPUTED = "aws-prices-2025-12", "aws-prices-2025-03-02", "aws-prices-by-factor-2026-07-20"
 AWS_JULY_COLUMN, AWS_MARCH_COLUMN = "linux:on_demand:2026-07-20", "linux:on_demand:2025-03-02"
@@ -230,6 +232,38 @@ def aws_size(row: Row) -> dict[str, str]:
     }
 
 
+def aws_listed_size(name: str, row: Row) -> dict[str, str]:
+    """Return the facts of a type that is still priced, and that the API describes no longer, from the price list.
+
+    The list leaves out the GPUs of types that have other accelerators; its GPU memory is that of all together.
+    """
+    size = {
+        "id": name,
+        "source": AWS_CPUS,
+        "cpu_model": aws_processor(row),
+        "series": f"EC2 {name.partition('.')[0]}",
+        "vcpus": row["vcpu"],
+        "memory_gib": number(row["memory"].removesuffix(" GiB").replace(",", "")),
+        "gpu_count": row["gpu"],
+        "gpu_memory_gib": row["gpuMemory"].partition(" ")[0] if row["gpu"] and row["gpuMemory"] != "NA" else "",
+    }
+    if disks := re.fullmatch(r"(?:(\d+) x )?([\d,]+)(?: GB)?( NVMe)? (?:SSD|HDD)", row["storage"]):
+        kind = "nvme" if disks[3] else "temp"
+        total = int(disks[1] or 1) * Decimal(disks[2].replace(",", "")) * 10**9 / GIB
+        size |= {f"{kind}_disk_gib": number(total.quantize(Decimal("0.01"))), f"{kind}_disk_count": disks[1] or ""}
+    elif row["storage"] == "EBS only":
+        size |= {"nvme_disk_gib": "0", "nvme_disk_count": "0"}
+    if network := re.fullmatch(r"(?:Up to )?(\d+) Gigabit", row["networkPerformance"]):
+        size["network_mbps"] = f"{network[1]}000"
+    return size
+
+
+def aws_processor(row: Row) -> str:
+    """Return the processor of the price list, blank where that is none in particular."""
+    name = row["physicalProcessor"]
+    return name if name not in ("Variable", "Intel Xeon Family") else ""
+
+
 def aws_prices(data: Path, types: Mapping[str, Row]) -> None:
     """Write the price lists: of July, of the newer sample, of March 2025 where it is consistent, and computed ones."""
     regions = known_regions("aws")
@@ -320,19 +354,12 @@ def make_aws(data: Path) -> None:
     }
     write_rows(CLOUDS / "aws" / "sizes.csv", [aws_size(types[name]) for name in sorted(types)])
     cpus = [
-        {"id": name, "source": AWS_CPUS, "cpu_model": listed[name]["physicalProcessor"]}
+        {"id": name, "source": AWS_CPUS, "cpu_model": aws_processor(listed[name])}
         for name in sorted(listed)
-        if name in types and listed[name]["physicalProcessor"] not in ("", "Variable", "Intel Xeon Family")
+        if name in types and aws_processor(listed[name])
     ]
-    # Families that are still priced, and that the API describes no longer.
     gone = [
-        {
-            "id": name,
-            "source": AWS_CPUS,
-            "series": f"EC2 {name.partition('.')[0]}",
-            "vcpus": row["vcpu"],
-            "memory_gib": number(row["memory"].removesuffix(" GiB").replace(",", "")),
-        }
+        aws_listed_size(name, row)
         for name, row in sorted(listed.items())
         if name not in types and row["memory"].endswith(" GiB") and row["vcpu"].isdecimal()
     ]
@@ -343,6 +370,13 @@ def make_aws(data: Path) -> None:
             families[name.partition(".")[0]] = AWS_CATEGORIES.get(row["instanceFamily"], "")
     families |= {name.partition(".")[0]: "gpu_accelerated" for name, row in types.items() if row["gpu_name"]}
     write_series("aws", "EC2", families, AWS_SERIES)
+    gone_names = {row["id"] for row in gone}
+    arches = [
+        {"id": row["instance_type"], "source": AWS_AUTOSCALER, "arch": AUTOSCALER_ARCHES[row["architecture"]]}
+        for row in read_table(data / "cluster-autoscaler" / "aws.csv")
+        if row["instance_type"] in gone_names
+    ]
+    write_rows(CLOUDS / "aws" / "sizes" / f"{AWS_AUTOSCALER}.csv", arches)
     zones: dict[str, dict[str, list[str]]] = defaultdict(dict)
     for row in read_table(data / "aws-instance-types" / "offerings.csv.gz"):
         zones[row["instance_type"]][row["region"]] = row["zone_ids"].split("|")
@@ -456,13 +490,18 @@ def gcp_platforms(data: Path, types: Mapping[str, Row]) -> None:
             {
                 "id": name,
                 "source": GCP_PLATFORMS,
-                "cpu_model": platform.replace(", ", " or "),  # of several, a machine has any
-                "arch": ("arm64" if platform in GCP_ARM else "x64") if platform else "",
+                **gcp_processor(platform),
                 "network_mbps": number(Decimal(gbps) * 1000) if gbps and Decimal(gbps) else "",
             }
         )
     write_rows(CLOUDS / "gcp" / "sizes" / f"{GCP_PLATFORMS}.csv", sorted(rows, key=lambda row: row["id"]))
     write_series("gcp", "Google", families, GCP_PLATFORMS)
+
+
+def gcp_processor(platform: str) -> dict[str, str]:
+    """Return the processor of a machine type, `A or B` where a machine has any of several."""
+    arch = ("arm64" if platform in GCP_ARM else "x64") if platform else ""
+    return {"cpu_model": platform.replace(", ", " or "), "arch": arch}
 
 
 def gcp_zones(data: Path, types: Mapping[str, Row]) -> None:
@@ -507,6 +546,10 @@ def gcp_attached_gpus(
         for row in read_table(data / "cluster-autoscaler" / "gce_prices.csv")
         if row["table"] == "gpuPrices"
     }
+    platforms = {
+        row["machine_type"]: row["cpu_platform"]
+        for row in read_table(data / "gcp-prices-2026-07" / "cpu_platform_network.csv")
+    }
     rows, table = [], {}
     for name, row in sorted(types.items()):
         if not name.startswith("n1-") or row["DEPRECATED"]:
@@ -524,6 +567,7 @@ def gcp_attached_gpus(
                         "series": "Google n1",
                         "vcpus": row["CPUS"],
                         "memory_gib": number(row["MEMORY_GB"]),
+                        **gcp_processor(platforms.get(name, "")),
                         "gpu_vendor": "NVIDIA",
                         "gpu_model": model,
                         "gpu_count": str(count),
@@ -681,7 +725,15 @@ SEVERAL_FORMS = {"A100 40GB", "A100 80GB", "V100", "H100", "H200", "RTX PRO 6000
 
 
 def make_skypilot(data: Path) -> None:
-    """Write the seeds of Lambda, Verda and Hyperstack."""
+    """Write the seeds of Lambda, Verda and Hyperstack.
+
+    The list names some GPUs without their form; where all that the cloud's page offers of a model and memory have the
+    same form, as the list of single GPUs has it, that is the form of the sizes.
+    """
+    forms: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for row in read_table(data / "gpu-offers-2026-05" / "offerings.csv"):
+        word = row["gpu_model"].removeprefix("NVIDIA ").removeprefix("Tesla ").partition(" ")[0]
+        forms[row["provider_id"], word, row["vram_gb"]].add(row["interconnect"])
     offers: dict[str, list[Row]] = defaultdict(list)
     for row in read_table(data / "gpu-clouds-skypilot" / "offers.csv"):
         if row["cloud"] in ("lambda", "verda", "hyperstack"):
@@ -694,19 +746,26 @@ def make_skypilot(data: Path) -> None:
         for row in rows:
             memories[row["instance_type"]].add(row["memory_gib"])
         sizes: dict[str, dict[str, str]] = {}
+        formed: dict[str, dict[str, str]] = {}
         prices: list[dict[str, str]] = []
         for row in rows:
             name = row["instance_type"]
+            gpu = row["gpu"].removesuffix(" NVLink")
+            form = forms.get((cloud, gpu.partition(" ")[0], row["gpu_memory_gib_each"]), set())
             sizes[name] = {
                 "id": name,
                 "source": source,
                 "vcpus": row["vcpus"],
                 "memory_gib": row["memory_gib"] if len(memories[name]) == 1 else "",
-                "gpu_vendor": "NVIDIA" if row["gpu"] else "",
-                "gpu_model": model_of(row["gpu"]),
+                "gpu_vendor": "NVIDIA" if gpu else "",
+                "gpu_model": model_of(gpu),
                 "gpu_count": row["gpu_count"],
                 "gpu_memory_gib_per_gpu": row["gpu_memory_gib_each"],
+                "gpu_interconnect": "NVLink" if gpu != row["gpu"] else "",
             }
+            if gpu in SEVERAL_FORMS and form == {"SXM"}:
+                sizes[name]["gpu_model"] = ""
+                formed[name] = {"id": name, "source": f"gpu-pricing-{cloud}-2026-05-24", "gpu_model": f"{gpu} SXM"}
             places = (
                 [f"{cloud}-{place.lower()}" for place in row["regions"].split("|")] if cloud != "lambda" else [cloud]
             )
@@ -714,6 +773,8 @@ def make_skypilot(data: Path) -> None:
                 prices += [_undated(name, place, number(row["usd_per_hour"]), ABOUT, source) for place in places]
         write_rows(CLOUDS / cloud / "sizes.csv", [*sizes.values()])
         write_rows(CLOUDS / cloud / "prices.csv", sorted(prices, key=lambda row: (row["size"], row["region"])))
+        if formed:
+            write_rows(CLOUDS / cloud / "sizes" / f"gpu-pricing-{cloud}-2026-05-24.csv", [*formed.values()])
 
 
 def model_of(word: str) -> str:
@@ -790,7 +851,7 @@ def make_coreweave(data: Path) -> None:
             "source": "cluster-autoscaler-coreweave-2025-12-12",
             "vcpus": row["vcpu"],
             "memory_gib": number((Decimal(row["memory_kib"]) / 2**20).quantize(Decimal("0.01"))),
-            "arch": {"amd64": "x64"}.get(row["architecture"], row["architecture"]),
+            "arch": AUTOSCALER_ARCHES[row["architecture"]],
             "gpu_count": row["gpu"],
         }
         for row in read_table(data / "cluster-autoscaler" / "coreweave.csv")

@@ -83,7 +83,9 @@ AZURE = Provider(
 AWS = Provider(
     id="aws",
     name="AWS",
-    publishers=frozenset({"AWS", "moto", "apache-libcloud", "karpenter-provider-aws", "skypilot-catalog aws"}),
+    publishers=frozenset(
+        {"AWS", "moto", "apache-libcloud", "cluster-autoscaler aws", "karpenter-provider-aws", "skypilot-catalog aws"}
+    ),
     region_form=re.compile(
         r"(?:af|ap|ca|cn|eu|il|me|mx|sa|us)(?:-gov|-iso[a-z]*)?-(?:north|south|east|west|central)(?:east|west)?-\d+.*"
     ),
@@ -123,7 +125,7 @@ _OWN_REGIONS = (
     ("lambda", "Lambda", ("Lambda", "skypilot-catalog lambda")),
     ("nebius", "Nebius", ("Nebius", "skypilot-catalog nebius")),
     ("runpod", "RunPod", ("RunPod", "gpu-pricing runpod")),
-    ("verda", "Verda", ("Verda", "skypilot-catalog verda")),
+    ("verda", "Verda", ("Verda", "gpu-pricing verda", "skypilot-catalog verda")),
 )
 
 ProviderId = Literal["azure", "aws", "gcp", "oci", "coreweave", "hyperstack", "lambda", "nebius", "runpod", "verda"]

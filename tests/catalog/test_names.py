@@ -34,7 +34,13 @@ def gpu(key: str, memory: float, *aliases: str) -> GpuName:
     return GpuName(id=key, vendor="NVIDIA", model=key, memory_gib=memory, aliases=frozenset(map(gpu_text_key, aliases)))
 
 
-KNOWN = [gpu("a100-40", 40, "A100"), gpu("a100-80", 80, "A100"), gpu("a100-80-pcie", 80, "PCIe A100")]
+KNOWN = [
+    gpu("a100-40", 40, "A100"),
+    gpu("a100-80", 80, "A100"),
+    gpu("a100-80-pcie", 80, "PCIe A100"),
+    gpu("b300", 268.59, "B300"),
+    gpu("rtx-4090", 24, "RTX 4090"),
+]
 
 
 @pytest.mark.parametrize(
@@ -46,6 +52,9 @@ KNOWN = [gpu("a100-40", 40, "A100"), gpu("a100-80", 80, "A100"), gpu("a100-80-pc
         ("A100", None, None),
         ("A100", 24, None),
         ("H100", 80, None),
+        ("B300", 288, "b300"),  # GB of its maker
+        ("B300", 262, "b300"),  # GiB that a VM sees
+        ("RTX 4090", 48, None),  # another card
     ],
 )
 def test_a_gpu_is_found_by_text_and_memory_and_never_guessed(text: str, memory: float | None, found: str) -> None:

@@ -198,6 +198,41 @@ def test_a_size_that_is_bought_in_parts_has_the_figures_and_the_price_of_all_of_
     assert not rows(catalog, "select key from size where key like 'n1-standard-16-nvidia-tesla-v100-x1'")  # 12 vCPUs
 
 
+def test_the_maker_of_a_processor_is_known_by_any_name_that_a_cloud_has_for_it(catalog: Engine) -> None:
+    makers = {
+        "m7g.large": "AWS",
+        "m7i.large": "Intel",
+        "mac2.metal": "Apple",
+        "g4ad.xlarge": "AMD",
+        "c4a-standard-4": "Google",
+        "n2d-standard-8": "AMD",
+        "n2-standard-8": "Intel",
+        "e2-standard-4": None,  # runs on either
+    }
+    assert {name: size(catalog, name, "cpu_vendor")[0] for name in makers} == makers
+    assert size(catalog, "n2d-standard-8", "cpu_model") == ("Rome or Milan",)
+
+
+def test_a_gpu_is_the_same_in_each_cloud_whatever_part_of_its_memory_a_list_has(catalog: Engine) -> None:
+    for gpu, names in {
+        "b300-sxm": ("p6-b300.48xlarge", "1B300.30V", "runpod-hgx-b300-secure"),
+        "gb200": ("a4x-highgpu-4g", "BM.GPU.GB200.4"),
+        "a100-sxm-80": ("1A100.22V", "a2-ultragpu-1g"),
+        "h100-pcie-80": ("n3-H100x8-NVLink",),
+        "v100-sxm2-16": ("p3.16xlarge",),
+    }.items():
+        assert {size(catalog, name, "gpu_id")[0] for name in names} == {gpu}, gpu
+    assert size(catalog, "n3-H100x8-NVLink", "nvlink") == (1,)
+    assert size(catalog, "gpu-h200-sxm_8gpu-128vcpu-1600gb", "fabric", "nvlink") == ("InfiniBand", None)
+
+
+def test_types_that_the_api_describes_no_longer_have_what_the_price_list_says(catalog: Engine) -> None:
+    figures = ("gpu_count", "gpu_memory_gib_per_gpu", "nvme_disk_gib", "network_mbps", "arch")
+    assert size(catalog, "p3.16xlarge", *figures) == (8, 16, 0, 25000, "x64")
+    assert size(catalog, "g4ad.8xlarge", *figures) == (2, 8, 1117.59, 15000, "x64")
+    assert size(catalog, "f1.16xlarge", *figures) == (None, None, 3501.77, 25000, "x64")  # FPGAs
+
+
 def test_the_parts_of_a_price_are_stated_and_their_sum_is_the_price(catalog: Engine) -> None:
     parts = dict(rows(catalog, "select subject, value from fact where field = 'price_parts'"))
     assert parts["vm.standard.e5.flex.4o.64g"] == "4 OCPU x 0.03 + 64 GiB x 0.002"

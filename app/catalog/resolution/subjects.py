@@ -28,12 +28,21 @@ def gpu_text_key(text: str) -> str:
     return " ".join(_GENERIC_WORDS.sub(" ", text.lower()).split())
 
 
+SAME_MEMORY = 0.08
+"""How much of a GPU's memory two sources of one model may differ by: GB and GiB, with and without what is reserved.
+
+A B300 has 288 GB by its maker, 268.6 GiB by one cloud's API and 262 GiB by another's; models of one name differ more.
+"""
+
+
 def find_gpu(text: str, memory_gib: float | None, gpus: Iterable[GpuName]) -> GpuName | None:
-    """Find the GPU model with this text and this memory per GPU; None where no model matches, or several do."""
+    """Find the GPU model with this text and about this memory per GPU; None where no model matches, or several do."""
     key = gpu_text_key(text)
     named = [gpu for gpu in gpus if key in gpu.aliases]
     if memory_gib is not None:
-        named = [gpu for gpu in named if gpu.memory_gib is not None and abs(gpu.memory_gib - memory_gib) < 1]
+        sized = [(gpu, abs(gpu.memory_gib - memory_gib)) for gpu in named if gpu.memory_gib is not None]
+        exact = [gpu for gpu, difference in sized if difference < 1]
+        named = exact or [gpu for gpu, difference in sized if difference < SAME_MEMORY * memory_gib]
     return named[0] if len(named) == 1 else None
 
 
