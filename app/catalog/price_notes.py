@@ -5,9 +5,10 @@ from typing import Any
 
 
 def price_note(item: Mapping[str, Any], prefix: str = "", shown: Callable[[Any], str] = "{:g}".format) -> str | None:
-    """Return `unusual: median 6.925`, `disputed`, both or None; `prefix` is that of the fields, `price_` in sizes.
+    """Return `unusual: median 6.925`, `disputed`, `computed` or what of them applies, else None.
 
-    The median is in US dollars an hour, over all regions of the size, system and purchase model; `shown` may return it
+    `prefix` is that of the fields, `price_` in sizes. Of a computed price, its parts are said where they are known. The
+    median is in US dollars an hour, over all regions of the size, system and purchase model; `shown` may return it
     in another currency and unit.
     """
     notes = []
@@ -15,6 +16,8 @@ def price_note(item: Mapping[str, Any], prefix: str = "", shown: Callable[[Any],
         notes.append(f"unusual: median {shown(item['median_usd_per_hour'])}")
     if item.get(f"{prefix}disputed"):
         notes.append("disputed")
+    if estimate := item.get("estimate"):
+        notes.append(f"computed: {' + '.join(estimate['sum']['parts'])}" if "sum" in estimate else "computed")
     return "; ".join(notes) or None
 
 

@@ -278,6 +278,7 @@ def _labelled_texts(size: Record) -> Iterator[tuple[str, str]]:
     """Yield the labels of a size's page with their texts; a label without a text is not printed."""
     yield "GPU", _gpu(size)
     yield "Price", _price(size)
+    yield "Computed", size["estimate"]["formula"] if "estimate" in size else ""
     yield "vCPUs", _join(_amount(size, "vcpus") or "unknown", size["cpu_model"], size["arch"])
     yield "Memory", _amount(size, "memory_gib", " GiB") or "unknown"
     yield "Local disks", _join(_disks(size, "temp_disk", "temporary"), _disks(size, "nvme_disk", "NVMe"))

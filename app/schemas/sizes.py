@@ -71,11 +71,18 @@ class AdjustmentOut(Out):
     rules: list[str] = Field(description="Names of the rules that make the price, in their order.")
 
 
+class SumOut(Out):
+    """What a price is the sum of."""
+
+    parts: list[str] = Field(description="The parts, USD an hour: `4 OCPU x 0.03`, `32 GiB x 0.002`.")
+
+
 class ComputedPriceOut(Out):
     """How a price that no list states is computed."""
 
     estimated: bool = Field(description="Always true.")
     formula: str = Field(description="What the price is computed from, in words.")
+    sum: Omittable[SumOut] = Field(default=None, description="In lists of prices, of those that are a sum of parts.")
 
 
 EstimateField = Annotated[

@@ -16,8 +16,9 @@ from app.web.rendering import path_segment
 
 _TEXT = """# vmsizes
 
-> Cloud VM sizes of Azure: specifications, GPUs, prices by region since October 2023, and which sizes hold a language
-> model. Every figure has its source; null is unknown, zero is zero. Memory is in GiB, prices in USD an hour.
+> VM sizes of Azure, AWS, Google Cloud, Oracle Cloud and GPU clouds: specifications, GPUs, prices by region, and which
+> sizes hold a language model. Every figure has its source; null is unknown, zero is zero. Memory is in GiB, prices in
+> USD an hour.
 
 ## For agents
 

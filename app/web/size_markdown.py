@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from app.catalog.providers import PROVIDERS
 from app.catalog.queries.params import SizeParams
 from app.catalog.queries.prices import PriceSearch, find_prices
 from app.catalog.queries.provenance import FactSearch, find_facts
@@ -59,7 +60,8 @@ def _summary(item: Mapping[str, Any]) -> str:
     ends = {"retiring": f", retires on {item['retirement_date']}", "retired": f" on {item['retirement_date']}"}
     status = f"{item['status']}{ends.get(item['status'], '')}"
     verified = "" if item["verified"] else " The vendor's own documents do not name it."
-    return f"Azure VM size of the series {_cell(item['series'] or 'unknown')}; status: {status}.{verified}"
+    cloud = PROVIDERS[item["provider"]].name
+    return f"{cloud} VM size of the series {_cell(item['series'] or 'unknown')}; status: {status}.{verified}"
 
 
 def _figures(facts: FactGroups) -> str:

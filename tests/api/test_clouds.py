@@ -111,6 +111,21 @@ def test_a_computed_price_is_estimated_and_names_its_formula(clouds: httpx.Clien
     assert formulas[price["source_id"]] == price["estimate"]["formula"]
 
 
+def test_a_price_that_is_a_sum_has_its_parts_and_every_face_says_that_it_is_computed(clouds: httpx.Client) -> None:
+    attached, flexible = "n1-standard-4-nvidia-tesla-t4-x1", "VM.Standard.E5.Flex.4o.32g"
+    (of_size,) = get(clouds, f"/sizes/{attached}/prices")["items"]
+    (of_all,) = get(clouds, "/prices", size=flexible)["items"]
+    assert of_size["estimate"]["sum"] == {"parts": ["n1-standard-4 0.189999", "1 nvidia-tesla-t4 x 0.35"]}
+    assert of_all["estimate"]["sum"] == {"parts": ["4 OCPU x 0.03", "32 GiB x 0.002"]}
+    (by_ratio,) = get(clouds, "/prices", size="a1.large", region="eu-west-1")["items"]
+    assert "sum" not in by_ratio["estimate"]
+    assert "computed: 4 OCPU x 0.03 + 32 GiB x 0.002" in clouds.get(f"/ui/sizes/{flexible}").text
+    page = clouds.get("/ui/sizes/a1.large").text
+    assert "Computed is price in us-east-1 on 2026-07-20 x ratio" in page
+    assert "Computed is" not in clouds.get("/ui/sizes/standard_d8s_v5").text
+    assert "Oracle Cloud VM size of the series" in clouds.get(f"/ui/sizes/{flexible}.md").text
+
+
 def test_a_fit_is_over_all_clouds_unless_it_names_some(clouds: httpx.Client) -> None:
     body: dict[str, Any] = {"model": "llama-3.1-8b", "inference": {"context_tokens": 8192}, "limit": 40}
     found = clouds.post("/fit", json=body | {"constraints": {"provider": ["gcp", "aws"], "continent": ["europe"]}})

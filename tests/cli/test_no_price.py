@@ -49,6 +49,14 @@ def test_nothing_found_says_that_it_is_for_want_of_prices(run: Run, seeded_url: 
     )
 
 
+def test_a_price_that_no_list_states_is_said_to_be_computed(run: Run, all_clouds_url: str) -> None:
+    shown = " ".join(run(all_clouds_url, "show", "n1-standard-4-nvidia-tesla-t4-x1").stdout.split())
+    assert "Computed price of the N1 machine type + GPUs x theirs" in shown
+    assert "computed: n1-standard-4 0.189999 + 1 nvidia-tesla-t4 x 0.35" in shown
+    listed = run(all_clouds_url, "search", "--provider", "aws", "--region", "eu-west-1", "--q", "a1.large").stdout
+    assert "computed" in listed
+
+
 def test_csv_has_the_fields_of_all_rows_where_the_price_of_some_is_computed(run: Run, all_clouds_url: str) -> None:
     done = run(all_clouds_url, "search", "--csv", "--limit", "100")
     assert done.returncode == 0, done.stderr

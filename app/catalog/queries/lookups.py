@@ -14,7 +14,7 @@ from sqlalchemy import BindParameter, Integer, bindparam, literal_column, select
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Gpu, LanguageModel, Region, Series, SizeAlias, Source
+from app.catalog.models import Fact, Gpu, LanguageModel, Region, Series, SizeAlias, Source
 from app.catalog.names import as_written, display_keys, model_key, model_keys, series_key
 from app.catalog.presets import Preset, split_names
 from app.catalog.providers import split_provider
@@ -380,7 +380,7 @@ def _is_glob(name: str) -> bool:
     return "*" in name or "?" in name
 
 
-_region, _source = table_of(Region).c, table_of(Source).c
+_fact, _region, _source = table_of(Fact).c, table_of(Region).c, table_of(Source).c
 
 
 class RegionPlace(NamedTuple):
@@ -401,6 +401,16 @@ def load_formulas(session: Session) -> dict[str, str]:
     """Return how prices were computed, by the sources that no list states the prices of."""
     rows = session.execute(select(_source.id, _source.formula).where(_source.formula.is_not(None)))
     return {id_: formula for id_, formula in rows}  # noqa: C416  # dict() of rows is not typed
+
+
+def load_price_parts(session: Session, sources: Collection[str]) -> dict[tuple[str, str], str]:
+    """Return what the prices of these sources are sums of, by source and size."""
+    if not sources:
+        return {}
+    stated = select(_fact.source_id, _fact.subject, _fact.value).where(
+        _fact.source_id.in_(sorted(sources)), _fact.field == "price_parts", _fact.kind == "size"
+    )
+    return {(source, size): parts for source, size, parts in session.execute(stated)}
 
 
 ParamsT = TypeVar("ParamsT", bound=PlaceParams)

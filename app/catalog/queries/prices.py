@@ -431,7 +431,7 @@ def _find_page(
         key_of=_key_of if sort == "region" else lambda row: [row[6], *_key_of(row)],
         kept=has_total,
     )
-    items = _to_items(page.rows, catalog.today, catalog.snapshot.formulas)
+    items = _to_items(page.rows, catalog)
     if rate is not None:
         items = [item | {"converted": convert_price(item, rate)} for item in items]
     return PriceListing(items=items, next_cursor=page.next_cursor, total=page.total, exchange_rate=rate)
@@ -442,9 +442,10 @@ def convert_price(item: Mapping[str, Any], rate: CurrencyRate) -> dict[str, Any]
     return {"currency": rate.currency, "price_per_hour": rate.convert_number(item["usd_per_hour"])}
 
 
-def _to_items(rows: Rows, today: date, formulas: Mapping[str, str]) -> list[dict[str, Any]]:
+def _to_items(rows: Rows, catalog: Catalog) -> list[dict[str, Any]]:
     """Return the items of a page; a dict whose keys are written down is made in a third of the time of others."""
-    ages = {day: age_days(day, today) for day in {row[5] for row in rows}}
+    ages = {day: age_days(day, catalog.today) for day in {row[5] for row in rows}}
+    formulas, price_parts = catalog.snapshot.formulas, catalog.snapshot.price_parts
     items: list[dict[str, Any]] = []
     for row in rows:
         size, region, os, purchase, valid_from, seen_until, usd, is_approximate, source, known_from = row[:10]
@@ -459,6 +460,8 @@ def _to_items(rows: Rows, today: date, formulas: Mapping[str, str]) -> list[dict
             item["adjustment"] = orjson.loads(adjustment)
         if source in formulas:
             item["estimate"] = {"estimated": True, "formula": formulas[source]}
+            if parts := price_parts.get((source, row[-1])):
+                item["estimate"]["sum"] = {"parts": parts.split(" + ")}
         items.append(item)
     return items
 

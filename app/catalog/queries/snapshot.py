@@ -24,6 +24,7 @@ from app.catalog.queries.lookups import (
     load_formulas,
     load_gpu_names,
     load_models,
+    load_price_parts,
     load_region_places,
     load_series_ids,
 )
@@ -134,8 +135,8 @@ class CatalogSnapshot:
 
     `regions` are places by code, `series` ids by the key of each name, `models` rows of language models by the key of
     each name, `rules` those by which prices are adjusted, `formulas` how prices are computed, by the sources that no
-    list states the prices of. More is kept when it was first needed: `answers` (`app.catalog.queries.size_sets`, and
-    lengths of lists), `rows` of pages, and `lists`.
+    list states the prices of, `price_parts` the sums that these are, by source and key of a size. More is kept when it
+    was first needed: `answers` (`app.catalog.queries.size_sets`, and lengths of lists), `rows` of pages, and `lists`.
     """
 
     revision: str
@@ -146,6 +147,7 @@ class CatalogSnapshot:
     gpus: GpuNames
     rules: Rules = ()
     formulas: Mapping[str, str] = field(default_factory=dict)
+    price_parts: Mapping[tuple[str, str], str] = field(default_factory=dict)
     answers: KeptAnswers = field(default_factory=KeptAnswers)
     rows: KeptRows = field(default_factory=KeptRows)
     lists: OrderedDict[Hashable, list[Any]] = field(default_factory=OrderedDict)
@@ -286,6 +288,7 @@ def load_snapshot(session: Session) -> CatalogSnapshot:
 
     The revision is read first: if the catalog changes meanwhile, the snapshot is known to be outdated, never too new.
     """
+    formulas = load_formulas(session)
     return CatalogSnapshot(
         revision=current_revision(session),
         regions=load_region_places(session),
@@ -294,7 +297,8 @@ def load_snapshot(session: Session) -> CatalogSnapshot:
         models=load_models(session),
         gpus=load_gpu_names(session),
         rules=load_rules(session),
-        formulas=load_formulas(session),
+        formulas=formulas,
+        price_parts=load_price_parts(session, formulas),
     )
 
 
