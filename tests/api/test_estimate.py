@@ -54,7 +54,7 @@ def test_serving_llama_70b_on_four_gpus(client: httpx.Client) -> None:
     assert served["memory_per_gpu"]["fits"] is True
     assert served["memory_per_gpu"]["max_concurrency"]["mid"] == 56
     assert served["decode"]["tokens_per_s"]["class"] == "bound"
-    assert served["decode"]["tokens_per_s"]["value"] == pytest.approx(1091, abs=0.5)
+    assert served["decode"]["tokens_per_s"]["value"] == pytest.approx(1101.3, abs=0.1)
     assert served["decode"]["expected_tokens_per_s"]["high"] < served["decode"]["tokens_per_s"]["value"]
 
 
@@ -118,7 +118,8 @@ def test_only_experts_that_tokens_choose_are_read(client: httpx.Client) -> None:
         estimate(client, architecture=mixtral, inference={"concurrency": batch}, gpus=gpus)["inference"]["decode"]
         for batch in (1, 64)
     )
-    assert one["step"]["value"] == pytest.approx(2 * 12_879_925_248 / 2039e9 * 1e3, rel=1e-6)
+    read = 12_879_925_248 - 32_000 * 4096  # without the input embedding
+    assert one["step"]["value"] == pytest.approx(2 * read / 2039e9 * 1e3, rel=1e-6)
     assert many["step"]["value"] == one["step"]["value"]
     assert many["expected_step"]["mid"] > 2.5 * one["expected_step"]["mid"]
 

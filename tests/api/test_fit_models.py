@@ -33,7 +33,7 @@ def test_llama_70b_fits_on_four_a100_and_not_on_two_h100(client: httpx.Client) -
     assert placed["per_gpu"]["need"]["mid"] == pytest.approx(57.36, abs=0.01)
     assert placed["per_gpu"]["budget"]["value"] == pytest.approx(72.91, abs=0.01)
     assert placed["max_concurrency"]["mid"] == 56
-    assert placed["speed"]["tokens_per_s"]["value"] == pytest.approx(1091, abs=1)
+    assert placed["speed"]["tokens_per_s"]["value"] == pytest.approx(1101.3, abs=0.1)
     assert placed["explanation"].startswith("Fits on 1 VM with TP=4 over PCIe: needs 57.4 of 72.9 GiB on each GPU")
     rejected = miss(answer, "Standard_NC80adis_H100_v5")
     (failure,) = rejected["failures"]

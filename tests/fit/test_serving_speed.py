@@ -147,6 +147,16 @@ def test_tensor_ranks_over_pcie_and_stages_over_ethernet_take_longer() -> None:
     assert slow.expected_s.mid > fast.expected_s.mid + 2 * 200e-6
 
 
+def test_the_bound_of_a_step_reads_an_input_embedding_only_where_it_is_the_output_layer() -> None:
+    alone = InferenceWorkload(concurrency=1, dtype="bf16", context_tokens=1, tensor_parallel=1)
+    separate, tied = (
+        speed_of(replace(LLAMA_70B, tied_embeddings=tied), alone, replace(H100, count=1)).least_s
+        for tied in (False, True)
+    )
+    assert separate == pytest.approx(tied)
+    assert separate == pytest.approx((70_553_706_496 - 128_256 * 8192) * 2 / 3350e9, rel=1e-3)
+
+
 @pytest.mark.parametrize(("peak", "hops"), [(989, 4 * 80), (2500, 0)])
 def test_tensor_ranks_of_several_servers_wait_for_the_network(peak: float, hops: int) -> None:
     """Eight H100 share NVLink, and 72 GB200."""

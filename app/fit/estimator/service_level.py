@@ -69,7 +69,6 @@ class CopySpeed:
     """
 
     setup: ServingSetup
-    weights: Range
     work: CopyWork
     lengths: Lengths
     least_prompt_s: float
@@ -91,7 +90,7 @@ class CopySpeed:
     def _find_times(self, sequences: int) -> LoadTimes:
         setup, tokens = self.setup, self.work.yielded
         work = self.work.under(sequences)
-        least = least_step(setup, self.work.model, self.weights, work.kv_read_s, sequences)
+        least = least_step(setup, self.work.model, work.kv_read_s, sequences)
         step = max(least, step_time(work, STEP) / tokens)
         alone = prompt_work(setup, work, self.lengths, sequences)
         first = max(self.least_prompt_s, first_token_time(alone, step * tokens, STEP, FIRST_TOKEN))
@@ -102,7 +101,7 @@ class CopySpeed:
     def step_range(self, sequences: int) -> Range:
         """Return the range of a step, s."""
         work = self.work.under(sequences)
-        least = least_step(self.setup, self.work.model, self.weights, work.kv_read_s, sequences)
+        least = least_step(self.setup, self.work.model, work.kv_read_s, sequences)
         return at_least(least, self.times(sequences).step, self.step_spread)
 
     def first_token_range(self, sequences: int) -> Range:
@@ -140,7 +139,6 @@ def copy_speed(setup: ServingSetup, weights: Range, cache: KvCache | None) -> Co
     departures = find_departures(setup, lengths.kept, typical=model.of_typical_shape)
     return CopySpeed(
         setup=setup,
-        weights=weights,
         work=work,
         step_spread=step_spread(setup, work.under(), departures),
         first_token_spread=first_token_spread(setup, departures),

@@ -36,7 +36,6 @@ from app.fit.formulas.memory import (
     DecodeStep,
     KvCache,
     Parallelism,
-    decode_flops,
     experts_read,
     kv_bytes_per_sequence,
     step_seconds,
@@ -273,7 +272,7 @@ def serving_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | N
     model, lengths = speed_model(setup, weights), request_lengths(setup.workload)
     work = copy_work(setup, model, lengths, kv_bytes_read(setup, cache, lengths)).under()
     departures = find_departures(setup, lengths.kept if lengths else None, typical=model.of_typical_shape)
-    least = least_step(setup, model, weights, work.kv_read_s)
+    least = least_step(setup, model, work.kv_read_s)
     step = step_time(work, STEP)
     spread = step_spread(setup, work, departures)
     expected = at_least(least, step / yielded(setup.workload.speculative), spread)
@@ -412,25 +411,22 @@ def _sequences_per_stage(setup: ServingSetup, sequences: float | None = None) ->
     return max(1.0, of_copy / (parallelism.pipeline * parallelism.data))
 
 
-def least_step(
-    setup: ServingSetup, model: SpeedModel, weights: Range, kv_read_s: float, sequences: float | None = None
-) -> float:
+def least_step(setup: ServingSetup, model: SpeedModel, kv_read_s: float, sequences: float | None = None) -> float:
     """Return the bound of a step, s: every weight that a token uses and the whole cache are read once.
 
+    Of an input embedding that is not the output layer, too, a token takes one row: it is neither read nor computed.
     At the least what tensor ranks send takes: each value of the two sums of a layer once, in 16 bits, at the link's
     speed in one direction (a ring sends up to twice that). With speculative decoding of a token, at the stated
     acceptance.
     """
-    parallelism, gpus, count = setup.deployment.parallelism, setup.gpus, setup.model.count
+    parallelism, gpus, own_sequences = setup.deployment.parallelism, setup.gpus, _sequences_per_stage(setup, sequences)
     bandwidth = (gpus.bandwidth_gb_per_s or 0.0) * 1e9
     used = model.expert_bytes * model.experts_per_token / model.experts if model.experts else 0.0
-    unused = model.expert_bytes - used if model.experts else 0.0
-    read = (weights.mid - unused) / parallelism.tensor
-    flops = decode_flops(count.active, _sequences_per_stage(setup, sequences)) / parallelism.tensor if count else 0.0
+    read = (model.dense_bytes + used) / parallelism.tensor
+    flops = model.token_flops * own_sequences / parallelism.tensor if setup.model.count is not None else 0.0
     if parallelism.data > 1:
         of_stage = max(1.0, (_sequences_per_copy(setup) if sequences is None else sequences) / parallelism.pipeline)
-        own = model.expert_flops * _sequences_per_stage(setup, sequences) / parallelism.tensor
-        flops += model.expert_flops * of_stage / parallelism.stage_gpus - own
+        flops += model.expert_flops * (of_stage / parallelism.stage_gpus - own_sequences / parallelism.tensor)
         read += used / parallelism.stage_gpus - used / parallelism.tensor
     speculation = setup.workload.speculative
     step = DecodeStep(weights_bytes=read, kv_bytes=kv_read_s * bandwidth, flops=flops * (1 + proposed(speculation)))
@@ -439,7 +435,7 @@ def least_step(
     if parallelism.tensor > 1:
         link = tensor_link(gpus.link or "nvlink", gpus.link_gb_per_s, gpus.bandwidth_gb_per_s or 0.0)
         reduced = 2 * model.layers - (model.expert_layers if parallelism.data > 1 else 0)
-        tokens = _sequences_per_stage(setup, sequences) * (1 + proposed(speculation))
+        tokens = own_sequences * (1 + proposed(speculation))
         sent = reduced * model.hidden * VALUE_BYTES * tokens / link.bytes_per_s
     return max(step_seconds(step, bandwidth, peak), sent) / yielded(speculation)
 

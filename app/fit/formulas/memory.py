@@ -299,11 +299,6 @@ def experts_read(experts: int, per_token: int, sequences: float) -> float:
     return 1 - unread
 
 
-def decode_flops(active_params: float, sequences: float) -> float:
-    """Return the FLOPs of one step of B sequences: 2 N_act B; a bound from below, attention not counted."""
-    return 2 * active_params * sequences
-
-
 CUDA_CONTEXT = Range(low=0.5 * GIB, mid=0.75 * GIB, high=1.0 * GIB)
 """CUDA context and kernels on each GPU: Bekman, Machine Learning Engineering, measured 0.47 to 0.92 GiB."""
 

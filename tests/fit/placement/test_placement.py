@@ -90,7 +90,7 @@ def test_llama_70b_needs_57_gib_on_each_of_four_a100() -> None:
     assert option.attempt.required_bytes / GIB == pytest.approx(57.36, abs=0.01)
     assert option.attempt.budget_bytes / GIB == pytest.approx(72.86, abs=0.01)
     assert option.speed is not None
-    assert option.speed.max_tokens_per_s == pytest.approx(1091, abs=1)
+    assert option.speed.max_tokens_per_s == pytest.approx(1101.3, abs=0.1)
     assert "TP_OVER_PCIE" in option.warnings
 
 
