@@ -5,6 +5,7 @@ model has the shapes alone, so nothing here computes. How well estimates agree w
 """
 
 import csv
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date
 from functools import lru_cache
@@ -12,7 +13,8 @@ from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, get_args, get_type_hints
 
-from app.fit.formulas.quantities import Evidence, Figure, WrittenAs, about, if_known
+from app.fit.formulas.architecture import Architecture
+from app.fit.formulas.quantities import Assumption, Evidence, Figure, OmittedFigure, WrittenAs, about, if_known
 from app.fit.formulas.quantization import DtypeSource
 
 
@@ -239,6 +241,21 @@ class WeightsType:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """The whole result; `architecture` is the model as it was completed."""
+
+    architecture: Architecture
+    parameters: ParameterFigures | None
+    inference: InferenceFigures | None = None
+    training: TrainingFigures | None = None
+    serving: ServiceReport | None = None
+    cost: CostFigures | None = None
+    weights_type: WeightsType | None = None
+    assumptions: tuple[Assumption, ...] = ()
+    left_out: tuple[OmittedFigure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceFigures:
     """What an option bears of a service; its times are those of `speed`, at the peak."""
 
@@ -366,3 +383,24 @@ def evidence_of(family: str, outside: tuple[str, ...] = ()) -> Evidence:
     groups = (group.split(":") for group in row.departures.split())
     n = sum(int(count) for names, count in groups if set(outside) <= set(names.split("+")))
     return Evidence(family=family, n=n, outside=outside)
+
+
+DEPARTURES: Mapping[str, str] = {
+    "gpu": "this GPU",
+    "vendor": "GPUs of AMD",
+    "gpus": "this number of GPUs",
+    "peak": "a GPU of unknown peak",
+    "link": "GPUs joined by PCIe",
+    "tensor_parallel": "this number of GPUs per layer",
+    "data_parallel_attention": "data-parallel attention",
+    "pipeline_parallel": "stages",
+    "disaggregated": "copies that only read prompts",
+    "speculative": "speculative decoding",
+    "sequences": "this number of users",
+    "context": "a context this long",
+    "dtype": "weights of this type",
+    "model": "a model like this",
+    "sequence": "sequences of this length",
+    "batch": "a batch that is not stated, on this number of GPUs",
+}
+"""What the evidence of an estimate does not cover, in a few words."""

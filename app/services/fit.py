@@ -32,7 +32,6 @@ from app.errors import BadCursor, BadQuery, BadWorkload, NotFound
 from app.fit.estimator.estimate import estimate_serving, estimate_training, parameter_figures
 from app.fit.estimator.model import build_architecture
 from app.fit.estimator.parallelism import requested_gpus
-from app.fit.estimator.report import Estimate
 from app.fit.estimator.workload import Gpus, InferenceWorkload, ServiceLevel, Speculation, TrainingWorkload
 from app.fit.formulas.architecture import Architecture, missing_for_count
 from app.fit.formulas.compute import USUAL_NETWORK_GBPS
@@ -55,6 +54,7 @@ from app.fit.placement.option import (
 )
 from app.fit.placement.prepare import MemoryUnknown, PreparedRequest, prepare
 from app.fit.placement.request import Constraints, PlacementRequest, Pricing, Workload
+from app.fit.results import Estimate
 from app.fit.verdict import MAX_REJECTED, Vm
 from app.schemas.estimate_request import EstimateIn, InferenceIn, ModelIn, ServingIn, TrainingIn
 from app.schemas.fit_request import FitIn, HardwareIn

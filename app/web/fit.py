@@ -15,6 +15,7 @@ from app.catalog.queries.params import SizeRequirements
 from app.catalog.queries.provenance import find_currencies, find_region_names
 from app.catalog.queries.snapshot import Catalog, computing
 from app.errors import BadQuery, BadWorkload, NotFound
+from app.fit.results import DEPARTURES
 from app.schemas.fit_request import FitIn
 from app.schemas.fit_response import FitAnswerOut
 from app.web import fit_answer
@@ -90,7 +91,7 @@ async def render(request: PageRequest) -> str:
         warnings=fit_answer.WARNINGS,
         resources=fit_answer.RESOURCES,
         limits=fit_answer.LIMITS,
-        departures=fit_answer.DEPARTURES,
+        departures=DEPARTURES,
         context=assumed.get("inference.context_tokens"),
         examples=[(text, request.url(**{**_nothing(view), **changes})) for text, changes in EXAMPLES],
         link=request.url() if len(request.url()) <= fit_answer.MAX_URL else "",

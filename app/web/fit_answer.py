@@ -96,26 +96,6 @@ WARNINGS: Mapping[str, str] = {
 }
 """What a warning says in a few words; docs/fit.md says more."""
 
-
-DEPARTURES: Mapping[str, str] = {
-    "gpu": "this GPU",
-    "vendor": "GPUs of AMD",
-    "gpus": "this number of GPUs",
-    "peak": "a GPU of unknown peak",
-    "link": "GPUs joined by PCIe",
-    "tensor_parallel": "this number of GPUs per layer",
-    "data_parallel_attention": "data-parallel attention",
-    "pipeline_parallel": "stages",
-    "disaggregated": "copies that only read prompts",
-    "speculative": "speculative decoding",
-    "sequences": "this number of users",
-    "context": "a context this long",
-    "dtype": "weights of this type",
-    "model": "a model like this",
-    "sequence": "sequences of this length",
-}
-"""What the evidence of an estimate does not cover, in a few words."""
-
 TRAINING_METHODS: Mapping[str, str] = {"full": "all weights", "lora": "LoRA", "qlora": "QLoRA"}
 """What a method of training is called."""
 

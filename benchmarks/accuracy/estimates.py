@@ -9,10 +9,10 @@ from app.catalog.names import model_keys
 from app.catalog.presets import Preset, split_names
 from app.catalog.queries.lookups import ModelsByKey, get_model_row
 from app.fit.estimator.estimate import serving_setup
-from app.fit.estimator.report import Estimate
 from app.fit.estimator.serving import ServingSetup
 from app.fit.estimator.workload import InferenceWorkload
 from app.fit.formulas.quantities import Assumptions, Figure
+from app.fit.results import Estimate
 from app.schemas.estimate_request import EstimateIn
 from app.services.fit import estimate as estimate_body
 from app.services.fit import resolve_architecture, to_estimated_gpus, to_workload

@@ -9,8 +9,8 @@ from random import Random
 from typing import Any
 
 from app.errors import BadWorkload
-from app.fit.estimator.report import Estimate
 from app.fit.formulas.quantities import InvalidWorkload
+from app.fit.results import Estimate
 from benchmarks.accuracy.estimates import estimate
 from benchmarks.search.bodies import Body, random_body
 from benchmarks.search.placements import check_placement

@@ -7,8 +7,8 @@ from math import isfinite
 from random import Random
 from typing import Any, NamedTuple
 
-from app.fit.estimator.report import Estimate
 from app.fit.formulas.quantities import Figure
+from app.fit.results import Estimate
 from benchmarks.search.bodies import Body
 
 TOLERANCE = 1 + 1e-6

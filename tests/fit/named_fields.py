@@ -8,10 +8,10 @@ from typing import Any, get_args, get_type_hints
 
 from pydantic import BaseModel
 
-from app.fit.estimator.report import Estimate
 from app.fit.estimator.workload import Gpus, InferenceWorkload, ServiceLevel, Speculation, TrainingWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.placement.request import Constraints, PlacementRequest, Pricing
+from app.fit.results import Estimate
 from app.settings import PROJECT
 
 WORKLOADS = {"inference": InferenceWorkload, "training": TrainingWorkload}

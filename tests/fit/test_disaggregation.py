@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from app.fit.estimator.estimate import estimate_serving
-from app.fit.estimator.report import Estimate
 from app.fit.estimator.speed_model import MAX_BUSY, most_busy, wait_s
 from app.fit.estimator.workload import Gpus, InferenceWorkload
 from app.fit.formulas.quantities import GIB, Assumptions
 from app.fit.placement.jobs import ServingJob
 from app.fit.placement.option import service_figures
-from app.fit.results import DisaggregationFigures, ServiceReport
+from app.fit.results import DisaggregationFigures, Estimate, ServiceReport
 from tests.fit.placement.factories import LLAMA_70B, expect_option, machine, prepare_service, service
 
 H100 = Gpus(count=8, usable_gib=79.6, bandwidth_gb_per_s=3350.0, peak_tflops=1979.0, link="nvlink")

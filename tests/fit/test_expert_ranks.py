@@ -9,14 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.fit.estimator.estimate import estimate_serving, serving_setup
-from app.fit.estimator.report import Estimate
 from app.fit.estimator.serving import kv_cache_of, weights_range
 from app.fit.estimator.serving_speed import ServingSpeed, serving_speed
 from app.fit.estimator.workload import Gpus, InferenceWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.memory import ExpertShare, Parallelism, largest_gpu_share
 from app.fit.formulas.quantities import Assumptions, InvalidWorkload
-from app.fit.results import ServingMemory
+from app.fit.results import Estimate, ServingMemory
 
 DEEPSEEK_V3 = Architecture(
     layers=61, hidden=7168, heads=128, intermediate=18_432, vocab=129_280, q_lora_rank=1536, kv_lora_rank=512,

@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.fit.estimator.estimate import estimate_serving
-from app.fit.estimator.report import Estimate
 from app.fit.estimator.workload import Gpus, InferenceWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.quantities import GIB, Assumptions, InvalidWorkload
 from app.fit.placement.jobs import ServingJob
 from app.fit.placement.option import service_figures
-from app.fit.results import ServiceReport
+from app.fit.results import Estimate, ServiceReport
 from tests.fit.placement.factories import LLAMA_70B, expect_option, machine, prepare_service, service
 from tests.fit.test_expert_ranks import DEEPSEEK_V3
 

@@ -9,8 +9,8 @@ from urllib.parse import urlencode, urljoin
 import httpx
 import pytest
 
-from app.fit.estimator.serving_speed import DEPARTURES
 from app.fit.formulas.quantities import Certainty, Figure
+from app.fit.results import DEPARTURES
 from app.schemas.fit_response import ParallelismOut, PerGpuOut
 from app.settings import PROJECT
 from app.web import fit_answer
@@ -202,7 +202,9 @@ def test_reasons_warnings_and_departures_have_words() -> None:
     documented = set().union(*codes.values())
     assert set(fit_answer.REASONS) - {"UNVERIFIED"} <= documented
     assert set(fit_answer.WARNINGS) <= documented
-    assert set(fit_answer.DEPARTURES) == set(DEPARTURES) | {"gpus", "sequence"}
+    methods = sections(read(PROJECT / "docs/methods.md"))
+    of_serving = set(first_column(methods["Speed of serving"])) - {"outside"}
+    assert set(DEPARTURES) == of_serving | {"gpus", "sequence", "batch"}
 
 
 def plain(text: str) -> str:

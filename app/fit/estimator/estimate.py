@@ -6,7 +6,6 @@ from typing import Any, NoReturn
 
 from app.fit.estimator.model import AS_COUNTED, Model, range_figure, resolve_model
 from app.fit.estimator.parallelism import check_experts, plan_serving, plan_training
-from app.fit.estimator.report import Estimate
 from app.fit.estimator.service_level import (
     SizedService,
     at_service_level,
@@ -55,6 +54,7 @@ from app.fit.results import (
     CostFigures,
     DecodeFigures,
     EncodeFigures,
+    Estimate,
     InferenceFigures,
     ParameterFigures,
     TrainingFigures,

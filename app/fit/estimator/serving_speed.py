@@ -124,7 +124,7 @@ MAX_DEPARTURES = 4
 
 
 def find_departures(setup: ServingSetup, kept_tokens: float | None, *, typical: bool) -> tuple[str, ...]:
-    """Return in what a workload departs from the measured runs: gpu, link, context, ... (the keys of DEPARTURES)."""
+    """Return in what a workload departs from the measured runs: gpu, link, context, ... (DEPARTURES has all)."""
     gpus, parallelism, shape = setup.gpus, setup.deployment.parallelism, setup.model.shape
     dtype = setup.weights.type.dtype if setup.weights is not None else None
     departs = {
@@ -149,24 +149,6 @@ def model_key(setup: ServingSetup) -> tuple[int, int, int, str]:
     """Return what models are recognized by as measured: layers, hidden size and experts, each with an engine."""
     shape = setup.model.shape
     return shape.layers or 0, shape.hidden or 0, shape.experts or 0, setup.engine
-
-
-DEPARTURES = {
-    "gpu": "a GPU that no measured run has",
-    "vendor": "a GPU of AMD, of which few runs are measured, with a range of its own",
-    "peak": "a GPU whose peak is unknown: computing and prompts are not counted",
-    "link": "tensor parallelism over PCIe",
-    "tensor_parallel": "a layer on more than 8 GPUs",
-    "data_parallel_attention": "groups of GPUs with sequences of their own",
-    "pipeline_parallel": "pipeline stages",
-    "disaggregated": "prompts that are read by replicas of their own",
-    "speculative": "speculative decoding: the stated acceptance",
-    "sequences": "more than 128 sequences of a copy, which few runs have",
-    "context": "more than 16,384 tokens of a sequence, or an unknown number",
-    "dtype": "a type of weights that was not measured",
-    "model": "a model that no measured run has, or not with this engine",
-}
-"""What each departure means."""
 
 
 LEFT_OUT = frozenset({"model", "gpu", "vendor"})

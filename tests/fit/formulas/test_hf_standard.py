@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from app.fit.estimator.estimate import estimate_serving
-from app.fit.estimator.report import Estimate
 from app.fit.estimator.workload import Gpus, InferenceWorkload
 from app.fit.formulas.architecture import Architecture, count_parameters
 from app.fit.formulas.hf_config import read_config
 from app.fit.formulas.quantities import Assumptions, InvalidWorkload
+from app.fit.results import Estimate
 from app.schemas.estimate_request import ModelIn
 from app.services.fit import resolve_architecture
 from tests.fit.formulas.test_hf_config import DEEPSEEK, LLAMA, RELEASED

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.fit.estimator.estimate import estimate_training
-from app.fit.estimator.report import Estimate
 from app.fit.estimator.workload import Gpus, TrainingWorkload
 from app.fit.formulas.architecture import Architecture, count_parameters
 from app.fit.formulas.quantities import Assumptions
@@ -21,6 +20,7 @@ from app.fit.formulas.training_speed import (
     seconds_per_token,
     token_work,
 )
+from app.fit.results import Estimate
 
 DENSE = Architecture(
     layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, intermediate=14336, vocab=128256
