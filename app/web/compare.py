@@ -24,7 +24,7 @@ from app.catalog.queries.params import (
 )
 from app.catalog.queries.provenance import find_disputing_sources
 from app.catalog.queries.sizes import find_sizes
-from app.catalog.queries.snapshot import Catalog
+from app.catalog.queries.snapshot import Catalog, short
 from app.errors import BadQuery, NotFound
 from app.http.canonical import clean_query
 from app.web.rendering import render_page
@@ -166,8 +166,9 @@ def _find_examples(catalog: Catalog) -> list[tuple[str, list[str]]]:
     return examples
 
 
+@short
 def _find_names(catalog: Catalog, sizes: Sequence[str]) -> _Names:
-    return _Names(find_price_bar(catalog), find_disputing_sources(catalog.session, sizes))
+    return _Names(find_price_bar(catalog), find_disputing_sources(catalog, sizes))
 
 
 def _search(view: CompareView) -> CompareSearch:

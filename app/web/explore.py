@@ -18,7 +18,6 @@ from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
 from app.catalog.queries.lookups import find_gpus, get_size_keys
 from app.catalog.queries.params import LowerText, PriceDayParams, SizeFilter, SizeList, check_days
 from app.catalog.queries.prices import PriceSearch, find_prices
-from app.catalog.queries.provenance import find_currencies, find_region_names
 from app.catalog.queries.size_sets import list_statement
 from app.catalog.queries.sizes import normalize, render_size, to_statement_key
 from app.catalog.queries.snapshot import Catalog
@@ -29,7 +28,15 @@ from app.web import filter_panel
 from app.web.rendering import format_amount, format_number, path_segment, render_page
 from app.web.search import find_view_facets
 from app.web.serving import PageContent, PageRequest
-from app.web.sizes_view import HOURS, PURCHASE_TITLES, UNIT_TITLES, ShownCurrency, Unit
+from app.web.sizes_view import (
+    HOURS,
+    PURCHASE_TITLES,
+    UNIT_TITLES,
+    PriceBar,
+    ShownCurrency,
+    Unit,
+    find_price_bar,
+)
 
 T = TypeVar("T")
 
@@ -258,12 +265,6 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
-    regions: Mapping[str, str]
-    currencies: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
 class _Found:
     items: Sequence[Item]
     speeds: Speeds
@@ -277,10 +278,10 @@ async def render(request: PageRequest) -> str:
     view: ExploreView = request.params
     if view.x == view.y:
         raise BadQuery("x" if "x" in view.model_fields_set else "y", view.x, "the two axes must have different figures")
-    facets, sizes, names = await asyncio.gather(
+    facets, sizes, bar = await asyncio.gather(
         find_view_facets(request, view.model_copy(update={"name": ()})),
         request.executor.ask(_find, view),
-        request.executor.ask(_find_names),
+        request.executor.ask(find_price_bar),
     )
     x, y = FIGURES[view.x], FIGURES[view.y]
     points = _points(sizes, view)
@@ -288,7 +289,7 @@ async def render(request: PageRequest) -> str:
     axes = (
         (log_axis(float(point.x) for point in points), log_axis(float(point.y) for point in points)) if points else None
     )
-    bars = await _bars(request, sizes, names) if sizes.key else []
+    bars = await _bars(request, sizes, bar) if sizes.key else []
     money = f"{view.currency} {UNIT_TITLES[view.unit]}"
     query = clean_query(_list_of(view))
     families = Counter(family_of(point.item, sizes.speeds) for point in points)
@@ -317,7 +318,7 @@ async def render(request: PageRequest) -> str:
         left_out=len(sizes.items) - len(points),
         bars=bars,
         marked=next((item["name"] for item in sizes.items if size_key(item["name"]) == sizes.key), sizes.key),
-        chips=filter_panel.chips(request, names.regions),
+        chips=filter_panel.chips(request, bar.regions),
         gpus=filter_panel.gpu_choices(
             facets, view.gpu, {gpu["model"]: gpu["family"] for gpu in sizes.speeds.values() if gpu["family"]}
         ),
@@ -325,24 +326,20 @@ async def render(request: PageRequest) -> str:
         rate=sizes.rate,
         search_url=f"?{query}" if query else "",
         purchase_title=PURCHASE_TITLES[view.purchase],
-        regions=names.regions,
-        **_options(view, names, [bucket.value for bucket in facets.counts["gpu_vendor"] if bucket.value]),
+        regions=bar.regions,
+        **_options(view, bar, [bucket.value for bucket in facets.counts["gpu_vendor"] if bucket.value]),
     )
 
 
-def _find_names(catalog: Catalog) -> _Names:
-    return _Names(find_region_names(catalog.session), find_currencies(catalog.session))
-
-
-def _options(view: ExploreView, names: _Names, vendors: Sequence[str]) -> dict[str, Any]:
+def _options(view: ExploreView, bar: PriceBar, vendors: Sequence[str]) -> dict[str, Any]:
     """Return the options of the form; several regions, which a link may have, are one of them."""
     several = [(",".join(view.region), ", ".join(view.region))] if len(view.region) > 1 else []
     return {
         "figure_options": [(name, figure.title) for name, figure in FIGURES.items()],
         "vendor_options": [("", "any"), *((vendor.lower(), vendor) for vendor in vendors)],
         "purchase_options": tuple(PURCHASE_TITLES.items()),
-        "region_options": [("", "the cheapest of each"), *several, *names.regions.items()],
-        "currency_options": [(code, code) for code in names.currencies],
+        "region_options": [("", "the cheapest of each"), *several, *bar.regions.items()],
+        "currency_options": bar.currencies,
         "unit_options": tuple(UNIT_TITLES.items()),
     }
 
@@ -479,7 +476,7 @@ def _what(item: Item) -> str:
     return f"{gpus}, {item['region']}" if item["region"] else gpus
 
 
-async def _bars(request: PageRequest, sizes: _Found, names: _Names) -> list[Bar]:
+async def _bars(request: PageRequest, sizes: _Found, bar: PriceBar) -> list[Bar]:
     """Return the price of the marked size in each region, the cheapest first."""
     view: ExploreView = request.params
     search = PriceSearch(
@@ -494,7 +491,7 @@ async def _bars(request: PageRequest, sizes: _Found, names: _Names) -> list[Bar]
     bars = [
         Bar(
             code=price["region"],
-            title=names.regions.get(price["region"], price["region"]),
+            title=bar.regions.get(price["region"], price["region"]),
             price=_decimal(amount),
             width=round(float(100 * amount / most), 2) if most else 0.0,
             more_percent=float(100 * (amount - least) / least) if least else 0.0,

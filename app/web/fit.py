@@ -12,7 +12,6 @@ import orjson
 
 from app.catalog.queries.lookups import ModelsByKey, get_release_row
 from app.catalog.queries.params import SizeRequirements
-from app.catalog.queries.provenance import find_currencies, find_region_names
 from app.catalog.queries.snapshot import Catalog, computing
 from app.errors import BadQuery, BadWorkload, NotFound
 from app.fit.results import DEPARTURES
@@ -22,7 +21,7 @@ from app.web import fit_answer
 from app.web.fit_view import FitView, check_kind, param_of, read_body, sorts_of, to_body
 from app.web.rendering import render_page
 from app.web.serving import PageContent, PageRequest
-from app.web.sizes_view import PURCHASE_TITLES
+from app.web.sizes_view import PURCHASE_TITLES, find_price_bar
 
 _DTYPES = ("fp16", "bf16", "fp8", "int8", "awq_int4", "gptq_int4", "mxfp4", "nvfp4", "gguf_q4_k_m", "gguf_q8_0")
 _KV_DTYPES = ("bf16", "fp8")
@@ -71,9 +70,7 @@ async def render(request: PageRequest) -> str:
     row = _model_row(view, snapshot.models)
     body = to_body(view)
     answer, problem = await _answer(request, view, body)
-    regions, currencies = await request.executor.ask(
-        lambda catalog: (find_region_names(catalog.session), find_currencies(catalog.session))
-    )
+    bar = await request.executor.ask(find_price_bar)
     assumed = {assumption.field: assumption.value for assumption in answer.assumptions} if answer else {}
     return render_page(
         request,
@@ -96,8 +93,8 @@ async def render(request: PageRequest) -> str:
         examples=[(text, request.url(**{**_nothing(view), **changes})) for text, changes in EXAMPLES],
         link=request.url() if len(request.url()) <= fit_answer.MAX_URL else "",
         traits=_TRAITS,
-        regions=sorted(regions.items(), key=lambda region: (region[0] not in view.region, region[1])),
-        currencies=[(code, code) for code in currencies],
+        regions=sorted(bar.regions.items(), key=lambda region: (region[0] not in view.region, region[1])),
+        currencies=bar.currencies,
         purchases=tuple(PURCHASE_TITLES.items()),
         purchase_title=PURCHASE_TITLES[view.purchase],
         sorts=_sorts(view),

@@ -101,7 +101,7 @@ async def render(request: PageRequest) -> str:
     rows = [row for row in retiring if (row["days_left"] <= 0) == view.past]
     region = view.region or (await run.ask(find_usual_region, view.os) if rows else None)
     planned = await _find_successors(request, rows, region)
-    regions = await run.ask(lambda catalog: find_region_names(catalog.session))
+    regions = await run.ask(find_region_names)
     months = _months(rows, planned)
     return render_page(
         request,

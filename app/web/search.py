@@ -19,7 +19,7 @@ from app.catalog.queries.lookups import find_gpus
 from app.catalog.queries.params import Category, JsonBool, PlainText, QueryParams, SizeFilter, Status
 from app.catalog.queries.provenance import find_disputing_sources
 from app.catalog.queries.sizes import find_sizes
-from app.catalog.queries.snapshot import Catalog
+from app.catalog.queries.snapshot import Catalog, short
 from app.http.canonical import clean_query, to_query_text
 from app.web import filter_panel
 from app.web.rendering import render_page
@@ -172,13 +172,13 @@ class _Names:
     gpu_families: Mapping[str, str]
 
 
+@short
 def _find_names(catalog: Catalog, view: SizesView, disputed: Sequence[str]) -> _Names:
-    session = catalog.session
     return _Names(
         bar=find_price_bar(catalog),
         columns=find_columns(catalog, view),
         default_columns=find_columns(catalog, view.model_copy(update={"columns": ()})),
-        disputes=find_disputing_sources(session, disputed),
+        disputes=find_disputing_sources(catalog, disputed),
         gpu_families={gpu["model"]: gpu["family"] for gpu in find_gpus(catalog) if gpu["family"]},
     )
 

@@ -154,7 +154,7 @@ def load_vocabulary(catalog: Catalog) -> Vocabulary:
         vendors=frozenset(vendor.lower() for vendor in catalog.snapshot.gpus.vendors),
         cpu_vendors=frozenset(vendor.lower() for *_, vendor in sizes if vendor),
         cpus=frozenset(tuple(re.sub("[()/]", " ", name).split()) for name in names),
-        currencies=frozenset(code.lower() for code in find_currencies(session)) - {USD.lower()},
+        currencies=frozenset(code.lower() for code in find_currencies(catalog)) - {USD.lower()},
         models={key: row["id"] for key, row in catalog.snapshot.models.items()},
         sizes={name.lower().removeprefix("standard_"): name for name, *_ in sizes},
         texts="\n".join(text for _, text, *_ in sizes),

@@ -176,9 +176,13 @@ class NoParams(QueryParams):
 
 def page_url(path: str, params: BaseModel, **changes: object) -> str:
     """Return the URL of a page relative to itself, with some parameters changed, without defaults."""
-    values = {name: getattr(params, name) for name in params.model_fields_set} | changes
-    kept = {name: value for name, value in values.items() if value is not None and value != ()}
-    query = clean_query(type(params).model_construct(_fields_set=set(kept), **kept))
+    fields = type(params).model_fields
+    changed = {
+        name: fields[name].default if value is None or value == () else value
+        for name, value in changes.items()
+        if name in fields
+    }
+    query = clean_query(params.model_copy(update=changed))
     return f"?{query}" if query else path.rpartition("/")[2] or "./"
 
 

@@ -34,7 +34,7 @@ from app.catalog.queries.params import (
 )
 from app.catalog.queries.provenance import find_currencies, find_providers, find_region_names
 from app.catalog.queries.sizes import JsonPage, find_sizes, read_sizes
-from app.catalog.queries.snapshot import Catalog, short_if
+from app.catalog.queries.snapshot import Catalog, short, short_if
 from app.nearest import did_you_mean, nearest
 from app.web.rendering import UNKNOWN, format_age, format_amount, format_number
 from app.web.size_fields import shown_unit
@@ -184,10 +184,11 @@ class PriceBar:
     units: Sequence[tuple[str, str]] = tuple(UNIT_TITLES.items())
 
 
+@short
 def find_price_bar(catalog: Catalog) -> PriceBar:
     """Read the regions and currencies of the bar."""
-    currencies = find_currencies(catalog.session)
-    return PriceBar(find_region_names(catalog.session), [(code, code) for code in currencies])
+    currencies = find_currencies(catalog)
+    return PriceBar(find_region_names(catalog), [(code, code) for code in currencies])
 
 
 class ShownCurrency(QueryParams):
@@ -374,7 +375,7 @@ def amount_of(item: Mapping[str, Any], column: Column, price: Price) -> Any:
 
 def find_columns(catalog: Catalog, view: SizesView) -> tuple[str, ...]:
     """Return the columns of a view of this catalog."""
-    return view.shown_columns(one_cloud=len(find_providers(catalog.session)) == 1)
+    return view.shown_columns(one_cloud=len(find_providers(catalog)) == 1)
 
 
 @short_if(lambda view, **_more: not view.names_a_day)

@@ -28,7 +28,6 @@ from sqlalchemy import (
     select,
     union_all,
 )
-from sqlalchemy.orm import Session
 from sqlmodel import SQLModel
 
 from app.catalog.column_types import table_of
@@ -47,7 +46,7 @@ from app.catalog.models import (
     Size,
     Source,
 )
-from app.catalog.names import RegionCode, escape_like
+from app.catalog.names import RegionCode, escape_like, size_key
 from app.catalog.price_checks import Rule
 from app.catalog.queries.exchange_rates import EUR, USD
 from app.catalog.queries.lookups import check_field, check_regions, get_series_ids, get_size_keys, get_subject_key
@@ -62,6 +61,7 @@ from app.catalog.queries.pagination import (
     write_cursor,
 )
 from app.catalog.queries.params import LowerText, LowerTextSet, PageParams, PlainText, RegionSet
+from app.catalog.queries.price_scope import KEYS, key_parameters
 from app.catalog.queries.snapshot import Catalog, short
 from app.db.functions import is_listed, usd_of, usd_text
 from app.db.statements import BoundStatement, Statement, pad_keys, to_dicts
@@ -481,47 +481,49 @@ def _regions_of(*, some: bool) -> ListStatements:
     return ListStatements(build, order, short=True)
 
 
-def find_region_names(session: Session) -> dict[str, str]:
+@short
+def find_region_names(catalog: Catalog) -> Mapping[str, str]:
     """Return the name of every region by its code, in the order of names."""
-    region = table_of(Region).c
-    rows = session.execute(select(region.code, region.name).order_by(region.name))
-    return {row.code: row.name for row in rows}
+    return catalog.keep("region names", lambda: dict(catalog.fetch(BoundStatement(_name_statements()[0], {}))))
 
 
-def find_currencies(session: Session) -> list[str]:
+def find_currencies(catalog: Catalog) -> Sequence[str]:
     """Return the currencies that prices can be shown in: US dollars, the euro, then those with a rate, by code."""
-    currency = table_of(ExchangeRate).c.currency
-    rated = list(session.execute(select(currency).distinct().order_by(currency)).scalars())
-    return [USD, *([EUR] if rated else []), *(code for code in rated if code not in (USD, EUR))]
+
+    def ask() -> Sequence[str]:
+        rated = [code for (code,) in catalog.fetch(BoundStatement(_name_statements()[1], {}))]
+        return [USD, *([EUR] if rated else []), *(code for code in rated if code not in (USD, EUR))]
+
+    return catalog.keep("currencies", ask)
 
 
-def find_providers(session: Session) -> list[str]:
+def find_providers(catalog: Catalog) -> Sequence[str]:
     """Return the clouds that have sizes, by id."""
-    provider = table_of(Size).c.provider
-    return list(session.execute(select(provider).distinct().order_by(provider)).scalars())
+    statement = _name_statements()[2]
+    return catalog.keep("providers", lambda: [cloud for (cloud,) in catalog.fetch(BoundStatement(statement, {}))])
+
+
+@cache
+def _name_statements() -> tuple[Statement, ...]:
+    """Build the statements of the names of regions, of currencies and of clouds."""
+    region, currency, provider = table_of(Region).c, table_of(ExchangeRate).c.currency, table_of(Size).c.provider
+    return (
+        Statement(select(region.code, region.name).order_by(region.name), short=True),
+        Statement(select(currency).distinct().order_by(currency), short=True),
+        Statement(select(provider).distinct().order_by(provider)),
+    )
 
 
 _FLAGS = {"true": "yes", "false": "no"}
 
 
-def find_disputing_sources(session: Session, names: Sequence[str]) -> Mapping[str, list[tuple[str, str]]]:
+def find_disputing_sources(catalog: Catalog, names: Sequence[str]) -> Mapping[str, list[tuple[str, str]]]:
     """Return, by name of a size, its disputed fields with the value that each source gives, the accepted one first.
 
     Each is a field and a text: `accepted 256 by ND family; 128 by Notes on ND`.
     """
-    fact, source, size = table_of(Fact).c, table_of(Source).c, table_of(Size).c
-    disputed = select(fact.subject, fact.field).where(fact.kind == "size", fact.verdict == "disputed").subquery()
-    value = func.coalesce(fact.corrected_value, fact.value)
-    rows = session.execute(
-        select(size.name, fact.field, value, fact.verdict, source.title)
-        .join_from(table_of(Size), table_of(Fact), (fact.kind == "size") & (fact.subject == size.key))
-        .join(table_of(Source), source.id == fact.source_id)
-        .where(
-            size.name.in_(names),
-            select(disputed).where(disputed.c.subject == fact.subject, disputed.c.field == fact.field).exists(),
-        )
-        .order_by(size.name, fact.field, fact.verdict, source.title)
-    )
+    keys = key_parameters([size_key(name) for name in names])
+    rows = catalog.fetch(BoundStatement(_disputing(), keys)) if names else ()
     said: dict[str, dict[str, dict[str, list[str]]]] = {name: {} for name in names}
     for name, field, stated, _verdict, title in rows:
         said[name].setdefault(field, {}).setdefault(stated, []).append(title)
@@ -538,3 +540,22 @@ def find_disputing_sources(session: Session, names: Sequence[str]) -> Mapping[st
         ]
         for name, fields in said.items()
     }
+
+
+@lru_cache(maxsize=1)
+def _disputing() -> Statement:
+    """Build the statement of what sources say of the disputed fields of the sizes of KEYS."""
+    fact, source, size = table_of(Fact).c, table_of(Source).c, table_of(Size).c
+    disputed = select(fact.subject, fact.field).where(fact.kind == "size", fact.verdict == "disputed").subquery()
+    value = func.coalesce(fact.corrected_value, fact.value).label("value")
+    return Statement(
+        select(size.name, fact.field, value, fact.verdict, source.title)
+        .join_from(table_of(Size), table_of(Fact), (fact.kind == "size") & (fact.subject == size.key))
+        .join(table_of(Source), source.id == fact.source_id)
+        .where(
+            is_listed(size.key, KEYS),
+            select(disputed).where(disputed.c.subject == fact.subject, disputed.c.field == fact.field).exists(),
+        )
+        .order_by(size.name, fact.field, fact.verdict, source.title),
+        short=True,
+    )
