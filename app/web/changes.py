@@ -17,6 +17,7 @@ from app.catalog.queries.changes import (
 )
 from app.catalog.queries.params import Os
 from app.http.canonical import clean_query
+from app.web.filter_panel import Choice
 from app.web.rendering import render_page
 from app.web.serving import PageContent, PageRequest
 from app.web.sizes_view import PURCHASE_TITLES
@@ -46,7 +47,7 @@ async def render(request: PageRequest) -> str:
         max_lines=MAX_LINES,
         kinds=KINDS,
         tones=_TONES,
-        all_kinds=[(kind, KINDS[kind][1]) for kind in CHANGE_KINDS],
+        all_kinds=[Choice(kind, KINDS[kind][1].capitalize(), None, kind in filters.kind) for kind in CHANGE_KINDS],
         purchases=[("", "any"), *((name, PURCHASE_TITLES[name]) for name in PURCHASE_MODELS)],
         systems=[("", "any"), *((name, name.capitalize()) for name in get_args(Os))],
         feeds={kind: f"changes{kind}?{query}" if query else f"changes{kind}" for kind in (".atom", ".json", "")},

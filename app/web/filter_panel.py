@@ -1,9 +1,9 @@
 """The panel of filters beside a list of sizes: every filter of `GET /sizes`, in groups, with counts and ranges."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.catalog.fields import SHOWN_FIELDS, SIZE_GROUPS, field_title, short_title
 from app.catalog.queries.facets import COUNTED_FACETS, FLAG_FACETS, RANGE_FACETS, FacetRange, Facets, Relaxation
@@ -182,8 +182,7 @@ def active_counts(params: Any) -> Mapping[str, int]:
     return {group: len(active & set(names)) for group, names in GROUPS.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """A value of a filter: as the URL has it, as people read it, how many sizes have it, whether it is chosen.
 
     `of_family` is a kind of the GPU before it.
@@ -191,7 +190,7 @@ class Choice:
 
     value: str
     title: str
-    count: int | None
+    sizes: int | None
     checked: bool
     of_family: bool = False
 
@@ -217,12 +216,12 @@ def gpu_choices(facets: Facets, chosen: Iterable[str], families: Mapping[str, st
     made = []
     for family, listed in kinds.items():
         if len(listed) == 1:
-            made.append((listed[0].count or 0, listed))
+            made.append((listed[0].sizes or 0, listed))
             continue
         itself = next((model for model in listed if model.title == family), None)
-        count = sum(model.count or 0 for model in listed)
+        count = sum(model.sizes or 0 for model in listed)
         is_chosen = itself is not None and itself.checked
-        others = [replace(model, of_family=True) for model in listed if model is not itself]
+        others = [model._replace(of_family=True) for model in listed if model is not itself]
         made.append((count, [Choice(itself.value if itself else family, family, count, is_chosen), *others]))
     made.sort(key=lambda group: (not any(choice.checked for choice in group[1]), -group[0]))
     return [choice for _, listed in made for choice in listed]

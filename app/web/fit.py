@@ -18,6 +18,7 @@ from app.fit.results import DEPARTURES
 from app.schemas.fit_request import FitIn
 from app.schemas.fit_response import FitAnswerOut
 from app.web import fit_answer
+from app.web.filter_panel import Choice
 from app.web.fit_view import FitView, check_kind, param_of, read_body, sorts_of, to_body
 from app.web.rendering import render_page
 from app.web.serving import PageContent, PageRequest
@@ -71,6 +72,7 @@ async def render(request: PageRequest) -> str:
     body = to_body(view)
     answer, problem = await _answer(request, view, body)
     bar = await request.executor.ask(find_price_bar)
+    regions = [Choice(code, name, None, code in view.region) for code, name in bar.regions.items()]
     assumed = {assumption.field: assumption.value for assumption in answer.assumptions} if answer else {}
     return render_page(
         request,
@@ -93,7 +95,7 @@ async def render(request: PageRequest) -> str:
         examples=[(text, request.url(**{**_nothing(view), **changes})) for text, changes in EXAMPLES],
         link=request.url() if len(request.url()) <= fit_answer.MAX_URL else "",
         traits=_TRAITS,
-        regions=sorted(bar.regions.items(), key=lambda region: (region[0] not in view.region, region[1])),
+        regions=sorted(regions, key=lambda region: (not region.checked, region.title)),
         currencies=bar.currencies,
         purchases=tuple(PURCHASE_TITLES.items()),
         purchase_title=PURCHASE_TITLES[view.purchase],

@@ -22,6 +22,7 @@ from app.catalog.queries.sizes import find_sizes
 from app.catalog.queries.snapshot import Catalog, short
 from app.http.canonical import clean_query, to_query_text
 from app.web import filter_panel
+from app.web.filter_panel import Choice
 from app.web.rendering import render_page
 from app.web.search_words import (
     CountedWord,
@@ -120,8 +121,6 @@ async def render(request: PageRequest) -> str:
         retiring=_retiring(request, view, facets),
         defaults=request.defaults() | {"columns": to_query_text(names.default_columns)},
         exports=_exports(view, page.cursor),
-        all_columns=COLUMNS.values(),
-        shown_columns=names.columns,
         disputes={
             name: [(field_title(field), says) for field, says in disputes] for name, disputes in names.disputes.items()
         },
@@ -136,7 +135,7 @@ async def render(request: PageRequest) -> str:
         price_header=f"per {PER_TITLES[view.per]}" if view.per != "vm" else "Price",
         price_unit=f"{view.currency} {UNIT_TITLES[view.unit]}",
         bar=names.bar,
-        **_options(view, facets, names.bar),
+        **_options(view, facets, names),
     )
 
 
@@ -183,10 +182,10 @@ def _find_names(catalog: Catalog, view: SizesView, disputed: Sequence[str]) -> _
     )
 
 
-def _options(view: SizesView, facets: Facets, bar: PriceBar) -> dict[str, Any]:
+def _options(view: SizesView, facets: Facets, names: _Names) -> dict[str, Any]:
     """Return the options of the panel's selects and lists."""
     vendors = [bucket.value for bucket in facets.counts["gpu_vendor"] if bucket.value]
-    regions = filter_panel.choices(facets, "region", view.available_in, bar.regions)
+    regions = filter_panel.choices(facets, "region", view.available_in, names.bar.regions)
     return {
         "vendors": (("", "any"), *((vendor.lower(), vendor) for vendor in vendors)),
         "divisors": tuple(PER_TITLES.items()),
@@ -194,6 +193,10 @@ def _options(view: SizesView, facets: Facets, bar: PriceBar) -> dict[str, Any]:
         "clouds": {provider.id: provider.name for provider in PROVIDERS.values()},
         "categories": {name: name.replace("_", " ") for name in get_args(Category)},
         "statuses": _statuses(view, facets),
+        "columns": [
+            Choice(column.field, column.title_with_unit, None, column.field in names.columns)
+            for column in COLUMNS.values()
+        ],
         "sorts": _sorts(view),
         "row_counts": [(str(count), str(count)) for count in sorted({25, 50, 100, 200, view.limit})],
     }
@@ -227,10 +230,10 @@ def _sorts(view: SizesView) -> list[tuple[str, str]]:
     return [*_SORT_TITLES.items(), *([(chosen, chosen.replace(",", ", "))] if chosen not in _SORT_TITLES else [])]
 
 
-def _statuses(view: SizesView, facets: Facets) -> list[filter_panel.Choice]:
+def _statuses(view: SizesView, facets: Facets) -> list[Choice]:
     counts = {bucket.value: bucket.count for bucket in facets.counts["status"]}
     return [
-        filter_panel.Choice(name, _STATUS_TITLES.get(name, name), counts.get(name, 0), name in view.status)
+        Choice(name, _STATUS_TITLES.get(name, name), counts.get(name, 0), name in view.status)
         for name in get_args(Status)
         if name != "any"
     ]

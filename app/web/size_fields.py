@@ -91,8 +91,9 @@ def percent_from(value: Any, base: Any, name: str) -> Difference | None:
     """Describe how an amount of a field differs from that of another size; None where it does not or is unknown."""
     if not isinstance(value, Decimal | int | float) or isinstance(value, bool) or not base or value == base:
         return None
-    change = Decimal(str(value)) - Decimal(str(base))
-    return describe(change, float(100 * change / Decimal(str(base))), better=better_by(name), money=False)
+    exact, exact_base = (item if isinstance(item, Decimal) else Decimal(str(item)) for item in (value, base))
+    change = exact - exact_base
+    return describe(change, float(100 * change / exact_base), better=better_by(name), money=False)
 
 
 _SKIPPED = frozenset({"preview", "withdrawn", "gpu_fraction", "parent_size", "retirement_date"})

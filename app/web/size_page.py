@@ -18,10 +18,19 @@ from app.catalog.providers import AZURE
 from app.catalog.purchases import Purchase
 from app.catalog.queries.costs import BuySearch
 from app.catalog.queries.exchange_rates import USD, CurrencyRate
-from app.catalog.queries.params import PRICED_OS, Currency, Day, Os, PlainText, SimilarSearch, SizeParams
+from app.catalog.queries.params import (
+    PRICED_OS,
+    Currency,
+    DatedSelection,
+    Day,
+    Os,
+    PlainText,
+    SimilarSearch,
+    SizeParams,
+)
 from app.catalog.queries.prices import PriceListing, PriceSearch, find_prices
 from app.catalog.queries.provenance import AvailabilitySearch, FactSearch, find_availability, find_facts
-from app.catalog.queries.sizes import find_size, find_sizes
+from app.catalog.queries.sizes import find_size, find_sizes, read_sizes
 from app.errors import NotFound
 from app.web.rendering import format_amount, path_segment, render_page
 from app.web.serving import PRICE_NAMES, NoParams, PageContent, PageRequest
@@ -107,7 +116,7 @@ async def render(request: PageRequest) -> str:
         _find_successors(request, item, region),
         _find_prices_today(request, name, shown),
         _find_series(request, item),
-        _find_similar(request, item, region),
+        _find_similar(request, item, region, rate),
     )
     unit = f"{view.currency} {UNIT_TITLES[view.unit]}"
     in_force = next((row.prices for row in regions if row.code == region), {})
@@ -204,10 +213,16 @@ async def _find_series(request: PageRequest, item: Mapping[str, Any]) -> Peers:
     if item["series"] is None:
         return Peers([], [])
     regions = (request.params.region,) if request.params.region else ()
-    return await _find_peers(request, item, {}, series=(item["series"],), region=regions)
+    view = _peers_view(
+        request, series=(item["series"],), region=regions, sort=_BY_AMOUNTS, status=("any",), limit=_PEERS
+    )
+    page = await request.executor.ask(find_sizes, view.search())
+    return _compare_peers(item, page.items, {}, view, page.exchange_rate)
 
 
-async def _find_similar(request: PageRequest, item: Mapping[str, Any], region: str | None) -> Peers:
+async def _find_similar(
+    request: PageRequest, item: Mapping[str, Any], region: str | None, rate: CurrencyRate | None
+) -> Peers:
     """Find the sizes that are most like one, in the region of the view if the size is sold there."""
     from app.services.compare import find_similar
 
@@ -216,21 +231,31 @@ async def _find_similar(request: PageRequest, item: Mapping[str, Any], region: s
     search = SimilarSearch(os=view.os, purchase=view.purchase, region=regions, limit=_SIMILAR)
     page = await request.executor.ask(find_similar, item["name"], search)
     similar = {peer.size: peer for peer in page.items}
-    names = tuple(name.lower() for name in (item["name"], *similar))
-    return await _find_peers(request, item, similar, name=names, region=regions) if similar else Peers([], [])
+    if not similar:
+        return Peers([], [])
+    listed = _peers_view(request, region=regions)
+    texts = await request.executor.ask(read_sizes, listed.as_params(DatedSelection), (item["name"], *similar))
+    return _compare_peers(item, texts, similar, listed, rate)
 
 
-async def _find_peers(
-    request: PageRequest, item: Mapping[str, Any], similar: "Mapping[str, SimilarOut]", **which: Any
-) -> Peers:
-    """Find sizes at the prices of the view, and compare each with the size of the page."""
+def _peers_view(request: PageRequest, **which: Any) -> SizesView:
+    """Return the view of a list of sizes at the prices of the page."""
     view: SizeView = request.params
     prices = view.model_dump(include=set(PRICE_NAMES) - {"region"}) | ({"as_of": view.as_of} if view.as_of else {})
-    listed = SizesView(**prices, **which, sort=_BY_AMOUNTS, status=("any",), limit=_PEERS)
-    page = await request.executor.ask(find_sizes, listed.search(), natural=True)
-    items = [json.loads(text, parse_float=Decimal) for text in page.items]
+    return SizesView(**prices, **which)
+
+
+def _compare_peers(
+    item: Mapping[str, Any],
+    texts: Sequence[str],
+    similar: "Mapping[str, SimilarOut]",
+    listed: SizesView,
+    rate: CurrencyRate | None,
+) -> Peers:
+    """Compare sizes, each as JSON text, with the size of the page."""
+    items = [json.loads(text, parse_float=Decimal) for text in texts]
     columns = [COLUMNS[name] for name in (_GPU_COLUMNS if item["gpu_count"] != 0 else _CPU_COLUMNS)]
-    price = partial(listed.shown_price, rate=page.exchange_rate)
+    price = partial(listed.shown_price, rate=rate)
     own = next((peer for peer in items if peer["name"] == item["name"]), None)
 
     def difference(peer: Mapping[str, Any], column: Column) -> Difference | None:
@@ -251,8 +276,7 @@ async def _find_peers(
         )
         for peer, cells in zip(items, table(items, columns, price), strict=True)
     ]
-    places = {name: place for place, name in enumerate(similar, start=1)}
-    return Peers(columns, sorted(rows, key=lambda row: places.get(row.item["name"], 0)))
+    return Peers(columns, rows)
 
 
 async def _find_successors(

@@ -10,6 +10,7 @@ from typing import Any
 from app.catalog.price_notes import price_note
 from app.catalog.queries.prices import PriceLine, merge_runs
 from app.web.rendering import format_amount
+from app.web.size_fields import Difference, percent_from
 from app.web.sizes_view import PURCHASE_TITLES
 
 
@@ -35,6 +36,19 @@ class RegionPriceRow:
     prices: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     zones: list[str] | None = None
     zones_as_of: Any = None
+
+    def cells(self, purchases: Iterable[str]) -> list[tuple[Mapping[str, Any] | None, Difference | None]]:
+        """Return the price by each purchase model, with its difference from that on demand."""
+        prices, listed = self.prices, self.prices.get("on_demand")
+        return [
+            (
+                prices.get(purchase),
+                percent_from(prices[purchase]["shown"], listed["shown"], "usd_per_hour")
+                if purchase in prices and listed and purchase != "on_demand"
+                else None,
+            )
+            for purchase in purchases
+        ]
 
 
 def region_rows(

@@ -36,7 +36,7 @@ from app.catalog.queries.provenance import find_currencies, find_providers, find
 from app.catalog.queries.sizes import JsonPage, find_sizes, read_sizes
 from app.catalog.queries.snapshot import Catalog, short, short_if
 from app.nearest import did_you_mean, nearest
-from app.web.rendering import UNKNOWN, format_age, format_amount, format_number
+from app.web.rendering import OLD_DAYS, UNKNOWN, format_age, format_amount, format_number
 from app.web.size_fields import shown_unit
 
 Unit = Literal["hour", "day", "month", "year"]
@@ -81,6 +81,11 @@ class Column:
     def is_number(self) -> bool:
         """Return whether the column is aligned to the right."""
         return self.kind in {"number", "gbps", "price", "money", "gpu_count", "percent"}
+
+    @property
+    def title_with_unit(self) -> str:
+        """Return the title, with the unit of numbers: `Memory (GiB)`."""
+        return f"{self.title} ({self.unit})" if self.unit and self.kind == "number" else self.title
 
 
 def heading_of(column: Column, price_title: str) -> str:
@@ -286,9 +291,6 @@ def sort_key_of(column: Column, view: SizesView) -> str:
 
 
 UNKNOWN_CELL = Markup(f'<span aria-hidden="true">{UNKNOWN}</span><span class="hidden">unknown</span>')  # noqa: S704  # a constant
-_OLD_DAYS = 180
-"""From this age on a price has the colour of warnings."""
-
 _CUT_LENGTH = 28
 """Longer texts are cut off, and are in full in the title."""
 
@@ -413,7 +415,7 @@ def _amount(value: Decimal, _item: Mapping[str, Any]) -> Cell:
 
 
 def _age(value: int, item: Mapping[str, Any]) -> Cell:
-    return Cell(format_age(value), "age old" if value >= _OLD_DAYS else "age", f"last seen on {item['price_as_of']}")
+    return Cell(format_age(value), "age old" if value >= OLD_DAYS else "age", f"last seen on {item['price_as_of']}")
 
 
 _CELLS: Mapping[str, Callable[[Any, Mapping[str, Any]], Cell]] = {

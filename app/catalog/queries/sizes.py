@@ -242,6 +242,7 @@ def find_sizes(catalog: Catalog, search: SizeSearch, *, offset: int = 0, natural
     )
 
 
+@short_if(lambda selection, _names: not selection.names_a_day)
 def read_sizes(catalog: Catalog, selection: DatedSelection, names: Sequence[str]) -> list[str]:
     """Return sizes as JSON text at the prices of a selection. Those without an offer are left out."""
     question = SizeQuestion(catalog, normalize(selection, catalog.snapshot))
