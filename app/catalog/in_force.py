@@ -108,6 +108,9 @@ def is_in_force(
             *rival,
             other.valid_from <= run.seen_until,
             other.seen_until >= run.valid_from,
+            # Most runs overlap with themselves alone, which is told without looking at any list.
+            tuple_(other.valid_from, other.source_id, other.known_from)
+            != tuple_(run.valid_from, run.source_id, run.known_from),
             tuple_(*theirs) > tuple_(*ours),
         )
         .correlate_except(others)

@@ -221,20 +221,8 @@ def _same_offer(left: FromClause, right: FromClause) -> ColumnElement[bool]:
 
 
 def _past_scope(key: PriceScopeKey, sizes: Select[Any] | None = None) -> PriceScope:
-    """Build the scope of a past day, of all sizes or of a few; without regions a size without any price is in it, too.
-
-    The keys of the sizes are named in any case: the table of prices begins with them, and is not read as a whole.
-    """
-    keys = sizes if sizes is not None else select(size.key)
-    meant = [PRICE.c.os == literal_text(key.os)]
-    if key.regions == 1:
-        meant += [PRICE.c.size_key.in_(keys), PRICE.c.region.in_(region_binds(1))]
-    else:
-        chosen = _cheapest_regions(key, keys)
-        meant += [PRICE.c.size_key == chosen.c.size_key, PRICE.c.region == chosen.c.region]
-        meant += [PRICE.c.size_key.in_(keys)] if sizes is not None else []
-    in_force = prices_in_force(*price_days(dated=key.known), *meant, rules=key.rules)
-    prices = side_by_side(in_force, adjusted=bool(key.rules)).subquery()
+    """Build the scope of a past day, of all sizes or of a few; without regions sizes without any price are in it."""
+    prices = side_by_side(_past_prices_that_count(key, sizes), adjusted=bool(key.rules)).subquery()
     columns: dict[str, ColumnElement[Any]] = {
         "size_key": size.key,
         "priced_in": prices.c.region,
@@ -254,6 +242,32 @@ def _past_scope(key: PriceScopeKey, sizes: Select[Any] | None = None) -> PriceSc
         has_offer=true(),
         all_offers=_past_prices(key),
     )
+
+
+def _past_prices_that_count(key: PriceScopeKey, sizes: Select[Any] | None) -> Select[Any]:
+    """Select the prices of a past day in the region that counts for each of all sizes, or of a few.
+
+    The keys of the sizes are named in any case: the table of prices begins with them, and is not read as a whole.
+    """
+    keys = sizes if sizes is not None else select(size.key)
+    meant = [PRICE.c.os == literal_text(key.os)]
+    if key.regions == 1:
+        meant += [PRICE.c.size_key.in_(keys), PRICE.c.region.in_(region_binds(1))]
+    else:
+        chosen = _cheapest_regions(key, keys)
+        meant += [PRICE.c.size_key == chosen.c.size_key, PRICE.c.region == chosen.c.region]
+        meant += [PRICE.c.size_key.in_(keys)] if sizes is not None else []
+    return prices_in_force(*price_days(dated=key.known), *meant, rules=key.rules)
+
+
+def past_prices_by_size(key: PriceScopeKey, purchase: str) -> Select[Any]:
+    """Select the price by a purchase model on a past day of all sizes that have any price there; null without that.
+
+    It is what lists are chosen and sorted by, without the columns of an offer.
+    """
+    prices = _past_prices_that_count(key, None).subquery().c
+    usd = func.max(cast(prices.usd_per_hour, Double)).filter(prices.purchase == literal_text(purchase))
+    return select(prices.size_key.label("key"), usd.label("usd")).group_by(prices.size_key)
 
 
 @lru_cache(maxsize=64)

@@ -62,6 +62,7 @@ from app.catalog.queries.price_scope import (
     literal_text,
     local_disk_gib,
     named_days,
+    past_prices_by_size,
     price_days,
     price_parameters,
     sizes_with_offers,
@@ -485,8 +486,14 @@ class SizeQuestion:
 
     def _ask_prices(self, purchase: str) -> Prices:
         statement = _prices_statement(PriceScopeKey.of(self.search, self._rules), purchase)
-        rows = self.catalog.fetch(BoundStatement(statement, self._parameters()))
-        return self._to_prices(rows)
+        usd = array("d", [UNKNOWN]) * len(self.sets.keys)
+        places = []
+        for key, price in self.catalog.fetch(BoundStatement(statement, self._parameters())):
+            place = self.sets.place_of(key)
+            places.append(place)
+            if price is not None:
+                usd[place] = price
+        return Prices(self.sets.set_of(places) if self._scope.regions else self.sets.all, usd)
 
     def _ask_region_prices(self) -> Mapping[str, RegionPrices]:
         os, purchase = self._scope.os, self._scope.purchase
@@ -513,16 +520,6 @@ class SizeQuestion:
 
     def _parameters(self) -> dict[str, Any]:
         return price_parameters(self.search, self._today)
-
-    def _to_prices(self, rows: Iterable[Sequence[Any]]) -> Prices:
-        usd = array("d", [UNKNOWN]) * len(self.sets.keys)
-        places = []
-        for key, price in rows:
-            place = self.sets.place_of(key)
-            places.append(place)
-            if price is not None:
-                usd[place] = price
-        return Prices(self.sets.set_of(places), usd)
 
 
 def _known(sets: SizeSets, prices: Prices) -> Iterator[tuple[float, int]]:
@@ -650,6 +647,8 @@ def _offered_statement(key: PriceScopeKey) -> Statement:
 
 @cached_statement(64)
 def _prices_statement(key: PriceScopeKey, purchase: str) -> Statement:
+    if key.past:
+        return Statement(past_prices_by_size(key, purchase))
     scope = PriceScope.of_key(key)
     columns: tuple[ColumnElement[Any], ...] = (scope.key.label("key"), rank_usd(scope.offer, purchase).label("usd"))
     return Statement(select(*columns).select_from(scope.source).where(scope.has_offer))
