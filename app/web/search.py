@@ -178,7 +178,9 @@ def _find_names(catalog: Catalog, view: SizesView, disputed: Sequence[str]) -> _
         columns=find_columns(catalog, view),
         default_columns=find_columns(catalog, view.model_copy(update={"columns": ()})),
         disputes=find_disputing_sources(catalog, disputed),
-        gpu_families={gpu["model"]: gpu["family"] for gpu in find_gpus(catalog) if gpu["family"]},
+        gpu_families=catalog.keep(
+            "families of GPUs", lambda: {gpu["model"]: gpu["family"] for gpu in find_gpus(catalog) if gpu["family"]}
+        ),
     )
 
 

@@ -310,37 +310,39 @@ def table(items: Sequence[Mapping[str, Any]], columns: Sequence[Column], price: 
 
     Amounts of a column have their decimal points below each other.
     """
-    places = {column.field: _places(items, column, price) for column in columns}
-    return [[_cell(item, column, price, places[column.field]) for column in columns] for item in items]
+    return [list(cells) for cells in zip(*(_cells(items, column, price) for column in columns), strict=True)]
 
 
-def _places(items: Sequence[Mapping[str, Any]], column: Column, price: Price) -> int:
-    """Return the most decimal places of a column of amounts."""
+def _cells(items: Sequence[Mapping[str, Any]], column: Column, price: Price) -> list[Cell]:
+    values = [_value(item, column, price) for item in items]
     if column.kind not in {"price", "money"}:
-        return 0
-    amounts = (format_amount(_value(item, column, price)) for item in items)
-    return max((len(amount.partition(".")[2]) for amount in amounts), default=0)
+        return [_cell(value, item, column) for value, item in zip(values, items, strict=True)]
+    amounts = [None if value is None else format_amount(value) for value in values]
+    places = max((len(amount.partition(".")[2]) for amount in amounts if amount), default=0)
+    cells = []
+    for amount, item in zip(amounts, items, strict=True):
+        if amount is None:
+            cells.append(Cell(UNKNOWN_CELL, "number unknown"))
+            continue
+        # blanks as wide as figures for the decimal places that it lacks
+        cell = Cell(amount + "\u2007" * (places - len(amount.partition(".")[2])), f"number {column.kind}")
+        cells.append(_noted(cell, item, price) if column.kind == "price" else cell)
+    return cells
 
 
-def _padded(amount: str, places: int) -> str:
-    """Return an amount with blanks as wide as figures for the decimal places that it lacks."""
-    return amount + "\u2007" * (places - len(amount.partition(".")[2]))
-
-
-def _cell(item: Mapping[str, Any], column: Column, price: Price, places: int) -> Cell:
+def _cell(value: Any, item: Mapping[str, Any], column: Column) -> Cell:
     kind = "number" if column.is_number else "nowrap"
-    value = _value(item, column, price)
     if column.field == "gpu_memory_gib_per_gpu" and item["gpu_count"] == 0:
         return Cell("", kind)  # there is no GPU that it could be the memory of
     if column.field == "gpu_model" and value is None and item["gpu_count"] == 0:
         return Cell("none", "nowrap muted")
     if value is None:
         return Cell(UNKNOWN_CELL, f"{kind} unknown")
-    cell = _CELLS.get(column.kind, _text)(value, item)
-    if places:
-        cell = cell._replace(text=_padded(cell.text, places))
-    if column.kind != "price":
-        return cell
+    return _CELLS.get(column.kind, _text)(value, item)
+
+
+def _noted(cell: Cell, item: Mapping[str, Any], price: Price) -> Cell:
+    """Return the cell of a price with what is unusual about it, and the list price that rules changed."""
 
     def shown(usd: Any) -> str:
         return format_amount(price({**item, "usd_per_hour": usd}))
@@ -410,10 +412,6 @@ def _number(value: Any, _item: Mapping[str, Any]) -> Cell:
     return Cell(format_number(value), "number" if value else "number muted")
 
 
-def _amount(value: Decimal, _item: Mapping[str, Any]) -> Cell:
-    return Cell(format_amount(value), "number money")
-
-
 def _age(value: int, item: Mapping[str, Any]) -> Cell:
     return Cell(format_age(value), "age old" if value >= OLD_DAYS else "age", f"last seen on {item['price_as_of']}")
 
@@ -424,8 +422,6 @@ _CELLS: Mapping[str, Callable[[Any, Mapping[str, Any]], Cell]] = {
         Cell(item["gpu_fraction"], "number") if item["gpu_fraction"] else _number(value, item)
     ),
     "gbps": lambda value, item: _number(value / 1000, item),
-    "price": lambda value, _item: Cell(format_amount(value), "number price"),
-    "money": _amount,
     "age": _age,
     "percent": lambda value, _item: Cell(f"{value:.1f}", "number"),
     "cloud": lambda value, _item: Cell(PROVIDERS[value].name, "nowrap"),
