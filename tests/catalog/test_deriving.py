@@ -10,7 +10,7 @@ from math import isinf
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, delete, select
+from sqlalchemy import Engine, delete, select, text
 
 from app.catalog.column_types import table_of
 from app.catalog.in_force import MAX_SPOT_AGE_DAYS
@@ -232,3 +232,16 @@ def test_what_a_migration_emptied_is_derived_by_the_next_ingest(engine: Engine) 
     with derived_rows_complete(engine):
         ingest(engine, reading(regions=["mars"]), now=NOW)
     assert offered(engine, "x1") == (3, "eastus")
+
+
+def test_a_first_ingest_writes_offers_in_the_order_in_which_they_are_read(engine: Engine) -> None:
+    prices = [price(name, "1", region=region) for region in ("westus", "eastus") for name in ("x9", "x10", "x1")]
+    sizes = [fact for name in ("x9", "x10", "x1") for fact in size(f"Standard_{name}", vcpus=8)]
+    ingest(engine, reading(sizes, regions=["eastus", "westus"], prices=prices), now=NOW)
+    keys = table_of(Offer).primary_key.columns.keys()
+    stored = select(*(table_of(Offer).c[name] for name in keys))
+    if engine.dialect.name == "postgresql":
+        stored = stored.order_by(text("ctid"))
+    with reads(engine) as session:
+        rows = [tuple(row) for row in session.execute(stored)]
+    assert rows == sorted(rows)

@@ -22,14 +22,14 @@ GPUS = (
 )  # fmt: skip
 
 
-def verdicts(engine: Engine, old: dict[str, Any], new: dict[str, Any]) -> dict[str, set[str]]:
-    """Return the verdicts on the facts of an older page beside those of a newer one."""
+def verdicts(engine: Engine, old: dict[str, Any], new: dict[str, Any], said: str = "verdict") -> dict[str, set[str]]:
+    """Return the verdicts on the facts of an older page beside those of a newer one, or the reasons of these."""
     later = source("later", on=date(2026, 1, 1))
-    said = [*GPUS, *size("Standard_X1", **old), *size("Standard_X1", by="later", **new)]
-    ingest(engine, reading(said, sources=[later]), now=NOW)
+    stated = [*GPUS, *size("Standard_X1", **old), *size("Standard_X1", by="later", **new)]
+    ingest(engine, reading(stated, sources=[later]), now=NOW)
     with reads(engine) as session:
         facts = session.execute(select(table_of(Fact)).where(table_of(Fact).c.kind == "size")).mappings().all()
-    return {field: {fact["verdict"] for fact in facts if fact["field"] == field} for field in old}
+    return {field: {fact[said] for fact in facts if fact["field"] == field} for field in old}
 
 
 def gpus(model: str, count: str, each: int | None) -> dict[str, Any]:
@@ -60,3 +60,11 @@ def test_half_cards_beside_cards_are_no_dispute(engine: Engine, old: dict[str, A
 )
 def test_other_counts_stay_disputed(engine: Engine, old: dict[str, Any], new: dict[str, Any]) -> None:
     assert "disputed" in verdicts(engine, old, new)["gpu_count"]
+
+
+@pytest.mark.first_database
+@pytest.mark.parametrize(("new", "counted"), [(gpus("M60", "2", 8), "cards"), (gpus("M60", "1", 16), "half cards")])
+def test_the_reason_says_what_the_other_page_counts(engine: Engine, new: dict[str, Any], counted: str) -> None:
+    old = gpus("M60", "1", 16) if counted == "cards" else gpus("M60", "2", 8)
+    reasons = verdicts(engine, old, new, "reason")["gpu_count"]
+    assert any(reason.startswith(f"counts {counted}: ") for reason in reasons)

@@ -13,7 +13,7 @@ from app.catalog.models import Fact, Offer, Price, Revision, Size
 from app.catalog.queries.params import SizeParams
 from app.catalog.queries.sizes import find_size
 from app.catalog.queries.snapshot import load_catalog
-from app.catalog.readings import AliasRow, CorrectionRow, Reading
+from app.catalog.readings import AliasRow, CorrectionRow, Reading, SourceKind
 from app.catalog.store.revisions import compute_digest
 from app.db.engines import read_session as reads
 from app.errors import BadData
@@ -164,10 +164,14 @@ def test_status_follows_from_dates(engine: Engine, retires: date | None, preview
 def test_a_preview_is_over_when_a_newer_page_no_longer_says_so(engine: Engine) -> None:
     ingest_reading(engine, reading(size("Standard_X1", preview=True)))
     assert shown(engine, "x1")["status"] == "preview"
-    ingest_reading(
-        engine, reading(size("Standard_X1", by="later", vcpus=8), sources=[source("later", on=date(2026, 1, 1))])
-    )
-    assert shown(engine, "x1")["status"] == "current"
+    pages: list[tuple[str, SourceKind, str]] = [
+        ("notes", "third_party", "preview"),
+        ("later", "vendor_page", "current"),
+    ]
+    for by, kind, status in pages:
+        newer = source(by, kind=kind, on=date(2026, 1, 1))
+        ingest_reading(engine, reading(size("Standard_X1", by=by, vcpus=8), sources=[newer]))
+        assert shown(engine, "x1")["status"] == status
 
 
 def test_prices_are_kept_and_the_newest_in_force_is_offered(engine: Engine) -> None:

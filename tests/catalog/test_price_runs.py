@@ -303,7 +303,7 @@ def test_a_correction_on_a_later_day_leaves_what_was_known_before(engine: Engine
 
 
 def test_a_run_that_an_ingest_begins_and_extends_is_added_and_not_changed(engine: Engine) -> None:
-    def changes(*days: int) -> tuple[int, int]:
+    def changes(*days: int) -> tuple[int, int, int]:
         blocks = {day: PriceBlock.of([price("x1", "1", valid_from=on(day))]) for day in days}
         lists = tuple(
             PriceList(
@@ -316,7 +316,8 @@ def test_a_run_that_an_ingest_begins_and_extends_is_added_and_not_changed(engine
         )
         read = replace(reading(regions=["eastus"]), prices=Prices(lists))
         change = ingest(engine, read, now=NOW).summary.changes["price"]
-        return change.added, change.changed
+        return change.added, change.changed, change.unchanged
 
-    assert changes(1, 2, 3) == (1, 0)
-    assert changes(4) == (0, 1), "the run is of the ingest before, on the same day"
+    assert changes(1, 2, 3) == (1, 0, 0)
+    assert changes(4) == (0, 1, 0), "the run is of the ingest before, on the same day"
+    assert changes(4) == (0, 0, 1)
