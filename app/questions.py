@@ -40,7 +40,7 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
 class NoParams(QueryParams):
-    """The parameters of an endpoint that has none."""
+    """The parameters of an endpoint or page that has none."""
 
 
 class Question(NamedTuple):

@@ -63,7 +63,7 @@ class CompareView(PriceDayParams, OfferParams, ShownCurrency):
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ComparedFigure:
     """A value of a size: `value` as it is shown, None where it is unknown, and its difference from the baseline's.
 
     `share` is an amount in percent of the greatest of the row, None where no bar is drawn.
@@ -78,7 +78,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparedRow:
     """A field of all sizes; `kind` is money, number, flag or text."""
 
     field: str
@@ -86,7 +86,7 @@ class Row:
     unit: str
     kind: str
     differs: bool
-    cells: Sequence[Cell]
+    cells: Sequence[ComparedFigure]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,7 @@ def _columns(request: PageRequest, comparison: "ComparisonOut | None") -> list[d
     return columns
 
 
-def _rows(comparison: "ComparisonOut", view: CompareView) -> list[Row]:
+def _rows(comparison: "ComparisonOut", view: CompareView) -> list[ComparedRow]:
     """Return the fields in which any size has a value; prices in the currency and unit of time of the view."""
     by_name = {field.field: field for field in comparison.fields}
     disputed = [
@@ -255,7 +255,7 @@ def _rows(comparison: "ComparisonOut", view: CompareView) -> list[Row]:
     return rows
 
 
-def _row(field: "LineOut", comparison: "ComparisonOut", view: CompareView, disputed: Sequence[set[str]]) -> Row:
+def _row(field: "LineOut", comparison: "ComparisonOut", view: CompareView, disputed: Sequence[set[str]]) -> ComparedRow:
     name, money = field.field, "usd_per" in field.field or "price_per" in field.field
     base = field.values[comparison.sizes.index(comparison.baseline)].value
     by_hours = shown_price_in(view.unit, None)
@@ -272,12 +272,14 @@ def _row(field: "LineOut", comparison: "ComparisonOut", view: CompareView, dispu
         shown = describe(change, value.difference_percent, better=better_by(name), money=money) if change else None
         is_base = value.size == comparison.baseline
         same = not is_base and value.value is not None and value.value == base
-        cells.append(Cell(amount, shown, same, name in fields))
+        cells.append(ComparedFigure(amount, shown, same, name in fields))
     marked = _mark_best(cells, better_by(name))
-    return Row(name, _title(name), _unit(field, view, money=money), _kind(field, money=money), field.differs, marked)
+    return ComparedRow(
+        name, _title(name), _unit(field, view, money=money), _kind(field, money=money), field.differs, marked
+    )
 
 
-def _mark_best(cells: Sequence[Cell], better: int) -> Sequence[Cell]:
+def _mark_best(cells: Sequence[ComparedFigure], better: int) -> Sequence[ComparedFigure]:
     """Mark the best amounts of a row and draw all, unless those known are alike or neither more nor less is better."""
     amounts = [cell.value for cell in cells if isinstance(cell.value, int | float | Decimal)]
     if not better or len(set(amounts)) < _LEAST:
@@ -342,7 +344,7 @@ def _kind(field: "LineOut", *, money: bool) -> str:
     return "number" if isinstance(example, float | int) else "text"
 
 
-def _in_groups(rows: Iterable[Row]) -> dict[str, list[Row]]:
+def _in_groups(rows: Iterable[ComparedRow]) -> dict[str, list[ComparedRow]]:
     """Return rows by group: prices first, that of a GPU before all, then as on the page of a size."""
     by_name = {row.field: row for row in rows}
     prices = [row for row in by_name.values() if row.kind == "money" or row.field == "region"]

@@ -170,10 +170,6 @@ class Page:
         return self.load().params
 
 
-class NoParams(QueryParams):
-    """A page without parameters."""
-
-
 def page_url(path: str, params: BaseModel, **changes: object) -> str:
     """Return the URL of a page relative to itself, with some parameters changed, without defaults."""
     fields = type(params).model_fields

@@ -32,8 +32,9 @@ from app.catalog.queries.prices import PriceListing, PriceSearch, find_prices
 from app.catalog.queries.provenance import AvailabilitySearch, FactSearch, find_availability, find_facts
 from app.catalog.queries.sizes import find_size, find_sizes, read_sizes
 from app.errors import NotFound
+from app.questions import NoParams
 from app.web.rendering import format_amount, path_segment, render_page
-from app.web.serving import PRICE_NAMES, NoParams, PageContent, PageRequest
+from app.web.serving import PRICE_NAMES, PageContent, PageRequest
 from app.web.size_fields import Difference, group_facts, percent_from
 from app.web.size_prices import azure_snippets, newest_first, price_chart, purchases_of, region_rows
 from app.web.sizes_view import (

@@ -133,14 +133,14 @@ _STEP = 64
 """Of how many sizes, by price, a set is kept."""
 
 
-class Prices(NamedTuple):
+class SizePrices(NamedTuple):
     """The sizes that have an offer, and their prices by place, USD an hour; UNKNOWN also for one without an offer."""
 
     offered: int
     usd: "array[float]"
 
 
-class RegionPrices(NamedTuple):
+class RegionOffers(NamedTuple):
     """The sizes that have an offer in a region; those with a known price by place, and that price, USD an hour.
 
     A region has sizes of one provider: prices by place of all sizes would be mostly empty.
@@ -338,12 +338,12 @@ class SizeQuestion:
             return self.prices().offered
         return self.catalog.keep(("offered", self._scope), self._ask_offered)
 
-    def prices(self, purchase: str | None = None) -> Prices:
+    def prices(self, purchase: str | None = None) -> SizePrices:
         """Find the prices of those offers by a purchase model; the default is that of the search."""
         purchase = purchase or self._scope.purchase
         return self.catalog.keep(("prices", self._scope, purchase), lambda: self._ask_prices(purchase))
 
-    def region_prices(self) -> Mapping[str, RegionPrices]:
+    def region_prices(self) -> Mapping[str, RegionOffers]:
         """Find the prices in each region."""
         key = ("prices by region", self._scope._replace(regions=()))
         return self.catalog.keep(key, self._ask_region_prices)
@@ -484,7 +484,7 @@ class SizeQuestion:
         rows = self.catalog.fetch(BoundStatement(statement, self._parameters()))
         return self.sets.set_of_keys(rows)
 
-    def _ask_prices(self, purchase: str) -> Prices:
+    def _ask_prices(self, purchase: str) -> SizePrices:
         statement = _prices_statement(PriceScopeKey.of(self.search, self._rules), purchase)
         usd = array("d", [UNKNOWN]) * len(self.sets.keys)
         places = []
@@ -493,9 +493,9 @@ class SizeQuestion:
             places.append(place)
             if price is not None:
                 usd[place] = price
-        return Prices(self.sets.set_of(places) if self._scope.regions else self.sets.all, usd)
+        return SizePrices(self.sets.set_of(places) if self._scope.regions else self.sets.all, usd)
 
-    def _ask_region_prices(self) -> Mapping[str, RegionPrices]:
+    def _ask_region_prices(self) -> Mapping[str, RegionOffers]:
         os, purchase = self._scope.os, self._scope.purchase
         by_region: dict[str, list[tuple[str, float | None]]] = defaultdict(list)
         if self._scope.as_of is None:
@@ -513,16 +513,16 @@ class SizeQuestion:
                     by_region[region].append((key, usd))
         return {region: self._in_region(some) for region, some in by_region.items() if region not in _PSEUDO_REGIONS}
 
-    def _in_region(self, rows: Sequence[tuple[str, float | None]]) -> RegionPrices:
+    def _in_region(self, rows: Sequence[tuple[str, float | None]]) -> RegionOffers:
         priced = [(self.sets.place_of(key), usd) for key, usd in rows if usd not in (None, UNKNOWN)]
         offered = self.sets.set_of(self.sets.place_of(key) for key, _ in rows)
-        return RegionPrices(offered, array("I", (at for at, _ in priced)), array("d", (usd for _, usd in priced)))
+        return RegionOffers(offered, array("I", (at for at, _ in priced)), array("d", (usd for _, usd in priced)))
 
     def _parameters(self) -> dict[str, Any]:
         return price_parameters(self.search, self._today)
 
 
-def _known(sets: SizeSets, prices: Prices) -> Iterator[tuple[float, int]]:
+def _known(sets: SizeSets, prices: SizePrices) -> Iterator[tuple[float, int]]:
     """Yield the known prices, each with the place of its size."""
     for place in sets.places_in(prices.offered):
         if prices.usd[place] != UNKNOWN:
