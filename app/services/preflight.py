@@ -115,9 +115,8 @@ _GPU_QUOTAS: Mapping[str, str] = {
 }
 """The metric of GPUs by machine type, or by the accelerator that is attached to an N1.
 
-The metrics are those of Google's reference of `Quota.Metric` (Compute Engine API v1) and of its list of allocation
-quotas (GPU quota, https://cloud.google.com/compute/resource-usage); which GPUs a machine type has is in its list of
-accelerator-optimized machine types. Others, such as those of G4, are unknown.
+Most metrics are of Google's reference of `Quota.Metric` (Compute Engine API v1); those of H100 Mega, H200, B200 and
+GB200 are read off published output of `gcloud compute regions describe`. Others, such as those of G4, are unknown.
 """
 
 
