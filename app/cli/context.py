@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime
 from functools import cache
+from io import UnsupportedOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -183,7 +184,8 @@ def exit_with_error(error: Exception) -> NoReturn:
         sys.exit(EXIT_OK)
     if isinstance(error, OSError) and error.strerror:
         # Text that could not be written stays in the buffer, and would fail again when the interpreter ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with suppress(UnsupportedOperation):  # no file, where another program runs the command
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         _exit(f"{error.filename or 'the output'}: {error.strerror}", EXIT_USAGE)
     raise error
 

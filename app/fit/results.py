@@ -11,11 +11,13 @@ from datetime import date
 from functools import lru_cache
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
-from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.quantities import Assumption, Evidence, Figure, OmittedFigure, WrittenAs, about, if_known
 from app.fit.formulas.quantization import DtypeSource
+
+if TYPE_CHECKING:
+    from app.fit.formulas.architecture import Architecture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +246,7 @@ class WeightsType:
 class Estimate:
     """The whole result; `architecture` is the model as it was completed."""
 
-    architecture: Architecture
+    architecture: "Architecture"
     parameters: ParameterFigures | None
     inference: InferenceFigures | None = None
     training: TrainingFigures | None = None

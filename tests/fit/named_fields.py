@@ -106,7 +106,11 @@ def is_figure(name: str) -> bool:
     """Return whether a name leads through the dataclasses of an Estimate to a figure, or to a part with figures."""
     kinds: list[type] = [Estimate]
     for step in COMPONENTS.get(name, name).split("."):
-        hints: dict[str, Any] = {key: hint for kind in kinds for key, hint in get_type_hints(kind).items()}
+        hints: dict[str, Any] = {
+            key: hint
+            for kind in kinds
+            for key, hint in get_type_hints(kind, localns={"Architecture": Architecture}).items()
+        }
         if step not in hints:
             return False
         kinds = [
