@@ -72,8 +72,8 @@ MAX_INLINE_BYTES = 262_144
 """Longer bodies are encoded and decoded in a thread: they would keep the event loop for milliseconds."""
 
 _MAX_PLAIN_BYTES = 16_384
-"""A longer body is kept encoded only, and decoded for each client that takes no encoding (generated ones often do not):
-a page of 50 sizes has 115 kB, 4.5 as zstd, which takes 40 us to encode and 15 to decode, a third of sending it."""
+"""Longer bodies are kept plain for the last clients that took no encoding (generated ones often take none), else as
+zstd: a page of 50 sizes has 115 kB, 4.5 as zstd, which takes 40 us to encode, and 15 to decode for each of them."""
 
 
 def encode(body: bytes, encoding: str) -> bytes:
@@ -147,9 +147,8 @@ class CachedResponse:
 
     def find_variant(self, encoding: str | None) -> EncodedVariant | None:
         """Return the variant in an encoding that `preferred_encoding` gave, if it was requested before."""
-        if encoding is None and _MAX_PLAIN_BYTES < self.length <= MAX_INLINE_BYTES and "zstd" in self.variants:
-            return self.make_variant(None)
-        return self.variants.get(encoding if self.length >= MIN_ENCODED_BYTES else None)
+        variant = self.variants.get(encoding if self.length >= MIN_ENCODED_BYTES else None)
+        return self.make_variant(None) if variant is None and encoding is None and self.is_decoded else variant
 
     def make_variant(self, encoding: str | None) -> EncodedVariant:
         """Make the variant in another encoding from one that is there, zstd if it is: the fastest to decode."""
@@ -158,7 +157,7 @@ class CachedResponse:
         return self.add_variant(_DECODERS[made_in](body) if made_in else body, encoding)
 
     def add_variant(self, body: bytes, encoding: str | None) -> EncodedVariant:
-        """Encode a body, unless it is short, and keep it with its headers; a long one that is plain as zstd."""
+        """Encode a body, unless it is short, and keep it with its headers."""
         encoding = encoding if self.length >= MIN_ENCODED_BYTES else None
         body = encode(body, encoding) if encoding else body
         headers = [*self.headers, (b"link", self.link), (b"content-length", b"%d" % len(body))]
@@ -167,17 +166,34 @@ class CachedResponse:
         if encoding:
             headers.append((b"content-encoding", encoding.encode()))
         variant = EncodedVariant(tuple(headers), body)
-        if encoding is None and self.length > _MAX_PLAIN_BYTES:
-            if "zstd" not in self.variants:
-                self.add_variant(body, "zstd")
-        else:
+        if encoding is not None or not self.is_decoded:
             self.variants[encoding] = variant
         return variant
 
     @property
+    def is_decoded(self) -> bool:
+        """Whether it is kept as zstd, and decoded for each client that takes no encoding."""
+        return _MAX_PLAIN_BYTES < self.length <= MAX_INLINE_BYTES and "zstd" in self.variants
+
+    @property
+    def has_long_plain(self) -> bool:
+        """Whether a long body of it is kept plain."""
+        return self.length > _MAX_PLAIN_BYTES and None in self.variants
+
+    def drop_plain(self) -> None:
+        """Keep a long body as zstd only."""
+        plain = self.variants.pop(None)
+        if "zstd" not in self.variants:
+            self.add_variant(plain.body, "zstd")
+
+    @property
     def size_bytes(self) -> int:
-        """The memory that all variants take together."""
-        bodies = sum(_VARIANT_OVERHEAD_BYTES + len(variant.body) for variant in self.variants.values())
+        """The memory that all variants take together, but for a long plain one."""
+        bodies = sum(
+            _VARIANT_OVERHEAD_BYTES + len(variant.body)
+            for encoding, variant in self.variants.items()
+            if encoding is not None or self.length <= _MAX_PLAIN_BYTES
+        )
         return _RESPONSE_OVERHEAD_BYTES + len(self.link) + bodies
 
 
@@ -197,6 +213,25 @@ _URLS_SHARE = 8
 """The part of the cache that URLs may take, as a divisor."""
 
 
+_PLAIN_SHARE = 8
+"""The part of the cache that long plain bodies may take, as a divisor."""
+
+
+class _PlainBodies(LRUCache[bytes, CachedResponse]):
+    """Responses with a long plain body by their key; the least recently used make room, and keep it as zstd."""
+
+    def __init__(self, max_bytes: int, recount: Callable[[CachedResponse], None]) -> None:
+        super().__init__(max_bytes, getsizeof=lambda response: response.length)
+        self._recount = recount
+
+    def popitem(self) -> tuple[bytes, CachedResponse]:
+        """Remove the least recently used."""
+        key, response = super().popitem()
+        response.drop_plain()
+        self._recount(response)
+        return key, response
+
+
 class ResponseCache:
     """Responses of one generation of the catalog by the key of their request, which URLs lead to without parsing."""
 
@@ -204,8 +239,10 @@ class ResponseCache:
         max_urls = max_bytes // _URLS_SHARE // _URL_BYTES
         self._keys: LRUCache[bytes, bytes] = LRUCache(max_urls)
         self._responses: LRUCache[bytes, CachedResponse] = LRUCache(
-            max_bytes - max_urls * _URL_BYTES, getsizeof=lambda response: response.size_bytes
+            max_bytes - max_urls * _URL_BYTES - max_bytes // _PLAIN_SHARE,
+            getsizeof=lambda response: response.size_bytes,
         )
+        self._plain = _PlainBodies(max_bytes // _PLAIN_SHARE, self.recount)
 
     def __len__(self) -> int:
         return len(self._responses)
@@ -213,28 +250,37 @@ class ResponseCache:
     @property
     def size_bytes(self) -> int:
         """The memory that responses and URLs take."""
-        return int(self._responses.currsize) + len(self._keys) * _URL_BYTES
+        return int(self._responses.currsize + self._plain.currsize) + len(self._keys) * _URL_BYTES
 
     def clear(self) -> None:
         """Remove every response."""
         self._responses.clear()
         self._keys.clear()
+        while self._plain:
+            LRUCache.popitem(self._plain)
 
     def find(self, url: bytes) -> CachedResponse | None:
         """Return the response to a URL that was remembered, which then becomes the most recently used."""
-        try:
-            return self._responses[self._keys[url]]
-        except KeyError:
-            return None
+        key = self._keys.get(url)
+        return self.get(key) if key is not None else None
 
     def get(self, key: bytes) -> CachedResponse | None:
         """Return the response to a request, which then becomes the most recently used."""
-        return self._responses.get(key)
+        response = self._responses.get(key)
+        if response is not None and response.has_long_plain:
+            self._plain.get(key)
+        return response
 
     def put(self, response: CachedResponse) -> None:
         """Store a response, and make room for it; one that is longer than the cache is not stored."""
         try:
             self._responses[response.key] = response
+            if response.has_long_plain:
+                if response.length > self._plain.maxsize:
+                    response.drop_plain()
+                    self._responses[response.key] = response
+                else:
+                    self._plain[response.key] = response
         except ValueError:
             self._responses.pop(response.key, None)
 
