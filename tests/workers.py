@@ -115,9 +115,9 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 
 def _kinds_of_workers() -> list[str]:
-    """Return the kind of each worker; two more than there are cores, as some wait for what they have started."""
+    """Return the kind of each worker; one more than there are cores, as some wait for what they have started."""
     first, *others = SELECTED_KINDS
-    return [*others, *[first] * max(2, (os.cpu_count() or 1) + 2 - len(others))]
+    return [*others, *[first] * max(2, (os.cpu_count() or 1) + 1 - len(others))]
 
 
 def _batches(items: Sequence[pytest.Item]) -> list[Batch]:
