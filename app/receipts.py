@@ -195,7 +195,7 @@ def _names(part: Any) -> Iterable[str]:
 
 
 def _places(part: Any) -> Iterable[tuple[str, str]]:
-    """Yield each size in an answer with the region whose prices are told."""
+    """Yield each size in an answer with the region whose prices it states."""
     if isinstance(part, dict):
         name, region = part.get("size") or part.get("name"), part.get("region")
         if isinstance(name, str) and isinstance(region, str):

@@ -108,7 +108,7 @@ def is_in_force(
             *rival,
             other.valid_from <= run.seen_until,
             other.seen_until >= run.valid_from,
-            # Most runs overlap with themselves alone, which is told without looking at any list.
+            # Most runs overlap with themselves alone, which is known without reading any list.
             tuple_(other.valid_from, other.source_id, other.known_from)
             != tuple_(run.valid_from, run.source_id, run.known_from),
             tuple_(*theirs) > tuple_(*ours),
@@ -175,7 +175,7 @@ def _is_listed(run: Any, day: ColumnElement[date], known_at: KnownDay) -> Column
     first_missing = _first(_newest_list(LIST.alias(), run, day, known_at), MISSING_LISTS - 1)
     listed = func.coalesce(run.listed_until, last_observed(run, day, known_at), type_=Date)
     still_listed = func.coalesce(first_missing, run.valid_from, type_=Date) <= listed
-    # Most sources have no complete lists: they are told by one set, without a look at the lists for each run.
+    # Most sources have no complete lists: one set settles them, without reading the lists for each run.
     return or_(run.source_id.not_in(select(LIST.c.source_id)), still_listed)
 
 

@@ -151,9 +151,9 @@ class InstancesJson(_SizesInOne):
         reserved = {term: offer[purchase] for purchase, term in _TERMS.items() if offer[purchase] is not None}
         prices = {"ondemand": offer["on_demand"], "spot_min": offer["spot"]}
         days = {"ondemand_as_of": offer["on_demand_as_of"], "spot_as_of": offer["spot_as_of"]}
-        told = {name: value for name, value in {**prices, **days}.items() if value is not None}
+        stated = {name: value for name, value in {**prices, **days}.items() if value is not None}
         size["pricing"].setdefault(offer["region"], {})[_PLATFORMS[offer["os"]]] = (
-            {**told, "reserved": reserved} if reserved else told
+            {**stated, "reserved": reserved} if reserved else stated
         )
 
 

@@ -1,4 +1,4 @@
-"""What is told of each request: its latency by route and status, its problem, and a line in the access log.
+"""What is recorded of each request: its latency by route and status, its problem, and a line in the access log.
 
 A response from the cache costs two additions; the layout of all counters is fixed at the start, so that neither memory
 nor a scrape grows with what clients send.

@@ -342,7 +342,7 @@ class Reply:
 class Tool:
     """A tool: `output` are the properties of its structured content, of which those of `always` are always there.
 
-    What is left out of a reply is told by `omitted` and `narrow`, which the instructions explain, once for all tools.
+    `omitted` and `narrow` say what a reply leaves out; the instructions explain them once for all tools.
     """
 
     name: str

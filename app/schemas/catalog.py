@@ -555,7 +555,7 @@ class BuyOut(Out):
 
 
 class ObservationOut(Out):
-    """What a vendor told the holder of an API key of a size in a place."""
+    """What a vendor reported about a size in a place, to the holder of an API key."""
 
     kind: str = Field(description="spot_placement_score, spot_eviction_rate, obtainability or estimated_uptime.")
     meaning: str = Field(description="What its value means.")

@@ -1,4 +1,4 @@
-"""Observations of capacity: what vendors told one holder of an API key, shown to nobody else until it expires.
+"""Observations of capacity: what vendors reported to the holder of one API key, who alone sees it until it expires.
 
 A list, feed, file or comparison of the catalog has nothing of them, and no figure is computed from them.
 """
@@ -32,7 +32,7 @@ MAX_SHOWN = 1_000
 class Kind:
     """A kind of observation: what its value means by the vendor's own words, and for how many hours it counts.
 
-    Vendors give scores for the moment in which they are asked; how long they are worth a look is a choice made here.
+    Vendors give scores for the moment they are asked; for how long those count is a choice made here.
     """
 
     meaning: str
@@ -51,7 +51,7 @@ KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewObservation:
-    """What a vendor said of a size in a place."""
+    """What a vendor reported about a size in a place."""
 
     provider: ProviderId
     size: str

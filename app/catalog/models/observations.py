@@ -1,4 +1,4 @@
-"""The table of observations: what vendors told holders of API keys of capacity. It is no content of the catalog."""
+"""The table of observations: capacity as vendors reported it to the holders of API keys; no part of the catalog."""
 
 from datetime import datetime
 
@@ -8,14 +8,14 @@ from app.catalog.column_types import BYTEWISE, UtcDateTime
 
 
 class Observation(SQLModel, table=True):
-    """What a vendor said of a size in a place, at a time, to one holder of an API key, and until when it counts."""
+    """What a vendor reported about a size in a place, to the holder of one API key: when, and until when it counts."""
 
     scope: str = Field(sa_type=BYTEWISE, primary_key=True, description="the name of the holder's API key")
     source: str = Field(sa_type=BYTEWISE, primary_key=True, description="what it was taken in as: the name of a file")
     position: int = Field(primary_key=True)
     size_key: str = Field(sa_type=BYTEWISE, index=True, description="of the catalog, or as the vendor writes the name")
     kind: str = Field(sa_type=BYTEWISE, description="spot_placement_score, spot_eviction_rate, …")
-    value: str = Field(sa_type=BYTEWISE, description="as the vendor says it")
+    value: str = Field(sa_type=BYTEWISE, description="as the vendor writes it")
     region: str = Field(sa_type=BYTEWISE)
     zone: str | None = Field(sa_type=BYTEWISE)
     note: str | None = Field(sa_type=BYTEWISE, description="what was asked for, if the answer depends on it")

@@ -84,7 +84,7 @@ def _days_between(first: date | None, last: date) -> int | None:
 MAX_REVISIONS = 500
 """How many of the newest revisions are read."""
 MAX_SOURCES = 1_000
-"""How many sources are told of, those that changed last."""
+"""How many sources are named, those that changed last."""
 
 
 def load_last_ingests(session: Session) -> Mapping[str, datetime]:

@@ -241,7 +241,7 @@ def _load_disputes(session: Session) -> Iterator[Dispute]:
 
 
 def _dispute_events(session: Session, before: CatalogBefore) -> Iterator[Event]:
-    """Yield the disputes that began and ended; of sizes that are new or gone none are told."""
+    """Yield the disputes that began and ended; those of sizes that are new or gone are left out."""
     disputes = frozenset(_load_disputes(session))
     for kind, state, disputed in (
         ("dispute_closed", "old", before.disputes - disputes),

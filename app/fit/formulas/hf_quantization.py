@@ -499,7 +499,7 @@ MAX_BYTES_PER_PARAM, MAX_PARAMS_PER_BYTE = 8, 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """The tensors of a checkpoint: all bytes, the parameters (None where they are packed or not told), and the type."""
+    """The tensors of a checkpoint: all bytes, parameters (None where packed or not stated), and the type."""
 
     size: int
     params: int | None = None
