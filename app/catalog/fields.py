@@ -269,7 +269,7 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
             kind="text",
             stated=False,
             title="Type",
-            sentence="Type of its series: `general_purpose`, `gpu_accelerated`. Extensible.",
+            sentence="Its type: `gpu_accelerated` if it has GPUs, else that of its series. Extensible.",
         ),
         "quota_family": FieldSpec(
             kind="text", sentence="The family whose vCPU quota it counts towards.", in_resource_skus=True

@@ -63,6 +63,16 @@ def offers(engine: Engine) -> list[Any]:
         return list(session.execute(select(table_of(Offer))).all())
 
 
+@pytest.mark.parametrize("fields", [{"gpu_count": Decimal("0.125")}, {"gpu_model": "T4"}, {"gpu_count": 0}, {}])
+def test_a_size_with_gpus_is_of_the_type_for_that_whatever_its_series_is(
+    engine: Engine, fields: dict[str, Any]
+) -> None:
+    stated = size("n1", kind="series", category="general_purpose") + size("n1-t4", series="n1", vcpus=4, **fields)
+    ingest(engine, reading(stated), now=NOW)
+    has_gpu = any(fields.values())
+    assert document(engine, "n1-t4")["category"] == ("gpu_accelerated" if has_gpu else "general_purpose")
+
+
 FIRST = reading(
     size("Standard_X1", vcpus=8, gpu_memory_gib=Decimal(80)) + size("Standard_X2", vcpus=4),
     regions=["eastus", "westus"],

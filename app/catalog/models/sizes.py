@@ -101,7 +101,9 @@ class Size(CatalogTable, table=True):
     name: str = Field(sa_type=BYTEWISE, unique=True)
     provider: str = Field(sa_type=BYTEWISE)
     series_id: str | None = Field(sa_type=BYTEWISE, default=None, foreign_key="series.id", index=True)
-    category: str | None = Field(sa_type=BYTEWISE, default=None, description="that of the series")
+    category: str | None = Field(
+        sa_type=BYTEWISE, default=None, description="gpu_accelerated if it has GPUs, else that of the series"
+    )
     quota_family: str | None = Field(sa_type=BYTEWISE, default=None, description="whose vCPU quota it counts towards")
     parent_size: str | None = Field(sa_type=BYTEWISE, default=None, description="the size whose vCPUs are constrained")
     verified: bool

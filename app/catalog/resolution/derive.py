@@ -84,12 +84,13 @@ def derive_size(
     row["series_id"] = row.pop("series")
     its_series = series.get(row["series_id"] or "")
     row["provider"] = its_series["provider"] if its_series else first.provider.id
-    row["category"] = its_series["category"] if its_series else None
     row["verified"] = first.authority < AUTHORITY.index("third_party") and not row["withdrawn"]
     disputed = sorted(name for name, resolution in fields.items() if resolution.is_disputed)
     row |= {"disputed": bool(disputed), "disputed_fields": "; ".join(disputed)}
     row["source_id"] = first.source
     row |= _gpu_columns(row, fields, gpus)
+    has_gpu = row["gpu_model"] or row["gpu_count_numerator"]
+    row["category"] = "gpu_accelerated" if has_gpu else its_series["category"] if its_series else None
     row |= _implied_columns(row, its_series) | {"preview": _is_in_preview(fields)}
     if row["cpu_model"] and not row["cpu_vendor"]:
         row["cpu_vendor"] = cpu_vendor(row["cpu_model"])
