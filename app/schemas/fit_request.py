@@ -114,7 +114,7 @@ class ConstraintsIn(In):
     allow_retiring: bool = Field(default=True, description="Include sizes with an announced retirement.")
     allow_legacy: bool = Field(default=False, description="Include GPUs for graphics, and GPUs older than Pascal.")
     verified_only: bool = Field(default=False, description="The vendor's own documents must name the size.")
-    checkpoint_on_local_disk: bool = Field(default=True, description="A checkpoint must fit on the VM's local disk.")
+    checkpoint_on_local_disk: bool = Field(default=False, description="A checkpoint must fit on the VM's local disk.")
     budget_usd_per_month: UsdAmount | None = Field(
         default=None, description="The most that all VMs may cost a month, USD."
     )

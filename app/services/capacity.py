@@ -22,7 +22,7 @@ from app.fit.placement.jobs import ServingJob
 from app.fit.placement.layouts import SearchLimits, find_layouts
 from app.fit.placement.machine import Machine
 from app.fit.placement.prepare import PreparedRequest, prepare
-from app.fit.placement.request import Constraints, PlacementRequest, Pricing
+from app.fit.placement.request import PlacementRequest, Pricing
 from app.services.fit import to_architecture, to_machine
 
 PRECISIONS: Mapping[str, str | None] = {"released": None, "fp16": "fp16", "fp8": "fp8", "int4": "int4"}
@@ -123,7 +123,6 @@ def _prepare(model: _Row, dtype: str | None) -> PreparedRequest:
     request = PlacementRequest(
         architecture=_prepare_architecture(model),
         workload=InferenceWorkload(dtype=dtype, context_tokens=min(USERS_CONTEXT, most), concurrency=1),
-        constraints=Constraints(checkpoint_on_local_disk=False),
         pricing=Pricing(purchases=("on_demand",), today=date.min),
     )
     return prepare(request, Assumptions())

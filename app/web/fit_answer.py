@@ -93,6 +93,7 @@ WARNINGS: Mapping[str, str] = {
     "GPU_OF_SERIES": "GPU known by series",
     "USABLE_MEMORY_ASSUMED": "usable memory assumed",
     "FEW_VCPUS": "few vCPUs",
+    "NO_LOCAL_DISK": "needs a disk for the checkpoint",
 }
 """What a warning says in a few words; docs/fit.md says more."""
 

@@ -56,11 +56,11 @@ def test_a_model_sharded_over_vms_needs_all_of_its_memory_on_none_of_them(client
 
 def test_a_size_of_undescribed_gpus_has_those_of_all_described_sizes_of_its_series(client: httpx.Client) -> None:
     small = {"model": "llama-3.1-8b", "inference": {"context_tokens": 1024}}
-    free = {"checkpoint_on_local_disk": False}
-    (item,) = fit(client, small, constraints=free | {"name": ["Standard_ND96is_MI300X_v5"]})["items"]
+    (item,) = fit(client, small, constraints={"name": ["Standard_ND96is_MI300X_v5"]})["items"]
     assert item["parallelism"]["gpus"] + item["parallelism"]["idle_gpus"] == 8
-    assert "GPU_OF_SERIES" in item["warnings"]
-    answer = fit(client, small, include=["rejected"], limit=500)
+    assert {"GPU_OF_SERIES", "NO_LOCAL_DISK"} <= set(item["warnings"])
+    on_disk = {"checkpoint_on_local_disk": True}
+    answer = fit(client, small, constraints=on_disk, include=["rejected"], limit=500)
     assert not any("GPU_OF_SERIES" in item["warnings"] for item in answer["items"])
     reasons = {one["size"]: [failure["detail"] for failure in one["failures"]] for one in answer["rejected"]}
     assert all("no source says" in detail for detail in reasons["Standard_ND96isf_H100_v5"])

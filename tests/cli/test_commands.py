@@ -327,8 +327,9 @@ def test_fit_of_a_service_prints_what_the_service_answers(run: Run, seeded_url: 
         "40",
     )
     serving = {"input_tokens": 2000, "output_tokens": 300, "users": 64, "ttft_ms": 500, "tpot_ms": 40}
-    printed = run(seeded_url, "fit", "llama-3.3-70b", *options, "--json")
-    assert json.loads(printed.stdout) == client.post("/fit", json={"model": "llama-3.3-70b", "serving": serving}).json()
+    body = {"model": "llama-3.3-70b", "serving": serving, "limit": 100}
+    printed = run(seeded_url, "fit", "llama-3.3-70b", *options, "--limit", "100", "--json")
+    assert json.loads(printed.stdout) == client.post("/fit", json=body).json()
     table = run(seeded_url, "fit", "llama-3.3-70b", *options).stdout
     assert "TTFT ms" in table
     assert "requests at a time on each copy at the peak" in table

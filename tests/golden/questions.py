@@ -27,7 +27,7 @@ CONSTRAINTS: Mapping[str, tuple[float, list[Any]]] = {
     "allow_retiring": (0.2, [False]),
     "allow_legacy": (0.2, [True]),
     "verified_only": (0.2, [True]),
-    "checkpoint_on_local_disk": (0.3, [False]),
+    "checkpoint_on_local_disk": (0.3, [True]),
     "budget_usd_per_month": (0.3, [3000, 20_000, 200_000.5]),
 }
 PRICING: Mapping[str, tuple[float, list[Any]]] = {

@@ -218,6 +218,8 @@ def find_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str, ..
         "GPU_OF_SERIES": machine.of_series,
         "USABLE_MEMORY_ASSUMED": machine.usable_assumed,
         "FEW_VCPUS": machine.vcpus is not None and machine.vcpus < VCPUS_PER_GPU * machine.ranks,
+        "NO_LOCAL_DISK": not (machine.described and machine.disk_bytes is None)
+        and (machine.disk_bytes or 0.0) < job.disk_bytes,
     }
     return tuple(code for code, holds in raised.items() if holds)
 

@@ -25,7 +25,7 @@ class Constraints:
     allow_retiring: bool = True
     allow_legacy: bool = False
     verified_only: bool = False
-    checkpoint_on_local_disk: bool = True
+    checkpoint_on_local_disk: bool = False
     budget_usd_per_month: Decimal | None = None
     budget_usd_per_job: Decimal | None = None
     max_hours: float | None = None
@@ -107,7 +107,7 @@ class PlacementRequest:
                 allow_preview=True,
                 allow_retiring=True,
                 verified_only=False,
-                checkpoint_on_local_disk=True,
+                checkpoint_on_local_disk=False,
                 budget_usd_per_month=None,
                 budget_usd_per_job=None,
             ),

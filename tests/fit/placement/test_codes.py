@@ -50,7 +50,7 @@ PROVOKED: Mapping[str, tuple[PreparedRequest, Machine, dict[str, Any]]] = {
     "TPOT": (prepare_service(service(tpot_ms=1.0)), machine(), {}),
     "TTFT": (prepare_service(service(ttft_ms=1.0)), machine(), {}),
     "RAM": (prepare_request(serving()), machine(memory_bytes=100 * GIB), {}),
-    "LOCAL_DISK": (prepare_request(serving()), machine(disk_bytes=None), {}),
+    "LOCAL_DISK": (prepare_request(serving(), checkpoint_on_local_disk=True), machine(disk_bytes=None), {}),
     "NOT_IN_REGION": (prepare_request(serving(), regions=("westeurope",)), machine(), {"region": None}),
     "RETIRED": (prepare_request(serving()), machine(), {"status": "retired"}),
     "WITHDRAWN": (prepare_request(serving()), machine(), {"status": "withdrawn"}),
@@ -74,7 +74,9 @@ def test_every_check_is_provoked_and_every_proposal_belongs_to_a_code() -> None:
 
 
 def test_all_failures_are_reported_largest_shortfall_first() -> None:
-    rejection = expect_rejection(prepare_request(serving()), machine(gpus=Fraction(1), disk_bytes=100 * GIB))
+    rejection = expect_rejection(
+        prepare_request(serving(), checkpoint_on_local_disk=True), machine(gpus=Fraction(1), disk_bytes=100 * GIB)
+    )
     assert [failure.code for failure in rejection.failures] == ["GPU_MEMORY_PER_GPU", "LOCAL_DISK"]
     missing = [failure.share_missing for failure in rejection.failures]
     assert missing == sorted(missing, reverse=True)
@@ -97,9 +99,18 @@ def test_a_job_of_unknown_length_meets_no_budget() -> None:
 
 
 def test_budgets_are_checked_only_where_nothing_else_fails() -> None:
-    dear = prepare_request(serving(), budget_usd_per_month=Decimal(1))
+    dear = prepare_request(serving(), budget_usd_per_month=Decimal(1), checkpoint_on_local_disk=True)
     assert codes(expect_rejection(dear)) == {"BUDGET"}
     assert codes(expect_rejection(dear, machine(disk_bytes=GIB))) == {"LOCAL_DISK"}
+
+
+@pytest.mark.parametrize("disk_bytes", [None, 0.0, GIB])
+def test_a_disk_that_was_not_asked_for_is_a_warning(disk_bytes: float | None) -> None:
+    assert "NO_LOCAL_DISK" in expect_option(prepare_request(serving()), machine(disk_bytes=disk_bytes)).warnings
+    assert "NO_LOCAL_DISK" not in expect_option(prepare_request(serving())).warnings
+    described = machine(disk_bytes=disk_bytes, described=True)
+    warned = "NO_LOCAL_DISK" in expect_option(prepare_request(serving()), described).warnings
+    assert warned is (disk_bytes is not None)
 
 
 @pytest.mark.parametrize(

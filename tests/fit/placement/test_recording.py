@@ -112,7 +112,7 @@ OTHER_CONSTRAINTS: dict[str, Any] = {
     "allow_retiring": False,
     "allow_legacy": True,
     "verified_only": True,
-    "checkpoint_on_local_disk": False,
+    "checkpoint_on_local_disk": True,
     "budget_usd_per_month": Decimal(100),
     "budget_usd_per_job": Decimal(100),
     "max_hours": 100.0,
