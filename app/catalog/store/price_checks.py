@@ -45,6 +45,9 @@ REFUSED = table_of(RefusedPrice)
 _SIZE, _SERIES, _SOURCE = table_of(Size), table_of(Series), table_of(Source)
 _MOVED = (*PRICE_KEY, "seen_until", "nano_usd_per_hour", "approximate_date", "file_id")
 
+_IN_PARTS = {"yield_per": 1_000}
+"""Lets a query be read in parts, so that not all of its rows are in memory."""
+
 DISPUTED_DAYS = 60
 """Two lists dispute a price if they differ and were last seen within this many days of each other."""
 
@@ -163,7 +166,7 @@ def prices_by_series(session: Session, *conditions: ColumnElement[bool]) -> Iter
         .where(*conditions)
         .order_by(group)
     )
-    for series, rows in groupby(session.execute(query, execution_options={"yield_per": 10_000}), key=itemgetter(0)):
+    for series, rows in groupby(session.execute(query, execution_options=_IN_PARTS), key=itemgetter(0)):
         prices: list[ListedPrice] = []
         parents: dict[str, str] = {}
         has_cloud_services, ends = False, dict[str, date | None]()
@@ -277,8 +280,10 @@ def _unusual_prices(session: Session, today: date) -> Iterator[tuple[Any, ...]]:
         days = (literal(bound, Date) for bound in (day, EVER_KNOWN, earliest_spot_day(day)))
         of_offers = tuple_(run.size_key, run.os, run.purchase).in_(offers)
         query = select(*columns, run.seen_until, run.nano_usd_per_hour).where(of_offers, _retail(run))
-        rows = session.execute(query.where(is_in_force(run, *days))).all()
-        for _, of_offer in groupby(sorted(rows, key=offer_of), key=offer_of):
+        rows = session.execute(
+            query.where(is_in_force(run, *days)).order_by(*offer_of(run)), execution_options=_IN_PARTS
+        )
+        for _, of_offer in groupby(rows, key=offer_of):
             by_region = {row.region: row for row in of_offer}
             for region, usual in find_unusual({name: row.nano_usd_per_hour for name, row in by_region.items()}).items():
                 row = by_region[region]
@@ -300,7 +305,8 @@ def _days_of_outliers(session: Session, today: date) -> Mapping[date, list[tuple
     columns = (*offer, run.region, run.seen_until, run.nano_usd_per_hour)
     query = select(*columns).where(tuple_(*offer).in_(wide), _retail(run))
     days: dict[date, set[tuple[str, str, str]]] = defaultdict(set)
-    for key, of_offer in groupby(session.execute(query.order_by(*offer)), key=itemgetter(0, 1, 2)):
+    rows = session.execute(query.order_by(*offer), execution_options=_IN_PARTS)
+    for key, of_offer in groupby(rows, key=itemgetter(0, 1, 2)):
         listed = [(row.region, row.seen_until, row.nano_usd_per_hour) for row in of_offer]
         newest = dict(sorted((region, day) for region, day, _ in listed))
         middle = median(nano for *_, nano in listed)
