@@ -294,7 +294,7 @@ def spreads(by: Mapping[str, tuple[Array, Array]]) -> dict[str, dict[str, Spread
     runs = read_runs()
     steps, firsts = by["shape"]
     burst, amd, kinds = is_burst(runs), is_on_amd(runs), runs.labels["kind"]
-    measured = {kind: _spread(*(by[label][0][burst & (kinds == kind)] for label in ("shape", "gpu"))) for kind in KINDS}
+    measured = {kind: _spread(steps[burst & (kinds == kind)]) for kind in KINDS}
     unseen = _spread(steps[~burst & ~amd], by["engine"][0][burst], by["gpu"][0][burst])
     return {
         "step": {**measured, "unseen": unseen, "amd": _spread(steps[amd], by["source"][0][amd])},

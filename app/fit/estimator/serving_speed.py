@@ -512,7 +512,7 @@ def copy_work(setup: ServingSetup, model: SpeedModel, lengths: Lengths | None, s
     hop = stage_hop(gpus.network, gpus.network_gbps, link)
     message_s = model.layers * 2 * model.hidden * VALUE_BYTES * link.all_reduce_factor(tensor) / link.bytes_per_s
     prompt = lengths.read if lengths is not None else 0
-    linear = model.token_flops * prompt / peak / stages
+    routed = prompt * (model.expert_flops / peak + model.moved_bytes / bandwidth) / stages
     attention = (_attention_flops(setup, lengths) if lengths is not None else 0.0) * narrow / peak / stages
     split = min(1.0, MAX_RANKS_OF_A_PROMPT / tensor)
     # Each rank sends its share of a hidden state: vLLM, GroupCoordinator.send_tensor_dict.
@@ -535,8 +535,8 @@ def copy_work(setup: ServingSetup, model: SpeedModel, lengths: Lengths | None, s
         doublings=model.layers * log2(tensor) * link.latency_factor,
         sequences=0.0,
         prompts=0.0,
-        dense_prefill_s=0.0 if model.experts else linear,
-        expert_prefill_s=linear if model.experts else 0.0,
+        dense_prefill_s=(model.token_flops - model.expert_flops) * prompt / peak / stages,
+        expert_prefill_s=routed,
         attention_prefill_s=attention,
         collective_prefill_s=message_s * prompt * split / stages + prompt * stage_s,
         hops_s=0.0,

@@ -67,7 +67,7 @@ class StepConstants:
     """The fitted constants of a step. Those in µs are per layer, expert, doubling of ranks or sequence; others factors.
 
     `dense_read` and `collective`: time over that at the rated speed, which experts and caches are read at.
-    `prefill_dense` and `prefill_experts`: the same of reading prompts, of models without and with experts. `vllm`: what
+    `prefill_dense` and `prefill_experts`: the same of reading prompts, beside routed experts and in them. `vllm`: what
     it takes longer than others; `sglang_layer_us`: how long SGLang launches each layer of a pass over prompts, which
     generates nothing, of models with experts. `host_ms`: what the host takes between two steps of vLLM and SGLang while
     the GPUs wait; in the runs of bursts, which vendors tune, it takes nothing. `amd`: what AMD's GPUs take longer than
@@ -195,29 +195,29 @@ class Spread(NamedTuple):
 
 # Fitted, by `python -m benchmarks.calibrate --write`.
 STEP = StepConstants(
-    dense_read=1.096,
-    layer_us=46.74,
-    latent_us=24.36,
-    expert_us=4.432,
-    doubling_us=5.211,
-    collective=1.83,
-    sequence_us=19.33,
-    prefill_dense=1.313,
-    prefill_experts=5.377,
-    sglang_layer_us=1097,
-    vllm=0.1023,
-    host_ms=2.141,
-    amd=0.5333,
-    amd_latent=0.9673,
+    dense_read=1.078,
+    layer_us=47.85,
+    latent_us=25.19,
+    expert_us=4.347,
+    doubling_us=4.86,
+    collective=1.848,
+    sequence_us=19.13,
+    prefill_dense=1.32,
+    prefill_experts=3.045,
+    sglang_layer_us=1048,
+    vllm=0.1109,
+    host_ms=2.153,
+    amd=0.5534,
+    amd_latent=0.96,
 )
-FIRST_TOKEN = FirstTokenConstants(trtllm_ms=75.23, doubling_ms=0.05954, waiting=0.07228, sglang_waiting=0.1285)
+FIRST_TOKEN = FirstTokenConstants(trtllm_ms=73.33, doubling_ms=0.06529, waiting=0.07234, sglang_waiting=0.1284)
 STEP_SPREAD: Mapping[str, Spread] = {
-    "dense": Spread(0.857, 1.18),
-    "experts": Spread(0.754, 1.32),
+    "dense": Spread(0.879, 1.17),
+    "experts": Spread(0.785, 1.3),
     "unseen": Spread(0.751, 1.4),
-    "amd": Spread(0.765, 1.27),
+    "amd": Spread(0.763, 1.27),
 }
-FIRST_TOKEN_SPREAD: Mapping[str, Spread] = {"steady": Spread(0.574, 1.75), "burst": Spread(0.553, 1.72)}
+FIRST_TOKEN_SPREAD: Mapping[str, Spread] = {"steady": Spread(0.628, 1.78), "burst": Spread(0.576, 1.7)}
 MEASURED_MODELS = frozenset(
     [
         (32, 4096, 0, "sglang"),
