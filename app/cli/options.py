@@ -206,7 +206,7 @@ def completer(values: Callable[[], Iterable[str]], *, several: bool = False) -> 
 
 
 SIZE_ARGUMENT = typer.Argument(
-    help="The size, in any case, with or without `Standard_`.", autocompletion=completer(size_names)
+    metavar="SIZE", help="In any case, with or without `Standard_`.", autocompletion=completer(size_names)
 )
 
 
@@ -442,7 +442,7 @@ class ServiceOptions(BaseModel):
 
     input_tokens: int | None = _option("Tokens of a prompt.")
     output_tokens: int | None = _option("Tokens that are generated for a prompt.")
-    users: int | None = _option("Users with one request at a time each, on average.")
+    users: int | None = _option("Users with one request at a time each; needs --input-tokens and --output-tokens.")
     think_time_s: float | None = _option("What a user waits after an answer, s. (default: 0)")
     requests_per_second: float | None = _option("Requests a second, on average.")
     requests_per_day: TokenCount | None = _option("Requests a day, on average: 100k, 2M.")

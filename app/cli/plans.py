@@ -88,7 +88,8 @@ def preflight(
     try:
         data = context.ask("POST /preflight", body)
     except BadWorkload as error:
-        raise BadQuery(files.get(error.field, error.field), None, error.detail) from None
+        detail = error.detail.replace("state it as `region`", "state it as --usage REGION=FILE")
+        raise BadQuery(files.get(error.field, error.field), None, detail) from None
     rows = [{name: value for name, value in quota.items() if name != "sizes"} for quota in data["quotas"]]
     print_rows(rows, _QUOTA_COLUMNS, output, json_value=data, objects=data["quotas"])
     if output.format is Format.table:

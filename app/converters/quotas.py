@@ -223,7 +223,7 @@ def _to_quota(row: Mapping[str, Any], region: str | None, name: str) -> Quota | 
     if not isinstance(code, str) or not code:
         raise BadData("has no name", file=name)
     if region is None:
-        raise BadData("has no region, since the vendor's command prints none; say which with region", file=name)
+        raise BadData("has no region, since the vendor's command prints none; state it as `region`", file=name)
     return Quota(
         provider=provider,
         region=region_key(region),

@@ -181,7 +181,9 @@ class _Preflight:
                 if vms.frees is not None and freed is not None:
                     self._count(freed, vms.frees, sign=-1)
         items = [self._item(index, vms, key) for index, (vms, key) in enumerate(zip(plan, keys, strict=True))]
-        quotas = sorted((self._quota_out(place, need) for place, need in self._needs.items()), key=_worst_first)
+        quotas = [self._quota_out(place, need) for place, need in self._needs.items()]
+        worst = (MISSING, UNKNOWN, FITS).index
+        quotas.sort(key=lambda quota: (worst(quota.verdict), quota.provider, quota.region, quota.title))
         verdicts = {item.verdict for item in items} | {quota.verdict for quota in quotas}
         verdict = next((level for level in (ERROR, MISSING, UNKNOWN) if level in verdicts), FITS)
         return PreflightOut(verdict=verdict, quotas=quotas, items=items)
@@ -364,10 +366,6 @@ class _Preflight:
                 charges = self._charges(key, region, vms)
                 if all(self._need_of(provider, region, charge, charge)[0] == FITS for charge in charges):
                     yield region
-
-
-def _worst_first(quota: QuotaOut) -> tuple[int, str, str, str]:
-    return ((MISSING, UNKNOWN, FITS).index(quota.verdict), quota.provider, quota.region, quota.title)
 
 
 def _request(quota: Quota, need: _Need, needed: int, wanted: int) -> str:

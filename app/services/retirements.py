@@ -344,7 +344,7 @@ class _Planner:
 
 def load_sizes(catalog: Catalog) -> list[tuple[Mapping[str, Any], Candidate]]:
     """Return every size with what is compared of it; the list must not be changed."""
-    return catalog.keep_list(planned_sizes_query(catalog.today), _with_machines)
+    return catalog.keep_list(planned_sizes_query(catalog.today), lambda rows: [(row, to_machine(row)) for row in rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,10 +391,6 @@ class Names:
         at = bisect(self._keys, key)
         around = self._keys[max(0, at - NEAREST_WINDOW) : at + NEAREST_WINDOW]
         return tuple(self.sizes[near]["name"] for near in starting_with(key, around, 2))
-
-
-def _with_machines(rows: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], Candidate]]:
-    return [(row, to_machine(row)) for row in rows]
 
 
 def to_machine(row: Mapping[str, Any]) -> Candidate:

@@ -243,11 +243,6 @@ def _in_shown_unit(unit: str | None, bounds: FacetRange) -> FacetRange:
     return FacetRange(min=low, max=high, unknown=bounds.unknown)
 
 
-def flag_counts(facets: Facets) -> Mapping[str, int]:
-    """Return how many sizes have each flag."""
-    return {bucket.value or "": bucket.count for bucket in facets.counts["flags"]}
-
-
 def tri_state(count: int) -> Sequence[tuple[str, str]]:
     """Return the options of a filter that is true, false or not given."""
     return (("", "any"), ("true", f"yes ({count:,})"), ("false", "no"))

@@ -6,6 +6,7 @@ answers have it without white space, and are left out where it is too long even 
 
 import json
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -82,7 +83,7 @@ async def render(request: PageRequest) -> str:
         problem=problem,
         title=_title(view, row),
         kinds=[(kind, title, _kind_url(request, kind)) for kind, title in _KINDS.items()],
-        models=_presets(snapshot.models),
+        models=sorted({row["id"]: row for row in snapshot.models.values()}.values(), key=itemgetter("id")),
         uses=[(use, title, _use_url(request, use)) for use, title in _USES.items()],
         rows=fit_answer.rows_of(answer, view) if answer else (),
         groups=fit_answer.groups_of(answer, request) if answer else (),
@@ -150,11 +151,6 @@ def _title(view: FitView, row: Mapping[str, Any] | None) -> str:
         named = json.loads(view.config).get("model_type")
         return f"this {named} model" if isinstance(named, str) else "this model"
     return str(row["name"]) if row is not None else view.model or ""
-
-
-def _presets(models: ModelsByKey) -> list[Mapping[str, Any]]:
-    """Return the models of the catalog by id, each once."""
-    return sorted({row["id"]: row for row in models.values()}.values(), key=lambda row: str(row["id"]))
 
 
 def _kind_url(request: PageRequest, kind: str) -> str:

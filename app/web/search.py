@@ -99,7 +99,7 @@ async def render(request: PageRequest) -> str:
         facets=facets,
         choices=partial(filter_panel.choices, facets),
         ranges=filter_panel.ranges(facets),
-        flags=filter_panel.flag_counts(facets),
+        flags={bucket.value or "": bucket.count for bucket in facets.counts["flags"]},
         chips=filter_panel.chips(request, names.bar.regions),
         head_filters=[filter_panel.head_filter(view, column) for column in columns],
         opened=filter_panel.opened_groups(request),

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -89,11 +89,6 @@ def shown_amount(unit: Unit, rate: CurrencyRate | None) -> Callable[[Any], Decim
     return convert
 
 
-def _formulas(prices: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return what the prices that no list states are computed from."""
-    return sorted({price["estimate"]["formula"] for price in prices if "estimate" in price})
-
-
 async def render(request: PageRequest) -> str:
     """Render the page of a size; raises NotFound for its name."""
     view, name, run = request.params, request.names["name"], request.executor
@@ -134,7 +129,7 @@ async def render(request: PageRequest) -> str:
         field_title=field_title,
         percent_from=percent_from,
         regions=regions,
-        formulas=_formulas(prices.items),
+        formulas=sorted({price["estimate"]["formula"] for price in prices.items if "estimate" in price}),
         purchases=purchases_of(regions),
         zones_as_of=max((row.zones_as_of for row in regions if row.zones_as_of), default=None),
         available=available,

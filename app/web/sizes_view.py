@@ -226,11 +226,6 @@ class SizesView(SizeList, ShownCurrency):
             return "cpu"
         return "gpu" if self.category == GPU_CATEGORY or any(getattr(self, name) for name in _OF_GPUS) else "any"
 
-    def shown_columns(self, *, one_cloud: bool) -> tuple[str, ...]:
-        """Return the columns that were chosen, or those of the kind of sizes, without the cloud if there is but one."""
-        columns = KIND_COLUMNS[self.kind]
-        return self.columns or (columns[1:] if one_cloud else columns)
-
     @property
     def leaves_out_retiring(self) -> bool:
         """Return whether sizes that retire are left out: unless statuses, or sizes by their names, are asked for."""
@@ -350,14 +345,10 @@ def _noted(cell: Cell, item: Mapping[str, Any], price: Price) -> Cell:
     if note := price_note(item, "price_", shown):
         cell = cell._replace(text=Markup('{} <span class="badge warn">{}</span>').format(cell.text, note))
     if adjustment := item.get("adjustment"):
-        text = paid_text(cell.text, shown(adjustment["list_usd_per_hour"]))
+        listed = shown(adjustment["list_usd_per_hour"])
+        text = Markup('{}<span class="list-price">list <s>{}</s></span>').format(cell.text, listed)
         cell = Cell(text, cell.kind, f"by {', '.join(adjustment['rules'])}")
     return cell
-
-
-def paid_text(paid: str, listed: str) -> Markup:
-    """Return what is paid with the list price below it, which is struck out and called so."""
-    return Markup('{}<span class="list-price">list <s>{}</s></span>').format(paid, listed)
 
 
 def _value(item: Mapping[str, Any], column: Column, price: Price) -> Any:
@@ -378,8 +369,9 @@ def amount_of(item: Mapping[str, Any], column: Column, price: Price) -> Any:
 
 
 def find_columns(catalog: Catalog, view: SizesView) -> tuple[str, ...]:
-    """Return the columns of a view of this catalog."""
-    return view.shown_columns(one_cloud=len(find_providers(catalog)) == 1)
+    """Return the columns that were chosen, or those of the kind of sizes, without the cloud if there is but one."""
+    columns = KIND_COLUMNS[view.kind]
+    return view.columns or (columns[1:] if len(find_providers(catalog)) == 1 else columns)
 
 
 @short_if(lambda view, **_more: not view.names_a_day)
