@@ -534,6 +534,8 @@ def gcp_prices(data: Path, types: Mapping[str, Row]) -> PriceRows:
     return table
 
 
+            if month == row["usd_month"]:  # no commitment is sold: it is the month with the discount for sustained use
+                month = ""
 def gcp_attached_gpus(
     data: Path, types: Mapping[str, Row], prices: PriceRows
 ) -> tuple[list[dict[str, str]], PriceRows]:

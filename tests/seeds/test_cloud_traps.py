@@ -114,6 +114,9 @@ def test_the_network_is_not_the_sum_over_the_cards(catalog: Engine) -> None:
 def test_a_price_of_google_has_no_discount_for_sustained_use(catalog: Engine) -> None:
     assert usd(catalog, "n2-standard-8", "europe-west3") == Decimal("0.500496")
     assert usd(catalog, "n2-standard-8", "europe-west3", "reserved_1y") == Decimal("0.315008")
+    # No commitment is sold of these: the list repeats the price of a month with the discount for sustained use.
+    commitments = "select count(*) from price where size_key in ('f1-micro', 'g1-small') and purchase like 'reserved%'"
+    assert rows(catalog, commitments) == [(0,)]
 
 
 def test_a_price_of_google_is_of_the_machine_with_its_gpus_and_tpus_are_none(catalog: Engine) -> None:
