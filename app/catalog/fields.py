@@ -232,7 +232,10 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
     },
     "Network": {
         "network_mbps": FieldSpec(
-            kind="integer", unit="Mbps", title="Network", sentence="Network bandwidth of the VM, megabits a second."
+            kind="integer",
+            unit="Mbps",
+            title="Network",
+            sentence="The highest network bandwidth of the VM, megabits a second; `Up to` sizes of AWS burst to it.",
         ),
         "max_nics": FieldSpec(
             kind="integer", unit="count", title="NICs", sentence="Number of network interfaces.", in_resource_skus=True
