@@ -148,7 +148,7 @@ def test_a_fit_tells_the_speed_of_gpus_that_azure_does_not_have(
     body = {
         "model": "llama-3.1-8b",
         "inference": {"context_tokens": 8192, "concurrency": 2},
-        "constraints": {"name": [size], "checkpoint_on_local_disk": False},
+        "constraints": {"name": [size]},
     }
     (option,) = clouds.post("/fit", json=body).json()["items"]
     assert option["speed"]["tokens_per_s"]["value"] == pytest.approx(tokens_per_s, rel=0.02)
@@ -159,7 +159,10 @@ def test_a_fit_says_what_is_unknown_of_a_size_of_any_cloud(clouds: httpx.Client)
     body = {
         "model": "llama-3.1-8b",
         "inference": {"context_tokens": 8192},
-        "constraints": {"name": ["gpu_1x_a100", "bm.gpu.h100.8", "a2-highgpu-1g", "aws:m5.large"]},
+        "constraints": {
+            "name": ["gpu_1x_a100", "bm.gpu.h100.8", "a2-highgpu-1g", "aws:m5.large"],
+            "checkpoint_on_local_disk": True,
+        },
         "include": ["rejected"],
     }
     answer = clouds.post("/fit", json=body).json()
@@ -239,9 +242,7 @@ def test_an_unknown_region_is_told_those_of_its_own_cloud(clouds: httpx.Client) 
 def test_vms_exchange_data_at_the_rate_of_their_own_fabric(clouds: httpx.Client, size: str, gbps: int | None) -> None:
     level = {"input_tokens": 8000, "output_tokens": 100, "requests_per_second": 1, "disaggregated": True}
     body = {"model": "llama-3.1-8b", "serving": level, "inference": {"tensor_parallel": 4}}
-    answer = clouds.post(
-        "/fit", json=body | {"constraints": {"name": [size], "checkpoint_on_local_disk": False}}
-    ).json()
+    answer = clouds.post("/fit", json=body | {"constraints": {"name": [size]}}).json()
     if gbps is None:
         assert answer["rejection_summary"] == {"GPU_UNKNOWN": 1}
         assert "network" in answer["nearest_misses"][0]["failures"][0]["detail"]
