@@ -302,6 +302,7 @@ def aws_prices(data: Path, types: Mapping[str, Row]) -> None:
                 factors[key] = Decimal(row["factor_to_us_east_1"])
     listed = {**march, **sample, **july}
     computed: dict[tuple[str, str], str] = {}
+    products: dict[str, list[str]] = defaultdict(list)
     for row in read_table(data / "aws-instance-types" / "offerings.csv.gz"):
         size, region = row["instance_type"], row["region"]
         factor = factors.get((size.partition(".")[0], region))
@@ -313,6 +314,12 @@ def aws_prices(data: Path, types: Mapping[str, Row]) -> None:
             continue
         price = base * factor
         computed[size, region] = number(round(price, DIGITS - 1 - price.adjusted()))
+        products[size].append(f"{region}: {number(base)} in us-east-1 x {number(factor)}")
+    facts = [
+        {"id": size, "source": AWS_COMPUTED, "price_parts": "; ".join(sorted(products[size]))}
+        for size in sorted(products)
+    ]
+    write_rows(CLOUDS / "aws" / "sizes" / f"{AWS_COMPUTED}.csv", facts)
     correct = {key: number(usd) for key, usd in july.items() if key not in metal}
     write_prices(
         "aws",
@@ -527,6 +534,8 @@ def gcp_prices(data: Path, types: Mapping[str, Row]) -> PriceRows:
         cells = {GCP_COLUMN: row["usd_hour"], "linux:spot:2026-07-16": row["usd_hour_spot"]}
         for years in ("1", "3"):
             month = row[f"usd_month_cud_{years}y"]
+            if month == row["usd_month"]:  # no commitment is sold: it is the month with the discount for sustained use
+                month = ""
             cells[f"linux:reserved_{years}y:2026-07-16"] = str(Decimal(month) / HOURS_A_MONTH) if month else ""
         cells = {name: number(Decimal(cell).quantize(DECIMALS)) for name, cell in cells.items() if cell}
         if cells := {name: cell for name, cell in cells.items() if Decimal(cell)}:
@@ -534,8 +543,6 @@ def gcp_prices(data: Path, types: Mapping[str, Row]) -> PriceRows:
     return table
 
 
-            if month == row["usd_month"]:  # no commitment is sold: it is the month with the discount for sustained use
-                month = ""
 def gcp_attached_gpus(
     data: Path, types: Mapping[str, Row], prices: PriceRows
 ) -> tuple[list[dict[str, str]], PriceRows]:

@@ -347,7 +347,8 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
             kind="text",
             column=False,
             title="Parts of the price",
-            sentence="What a price that is a sum consists of, USD an hour: `4 OCPU x 0.03 + 64 GiB x 0.002`.",
+            sentence="What a price is computed from, USD an hour: `4 OCPU x 0.03 + 64 GiB x 0.002`; by region where it "
+            "depends on that: `eu-west-1: 0.102 in us-east-1 x 1.1; …`.",
         ),
         "zones": FieldSpec(
             kind="integer",

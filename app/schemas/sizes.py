@@ -74,7 +74,9 @@ class AdjustmentOut(Out):
 class SumOut(Out):
     """What a price is the sum of."""
 
-    parts: list[str] = Field(description="The parts, USD an hour: `4 OCPU x 0.03`, `32 GiB x 0.002`.")
+    parts: list[str] = Field(
+        description="The parts, USD an hour: `4 OCPU x 0.03`, `32 GiB x 0.002`; or one: `0.102 in us-east-1 x 1.1`."
+    )
 
 
 class ComputedPriceOut(Out):
@@ -82,7 +84,7 @@ class ComputedPriceOut(Out):
 
     estimated: bool = Field(description="Always true.")
     formula: str = Field(description="What the price is computed from, in words.")
-    sum: Omittable[SumOut] = Field(default=None, description="In lists of prices, of those that are a sum of parts.")
+    sum: Omittable[SumOut] = Field(default=None, description="In lists of prices: the figures of the formula.")
 
 
 EstimateField = Annotated[

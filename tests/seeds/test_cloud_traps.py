@@ -236,8 +236,24 @@ def test_types_that_the_api_describes_no_longer_have_what_the_price_list_says(ca
     assert size(catalog, "f1.16xlarge", *figures) == (None, None, 3501.77, 25000, "x64")  # FPGAs
 
 
+def test_the_factor_of_a_computed_price_of_amazon_is_stated(catalog: Engine) -> None:
+    source = "aws-prices-by-factor-2026-07-20"
+    parts = dict(rows(catalog, "select subject, value from fact where source_id = :source", source=source))
+    stated = "select size_key, region, nano_usd_per_hour from price where source_id = :source"
+    prices = {(size, region): Decimal(nano).scaleb(-9) for size, region, nano in rows(catalog, stated, source=source)}
+    products = {
+        (size, region): [Decimal(word) for word in product.split() if word[0].isdecimal()]
+        for size, text_of_parts in parts.items()
+        for region, product in (part.split(": ") for part in text_of_parts.split("; "))
+    }
+    assert products.keys() == prices.keys()
+    assert len(prices) > 4000
+    for key, numbers in products.items():
+        assert prod(numbers) == pytest.approx(prices[key], rel=Decimal("5e-5")), key
+
+
 def test_the_parts_of_a_price_are_stated_and_their_sum_is_the_price(catalog: Engine) -> None:
-    parts = dict(rows(catalog, "select subject, value from fact where field = 'price_parts'"))
+    parts = dict(rows(catalog, "select subject, value from fact where field = 'price_parts' and value not like '%: %'"))
     assert parts["vm.standard.e5.flex.4o.64g"] == "4 OCPU x 0.03 + 64 GiB x 0.002"
     assert parts["n1-standard-4-nvidia-tesla-t4-x1"] == "n1-standard-4 0.189999 + 1 nvidia-tesla-t4 x 0.35"
     assert len(parts) > 400

@@ -460,7 +460,8 @@ def _to_items(rows: Rows, catalog: Catalog) -> list[dict[str, Any]]:
             item["adjustment"] = orjson.loads(adjustment)
         if source in formulas:
             item["estimate"] = {"estimated": True, "formula": formulas[source]}
-            if parts := price_parts.get((source, row[-1])):
+            by_region = dict(part.rpartition(": ")[::2] for part in price_parts.get((source, row[-1]), "").split("; "))
+            if parts := by_region.get(region, by_region.get("")):
                 item["estimate"]["sum"] = {"parts": parts.split(" + ")}
         items.append(item)
     return items
