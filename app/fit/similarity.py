@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from math import log2
+from typing import Any
 
 from app.fit.verdict import AdjustedPrice
 
@@ -196,7 +197,8 @@ def distance_parts(
         return class_weight * _class_distance(own, gpu)[0] / total_weight
 
     def of_value(term: DistanceTerm, baseline: Number | str) -> ValueDistance:
-        return lambda value: term.weight * _distance_of_values(term, baseline, value) / total_weight
+        distance, share = _distance_from(term, baseline), term.weight / total_weight
+        return lambda value: share * distance(value)
 
     values = [(term, of_value(term, baseline)) for term in terms if (baseline := term.get(size)) is not None]
     return of_class if class_weight else None, values
@@ -272,7 +274,7 @@ def _class_distance(own: Sequence[str | None], other: Sequence[str | None]) -> t
 
 
 def _value_distance(term: DistanceTerm, baseline: Number | str, value: Number | str | None) -> tuple[float, str]:
-    distance = _distance_of_values(term, baseline, value)
+    distance = _distance_from(term, baseline)(value)
     if value is None:
         return distance, "unknown, which counts as half way"
     suffix = "" if term.unit in (None, "count") else f" {term.unit}"
@@ -280,17 +282,24 @@ def _value_distance(term: DistanceTerm, baseline: Number | str, value: Number | 
     return distance, f"{has}, as asked" if value == baseline else f"{has} beside {wanted}"
 
 
-def _distance_of_values(term: DistanceTerm, wanted: Number | str, value: Number | str | None) -> float:
-    if value is None:
-        return UNKNOWN_DISTANCE
-    if isinstance(wanted, str) or isinstance(value, str):
-        return 0.0 if value == wanted else term.other_text
-    amount, baseline = float(value), float(wanted)
-    if amount == baseline:
-        return 0.0
-    if amount == 0 or baseline == 0:
-        return 1.0
-    return min(1.0, abs(log2(amount) - log2(baseline)) / MAX_DOUBLINGS)
+def _distance_from(term: DistanceTerm, wanted: Number | str) -> ValueDistance:
+    """Return the function of the distance of a value to the one that is wanted."""
+    if isinstance(wanted, str):
+        return lambda value: UNKNOWN_DISTANCE if value is None else 0.0 if value == wanted else term.other_text
+    baseline = float(wanted)
+    doublings = log2(baseline) if baseline else 0.0
+
+    def of_amount(value: Any) -> float:
+        if value is None:
+            return UNKNOWN_DISTANCE
+        amount = float(value)
+        if amount == baseline:
+            return 0.0
+        if amount == 0 or baseline == 0:
+            return 1.0
+        return min(1.0, abs(log2(amount) - doublings) / MAX_DOUBLINGS)
+
+    return of_amount
 
 
 def _price_or_infinity(size: SizeTraits) -> Decimal:

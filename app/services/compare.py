@@ -1,9 +1,9 @@
 """Compares sizes field by field, and finds those that are similar to a given one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache
+from itertools import repeat
 from typing import Any
 
 from app.catalog.fields import GPU_FIELDS, SIZE_FIELDS
@@ -11,9 +11,9 @@ from app.catalog.price_notes import adjustment_columns
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.exchange_rates import CurrencyRate, convert_prices, converted_name, find_exchange_rate
 from app.catalog.queries.lookups import check_regions, get_size_keys, place_regions
-from app.catalog.queries.neighbours import ReferenceSize, find_neighbours, reference_query, shown_query, to_neighbour
+from app.catalog.queries.neighbours import reference_query, shown_query, to_neighbour
 from app.catalog.queries.params import CompareSearch, SimilarSearch, check_days
-from app.catalog.queries.size_sets import SizeQuestion
+from app.catalog.queries.size_sets import IS_SET, SizeQuestion
 from app.catalog.queries.sizes import GPU_FIGURES, SizeDetails, find_size_details
 from app.catalog.queries.snapshot import Catalog
 from app.db.statements import Row
@@ -182,18 +182,8 @@ def find_similar(catalog: Catalog, name: str, search: SimilarSearch) -> SimilarP
     search = place_regions(search, catalog.snapshot.regions)
     (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
     (own,) = catalog.fetch(reference_query(key, search, catalog.today, catalog.snapshot.rules))
-    # Its price in the regions of the search, else its cheapest anywhere, else 0.
-    usd = to_neighbour(own)["usd_per_hour"]
-    if usd is None and search.region:
-        everywhere = search.model_copy(update={"region": ()})
-        (anywhere,) = catalog.fetch(reference_query(key, everywhere, catalog.today, catalog.snapshot.rules))
-        usd = to_neighbour(anywhere)["usd_per_hour"]
-    usd = float(usd) if usd is not None else 0.0
     size = to_traits(own)
-    figures = {name: getattr(size, name) for name in ("gpu_memory_gib", "vcpus", "memory_gib")}
-    reference = ReferenceSize(key=key, usd_per_hour=usd, **figures)
-    question = SizeQuestion(catalog, search)
-    ranked = _rank_neighbours(size, reference, question, by_provider=bool(search.provider))
+    ranked = _rank_others(size, key, SizeQuestion(catalog, search), by_provider=bool(search.provider))
     request_key = f"{key} {search.model_dump_json(exclude=search.page_param_names())} {catalog.today}"
     page = paginate(catalog, ranked, search, request_key)
     items: list[SimilarOut] = []
@@ -241,37 +231,38 @@ def _to_term(measured: TermDistance) -> TermOut:
 
 
 _OF_CPU = ("arch", "cpu_vendor", "cpu_model", "vcpus", "memory_gib", "local_disk_gib", "uncached_disk_iops")
-_FIGURES = ("gpu_id", "gpu_family", "gpu_vendor", "gpu_memory_gib", *_OF_CPU, "network_mbps", "name")
 
 
-def _rank_neighbours(
-    size: SizeTraits, reference: ReferenceSize, question: SizeQuestion, *, by_provider: bool
-) -> list[str]:
-    """Return the keys of the neighbours of a size, nearest first; equally near ones by price, then by name.
+def _rank_others(size: SizeTraits, key: str, question: SizeQuestion, *, by_provider: bool) -> list[str]:
+    """Return the keys of the other sizes that can be ordered, nearest first; equally near ones by price, then by name.
 
-    Each part of a distance is computed once for each different figure.
+    Sizes with a GPU are compared with such sizes, and those without with those without.
     """
-    places = find_neighbours(question, reference, by_provider=by_provider)
-    figures: dict[str, Sequence[Any]] = {}
-    for name in _FIGURES:
-        values = question.values(name)
-        figures[name] = [values[place] for place in places]
-    usd = question.figures("usd_per_hour")
-    figures["usd_per_hour"] = [usd[place] for place in places]
-    counts = question.gpu_counts()
-    figures["gpu_count"] = [counts[place] for place in places]
+    sets, by_count = question.sets, question.sets_by_value("gpu_count")
+    others = question.offered() & question.orderable() & ~(1 << sets.place_of(key))
+    others &= by_count[0] if size.gpus == 0 else ~by_count.get(0, 0)
+    if size.gpus:
+        others &= ~by_count.get(None, 0)
+    if by_provider:
+        others &= question.meets("provider")
+    flags = sets.flags(others)
+    places = [place for place in question.order(("usd_per_hour", "name")) if flags[place] == IS_SET]
+
     of_class, of_values = distance_parts(size)
-    parts: list[Sequence[float]] = []
+    parts: list[Iterable[float]] = [repeat(0.0, len(places))]  # all there is where no figure of the size is known
     if of_class is not None:
-        gpus = zip(figures["gpu_id"], figures["gpu_family"], figures["gpu_vendor"], strict=True)
-        class_distance = cache(of_class)
-        parts.append([class_distance(*gpu) for gpu in gpus])
-    parts += (list(map(cache(of_value), figures[term.name])) for term, of_value in of_values)
-    distances = map(sum, zip(*parts, strict=True)) if parts else [0] * len(places)
-    prices = (float("inf") if usd is None else usd for usd in figures["usd_per_hour"])
-    rounded = (round(distance, DISTANCE_DIGITS) for distance in distances)
-    keys = [question.sets.keys[place] for place in places]
-    return [key for *_, key in sorted(zip(rounded, prices, map(str.lower, figures["name"]), keys, strict=True))]
+        gpus = list(zip(*map(question.values, ("gpu_id", "gpu_family", "gpu_vendor")), strict=True))
+        parts.append(_map_different([gpus[place] for place in places], lambda gpu: of_class(*gpu)))
+    for term, of_value in of_values:
+        figures = question.figures(term.name)
+        parts.append(_map_different([figures[place] for place in places], of_value))
+    distances = [round(sum(of_size), DISTANCE_DIGITS) for of_size in zip(*parts, strict=True)]
+    return [sets.keys[places[at]] for at in sorted(range(len(places)), key=distances.__getitem__)]
+
+
+def _map_different(values: Sequence[Any], function: Callable[[Any], float]) -> Iterator[float]:
+    """Map values, of which most are equal, and compute the function once for each different one."""
+    return map({value: function(value) for value in set(values)}.__getitem__, values)
 
 
 def to_traits(row: Row) -> SizeTraits:

@@ -1,4 +1,4 @@
-"""The neighbours of a size are looked for where they are, however many sizes there are."""
+"""The neighbours of a size are the nearest of all, however many sizes there are."""
 
 from datetime import date
 from decimal import Decimal
@@ -9,7 +9,6 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from app.catalog.queries.lookups import NEAREST_WINDOW, get_size_keys
-from app.catalog.queries.neighbours import SIZES_PER_SCAN
 from app.catalog.queries.params import SimilarSearch
 from app.catalog.queries.snapshot import load_catalog
 from app.catalog.readings import StatedFact
@@ -20,7 +19,7 @@ from app.services.compare import find_similar
 from tests.conftest import TODAY
 from tests.factories import NOW, price, reading, size
 
-CROWD = 3 * SIZES_PER_SCAN
+CROWD = 75
 NAMES = [f"g{number:03}" for number in range(CROWD)]
 
 
@@ -54,11 +53,21 @@ def names(found: SimilarPage) -> set[str]:
 
 
 @pytest.mark.first_database
-def test_of_many_alike_the_nearest_in_price_are_read_on_both_sides(crowd: Engine) -> None:
+def test_of_many_alike_the_nearest_in_price_come_first_on_both_sides(crowd: Engine) -> None:
     middle = CROWD // 2
-    found = names(similar(crowd, NAMES[middle]))
-    assert {NAMES[middle - 1], NAMES[middle + 1], NAMES[middle - 20], NAMES[middle + 20], "twice"} <= found
-    assert len(found) < CROWD
+    nearest = [neighbour.size for neighbour in similar(crowd, NAMES[middle]).items]
+    assert set(nearest[:4]) == {NAMES[middle - 2], NAMES[middle - 1], NAMES[middle + 1], NAMES[middle + 2]}
+    assert {*nearest} == {*NAMES, "twice", "unpriced"} - {NAMES[middle]}
+
+
+@pytest.mark.first_database
+def test_however_many_sizes_are_nearer_in_price_those_with_the_same_figures_come_first(engine: Engine) -> None:
+    others = [f"other{number:02}" for number in range(60)]
+    statements = [figure for name in ("own", "same") for figure in size(name, vcpus=8, memory_gib=32, gpu_count=0)]
+    statements += [figure for name in others for figure in size(name, vcpus=32, memory_gib=64, gpu_count=0)]
+    prices = [price("own", "0.40"), price("same", "0.50"), *(price(name, "0.41") for name in others)]
+    ingest(engine, reading(statements, regions=["eastus"], prices=prices), now=NOW)
+    assert similar(engine, "own").items[0].size == "same"
 
 
 @pytest.mark.first_database

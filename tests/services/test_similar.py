@@ -1,14 +1,14 @@
 """Neighbours are those that their definition finds among all sizes, nearest first."""
 
 import random
-from math import inf, log2
+from math import inf
 
 import pytest
 from sqlalchemy import Engine, select
 from sqlmodel import Session
 
 from app.catalog.purchases import Purchase
-from app.catalog.queries.neighbours import MEMORY_STEPS, SIZES_PER_SCAN, shown_query, to_neighbour
+from app.catalog.queries.neighbours import shown_query, to_neighbour
 from app.catalog.queries.params import SimilarSearch
 from app.catalog.queries.price_scope import SIZE
 from app.catalog.queries.snapshot import Catalog, load_catalog, load_snapshot
@@ -28,34 +28,20 @@ def keys_of(session: Session) -> list[str]:
     return list(session.execute(select(SIZE.c.key).order_by(SIZE.c.gpu_id.is_(None), SIZE.c.key)).scalars())
 
 
-def bucket(memory: float | None) -> int | str:
-    """Which sizes have about a GPU memory: powers of two, none, or unknown."""
-    return "unknown" if memory is None else int(max(0, log2(memory) // 1)) if memory else "none"
-
-
 def neighbours(own: SizeTraits, all_sizes: dict[str, SizeTraits], own_key: str, search: SimilarSearch) -> list[str]:
-    """The names of the neighbours of a size: of each step the nearest in price among those of the memory there."""
+    """The names of all sizes that can be ordered, nearest first; with a GPU if the size has one, and without if not."""
     may = {
-        key: one
-        for key, one in all_sizes.items()
-        if key != own_key and one.status not in {"retired", "withdrawn"} and (not search.region or one.region)
+        key: other
+        for key, other in all_sizes.items()
+        if key != own_key
+        and other.status not in {"retired", "withdrawn"}
+        and (not search.region or other.region)
+        and (other.gpus == 0) == (own.gpus == 0)
+        and (other.gpus is not None or not own.gpus)
     }
-    usd = {key: inf if one.usd_per_hour is None else float(one.usd_per_hour) for key, one in may.items()}
-    of_own = bucket(own.gpu_memory_gib)
-    found: set[str] = set()
-    for step in MEMORY_STEPS:
-        begin = (float(own.usd_per_hour) if own.usd_per_hour is not None else 0.0) * 2.0**step
-        if of_own == "unknown":
-            alike = [key for key, one in may.items() if bucket(one.gpu_memory_gib) != "none"]
-        else:
-            wanted = of_own + step if isinstance(of_own, int) else of_own
-            alike = [key for key, one in may.items() if bucket(one.gpu_memory_gib) == wanted]
-        ordered = sorted(alike, key=lambda key: (usd[key], key))
-        found |= set([key for key in ordered if usd[key] >= begin][:SIZES_PER_SCAN])
-        found |= set([key for key in reversed(ordered) if usd[key] < begin][:SIZES_PER_SCAN])
-    distances = {key: round(measure_distance(own, may[key]).distance, DISTANCE_DIGITS) for key in found}
-    nearest = sorted(found, key=lambda key: (distances[key], usd[key], may[key].name.lower()))
-    return [may[key].name for key in nearest]
+    usd = {key: inf if other.usd_per_hour is None else float(other.usd_per_hour) for key, other in may.items()}
+    distances = {key: round(measure_distance(own, other).distance, DISTANCE_DIGITS) for key, other in may.items()}
+    return [may[key].name for key in sorted(may, key=lambda key: (distances[key], usd[key], key))]
 
 
 @pytest.mark.parametrize("number", one_in(4, range(20)))
@@ -74,7 +60,8 @@ def test_neighbours_are_those_of_the_definition(seeded_engine: Engine, number: i
         priced = [key for key in keys if all_sizes[key].usd_per_hour is not None] or keys
         key = rng.choice(priced if number % 2 else priced[:40])
         found = find_similar(Catalog(session, known, TODAY), key, search)
-    assert [one.size for one in found.items] == neighbours(all_sizes[key], all_sizes, key, search)
+    nearest = neighbours(all_sizes[key], all_sizes, key, search)
+    assert (found.total, [similar.size for similar in found.items]) == (len(nearest), nearest[:500])
 
 
 @pytest.mark.parametrize(("name", "has_gpu"), [("nv4as_v4", True), ("d4s_v5", False), ("nd40rs_v2", True)])
