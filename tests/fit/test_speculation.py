@@ -144,9 +144,9 @@ def test_a_model_with_multi_token_prediction_drafts_by_it_unless_another_draft_i
 
 def test_layers_of_multi_token_prediction_keep_the_cache_of_a_whole_context() -> None:
     windowed, whole = LayerCache(heads=8, values=256, window=512), LayerCache(heads=8, values=256)
-    cache = with_further_layers(KvCache(kinds=((windowed, 33), (whole, 12)), windowed_layers=33), 1)
+    cache = with_further_layers(KvCache(kinds=((windowed, 33), (whole, 12))), 1)
     assert cache.kinds == ((windowed, 33), (whole, 13))
-    only_windows = KvCache(kinds=((windowed, 33),), windowed_layers=33)
+    only_windows = KvCache(kinds=((windowed, 33),))
     assert with_further_layers(only_windows, 1) == only_windows
 
 

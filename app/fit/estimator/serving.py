@@ -158,7 +158,7 @@ def kv_figures(setup: ServingSetup, cache: KvCache | None) -> KvFigures | None:
     if cache is not None and room is not None:
         tokens = tokens_in_budget(cache, room)
         # Windows can only let more fit.
-        tokens_fit = bound(tokens, "tokens") if cache.windowed_layers else exact_within(tokens, "tokens", fitting)
+        tokens_fit = bound(tokens, "tokens") if cache.has_windows else exact_within(tokens, "tokens", fitting)
     return KvFigures(
         per_token=exact_within(kv_bytes_per_token(cache), "bytes", setup.model.cached_within) if cache else None,
         per_sequence=exact_within(sequence / GIB, "GiB", within) if sequence is not None else None,

@@ -42,12 +42,13 @@ class LayerCache(NamedTuple):
 class LayerPart(NamedTuple):
     """A part of a layer, or a whole one: its matrices, other parameters, caches, and bytes of state of a sequence.
 
-    `others` are norms, biases, convolutions and routers. A state does not grow with the sequence, and its heads are
-    divided over the tensor ranks.
+    `others` are norms, biases, convolutions and routers, `expert_others` the biases of all routed experts. A state does
+    not grow with the sequence, and its heads are divided over the tensor ranks.
     """
 
     matrices: tuple[LayerMatrix, ...] = ()
     others: int = 0
+    expert_others: int = 0
     caches: tuple[LayerCache, ...] = ()
     state_bytes: int = 0
 
@@ -57,6 +58,7 @@ class LayerPart(NamedTuple):
         return LayerPart(
             matrices=tuple(matrix for part in whole for matrix in part.matrices),
             others=sum(part.others for part in whole),
+            expert_others=sum(part.expert_others for part in whole),
             caches=tuple(cache for part in whole for cache in part.caches),
             state_bytes=sum(part.state_bytes for part in whole),
         )
@@ -64,12 +66,12 @@ class LayerPart(NamedTuple):
     @property
     def params(self) -> int:
         """All parameters."""
-        return self.others + sum(matrix.params for matrix in self.matrices)
+        return self.others + self.expert_others + sum(matrix.params for matrix in self.matrices)
 
     @property
     def expert_params(self) -> int:
         """Parameters of all routed experts."""
-        return sum(matrix.params for matrix in self.matrices if matrix.part == "experts")
+        return self.expert_others + sum(matrix.params for matrix in self.matrices if matrix.part == "experts")
 
 
 SELECTED_ENTRIES = 2048
@@ -85,7 +87,7 @@ def is_sparse(layer: LayerPart) -> bool:
 class LayerGroup:
     """Equal layers: their numbers, from 0, and the content of one of them."""
 
-    numbers: tuple[int, ...]
+    numbers: Sequence[int]
     content: LayerPart
 
     @property
@@ -105,6 +107,123 @@ def group_layers(layers: Sequence[LayerPart]) -> tuple[LayerGroup, ...]:
 def count_state_bytes(groups: Iterable[LayerGroup]) -> int:
     """Return the bytes of state that all layers keep of a sequence, whatever its length."""
     return sum(group.count * group.content.state_bytes for group in groups)
+
+
+def matrix(name: str, rows: int, columns: int) -> LayerMatrix:
+    """Return a matrix of the attention, or of what takes its place."""
+    return LayerMatrix(name, "attention", rows, columns)
+
+
+def attention(
+    hidden: int,
+    *,
+    heads: int,
+    kv_heads: int,
+    head_dim: int,
+    v_head_dim: int | None = None,
+    window: int | None = None,
+    qk_norm: str | None = None,
+    bias: bool = False,
+    output_gate: str | None = None,
+    keys_are_values: bool = False,
+    sinks: bool = False,
+    shares_cache: bool = False,
+) -> LayerPart:
+    """Count softmax attention with grouped heads: 2 h a d + 2 h k d; exact.
+
+    a query heads, k KV heads, d head_dim. `output_gate` doubles the queries ("full"), or adds a gate for each head
+    ("per_head"). With `keys_are_values` there is no value matrix; with `shares_cache` the keys and values are those of
+    an earlier layer.
+    """
+    values, queries = v_head_dim or head_dim, heads * head_dim
+    matrices = [matrix("self_attn.q_proj", queries * (2 if output_gate == "full" else 1), hidden)]
+    if not shares_cache:
+        matrices.append(matrix("self_attn.k_proj", kv_heads * head_dim, hidden))
+    if not shares_cache and not keys_are_values:
+        matrices.append(matrix("self_attn.v_proj", kv_heads * values, hidden))
+    matrices.append(matrix("self_attn.o_proj", hidden, heads * values))
+    if output_gate == "per_head":
+        matrices.append(matrix("self_attn.g_proj", heads, hidden))
+    scales = {"per_head": (head_dim, head_dim), "all_heads": (queries, kv_heads * head_dim), None: (0, 0)}[qk_norm]
+    norms = scales[0] + (0 if shares_cache else scales[1])
+    biases = queries + kv_heads * (head_dim + values) if bias else 0
+    cache = LayerCache(heads=kv_heads, values=head_dim + values, window=window)
+    return LayerPart(
+        matrices=tuple(matrices),
+        others=norms + biases + (heads if sinks else 0),
+        caches=() if shares_cache else (cache,),
+    )
+
+
+def latent_matrices(
+    hidden: int, heads: int, latent: int, *, nope: int, rope: int, values: int, rank: int | None
+) -> tuple[LayerMatrix, ...]:
+    """Return the matrices of MLA, the queries in two where they have a `rank`: arXiv 2405.04434, section 2.1."""
+    queries = heads * (nope + rope)
+    inward: tuple[LayerMatrix, ...] = (matrix("self_attn.q_proj", queries, hidden),)
+    if rank is not None:
+        inward = (matrix("self_attn.q_a_proj", rank, hidden), matrix("self_attn.q_b_proj", queries, rank))
+    return (
+        *inward,
+        matrix("self_attn.kv_a_proj_with_mqa", latent + rope, hidden),
+        matrix("self_attn.kv_b_proj", heads * (nope + values), latent),
+        matrix("self_attn.o_proj", hidden, heads * values),
+    )
+
+
+def dense_mlp(hidden: int, width: int, *, gated: bool = True, bias: bool = False, prefix: str = "mlp") -> LayerPart:
+    """Count an MLP that every token uses: 3 h f with a gate (SwiGLU, GeGLU), else 2 h f; exact."""
+    biases = _mlp_biases(hidden, width, gated=gated) if bias else 0
+    return LayerPart(matrices=_mlp_matrices(prefix, "mlp", hidden, width, gated=gated), others=biases)
+
+
+def _mlp_biases(hidden: int, width: int, *, gated: bool) -> int:
+    return (2 if gated else 1) * width + hidden
+
+
+def _mlp_matrices(
+    path: str, part: WeightPart, hidden: int, width: int, *, gated: bool, copies: int = 1
+) -> tuple[LayerMatrix, ...]:
+    """Return the matrices of an MLP: gate, up and down."""
+    return (
+        *(
+            LayerMatrix(f"{path}.{name}", part, width, hidden, copies)
+            for name in (("gate_proj", "up_proj") if gated else ("up_proj",))
+        ),
+        LayerMatrix(f"{path}.down_proj", part, hidden, width, copies),
+    )
+
+
+def experts_mlp(
+    hidden: int,
+    experts: int,
+    width: int,
+    *,
+    shared: int = 0,
+    gated: bool = True,
+    bias: bool = False,
+    router_bias: bool = False,
+    shared_gate: bool = False,
+    latent: int | None = None,
+    prefix: str = "mlp",
+) -> LayerPart:
+    """Count routed and `shared` experts with their router.
+
+    Where routed experts work in a `latent` width, two more matrices lead to it and back.
+    """
+    inner = latent or hidden
+    matrices = _mlp_matrices(f"{prefix}.experts.{{expert}}", "experts", inner, width, gated=gated, copies=experts)
+    others = hidden * experts + (experts if router_bias else 0)
+    if shared:
+        matrices += _mlp_matrices(f"{prefix}.shared_experts", "shared_experts", hidden, shared, gated=gated)
+        others += (hidden if shared_gate else 0) + (_mlp_biases(hidden, shared, gated=gated) if bias else 0)
+    if latent is not None:
+        matrices += (
+            LayerMatrix(f"{prefix}.fc1_latent_proj", "mlp", latent, hidden),
+            LayerMatrix(f"{prefix}.fc2_latent_proj", "mlp", hidden, latent),
+        )
+    biases = experts * _mlp_biases(inner, width, gated=gated) if bias else 0
+    return LayerPart(matrices=matrices, others=others, expert_others=biases)
 
 
 AttentionKind = Literal["mha", "gqa", "mqa", "mla"]
@@ -273,21 +392,16 @@ def count_parameters(shape: Architecture) -> ParameterCount:
     Exact: equal to the sum of the tensors of released checkpoints (Hugging Face `safetensors.total`), without rotary
     buffers and multi-token prediction layers. V vocabulary, h hidden, L layers, E experts, e of them per token.
     """
-    if shape.groups:
-        return _count_groups(shape)
-    layers = shape.require("layers")[0]
-    beside_mlp = attention_parameters(shape) + shape.norms_per_layer * _norm_parameters(shape)
-    embeddings, ends = _parameters_at_ends(shape)
-    sparse = shape.layers_with_experts
-    dense_mlp = mlp_parameters(shape, shape.require("intermediate")[0]) if sparse < layers else 0
-    moe = _moe_layer_parameters(shape)
-    without_experts = ends + layers * beside_mlp + (layers - sparse) * dense_mlp + sparse * moe.shared
+    groups, (embeddings, ends) = layer_groups(shape), _parameters_at_ends(shape)
+    total = ends + sum(group.count * group.content.params for group in groups)
+    experts = sum(group.count * group.content.expert_params for group in groups)
+    used = experts * (shape.experts_per_token or 0) // shape.experts if shape.experts else 0
     return ParameterCount(
-        total=without_experts + shape.outside + sparse * moe.experts * moe.per_expert,
-        active=without_experts + shape.outside_active + sparse * moe.experts_per_token * moe.per_expert,
+        total=total + shape.outside,
+        active=total + shape.outside_active - experts + used,
         embeddings=embeddings,
-        experts=sparse * moe.experts * moe.per_expert,
-        largest_layer=beside_mlp + max(dense_mlp, moe.shared + moe.experts * moe.per_expert),
+        experts=experts,
+        largest_layer=max(group.content.params for group in groups),
     )
 
 
@@ -304,69 +418,53 @@ def _parameters_at_ends(shape: Architecture) -> tuple[int, int]:
     return embeddings, ends + _norm_parameters(shape) * (shape.embedding_norm + shape.final_norm)
 
 
-def _count_groups(shape: Architecture) -> ParameterCount:
-    """Count the parameters of a model by the groups of its layers."""
-    embeddings, ends = _parameters_at_ends(shape)
-    total = ends + sum(group.count * group.content.params for group in shape.groups)
-    experts = sum(group.count * group.content.expert_params for group in shape.groups)
-    used = experts * (shape.experts_per_token or 0) // shape.experts if shape.experts else 0
-    return ParameterCount(
-        total=total + shape.outside,
-        active=total + shape.outside_active - experts + used,
-        embeddings=embeddings,
-        experts=experts,
-        largest_layer=max(group.content.params for group in shape.groups),
-    )
+def layer_groups(shape: Architecture) -> tuple[LayerGroup, ...]:
+    """Return the layers of a complete shape by their content, without caches where the shape itself has no groups.
 
-
-class _MoeLayer(NamedTuple):
-    """Parameters of the MLP of a layer with experts: those that every token uses, and those of each expert."""
-
-    shared: int
-    per_expert: int
-    experts: int
-    experts_per_token: int
-
-
-def _moe_layer_parameters(shape: Architecture) -> _MoeLayer:
-    if shape.experts is None or shape.expert_width is None:
-        return _MoeLayer(0, 0, 0, 0)
-    (hidden, active) = shape.require("hidden", "experts_per_token")
-    shared = hidden * shape.experts + (shape.experts if shape.router_bias else 0)
-    shared += hidden if shape.shared_expert_gate else 0
-    shared += mlp_parameters(shape, shape.shared_intermediate) if shape.shared_intermediate else 0
-    return _MoeLayer(shared, mlp_parameters(shape, shape.expert_width), shape.experts, active)
-
-
-def attention_parameters(shape: Architecture) -> int:
-    """Count one layer's attention: 2 h a d + 2 h k d, or the low-rank matrices of MLA, with biases and norms.
-
-    Exact. a query heads, k KV heads, d head_dim. MLA as in DeepSeek-V2 (arXiv 2405.04434, section 2.1).
+    Layers with experts come after the dense ones.
     """
+    if shape.groups:
+        return shape.groups
+    layers, hidden = shape.require("layers", "hidden")
+    dense, gated, bias = layers - shape.layers_with_experts, shape.has_gated_mlp, shape.mlp_bias
+    beside = _attention_of(shape).join(LayerPart(others=shape.norms_per_layer * _norm_parameters(shape)))
+    groups = []
+    if dense:
+        part = dense_mlp(hidden, shape.require("intermediate")[0], gated=gated, bias=bias)
+        groups.append(LayerGroup(numbers=range(dense), content=beside.join(part)))
+    if dense < layers and shape.experts is not None and shape.expert_width is not None:
+        part = experts_mlp(
+            hidden,
+            shape.experts,
+            shape.expert_width,
+            shared=shape.shared_intermediate,
+            gated=gated,
+            bias=bias,
+            router_bias=shape.router_bias,
+            shared_gate=shape.shared_expert_gate,
+        )
+        groups.append(LayerGroup(numbers=range(dense, layers), content=beside.join(part)))
+    return tuple(groups)
+
+
+def _attention_of(shape: Architecture) -> LayerPart:
+    hidden, heads = shape.require("hidden", "heads")
     if shape.kv_lora_rank is not None:
-        return _mla_parameters(shape)
-    hidden, heads, kv_heads, head_dim = shape.require("hidden", "heads", "kv_heads", "head_dim")
-    queries, keys = heads * head_dim, kv_heads * head_dim
-    count = 2 * hidden * queries + 2 * hidden * keys
-    count += (queries + 2 * keys) if shape.qkv_bias else 0
-    count += hidden if shape.output_bias else 0
-    count += heads if shape.attention_sinks else 0
-    return count + {"per_head": 2 * head_dim, "all_heads": queries + keys, None: 0}[shape.qk_norm]
-
-
-def _mla_parameters(shape: Architecture) -> int:
-    hidden, heads, latent = shape.require("hidden", "heads", "kv_lora_rank")
-    nope, rope, values = shape.require("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
-    rank, queries = shape.q_lora_rank, heads * (nope + rope)
-    from_hidden = hidden * queries if rank is None else hidden * rank + rank + rank * queries
-    return from_hidden + hidden * (latent + rope) + latent + latent * heads * (nope + values) + heads * values * hidden
-
-
-def mlp_parameters(shape: Architecture, width: int) -> int:
-    """Count one MLP's parameters at width f: 3 h f with a gate (SwiGLU, GeGLU), else 2 h f, with its biases; exact."""
-    (hidden,) = shape.require("hidden")
-    inward = 2 if shape.has_gated_mlp else 1
-    return (inward + 1) * hidden * width + (inward * width + hidden if shape.mlp_bias else 0)
+        nope, rope, values = shape.require("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
+        latent, rank = shape.kv_lora_rank, shape.q_lora_rank
+        matrices = latent_matrices(hidden, heads, latent, nope=nope, rope=rope, values=values, rank=rank)
+        return LayerPart(matrices=matrices, others=latent + (rank or 0))
+    kv_heads, head_dim = shape.require("kv_heads", "head_dim")
+    part = attention(
+        hidden,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        qk_norm=shape.qk_norm,
+        bias=shape.qkv_bias,
+        sinks=shape.attention_sinks,
+    )
+    return part._replace(others=part.others + (hidden if shape.output_bias else 0), caches=())
 
 
 WIDTH_PER_LAYER = 100

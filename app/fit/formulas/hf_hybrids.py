@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import cycle, islice
 from typing import Any
 
-from app.fit.formulas.architecture import LayerPart
+from app.fit.formulas.architecture import LayerPart, attention, dense_mlp, matrix
 from app.fit.formulas.hf_layers import (
     CONV_BYTES,
     ArchitectureFields,
@@ -17,14 +17,12 @@ from app.fit.formulas.hf_layers import (
     Experts,
     Source,
     after,
-    attention,
     by_kind,
     choose,
     compressed_attention,
     count,
     default,
     delta_net,
-    dense_mlp,
     has,
     hidden_of,
     in_groups,
@@ -36,7 +34,6 @@ from app.fit.formulas.hf_layers import (
     layered,
     listed_sparse,
     mamba2,
-    matrix,
     number,
     optional,
     read_fields,
@@ -252,12 +249,12 @@ def gemma4(config: ConfigReader) -> ArchitectureFields:
     beside, experts = _gemma4_parts(config)
     parts = [
         attention(
-            config,
+            hidden,
             heads=heads,
             qk_norm="per_head",
             shares_cache=number >= reused,
             **(wide if kind == "full_attention" else narrow),
-        ).join(dense_mlp(config, intermediate * (double if number >= reused else 1)), beside)
+        ).join(dense_mlp(hidden_of(config), intermediate * (double if number >= reused else 1)), beside)
         for number, kind in enumerate(kinds)
     ]
     per_layer = config.number("hidden_size_per_layer_input")
@@ -351,7 +348,7 @@ def nemotron_h(config: ConfigReader) -> ArchitectureFields:
         parts["attention"] = softmax(head_dim=width)(config)
     if "mlp" in kinds:
         fields["intermediate"] = config.count("intermediate_size")
-        parts["mlp"] = dense_mlp(config, fields["intermediate"], gated=False, prefix="mixer")
+        parts["mlp"] = dense_mlp(hidden_of(config), fields["intermediate"], gated=False, prefix="mixer")
     if "moe" in kinds:
         fields |= NEMOTRON_EXPERTS.fields(config)
         parts["moe"] = NEMOTRON_EXPERTS.routed(config, fields)
@@ -581,13 +578,13 @@ def nemotron_nas(config: ConfigReader) -> ArchitectureFields:
             shared = config.within(mixer, f"block_configs.{place}.attention").count("n_heads_in_group")
             kv_heads.add(heads // shared)
             layer = layer.join(
-                attention(config, heads=heads, kv_heads=heads // shared, head_dim=hidden // heads),
+                attention(hidden, heads=heads, kv_heads=heads // shared, head_dim=hidden // heads),
                 LayerPart(others=hidden),
             )
         if not mlp.get("no_op"):
             width = _pruned_width(mlp.get("ffn_mult"), hidden, place)
             widths.add(width)
-            layer = layer.join(dense_mlp(config, width), LayerPart(others=hidden))
+            layer = layer.join(dense_mlp(hidden, width), LayerPart(others=hidden))
         parts.append(layer)
     return in_groups(config, parts, norms=0, intermediate=max(widths) or None, kv_heads=max(kv_heads))
 
@@ -629,7 +626,7 @@ def falcon_h1(config: ConfigReader) -> ArchitectureFields:
     width = config.count("intermediate_size")
     head_dim = config.optional_count("head_dim") or hidden_of(config) // config.count("num_attention_heads")
     beside = softmax(head_dim=head_dim, bias=stated("attention_bias"))(config)
-    layer = beside.join(mamba2(config), dense_mlp(config, width, prefix="feed_forward"))
+    layer = beside.join(mamba2(config), dense_mlp(hidden_of(config), width, prefix="feed_forward"))
     return in_groups(config, [layer] * config.layers(), intermediate=width)
 
 
@@ -648,7 +645,7 @@ def longcat_flash(config: ConfigReader) -> ArchitectureFields:
     Some experts of the router compute nothing: of those that a token selects, their share is left out on average.
     """
     width, zero = config.count("ffn_hidden_size"), config.number("zero_expert_num")
-    half = latent_attention(config).join(dense_mlp(config, width, prefix="mlps"))
+    half = latent_attention(config).join(dense_mlp(hidden_of(config), width, prefix="mlps"))
     fields = LONGCAT_EXPERTS.fields(config)
     router = LayerPart(others=zero * (hidden_of(config) + 1))
     whole = half.join(LONGCAT_EXPERTS.routed(config, fields), router)

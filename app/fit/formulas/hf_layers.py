@@ -9,9 +9,18 @@ from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any
 
-from app.fit.formulas.architecture import LayerCache, LayerMatrix, LayerPart, group_layers
+from app.fit.formulas.architecture import (
+    LayerCache,
+    LayerMatrix,
+    LayerPart,
+    attention,
+    dense_mlp,
+    experts_mlp,
+    group_layers,
+    latent_matrices,
+    matrix,
+)
 from app.fit.formulas.quantities import Assumptions, InvalidWorkload
-from app.fit.formulas.weight_matrices import mlp_matrices
 
 ArchitectureFields = dict[str, Any]
 """Some fields of an Architecture, by name."""
@@ -221,54 +230,6 @@ COMPRESSED_FP8_BYTES = 584
 """Bytes of a compressed latent of DeepSeek-V4: 448 in FP8, 64 in 16 bits, 8 of scales; SGLang keeps no other form."""
 
 
-def matrix(name: str, rows: int, columns: int) -> LayerMatrix:
-    """Return a matrix of the attention, or of what takes its place."""
-    return LayerMatrix(name, "attention", rows, columns)
-
-
-def attention(
-    config: ConfigReader,
-    *,
-    heads: int,
-    kv_heads: int,
-    head_dim: int,
-    v_head_dim: int | None = None,
-    window: int | None = None,
-    qk_norm: str | None = None,
-    bias: bool = False,
-    output_gate: str | None = None,
-    keys_are_values: bool = False,
-    sinks: bool = False,
-    shares_cache: bool = False,
-) -> LayerPart:
-    """Count softmax attention with grouped heads: 2 h a d + 2 h k d.
-
-    `output_gate` doubles the queries ("full"), or adds a gate for each head ("per_head"). With `keys_are_values` there
-    is no value matrix; with `shares_cache` the keys and values are those of an earlier layer.
-    """
-    hidden, values = hidden_of(config), v_head_dim or head_dim
-    queries = heads * head_dim
-    matrices = [
-        matrix("self_attn.q_proj", queries * (2 if output_gate == "full" else 1), hidden),
-        matrix("self_attn.o_proj", hidden, heads * values),
-    ]
-    if not shares_cache:
-        matrices.append(matrix("self_attn.k_proj", kv_heads * head_dim, hidden))
-    if not shares_cache and not keys_are_values:
-        matrices.append(matrix("self_attn.v_proj", kv_heads * values, hidden))
-    if output_gate == "per_head":
-        matrices.append(matrix("self_attn.g_proj", heads, hidden))
-    scales = {"per_head": (head_dim, head_dim), "all_heads": (queries, kv_heads * head_dim), None: (0, 0)}[qk_norm]
-    norms = scales[0] + (0 if shares_cache else scales[1])
-    biases = queries + kv_heads * (head_dim + values) if bias else 0
-    cache = LayerCache(heads=kv_heads, values=head_dim + values, window=window)
-    return LayerPart(
-        matrices=tuple(matrices),
-        others=norms + biases + (heads if sinks else 0),
-        caches=() if shares_cache else (cache,),
-    )
-
-
 def hidden_of(config: ConfigReader) -> int:
     """Return the width of the residual stream."""
     return config.count("hidden_size", "n_embd", "d_model")
@@ -289,18 +250,13 @@ def latent_attention(
     """
     hidden, heads, latent = hidden_of(config), config.count("num_attention_heads"), config.count("kv_lora_rank")
     nope, rope, values = (config.count(name) for name in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"))
-    rank, queries = config.optional_count("q_lora_rank"), heads * (nope + rope)
+    rank = config.optional_count("q_lora_rank")
     nope, rope = (nope, rope) if rotates else (nope + rope, 0)
-    inward: tuple[LayerMatrix, ...] = (matrix("self_attn.q_proj", queries, hidden),)
-    if rank is not None:
-        inward = (matrix("self_attn.q_a_proj", rank, hidden), matrix("self_attn.q_b_proj", queries, rank))
-    matrices = (
-        *inward,
-        *(() if shares_cache else (matrix("self_attn.kv_a_proj_with_mqa", latent + rope, hidden),)),
-        matrix("self_attn.kv_b_proj", heads * (nope + values), latent),
-        matrix("self_attn.o_proj", hidden, heads * values),
-        *((matrix("self_attn.g_proj", heads * values, hidden),) if output_gate else ()),
-    )
+    matrices = latent_matrices(hidden, heads, latent, nope=nope, rope=rope, values=values, rank=rank)
+    if shares_cache:
+        matrices = tuple(own for own in matrices if own.name != "self_attn.kv_a_proj_with_mqa")
+    if output_gate:
+        matrices += (matrix("self_attn.g_proj", heads * values, hidden),)
     fp8 = SPARSE_MLA_FP8_BYTES if indexer is not None and latent + rope == 576 else None  # noqa: PLR2004
     cache = LayerCache(heads=1, values=latent + rope, latent=True, fp8_bytes=fp8)
     norms = (rank or 0) + (0 if shares_cache else latent)
@@ -455,11 +411,6 @@ def _compressor(name: str, hidden: int, width: int, ratio: int, overlap: int) ->
     )
 
 
-def dense_mlp(config: ConfigReader, width: int, *, gated: bool = True, prefix: str | None = None) -> LayerPart:
-    """Count an MLP that every token uses."""
-    return LayerPart(matrices=mlp_matrices(hidden_of(config), width, gated=gated, prefix=prefix))
-
-
 Names = tuple[str, ...]
 _EXPERT_WIDTH: Source = count("moe_intermediate_size")
 _HEADS, _KV_HEADS = count("num_attention_heads"), count("num_key_value_heads")
@@ -485,7 +436,7 @@ class Experts:
     router_bias: Source = False
     shared_gate: bool = False
     latent: Source = None
-    prefix: str | None = None
+    prefix: str = "mlp"
 
     def fields(self, config: ConfigReader) -> ArchitectureFields:
         """Return the fields of an Architecture that describe the experts."""
@@ -497,27 +448,17 @@ class Experts:
 
     def routed(self, config: ConfigReader, fields: ArchitectureFields) -> LayerPart:
         """Count routed and shared experts with their router."""
-        hidden, experts, shared = hidden_of(config), fields["experts"], fields.get("shared_intermediate", 0)
-        latent, prefix, gated = value_of(config, self.latent), self.prefix or "mlp", self.gated
-        matrices = mlp_matrices(
-            latent or hidden,
+        return experts_mlp(
+            hidden_of(config),
+            fields["experts"],
             fields["moe_intermediate"],
-            part="experts",
-            gated=gated,
-            copies=experts,
-            prefix=f"{prefix}.experts.{{expert}}",
+            shared=fields.get("shared_intermediate", 0),
+            gated=self.gated,
+            router_bias=value_of(config, self.router_bias),
+            shared_gate=self.shared_gate,
+            latent=value_of(config, self.latent),
+            prefix=self.prefix,
         )
-        if shared:
-            path = f"{prefix}.shared_experts"
-            matrices += mlp_matrices(hidden, shared, part="shared_experts", gated=gated, prefix=path)
-        if latent is not None:
-            matrices += (
-                LayerMatrix(f"{prefix}.fc1_latent_proj", "mlp", latent, hidden),
-                LayerMatrix(f"{prefix}.fc2_latent_proj", "mlp", hidden, latent),
-            )
-        bias = experts if value_of(config, self.router_bias) else 0
-        gate = hidden if self.shared_gate and shared else 0
-        return LayerPart(matrices=matrices, others=hidden * experts + bias + gate)
 
     def layers(self, config: ConfigReader) -> tuple[list[LayerPart], ArchitectureFields]:
         """Return the MLP or the experts of every layer, and the fields that describe them."""
@@ -536,7 +477,7 @@ class Experts:
             width = config.optional_count(*names) if all(sparse) else config.count(*names)
         dense = routed
         if width is not None and not all(sparse):
-            dense = dense_mlp(config, width, gated=self.gated, prefix=self.prefix)
+            dense = dense_mlp(hidden_of(config), width, gated=self.gated, prefix=self.prefix)
         return [routed if has_experts else dense for has_experts in sparse], fields | {"intermediate": width}
 
 
@@ -602,7 +543,9 @@ def kinds_of_layers(config: ConfigReader, name: str, allowed: Sequence[str]) -> 
 def softmax(*, heads: Source = _HEADS, kv_heads: Source = _KV_HEADS, **shape: Source) -> Reader:
     """Return the reader of softmax attention, with a source for each argument of `attention`."""
     sources = {"heads": heads, "kv_heads": kv_heads, **shape}
-    return lambda config: attention(config, **{name: value_of(config, source) for name, source in sources.items()})
+    return lambda config: attention(
+        hidden_of(config), **{name: value_of(config, source) for name, source in sources.items()}
+    )
 
 
 def shared_experts(*names: str) -> Callable[[ConfigReader, int], int]:

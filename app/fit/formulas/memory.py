@@ -1,10 +1,11 @@
 """Memory of a served model: its split over GPUs, weights, KV cache, what each GPU needs, and how many sequences fit."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import ceil, floor
 from typing import NamedTuple
 
-from app.fit.formulas.architecture import Architecture, LayerCache, count_state_bytes
+from app.fit.formulas.architecture import Architecture, LayerCache, LayerGroup, count_state_bytes
 from app.fit.formulas.quantities import GIB, ZERO, Range, plus_minus
 
 
@@ -127,32 +128,21 @@ def weights_bytes(params: float, bits: float, *, unquantized: float = 0.0) -> fl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KvCache:
-    """The layout of a model's KV cache.
+    """The layout of a model's KV cache: what each kind of layer keeps of a token, with the number of such layers.
 
-    `values_per_head` is 2 d (keys and values of one head); with `latent` there is one head of r + d_rope values, which
-    every tensor rank holds whole. `block_tokens` is the page size in tokens: 1 is no paging, vLLM's is 16. A model
-    whose layers keep different things has them in `kinds`, each with its number of layers, in place of the first
-    fields. `state_bytes` is what linear attention and state-space layers keep of a sequence, whatever its length.
+    `state_bytes` is what linear attention and state-space layers keep of a sequence, whatever its length.
+    `block_tokens` is the page size in tokens: 1 is no paging, vLLM's is 16.
     """
 
-    full_layers: int = 0
-    windowed_layers: int = 0
-    window_tokens: int = 0
-    heads: int = 0
-    values_per_head: int = 0
-    latent: bool = False
     kinds: tuple[tuple[LayerCache, int], ...] = ()
     state_bytes: int = 0
     value_bytes: float = 2.0
     block_tokens: int = 1
 
     @property
-    def layers(self) -> tuple[tuple[LayerCache, int], ...]:
-        """What each kind of layer keeps of a token, and the number of such layers."""
-        if self.kinds:
-            return self.kinds
-        full = LayerCache(heads=self.heads, values=self.values_per_head, latent=self.latent)
-        return (full, self.full_layers), (full._replace(window=self.window_tokens), self.windowed_layers)
+    def has_windows(self) -> bool:
+        """Whether some layers keep the last tokens alone."""
+        return any(kept.window is not None for kept, _ in self.kinds)
 
 
 def missing_for_cache(shape: Architecture) -> tuple[str, ...]:
@@ -165,56 +155,41 @@ def missing_for_cache(shape: Architecture) -> tuple[str, ...]:
 
 def build_kv_cache(shape: Architecture, *, value_bytes: float = 2.0, block_tokens: int = 1) -> KvCache:
     """Build the KV cache layout of a complete shape (one for which missing_for_cache is empty)."""
-    if shape.groups:
-        return _cache_of_groups(shape, value_bytes, block_tokens)
+    kinds = _kept_by_groups(shape.groups) if shape.groups else _kept_by_fields(shape)
+    state = count_state_bytes(shape.groups)
+    return KvCache(kinds=kinds, state_bytes=state, value_bytes=value_bytes, block_tokens=block_tokens)
+
+
+def _kept_by_groups(groups: Iterable[LayerGroup]) -> tuple[tuple[LayerCache, int], ...]:
+    kinds: dict[LayerCache, int] = {}
+    for group in groups:
+        for cache in group.content.caches:
+            kinds[cache] = kinds.get(cache, 0) + group.count
+    return tuple(kinds.items())
+
+
+def _kept_by_fields(shape: Architecture) -> tuple[tuple[LayerCache, int], ...]:
+    """Return what full and windowed layers keep: 2 d values of each KV head (MHA, GQA, MQA), or a latent (MLA)."""
     (layers,) = shape.require("layers" if shape.kv_layers is None else "kv_layers")
     windowed = 0
     if shape.sliding_window is not None:
         windowed = layers if shape.sliding_layers is None else min(shape.sliding_layers, layers)
-    heads, values = _cached_heads(shape)
-    return KvCache(
-        full_layers=layers - windowed,
-        windowed_layers=windowed,
-        window_tokens=shape.sliding_window or 0,
-        heads=heads,
-        values_per_head=values,
-        latent=shape.kv_lora_rank is not None,
-        value_bytes=value_bytes,
-        block_tokens=block_tokens,
-    )
+    if shape.kv_lora_rank is not None:
+        kept = LayerCache(heads=1, values=sum(shape.require("kv_lora_rank", "qk_rope_head_dim")), latent=True)
+    else:
+        heads, head_dim = shape.require("kv_heads", "head_dim")
+        kept = LayerCache(heads=heads, values=2 * head_dim)
+    full = (kept, layers - windowed)
+    return (full, (kept._replace(window=shape.sliding_window), windowed)) if windowed else (full,)
 
 
 def with_further_layers(cache: KvCache, layers: int) -> KvCache:
     """Return the layout with further layers of attention to the whole context, as those that keep most of a token."""
-    if not cache.kinds:
-        return replace(cache, full_layers=cache.full_layers + layers)
     whole = [kept for kept, _ in cache.kinds if kept.window is None]
     if not whole:
         return cache
     most = max(whole, key=lambda kept: kept.heads * kept.values / kept.stride)
     return replace(cache, kinds=tuple((kept, n + layers if kept == most else n) for kept, n in cache.kinds))
-
-
-def _cache_of_groups(shape: Architecture, value_bytes: float, block_tokens: int) -> KvCache:
-    kinds: dict[LayerCache, int] = {}
-    for group in shape.groups:
-        for cache in group.content.caches:
-            kinds[cache] = kinds.get(cache, 0) + group.count
-    return KvCache(
-        windowed_layers=sum(count for cache, count in kinds.items() if cache.window is not None),
-        kinds=tuple(kinds.items()),
-        state_bytes=count_state_bytes(shape.groups),
-        value_bytes=value_bytes,
-        block_tokens=block_tokens,
-    )
-
-
-def _cached_heads(shape: Architecture) -> tuple[int, int]:
-    """Return the heads that a layer caches of a token, and the values of each."""
-    if shape.kv_lora_rank is not None:
-        return 1, sum(shape.require("kv_lora_rank", "qk_rope_head_dim"))
-    heads, head_dim = shape.require("kv_heads", "head_dim")
-    return heads, 2 * head_dim
 
 
 def kv_bytes_per_token(cache: KvCache, parallelism: Parallelism = UNSPLIT) -> float:
@@ -226,7 +201,7 @@ def kv_bytes_per_token(cache: KvCache, parallelism: Parallelism = UNSPLIT) -> fl
     """
     return sum(
         ceil(count / parallelism.pipeline) * _entry_bytes(kept, cache, parallelism) / kept.stride
-        for kept, count in cache.layers
+        for kept, count in cache.kinds
     )
 
 
@@ -249,7 +224,7 @@ def kv_bytes_per_sequence(cache: KvCache, tokens: int, parallelism: Parallelism 
     """
     kept = sum(
         ceil(count / parallelism.pipeline) * _entries(layer, tokens, cache) * _entry_bytes(layer, cache, parallelism)
-        for layer, count in cache.layers
+        for layer, count in cache.kinds
     )
     return kept + cache.state_bytes / parallelism.group_gpus
 

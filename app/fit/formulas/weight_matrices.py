@@ -1,14 +1,14 @@
 """The weight matrices of a model by name, and the bytes they take as a quantization stores them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 
 from app.fit.formulas.architecture import (
     Architecture,
-    LayerMatrix,
     ParameterCount,
     count_parameters,
+    layer_groups,
     missing_for_count,
 )
 from app.fit.formulas.quantities import InvalidWorkload
@@ -23,7 +23,7 @@ Source: vLLM, Indexer and DeepseekCompressor: ReplicatedLinear, and disable_tp.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class WeightMatrix:
     """A matrix of `rows` (outputs) x `columns` (inputs) in each of `layers`, `copies` times per layer (one per expert).
 
@@ -62,7 +62,7 @@ class WeightMatrix:
 def weight_matrices(shape: Architecture) -> tuple[WeightMatrix, ...]:
     """Return the matrices of a complete shape (one for which missing_for_count is empty).
 
-    Layers with experts come after the dense ones. The names are those of Hugging Face transformers. Cached, because a
+    The names are those of Hugging Face transformers. Cached, because a
     request counts them several times, and again for each change that may be a fix.
     """
     return _weight_matrices(replace(shape, released=None))  # its lists of names would be kept with it
@@ -70,76 +70,18 @@ def weight_matrices(shape: Architecture) -> tuple[WeightMatrix, ...]:
 
 @lru_cache(maxsize=64)
 def _weight_matrices(shape: Architecture) -> tuple[WeightMatrix, ...]:
-    (layers,) = shape.require("layers")
-    if shape.groups:
-        own = (matrix for group in shape.groups for matrix in _in_layers(group.content.matrices, group.numbers))
-        return (*own, *_output_matrix(shape))
-    sizes = _mla_sizes(shape) if shape.kv_lora_rank is not None else _attention_sizes(shape)
-    matrices = [
-        WeightMatrix(name=f"self_attn.{name}", part="attention", rows=rows, columns=columns, layers=range(layers))
-        for name, (rows, columns) in sizes.items()
-    ]
-    mlp = partial(mlp_matrices, shape.require("hidden")[0], gated=shape.has_gated_mlp)
-    dense = layers - shape.layers_with_experts
-    if dense:
-        matrices += _in_layers(mlp(shape.require("intermediate")[0]), range(dense))
-    if shape.experts is not None and shape.expert_width is not None:
-        sparse = range(dense, layers)
-        matrices += _in_layers(mlp(shape.expert_width, part="experts", copies=shape.experts), sparse)
-        if shape.shared_intermediate:
-            matrices += _in_layers(mlp(shape.shared_intermediate, part="shared_experts"), sparse)
-    return (*matrices, *_output_matrix(shape))
+    own = (
+        WeightMatrix(*matrix[:4], layers=group.numbers, copies=matrix.copies)
+        for group in layer_groups(shape)
+        for matrix in group.content.matrices
+    )
+    return (*own, *_output_matrix(shape))
 
 
 def _output_matrix(shape: Architecture) -> Iterator[WeightMatrix]:
     hidden, vocab = shape.require("hidden", "vocab")
     if not shape.tied_embeddings:
-        yield WeightMatrix(name="lm_head", part="lm_head", rows=vocab, columns=hidden, layers=range(0))
-
-
-def _attention_sizes(shape: Architecture) -> dict[str, tuple[int, int]]:
-    hidden, heads, kv_heads, head_dim = shape.require("hidden", "heads", "kv_heads", "head_dim")
-    queries, keys = heads * head_dim, kv_heads * head_dim
-    inward = {"q_proj": (queries, hidden), "k_proj": (keys, hidden), "v_proj": (keys, hidden)}
-    return inward | {"o_proj": (hidden, queries)}
-
-
-def _mla_sizes(shape: Architecture) -> dict[str, tuple[int, int]]:
-    hidden, heads, latent = shape.require("hidden", "heads", "kv_lora_rank")
-    nope, rope, values = shape.require("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
-    rank, queries = shape.q_lora_rank, heads * (nope + rope)
-    first = {"q_proj": (queries, hidden)}
-    if rank is not None:
-        first = {"q_a_proj": (rank, hidden), "q_b_proj": (queries, rank)}
-    return first | {
-        "kv_a_proj_with_mqa": (latent + rope, hidden),
-        "kv_b_proj": (heads * (nope + values), latent),
-        "o_proj": (hidden, heads * values),
-    }
-
-
-_MLP_PREFIXES: dict[WeightPart, str] = {
-    "mlp": "mlp",
-    "experts": "mlp.experts.{expert}",
-    "shared_experts": "mlp.shared_experts",
-}
-
-
-def mlp_matrices(
-    hidden: int, width: int, *, part: WeightPart = "mlp", gated: bool = True, copies: int = 1, prefix: str | None = None
-) -> tuple[LayerMatrix, ...]:
-    """Return the matrices of an MLP: gate (SwiGLU, GeGLU), up and down."""
-    path = _MLP_PREFIXES[part] if prefix is None else prefix
-    inward = ("gate_proj", "up_proj") if gated else ("up_proj",)
-    return (
-        *(LayerMatrix(f"{path}.{name}", part, width, hidden, copies) for name in inward),
-        LayerMatrix(f"{path}.down_proj", part, hidden, width, copies),
-    )
-
-
-def _in_layers(matrices: Iterable[LayerMatrix], layers: Sequence[int]) -> Iterator[WeightMatrix]:
-    for name, part, rows, columns, copies in matrices:
-        yield WeightMatrix(name=name, part=part, rows=rows, columns=columns, layers=layers, copies=copies)
+        yield WeightMatrix("lm_head", "lm_head", vocab, hidden, layers=range(0))
 
 
 def first_and_last_layer(shape: Architecture) -> tuple[str, ...]:

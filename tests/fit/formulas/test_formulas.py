@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.fit.formulas import compute
-from app.fit.formulas.architecture import Architecture
+from app.fit.formulas.architecture import Architecture, LayerCache
 from app.fit.formulas.memory import (
     ExpertShare,
     KvCache,
@@ -128,7 +128,7 @@ def test_a_pipeline_keeps_the_micro_batches_in_flight(policy: dict[str, Any], in
 
 @pytest.mark.parametrize(("tensor", "heads"), [(1, 8), (2, 4), (8, 1), (16, 1)])
 def test_heads_are_replicated_where_there_are_more_ranks_than_heads(tensor: int, heads: int) -> None:
-    cache = KvCache(full_layers=80, heads=8, values_per_head=256)
+    cache = KvCache(kinds=((LayerCache(heads=8, values=256), 80),))
     assert kv_bytes_per_token(cache, Parallelism(tensor=tensor)) == 80 * heads * 256 * 2
 
 
@@ -138,16 +138,17 @@ def test_a_latent_is_on_every_tensor_rank() -> None:
 
 
 def test_a_window_caps_its_layers_and_pages_round_up() -> None:
-    cache = KvCache(full_layers=1, windowed_layers=5, window_tokens=1024, heads=1, values_per_head=1, value_bytes=1)
+    whole, windowed = LayerCache(heads=1, values=1), LayerCache(heads=1, values=1, window=1024)
+    cache = KvCache(kinds=((whole, 1), (windowed, 5)), value_bytes=1)
     assert kv_bytes_per_sequence(cache, 10_000) == 10_000 + 5 * 1024
-    paged = KvCache(full_layers=1, heads=1, values_per_head=1, value_bytes=1, block_tokens=16)
+    paged = KvCache(kinds=((whole, 1),), value_bytes=1, block_tokens=16)
     assert kv_bytes_per_sequence(paged, 17) == 32
 
 
 def test_llama_70b_on_four_gpus_needs_what_the_parts_add_up_to() -> None:
     served = ServedModel(
         weights_bytes=2 * 70_553_706_496,
-        cache=KvCache(full_layers=80, heads=8, values_per_head=256),
+        cache=KvCache(kinds=((LayerCache(heads=8, values=256), 80),)),
         layers=80,
         step_bytes_per_token=6 * (28672 + 8192),
     )

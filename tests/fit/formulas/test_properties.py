@@ -5,6 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.fit.formulas.architecture import LayerCache
 from app.fit.formulas.memory import (
     DecodeStep,
     KvCache,
@@ -37,14 +38,21 @@ params = st.integers(1, 10**13)
 stages = st.integers(0, 3)
 recipes = st.sampled_from(sorted(RECIPES)).map(RECIPES.__getitem__)
 parallelisms = st.builds(Parallelism, tensor=st.integers(1, 72), pipeline=st.integers(1, 32))
+kept = st.builds(
+    lambda heads, values, latent: LayerCache(heads, values, latent=latent),
+    st.integers(1, 128),
+    st.integers(1, 1024),
+    st.booleans(),
+)
 caches = st.builds(
     KvCache,
-    full_layers=st.integers(1, 130),
-    windowed_layers=st.integers(0, 130),
-    window_tokens=st.integers(1, 8192),
-    heads=st.integers(1, 128),
-    values_per_head=st.integers(1, 1024),
-    latent=st.booleans(),
+    kinds=st.builds(
+        lambda cache, full, window, windowed: ((cache, full), (cache._replace(window=window), windowed)),
+        kept,
+        st.integers(1, 130),
+        st.integers(1, 8192),
+        st.integers(0, 130),
+    ),
     value_bytes=st.sampled_from([0.5, 1.0, 2.0, 4.0]),
     block_tokens=st.sampled_from([1, 16, 256]),
 )
@@ -172,10 +180,10 @@ def test_the_most_sequences_fit_and_one_more_does_not(
 
 @given(caches, st.integers(1, 10**6))
 def test_a_window_never_keeps_more_and_pages_never_less(cache: KvCache, tokens: int) -> None:
-    kept = kv_bytes_per_sequence(cache, tokens)
-    without = replace(cache, full_layers=cache.full_layers + cache.windowed_layers, windowed_layers=0)
-    assert kept <= kv_bytes_per_sequence(without, tokens)
-    assert kept >= kv_bytes_per_sequence(replace(cache, block_tokens=1), tokens)
+    size = kv_bytes_per_sequence(cache, tokens)
+    without = replace(cache, kinds=tuple((layer._replace(window=None), count) for layer, count in cache.kinds))
+    assert size <= kv_bytes_per_sequence(without, tokens)
+    assert size >= kv_bytes_per_sequence(replace(cache, block_tokens=1), tokens)
 
 
 @given(caches, st.floats(0, 1e13))
