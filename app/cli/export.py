@@ -155,7 +155,7 @@ def _can_be_replaced(output: Path) -> bool:
 # Receipts
 
 
-@app.command()
+@app.command(cls=Command)
 def publish(
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="A new or empty folder, or that of an earlier site.")
@@ -179,7 +179,7 @@ def publish(
         print_note("There is no sitemap, which needs --base-url.")
 
 
-@app.command()
+@app.command(cls=Command)
 def verify(
     receipt: Annotated[Path, typer.Argument(metavar="FILE", help="A receipt: JSON.", exists=True, dir_okay=False)],
     database: Annotated[

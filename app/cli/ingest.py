@@ -65,7 +65,7 @@ REVISION_COLUMNS = {
 }
 
 
-@ingest_app.command()
+@ingest_app.command(cls=Command)
 @with_run_options
 def documents(
     paths: Annotated[list[Path], typer.Argument(help="Markdown pages, or folders of them.")],
@@ -84,7 +84,7 @@ def documents(
         _ingest(reading, run)
 
 
-@ingest_app.command()
+@ingest_app.command(cls=Command)
 @with_run_options
 def seeds(
     folder: Annotated[Path | None, typer.Argument(help="The folder of seeds. (default: VMSIZES_SEEDS)")] = None,
@@ -124,7 +124,7 @@ def prices(path: File, *, sources: Sources = None, new_sizes: NewSizes = False, 
 
 
 for _name, _source in CSV_SOURCES.items():
-    ingest_app.command(_name, help=_source.help)(prices if _name == "prices" else _csv_command(_name))
+    ingest_app.command(_name, cls=Command, help=_source.help)(prices if _name == "prices" else _csv_command(_name))
 
 
 def _ingest(reading: Reading, run: RunOptions) -> None:
@@ -168,7 +168,7 @@ def _print_facts(reading: Reading, *, as_json: bool) -> None:
 # Sources and revisions
 
 
-@app.command()
+@app.command(cls=Command)
 @with_output_options
 def sources(*, limit: Limit = None, output: OutputOptions) -> None:
     """List the sources of the catalog, how many facts and prices each gave, and the newest day of its prices."""
@@ -178,7 +178,7 @@ def sources(*, limit: Limit = None, output: OutputOptions) -> None:
     print_rows(rows, SOURCE_COLUMNS, output)
 
 
-@app.command()
+@app.command(cls=Command)
 def forget(
     source: Annotated[
         str | None, typer.Argument(help="The id of the source, as `vmsizes sources` lists it.", show_default=False)
@@ -213,7 +213,7 @@ def _stay(earlier: Mapping[str, int]) -> str:
     return stay and f"Sources of earlier revisions stay as they are: {stay}; read their earlier files again."
 
 
-@app.command()
+@app.command(cls=Command)
 @with_output_options
 def revisions(*, limit: Limit = None, output: OutputOptions) -> None:
     """List the ingests that changed the catalog, the newest first."""

@@ -524,8 +524,18 @@ def _heading(model: type[BaseModel], name: str) -> str | None:
     return None
 
 
+_VALUES = {"str": "VALUE", "int": "N", "int range": "N", "path": "PATH"}
+"""What help calls a value by its type, where the option has no name for it."""
+
+
 class Command(TyperCommand):
     """A command whose help groups the options; long option names have their text on the line below."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the arguments as POSIX writes them: optional ones in brackets, and none in braces."""
+        return [
+            piece.translate({ord("{"): None, ord("}"): None}).upper() for piece in super().collect_usage_pieces(ctx)
+        ]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, then the options under their headings."""
@@ -537,7 +547,8 @@ class Command(TyperCommand):
             if param.param_type_name == "argument":
                 groups["Arguments"].append((param.metavar or param.name.upper(), record[1]))
             else:
-                groups.setdefault(getattr(param, "rich_help_panel", None) or "Options", []).append(record)
+                names = re.sub("<(.+)>", lambda kind: _VALUES.get(kind[1], kind[1]), record[0])
+                groups.setdefault(getattr(param, "rich_help_panel", None) or "Options", []).append((names, record[1]))
         groups["Options"] = groups.pop("Options")
         for heading, records in groups.items():
             if records:

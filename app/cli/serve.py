@@ -11,7 +11,7 @@ import typer
 
 from app.cli import context
 from app.cli.jobs import progress
-from app.cli.options import Wait
+from app.cli.options import Command, Wait
 from app.cli.output import print_line
 from app.errors import BadQuery
 from app.settings import Settings
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 
-@app.command()
+@app.command(cls=Command)
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on. (default: VMSIZES_HOST)")] = None,
     workers: Annotated[int | None, typer.Option(help="Worker processes. (default: VMSIZES_WORKERS)")] = None,
@@ -153,7 +153,7 @@ def _listen(host: str, port: int) -> "list[socket.socket]":
         raise BadQuery("--port", port, f"cannot be listened on at {host} ({error.strerror}); choose another") from None
 
 
-@app.command()
+@app.command(cls=Command)
 def migrate(*, wait: Wait = None) -> None:
     """Upgrade the database to the newest schema, and rebuild the derived tables that this emptied."""
     from sqlalchemy.orm import Session

@@ -143,7 +143,7 @@ def _moment(moment: datetime) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
-@webhooks_app.command()
+@webhooks_app.command(cls=Command)
 def test(name: Name) -> None:
     """Send a message of type `ping` now, once; exits with 3 where it is not taken."""
     from app.webhooks.delivery import send_ping
@@ -156,7 +156,7 @@ def test(name: Name) -> None:
     print_text(f"{name}: it answered {result.status_code}.")
 
 
-@webhooks_app.command()
+@webhooks_app.command(cls=Command)
 def enable(name: Name) -> None:
     """Try a webhook again that is disabled or waits for its next attempt; it gets what it has missed."""
     from app.db.writing import write_session
@@ -167,7 +167,7 @@ def enable(name: Name) -> None:
     print_text(f"{name} is enabled. `vmsizes webhooks deliver` sends what it has missed.")
 
 
-@webhooks_app.command()
+@webhooks_app.command(cls=Command)
 def remove(name: Name) -> None:
     """Remove a webhook with its log."""
     from app.db.writing import write_session
@@ -178,7 +178,7 @@ def remove(name: Name) -> None:
     print_text(f"{name} is removed.")
 
 
-@webhooks_app.command()
+@webhooks_app.command(cls=Command)
 def deliver(
     *,
     every: Annotated[

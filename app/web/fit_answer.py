@@ -239,25 +239,11 @@ def cost_lines(costs: Mapping[str, OptionCostOut | None], first: str) -> list[Co
 
 
 def _cost_line(name: str, cost: OptionCostOut) -> CostLine:
-    other = cost.converted
-    hour, month, million, job, request = (
-        (
-            *(other.cost_per_hour, other.cost_per_month, other.cost_per_million_tokens),
-            *(other.cost_per_job, other.cost_per_request),
-        )
-        if other is not None
-        else (
-            *(cost.usd_per_hour, cost.usd_per_month, cost.usd_per_million_tokens),
-            *(cost.usd_per_job, cost.usd_per_request),
-        )
-    )
+    amounts, prefix = (cost.converted, "cost_per") if cost.converted is not None else (cost, "usd_per")
+    units = {"hour": "hour", "month": "month", "million": "million_tokens", "job": "job", "request": "request"}
     return CostLine(
+        **{name: getattr(amounts, f"{prefix}_{unit}") for name, unit in units.items()},
         title=PURCHASE_TITLES[name],
-        hour=hour,
-        month=month,
-        million=million,
-        job=job,
-        request=request,
         adjustment=cost.adjustment,
         interruptions=cost.interruptions,
         age=cost.price_age_days,

@@ -366,6 +366,7 @@ def test_errors_name_options_and_commands(run: Run, seeded_url: str) -> None:
 
 
 def test_one_size_that_fits_is_counted_in_the_singular(run: Run, seeded_url: str) -> None:
-    one = run(seeded_url, "fit", "kimi-k2", "--context", "8k", "--concurrency", "16").stdout
+    sizes = "Standard_ND96isr_MI300X_v5,Standard_NC24ads_A100_v4,Standard_NC40ads_H100_v5"
+    one = run(seeded_url, "fit", "kimi-k2", "--context", "8k", "--name", sizes).stdout
     assert "\n1 size fits, " in one
     assert " do not (" in one
