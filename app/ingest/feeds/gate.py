@@ -36,25 +36,13 @@ PriceMap = Mapping[PriceKey, int]
 """The prices of a region, nano-USD an hour."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateLimits:
-    """How much a list may differ from the one before; shares are 0 to 1, factors count in both directions.
-
-    `factor` and `spot_factor` are asked of each price, and `moved` of all that both lists have: the share that may
-    change by more than `moved_factor`. `lost_in_series` is asked of series with at least `series_prices` prices before,
-    but not of promotions, which end all at once.
-    """
-
-    lost_in_region: Fraction = Fraction(20, 100)
-    lost_in_series: Fraction = Fraction(50, 100)
-    series_prices: int = 8
-    factor: int = 5
-    spot_factor: int = 10
-    moved: Fraction = Fraction(5, 100)
-    moved_factor: int = 2
-
-
-DEFAULT_LIMITS = GateLimits()
+_LOST_IN_REGION, _LOST_IN_SERIES = Fraction(20, 100), Fraction(50, 100)
+"""The shares of its prices that a region, or a series of at least _SERIES_PRICES, may lose; promotions end at once."""
+_SERIES_PRICES = 8
+_FACTOR, _SPOT_FACTOR = 5, 10
+"""How many times higher or lower a single price may become."""
+_MOVED, _MOVED_FACTOR = Fraction(5, 100), 2
+"""The share of the prices that both lists have, that may change by more than a factor."""
 _EXAMPLES = 3
 _SIZE = re.compile(r"([a-z]+)\d+(?:-\d+)?")
 
@@ -64,35 +52,35 @@ def series_of(size: str) -> str:
     return _SIZE.sub(r"\1", size, count=1)
 
 
-def check_list(previous: PriceMap, new: PriceMap, limits: GateLimits = DEFAULT_LIMITS) -> tuple[str, ...]:
+def check_list(previous: PriceMap, new: PriceMap) -> tuple[str, ...]:
     """Return what is wrong with the new list of a region as a whole, compared with the one before; empty: nothing."""
-    losses, moves = (*_find_losses(previous, new, limits),), (*_find_moves(previous, new, limits),)
-    return (*losses, *_describe_jumps(previous, new, limits), *moves) if losses or moves else ()
+    losses, moves = (*_find_losses(previous, new),), (*_find_moves(previous, new),)
+    return (*losses, *_describe_jumps(previous, new), *moves) if losses or moves else ()
 
 
-def find_jumps(previous: PriceMap, new: PriceMap, limits: GateLimits = DEFAULT_LIMITS) -> list[PriceKey]:
+def find_jumps(previous: PriceMap, new: PriceMap) -> list[PriceKey]:
     """Return the prices that changed more than a single price does, sorted."""
-    return sorted(key for key, nano in new.items() if _exceeds(previous.get(key), nano, _factor(key, limits)))
+    return sorted(key for key, nano in new.items() if _exceeds(previous.get(key), nano, _factor(key)))
 
 
-def _factor(key: PriceKey, limits: GateLimits) -> int:
-    return limits.spot_factor if key.purchase == "spot" else limits.factor
+def _factor(key: PriceKey) -> int:
+    return _SPOT_FACTOR if key.purchase == "spot" else _FACTOR
 
 
-def _find_losses(previous: PriceMap, new: PriceMap, limits: GateLimits) -> Iterable[str]:
+def _find_losses(previous: PriceMap, new: PriceMap) -> Iterable[str]:
     lost = [key for key in previous if key not in new]
-    if len(lost) > limits.lost_in_region * len(previous):
+    if len(lost) > _LOST_IN_REGION * len(previous):
         yield f"{_part(len(lost), len(previous))} are gone"
     before = Counter(series_of(key.size) for key in previous)
     for series, gone in sorted(Counter(series_of(key.size) for key in lost).items()):
-        lasting = before[series] >= limits.series_prices and not series.endswith("_promo")
-        if lasting and gone > limits.lost_in_series * before[series]:
+        lasting = before[series] >= _SERIES_PRICES and not series.endswith("_promo")
+        if lasting and gone > _LOST_IN_SERIES * before[series]:
             yield f"{gone} of {before[series]} prices of {series} are gone"
 
 
-def _describe_jumps(previous: PriceMap, new: PriceMap, limits: GateLimits) -> Iterable[str]:
-    all_jumps = find_jumps(previous, new, limits)
-    for spot, factor in ((False, limits.factor), (True, limits.spot_factor)):
+def _describe_jumps(previous: PriceMap, new: PriceMap) -> Iterable[str]:
+    all_jumps = find_jumps(previous, new)
+    for spot, factor in ((False, _FACTOR), (True, _SPOT_FACTOR)):
         if jumps := [key for key in all_jumps if (key.purchase == "spot") is spot]:
             examples = "; ".join(
                 f"{key.size} {key.os} {key.purchase} {format_usd(previous[key])} -> {format_usd(new[key])}"
@@ -102,11 +90,11 @@ def _describe_jumps(previous: PriceMap, new: PriceMap, limits: GateLimits) -> It
             yield f"{len(jumps)} {kind}{'' if len(jumps) == 1 else 's'} changed more than {factor} times: {examples}"
 
 
-def _find_moves(previous: PriceMap, new: PriceMap, limits: GateLimits) -> Iterable[str]:
+def _find_moves(previous: PriceMap, new: PriceMap) -> Iterable[str]:
     both = [key for key in new if key in previous]
-    moved = [key for key in both if _exceeds(previous[key], new[key], limits.moved_factor)]
-    if len(moved) > limits.moved * len(both):
-        yield f"{_part(len(moved), len(both))} changed more than {limits.moved_factor} times"
+    moved = [key for key in both if _exceeds(previous[key], new[key], _MOVED_FACTOR)]
+    if len(moved) > _MOVED * len(both):
+        yield f"{_part(len(moved), len(both))} changed more than {_MOVED_FACTOR} times"
 
 
 def _exceeds(old: int | None, new: int, factor: int) -> bool:
@@ -117,10 +105,10 @@ def _part(number: int, of: int) -> str:
     return f"{number} of {of} prices ({100 * number / of:.0f} %)"
 
 
-def find_loss(what: str, before: AbstractSet[object], now: AbstractSet[object], limits: GateLimits) -> str | None:
+def find_loss(what: str, before: AbstractSet[object], now: AbstractSet[object]) -> str | None:
     """Return what is wrong with a list that is not of prices; None where it lost no more than a region may."""
     gone = len(before - now)
-    return f"{gone} of {len(before)} {what} are gone" if gone > limits.lost_in_region * len(before) else None
+    return f"{gone} of {len(before)} {what} are gone" if gone > _LOST_IN_REGION * len(before) else None
 
 
 # What is held back

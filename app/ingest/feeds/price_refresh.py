@@ -24,8 +24,6 @@ from app.db.engines import read_session
 from app.errors import BadQuery
 from app.ingest.feeds.fetching import FetchedLists, PriceApi, RetryPolicy, fetch_lists, saved_files
 from app.ingest.feeds.gate import (
-    DEFAULT_LIMITS,
-    GateLimits,
     HeldPrice,
     PriceKey,
     PriceMap,
@@ -255,7 +253,6 @@ def refresh_prices(
     failures: Mapping[str, str],
     held: Sequence[HeldPrice] = (),
     accept: bool = False,
-    limits: GateLimits = DEFAULT_LIMITS,
 ) -> PriceRefresh:
     """Decide on each region's list, compared with the list before; with `accept` it is not compared.
 
@@ -281,8 +278,8 @@ def refresh_prices(
             _add_held(
                 before, new, {names.price_key(price): price for price in held if price.region == listed.region}, day
             )
-            reasons = check_list(before, new, limits)
-            jumps = [] if reasons else find_jumps(before, new, limits)
+            reasons = check_list(before, new)
+            jumps = [] if reasons else find_jumps(before, new)
             if jumps:
                 refresh.held += _hold_back(listed, {key: before[key] for key in jumps}, names, day)
                 listed = listed.where(lambda price: names.price_key(price) not in jumps)  # noqa: B023  # called at once

@@ -39,7 +39,7 @@ from app.db.engines import read_session
 from app.errors import BadData, FetchError
 from app.ingest.csv_files import sha256_of
 from app.ingest.feeds.fetching import TIMEOUT, USER_AGENT, RetryPolicy, download
-from app.ingest.feeds.gate import DEFAULT_LIMITS, GateLimits, find_loss
+from app.ingest.feeds.gate import find_loss
 from app.ingest.files import describe_json, first_byte, json_items, open_json, refuse_special_file
 from app.ingest.run import IngestOutcome, ingest
 
@@ -425,7 +425,6 @@ def run_sku_refresh(
     accept: bool = False,
     strict: bool = False,
     dry_run: bool = False,
-    limits: GateLimits = DEFAULT_LIMITS,
     progress: Progress = no_progress,
 ) -> tuple[SkuRefresh, IngestOutcome | None]:
     """Write what the API says of sizes on a day, from saved answers or fetched ones, which are kept in `cache`.
@@ -455,7 +454,6 @@ def run_sku_refresh(
         accept=accept,
         strict=strict,
         dry_run=dry_run,
-        limits=limits,
         progress=progress,
     )
 
@@ -483,7 +481,6 @@ def write_sizes(
     accept: bool,
     strict: bool,
     dry_run: bool,
-    limits: GateLimits = DEFAULT_LIMITS,
     progress: Progress = no_progress,
 ) -> tuple[SkuRefresh, IngestOutcome | None]:
     """Write the sizes that were read from files at a path, unless too many of those before are gone."""
@@ -491,8 +488,8 @@ def write_sizes(
         sizes, places = load_stated_sizes(session, source_id), load_places(session, source_id)
     reading, refused = mapper.finish(day=day, sha256=digest_of(path)), None
     if not accept:
-        refused = find_loss("sizes", sizes, mapper.sizes, limits)
-        refused = refused or find_loss("regions of sizes", places, mapper.places, limits)
+        refused = find_loss("sizes", sizes, mapper.sizes)
+        refused = refused or find_loss("regions of sizes", places, mapper.places)
     refresh = SkuRefresh(entries=mapper.entries, sizes=len(mapper.sizes), facts=len(reading.facts), refused=refused)
     if refused:
         return refresh, None

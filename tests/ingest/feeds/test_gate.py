@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app.ingest.feeds.gate import GateLimits, PriceKey, check_list, find_jumps, series_of
+from app.ingest.feeds.gate import PriceKey, check_list, find_jumps, series_of
 
 USD = 10**9
 
@@ -123,10 +123,6 @@ def test_only_a_few_of_many_jumps_are_quoted() -> None:
     findings = check_list(listing(), repriced(100, sizes=50))
     assert findings[0].startswith("50 prices changed more than 5 times: ")
     assert findings[0].count("->") == 3
-
-
-def test_limits_can_be_set() -> None:
-    assert find_jumps(listing(), repriced(4, sizes=1), GateLimits(factor=3))
 
 
 @pytest.mark.parametrize(
