@@ -5,8 +5,7 @@ for some cards and in GiB for others.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -16,17 +15,11 @@ from typing import Any
 from sqlalchemy import Engine
 
 from app.catalog.fields import FactValue
-from app.catalog.names import size_key
-from app.catalog.readings import FileRead, Progress, Reading, Report, SourceRow, StatedFact, no_progress
+from app.catalog.readings import Progress, Reading, SourceRow, no_progress
 from app.catalog.store.facts import load_subject_keys
 from app.db.engines import read_session
-from app.errors import BadData
-from app.ingest.feeds.resource_skus import Entry, SkuRefresh, sku_files, write_sizes
-from app.ingest.files import first_byte, json_items, open_json
+from app.ingest.feeds.resource_skus import Entry, SkuMapper, SkuRefresh, Stated, read_entries, write_sizes
 from app.ingest.run import IngestOutcome
-
-SOURCE_ID = "aws-instance-types"
-DOCUMENTATION = "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html"
 
 Figure = tuple[FactValue, str]
 """A value in the unit of its field, and what the API says."""
@@ -124,86 +117,37 @@ READERS: Mapping[str, Callable[[Entry], Figure | None]] = {
 """What reads each field of a size from an instance type."""
 
 
-@dataclass(slots=True, kw_only=True)
-class TypeMapper:
-    """Collects instance types; `identify` returns the key of a size by any of its names."""
+class TypeMapper(SkuMapper):
+    """Collects instance types, of which each is listed once."""
 
-    identify: Callable[[str], str] = size_key
-    places: frozenset[tuple[str, str]] = frozenset()
-    _sizes: set[str] = field(default_factory=set)
-    _facts: list[StatedFact] = field(default_factory=list)
-    _reports: list[Report] = field(default_factory=list)
-    entries: int = 0
-
-    @property
-    def sizes(self) -> frozenset[str]:
-        """The keys of the sizes found so far."""
-        return frozenset(self._sizes)
+    source = SourceRow(
+        id="aws-instance-types",
+        title="Amazon EC2 DescribeInstanceTypes",
+        publisher="AWS",
+        kind="vendor_api",
+        url="https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html",
+        published_on=None,
+        sha256="",
+    )
+    file_kind = "sizes"
 
     def add(self, entry: Entry) -> None:
         """Take the figures of one type; a type that is listed twice, and a figure that is none, are reported."""
         self.entries += 1
         name = str(entry.get("InstanceType") or "")
-        if not name or self.identify(name) in self._sizes:
-            self._report("InstanceType", name, "is listed twice" if name else "names no size")
+        key = self.identify(name)
+        if not name or key in self._sizes:
+            self._report(name, "InstanceType", name, "is listed twice" if name else "names no size")
             return
-        self._sizes.add(self.identify(name))
+        self._names[key], self._sizes[key] = name, {}
         for column, read in READERS.items():
             try:
                 figure = read(entry)
             except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-                self._report(column, name, f"is not a value of {column}: {error!r}")
+                self._report(name, column, name, f"is not a value of {column}: {error!r}")
                 continue
             if figure is not None:
-                value, raw = figure
-                self._facts.append(
-                    StatedFact(
-                        kind="size",
-                        subject=name,
-                        field=column,
-                        value=value,
-                        raw=raw[:200],
-                        file=SOURCE_ID,
-                        line=self.entries,
-                        source=SOURCE_ID,
-                    )
-                )
-
-    def _report(self, column: str, cell: str, detail: str) -> None:
-        self._reports.append(Report(file=SOURCE_ID, line=self.entries, column=column, cell=cell, detail=detail))
-
-    def finish(self, *, day: date, sha256: str) -> Reading:
-        """Return the facts of all types, as one source of the day; `sha256` is of the files that were read."""
-        source = SourceRow(
-            id=SOURCE_ID,
-            title="Amazon EC2 DescribeInstanceTypes",
-            publisher="AWS",
-            kind="vendor_api",
-            url=DOCUMENTATION,
-            published_on=day,
-            sha256=sha256,
-        )
-        read = FileRead(kind="sizes", file=SOURCE_ID, sources=frozenset({SOURCE_ID}), states_facts=True)
-        return Reading(sources=(source,), facts=tuple(self._facts), reports=tuple(self._reports), files=(read,))
-
-
-def read_types(path: Path, *, progress: Progress) -> Sequence[Entry]:
-    """Return the instance types in a file, or in the JSON files of a folder; raises BadData for what is no such answer.
-
-    A file is what `aws ec2 describe-instance-types` prints, `{"InstanceTypes": [...]}`, or the list alone.
-    """
-    entries: list[Entry] = []
-    for file in sku_files(path):
-        with open_json(file) as opened:
-            prefix = "item" if first_byte(opened) == b"[" else "InstanceTypes.item"
-            for entry in json_items(opened, file, prefix):
-                if not isinstance(entry, dict):
-                    raise BadData("has something else than objects in its list", file=str(file))
-                entries.append(entry)
-        if not entries:
-            raise BadData("has no instance types; give the JSON of `aws ec2 describe-instance-types`", file=str(file))
-        progress("reading types", None, len(entries))
-    return entries
+                self._sizes[key][column] = Stated(value=figure[0], raw=figure[1][:200], line=self.entries)
 
 
 def run_type_refresh(
@@ -219,16 +163,17 @@ def run_type_refresh(
 ) -> tuple[SkuRefresh, IngestOutcome | None]:
     """Write what a saved answer says of instance types; the outcome is None where too many of them are gone.
 
-    Raises BadData for files that cannot be read.
+    A file is what `aws ec2 describe-instance-types` prints, `{"InstanceTypes": [...]}`, or the list alone. Raises
+    BadData for files that cannot be read.
     """
     with read_session(engine) as session:
         mapper = TypeMapper(identify=load_subject_keys(session, Reading()).size_key)
-    for entry in read_types(path, progress=progress):
+    missing = "has no instance types; give the JSON of `aws ec2 describe-instance-types`"
+    for entry in read_entries(path, items="InstanceTypes", missing=missing, progress=progress):
         mapper.add(entry)
     return write_sizes(
         engine,
         mapper,
-        SOURCE_ID,
         path,
         day=day,
         now=now,

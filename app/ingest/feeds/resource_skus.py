@@ -10,13 +10,12 @@ An answer for all regions has 100 MB and more: it is kept in a file, and never w
 import asyncio
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import httpx
 from sqlalchemy import Engine
@@ -44,9 +43,6 @@ from app.ingest.files import describe_json, first_byte, json_items, open_json, r
 from app.ingest.run import IngestOutcome, ingest
 
 SOURCE_ID = "azure-resource-skus"
-FILE = SOURCE_ID
-"""What facts name as their file: it must be the same each day, so that the facts of a day replace those before."""
-DOCUMENTATION = "https://learn.microsoft.com/rest/api/compute/resource-skus/list"
 
 Entry = Mapping[str, Any]
 Item = TypeVar("Item")
@@ -160,7 +156,9 @@ def _vcpus(name: str, capabilities: Capabilities) -> Figure | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Stated:
+class Stated:
+    """A figure of a size: its value, the text, and the number of the entry."""
+
     value: FactValue
     raw: str
     line: int
@@ -171,13 +169,25 @@ class SkuMapper:
     """Collects the entries of sizes over all regions; a field on which regions differ is not stated but reported.
 
     `regions` are those of the catalog; others are reported. `identify` returns the key of a size by any of its names.
+    Facts name the id of `source` as their file, so that those of a day replace those before.
     """
 
-    regions: Collection[str]
+    source: ClassVar = SourceRow(
+        id=SOURCE_ID,
+        title="Azure Resource SKUs API",
+        publisher="Microsoft",
+        kind="vendor_api",
+        url="https://learn.microsoft.com/rest/api/compute/resource-skus/list",
+        published_on=None,
+        sha256="",
+    )
+    file_kind: ClassVar = "availability"
+
+    regions: Collection[str] = ()
     identify: Callable[[str], str] = size_key
-    _sizes: dict[str, dict[str, _Stated]] = field(default_factory=dict)
+    _sizes: dict[str, dict[str, Stated]] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
-    _differing: dict[tuple[str, str], _Stated] = field(default_factory=dict)
+    _differing: dict[tuple[str, str], Stated] = field(default_factory=dict)
     _zones: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     _lines: dict[tuple[str, str], int] = field(default_factory=dict)
     _reports: dict[tuple[str, str], Report] = field(default_factory=dict)
@@ -197,7 +207,7 @@ class SkuMapper:
         self._names.setdefault(key, name)
         stated = self._sizes.setdefault(key, {})
         for column, capability, value, raw in self._figures(name, entry):
-            first = stated.setdefault(column, _Stated(value=value, raw=raw, line=self.entries))
+            first = stated.setdefault(column, Stated(value=value, raw=raw, line=self.entries))
             if first.value != value and (key, column) not in self._differing:
                 self._differing[key, column] = first
                 self._report(name, capability, raw, f"{first.raw} in another region (entry {first.line}); not taken")
@@ -248,7 +258,7 @@ class SkuMapper:
         """Keep one report of a size and column."""
         text = None if cell is None else str(cell)[:200]
         of_size = f"{size}: {detail}" if size else detail
-        report = Report(file=FILE, line=self.entries, column=column, cell=text, detail=of_size)
+        report = Report(file=self.source.id, line=self.entries, column=column, cell=text, detail=of_size)
         self._reports.setdefault((size, column), report)
 
     @property
@@ -263,21 +273,13 @@ class SkuMapper:
 
     def finish(self, *, day: date, sha256: str) -> Reading:
         """Return the facts of all sizes, as one source of the day; `sha256` is of the files that were read."""
-        source = SourceRow(
-            id=SOURCE_ID,
-            title="Azure Resource SKUs API",
-            publisher="Microsoft",
-            kind="vendor_api",
-            url=DOCUMENTATION,
-            published_on=day,
-            sha256=sha256,
-        )
+        id_ = self.source.id
         return Reading(
-            sources=(source,),
+            sources=(replace(self.source, published_on=day, sha256=sha256),),
             facts=tuple(self._facts()),
             availability=tuple(self._availability()),
             reports=tuple(self._reports.values()),
-            files=(FileRead(kind="availability", file=FILE, sources=frozenset({SOURCE_ID}), states_facts=True),),
+            files=(FileRead(kind=self.file_kind, file=id_, sources=frozenset({id_}), states_facts=True),),
         )
 
     def _facts(self) -> Iterable[StatedFact]:
@@ -290,9 +292,9 @@ class SkuMapper:
                         field=column,
                         value=figure.value,
                         raw=figure.raw,
-                        file=FILE,
+                        file=self.source.id,
                         line=figure.line,
-                        source=SOURCE_ID,
+                        source=self.source.id,
                     )
 
     def _availability(self) -> Iterable[AvailabilityRow]:
@@ -303,8 +305,8 @@ class SkuMapper:
                 size=self._names[key],
                 region=region,
                 zones=" ".join(sorted(zones)),
-                source=SOURCE_ID,
-                file=FILE,
+                source=self.source.id,
+                file=self.source.id,
                 line=self._lines[key, region],
             )
 
@@ -358,16 +360,22 @@ def _next_query(file: Path) -> bytes | None:
 # Files
 
 
-def read_entries(path: Path, *, progress: Progress = no_progress) -> Iterator[Entry]:
+def read_entries(
+    path: Path,
+    *,
+    items: str = "value",
+    missing: str = "has no entries; give an answer of the Resource SKUs API or of az",
+    progress: Progress = no_progress,
+) -> Iterator[Entry]:
     """Yield the entries in a file, or in the JSON files of a folder; raises BadData for what is no such answer.
 
     A file is an answer of the API (`{"value": [...]}`), or the output of `az vm list-skus` or of PowerShell's
-    Get-AzComputeResourceSku (`[...]`), whose keys begin with capitals.
+    Get-AzComputeResourceSku (`[...]`), whose keys begin with capitals. `items` names the list in an answer.
     """
     entries = 0
     for file in sku_files(path):
         with open_json(file) as opened:
-            prefix = "item" if first_byte(opened) == b"[" else "value.item"
+            prefix = "item" if first_byte(opened) == b"[" else f"{items}.item"
             has_entries = False
             for entry in json_items(opened, file, prefix):
                 if not isinstance(entry, dict):
@@ -377,7 +385,7 @@ def read_entries(path: Path, *, progress: Progress = no_progress) -> Iterator[En
                     progress("reading entries", None, entries)
                 yield _camel_case(entry) if "ResourceType" in entry else entry
             if not has_entries:
-                raise BadData("has no entries; give an answer of the Resource SKUs API or of az", file=str(file))
+                raise BadData(missing, file=str(file))
 
 
 def _camel_case(value: Any) -> Any:
@@ -447,7 +455,6 @@ def run_sku_refresh(
     return write_sizes(
         engine,
         mapper,
-        SOURCE_ID,
         path,
         day=day,
         now=now,
@@ -458,22 +465,9 @@ def run_sku_refresh(
     )
 
 
-class Mapper(Protocol):
-    """What collects the sizes of a feed: their keys, where they are offered, and the facts in the end."""
-
-    entries: int
-
-    @property
-    def sizes(self) -> AbstractSet[str]: ...  # noqa: D102
-    @property
-    def places(self) -> AbstractSet[tuple[str, str]]: ...  # noqa: D102
-    def finish(self, *, day: date, sha256: str) -> Reading: ...  # noqa: D102
-
-
 def write_sizes(
     engine: Engine,
-    mapper: Mapper,
-    source_id: str,
+    mapper: SkuMapper,
     path: Path,
     *,
     day: date,
@@ -485,7 +479,7 @@ def write_sizes(
 ) -> tuple[SkuRefresh, IngestOutcome | None]:
     """Write the sizes that were read from files at a path, unless too many of those before are gone."""
     with read_session(engine) as session:
-        sizes, places = load_stated_sizes(session, source_id), load_places(session, source_id)
+        sizes, places = load_stated_sizes(session, mapper.source.id), load_places(session, mapper.source.id)
     reading, refused = mapper.finish(day=day, sha256=digest_of(path)), None
     if not accept:
         refused = find_loss("sizes", sizes, mapper.sizes)
