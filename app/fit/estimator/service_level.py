@@ -10,7 +10,7 @@ from math import ceil, floor, inf
 from typing import NamedTuple
 
 from app.fit.estimator.parallelism import Deployment, assume_network
-from app.fit.estimator.serving import ServingSetup, free_memory, sequence_bytes
+from app.fit.estimator.serving import ServingSetup, sequences_in_memory
 from app.fit.estimator.serving_speed import (
     CopyWork,
     at_least,
@@ -38,7 +38,7 @@ from app.fit.estimator.speed_model import (
     wait_s,
 )
 from app.fit.estimator.workload import Confidence, InferenceWorkload, ServiceLevel
-from app.fit.formulas.memory import KvCache, kv_bytes_per_sequence
+from app.fit.formulas.memory import KvCache
 from app.fit.formulas.quantities import Assumptions, Figure, InvalidWorkload, Range, estimate, exact, single_value
 from app.fit.formulas.serving_speed import (
     FIRST_TOKEN,
@@ -532,7 +532,9 @@ def size_service(setup: ServingSetup, level: ServiceLevel, weights: Range, cache
         assume_network(gpus, setup.assumptions)  # `transfer_s` takes the same
     parallelism = setup.deployment.parallelism
     single = replace(setup, deployment=Deployment(parallelism=parallelism, copies=1))
-    copy, held = copy_speed(single, weights, cache), _sequences_in_memory(single, weights, cache)
+    copy, most = copy_speed(single, weights, cache), MAX_SEQUENCES * parallelism.data
+    in_memory = sequences_in_memory(single, weights, cache)
+    held = most if in_memory is None else min(most, floor(in_memory.mid))
     replica = find_replica_limit(copy, level, held) if held else ReplicaLimit(0, "memory", copy.times(1))
     load = ServiceLoad(copy, replica, level)
     if not replica.sequences:
@@ -547,20 +549,6 @@ def size_service(setup: ServingSetup, level: ServiceLevel, weights: Range, cache
         replicas=replicas,
         at_mean=fleet_for(level, replica, peak=False),
     )
-
-
-def _sequences_in_memory(setup: ServingSetup, weights: Range, cache: KvCache | None) -> int:
-    """Return how many requests fit into the memory of a copy, each group of GPUs with its own."""
-    parallelism = setup.deployment.parallelism
-    groups, most = parallelism.data, MAX_SEQUENCES
-    if setup.workload.kv_bytes_per_sequence is not None:
-        sequence = (sequence_bytes(setup, cache) or 0.0) / parallelism.group_gpus
-    else:
-        sequence = kv_bytes_per_sequence(cache, setup.workload.context_tokens or 0, parallelism) if cache else 0.0
-    free = free_memory(setup, weights, cache)
-    if free < sequence:
-        return 0
-    return groups * (min(most, floor(free / sequence)) if sequence else most)
 
 
 def service_report(service: SizedService, weights: Range, cache: KvCache | None) -> ServiceReport:

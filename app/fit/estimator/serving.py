@@ -11,7 +11,6 @@ from app.fit.formulas.memory import (
     NO_EXPERTS,
     STEP_SPREAD,
     ExpertShare,
-    InferenceNeed,
     KvCache,
     ServedModel,
     ServingLoad,
@@ -179,11 +178,11 @@ def memory_figures(setup: ServingSetup, weights: Range, cache: KvCache | None) -
         batched_tokens=batched_tokens(setup),
     )
     overhead = _overhead(setup)
-    need = _apply_given_cache(setup, inference_need(model, load, parallelism, overhead))
+    need = inference_need(model, load, parallelism, overhead)
     stored, cached = weights.times(need.weights / weights.mid), single_value(need.kv_cache).within(setup.cached_within)
     total = need.total + stored.spread + cached.spread
     budget = _memory_budget(setup)
-    counted = budget is not None and (load.context_tokens or model.pass_bytes.mid)
+    counted = budget is not None and (load.context_tokens or model.sequence_bytes or model.pass_bytes.mid)
     most = max_sequences(model, load, parallelism, budget or 0.0, overhead) if counted else None
     # What an encoder, speech or diffusion model takes for a pass was compared with nothing.
     of_pass = None if setup.model.shape.keeps_cache else evidence_of("pass_memory")
@@ -204,18 +203,13 @@ def memory_figures(setup: ServingSetup, weights: Range, cache: KvCache | None) -
     )
 
 
-def free_memory(setup: ServingSetup, weights: Range, cache: KvCache | None) -> float:
-    """Return the bytes that the fullest GPU of a copy has for the KV cache; 0 where its memory is unknown."""
-    budget = _memory_budget(setup)
-    if budget is None:
-        return 0.0
+def sequences_in_memory(setup: ServingSetup, weights: Range, cache: KvCache | None) -> Range | None:
+    """Return how many sequences the memory of a copy holds; None where a sequence takes nothing."""
     load = ServingLoad(
-        context_tokens=0,
-        sequences=0,
-        batched_tokens=setup.assumptions.get(setup.workload.max_batched_tokens, "inference.max_batched_tokens"),
+        context_tokens=setup.workload.context_tokens or 0, sequences=0, batched_tokens=batched_tokens(setup)
     )
-    model, parallelism = served_model(setup, weights, cache), setup.deployment.parallelism
-    return budget - inference_need(model, load, parallelism, _overhead(setup)).total.mid
+    model, budget = served_model(setup, weights, cache), _memory_budget(setup) or 0.0
+    return max_sequences(model, load, setup.deployment.parallelism, budget, _overhead(setup))
 
 
 def _overhead(setup: ServingSetup) -> Range:
@@ -248,6 +242,7 @@ def served_model(setup: ServingSetup, weights: Range, cache: KvCache | None) -> 
     return ServedModel(
         weights_bytes=weights.mid,
         cache=cache,
+        sequence_bytes=setup.workload.kv_bytes_per_sequence,
         layers=setup.model.shape.layers,
         embeddings=setup.weights.embeddings if setup.weights is not None else 0.0,
         replicated=setup.weights.replicated if setup.weights is not None else 0.0,
@@ -309,15 +304,6 @@ def _activation_width(setup: ServingSetup) -> int | None:
     active = (shape.experts_per_token or 1) * (shape.expert_width or 0) + shape.shared_intermediate
     widths = [shape.intermediate or 0, active if shape.experts else 0]
     return max(widths) + shape.require("hidden")[0]
-
-
-def _apply_given_cache(setup: ServingSetup, need: InferenceNeed) -> InferenceNeed:
-    """Return the need with the given bytes of a sequence, if any, in place of the counted ones."""
-    given = setup.workload.kv_bytes_per_sequence
-    if given is None:
-        return need
-    parallelism = setup.deployment.parallelism
-    return replace(need, kv_cache=given * ceil(setup.sequences / parallelism.data) / parallelism.group_gpus)
 
 
 def _memory_budget(setup: ServingSetup) -> float | None:

@@ -186,17 +186,14 @@ def per_hour(units: int, usd_per_unit_hour: Decimal) -> Decimal:
     return units * usd_per_unit_hour
 
 
-def per_month(usd_per_hour: Decimal, hours: Decimal = HOURS_PER_MONTH) -> Decimal:
+def per_month(usd_per_hour: Decimal) -> Decimal:
     """Return the cost per month, USD: cost per hour x 730 h, a twelfth of 8760; exact."""
-    return usd_per_hour * hours
+    return usd_per_hour * HOURS_PER_MONTH
 
 
-def per_job(unit_hours: Decimal, usd_per_unit_hour: Decimal, *, interruptions: Decimal = Decimal(0)) -> Decimal:
-    """Return the cost of a job, USD: hours of all units x price x (1 + overhead of interruptions); exact given both.
-
-    Spot VMs lose work when they are evicted; an overhead of 0.1 is usual.
-    """
-    return unit_hours * usd_per_unit_hour * (1 + interruptions)
+def per_job(unit_hours: Decimal, usd_per_unit_hour: Decimal) -> Decimal:
+    """Return the cost of a job, USD: hours of all units x price; exact given both."""
+    return unit_hours * usd_per_unit_hour
 
 
 def per_million_tokens(usd_per_hour: Decimal, tokens_per_s: Decimal) -> Decimal:

@@ -117,15 +117,6 @@ def padding_share(experts: ExpertShare, parallelism: Parallelism, layers: int | 
     return Range(low=low, mid=mid, high=high)
 
 
-def weights_bytes(params: float, bits: float, *, unquantized: float = 0.0) -> float:
-    """Return the bytes of the weights: (N - N_16) bits / 8 + 2 N_16.
-
-    Exact, given the bits. N parameters, N_16 of them `unquantized`, in 16 bits (embeddings, under most quantizations).
-    Source: QLoRA, arXiv 2305.14314; the transformers documentation on quantization, for what stays 16-bit.
-    """
-    return (params - unquantized) * bits / 8 + 2 * unquantized
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KvCache:
     """The layout of a model's KV cache: what each kind of layer keeps of a token, with the number of such layers.
@@ -235,13 +226,13 @@ def _entries(kept: LayerCache, tokens: int, cache: KvCache) -> int:
     return ceil(ceil(held / cache.block_tokens) * cache.block_tokens / kept.stride)
 
 
-def tokens_in_budget(cache: KvCache, budget_bytes: float, parallelism: Parallelism = UNSPLIT) -> int:
+def tokens_in_budget(cache: KvCache, budget_bytes: float) -> int:
     """Return how many tokens fit into a budget, in whole pages: floor(budget / (bytes a token x page)) x page.
 
     Exact where no layer has a window; else a bound from below, since windows are ignored.
     Source: vLLM, arXiv 2309.06180, section 4; its log prints the number of pages.
     """
-    page = kv_bytes_per_token(cache, parallelism) * cache.block_tokens
+    page = kv_bytes_per_token(cache) * cache.block_tokens
     return floor(budget_bytes / page) * cache.block_tokens
 
 
@@ -307,6 +298,7 @@ With less, as with the former default of 0.90, they are captured in the memory t
 class ServedModel:
     """A model as it is served, the same on every candidate of a placement.
 
+    `sequence_bytes` are those of a sequence's cache over all GPUs of a copy where they are given, in place of `cache`.
     `embeddings` is their share of the parameters, 0 to 1, `replicated` the share of what every tensor rank holds whole.
     `step_bytes_per_token` is 6 (f + h); 0 where the widths are unknown. `pass_bytes` are the activations of one
     sequence, or image, of a model that keeps no cache.
@@ -314,12 +306,20 @@ class ServedModel:
 
     weights_bytes: float
     cache: KvCache | None = None
+    sequence_bytes: float | None = None
     layers: int | None = None
     embeddings: float = 0.0
     replicated: float = 0.0
     experts: ExpertShare = NO_EXPERTS
     step_bytes_per_token: float = 0.0
     pass_bytes: Range = ZERO
+
+
+def cache_of_sequence(model: ServedModel, tokens: int, parallelism: Parallelism) -> float:
+    """Return the bytes that the cache of a sequence takes on the fullest GPU: its part of the given, or as counted."""
+    if model.sequence_bytes is not None:
+        return model.sequence_bytes / parallelism.group_gpus
+    return kv_bytes_per_sequence(model.cache, tokens, parallelism) if model.cache is not None else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,8 +357,7 @@ def inference_need(
     attention each of d groups holds the cache of its own sequences.
     Source: vLLM's memory profiling; A_step was fitted to two start-up logs of vLLM (its GitHub, 10517; within 0.6 %).
     """
-    cache = model.cache if load.sequences else None
-    sequence = kv_bytes_per_sequence(cache, load.context_tokens, parallelism) if cache else 0.0
+    sequence = cache_of_sequence(model, load.context_tokens, parallelism) if load.sequences else 0.0
     step = model.step_bytes_per_token * load.batched_tokens / parallelism.tensor
     share = largest_gpu_share(parallelism, layers=model.layers, embeddings=model.embeddings, experts=model.experts)
     share += model.replicated * (1 - 1 / parallelism.tensor) / parallelism.pipeline
@@ -406,7 +405,7 @@ def max_sequences(
     d floor((budget - W share - A_step - C) / KV of a sequence), never below 0.  An estimate, as A_step and C are.
     Source: vLLM, arXiv 2309.06180, section 4: the memory that profiling leaves is divided into pages.
     """
-    cached = kv_bytes_per_sequence(model.cache, load.context_tokens, parallelism) if model.cache is not None else 0.0
+    cached = cache_of_sequence(model, load.context_tokens, parallelism)
     sequence = model.pass_bytes.times(1 / parallelism.gpus) + cached
     if not sequence.low:
         return None

@@ -29,8 +29,8 @@ from app.fit.formulas.memory import (
     Parallelism,
     ServedModel,
     ServingLoad,
+    cache_of_sequence,
     inference_need,
-    kv_bytes_per_sequence,
     serving_overhead,
 )
 from app.fit.formulas.optimizer import Loading, loaded_host_bytes, offloaded_host_bytes
@@ -101,7 +101,6 @@ class ServingJob:
     weights: Range
     served: ServedModel
     load: ServingLoad
-    sequence_bytes: float | None
     concurrency: int
     utilization: float
     partition: PartitionLimits
@@ -155,10 +154,8 @@ class ServingJob:
         return shares
 
     def _sequence(self, parallelism: Parallelism, context_tokens: int) -> float:
-        if self.sequence_bytes is not None:
-            return self.sequence_bytes / parallelism.group_gpus
-        cache = self.served.cache
-        return kv_bytes_per_sequence(cache, context_tokens, parallelism) if cache else 0.0
+        of_pass = self.served.pass_bytes.mid / parallelism.group_gpus
+        return of_pass + cache_of_sequence(self.served, context_tokens, parallelism)
 
     def find_attempt(
         self, machine: Machine, limits: SearchLimits, compared: list[float] | None = None

@@ -14,7 +14,6 @@ from app.fit.estimator.serving import (
     check_context_length,
     has_no_context,
     kv_cache_of,
-    sequence_bytes,
     served_model,
     weights_range,
     with_context,
@@ -175,7 +174,6 @@ def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumpt
     dtype = serving.weights.type.dtype if serving.weights is not None else workload.dtype
     concurrency = assumptions.get(workload.concurrency, "inference.concurrency")
     served = served_model(serving, weights, cache)
-    sized_by = sequence_bytes(serving, cache) if workload.kv_bytes_per_sequence is not None else None
     return ServingJob(
         serving=serving,
         weights=weights,
@@ -185,7 +183,6 @@ def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumpt
             sequences=concurrency,
             batched_tokens=batched_tokens(serving),
         ),
-        sequence_bytes=sized_by if model.shape.keeps_cache else served.pass_bytes.mid,
         concurrency=concurrency,
         utilization=utilization,
         partition=replace(

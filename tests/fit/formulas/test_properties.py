@@ -19,10 +19,8 @@ from app.fit.formulas.memory import (
     max_sequences,
     step_seconds,
     tokens_in_budget,
-    weights_bytes,
 )
 from app.fit.formulas.optimizer import RECIPES, Recipe, model_states
-from app.fit.formulas.quantization import BITS
 from app.fit.formulas.training_memory import (
     ActivationPolicy,
     ForwardPass,
@@ -196,13 +194,6 @@ def test_the_tokens_of_a_budget_fit_into_it_and_a_page_more_does_not(cache: KvCa
 def test_all_tensor_ranks_together_keep_at_least_the_whole_cache(cache: KvCache, parallelism: Parallelism) -> None:
     together = kv_bytes_per_token(cache, parallelism) * parallelism.gpus
     assert together >= kv_bytes_per_token(cache)
-
-
-@given(params, st.sampled_from(sorted(BITS)), st.floats(0, 1))
-def test_weights_grow_with_their_bits(some: int, dtype: str, kept: float) -> None:
-    assert weights_bytes(some, BITS[dtype]) <= weights_bytes(some, BITS[dtype] + 1)
-    if BITS[dtype] <= 16:
-        assert no_more(weights_bytes(some, BITS[dtype]), weights_bytes(some, BITS[dtype], unquantized=kept * some))
 
 
 @given(trained_models, parallelisms, st.integers(2, 512))
