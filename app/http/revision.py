@@ -227,10 +227,9 @@ class RevisionWatcher:
 
     def close(self) -> None:
         """Stop the thread and close its connection."""
-        if self._retry is not None:
-            self._retry.cancel()
-        if self._checking is not None:
-            self._checking.cancel()
+        for pending in (self._retry, self._checking, self._reading):
+            if pending is not None:
+                pending.cancel()
         self._threads.close()
         self._engine.dispose()
 

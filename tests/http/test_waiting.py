@@ -1,6 +1,7 @@
 """Stored responses wait for no database, and a bounded number of requests wait for a thread."""
 
 import asyncio
+import gc
 import time
 from collections.abc import Iterator
 from threading import Event
@@ -81,6 +82,26 @@ def test_a_state_that_has_just_expired_is_read_again_behind_the_request(
             watcher.close()
 
     asyncio.run(ask())
+
+
+def test_a_read_behind_a_request_ends_with_the_service_without_an_error(
+    narrow: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported: list[object] = []
+
+    async def ask() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+        watcher = RevisionWatcher(narrow, lambda: TODAY, "1")
+        await watcher.refresh()
+        await asyncio.sleep(1.1 * REFRESH_SECONDS)
+        monkeypatch.setattr(revision, "REFRESH_SECONDS", LONGEST_SECONDS)
+        await watcher.refresh_soon()
+        watcher.close()
+        await asyncio.sleep(0.05)
+        gc.collect()
+
+    asyncio.run(ask())
+    assert not reported
 
 
 def test_a_new_revision_is_answered_from_after_a_second(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
