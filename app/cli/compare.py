@@ -13,6 +13,7 @@ from app.cli import context, options
 from app.cli.options import Command, Receipt, parse_params, query_options
 from app.cli.output import (
     EXIT_NOT_FOUND,
+    GAP,
     UNVERIFIED_NOTE,
     Column,
     Format,
@@ -59,8 +60,6 @@ COST_COLUMNS = {
     **make_columns(price_as_of=4, price_age_days=5, source_ids=6),
 }
 HISTORY_COLUMNS = make_columns({"sources": "lists"}, since=0, last_seen=0, usd_per_hour=0, sources=1)
-FIELD_NAME_WIDTH = 24
-"""About the width of the longest field name."""
 MIN_WORD_WIDTH = 13
 """A value with a word longer than its column is left out of `compare`, but never for a word up to this length."""
 
@@ -136,7 +135,8 @@ def _print_comparison(comparison: Mapping[str, Any], output: OutputOptions, unve
     ]
     left_out: list[str] = []
     if max_width is not None:
-        max_word = max(MIN_WORD_WIDTH, (max_width - FIELD_NAME_WIDTH) // len(sizes) - 2)
+        name_width = max(len(row["field"]) for row in rows)
+        max_word = max(MIN_WORD_WIDTH, (max_width - name_width) // len(sizes) - len(GAP))
         left_out = [row["field"] for row in rows if _longest_word(row) > max_word]
         rows = [row for row in rows if row["field"] not in left_out]
     names = {size: mark_unverified(size) if size in unverified else size for size in sizes}

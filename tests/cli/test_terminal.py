@@ -31,6 +31,9 @@ def environment(url: str) -> dict[str, str]:
     return {**kept, "VMSIZES_DATABASE_URL": url, "TERM": "xterm"}
 
 
+PAIR = ("nc24ads_a100_v4", "nc40ads_h100_v5")
+
+
 @pytest.fixture
 def terminal(seeded_url: str) -> Terminal:
     """Run the command line on a terminal, and give the lines that it shows."""
@@ -363,6 +366,13 @@ def test_errors_name_options_and_commands(run: Run, seeded_url: str) -> None:
     model = run(seeded_url, "estimate", "--context", "8k").stderr
     assert "--model" in model
     assert "architecture" not in model
+
+
+@pytest.mark.parametrize("sizes", [PAIR, (*PAIR, "d4s_v5")])
+def test_sizes_are_compared_in_one_table_of_80_columns(terminal: Terminal, sizes: tuple[str, ...]) -> None:
+    shown = terminal("compare", *sizes, columns=80)
+    heads = [line.split() for line in shown if line.startswith("field")]
+    assert heads == [["field", *(str(number) for number, _ in enumerate(sizes, 1))]]
 
 
 def test_one_size_that_fits_is_counted_in_the_singular(run: Run, seeded_url: str) -> None:
