@@ -404,7 +404,7 @@ def load_formulas(session: Session) -> dict[str, str]:
 
 
 def load_price_parts(session: Session, sources: Collection[str]) -> dict[tuple[str, str], str]:
-    """Return what the prices of these sources are sums of, by source and size."""
+    """Return what the prices of these sources are computed from, by source and size."""
     if not sources:
         return {}
     stated = select(_fact.source_id, _fact.subject, _fact.value).where(

@@ -135,8 +135,8 @@ class CatalogSnapshot:
 
     `regions` are places by code, `series` ids by the key of each name, `models` rows of language models by the key of
     each name, `rules` those by which prices are adjusted, `formulas` how prices are computed, by the sources that no
-    list states the prices of, `price_parts` the sums that these are, by source and key of a size. More is kept when it
-    was first needed: `answers` (`app.catalog.queries.size_sets`, and lengths of lists), `rows` of pages, and `lists`.
+    list states the prices of, `price_parts` the figures of these, by source and key of a size. More is kept when it was
+    first needed: `answers` (`app.catalog.queries.size_sets`, and lengths of lists), `rows` of pages, and `lists`.
     """
 
     revision: str
