@@ -120,7 +120,7 @@ _WAY_COLUMNS = {
     "usd_per_month": Column(heading="USD/month", format=format_cents, rank=1),
     "saved_usd": Column(heading="saved", format=format_cents),
     "break_even_month": Column(heading="paid off in month"),
-    "break_even_percent": Column(heading="beats on demand from", format="{:g} %".format),
+    "break_even_percent": Column(heading="beats on demand from", rank=2, format="{:g} %".format),
     "cheapest_from_percent": Column(heading="cheapest from", format="{:g} %".format),
     **make_columns(price_as_of=2, source_id=3),
 }

@@ -54,7 +54,7 @@ def serve(
     print_line(f"Serving {where}")
     print_line(f"  documentation     {where}/docs")
     if settings.mcp:
-        agents = f"{where}/mcp" if is_installed() else "not installed: pip install 'vmsizes[mcp]'"
+        agents = f"{where}/mcp" if is_installed() else "not installed: they come with vmsizes[mcp]"
         print_line(f"  tools for agents  {agents}")
     if limits.max_connections < settings.max_connections:
         print_line(
