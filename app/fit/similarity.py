@@ -101,7 +101,8 @@ class SizeTraits:
 class DistanceTerm:
     """One term of the distance: the attribute, its unit (None for what is no amount) and its weight.
 
-    `other_text` is the distance of two texts that differ: 1 where nothing is alike.
+    `other_text` is the distance of two texts that differ: 1 where nothing is alike. An amount that is less is as good
+    where `less_is_fine`.
     """
 
     name: str
@@ -109,16 +110,17 @@ class DistanceTerm:
     weight: int
     get: Callable[[SizeTraits], Number | str | None]
     other_text: float = 1.0
+    less_is_fine: bool = False
 
 
 DISTANCE_TERMS = (
     DistanceTerm(name="gpu_class", unit=None, weight=4, get=lambda _: None),
     DistanceTerm(name="gpu_memory_gib", unit="GiB", weight=3, get=lambda size: size.gpu_memory_gib),
     DistanceTerm(name="gpu_count", unit="count", weight=2, get=lambda size: size.gpus),
-    DistanceTerm(name="usd_per_hour", unit="USD/h", weight=2, get=lambda size: size.usd_per_hour),
+    DistanceTerm(name="usd_per_hour", unit="USD/h", weight=2, get=lambda size: size.usd_per_hour, less_is_fine=True),
     DistanceTerm(name="arch", unit=None, weight=2, get=lambda size: size.arch),
-    DistanceTerm(name="vcpus", unit="count", weight=1, get=lambda size: size.vcpus),
-    DistanceTerm(name="memory_gib", unit="GiB", weight=1, get=lambda size: size.memory_gib),
+    DistanceTerm(name="vcpus", unit="count", weight=2, get=lambda size: size.vcpus),
+    DistanceTerm(name="memory_gib", unit="GiB", weight=2, get=lambda size: size.memory_gib),
     DistanceTerm(name="cpu_vendor", unit=None, weight=1, get=lambda size: size.cpu_vendor),
     # Vendors name the same processor in several ways, and another model of a maker runs the same programs.
     DistanceTerm(name="cpu_model", unit=None, weight=1, get=lambda size: size.cpu_model, other_text=1 / 3),
@@ -208,8 +210,8 @@ def measure_distance(size: SizeTraits, other: SizeTraits) -> Neighbour:
     """Return the distance of two sizes: the weighted mean of the terms.
 
     distance = sum(weight x distance of the term) / sum(weight), over the terms of which `size` has a value.
-    An amount's distance is |log2(other / size)| / 3, at most 1: half as much is as far as twice as much. Another
-    architecture of the CPU is entirely different: programs have to be built for it.
+    An amount's distance is |log2(other / size)| / 3, at most 1: half as much is as far as twice as much, but a lower
+    price is no distance. Another architecture of the CPU is entirely different: programs have to be built for it.
     """
     terms = [term for term in DISTANCE_TERMS if _applies(term, size)]
     total_weight = sum(term.weight for term in terms)
@@ -293,7 +295,7 @@ def _distance_from(term: DistanceTerm, wanted: Number | str) -> ValueDistance:
         if value is None:
             return UNKNOWN_DISTANCE
         amount = float(value)
-        if amount == baseline:
+        if amount == baseline or (term.less_is_fine and amount < baseline):
             return 0.0
         if amount == 0 or baseline == 0:
             return 1.0
