@@ -42,7 +42,6 @@ MAX_NUMBER = Decimal(10**12)
 """A bound above every amount, in any unit, that a size, series or GPU has."""
 
 _COUNT = FieldSpec(kind="integer", unit="count")
-_FLAG = FieldSpec(kind="boolean")
 _TEXT = FieldSpec(kind="text")
 _TFLOPS = FieldSpec(kind="number", unit="TFLOPS")
 

@@ -268,7 +268,8 @@ def _unknown_param_error(
     name: str, value: str, model: type[BaseModel] | None, allowed: Collection[str]
 ) -> dict[str, Any]:
     hint = getattr(model, "elsewhere", {}).get(name) or did_you_mean(nearest(name, allowed))
-    message = f"{_NO_SUCH}; {hint}" if hint else f"{_LISTED} {', '.join(allowed) or 'none'}"
+    others = f"allowed are {', '.join(allowed)}" if allowed else "none is allowed here"
+    message = f"{_NO_SUCH}; {hint or others}"
     return {"type": "unknown_parameter", "loc": ("query", name), "input": value, "msg": message}
 
 
