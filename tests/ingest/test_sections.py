@@ -191,4 +191,6 @@ def test_a_page_takes_time_in_proportion_to_its_sections(tmp_path: Path) -> None
         read(tmp_path, text)
         return process_time() - begun
 
-    assert seconds(1_600) < 12 * seconds(200)
+    # The least of some times is what the page takes, and not what the other processes on these cores add to it.
+    many, few = (min(seconds(sections) for _ in range(3)) for sections in (1_600, 200))
+    assert many < 12 * few
