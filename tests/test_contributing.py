@@ -17,6 +17,7 @@ import pytest
 from app.settings import PROJECT
 from tests.databases import Databases
 from tests.processes import run_service
+from tests.servers import open_client
 
 pytestmark = pytest.mark.one_database  # what is added is found alike on both
 
@@ -119,7 +120,7 @@ def run(environment: Mapping[str, str], *arguments: str) -> str:
 def service(environment: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     log = tmp_path_factory.mktemp("log") / "log"
     url, rest = environment["VMSIZES_DATABASE_URL"], {"PYTHONPATH": environment["PYTHONPATH"]}
-    with run_service(url, log, **rest) as running, httpx.Client(base_url=running.url, follow_redirects=True) as client:
+    with run_service(url, log, **rest) as running, open_client(running.url, follow_redirects=True) as client:
         yield client
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from threading import Thread
 from urllib.parse import urljoin, urlsplit
 
-import httpx
 import pytest
 
 from app import publish
@@ -22,6 +21,7 @@ from tests.command_line import run_command
 from tests.conftest import TODAY
 from tests.databases import Databases
 from tests.factories import NOW, price, reading, size
+from tests.servers import open_client
 
 pytestmark = pytest.mark.one_database  # the pages are those of the service, which other tests run on both
 
@@ -68,7 +68,7 @@ def url(site: Path) -> Iterator[str]:
 
 def test_every_link_of_the_site_leads_to_a_page_and_each_size_has_one(url: str) -> None:
     seen, waiting = {url}, [url]
-    with httpx.Client(trust_env=False) as client:
+    with open_client(url) as client:
         while waiting:
             page = waiting.pop()
             answer = client.get(page)

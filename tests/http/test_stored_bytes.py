@@ -13,7 +13,7 @@ from app.main import create_service
 from app.server.protocol import BoundedProtocol
 from app.settings import Settings
 from tests.faults.connections import connect, read_to_end
-from tests.servers import TLS, get, server
+from tests.servers import get, open_client, server
 
 pytestmark = pytest.mark.one_database  # responses from memory
 
@@ -109,7 +109,7 @@ def test_several_headers_of_encodings_are_one_list(running: int) -> None:
 
 
 def test_a_client_with_the_stored_response_gets_304_with_the_same_headers_as_at_first(running: int) -> None:
-    with httpx.Client(base_url=f"http://127.0.0.1:{running}", verify=TLS) as client:
+    with open_client(f"http://127.0.0.1:{running}") as client:
         first = client.get(PAGE)
         again = client.get(PAGE, headers={"if-none-match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")

@@ -119,7 +119,7 @@ def test_an_installed_wheel_serves_from_an_empty_folder_and_writes_nothing_elsew
 
 def answers(port: int) -> bool:
     try:
-        return httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200
+        return get(f"http://127.0.0.1:{port}/readyz").status_code == 200
     except httpx.TransportError:
         return False
 

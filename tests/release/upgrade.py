@@ -27,7 +27,7 @@ import httpx
 from app.settings import PROJECT
 from tests.databases import START
 from tests.processes import free_port
-from tests.servers import CLIENT_TIMEOUT
+from tests.servers import CLIENT_TIMEOUT, get
 from tests.waiting import LONGEST_SECONDS
 
 CLIENTS = 2
@@ -152,7 +152,7 @@ def start(program: Path, url: str, log: Path) -> "tuple[subprocess.Popen[bytes],
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
-            if httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).status_code == 200:
+            if get(f"http://127.0.0.1:{port}/readyz").status_code == 200:
                 return process, f"http://127.0.0.1:{port}"
         except httpx.TransportError:
             pass
