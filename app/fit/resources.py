@@ -16,8 +16,8 @@ from app.fit.verdict import (
     check_eligibility,
     compute_cost,
     plain_failure,
-    reject,
     warning_codes,
+    worst_first,
 )
 
 
@@ -95,13 +95,13 @@ def evaluate_vm(vm: Vm, needs: ResourceNeeds) -> Option | Rejection:
     """Check one size against the needs; all constraints are evaluated, not only up to the first failure."""
     failures = find_failures(vm, needs)
     if failures:
-        return reject(vm, failures)
+        return Rejection(vm=vm, failures=worst_first(failures))
     nodes = nodes_needed(vm, needs)
     costs = {purchase: compute_cost(vm, purchase, nodes, needs) for purchase in vm.usd_per_hour}
     usd_per_month = costs[needs.purchase].usd_per_month if needs.purchase in costs else None
     over_budget = [*check_budget(usd_per_month, needs)]
     if over_budget:
-        return reject(vm, over_budget)
+        return Rejection(vm=vm, failures=worst_first(over_budget))
     headrooms = tuple(headroom_of(quantity, vm, nodes, needs) for quantity in requested_quantities(needs))
     return Option(vm=vm, nodes=nodes, headrooms=headrooms, costs=costs, warnings=warning_codes(vm, needs))
 

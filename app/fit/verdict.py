@@ -204,10 +204,9 @@ class Rejection:
         return self.vm.status
 
 
-def reject(vm: Vm, failures: Iterable[Failure]) -> Rejection:
-    """Reject a size for its failures."""
-    ordered = sorted(failures, key=lambda failure: (-failure.share_missing, failure.constraint))
-    return Rejection(vm=vm, failures=tuple(ordered))
+def worst_first(failures: Iterable[Failure]) -> tuple[Failure, ...]:
+    """Return failures in the order in which a rejection has them."""
+    return tuple(sorted(failures, key=lambda failure: (-failure.share_missing, failure.constraint)))
 
 
 NEAREST_MISSES = 3
@@ -221,8 +220,8 @@ OptionT = TypeVar("OptionT")
 class Ranking(Generic[OptionT]):
     """The sizes that fit, best first, and those that do not, nearest miss first."""
 
-    options: tuple[OptionT, ...]
-    rejections: tuple[Rejection, ...]
+    options: Sequence[OptionT]
+    rejections: Sequence[Rejection]
 
     @property
     def summary(self) -> dict[str, int]:
@@ -245,11 +244,11 @@ class Ranking(Generic[OptionT]):
         return len(self.rejections)
 
 
-def miss_distance(rejection: Rejection) -> tuple[float, int, float, str]:
-    """Return the sort key of a rejection: the largest shortfall, then the number of failures, then their sum."""
-    shares = [failure.share_missing for failure in rejection.failures]
+def miss_distance(failures: Sequence[Failure]) -> tuple[float, int, float]:
+    """Return the sort key of what a size fails: the largest shortfall, then the number of failures, then their sum."""
+    shares = [failure.share_missing for failure in failures]
     # Added one by one, the largest first: `sum` rounds in another way from Python 3.12 on.
-    return (max(shares), len(shares), reduce(add, shares), rejection.vm.name)
+    return (max(shares), len(shares), reduce(add, shares))
 
 
 OLD_PRICE_DAYS = 366

@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, partial
 from math import inf
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -157,14 +157,29 @@ def _released(row: Mapping[str, Any]) -> ReleasedWeights | None:
     return ReleasedWeights(dtype=dtype, source="preset", quantization=stored, why=why)
 
 
-_TFLOPS = tuple(f"{kind}_tflops" for kind in PEAK_DTYPES)
 MIN_USABLE_SHARE = 0.91
 """Share of the marketed GPU memory counted where no source gives the usable part: the least of any GPU in the catalog
 (a T4 with ECC, 14.56 of 16 GiB), so that a size reported to fit does."""
 
 
+_MACHINE_COLUMNS = (
+    *("gpu_count_numerator", "gpu_count_denominator", "series_gpu_count_numerator", "series_gpu_count_denominator"),
+    *("usable_memory_gib", "marketed_memory_gib", "memory_bandwidth_gb_per_s", "compute_capability", "domain_gpus"),
+    *("rack_vms", "interconnect_gb_per_s", "infiniband", "infiniband_gbps", "fabric", "network_mbps", "memory_gib"),
+    *("local_disk_gib", "vcpus", "described", *(f"{kind}_tflops" for kind in PEAK_DTYPES)),
+)
+_machine_facts = itemgetter(*_MACHINE_COLUMNS)
+
+
 def to_machine(row: Mapping[str, Any]) -> Machine:
     """Map a row to what a size offers a language model; a fraction of a GPU has that fraction of its figures."""
+    return _to_machine(_machine_facts(row))
+
+
+@lru_cache(maxsize=4096)
+def _to_machine(facts: tuple[Any, ...]) -> Machine:
+    """Return the machine with these facts. Kept, as the rows for other regions and prices have the same."""
+    row = dict(zip(_MACHINE_COLUMNS, facts, strict=True))
     gpus = to_gpus(row["gpu_count_numerator"], row["gpu_count_denominator"])
     of_series = (
         to_gpus(row["series_gpu_count_numerator"], row["series_gpu_count_denominator"]) if gpus is None else None
@@ -179,7 +194,7 @@ def to_machine(row: Mapping[str, Any]) -> Machine:
         usable_bytes=_scaled(usable, GIB * part),
         usable_assumed=row["usable_memory_gib"] is None,
         bandwidth=_scaled(row["memory_bandwidth_gb_per_s"], 1e9 * part),
-        peaks=_peaks(part, *(row[name] for name in _TFLOPS)),
+        peaks={kind: peak * 1e12 * part for kind in PEAK_DTYPES if (peak := row[f"{kind}_tflops"]) is not None},
         capability=row["compute_capability"],
         domain_gpus=row["domain_gpus"],
         domain_vms=row["rack_vms"] or 1,
@@ -204,12 +219,6 @@ def _network_gbps(row: Mapping[str, Any]) -> float | None:
     if row["infiniband"] and row["fabric"] not in _FABRICS_OF_THE_NETWORK:
         return None
     return _scaled(row["network_mbps"], 1e-3)
-
-
-@lru_cache(maxsize=256)
-def _peaks(part: float, *tflops: float | None) -> Mapping[str, float]:
-    """Return the peaks of a GPU by type, FLOP/s. Cached, because many sizes have the same GPU."""
-    return {kind: peak * 1e12 * part for kind, peak in zip(PEAK_DTYPES, tflops, strict=True) if peak is not None}
 
 
 def _scaled(value: float | None, factor: float) -> float | None:

@@ -45,7 +45,7 @@ from app.fit.verdict import (
     Vm,
     check_budget,
     miss_distance,
-    reject,
+    worst_first,
 )
 from app.schemas.fit_response import (
     ConvertedCostOut,
@@ -239,7 +239,7 @@ class _Ranking:
         """Add the sizes at some places, which have the figures of a VM."""
         failures = find_failures(vm, self._needs)
         if failures:
-            self._reject(vm, failures, places)
+            self._reject(failures, places)
             return
         nodes = nodes_needed(vm, self._needs)
         order = self._order_of(vm, nodes)
@@ -250,7 +250,7 @@ class _Ranking:
                 month = None if nano is None else Decimal(nano).scaleb(-9) * self._needs.hours_per_month
                 over_budget = list(check_budget(month, self._needs))
                 if over_budget:
-                    self._reject(vm, over_budget, [place])
+                    self._reject(over_budget, [place])
                     continue
             cost = nano or 0
             by = cost if order is None else order
@@ -266,11 +266,10 @@ class _Ranking:
             codes=[rejection[-2] for rejection in self._rejections],
         )
 
-    def _reject(self, vm: Vm, failures: Sequence[Failure], places: Sequence[int]) -> None:
-        rejection = reject(vm, failures)
-        share, count, total, _ = miss_distance(rejection)
-        code = rejection.failures[0].code
-        self._rejections += [(share, count, total, self._names[place], code, place) for place in places]
+    def _reject(self, failures: Sequence[Failure], places: Sequence[int]) -> None:
+        failures = worst_first(failures)
+        distance, code = miss_distance(failures), failures[0].code
+        self._rejections += [(*distance, self._names[place], code, place) for place in places]
 
     def _order_of(self, vm: Vm, nodes: int) -> float | None:
         """Return the figure that options are sorted by; None where it is their cost."""

@@ -80,7 +80,9 @@ def one_by_one(session: Session, search: FitSearch, known: CatalogSnapshot) -> t
     verdicts = [evaluate_vm(_to_vm(row), needs) for row in to_dicts(query, fetch(session, query))]
     options = [one for one in verdicts if isinstance(one, Option)]
     rejections = [one for one in verdicts if isinstance(one, Rejection)]
-    return sorted(options, key=lambda one: order_of(one, search.sort, needs)), sorted(rejections, key=miss_distance)
+    return sorted(options, key=lambda one: order_of(one, search.sort, needs)), sorted(
+        rejections, key=lambda one: (*miss_distance(one.failures), one.vm.name)
+    )
 
 
 @pytest.mark.parametrize("number", first_on_each_kind(2, one_in(4, range(40))))

@@ -1,25 +1,19 @@
 """Evaluate sizes: an option where the job fits, else a rejection with every failed constraint; and rank them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
 from math import ceil, inf
-from typing import Any, Literal
+from operator import itemgetter
+from typing import Any, Literal, NamedTuple
 
 from app.fit.estimator.service_level import ServiceLoad
 from app.fit.formulas.memory import UNSPLIT, Parallelism
 from app.fit.formulas.quantities import GIB, Range
-from app.fit.placement.jobs import ServingJob, TrainingJob
-from app.fit.placement.layouts import Attempt, Speed, block_error, lay_out, partition_error
-from app.fit.placement.machine import MIN_CAPABILITY, Kept, Machine, is_legacy, is_weight_only, supports_dtype
-from app.fit.placement.option import (
-    PlacementOption,
-    find_evidence_warnings,
-    find_headrooms,
-    find_target_warnings,
-    find_warnings,
-)
+from app.fit.placement.jobs import ServingJob
+from app.fit.placement.layouts import Attempt, block_error, lay_out, partition_error
+from app.fit.placement.machine import MIN_CAPABILITY, Machine, is_legacy, is_weight_only, supports_dtype
+from app.fit.placement.option import BLOCKING, Placed, PlacementOption
 from app.fit.placement.prepare import Job, PreparedRequest
 from app.fit.placement.request import Constraints
 from app.fit.verdict import (
@@ -29,12 +23,10 @@ from app.fit.verdict import (
     Vm,
     check_budget,
     check_eligibility,
-    compute_cost,
     miss_distance,
     plain_failure,
-    reject,
     unknown_price_failure,
-    warning_codes,
+    worst_first,
 )
 
 
@@ -66,8 +58,7 @@ class CheckContext:
         return self.prepared.parallelism
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckFailure:
+class CheckFailure(NamedTuple):
     """Why a check fails: the constraint's field, a text for clients, and the amounts if it is about an amount."""
 
     constraint: str
@@ -348,55 +339,15 @@ HOST_CHECKS: dict[str, Check] = {"RAM": _check_host_memory, "LOCAL_DISK": _check
 CHECKS = GPU_CHECKS | HOST_CHECKS
 """All checks of a placement by the code of their failure, in the order they are made."""
 
-BLOCKING = {"GPU_COUNT", "GPU_UNKNOWN"}
-"""Codes after which no further check is made."""
-
 
 def find_failures(context: CheckContext, checks: Mapping[str, Check] = CHECKS) -> Iterator[Failure]:
     """Yield the failure of every check. Where GPUs are missing or unknown, no further check makes sense."""
     for code, check in checks.items():
         failure = check(context)
         if failure is not None:
-            yield _to_failure(code, failure)
+            yield Failure(code=code, **failure._asdict())
             if code in BLOCKING:
                 return
-
-
-def _to_failure(code: str, failure: CheckFailure) -> Failure:
-    return Failure(
-        constraint=failure.constraint,
-        code=code,
-        required=failure.required,
-        available=failure.available,
-        unit=failure.unit,
-        detail=failure.detail,
-    )
-
-
-class Placed:
-    """A job on the GPUs of a machine: the best attempt, and what it fails whatever else the machine has.
-
-    The attempt is None where no partition is possible.
-    """
-
-    def __init__(self, job: Job, machine: Machine, attempt: Attempt | None, failures: tuple[Failure, ...]) -> None:
-        self._job, self._machine = job, machine
-        self.attempt, self.failures = attempt, failures
-
-    @property
-    def blocked(self) -> bool:
-        """Whether so little is known that nothing else is checked."""
-        return any(failure.code in BLOCKING for failure in self.failures)
-
-    @cached_property
-    def speed(self) -> Speed | None:
-        """How fast it is; None where that is unknown."""
-        return self._job.speed(self._machine, self.attempt) if self.attempt is not None else None
-
-
-def place(machine: Machine, prepared: PreparedRequest) -> Kept[Placed]:
-    """Place a job on the GPUs of a machine, once for all that have the same, and memory with which all is the same."""
-    return prepared.kept.find(machine, "placed", lambda compared: _place(machine, prepared, compared))
 
 
 def _place(machine: Machine, prepared: PreparedRequest, compared: list[float]) -> Placed:
@@ -405,63 +356,48 @@ def _place(machine: Machine, prepared: PreparedRequest, compared: list[float]) -
     return Placed(prepared.job, machine, attempt, tuple(find_failures(context, GPU_CHECKS)))
 
 
-def evaluate(vm: Vm, machine: Machine, prepared: PreparedRequest) -> PlacementOption | Rejection:
-    """Evaluate one size by every check, not only up to the first failure; by time and budget only if those pass."""
-    rejection = find_rejection(vm, machine, prepared)
-    if rejection is not None:
-        return rejection
-    option, job = to_option(vm, machine, place(machine, prepared).found, prepared), prepared.job
-    attempt, speed = option.attempt, option.speed
-    return replace(
-        option,
-        headrooms=find_headrooms(job, machine, attempt),
-        warnings=(
-            *find_warnings(job, machine, attempt),
-            *find_evidence_warnings(job, speed),
-            *(find_target_warnings(attempt.load.level, speed) if attempt.load is not None else ()),
-            *warning_codes(vm, prepared.size_constraints),
-        ),
+Alike = dict[tuple[Any, ...], tuple[Failure, ...]]
+"""What sizes fail, of time and budget aside, by what decides it."""
+
+
+def evaluate(
+    vm: Vm, machine: Machine, prepared: PreparedRequest, alike: Alike | None = None
+) -> PlacementOption | Rejection:
+    """Evaluate one size by every check, not only up to the first failure; by time and budget only if those pass.
+
+    A job is placed once on all machines with the same GPUs, and memory with which all is the same. Sizes that fail the
+    same share their failures where `alike` is that of all.
+    """
+    constraints, terms = prepared.request.constraints, prepared.size_constraints
+    placed = prepared.kept.find(
+        machine, "placed", lambda compared: _place(machine, prepared, compared), alone=prepared.alone
     )
-
-
-def find_rejection(vm: Vm, machine: Machine, prepared: PreparedRequest) -> Rejection | None:
-    """Return what a size fails of all checks, as `evaluate` does; None where it fits."""
-    placed = place(machine, prepared).found
-    failures = [*check_eligibility(vm, prepared.size_constraints), *placed.failures]
-    if not placed.blocked:
-        failures += find_failures(CheckContext(prepared=prepared, machine=machine, attempt=placed.attempt), HOST_CHECKS)
+    memory = machine.memory_bytes
+    deciding = (
+        *(id(placed), vm.status, vm.region is None, vm.in_every_region, vm.verified),
+        memory if memory is None or memory < placed.host_bytes else inf,
+        machine.disk_bytes if constraints.checkpoint_on_local_disk else None,
+    )
+    failures = alike.get(deciding) if alike is not None else None
+    if failures is None:
+        failing = [*check_eligibility(vm, terms), *placed.failures]
+        if not placed.blocked:
+            context = CheckContext(prepared=prepared, machine=machine, attempt=placed.attempt)
+            failing += find_failures(context, HOST_CHECKS)
+        failures = worst_first(failing)
+        if alike is not None:
+            alike[deciding] = failures
     if failures or placed.attempt is None:
-        return reject(vm, failures)
-    if not prepared.request.constraints.bounds_time_or_cost:  # to know how fast it is takes longer than all else
-        return None
-    option = to_option(vm, machine, placed, prepared)
-    failures = [*find_time_failures(option, prepared), *_budget_failures(option, prepared)]
-    return reject(vm, failures) if failures else None
+        return Rejection(vm=vm, failures=failures)
+    option = PlacementOption(vm=vm, machine=machine, attempt=placed.attempt, placed=placed, prepared=prepared)
+    if constraints.bounds_time_or_cost:  # to know how fast it is takes longer than all else
+        failures = worst_first([*_time_failures(option), *_budget_failures(option)])
+    return Rejection(vm=vm, failures=failures) if failures else option
 
 
-def to_option(vm: Vm, machine: Machine, placed: Placed, prepared: PreparedRequest) -> PlacementOption:
-    """Build the option of a size that fits: its speed and costs, without headroom and warnings."""
-    pricing, job, terms = prepared.request.pricing, prepared.job, prepared.size_constraints
-    if placed.attempt is None:
-        raise ValueError("it is placed nowhere")
-    attempt, speed = placed.attempt, placed.speed
-    hours = speed.hours.mid if speed is not None and speed.hours is not None else None
-    return PlacementOption(
-        vm=vm,
-        machine=machine,
-        attempt=attempt,
-        speed=speed,
-        costs={purchase: compute_cost(vm, purchase, attempt.nodes, terms) for purchase in pricing.purchases},
-        pricing=pricing,
-        interruptions=job.interruptions(attempt.nodes, hours) if isinstance(job, TrainingJob) else None,
-        weights=job.serving.weights.type if isinstance(job, ServingJob) and job.serving.weights is not None else None,
-        assumed=job.assumed,
-    )
-
-
-def find_time_failures(option: PlacementOption, prepared: PreparedRequest) -> Iterator[Failure]:
+def _time_failures(option: PlacementOption) -> Iterator[Failure]:
     """Yield the failure of an option that takes longer than is allowed."""
-    most = prepared.request.constraints.max_hours
+    most = option.prepared.request.constraints.max_hours
     hours = option.speed.hours if option.speed is not None else None
     if most is None:
         return
@@ -478,13 +414,14 @@ def find_time_failures(option: PlacementOption, prepared: PreparedRequest) -> It
         )
 
 
-def _budget_failures(option: PlacementOption, prepared: PreparedRequest) -> Iterator[Failure]:
-    yield from check_budget(option.costs[prepared.size_constraints.purchase].usd_per_month, prepared.size_constraints)
-    budget, cost = prepared.request.constraints.budget_usd_per_job, option.usd_per_job
+def _budget_failures(option: PlacementOption) -> Iterator[Failure]:
+    terms = option.prepared.size_constraints
+    yield from check_budget(option.costs[terms.purchase].usd_per_month, terms)
+    budget, cost = option.prepared.request.constraints.budget_usd_per_job, option.usd_per_job
     if budget is None:
         return
     if option.usd_per_hour is None:
-        yield unknown_price_failure("budget_usd_per_job", prepared.size_constraints)
+        yield unknown_price_failure("budget_usd_per_job", terms)
     elif cost is None:
         detail = "no source says how fast its GPU, or the network of its VMs, is, so the cost of the job is unknown"
         yield plain_failure("budget_usd_per_job", "TIME", detail)
@@ -521,10 +458,20 @@ def rank(
 
     Ties: cost an hour, fewer VMs, the newer GPU, the name.
     """
-    verdicts = [(vm, evaluate(vm, machine, prepared)) for vm, machine in sizes]
-    key, hourly = SORTS[sort], SORTS["cost_per_hour"]
-    options = sorted(
-        (verdict for _, verdict in verdicts if isinstance(verdict, PlacementOption)),
+    alike: Alike = {}
+    nearness = {}
+    key, hourly, first = SORTS[sort], SORTS["cost_per_hour"], prepared.request.pricing.purchase
+    options, rejections = [], []
+    for vm, machine in sizes:
+        verdict = evaluate(vm, machine, prepared, alike)
+        if isinstance(verdict, PlacementOption):
+            options.append(verdict)
+            continue
+        price, same = vm.usd_per_hour.get(first), id(verdict.failures)
+        if same not in nearness:
+            nearness[same] = _nearness(verdict.failures, prepared.job)
+        rejections.append((nearness[same], price is None, price or Decimal(0), vm.name, verdict))
+    options.sort(
         key=lambda candidate: (
             candidate.usd_per_hour is None,
             key(candidate),
@@ -534,39 +481,29 @@ def rank(
             candidate.vm.name,
         ),
     )
-    rejections = sorted(
-        ((verdict, vm) for vm, verdict in verdicts if isinstance(verdict, Rejection)),
-        key=lambda rejected: _nearness(rejected[0], rejected[1], prepared),
-    )
-    return Ranking(
-        options=tuple(mark_pareto_optimal(options)), rejections=tuple(rejection for rejection, _ in rejections)
-    )
+    _mark_pareto_optimal(options)
+    rejections.sort(key=itemgetter(0, 1, 2, 3))
+    return Ranking(options=options, rejections=[rejection for *_, rejection in rejections])
 
 
-def _nearness(
-    rejection: Rejection, vm: Vm, prepared: PreparedRequest
-) -> tuple[bool, float, int, float, bool, Decimal, str]:
-    """Return the sort key of a rejection: the share that is missing, then the price.
+def _nearness(failures: tuple[Failure, ...], job: Job) -> tuple[bool, float, int, float]:
+    """Return the sort key of what a size fails: the share that is missing.
 
     Nearest are GPUs that serve the model in fp16 and lack only bf16: the change costs no memory.
     """
-    job, (failure, *others) = prepared.job, rejection.failures
+    failure, *others = failures
     lacks_bf16 = not others and (failure.code, failure.constraint) == ("DTYPE_UNSUPPORTED", "dtype")
     needs_fp16 = lacks_bf16 and isinstance(job, ServingJob) and job.dtype == "bf16"
-    price = vm.usd_per_hour.get(prepared.request.pricing.purchases[0])
-    share, count, total, name = miss_distance(rejection)
-    return (not needs_fp16, share, count, total, price is None, price or Decimal(0), name)
+    return (not needs_fp16, *miss_distance(failures))
 
 
-def mark_pareto_optimal(options: list[PlacementOption]) -> list[PlacementOption]:
+def _mark_pareto_optimal(options: Iterable[PlacementOption]) -> None:
     """Set `pareto_optimal` where no other option is better in cost and time at once; None where either is unknown."""
-    comparable = [candidate for candidate in options if candidate.cost is not None and candidate.time < inf]
-    optimal: dict[str, bool] = {}
+    points = [((cost, option.time), option) for option in options if (cost := option.cost) is not None]
     # By rising cost, an option is optimal if it is faster than all cheaper ones; equals of an optimal one are, too.
     last_optimal = (inf, inf)
-    for option in sorted(comparable, key=lambda candidate: (candidate.cost or 0.0, candidate.time)):
-        point = (option.cost or 0.0, option.time)
-        faster = option.time < last_optimal[1]
-        optimal[option.vm.name] = faster or point == last_optimal
-        last_optimal = point if faster else last_optimal
-    return [replace(candidate, pareto_optimal=optimal.get(candidate.vm.name)) for candidate in options]
+    for point, option in sorted(points, key=itemgetter(0)):
+        if point[1] < inf:
+            faster = point[1] < last_optimal[1]
+            option.pareto_optimal = faster or point == last_optimal
+            last_optimal = point if faster else last_optimal

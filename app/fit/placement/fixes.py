@@ -15,7 +15,7 @@ from app.fit.estimator.workload import ServiceLevel
 from app.fit.formulas.quantities import Assumptions, InvalidWorkload
 from app.fit.formulas.quantization import BITS
 from app.fit.formulas.training_memory import Recompute
-from app.fit.placement.evaluate import find_rejection
+from app.fit.placement.evaluate import evaluate
 from app.fit.placement.jobs import ServingJob, TrainingJob
 from app.fit.placement.layouts import can_partition
 from app.fit.placement.machine import Machine
@@ -187,8 +187,7 @@ def _more_nodes(context: FixContext) -> Iterator[Alternatives]:
     if limits.usable_nodes(machine) < limits.max_nodes:
         return
     more, job = replace(limits, max_nodes=limits.max_nodes + MAX_EXTRA_NODES), context.prepared.job
-    kept = context.prepared.kept.find(machine, more, lambda compared: job.find_attempt(machine, more, compared))
-    attempt = kept.found
+    attempt = context.prepared.kept.find(machine, more, lambda compared: job.find_attempt(machine, more, compared))
     if attempt is not None and attempt.fits and attempt.loadable and attempt.nodes > limits.max_nodes:
         yield [_raise_max_nodes(attempt.nodes, limits.max_nodes)]
 
@@ -412,7 +411,8 @@ class FixFinder:
         """Return what a size fails after changes, found once; None where it fits, or the changes are contradictory."""
         if changes not in self._rejections:
             prepared = self._prepare_with(changes)
-            self._rejections[changes] = find_rejection(vm, machine, prepared) if prepared is not None else None
+            verdict = evaluate(vm, machine, prepared) if prepared is not None else None
+            self._rejections[changes] = verdict if isinstance(verdict, Rejection) else None
         return self._rejections[changes]
 
     def _prepare_with(self, changes: Changes) -> PreparedRequest | None:

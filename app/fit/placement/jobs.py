@@ -39,10 +39,8 @@ from app.fit.formulas.training_memory import WEIGHT_SHARDING_STAGE, TrainedModel
 from app.fit.formulas.training_speed import (
     USUAL_BYTES_PER_FLOP,
     Accelerator,
-    Interruptions,
     SpotTerms,
     TokenWork,
-    interruptions,
 )
 from app.fit.placement.layouts import (
     Attempt,
@@ -693,10 +691,6 @@ class TrainingJob:
         accelerator = to_accelerator(machine, self.compute_dtype, attempt.gpus)
         outside = domain(self.training, accelerator, attempt.gpus).outside if accelerator is not None else ()
         return Speed(tokens_per_s=rate.times(attempt.gpus), hours=hours, departures=outside)
-
-    def interruptions(self, nodes: int, hours: float | None) -> Interruptions | None:
-        """Return what evictions of spot VMs do to the job; None where a share was given instead."""
-        return interruptions(self.spot, self.checkpoint_bytes, nodes, hours) if self.spot is not None else None
 
 
 def _fewest(holds: Callable[[int], bool], least: int, top: int) -> int:

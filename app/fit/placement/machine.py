@@ -3,9 +3,11 @@
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
+from functools import lru_cache
+from itertools import count
 from math import inf
 from operator import attrgetter
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from app.fit.formulas.compute import Network
 from app.fit.verdict import is_part_of_gpu
@@ -44,11 +46,19 @@ class Machine:
     """Whether it has only a fraction of a GPU, a partition that works alone."""
     ranks: int = field(init=False)
     """How many GPUs of one VM a model can be partitioned over; a fraction of a GPU counts as one."""
+    kind: int = field(init=False, compare=False, repr=False)
+    """The same number for machines that differ in memory, disk and vCPUs at most, and in how their GPUs are known."""
+    kind_alone: int = field(init=False, compare=False, repr=False)
+    """The same number for machines that differ in their network, too, wherever GPUs of one VM need none."""
 
     def __post_init__(self) -> None:
         """Compute once what every check reads."""
         object.__setattr__(self, "fractional", is_part_of_gpu(self.gpus))
         object.__setattr__(self, "ranks", max(1, int(self.gpus)) if self.gpus else 0)
+        gpus = (*_of_gpus(self), *self.peaks.items())
+        object.__setattr__(self, "kind", _number_of((*gpus, self.infiniband, self.network_gbps)))
+        alone = self.joined_gpus >= self.ranks
+        object.__setattr__(self, "kind_alone", _number_of(gpus) if alone else self.kind)
 
     def holds(self, needed_bytes: float, compared: list[float] | None = None) -> bool:
         """Whether a VM has the memory for something; assumed where its memory is unknown.
@@ -157,43 +167,49 @@ def peak_flops(machine: Machine, dtype: str) -> float | None:
 
 
 T = TypeVar("T")
-_NOT_OF_GPUS = {"memory_bytes", "disk_bytes", "vcpus", "of_series", "usable_assumed", "peaks"}
+_NOT_OF_GPUS = {
+    *("memory_bytes", "disk_bytes", "vcpus", "of_series", "usable_assumed", "peaks", "infiniband", "network_gbps"),
+}
 _of_gpus = attrgetter(*(column.name for column in fields(Machine) if column.init and column.name not in _NOT_OF_GPUS))
-"""Returns the facts of a machine but its memory, its disk and its vCPUs, how its GPUs are known, and their peaks."""
+"""Returns the facts of a machine but its memory, disk, vCPUs and network, how its GPUs are known, and their peaks."""
+_numbers = count()
 
 
-class Kept(NamedTuple, Generic[T]):
+@lru_cache(maxsize=8192)
+def _number_of(_facts: tuple[Hashable, ...]) -> int:
+    """Return a number that equal facts share, which is compared sooner than they are."""
+    return next(_numbers)
+
+
+class _Kept(NamedTuple):
     """What was found for machines with memory from the first amount on and below the second, bytes."""
 
     least_bytes: float
     next_bytes: float
-    found: T
+    found: Any
 
 
 class KeptByGpus:
     """Keeps what is found for machines, where it depends on nothing but their GPUs and what their memory holds."""
 
     def __init__(self) -> None:
-        self._kept: dict[Hashable, list[Kept[Any]]] = {}
+        self._kept: dict[Hashable, list[_Kept]] = {}
 
-    def find(self, machine: Machine, what: Hashable, search: Callable[[list[float]], T]) -> Kept[T]:
+    def find(self, machine: Machine, what: Hashable, search: Callable[[list[float]], T], *, alone: bool = False) -> T:
         """Return what a search finds for a machine, or has found for one that is the same to it.
 
-        `what` names the search, which adds what the memory is compared with to the list that it gets.
+        `what` names the search, which adds what the memory is compared with to the list that it gets. One for a VM
+        `alone` depends on no network.
         """
-        entries = self._kept.setdefault((what, _of_gpus(machine), *machine.peaks.items()), [])
-        memory = _memory_of(machine)
+        entries = self._kept.setdefault((what, machine.kind_alone if alone else machine.kind), [])
+        memory = inf if machine.memory_bytes is None else machine.memory_bytes  # unknown: assumed to hold everything
         for kept in entries:
             if kept.least_bytes <= memory < kept.next_bytes or memory == kept.next_bytes == inf:
-                return kept
+                before: T = kept.found
+                return before
         compared: list[float] = []
         result = search(compared)
         held = max((size for size in compared if size <= memory), default=0.0)
         more = min((size for size in compared if size > memory), default=inf)
-        entries.append(Kept(held, more, result))
-        return entries[-1]
-
-
-def _memory_of(machine: Machine) -> float:
-    """Return the memory of a VM, bytes; infinity where it is unknown, as it is then assumed to hold everything."""
-    return inf if machine.memory_bytes is None else machine.memory_bytes
+        entries.append(_Kept(held, more, result))
+        return result

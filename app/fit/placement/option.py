@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cached_property
 from math import inf, isfinite
 
 from app.fit.estimator.estimate import decimal
@@ -22,14 +23,14 @@ from app.fit.estimator.training_time import HOURS_FAMILY, RATE_FAMILY
 from app.fit.estimator.workload import Gpus, ServiceLevel
 from app.fit.formulas.compute import MILLION, SECONDS_PER_HOUR
 from app.fit.formulas.quantities import GIB, Evidence, Figure, Range, bound, estimate, exact, exact_gib
-from app.fit.formulas.training_speed import Interruptions
+from app.fit.formulas.training_speed import Interruptions, interruptions
 from app.fit.placement.jobs import ServingJob, TrainingJob, linked_gpus
 from app.fit.placement.layouts import Attempt, Speed
 from app.fit.placement.machine import Machine, generation
-from app.fit.placement.prepare import Job
+from app.fit.placement.prepare import Job, PreparedRequest
 from app.fit.placement.request import Pricing
-from app.fit.results import PerGpuMemory, ServiceFigures, SpeedFigures, WeightsType, evidence_of
-from app.fit.verdict import Cost, Headroom, OptionCost, Vm
+from app.fit.results import PerGpuMemory, ServiceFigures, SpeedFigures, evidence_of
+from app.fit.verdict import Cost, Failure, Headroom, OptionCost, Vm, compute_cost, warning_codes
 
 
 def service_figures(job: ServingJob, machine: Machine, attempt: Attempt, speed: Speed | None) -> ServiceFigures | None:
@@ -93,22 +94,91 @@ VCPUS_PER_GPU = 4
 """Rule of thumb: fewer vCPUs per GPU starve it of data."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+BLOCKING = {"GPU_COUNT", "GPU_UNKNOWN"}
+"""Codes of failures after which no further check is made: so little is known."""
+
+
+class Placed:
+    """A job on the GPUs of a machine: the best attempt, and what it fails whatever else the machine has.
+
+    The attempt is None where no partition is possible. `host_bytes` is what it needs of the memory of a VM, 0 where
+    that is not checked.
+    """
+
+    def __init__(self, job: Job, machine: Machine, attempt: Attempt | None, failures: tuple[Failure, ...]) -> None:
+        self._job, self._machine = job, machine
+        self.attempt, self.failures = attempt, failures
+        self.blocked = any(failure.code in BLOCKING for failure in failures)
+        self.host_bytes = 0.0 if attempt is None or self.blocked else job.host_bytes(machine, attempt)
+
+    @cached_property
+    def speed(self) -> Speed | None:
+        """How fast it is; None where that is unknown."""
+        return self._job.speed(self._machine, self.attempt) if self.attempt is not None else None
+
+
+@dataclass(kw_only=True, eq=False)
 class PlacementOption:
-    """A size that fits, with its best attempt."""
+    """A size that fits, with its best attempt; what not every order needs is computed when it is read."""
 
     vm: Vm
     machine: Machine
     attempt: Attempt
-    speed: Speed | None
-    costs: dict[str, Cost]
-    pricing: Pricing
-    headrooms: tuple[Headroom, ...] = ()
-    warnings: tuple[str, ...] = ()
-    interruptions: Interruptions | None = None
-    weights: WeightsType | None = None
-    assumed: str = ""
+    placed: Placed
+    prepared: PreparedRequest
     pareto_optimal: bool | None = None
+
+    @property
+    def speed(self) -> Speed | None:
+        """How fast it is; None where that is unknown."""
+        return self.placed.speed
+
+    @property
+    def pricing(self) -> Pricing:
+        """Which purchase models are priced, and for how long."""
+        return self.prepared.request.pricing
+
+    @cached_property
+    def costs(self) -> dict[str, Cost]:
+        """What all VMs cost, by purchase model."""
+        terms = self.prepared.size_constraints
+        return {name: compute_cost(self.vm, name, self.attempt.nodes, terms) for name in self.pricing.purchases}
+
+    @cached_property
+    def interruptions(self) -> Interruptions | None:
+        """What evictions of spot VMs do to a training; None where a share was given instead."""
+        job, hours = self.prepared.job, self.speed.hours if self.speed is not None else None
+        if not isinstance(job, TrainingJob) or job.spot is None:
+            return None
+        return interruptions(
+            job.spot, job.checkpoint_bytes, self.attempt.nodes, hours.mid if hours is not None else None
+        )
+
+    @cached_property
+    def headrooms(self) -> tuple[Headroom, ...]:
+        """What is left of the memory of the fullest GPU, and of the memory and local disk of a VM."""
+        job, machine, attempt = self.prepared.job, self.machine, self.attempt
+        resources = (
+            ("gpu_memory", attempt.required_bytes, attempt.budget_bytes),
+            ("memory", job.host_bytes(machine, attempt), machine.memory_bytes),
+            ("local_disk", job.disk_bytes, machine.disk_bytes),
+        )
+        return tuple(
+            Headroom(resource=name, unit="GiB", required=required / GIB, available=available / GIB)
+            for name, required, available in resources
+            if available is not None and isfinite(available) and required <= available
+        )
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """The codes of its warnings: about the placement, what its figures rest on, targets, the size and its price."""
+        level = self.attempt.load.level if self.attempt.load is not None else None
+        return (
+            *_placement_warnings(self.prepared.job, self.machine, self.attempt),
+            *_evidence_warnings(self.prepared.job, self.speed),
+            *(_target_warnings(level, self.speed) if level is not None else ()),
+            *warning_codes(self.vm, self.prepared.size_constraints),
+        )
 
     @property
     def limiting(self) -> Headroom | None:
@@ -118,7 +188,8 @@ class PlacementOption:
     @property
     def usd_per_hour(self) -> Decimal | None:
         """USD per hour by the ranking purchase model; None where the price is unknown."""
-        return self.costs[self.pricing.purchase].usd_per_hour
+        price = self.vm.usd_per_hour[self.pricing.purchase]
+        return None if price is None else self.attempt.nodes * price
 
     @property
     def usd_per_job(self) -> float | None:
@@ -181,26 +252,7 @@ def usd_per_million_tokens(usd_per_hour: Decimal, tokens_per_s: float) -> Decima
     return usd_per_hour / (decimal(tokens_per_s) * SECONDS_PER_HOUR) * MILLION
 
 
-def find_headrooms(job: Job, machine: Machine, attempt: Attempt) -> tuple[Headroom, ...]:
-    """Return the headroom of each resource: memory of the fullest GPU, memory and local disk of a VM."""
-    resources = (
-        ("gpu_memory", attempt.required_bytes, attempt.budget_bytes),
-        ("memory", job.host_bytes(machine, attempt), machine.memory_bytes),
-        ("local_disk", job.disk_bytes, machine.disk_bytes),
-    )
-    headrooms = (to_headroom(name, required, available) for name, required, available in resources)
-    return tuple(headroom for headroom in headrooms if headroom is not None)
-
-
-def to_headroom(name: str, required: float, available: float | None) -> Headroom | None:
-    """Return the headroom of a resource in bytes; None where what is available is unknown, not limited or less."""
-    if available is None or not isfinite(available) or required > available:
-        return None
-    return Headroom(resource=name, unit="GiB", required=required / GIB, available=available / GIB)
-
-
-def find_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str, ...]:
-    """Return the codes of warnings about how a model is placed on VMs."""
+def _placement_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str, ...]:
     tensor, kv_heads = attempt.parallelism.tensor, job.partition.kv_heads
     raised = {
         "TP_OVER_PCIE": linked_gpus(machine, attempt.parallelism) > machine.domain_gpus,
@@ -224,7 +276,7 @@ def find_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str, ..
     return tuple(code for code, holds in raised.items() if holds)
 
 
-def find_evidence_warnings(job: Job, speed: Speed | None) -> tuple[str, ...]:
+def _evidence_warnings(job: Job, speed: Speed | None) -> tuple[str, ...]:
     """Return the code of a speed, or of the memory of a pass, that no measurement backs."""
     measured = job.model.shape.keeps_cache
     if speed is not None:
@@ -233,7 +285,7 @@ def find_evidence_warnings(job: Job, speed: Speed | None) -> tuple[str, ...]:
     return () if measured else ("UNMEASURED",)
 
 
-def find_target_warnings(level: ServiceLevel, speed: Speed | None) -> tuple[str, ...]:
+def _target_warnings(level: ServiceLevel, speed: Speed | None) -> tuple[str, ...]:
     """Return the codes of the targets that the middle of a time misses, or its upper end alone."""
     if speed is None:
         return ()
@@ -266,7 +318,7 @@ def explain(option: PlacementOption) -> str:
         f"Fits on {nodes}{_parallelism_text(option)}: {_memory_text(option)}",
         _experts_text(option),
         _weights_text(option),
-        option.assumed,
+        option.prepared.job.assumed,
         _speed_text(option),
         _price_text(option),
     ]
@@ -317,8 +369,9 @@ WEIGHTS_SOURCE_TEXTS = {
 
 def _weights_text(option: PlacementOption) -> str:
     """Return the type of the weights and its source, and a note where no KV cache is counted for lack of a context."""
-    weights = option.weights
-    parts = []
+    job, parts = option.prepared.job, []
+    stored = job.serving.weights if isinstance(job, ServingJob) else None
+    weights = stored.type if stored is not None else None
     if weights is not None and weights.dtype is not None:
         parts.append(f"{weights.dtype} weights {WEIGHTS_SOURCE_TEXTS[weights.source]}")
     if "NO_KV_CACHE" in option.warnings:

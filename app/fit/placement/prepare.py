@@ -65,7 +65,7 @@ class MemoryUnknown(InvalidWorkload):
 class PreparedRequest:
     """A request with everything that does not depend on the size; `parallelism` is the requested one, 1 where unset.
 
-    `kept` is what was found for machines with it.
+    `kept` is what was found for machines with it. `alone`: the model is on one VM, and its speed is no condition.
     """
 
     request: PlacementRequest
@@ -74,6 +74,7 @@ class PreparedRequest:
     limits: SearchLimits
     size_constraints: SizeConstraints
     assumptions: tuple[Assumption, ...]
+    alone: bool
     kept: KeptByGpus = field(compare=False, repr=False)
 
 
@@ -96,6 +97,8 @@ def prepare(request: PlacementRequest, assumptions: Assumptions) -> PreparedRequ
         limits=request.limits,
         size_constraints=request.size_constraints,
         assumptions=assumptions.recorded,
+        # How well a training is measured may depend on the network of those that were, whatever its own VM has.
+        alone=isinstance(prepared.job, ServingJob) and request.serving is None and request.constraints.max_nodes == 1,
         kept=prepared.kept,
     )
 

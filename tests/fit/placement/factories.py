@@ -10,7 +10,7 @@ from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.quantities import GIB, Assumptions
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.machine import Machine
-from app.fit.placement.option import PlacementOption
+from app.fit.placement.option import PlacementOption, explain
 from app.fit.placement.prepare import PreparedRequest, prepare
 from app.fit.placement.request import Constraints, PlacementRequest, Pricing
 from app.fit.verdict import Rejection, Vm
@@ -94,6 +94,14 @@ def expect_rejection(prepared: PreparedRequest, on: Machine | None = None, of: V
     verdict = evaluate(of or vm(), on or machine(), prepared)
     assert isinstance(verdict, Rejection), verdict
     return verdict
+
+
+def facts_of(verdict: PlacementOption | Rejection) -> Any:
+    """Return all that answers say of a verdict: an option is equal to no other."""
+    if isinstance(verdict, Rejection):
+        return verdict
+    names = ("vm", "machine", "attempt", "speed", "costs", "headrooms", "warnings", "interruptions", "pricing")
+    return explain(verdict), *(getattr(verdict, name) for name in names)
 
 
 def codes(rejection: Rejection) -> set[str]:
