@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from math import nan
+from math import ceil, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,6 @@ from app.fit.formulas.serving_speed import (
     STEP,
     STEP_SPREAD,
     FirstTokenConstants,
-    Spread,
     StepConstants,
     StepWork,
     first_token_time,
@@ -47,7 +46,7 @@ MODULE = PROJECT / "app" / "fit" / "formulas" / "serving_speed.py"
 BEGIN, END = "# Fitted, by `python -m benchmarks.calibrate --write`.\n", "# End of what is fitted.\n"
 
 STEP_LIMITS: Mapping[str, tuple[float, float]] = {
-    "dense_read": (1.0, 3.0), "layer_us": (0.0, 200.0), "latent_us": (0.0, 100.0), "expert_us": (0.0, 30.0),
+    "layer_us": (0.0, 200.0), "latent_us": (0.0, 100.0), "expert_us": (0.0, 30.0),
     "doubling_us": (0.0, 50.0), "collective": (1.0, 20.0), "sequence_us": (0.0, 100.0), "prefill_dense": (1.0, 6.0),
     "prefill_experts": (1.0, 9.0), "sglang_layer_us": (0.0, 5000.0), "vllm": (-0.3, 0.6),
 }  # fmt: skip
@@ -262,31 +261,37 @@ def median_error(errors: Array) -> float:
 
 
 def left_out_of(figure: int, which: str) -> LeftOut:
-    """Compare steps (0) or first tokens (1) of some runs with their model left out of the fit."""
+    """Compare steps (0) or first tokens (1) of some runs with their model left out of the fit, and of the range."""
     runs, errors = read_runs(), _left_out("shape")[figure]
     burst, amd = is_burst(runs), is_on_amd(runs)
-    chosen = errors[{"burst": burst, "steady": ~burst, "reported": ~burst & ~amd, "amd": amd}[which]]
-    chosen = chosen[~np.isnan(chosen)]
-    spread = STEP_SPREAD["amd" if which == "amd" else "unseen"]
-    if figure:
-        spread = FIRST_TOKEN_SPREAD["burst" if which == "burst" else "steady"]
-    measured = np.exp(-chosen)
-    inside = float(np.mean((spread.low <= measured) & (measured <= spread.high)))
-    return LeftOut(median_error(chosen), "model", len(chosen), inside, spread.high / spread.low)
+    chosen = {"burst": burst, "steady": ~burst, "reported": ~burst & ~amd, "amd": amd}[which] & ~np.isnan(errors)
+    name, kind = ("first_token", which) if figure else ("step", "unseen")
+    width, inside = (FIRST_TOKEN_SPREAD if figure else STEP_SPREAD)[kind] ** 2, 0
+    for value in np.unique(runs.labels["shape"][chosen]):
+        own = runs.labels["shape"] == value
+        others = {label: tuple(np.where(own, nan, both) for both in _left_out(label)) for label in LABELS}
+        inside += int(np.sum(np.abs(errors[own & chosen]) <= np.log(spreads(others)[name][kind])))
+    return LeftOut(median_error(errors[chosen]), "model", int(chosen.sum()), inside / int(chosen.sum()), width)
 
 
-SHARE, FIRST_TOKEN_SHARE = (0.1, 0.9), (0.12, 0.88)
-"""Of the runs of a kind a tenth is below the range of a step, and a tenth above; of the first token an eighth."""
+LABELS = ("shape", "gpu", "engine", "source")
+"""What is left out of the fit as a whole: all models of a shape, a GPU, an engine or a source."""
+SHARE, FIRST_TOKEN_SHARE = 0.8, 0.76
+"""Of the runs of a kind that are new, how many are within the range of a step, and of the first token."""
 
 
-def _spread(*errors: Array, share: tuple[float, float] = SHARE) -> Spread:
-    """Return measured / estimated at the ends of a range: of several errors those that are further."""
-    ends = [np.exp(np.nanquantile(-one, share)) for one in errors]
-    return Spread(float(min(end[0] for end in ends)), float(max(end[1] for end in ends)))
+def _factor(*errors: Array, share: float = SHARE) -> float:
+    """Return by how much a range goes to either side of the middle: of several errors the largest.
+
+    Of n errors that is the ceil(share (n + 1))-th by size, with which the range has at least that share of what comes
+    from where they do (split conformal prediction: Lei et al., arXiv 1604.04173, section 2.2).
+    """
+    sizes = [np.sort(np.abs(one[~np.isnan(one)])) for one in errors]
+    return float(np.exp(max(size[min(len(size), ceil(share * (len(size) + 1))) - 1] for size in sizes)))
 
 
-def spreads(by: Mapping[str, tuple[Array, Array]]) -> dict[str, dict[str, Spread]]:
-    """Return the ranges of steps and of first tokens, by what is left out of the fit: the model, the GPU or the engine.
+def spreads(by: Mapping[str, tuple[Array, ...]]) -> dict[str, dict[str, float]]:
+    """Return how far ranges of steps and first tokens go, by what is left out of the fit: model, GPU, engine, source.
 
     Of a measured model the range is that of its kind. That of others, and of other GPUs, is of what is left out as a
     whole: an engine or a GPU, and all reported runs of NVIDIA's GPUs, to which no step is fitted.
@@ -294,13 +299,13 @@ def spreads(by: Mapping[str, tuple[Array, Array]]) -> dict[str, dict[str, Spread
     runs = read_runs()
     steps, firsts = by["shape"]
     burst, amd, kinds = is_burst(runs), is_on_amd(runs), runs.labels["kind"]
-    measured = {kind: _spread(steps[burst & (kinds == kind)]) for kind in KINDS}
-    unseen = _spread(steps[~burst & ~amd], by["engine"][0][burst], by["gpu"][0][burst])
+    measured = {kind: _factor(steps[burst & (kinds == kind)]) for kind in KINDS}
+    unseen = _factor(steps[~burst & ~amd], steps[amd], by["engine"][0][burst], by["gpu"][0][burst])
     return {
-        "step": {**measured, "unseen": unseen, "amd": _spread(steps[amd], by["source"][0][amd])},
+        "step": {**measured, "unseen": unseen},
         "first_token": {
-            "steady": _spread(firsts[~burst], share=FIRST_TOKEN_SHARE),
-            "burst": _spread(firsts[burst], share=FIRST_TOKEN_SHARE),
+            "steady": _factor(firsts[~burst], share=FIRST_TOKEN_SHARE),
+            "burst": _factor(firsts[burst], share=FIRST_TOKEN_SHARE),
         },
     }
 
@@ -315,7 +320,7 @@ def left_out_lines(label: str) -> Iterator[str]:
     groups = (
         ("step, InferenceX", steps, burst, STEP_SPREAD["unseen"]),
         ("step, reported", steps, ~burst & ~amd, STEP_SPREAD["unseen"]),
-        ("step, AMD", steps, amd, STEP_SPREAD["amd"]),
+        ("step, AMD", steps, amd, STEP_SPREAD["unseen"]),
         ("first token, InferenceX", firsts, burst, FIRST_TOKEN_SPREAD["burst"]),
         ("first token, reported", firsts, ~burst, FIRST_TOKEN_SPREAD["steady"]),
     )
@@ -324,13 +329,12 @@ def left_out_lines(label: str) -> Iterator[str]:
             chosen = errors[mask & ~np.isnan(errors) & ((runs.labels[label] == value) | (value == ""))]
             if not len(chosen):
                 continue
-            measured = np.exp(-chosen)
-            inside = int(np.sum((spread.low <= measured) & (measured <= spread.high)))
+            inside = int(np.sum(np.abs(chosen) <= np.log(spread)))
             title = f"  without {value}" if value else f"{name}, without the {label}"
             ratio = np.exp(np.median(chosen))
             yield (
                 f"{title:52} n {len(chosen):5}  in range {inside:5} ({inside / len(chosen):4.0%})"
-                f"  high/low {spread.high / spread.low:.2f}  error {median_error(chosen):6.1%}  ratio {ratio:.2f}"
+                f"  high/low {spread**2:.2f}  error {median_error(chosen):6.1%}  ratio {ratio:.2f}"
             )
 
 
@@ -339,7 +343,7 @@ def report(name: str, errors: Array) -> None:
     errors = errors[~np.isnan(errors)]
     if not len(errors):
         return
-    low, high = np.exp(np.quantile(errors, SHARE))
+    low, high = np.exp(np.quantile(errors, (0.1, 0.9)))
     print(
         f"{name:36} n {len(errors):5}  median error {median_error(errors):6.1%}"
         f"  ratio {np.exp(np.median(errors)):.2f} ({low:.2f} to {high:.2f})"
@@ -353,7 +357,7 @@ def main() -> int:
     options = parser.parse_args()
     runs, found = read_runs(), fit(read_runs())
     print(found)
-    left_out = {label: left_out_errors(label, found) for label in ("shape", "gpu", "engine", "source")}
+    left_out = {label: left_out_errors(label, found) for label in LABELS}
     for index, (title, errors) in enumerate(
         {"step": found.step_errors(runs), "first_token": found.first_token_errors(runs)}.items()
     ):
@@ -381,14 +385,14 @@ def measured_models() -> list[tuple[int | str, ...]]:
     return sorted((*map(int, numbers), engine) for *numbers, engine in often)
 
 
-def write(found: Fit, spread: Mapping[str, Mapping[str, Spread]]) -> None:
+def write(found: Fit, spread: Mapping[str, Mapping[str, float]]) -> None:
     """Write the constants into their module, with four digits."""
     text = MODULE.read_text(encoding="utf-8")
     lines = [
         f"STEP = {_literal(found.step)}",
         f"FIRST_TOKEN = {_literal(found.first_token)}",
-        f"STEP_SPREAD: Mapping[str, Spread] = {_spread_literal(spread['step'])}",
-        f"FIRST_TOKEN_SPREAD: Mapping[str, Spread] = {_spread_literal(spread['first_token'])}",
+        f"STEP_SPREAD: Mapping[str, float] = {_spread_literal(spread['step'])}",
+        f"FIRST_TOKEN_SPREAD: Mapping[str, float] = {_spread_literal(spread['first_token'])}",
         f"MEASURED_MODELS = frozenset({measured_models()})",
     ]
     before, after = text.split(BEGIN)[0], text.split(END)[1]
@@ -401,9 +405,9 @@ def _literal(constants: StepConstants | FirstTokenConstants) -> str:
     return f"{type(constants).__name__}({values})"
 
 
-def _spread_literal(spread: Mapping[str, Spread]) -> str:
-    kinds = ", ".join(f'"{kind}": Spread({one.low:.3g}, {one.high:.3g})' for kind, one in spread.items())
-    return f"{{{kinds}}}"
+def _spread_literal(spread: Mapping[str, float]) -> str:
+    """Return ranges with three decimals: rounded up, as each ends at a run."""
+    return str({kind: ceil(factor * 1000) / 1000 for kind, factor in spread.items()})
 
 
 if __name__ == "__main__":

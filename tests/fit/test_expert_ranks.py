@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from app.fit.estimator.estimate import estimate_serving, serving_setup
 from app.fit.estimator.serving import kv_cache_of, weights_range
-from app.fit.estimator.serving_speed import ServingSpeed, serving_speed
+from app.fit.estimator.serving_speed import ServingSpeed, request_work, serving_speed
+from app.fit.estimator.speed_model import MOST_GATHERED_STEPS, Lengths, gathering_steps
 from app.fit.estimator.workload import Gpus, InferenceWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.memory import ExpertShare, Parallelism, largest_gpu_share
@@ -132,6 +133,39 @@ def test_a_stage_on_several_vms_sends_tokens_over_their_network() -> None:
         )
     ]
     assert times[0] < times[1] == times[2] < times[3]
+
+
+@pytest.mark.parametrize(
+    ("expert_parallel", "receivers"),
+    [
+        (8, 7 * (1 - (7 / 8) ** 8)),  # a token goes once to each other GPU that has one of its experts
+        (1, 7),  # all have a part of each expert
+    ],
+)
+def test_tokens_go_once_to_each_gpu_that_has_experts_of_theirs(expert_parallel: int, receivers: float) -> None:
+    setups = (
+        serving_setup(
+            DEEPSEEK_V3,
+            InferenceWorkload(**LOAD, data_parallel_attention=8, expert_parallel=expert_parallel, concurrency=tokens),
+            replace(H200, link="nvlink", link_gb_per_s=900.0),
+            Assumptions(),
+        )
+        for tokens in (64, 128)
+    )
+    few, many = (request_work(setup).collective_s for setup in setups)
+    assert many - few == pytest.approx(8 * 2 * 58 * 7168 * 2 * receivers / 450e9)
+
+
+def test_prompts_of_a_burst_wait_with_tensorrt_llm_until_all_groups_have_one() -> None:
+    """Each of 4 groups with 32 requests has a prompt every 1,000 / 32 steps; 0.3 of them pass before all have one."""
+    load = {"data_parallel_attention": 4, "concurrency": 128, "engine": "trtllm"}
+    setup = serving_setup(DEEPSEEK_V3, InferenceWorkload(**LOAD | load, arrivals="burst"), H200, Assumptions())
+    waits = gathering_steps(setup, request_work(setup), Lengths(prompt=3000, output=1000, kept=3500))
+    assert waits == pytest.approx(1000 / 32 * (4 / 5 - 1 / 2))
+    seldom = gathering_steps(setup, request_work(setup), Lengths(prompt=3000, output=10_000, kept=8000))
+    assert seldom == MOST_GATHERED_STEPS
+    steady = replace(setup, workload=replace(setup.workload, arrivals=None))
+    assert gathering_steps(steady, request_work(steady), Lengths(prompt=3000, output=1000, kept=3500)) == 0
 
 
 def test_the_figures_of_data_parallel_attention_name_the_runs_that_had_it() -> None:

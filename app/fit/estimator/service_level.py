@@ -92,7 +92,7 @@ class CopySpeed:
         work = self.work.under(sequences)
         least = least_step(setup, self.work.model, work.kv_read_s, sequences)
         step = max(least, step_time(work, STEP) / tokens)
-        alone = prompt_work(setup, work, self.lengths, sequences)
+        alone = prompt_work(setup, work, self.lengths)
         first = max(self.least_prompt_s, first_token_time(alone, step * tokens, STEP, FIRST_TOKEN))
         first += queue_s(work, alone, step * tokens) + (self.transfer_s or 0.0)
         prompts = prompts_time(work, STEP) / tokens
@@ -119,7 +119,7 @@ class CopySpeed:
 
     def prompt_busy_s(self) -> float:
         """Return how long a prompt occupies a copy that reads nothing but prompts, s."""
-        return prompt_busy_s(prompt_work(self.setup, self.work.under(1), self.lengths, 1))
+        return prompt_busy_s(prompt_work(self.setup, self.work.under(1), self.lengths))
 
 
 CONFIDENCE: Mapping[Confidence, float] = {"p50": 0.0, "p80": 0.66, "p95": 1.28}

@@ -12,6 +12,7 @@ from app.fit.estimator.speed_model import (
     VALUE_BYTES,
     Lengths,
     SpeedModel,
+    gathering_steps,
     is_disaggregated,
     prompt_busy_s,
     queue_s,
@@ -158,14 +159,12 @@ COMPARED = frozenset({"sequences", "data_parallel_attention", "disaggregated"})
 
 
 def step_spread(setup: ServingSetup, work: StepWork, departures: tuple[str, ...]) -> Spread:
-    """Return the range of a step: of a measured model, of one or a GPU that is not, or of AMD's GPUs.
+    """Return the range of a step: of a measured model, or of what no run covers.
 
     Without an engine the range has the steps of all.
     """
     kind = "experts" if work.routed else "dense"
-    if "vendor" in departures:
-        kind = "amd"
-    elif not (LEFT_OUT | COMPARED).isdisjoint(departures):
+    if not (LEFT_OUT | COMPARED).isdisjoint(departures):
         kind = "unseen"
     spread = widened(STEP_SPREAD[kind], [name for name in departures if name not in COMPARED])
     return over_engines(spread, work) if setup.workload.engine is None else spread
@@ -177,10 +176,10 @@ def first_token_spread(setup: ServingSetup, departures: tuple[str, ...]) -> Spre
     return widened(FIRST_TOKEN_SPREAD[kind], departures)
 
 
-def widened(spread: Spread, departures: Iterable[str]) -> Spread:
-    """Return a spread that is wider for each other departure."""
-    by = WIDER ** min(sum(name not in LEFT_OUT for name in departures), MAX_DEPARTURES)
-    return Spread(spread.low / by, spread.high * by)
+def widened(factor: float, departures: Iterable[str]) -> Spread:
+    """Return a range that goes as far to either side, and further for each other departure."""
+    factor *= WIDER ** min(sum(name not in LEFT_OUT for name in departures), MAX_DEPARTURES)
+    return Spread(1 / factor, factor)
 
 
 def over_engines(spread: Spread, work: StepWork) -> Spread:
@@ -266,7 +265,7 @@ def serving_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | N
     if lengths is not None and setup.gpus.peak_tflops is not None:
         spread, alone = first_token_spread(setup, departures), prompt_work(setup, work, lengths)
         step = expected.mid * yielded(setup.workload.speculative)
-        middle = first_token_time(alone, step, STEP, FIRST_TOKEN)
+        middle = first_token_time(alone, step, STEP, FIRST_TOKEN) + gathering_steps(setup, work, lengths) * step
         if setup.workload.arrivals == "random":
             middle += queue_s(work, alone, step)
         if setup.workload.prefill_busy is not None:
@@ -522,6 +521,7 @@ def copy_work(setup: ServingSetup, model: SpeedModel, lengths: Lengths | None, s
         # Two all-reduces of a layer, each to the other servers and back.
         hop_s += 4 * model.layers * hop.latency_s
         message_s += 2 * model.layers * model.hidden * VALUE_BYTES / hop.bytes_per_s
+    doublings = model.layers * log2(tensor) * link.latency_factor
     alone = StepWork(
         dense_read_s=model.dense_bytes / bandwidth,
         expert_read_s=0.0,
@@ -530,9 +530,11 @@ def copy_work(setup: ServingSetup, model: SpeedModel, lengths: Lengths | None, s
         collective_s=0.0,
         layers=model.layers,
         latent_layers=model.latent_layers,
-        expert_layers=model.layers if model.experts else 0,
+        expert_layers=model.expert_layers,
         routed=model.routed,
-        doublings=model.layers * log2(tensor) * link.latency_factor,
+        doublings=doublings,
+        # A third all-reduce, of the sums of squares: vLLM, MiniMaxText01RMSNormTP.
+        norm_doublings=doublings / 2 if setup.model.shape.qk_norm == "all_heads" else 0.0,
         sequences=0.0,
         prompts=0.0,
         dense_prefill_s=(model.token_flops - model.expert_flops) * prompt / peak / stages,
@@ -597,22 +599,22 @@ def least_prompt(setup: ServingSetup, model: SpeedModel, lengths: Lengths) -> fl
     return (model.token_flops * lengths.read + attention) / peak
 
 
-def prompt_work(setup: ServingSetup, work: StepWork, lengths: Lengths, sequences: float | None = None) -> StepWork:
-    """Return the work with that of one prompt on its way through all stages, and with all sequences of a copy.
+def prompt_work(setup: ServingSetup, work: StepWork, lengths: Lengths) -> StepWork:
+    """Return the work with that of one prompt on its way through all stages, and with the sequences beside it.
 
-    A prompt passes the stages in chunks: a stage idles during the p - 1 chunks that others begin and end with. It waits
-    for the prompts of all groups with their own sequences, as these meet at every layer with experts. A replica that
-    only reads prompts has no sequences to read them beside.
+    A prompt passes the stages in chunks: a stage idles during the p - 1 chunks that others begin and end with. Where
+    all requests start together, all groups with their own sequences read prompts at the same time; else one alone has
+    the GPUs of all for its experts.
     """
     parallelism = setup.deployment.parallelism
     chunks, stages = ceil(lengths.read / CHUNK_TOKENS), parallelism.pipeline
     fill = (chunks + stages - 1) / chunks
-    beside = 0.0 if is_disaggregated(setup) else _sequences_per_copy(setup) if sequences is None else sequences
+    shared = 1 if setup.workload.arrivals == "burst" else parallelism.data
     return work._replace(
         dense_prefill_s=work.dense_prefill_s * fill,
-        expert_prefill_s=work.expert_prefill_s / parallelism.data * fill,
+        expert_prefill_s=work.expert_prefill_s / shared * fill,
         attention_prefill_s=work.attention_prefill_s * fill,
-        sequences=beside,
+        sequences=_sequences_per_copy(setup) / parallelism.data,
     )
 
 

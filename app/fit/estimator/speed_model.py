@@ -16,7 +16,7 @@ from app.fit.estimator.model import Model
 from app.fit.estimator.serving import ServingSetup, sequence_bytes
 from app.fit.estimator.weights import proposed
 from app.fit.estimator.workload import InferenceWorkload
-from app.fit.formulas.architecture import Architecture, missing_for_count, typical_shape
+from app.fit.formulas.architecture import Architecture, LayerGroup, missing_for_count, typical_shape
 from app.fit.formulas.compute import Link, network_hop, tensor_link
 from app.fit.formulas.memory import KvCache, Parallelism, experts_read, kv_bytes_per_sequence
 from app.fit.formulas.quantities import Range
@@ -76,8 +76,9 @@ class SpeedModel:
     """What the speed of a model depends on, the same on all GPUs: bytes of weights, FLOPs of a token, layers, experts.
 
     `dense_bytes` are read for every token, without the input embedding; of `expert_bytes` only the experts that are
-    chosen; `expert_flops` of `token_flops` are theirs. `of_typical_shape`: layers and widths are those of a usual model
-    with that many parameters.
+    chosen; `expert_flops` of `token_flops` are theirs. `layers` have a mixer and an MLP: one with either is half of
+    one, as it has half the norms and all-reduces. `of_typical_shape`: layers and widths are those of a usual model with
+    that many parameters.
     """
 
     dense_bytes: float
@@ -87,7 +88,7 @@ class SpeedModel:
     quantized: bool
     token_flops: float
     expert_flops: float
-    layers: int
+    layers: float
     latent_layers: int
     routed: int
     hidden: int
@@ -128,12 +129,17 @@ def speed_model(setup: ServingSetup, weights: Range) -> SpeedModel:
         quantized=weights.mid * 8 / params < DEQUANTIZED_BITS,
         token_flops=2 * (count.active - input_params) if count is not None else weights.mid,
         expert_flops=expert_flops,
-        layers=layers,
+        layers=sum(_mixer_and_mlp(group) for group in shape.groups) / 2 or layers,
         latent_layers=layers if shape.kv_lora_rank is not None else 0,
         routed=moe_layers * experts_per_token,
         hidden=hidden,
         of_typical_shape=not complete,
     )
+
+
+def _mixer_and_mlp(group: LayerGroup) -> int:
+    """Return how many mixers (of attention or state) and MLPs the layers have: two each, but one in Nemotron-H."""
+    return group.count * len({matrix.part == "attention" for matrix in group.content.matrices})
 
 
 def _complete_shape(model: Model, weights: Range) -> tuple[Architecture, bool]:
@@ -206,17 +212,18 @@ def _with_groups(
 ) -> StepWork:
     """Return the work with what groups with their own sequences send each other, and wait for.
 
-    Tokens are sent to the GPUs of their experts, and back (dispatch and combine): twice tokens x experts of a token x
-    hidden x 2 bytes x (n - 1) / n, in place of the MLP's all-reduce over n GPUs, whose latency it has. All groups read
-    a prompt at the same time, each its own: d GPUs have the routed experts of d prompts, as one would of one.
+    Tokens are sent to the other GPUs that have experts of theirs, once to each, and back (dispatch and combine): twice
+    hidden x 2 bytes x (n - 1) (1 - (1 - 1 / e)^k) a token, with k of its experts dealt out over e of n GPUs, in place
+    of the MLP's all-reduce over n GPUs, whose latency it has. All groups read a prompt at the same time, each its own:
+    d GPUs have the routed experts of d prompts, as one would of one. Source: DeepEP, Buffer.get_dispatch_layout.
     """
     parallelism, gpus = setup.deployment.parallelism, setup.gpus
     link = tensor_link(gpus.link or "nvlink", gpus.link_gb_per_s, gpus.bandwidth_gb_per_s or 0.0)
     tensor, stage, pipeline = parallelism.tensor, parallelism.stage_gpus, parallelism.pipeline
     exchange = _exchange(setup, link)
     reduced = 1 - model.expert_layers / (2 * model.layers)
-    per_token = 2 * model.expert_layers * model.experts_per_token * model.hidden * VALUE_BYTES * (stage - 1) / stage
-    sent = per_token / exchange.bytes_per_s
+    receivers = (stage - 1) * (1 - (1 - 1 / parallelism.expert) ** model.experts_per_token)
+    sent = 2 * model.expert_layers * model.hidden * VALUE_BYTES * receivers / exchange.bytes_per_s
     doublings = work.doublings * reduced
     doublings += model.expert_layers / 2 * log2(stage) * exchange.latency_factor
     work = work._replace(
@@ -280,6 +287,24 @@ def queue_s(work: StepWork, prompt: StepWork, step_s: float) -> float:
     The share of time that prompts take is that of a step.
     """
     return wait_s(prompt_time(prompt, STEP), min(prompts_time(work, STEP) / step_s, MOST_BUSY))
+
+
+MOST_GATHERED_STEPS = 60
+"""Steps after which TensorRT-LLM waits for no more prompts: `timeout_iters` of its runs of bursts (InferenceX)."""
+
+
+def gathering_steps(setup: ServingSetup, work: StepWork, lengths: Lengths) -> float:
+    """Return how many steps a prompt waits in the mean until all groups with their own sequences have one; else 0.
+
+    TensorRT-LLM balances groups so in its runs of bursts: `attention_dp_config`, `enable_balance`. Each of d groups has
+    a prompt every O / B steps, at a random one of them: the last comes after d / (d + 1) of that time in the mean, any
+    after half of it.
+    """
+    groups = setup.deployment.parallelism.data
+    if groups == 1 or setup.engine != "trtllm" or setup.workload.arrivals != "burst":
+        return 0.0
+    between = lengths.output / (work.sequences * setup.deployment.parallelism.pipeline)
+    return min(MOST_GATHERED_STEPS, between * (groups / (groups + 1) - 1 / 2))
 
 
 MOST_BUSY = 0.95

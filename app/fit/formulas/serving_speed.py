@@ -31,12 +31,12 @@ class StepWork(NamedTuple):
     """The work of one decode step of one copy, all pipeline stages after each other; times in seconds.
 
     Bytes are read at the memory bandwidth, FLOPs computed at the dense peak, collectives sent at the link's speed.
-    `latent_layers` compress their keys and values (MLA); `expert_layers` are all layers of a model with experts, and 0
-    of others. `routed` counts the experts of a token over all layers. `doublings` is log2 of the tensor ranks, summed
-    over layers, times the latency of the link over that of NVLink. `prompts` is how many prompts of other requests are
-    read in a step; the four times after it are those of one prompt. `hops_s` is what moving between stages, and between
-    servers, takes. Of `sglang` and `vllm` the engine's is 1 and others are 0; `amd` is 1 on AMD's GPUs, `burst` where
-    all requests start together.
+    `latent_layers` compress their keys and values (MLA), `expert_layers` have experts; `routed` counts the experts of a
+    token over all layers. `doublings` is log2 of the tensor ranks, summed over layers, times the latency of the link
+    over that of NVLink; `norm_doublings` are those of norms over all heads. `prompts` is how many prompts of other
+    requests are read in a step; the four times after it are those of one prompt. `hops_s` is what moving between
+    stages, and between servers, takes. Of `sglang` and `vllm` the engine's is 1 and others are 0; `amd` is 1 on AMD's
+    GPUs, `burst` where all requests start together.
     """
 
     dense_read_s: float
@@ -49,6 +49,7 @@ class StepWork(NamedTuple):
     expert_layers: float
     routed: float
     doublings: float
+    norm_doublings: float
     sequences: float
     prompts: float
     dense_prefill_s: float
@@ -66,7 +67,7 @@ class StepWork(NamedTuple):
 class StepConstants:
     """The fitted constants of a step. Those in µs are per layer, expert, doubling of ranks or sequence; others factors.
 
-    `dense_read` and `collective`: time over that at the rated speed, which experts and caches are read at.
+    `collective`: time over that at the rated speed, which weights and caches are read at.
     `prefill_dense` and `prefill_experts`: the same of reading prompts, beside routed experts and in them. `vllm`: what
     it takes longer than others; `sglang_layer_us`: how long SGLang launches each layer of a pass over prompts, which
     generates nothing, of models with experts. `host_ms`: what the host takes between two steps of vLLM and SGLang while
@@ -74,7 +75,6 @@ class StepConstants:
     their figures say, with the host's part, and `amd_latent` what models with latent attention add while they generate.
     """
 
-    dense_read: float
     layer_us: float
     latent_us: float
     expert_us: float
@@ -95,11 +95,10 @@ def step_time(work: StepWork, by: StepConstants) -> float:
 
     ((max(reading, computing) + KV + L overhead + collectives + B overhead) x GPU + prompts) x engine + host.
     """
-    reading = work.dense_read_s * by.dense_read + work.expert_read_s
-    computing = work.compute_s * COMPUTE_OVER_PEAK
     micros = work.layers * by.layer_us + work.latent_layers * by.latent_us + work.routed * by.expert_us
-    micros = micros + work.doublings * by.doubling_us + work.sequences * by.sequence_us
-    own = _larger(reading, computing) + work.kv_read_s + work.collective_s * by.collective + micros * 1e-6
+    micros = micros + (work.doublings + work.norm_doublings) * by.doubling_us + work.sequences * by.sequence_us
+    working = _larger(work.dense_read_s + work.expert_read_s, work.compute_s * COMPUTE_OVER_PEAK)
+    own = working + work.kv_read_s + work.collective_s * by.collective + micros * 1e-6
     own = own * (1 + work.amd * (by.amd + by.amd_latent * work.latent_layers / work.layers))
     host = (work.sglang + work.vllm) * (1 - work.burst) * (1 - work.amd) * by.host_ms * 1e-3
     return own * _engine_factor(work, by) + prompts_time(work, by) + work.hops_s + host
@@ -187,7 +186,7 @@ def launch_time(work: StepWork, by: FirstTokenConstants) -> float:
 
 
 class Spread(NamedTuple):
-    """The measured time over the expected one: that which a tenth of the runs is below, and above."""
+    """The measured time over the expected one at the ends of a range."""
 
     low: float
     high: float
@@ -195,29 +194,23 @@ class Spread(NamedTuple):
 
 # Fitted, by `python -m benchmarks.calibrate --write`.
 STEP = StepConstants(
-    dense_read=1.078,
-    layer_us=47.85,
-    latent_us=25.19,
-    expert_us=4.347,
-    doubling_us=4.86,
-    collective=1.848,
-    sequence_us=19.13,
-    prefill_dense=1.32,
-    prefill_experts=3.045,
-    sglang_layer_us=1048,
-    vllm=0.1109,
-    host_ms=2.153,
-    amd=0.5534,
-    amd_latent=0.96,
+    layer_us=53,
+    latent_us=26.89,
+    expert_us=3.947,
+    doubling_us=3.69,
+    collective=1.825,
+    sequence_us=18.93,
+    prefill_dense=1.348,
+    prefill_experts=3.053,
+    sglang_layer_us=1108,
+    vllm=0.1079,
+    host_ms=2.265,
+    amd=0.6039,
+    amd_latent=0.9096,
 )
-FIRST_TOKEN = FirstTokenConstants(trtllm_ms=73.33, doubling_ms=0.06529, waiting=0.07234, sglang_waiting=0.1284)
-STEP_SPREAD: Mapping[str, Spread] = {
-    "dense": Spread(0.879, 1.17),
-    "experts": Spread(0.785, 1.3),
-    "unseen": Spread(0.751, 1.4),
-    "amd": Spread(0.763, 1.27),
-}
-FIRST_TOKEN_SPREAD: Mapping[str, Spread] = {"steady": Spread(0.628, 1.78), "burst": Spread(0.576, 1.7)}
+FIRST_TOKEN = FirstTokenConstants(trtllm_ms=73.47, doubling_ms=0.06433, waiting=0.07222, sglang_waiting=0.1253)
+STEP_SPREAD: Mapping[str, float] = {"dense": 1.146, "experts": 1.29, "unseen": 1.399}
+FIRST_TOKEN_SPREAD: Mapping[str, float] = {"steady": 1.656, "burst": 1.723}
 MEASURED_MODELS = frozenset(
     [
         (32, 4096, 0, "sglang"),
