@@ -1,11 +1,12 @@
 """Helpers of use cases that rank sizes: candidate rows as VMs, and pages of a list that was ranked in memory."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
 from app.catalog.purchases import PURCHASE_MODELS
@@ -25,8 +26,8 @@ def to_gpus(numerator: int | None, denominator: int | None) -> Fraction | None:
 
 def to_vm(row: Mapping[str, Any], **amounts: Any) -> Vm:
     """Map a candidate row to its name, status, region and prices in USD/h; `amounts` are further fields of the VM."""
-    purchases = [name for name in PURCHASE_MODELS if f"{name}_usd_per_hour" in row]
-    is_adjusted = bool(purchases) and f"{purchases[0]}_adjustment" in row
+    purchases, prices_of = _price_columns(tuple(row))
+    prices = prices_of(row)
     return Vm(
         name=row["name"],
         status=row["status"],
@@ -35,14 +36,35 @@ def to_vm(row: Mapping[str, Any], **amounts: Any) -> Vm:
         gpu_memory_gib=row["gpu_memory_gib"],
         region=row["region"],
         in_every_region=bool(row["in_every_region"]),
-        usd_per_hour={name: row[f"{name}_usd_per_hour"] for name in purchases},
-        as_of={name: row[f"{name}_as_of"] for name in purchases},
-        approximate_date={name: row[f"{name}_approximate_date"] for name in purchases},
-        unusual_price=frozenset(name for name in purchases if row[f"{name}_unusual"]),
-        disputed_price=frozenset(name for name in purchases if row[f"{name}_disputed"]),
-        adjustment={name: to_adjustment(row[f"{name}_adjustment"]) for name in purchases} if is_adjusted else {},
+        usd_per_hour=dict(zip(purchases, prices, strict=False)),
+        **_about_prices(purchases, prices[len(purchases) :]),
         **amounts,
     )
+
+
+@lru_cache(maxsize=64)
+def _price_columns(names: tuple[str, ...]) -> tuple[tuple[str, ...], Callable[[Mapping[str, Any]], tuple[Any, ...]]]:
+    """Return the purchase models that rows with these columns have, and what reads all about their prices."""
+    purchases = tuple(name for name in PURCHASE_MODELS if f"{name}_usd_per_hour" in names)
+    about = ("usd_per_hour", "as_of", "approximate_date", "unusual", "disputed", "adjustment")
+    return purchases, itemgetter(
+        *(column for what in about for name in purchases if (column := f"{name}_{what}") in names)
+    )
+
+
+@lru_cache(maxsize=1024)
+def _about_prices(purchases: tuple[str, ...], facts: tuple[Any, ...]) -> Mapping[str, Any]:
+    """Return what a VM has of its prices besides the amounts. Kept, as many VMs share it."""
+    count = len(purchases)
+    parts = [dict(zip(purchases, facts[start:], strict=False)) for start in range(0, len(facts), count)]
+    as_of, approximate_date, unusual, disputed, *adjusted = parts
+    return {
+        "as_of": as_of,
+        "approximate_date": approximate_date,
+        "unusual_price": frozenset(name for name in purchases if unusual[name]),
+        "disputed_price": frozenset(name for name in purchases if disputed[name]),
+        "adjustment": {name: to_adjustment(text) for part in adjusted for name, text in part.items()},
+    }
 
 
 def to_adjustment(text: str | None) -> AdjustedPrice | None:
