@@ -3,7 +3,6 @@
 Also the checks that apply to a size whatever the job: status, region, price and budget.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -11,7 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from app.fit.formulas.quantities import Figure
 
@@ -212,36 +211,6 @@ def worst_first(failures: Iterable[Failure]) -> tuple[Failure, ...]:
 NEAREST_MISSES = 3
 MAX_REJECTED = 2_000
 """The most rejected sizes that are listed: the nearest misses."""
-
-OptionT = TypeVar("OptionT")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking(Generic[OptionT]):
-    """The sizes that fit, best first, and those that do not, nearest miss first."""
-
-    options: Sequence[OptionT]
-    rejections: Sequence[Rejection]
-
-    @property
-    def summary(self) -> dict[str, int]:
-        """Number of rejected sizes by code; each counts once, for its largest shortfall."""
-        return dict(sorted(Counter(rejection.failures[0].code for rejection in self.rejections).items()))
-
-    @property
-    def nearest_misses(self) -> Sequence[Rejection]:
-        """The rejected sizes that came closest to fitting."""
-        return self.rejections[:NEAREST_MISSES]
-
-    @property
-    def total(self) -> int:
-        """How many sizes fit."""
-        return len(self.options)
-
-    @property
-    def rejected_total(self) -> int:
-        """How many sizes do not fit."""
-        return len(self.rejections)
 
 
 def miss_distance(failures: Sequence[Failure]) -> tuple[float, int, float]:

@@ -6,6 +6,7 @@ name. Texts that mention a field are not translated.
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from datetime import date
@@ -52,10 +53,10 @@ from app.fit.placement.option import (
     service_figures,
     speed_figures,
 )
-from app.fit.placement.prepare import MemoryUnknown, PreparedRequest, prepare
+from app.fit.placement.prepare import MemoryUnknown, prepare
 from app.fit.placement.request import Constraints, PlacementRequest, Pricing, Workload
 from app.fit.results import Estimate
-from app.fit.verdict import MAX_REJECTED, Vm
+from app.fit.verdict import MAX_REJECTED, NEAREST_MISSES, Vm
 from app.schemas.estimate_request import EstimateIn, InferenceIn, ModelIn, ServingIn, TrainingIn
 from app.schemas.fit_request import FitIn, HardwareIn
 from app.schemas.fit_response import (
@@ -491,20 +492,20 @@ def _place_model(catalog: Catalog, body: FitIn, most_of_reason: int | None, amon
     except MemoryUnknown:
         raise BadWorkload("hardware", "needs gpu, usable_gib or memory_gib") from None
     prepared = replace(prepared, assumptions=assumptions.recorded)  # reading the hardware has added to them
-    ranking = rank(sizes, prepared, body.order)
+    options, rejections = rank(sizes, prepared, body.order)
     page_params = PageParams(limit=body.limit, cursor=body.cursor)
-    page = paginate(catalog, ranking.options, page_params, _request_key(body, catalog.today))
+    page = paginate(catalog, options, page_params, _request_key(body, catalog.today))
     # A described machine has no price anyway.
     is_priced = body.hardware or body.cursor or any(option.usd_per_hour is not None for option in page.items)
     no_price = None if is_priced else explain_no_price(catalog, scope)
 
-    rejections = ranking.rejections
     rejected = nearest_of_each(rejections, most_of_reason)[:MAX_REJECTED] if "rejected" in body.include else ()
     fixed = {miss.vm.name for miss in nearest_of_each(rejections, None if most_of_reason is None else 1)}
     machines = {vm.name: (vm, machine) for vm, machine in sizes}
     fixer = FixFinder(prepared)
     misses: dict[str, MissOut] = {}
-    for rejection in (*ranking.nearest_misses, *rejected):
+    nearest = rejections[:NEAREST_MISSES]
+    for rejection in (*nearest, *rejected):
         vm, machine = machines[rejection.vm.name]
         fixes = fixer.find_fixes(vm, machine, rejection) if vm.name in fixed else ()
         shown_fixes = [FixOut(text=fix.text, patch=to_patch(fix.changes)) for fix in fixes]
@@ -512,14 +513,14 @@ def _place_model(catalog: Catalog, body: FitIn, most_of_reason: int | None, amon
     job = prepared.job
     weights = job.serving.weights if isinstance(job, ServingJob) else None
     return FitAnswerOut(
-        fits=bool(ranking.total),
-        items=[_option(prepared, option, rate) for option in page.items],
+        fits=bool(options),
+        items=[_option(option, rate) for option in page.items],
         next_cursor=page.next_cursor,
-        total=ranking.total,
+        total=len(options),
         rejected=[misses[miss.vm.name] for miss in rejected],
-        rejected_total=ranking.rejected_total,
-        rejection_summary=ranking.summary,
-        nearest_misses=[misses[miss.vm.name] for miss in ranking.nearest_misses],
+        rejected_total=len(rejections),
+        rejection_summary=dict(sorted(Counter(miss.failures[0].code for miss in rejections).items())),
+        nearest_misses=[misses[miss.vm.name] for miss in nearest],
         assumptions=with_paths(prepared.assumptions) if "assumptions" in body.include else [],
         exchange_rate=rate,
         no_price=no_price,
@@ -620,8 +621,8 @@ def to_sizes(rows: Iterable[Mapping[str, Any]]) -> Sizes:
     return [(to_vm(row), to_machine(row)) for row in rows]
 
 
-def _option(prepared: PreparedRequest, option: PlacementOption, rate: CurrencyRate | None) -> PlacedOut:
-    job, attempt = prepared.job, option.attempt
+def _option(option: PlacementOption, rate: CurrencyRate | None) -> PlacedOut:
+    job, attempt = option.prepared.job, option.attempt
     memory = per_gpu_memory(job, option)
     costs = {name: to_cost_out(cost_figures(option, name), rate) for name in option.costs}
     return PlacedOut(

@@ -3,22 +3,21 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from math import ceil, inf
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from app.fit.estimator.service_level import ServiceLoad
 from app.fit.formulas.memory import UNSPLIT, Parallelism
-from app.fit.formulas.quantities import GIB, Range
+from app.fit.formulas.quantities import GIB
 from app.fit.placement.jobs import ServingJob
 from app.fit.placement.layouts import Attempt, block_error, lay_out, partition_error
-from app.fit.placement.machine import MIN_CAPABILITY, Machine, is_legacy, is_weight_only, supports_dtype
+from app.fit.placement.machine import MIN_CAPABILITY, Machine, generation, is_legacy, is_weight_only, supports_dtype
 from app.fit.placement.option import BLOCKING, Placed, PlacementOption
 from app.fit.placement.prepare import Job, PreparedRequest
 from app.fit.placement.request import Constraints
 from app.fit.verdict import (
     Failure,
-    Ranking,
     Rejection,
     Vm,
     check_budget,
@@ -260,29 +259,15 @@ def _check_gpu_memory(context: CheckContext) -> CheckFailure | None:
     return CheckFailure(constraint="gpu_memory", required=need, available=budget, unit="GiB", detail=detail)
 
 
-def _check_tpot(context: CheckContext) -> CheckFailure | None:
-    """Check that a request alone gets its tokens as fast as the target wants."""
-    load = _missed_load(context)
-    return _too_slow(load, "tpot_ms", "a token", load.copy.step_range(1)) if load is not None else None
-
-
-def _check_ttft(context: CheckContext) -> CheckFailure | None:
-    """Check that a request alone gets its first token as soon as the target wants."""
-    load = _missed_load(context)
-    return _too_slow(load, "ttft_ms", "the first token", load.copy.first_token_range(1)) if load is not None else None
-
-
-def _missed_load(context: CheckContext) -> ServiceLoad | None:
-    """Return the load of which a replica takes not even one request; None where it takes some."""
+def _check_target(context: CheckContext, field: str) -> CheckFailure | None:
+    """Check that a request alone meets a target: by the low end of its time unless the target is stricter."""
     load = context.attempt.load if context.attempt is not None else None
-    return load if load is not None and not load.replica.sequences else None
-
-
-def _too_slow(load: ServiceLoad, field: Literal["tpot_ms", "ttft_ms"], what: str, takes: Range) -> CheckFailure | None:
-    """Return the failure of a target that a request alone misses: by the low end of its time unless it is stricter."""
-    target = getattr(load.level, field)
-    if target is None:
+    target = getattr(load.level, field) if load is not None else None
+    if load is None or target is None or load.replica.sequences:
         return None
+    what, takes = "a token", load.copy.step_range(1)
+    if field == "ttft_ms":
+        what, takes = "the first token", load.copy.first_token_range(1)
     least = takes.low if load.is_lenient else takes.mid * target / getattr(load.copy.with_confidence(load.level), field)
     if least * 1e3 <= target:
         return None
@@ -332,8 +317,8 @@ GPU_CHECKS: dict[str, Check] = {
     "NETWORK_UNKNOWN": _check_network,
     "MAX_NODES": _check_max_nodes,
     "GPU_MEMORY_PER_GPU": _check_gpu_memory,
-    "TPOT": _check_tpot,
-    "TTFT": _check_ttft,
+    "TPOT": partial(_check_target, field="tpot_ms"),
+    "TTFT": partial(_check_target, field="ttft_ms"),
 }
 HOST_CHECKS: dict[str, Check] = {"RAM": _check_host_memory, "LOCAL_DISK": _check_local_disk}
 CHECKS = GPU_CHECKS | HOST_CHECKS
@@ -453,10 +438,10 @@ SORTS: dict[str, Callable[[PlacementOption], Any]] = {
 
 def rank(
     sizes: Iterable[tuple[Vm, Machine]], prepared: PreparedRequest, sort: str = "cost_per_hour"
-) -> Ranking[PlacementOption]:
-    """Evaluate every size and sort the options; those without a price come last.
+) -> tuple[list[PlacementOption], list[Rejection]]:
+    """Evaluate every size, and return the options, best first, and the rejections, the nearest miss first.
 
-    Ties: cost an hour, fewer VMs, the newer GPU, the name.
+    Options without a price come last. Ties: cost an hour, fewer VMs, the newer GPU, the name.
     """
     alike: Alike = {}
     nearness = {}
@@ -477,13 +462,13 @@ def rank(
             key(candidate),
             hourly(candidate),
             candidate.attempt.nodes,
-            -candidate.generation,
+            -generation(candidate.machine),
             candidate.vm.name,
         ),
     )
     _mark_pareto_optimal(options)
     rejections.sort(key=itemgetter(0, 1, 2, 3))
-    return Ranking(options=options, rejections=[rejection for *_, rejection in rejections])
+    return options, [rejection for *_, rejection in rejections]
 
 
 def _nearness(failures: tuple[Failure, ...], job: Job) -> tuple[bool, float, int, float]:

@@ -26,7 +26,7 @@ from app.fit.formulas.quantities import GIB, Evidence, Figure, Range, bound, est
 from app.fit.formulas.training_speed import Interruptions, interruptions
 from app.fit.placement.jobs import ServingJob, TrainingJob, linked_gpus
 from app.fit.placement.layouts import Attempt, Speed
-from app.fit.placement.machine import Machine, generation
+from app.fit.placement.machine import Machine
 from app.fit.placement.prepare import Job, PreparedRequest
 from app.fit.placement.request import Pricing
 from app.fit.results import PerGpuMemory, ServiceFigures, SpeedFigures, evidence_of
@@ -42,7 +42,7 @@ def service_figures(job: ServingJob, machine: Machine, attempt: Attempt, speed: 
     at_most = job.speed(machine, attempt._replace(load=load._replace(sequences=most)))
     if at_most is None:
         return None
-    rests_on = speed_evidence(speed)
+    rests_on, taken = speed_evidence(speed), _request_seconds(load.level, speed)
     generating = attempt.replicas - load.prefill_replicas
     answered = _request_seconds(load.level, at_most).divide(most * generating)
     if load.replica.prefill is not None and at_most.step_s is not None:
@@ -54,21 +54,15 @@ def service_figures(job: ServingJob, machine: Machine, attempt: Attempt, speed: 
         concurrency_per_replica=load.sequences,
         max_concurrency_per_replica=most,
         limited_by=load.replica.limit,
-        request=estimate(_request_seconds(load.level, speed), "s", rests_on),
+        request=estimate(taken, "s", rests_on),
         requests_per_s=estimate(answered, "requests/s", rests_on),
-        peak_requests_per_s=rate_figure(load.level, _rate(load, speed, peak=True)),
-        mean_requests_per_s=rate_figure(load.level, mean_rate(load, speed)),
+        peak_requests_per_s=rate_figure(load.level, rate_range(load.level, taken, peak=True)),
+        mean_requests_per_s=rate_figure(load.level, rate_range(load.level, taken, peak=False)),
         disaggregation=disaggregation_figures(load, fleet_for(load.level, load.replica, peak=False), generating),
     )
 
 
-def mean_rate(load: ServiceLoad, speed: Speed) -> Range:
-    """Return the requests a second on average: as given, or of users as their requests take them."""
-    return _rate(load, speed, peak=False)
-
-
-def service_text(load: ServiceLoad, speed: Speed) -> str:
-    """Return the part of an explanation that says how a service is met."""
+def _service_text(load: ServiceLoad, speed: Speed) -> str:
     replica, seconds = load.replica, _request_seconds(load.level, speed)
     first = speed.first_token_s.mid * 1e3 if speed.first_token_s is not None else 0.0
     step = speed.step_s.mid * 1e3 if speed.step_s is not None else 0.0
@@ -84,10 +78,6 @@ def _request_seconds(level: ServiceLevel, speed: Speed) -> Range:
     if speed.first_token_s is None or speed.step_s is None:
         raise ValueError("a service needs the times of its option")
     return request_seconds(level, speed.first_token_s, speed.step_s)
-
-
-def _rate(load: ServiceLoad, speed: Speed, *, peak: bool) -> Range:
-    return rate_range(load.level, _request_seconds(load.level, speed), peak=peak)
 
 
 VCPUS_PER_GPU = 4
@@ -193,8 +183,16 @@ class PlacementOption:
 
     @property
     def usd_per_job(self) -> float | None:
-        """USD for the job by the ranking purchase model; None where the price or the hours are unknown."""
-        return job_cost(self, self.pricing.purchase, self.speed.hours.mid if self.speed and self.speed.hours else None)
+        """USD for the job by the ranking purchase model, with what spot interruptions add; None where it is unknown."""
+        if self.usd_per_hour is None:
+            return None
+        if self.pricing.hours is not None:
+            return float(self.usd_per_hour * self.pricing.hours)
+        hours = self.speed.hours if self.speed is not None else None
+        if hours is None:
+            return None
+        cost = _interrupted_cost(self, self.pricing.purchase, float(self.usd_per_hour), hours.mid)
+        return cost if isfinite(cost) else None
 
     @property
     def usd_per_million_tokens(self) -> float | None:
@@ -221,24 +219,8 @@ class PlacementOption:
         """Hours of the job, else seconds of a step; infinity where unknown."""
         return self.speed.time if self.speed is not None else inf
 
-    @property
-    def generation(self) -> float:
-        """The compute capability of the GPU as a number: higher is newer."""
-        return generation(self.machine)
 
-
-def job_cost(option: PlacementOption, purchase: str, hours: float | None) -> float | None:
-    """Compute the USD for the job by a purchase model: USD/h x hours, plus the overhead of spot interruptions."""
-    cost = option.costs[purchase]
-    if cost.usd_per_job is not None:
-        return float(cost.usd_per_job)
-    if hours is None or cost.usd_per_hour is None:
-        return None
-    cost_of_job = interrupted_cost(option, purchase, float(cost.usd_per_hour), hours)
-    return cost_of_job if isfinite(cost_of_job) else None
-
-
-def interrupted_cost(option: PlacementOption, purchase: str, usd_per_hour: float, hours: float) -> float:
+def _interrupted_cost(option: PlacementOption, purchase: str, usd_per_hour: float, hours: float) -> float:
     """Return the USD of hours of work with what evictions add: spot VMs are evicted, others are not."""
     if purchase != "spot":
         return usd_per_hour * hours
@@ -247,18 +229,16 @@ def interrupted_cost(option: PlacementOption, purchase: str, usd_per_hour: float
     return usd_per_hour * hours * float(1 + (option.pricing.spot_overhead or 0))
 
 
-def usd_per_million_tokens(usd_per_hour: Decimal, tokens_per_s: float) -> Decimal:
-    """Compute the USD for a million tokens: USD/h / (tokens/s x 3600) x 10^6."""
-    return usd_per_hour / (decimal(tokens_per_s) * SECONDS_PER_HOUR) * MILLION
-
-
 def _placement_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str, ...]:
     tensor, kv_heads = attempt.parallelism.tensor, job.partition.kv_heads
+    # GPUs of several VMs exchange data at every step of a training; of what serves, those of one replica alone do.
+    exchanging = attempt.gpus if isinstance(job, TrainingJob) else attempt.parallelism.gpus
+    apart = exchanging > machine.joined_gpus
     raised = {
         "TP_OVER_PCIE": linked_gpus(machine, attempt.parallelism) > machine.domain_gpus,
         "TP_KV_REPLICATED": kv_heads is not None and tensor > kv_heads and not isinstance(job, TrainingJob),
-        "NODES_WITHOUT_INFINIBAND": machine.infiniband is not True and _spans_nodes(job, machine, attempt),
-        "NETWORK_UNKNOWN": machine.network_gbps is None and _spans_nodes(job, machine, attempt),
+        "NODES_WITHOUT_INFINIBAND": machine.infiniband is not True and apart,
+        "NETWORK_UNKNOWN": machine.network_gbps is None and apart,
         "WEIGHT_ONLY": isinstance(job, ServingJob) and job.is_weight_only(machine),
         "NO_KV_CACHE": isinstance(job, ServingJob)
         and isfinite(attempt.budget_bytes)
@@ -302,12 +282,6 @@ def _target_warnings(level: ServiceLevel, speed: Speed | None) -> tuple[str, ...
 
 ROUNDING = 1e-9
 """Relative error of floats by which a time may be above a target that it meets."""
-
-
-def _spans_nodes(job: Job, machine: Machine, attempt: Attempt) -> bool:
-    """Whether GPUs of several VMs exchange data at every step. Serving replicas do not, data-parallel training does."""
-    gpus = attempt.gpus if isinstance(job, TrainingJob) else attempt.parallelism.gpus
-    return gpus > (machine.domain_gpus if machine.domain_vms > 1 else machine.ranks)
 
 
 def explain(option: PlacementOption) -> str:
@@ -391,7 +365,7 @@ def _speed_text(option: PlacementOption) -> str:
     if speed.hours is not None:
         return f"takes {_rounded(speed.hours.low)} to {_rounded(speed.hours.high)} hours"
     if option.attempt.load is not None:
-        return service_text(option.attempt.load, speed)
+        return _service_text(option.attempt.load, speed)
     least, most = speed.tokens_per_s.low, speed.tokens_per_s.high
     bound = f" (at most {speed.max_tokens_per_s:.0f})" if speed.max_tokens_per_s is not None else ""
     return f"{least:.0f} to {most:.0f} tokens/s{bound}"
@@ -419,25 +393,18 @@ def per_gpu_memory(job: Job, option: PlacementOption) -> PerGpuMemory | None:
     """Return what the fullest GPU of an option needs, by component; None where memory was not checked."""
     if not isfinite(option.attempt.budget_bytes):
         return None
+    attempt = option.attempt
     if isinstance(job, ServingJob):
-        return _serving_memory(job, option)
-    return _training_memory(job, option.attempt)
-
-
-def _serving_memory(job: ServingJob, option: PlacementOption) -> PerGpuMemory:
-    memory = memory_figures(job.serving_on(option.machine, option.attempt), job.weights, job.served.cache)
-    return PerGpuMemory(
-        weights=memory.weights,
-        kv_cache=memory.kv_cache,
-        activations=memory.activations,
-        overhead=memory.overhead,
-        need=memory.need,
-        budget=memory.budget,
-        max_concurrency=memory.max_concurrency,
-    )
-
-
-def _training_memory(job: TrainingJob, attempt: Attempt) -> PerGpuMemory:
+        served = memory_figures(job.serving_on(option.machine, attempt), job.weights, job.served.cache)
+        return PerGpuMemory(
+            weights=served.weights,
+            kv_cache=served.kv_cache,
+            activations=served.activations,
+            overhead=served.overhead,
+            need=served.need,
+            budget=served.budget,
+            max_concurrency=served.max_concurrency,
+        )
     base = job.states_by_stage[attempt.zero_stage or 0]
     training = replace(
         job.training,
@@ -493,11 +460,12 @@ def cost_figures(option: PlacementOption, purchase: str) -> OptionCost:
         return OptionCost(cost=cost, per_job=job, per_million_tokens=None)
     if job is None and speed.hours is not None:
         hours = (speed.hours.low, speed.hours.mid, speed.hours.high)
-        low, mid, high = (interrupted_cost(option, purchase, float(hourly), duration) for duration in hours)
+        low, mid, high = (_interrupted_cost(option, purchase, float(hourly), duration) for duration in hours)
         job = estimate(Range(low=low, mid=mid, high=high), "USD") if isfinite(high) else None
     load, answered, exactly = option.attempt.load, speed.tokens_per_s, False
     if load is not None:
-        requests, exactly = mean_rate(load, speed), load.level.users is None
+        requests = rate_range(load.level, _request_seconds(load.level, speed), peak=False)
+        exactly = load.level.users is None
         answered = requests.times(load.level.output_tokens)
     return OptionCost(
         cost=cost,
@@ -510,7 +478,9 @@ def cost_figures(option: PlacementOption, purchase: str) -> OptionCost:
 
 def _per_million(usd_per_hour: Decimal, rate: Range, *, exactly: bool = False) -> Figure:
     """Return the cost of a million tokens: of a rate that is given, exactly, else a range; the highest costs least."""
+    low, mid, high = (
+        usd_per_hour / (decimal(speed) * SECONDS_PER_HOUR) * MILLION for speed in (rate.high, rate.mid, rate.low)
+    )
     if exactly:
-        return exact(usd_per_million_tokens(usd_per_hour, rate.mid), "USD")
-    low, mid, high = (float(usd_per_million_tokens(usd_per_hour, speed)) for speed in (rate.high, rate.mid, rate.low))
-    return estimate(Range(low=low, mid=mid, high=high), "USD")
+        return exact(mid, "USD")
+    return estimate(Range(low=float(low), mid=float(mid), high=float(high)), "USD")

@@ -203,9 +203,9 @@ def test_qlora_of_llama_70b_fits_where_full_training_does_not() -> None:
 @pytest.mark.parametrize("sort", ["cost_per_hour", "time", "headroom", "nodes", "cost_per_1m_tokens"])
 def test_options_without_a_price_come_last_in_every_order(sort: str) -> None:
     unpriced = vm("b", usd_per_hour={"on_demand": None, "spot": None})
-    ranking = rank([(unpriced, machine()), (vm(), machine())], prepare_request(serving()), sort)
-    assert [option.vm.name for option in ranking.options] == ["a", "b"]
-    assert [option.pareto_optimal for option in ranking.options] == [True, None]
+    options, _ = rank([(unpriced, machine()), (vm(), machine())], prepare_request(serving()), sort)
+    assert [option.vm.name for option in options] == ["a", "b"]
+    assert [option.pareto_optimal for option in options] == [True, None]
 
 
 def test_an_option_is_optimal_unless_another_is_better_in_cost_and_time() -> None:
@@ -213,8 +213,8 @@ def test_an_option_is_optimal_unless_another_is_better_in_cost_and_time() -> Non
     prices = [
         vm(name, usd_per_hour={"on_demand": usd, "spot": None}) for name, usd in (("a", 10), ("b", 20), ("c", 30))
     ]
-    ranking = rank(zip(prices, (slow, machine(), slow), strict=True), prepare_request(serving()))
-    assert [(option.vm.name, option.pareto_optimal) for option in ranking.options] == [
+    options, _ = rank(zip(prices, (slow, machine(), slow), strict=True), prepare_request(serving()))
+    assert [(option.vm.name, option.pareto_optimal) for option in options] == [
         ("a", True),
         ("b", True),
         ("c", False),
