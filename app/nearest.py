@@ -145,17 +145,20 @@ def closest_spellings(name: str, candidates: Iterable[str], limit: int = 1) -> t
 
 
 def _within_typos(written: str, spelled: Sequence[tuple[str, str]], limit: int) -> tuple[str, ...]:
-    """Return the names whose letters, which stand beside them, are within the allowed typos of those written."""
+    """Return the names whose letters, which stand beside them, are within the allowed typos of those written.
+
+    Of equally near names the one that begins alike for longer is first: `min_vpus` is `min_vcpus` before `min_gpus`.
+    """
     allowed = 2 if len(written) >= TWO_TYPOS_LENGTH else 1 if len(written) >= ONE_TYPO_LENGTH else 0
     if len(written) > MAX_NAME_LENGTH:
         return ()
     shortest, longest = len(written) - allowed, len(written) + allowed
     measured = (
-        (_typos_between(written, letters, allowed), candidate)
+        (_typos_between(written, letters, allowed), -_common_start(written, letters), candidate)
         for candidate, letters in spelled
         if shortest <= len(letters) <= longest and _has_letters(letters, written, allowed)
     )
-    return tuple(candidate for far, candidate in sorted(pair for pair in measured if pair[0] <= allowed))[:limit]
+    return tuple(candidate for far, _, candidate in sorted(measured) if far <= allowed)[:limit]
 
 
 def did_you_mean(names: Iterable[str], after: str = "") -> str:
@@ -207,11 +210,7 @@ def _typos_between(word: str, other: str, allowed: int) -> int:
         return 0
     if not allowed:
         return 1
-    start = 0
-    for left, right in zip(word, other, strict=False):
-        if left != right:
-            break
-        start += 1
+    start = _common_start(word, other)
     word, other = word[start:], other[start:]
     if not word or not other:
         return len(word) + len(other)
@@ -219,3 +218,9 @@ def _typos_between(word: str, other: str, allowed: int) -> int:
     if word[:2] == other[1::-1]:
         rests.append((word[2:], other[2:]))
     return 1 + min(_typos_between(*rest, allowed - 1) for rest in rests)
+
+
+def _common_start(word: str, other: str) -> int:
+    """Return how many letters two names have in common before the first that differs."""
+    pairs = enumerate(zip(word, other, strict=False))
+    return next((place for place, (left, right) in pairs if left != right), min(len(word), len(other)))

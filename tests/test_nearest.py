@@ -1,5 +1,6 @@
 """Suggestions for unknown names: the right one, or none."""
 
+from os.path import commonprefix
 from typing import get_args
 
 import pytest
@@ -26,6 +27,7 @@ FILTERS, PRICES, CONSTRAINTS = (tuple(one.model_fields) for one in (SizeSearch, 
         ("quantization", ("dtype", "utilization"), "dtype"), ("Limit", FILTERS, "limit"), ("q", ("fp32",), None),
         ("sort", PRICES, None), ("quantization", ("utilization",), None), ("max_usd_per_hour", ("max_hours",), None),
         ("colour", FILTERS, None), ("os", ("q",), None), ("x" * 100_000, FILTERS, None),
+        ("min_vpus", FILTERS, "min_vcpus"),
     ],
 )  # fmt: skip
 def test_a_suggestion_means_what_was_meant(name: str, known: tuple[str, ...], meant: str | None) -> None:
@@ -69,5 +71,5 @@ def typos_between(one: str, other: str) -> int:
 @given(st.lists(st.text("ab4v", min_size=6, max_size=10), max_size=8), st.text("ab4v", min_size=4, max_size=10))
 def test_names_within_the_allowed_typos_are_found_nearest_first(known: list[str], name: str) -> None:
     allowed = 2 if len(name) >= 8 else 1
-    near = sorted((typos_between(name, one), one) for one in known)
-    assert closest_spellings(name, known, 8) == tuple(one for far, one in near if far <= allowed)
+    near = sorted((typos_between(name, one), -len(commonprefix((name, one))), one) for one in known)  # noqa: RUF071
+    assert closest_spellings(name, known, 8) == tuple(one for far, _, one in near if far <= allowed)

@@ -73,10 +73,20 @@ def similar(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOption
     rows, columns = with_list_prices(page["items"], SIMILAR_COLUMNS)
     detail = ""
     if output.format is not Format.json:
+        detail = "".join(_describe_distance(row["size"], row["terms"]) for row in rows[:1])
         for row in rows:
-            row["terms"] = [f"{term['term']} {term['contribution']:g} ({term['detail']})" for term in row["terms"]]
-        detail = "".join(f"{row['size']}: {'; '.join(row['terms'])}." for row in rows[:1])
+            row["terms"] = [_describe_term(term) for term in row["terms"]]
     print_page(page, columns, output, rows=rows, detail=detail, remark=f", the most like {page['size']} first.")
+
+
+def _describe_distance(size: str, terms: Sequence[Record]) -> str:
+    """Say of what the distance of a size is made up."""
+    differing = [_describe_term(term) for term in terms if term["contribution"]]
+    return f"{size}: {'; '.join([*differing, f'the other {len(terms) - len(differing)} add nothing'])}."
+
+
+def _describe_term(term: Record) -> str:
+    return f"{term['term']} {term['contribution']:g} ({term['detail']})"
 
 
 @app.command(cls=Command)

@@ -531,6 +531,11 @@ class _RenderedColumn:
         )
 
     @property
+    def is_empty(self) -> bool:
+        """Whether no row has a value here, or all have none of what is counted: the GPUs of CPU sizes."""
+        return set(self.cells) <= {"-", "0"}
+
+    @property
     def natural_width(self) -> int:
         """The width at which nothing wraps."""
         return max(map(len, (self.heading, *self.cells)))
@@ -544,10 +549,10 @@ class _RenderedColumn:
 
 
 def _choose_columns(columns: Sequence[_RenderedColumn], max_width: int) -> list[_RenderedColumn]:
-    """Choose the columns that fit, by rank; none at all where not even those of rank 0 fit."""
+    """Choose the columns that fit, by rank, those without a value last; none where not even those of rank 0 fit."""
     chosen: set[str] = set()
     room = max_width + len(GAP)
-    for column in sorted(columns, key=lambda column: column.rank):
+    for column in sorted(columns, key=lambda column: (column.rank > 0 and column.is_empty, column.rank)):
         needed = column.min_width + len(GAP)
         if needed <= room:
             chosen.add(column.name)

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -152,7 +152,7 @@ async def render(request: PageRequest) -> str:
         rate=rate,
         price_unit=unit,
         purchase_titles=PURCHASE_TITLES,
-        bar=bar,
+        bar=replace(bar, regions={row.code: bar.regions.get(row.code, row.code) for row in regions}),
     )
 
 

@@ -161,7 +161,7 @@ def test_changes_fit_80_columns(terminal: Terminal, engine: Engine, database_url
     ingest_a_price_that_rises(engine)
     heading, line, *_ = lines = terminal("changes", "--region", "westeurope", url=database_url)
     assert max(map(len, lines)) <= 80
-    assert heading.split()[:3] == ["kind", "size", "region"]
+    assert heading.split()[:4] == ["on", "kind", "size", "region"]
     assert line.split()[-3:] == ["3.5", "3.673", "+4.9"]
 
 

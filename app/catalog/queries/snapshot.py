@@ -40,7 +40,8 @@ MAX_ANSWER_BYTES = 48 * 2**20
 takes 475 bytes, prices in all regions by a purchase model 1.2 MB, and 1.5 MB more in their order."""
 _ANSWER_BYTES = 300
 """What an answer takes besides its own: its key, and its place among the others."""
-_MAX_LISTS, _MAX_LIST_LENGTH = 4, 2_000
+_MAX_LISTED = 8_000
+"""The most items that the kept lists have together: 1,500 candidates of a fit take 4 MB, 4,200 sizes of a plan 15."""
 MAX_ROW_BYTES = 8 * 2**20
 """The most memory that kept rows of pages take: about 6,500 rows of 1,000 sizes."""
 _ROW_BYTES = 300
@@ -209,14 +210,14 @@ class Catalog:
     def keep_list(self, query: BoundStatement, convert: Callable[[list[dict[str, Any]]], list[T]]) -> list[T]:
         """Run a query and convert its rows, or return the list that was converted before; it must not be changed.
 
-        The last few lists are kept, but no long ones: 1,500 candidates of a fit take 4 MB.
+        The last lists are kept, as long as they have at most `_MAX_LISTED` items together.
         """
         key = (query.statement, frozenset(query.parameters.items()))
         kept: list[T] | None = self.snapshot.lists.get(key)
         if kept is not None:
             return kept
         converted = convert(to_dicts(query, self.fetch(query)))
-        if len(converted) <= _MAX_LIST_LENGTH:
+        if len(converted) <= _MAX_LISTED:
             self.when_confirmed(partial(self._add_list, key, converted))
         return converted
 
@@ -235,7 +236,7 @@ class Catalog:
 
     def _add_list(self, key: Hashable, converted: list[Any]) -> None:
         self.snapshot.lists[key] = converted
-        while len(self.snapshot.lists) > _MAX_LISTS:
+        while sum(map(len, self.snapshot.lists.values())) > _MAX_LISTED:
             self.snapshot.lists.popitem(last=False)
 
 
