@@ -105,6 +105,14 @@ class DisaggregationFigures:
     kv_transfer: Figure = field(metadata=about("Time in which the cache of a prompt moves to the copy that generates."))
 
 
+_MOST = about("The most with which the targets are met and memory is enough.")
+_LIMIT = about(
+    "What limits that: memory, tpot, ttft, prefill (prompts of others take most of a step) or engine (1,024 requests). "
+    "Extensible."
+)
+_COPIES = if_known("With `disaggregated`: copies of each kind; `concurrency_per_replica` is of those that generate.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceReport:
     """What a service takes of this placement; figures are left out where even one request misses a target."""
@@ -118,15 +126,8 @@ class ServiceReport:
     gpus: int | None = field(metadata=about("GPUs of all replicas at the peak."))
     gpus_at_mean: int | None = field(metadata=about("GPUs of the replicas that the average load takes."))
     concurrency_per_replica: int = field(metadata=about("Requests that each replica has open at the peak."))
-    max_concurrency_per_replica: int = field(
-        metadata=about("The most with which the targets are met and memory is enough.")
-    )
-    limited_by: str = field(
-        metadata=about(
-            "What limits that: memory, tpot, ttft, prefill (prompts of others take most of a step) or engine "
-            "(1,024 requests). Extensible."
-        )
-    )
+    max_concurrency_per_replica: int = field(metadata=_MOST)
+    limited_by: str = field(metadata=_LIMIT)
     request: Figure | None = field(
         default=None, metadata=if_known("Time of a whole request: ttft + output tokens x expected_step.")
     )
@@ -135,12 +136,7 @@ class ServiceReport:
     )
     peak_requests_per_s: Figure | None = field(default=None, metadata=if_known("Requests a second at the peak."))
     mean_requests_per_s: Figure | None = field(default=None, metadata=if_known("Requests a second on average."))
-    disaggregation: DisaggregationFigures | None = field(
-        default=None,
-        metadata=if_known(
-            "With `disaggregated`: copies of each kind; `concurrency_per_replica` is of those that generate."
-        ),
-    )
+    disaggregation: DisaggregationFigures | None = field(default=None, metadata=_COPIES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,27 +261,15 @@ class ServiceFigures:
     nodes_at_mean: int = field(metadata=about("VMs that the average load takes: where autoscaling ends."))
     nodes_at_peak: int = field(metadata=about("VMs that the peak takes."))
     concurrency_per_replica: int = field(metadata=about("Requests that each replica has open at the peak."))
-    max_concurrency_per_replica: int = field(
-        metadata=about("The most with which the targets are met and memory is enough.")
-    )
-    limited_by: str = field(
-        metadata=about(
-            "What limits that: memory, tpot, ttft, prefill (prompts of others take most of a step) or engine "
-            "(1,024 requests). Extensible."
-        )
-    )
+    max_concurrency_per_replica: int = field(metadata=_MOST)
+    limited_by: str = field(metadata=_LIMIT)
     request: Figure = field(
         metadata=about("Time of a whole request at the peak: ttft + output tokens x expected_step.")
     )
     requests_per_s: Figure = field(metadata=about("Requests that all replicas answer at most, a second."))
     peak_requests_per_s: Figure = field(metadata=about("Requests a second at the peak."))
     mean_requests_per_s: Figure = field(metadata=about("Requests a second on average."))
-    disaggregation: DisaggregationFigures | None = field(
-        default=None,
-        metadata=if_known(
-            "With `disaggregated`: copies of each kind; `concurrency_per_replica` is of those that generate."
-        ),
-    )
+    disaggregation: DisaggregationFigures | None = field(default=None, metadata=_COPIES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

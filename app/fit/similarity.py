@@ -10,18 +10,12 @@ from fractions import Fraction
 from math import log2
 from typing import Any
 
+from app.fit.costs import Number, to_exact
 from app.fit.verdict import AdjustedPrice
-
-Number = int | float | Decimal | Fraction
-
-
-def to_fraction(number: Number) -> Fraction:
-    """Convert a number as it is written, not its nearest double: 0.1 is a tenth."""
-    return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
 
 
 def _ratio(number: Number) -> tuple[int, int]:
-    """Return the numerator and denominator of `to_fraction`, which takes ten times as long to compute with."""
+    """Return the numerator and denominator of `to_exact`, which takes ten times as long to compute with."""
     return Decimal(repr(number)).as_integer_ratio() if isinstance(number, float) else number.as_integer_ratio()
 
 
@@ -50,12 +44,12 @@ def usd_per_unit(usd_per_hour: Number | None, amount: Number | None) -> float | 
     """Return the price per unit of a resource: usd_per_hour / amount; None where one is unknown or the amount zero."""
     if usd_per_hour is None or amount is None or amount == 0:
         return None
-    return float(to_fraction(usd_per_hour) / to_fraction(amount))
+    return float(to_exact(usd_per_hour) / to_exact(amount))
 
 
 def total_of_gpus(gpus: Fraction | None, of_one: Number | None) -> float | None:
     """Return a figure for all GPUs of a VM: gpus x of_one; a fraction of a GPU contributes its fraction."""
-    return None if gpus is None or of_one is None else float(gpus * to_fraction(of_one))
+    return None if gpus is None or of_one is None else float(gpus * to_exact(of_one))
 
 
 MAX_DOUBLINGS = 3.0

@@ -18,17 +18,16 @@ from app.catalog.queries.sizes import GPU_FIGURES, SizeDetails, find_size_detail
 from app.catalog.queries.snapshot import Catalog
 from app.db.statements import Row
 from app.errors import BadQuery, NotFound
+from app.fit.costs import Number, to_exact
 from app.fit.similarity import (
     DISTANCE_DIGITS,
     Neighbour,
-    Number,
     SizeTraits,
     TermDistance,
     difference,
     difference_percent,
     distance_parts,
     measure_distance,
-    to_fraction,
     total_of_gpus,
     usd_per_unit,
 )
@@ -120,7 +119,7 @@ def _converted_prices(size: SizeDetails, rate: CurrencyRate) -> dict[str, Decima
     usd, together = size.row["usd_per_hour"], _total_figures(size)
     for name in GPU_FIGURES:
         amount = together[f"gpus_{name}"]
-        per_unit = to_fraction(usd) / to_fraction(amount) if usd is not None and amount else None
+        per_unit = to_exact(usd) / to_exact(amount) if usd is not None and amount else None
         prices[converted_name(_unit_price_name(name))] = rate.convert(per_unit) if per_unit is not None else None
     return prices
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.fit.costs import to_exact
 from app.fit.similarity import (
     DISTANCE_TERMS,
     MAX_DOUBLINGS,
@@ -16,7 +17,6 @@ from app.fit.similarity import (
     difference,
     difference_percent,
     measure_distance,
-    to_fraction,
     total_of_gpus,
     usd_per_unit,
 )
@@ -128,7 +128,7 @@ numbers = (
 
 @given(numbers, numbers)
 def test_differences_are_exact_and_rounded_once(baseline: Any, value: Any) -> None:
-    exact, exact_baseline = to_fraction(value), to_fraction(baseline)
+    exact, exact_baseline = to_exact(value), to_exact(baseline)
     assert difference(baseline, value) == float(exact - exact_baseline)
     percent = float(round(100 * (exact / exact_baseline - 1), 2)) if baseline else None
     assert difference_percent(baseline, value) == percent

@@ -4,10 +4,11 @@ By Little's law a replica with n open requests answers n / (TTFT + output tokens
 grow with n, and so does that rate, so the largest n within the targets needs the fewest replicas.
 """
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil, floor, inf
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from app.fit.estimator.parallelism import Deployment, assume_network
 from app.fit.estimator.serving import ServingSetup, sequences_in_memory
@@ -39,7 +40,16 @@ from app.fit.estimator.speed_model import (
 )
 from app.fit.estimator.workload import Confidence, InferenceWorkload, ServiceLevel
 from app.fit.formulas.memory import KvCache
-from app.fit.formulas.quantities import Assumptions, Figure, InvalidWorkload, Range, estimate, exact, single_value
+from app.fit.formulas.quantities import (
+    Assumptions,
+    Evidence,
+    Figure,
+    InvalidWorkload,
+    Range,
+    estimate,
+    exact,
+    single_value,
+)
 from app.fit.formulas.serving_speed import (
     FIRST_TOKEN,
     STEP,
@@ -299,6 +309,11 @@ def find_replica_limit(copy: CopySpeed, level: ServiceLevel, in_memory: int) -> 
     return _with_prefill(copy, level, ReplicaLimit(low, _missed(over, level), times))
 
 
+def fewest(holds: Callable[[int], bool], least: int, most: int) -> int:
+    """Return the least number from `least` on that holds, by binary search: all above it hold, `most` at the latest."""
+    return least + bisect_left(range(least, most), True, key=holds)
+
+
 def _with_prefill(copy: CopySpeed, level: ServiceLevel, limit: ReplicaLimit) -> ReplicaLimit:
     """Return a limit with the replicas that read prompts, where others than those that generate do.
 
@@ -308,19 +323,18 @@ def _with_prefill(copy: CopySpeed, level: ServiceLevel, limit: ReplicaLimit) -> 
     if copy.transfer_s is None:
         return limit
     prompt_s = copy.prompt_busy_s()
-    low, high = 1, limit.sequences
-    while low < high:
-        middle = (low + high) // 2
-        if _replica_seconds(copy, level, prompt_s, middle) <= _replica_seconds(copy, level, prompt_s, middle + 1):
-            high = middle
-        else:
-            low = middle + 1
-    times = copy.times(low)
+
+    def takes_least(sequences: int) -> bool:
+        own, next_ = (_replica_seconds(copy, level, prompt_s, count) for count in (sequences, sequences + 1))
+        return own <= next_
+
+    sequences = fewest(takes_least, 1, limit.sequences)
+    times = copy.times(sequences)
     busy = _most_busy(level, times, prompt_s)
     if not busy:
         return ReplicaLimit(0, "ttft", times)
-    name = limit.limit if low == limit.sequences else "ttft"
-    return ReplicaLimit(low, name, _waited(times, wait_s(prompt_s, busy)), PrefillCopy(copy, prompt_s, busy))
+    name = limit.limit if sequences == limit.sequences else "ttft"
+    return ReplicaLimit(sequences, name, _waited(times, wait_s(prompt_s, busy)), PrefillCopy(copy, prompt_s, busy))
 
 
 LEAST_BUSY = 0.01
@@ -395,15 +409,12 @@ def fleet_for(level: ServiceLevel, replica: ReplicaLimit, *, peak: bool) -> Flee
 
 def _fewest_sequences(prefill: PrefillCopy, level: ServiceLevel, most: int, fleet: Fleet, *, peak: bool) -> int:
     """Find the fewest requests on each replica that generates with which all together answer what is asked."""
-    low, high = 0, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        times, answered = _generated(prefill, level, middle, fleet)
-        if answered >= requests_per_s(level, times.request, peak=peak) * (1 - _ROUNDING):
-            high = middle
-        else:
-            low = middle
-    return high
+
+    def answer(sequences: int) -> bool:
+        times, answered = _generated(prefill, level, sequences, fleet)
+        return answered >= requests_per_s(level, times.request, peak=peak) * (1 - _ROUNDING)
+
+    return fewest(answer, 1, most)
 
 
 def _generated(prefill: PrefillCopy, level: ServiceLevel, sequences: int, fleet: Fleet) -> tuple[LoadTimes, float]:
@@ -425,15 +436,12 @@ def _at_least_one(needed: float) -> int:
 
 def sequences_at_peak(copy: CopySpeed, level: ServiceLevel, replica: ReplicaLimit, replicas: int) -> int:
     """Find the requests that each of `replicas` has open at the peak: the fewest that yield the rate."""
-    low, high = 0, replica.sequences
-    while high - low > 1:
-        middle = (low + high) // 2
-        request_s = copy.times(middle).request
-        if replicas * middle >= requests_per_s(level, request_s, peak=True) * request_s * (1 - _ROUNDING):
-            high = middle
-        else:
-            low = middle
-    return high
+
+    def yield_the_rate(sequences: int) -> bool:
+        request_s = copy.times(sequences).request
+        return replicas * sequences >= requests_per_s(level, request_s, peak=True) * request_s * (1 - _ROUNDING)
+
+    return fewest(yield_the_rate, 1, replica.sequences)
 
 
 def at_peak(load: ServiceLoad, replicas: int) -> tuple[int, ServiceLoad]:
@@ -488,7 +496,7 @@ def rate_range(level: ServiceLevel, request_s: Range, *, peak: bool) -> Range:
     return Range(low=low, mid=mid, high=high)
 
 
-def rate_figure(level: ServiceLevel, rate: Range) -> Figure:
+def _rate_figure(level: ServiceLevel, rate: Range) -> Figure:
     """Return a rate: exact where it is given, of users an estimate."""
     return exact(rate.mid, "requests/s") if level.users is None else estimate(rate, "requests/s")
 
@@ -519,12 +527,8 @@ class SizedService:
 def size_service(setup: ServingSetup, level: ServiceLevel, weights: Range, cache: KvCache | None) -> SizedService:
     """Return the fewest replicas that bear the peak; raises InvalidWorkload where a figure of the GPU is missing."""
     gpus = setup.gpus
-    needed = {
-        "gpus.usable_gib": gpus.usable_gib,
-        "gpus.bandwidth_gb_per_s": gpus.bandwidth_gb_per_s,
-        "gpus.peak_tflops": gpus.peak_tflops,
-    }
-    if missing := [name for name, value in needed.items() if value is None]:
+    needed = ("gpus.usable_gib", "gpus.bandwidth_gb_per_s", "gpus.peak_tflops")
+    if missing := [name for name in needed if getattr(gpus, name.removeprefix("gpus.")) is None]:
         raise InvalidWorkload("serving", f"cannot be answered without {', '.join(missing)}")
     if level.disaggregated:
         if gpus.network is None:
@@ -571,46 +575,55 @@ def service_report(service: SizedService, weights: Range, cache: KvCache | None)
     speed, at_most = (serving_speed(variant, weights, cache) for variant in (setup, replace(setup, workload=most)))
     if not (service.meets_targets and speed and speed.first_token_s and at_most and at_most.first_token_s):
         return report
-    rests_on = step_evidence(speed.departures)
     seconds = request_seconds(level, speed.first_token_s, speed.expected_s)
     longest = request_seconds(level, at_most.first_token_s, at_most.expected_s)
-    answered = longest.divide(load.replica.sequences * generating)
-    disaggregation = disaggregation_figures(load, service.at_mean, generating)
-    if load.replica.prefill is not None:
-        answered = answered_by_both(load, at_most.expected_s, generating)
-    return replace(
-        report,
-        disaggregation=disaggregation,
-        request=estimate(seconds, "s", rests_on),
+    rests_on = step_evidence(speed.departures)
+    return replace(report, **load_figures(load, generating, seconds, (longest, at_most.expected_s), rests_on))
+
+
+class LoadFigures(TypedDict):
+    """What a service bears, as both reports have it."""
+
+    request: Figure
+    requests_per_s: Figure
+    peak_requests_per_s: Figure
+    mean_requests_per_s: Figure
+    disaggregation: DisaggregationFigures | None
+
+
+def load_figures(
+    load: ServiceLoad, generating: int, request_s: Range, at_most_s: tuple[Range, Range], rests_on: Evidence
+) -> LoadFigures:
+    """Return the figures of a service with `generating` replicas that generate.
+
+    `at_most_s` are the times of a request and of a step with the most requests.
+    """
+    level, longest_s, step_s = load.level, *at_most_s
+    sequences = load.replica.sequences * generating
+    answered, disaggregation, prefill = longest_s.divide(sequences), None, load.replica.prefill
+    if prefill is not None:
+        decoded, at_mean = (
+            step_s.times(level.output_tokens).divide(sequences),
+            fleet_for(level, load.replica, peak=False),
+        )
+        spread, read = prefill.copy.first_token_spread, load.prefill_replicas * prefill.most_busy / prefill.prompt_s
+        answered = Range(
+            low=min(decoded.low, read / spread.high),
+            mid=min(decoded.mid, read),
+            high=min(decoded.high, read / spread.low),
+        )
+        disaggregation = DisaggregationFigures(
+            prefill_replicas=load.prefill_replicas,
+            decode_replicas=generating,
+            prefill_replicas_at_mean=at_mean.prefill,
+            decode_replicas_at_mean=at_mean.decode,
+            prefill_busy=load.prefill_busy or 0.0,
+            kv_transfer=estimate(single_value(load.copy.transfer_s or 0.0), "s", evidence_of("kv_transfer")),
+        )
+    return LoadFigures(
+        request=estimate(request_s, "s", rests_on),
         requests_per_s=estimate(answered, "requests/s", rests_on),
-        peak_requests_per_s=rate_figure(level, rate_range(level, seconds, peak=True)),
-        mean_requests_per_s=rate_figure(level, rate_range(level, seconds, peak=False)),
-    )
-
-
-def disaggregation_figures(load: ServiceLoad, at_mean: Fleet, generating: int) -> DisaggregationFigures | None:
-    """Return the figures of a service whose prompts are read by other replicas than generate; None of any other."""
-    if load.replica.prefill is None:
-        return None
-    return DisaggregationFigures(
-        prefill_replicas=load.prefill_replicas,
-        decode_replicas=generating,
-        prefill_replicas_at_mean=at_mean.prefill,
-        decode_replicas_at_mean=at_mean.decode,
-        prefill_busy=load.prefill_busy or 0.0,
-        kv_transfer=estimate(single_value(load.copy.transfer_s or 0.0), "s", evidence_of("kv_transfer")),
-    )
-
-
-def answered_by_both(load: ServiceLoad, step_s: Range, generating: int) -> Range:
-    """Return the requests a second that replicas which generate, and those which read prompts, answer at most."""
-    decoded = step_s.times(load.level.output_tokens).divide(load.replica.sequences * generating)
-    prefill = load.replica.prefill
-    if prefill is None:
-        return decoded
-    spread, read = prefill.copy.first_token_spread, load.prefill_replicas * prefill.most_busy / prefill.prompt_s
-    return Range(
-        low=min(decoded.low, read / spread.high),
-        mid=min(decoded.mid, read),
-        high=min(decoded.high, read / spread.low),
+        peak_requests_per_s=_rate_figure(level, rate_range(level, request_s, peak=True)),
+        mean_requests_per_s=_rate_figure(level, rate_range(level, request_s, peak=False)),
+        disaggregation=disaggregation,
     )

@@ -1,6 +1,6 @@
 """Serving and training placed on VMs of one size: the fewest VMs that do it, and how fast they are."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil, floor, inf, isfinite
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from app.fit.estimator.service_level import (
     ServiceLoad,
     at_peak,
     copy_speed,
+    fewest,
     find_replica_limit,
     replicas_for,
     share_of_target,
@@ -335,14 +336,11 @@ class ServingJob:
         It is found by binary search up to the context of the workload; 0 where there is none.
         """
         rooms = self._rooms(machine, limits, groups=True)
-        low, high = 0, self.load.context_tokens // step
-        while low < high:
-            middle = (low + high + 1) // 2
-            if self._most_sequences(rooms, step * middle) >= self.concurrency:
-                low = middle
-            else:
-                high = middle - 1
-        return step * low
+
+        def is_too_long(steps: int) -> bool:
+            return self._most_sequences(rooms, step * steps) < self.concurrency
+
+        return step * (fewest(is_too_long, 1, self.load.context_tokens // step + 1) - 1)
 
     def _rooms(self, machine: Machine, limits: SearchLimits, *, groups: bool) -> list[_Room]:
         """Return what the layouts that have room beside the weights leave to sequences; it depends on no context."""
@@ -595,9 +593,9 @@ class TrainingJob:
             replicas = self._replicas(layout, units)
             return not loadable or machine.holds(self._host_bytes(machine, stage, parallelism, replicas), compared)
 
-        units = _fewest(holds, least, most_units) if fits else most_units
+        units = fewest(holds, least, most_units) if fits else most_units
         if fits and fixed is None:
-            units = _fewest(lambda count: self._is_in_time(stage, layout, machine, count), units, most_units)
+            units = fewest(lambda count: self._is_in_time(stage, layout, machine, count), units, most_units)
         nodes, required = max(limits.min_nodes, units * layout.nodes), self._required_mid(stage, layout, units)
         over_pcie = parallelism.tensor > machine.domain_gpus
         key = (1 - loadable, nodes, over_pcie, parallelism.pipeline, parallelism.tensor, stage)
@@ -691,18 +689,6 @@ class TrainingJob:
         accelerator = to_accelerator(machine, self.compute_dtype, attempt.gpus)
         outside = domain(self.training, accelerator, attempt.gpus).outside if accelerator is not None else ()
         return Speed(tokens_per_s=rate.times(attempt.gpus), hours=hours, departures=outside)
-
-
-def _fewest(holds: Callable[[int], bool], least: int, top: int) -> int:
-    """Return the least number from `least` to `top` that holds, by binary search: all above it hold, too."""
-    low, high = least, top
-    while low < high:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return high
 
 
 def to_accelerator(machine: Machine, dtype: str, gpus: int) -> Accelerator | None:

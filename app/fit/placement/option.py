@@ -9,10 +9,7 @@ from app.fit.estimator.estimate import decimal
 from app.fit.estimator.parallelism import Deployment
 from app.fit.estimator.service_level import (
     ServiceLoad,
-    answered_by_both,
-    disaggregation_figures,
-    fleet_for,
-    rate_figure,
+    load_figures,
     rate_range,
     request_seconds,
 )
@@ -42,11 +39,7 @@ def service_figures(job: ServingJob, machine: Machine, attempt: Attempt, speed: 
     at_most = job.speed(machine, attempt._replace(load=load._replace(sequences=most)))
     if at_most is None:
         return None
-    rests_on, taken = speed_evidence(speed), _request_seconds(load.level, speed)
-    generating = attempt.replicas - load.prefill_replicas
-    answered = _request_seconds(load.level, at_most).divide(most * generating)
-    if load.replica.prefill is not None and at_most.step_s is not None:
-        answered = answered_by_both(load, at_most.step_s, generating)
+    generating, (request_s, _) = attempt.replicas - load.prefill_replicas, _times(load.level, speed)
     return ServiceFigures(
         replicas=attempt.replicas,
         nodes_at_mean=load.mean_nodes,
@@ -54,16 +47,12 @@ def service_figures(job: ServingJob, machine: Machine, attempt: Attempt, speed: 
         concurrency_per_replica=load.sequences,
         max_concurrency_per_replica=most,
         limited_by=load.replica.limit,
-        request=estimate(taken, "s", rests_on),
-        requests_per_s=estimate(answered, "requests/s", rests_on),
-        peak_requests_per_s=rate_figure(load.level, rate_range(load.level, taken, peak=True)),
-        mean_requests_per_s=rate_figure(load.level, rate_range(load.level, taken, peak=False)),
-        disaggregation=disaggregation_figures(load, fleet_for(load.level, load.replica, peak=False), generating),
+        **load_figures(load, generating, request_s, _times(load.level, at_most), speed_evidence(speed)),
     )
 
 
 def _service_text(load: ServiceLoad, speed: Speed) -> str:
-    replica, seconds = load.replica, _request_seconds(load.level, speed)
+    replica, seconds = load.replica, _times(load.level, speed)[0]
     first = speed.first_token_s.mid * 1e3 if speed.first_token_s is not None else 0.0
     step = speed.step_s.mid * 1e3 if speed.step_s is not None else 0.0
     read = f", whose prompts {load.prefill_replicas} other copies read" if load.prefill_replicas else ""
@@ -74,10 +63,11 @@ def _service_text(load: ServiceLoad, speed: Speed) -> str:
     )
 
 
-def _request_seconds(level: ServiceLevel, speed: Speed) -> Range:
+def _times(level: ServiceLevel, speed: Speed) -> tuple[Range, Range]:
+    """Return the times of a request and of a step, s; raises ValueError where either is unknown."""
     if speed.first_token_s is None or speed.step_s is None:
         raise ValueError("a service needs the times of its option")
-    return request_seconds(level, speed.first_token_s, speed.step_s)
+    return request_seconds(level, speed.first_token_s, speed.step_s), speed.step_s
 
 
 VCPUS_PER_GPU = 4
@@ -464,7 +454,7 @@ def cost_figures(option: PlacementOption, purchase: str) -> OptionCost:
         job = estimate(Range(low=low, mid=mid, high=high), "USD") if isfinite(high) else None
     load, answered, exactly = option.attempt.load, speed.tokens_per_s, False
     if load is not None:
-        requests = rate_range(load.level, _request_seconds(load.level, speed), peak=False)
+        requests = rate_range(load.level, _times(load.level, speed)[0], peak=False)
         exactly = load.level.users is None
         answered = requests.times(load.level.output_tokens)
     return OptionCost(
