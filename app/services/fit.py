@@ -500,16 +500,16 @@ def _place_model(catalog: Catalog, body: FitIn, most_of_reason: int | None, amon
     no_price = None if is_priced else explain_no_price(catalog, scope)
 
     rejected = nearest_of_each(rejections, most_of_reason)[:MAX_REJECTED] if "rejected" in body.include else ()
-    fixed = {miss.vm.name for miss in nearest_of_each(rejections, None if most_of_reason is None else 1)}
-    machines = {vm.name: (vm, machine) for vm, machine in sizes}
+    nearest = rejections[:NEAREST_MISSES]
+    listed = {miss.vm.name: miss for miss in (*nearest, *rejected)}
+    fixed = listed if most_of_reason is None else {miss.vm.name for miss in nearest_of_each(rejections, 1)}
     fixer = FixFinder(prepared)
     misses: dict[str, MissOut] = {}
-    nearest = rejections[:NEAREST_MISSES]
-    for rejection in (*nearest, *rejected):
-        vm, machine = machines[rejection.vm.name]
-        fixes = fixer.find_fixes(vm, machine, rejection) if vm.name in fixed else ()
-        shown_fixes = [FixOut(text=fix.text, patch=to_patch(fix.changes)) for fix in fixes]
-        misses[vm.name] = to_miss(rejection, shown_fixes)
+    for vm, machine in sizes:
+        if (rejection := listed.get(vm.name)) is not None:
+            fixes = fixer.find_fixes(vm, machine, rejection) if vm.name in fixed else ()
+            shown_fixes = [FixOut(text=fix.text, patch=to_patch(fix.changes)) for fix in fixes]
+            misses[vm.name] = to_miss(rejection, shown_fixes)
     job = prepared.job
     weights = job.serving.weights if isinstance(job, ServingJob) else None
     return FitAnswerOut(

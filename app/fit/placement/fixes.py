@@ -358,7 +358,9 @@ class FixFinder:
             for alternatives in self._proposals(machine, rejection, failure.code, before):
                 for changes in alternatives:
                     together = (*before, *changes)
-                    if together not in seen and self._fits(vm, machine, together):
+                    if together in seen or self._prepare_with(together) is None:
+                        continue
+                    if self._find_rejection(vm, machine, together) is None:
                         seen.add(together)
                         yield together
                         break
@@ -402,10 +404,6 @@ class FixFinder:
             ]
             for alternatives in PROPOSALS[code](FixContext(machine=machine, prepared=prepared, failure=failure))
         ]
-
-    def _fits(self, vm: Vm, machine: Machine, changes: Changes) -> bool:
-        """Whether a size fits after changes that do not contradict the rest of the request."""
-        return self._prepare_with(changes) is not None and self._find_rejection(vm, machine, changes) is None
 
     def _find_rejection(self, vm: Vm, machine: Machine, changes: Changes) -> Rejection | None:
         """Return what a size fails after changes, found once; None where it fits, or the changes are contradictory."""
