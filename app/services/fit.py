@@ -86,7 +86,17 @@ def resolve_architecture(
 
     Raises BadWorkload for an unknown preset, InvalidWorkload for a configuration or fields that make no model.
     """
-    shape = _described_architecture(spec, find, assumptions)
+    if spec.model is not None:
+        try:
+            shape = to_architecture(find(spec.model))
+        except NotFound as unknown:
+            hint = "" if unknown.suggestions else " Give architecture or config instead."
+            raise BadWorkload("model", f"{unknown}{hint}") from None
+    elif spec.config is not None:
+        shape = read_config(spec.config, assumptions)
+    else:
+        stated = {name: value for name, value in (spec.fields or {}).items() if value is not None}
+        shape = build_architecture(stated, assumptions, attention=stated.pop("attention", None))
     return shape if spec.safetensors is None else _with_checkpoint(shape, read_checkpoint(spec.safetensors))
 
 
@@ -102,21 +112,6 @@ def _with_checkpoint(shape: Architecture, checkpoint: Checkpoint) -> Architectur
         why=f"the checkpoint's {checkpoint.size} bytes, by {checkpoint.source}",
     )
     return replace(shape, released=released, params=shape.params if countable else checkpoint.params)
-
-
-def _described_architecture(
-    spec: ModelIn, find: Callable[[str], Mapping[str, Any]], assumptions: Assumptions
-) -> Architecture:
-    if spec.model is not None:
-        try:
-            return to_architecture(find(spec.model))
-        except NotFound as unknown:
-            hint = "" if unknown.suggestions else " Give architecture or config instead."
-            raise BadWorkload("model", f"{unknown}{hint}") from None
-    if spec.config is not None:
-        return read_config(spec.config, assumptions)
-    stated = {name: value for name, value in (spec.fields or {}).items() if value is not None}
-    return build_architecture(stated, assumptions, attention=stated.pop("attention", None))
 
 
 def to_architecture(row: Mapping[str, Any]) -> Architecture:

@@ -191,23 +191,21 @@ def _check_nvlink_domain(context: CheckContext) -> CheckFailure | None:
     )
 
 
-def _check_infiniband(context: CheckContext) -> CheckFailure | None:
-    """Check for required InfiniBand where a job, or a serving replica, needs several VMs."""
-    finding = "has no InfiniBand" if context.machine.infiniband is False else "no source says that it has InfiniBand"
-    return _apart(context, "NO_INFINIBAND", "require_infiniband", finding)
+def _check_apart(context: CheckContext, code: str) -> CheckFailure | None:
+    """Check that VMs may work together where they have to.
 
-
-def _check_network(context: CheckContext) -> CheckFailure | None:
-    """Check that the speed of the network is known where a replica with targets needs several VMs."""
-    finding = "no source says how fast the network between them is"
-    return _apart(context, "NETWORK_UNKNOWN", "max_nodes", finding)
-
-
-def _apart(context: CheckContext, code: str, constraint: str, finding: str) -> CheckFailure | None:
-    """Return the failure of VMs that would have to work together, and may not; None where that is no reason."""
+    A job, or a serving replica, may need InfiniBand, and one with targets a network whose speed is known.
+    """
     relaxed = _relaxed_attempt(context, code)
     if relaxed is None:
         return None
+    constraint, finding = "max_nodes", "no source says how fast the network between them is"
+    if code == "NO_INFINIBAND":
+        without = context.machine.infiniband is False
+        constraint, finding = (
+            "require_infiniband",
+            "has no InfiniBand" if without else "no source says that it has InfiniBand",
+        )
     needs = f"needs {relaxed.nodes} VMs"
     if not context.prepared.limits.replicas_exchange_data:
         needs = f"one replica needs {lay_out(relaxed.parallelism, context.machine.ranks).nodes} VMs"
@@ -313,8 +311,8 @@ GPU_CHECKS: dict[str, Check] = {
     "PP_LAYERS": _check_layers,
     "FRACTIONAL_GPU": _check_fractional_gpu,
     "NVLINK_DOMAIN": _check_nvlink_domain,
-    "NO_INFINIBAND": _check_infiniband,
-    "NETWORK_UNKNOWN": _check_network,
+    "NO_INFINIBAND": partial(_check_apart, code="NO_INFINIBAND"),
+    "NETWORK_UNKNOWN": partial(_check_apart, code="NETWORK_UNKNOWN"),
     "MAX_NODES": _check_max_nodes,
     "GPU_MEMORY_PER_GPU": _check_gpu_memory,
     "TPOT": partial(_check_target, field="tpot_ms"),

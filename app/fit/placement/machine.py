@@ -46,9 +46,9 @@ class Machine:
     """Whether it has only a fraction of a GPU, a partition that works alone."""
     ranks: int = field(init=False)
     """How many GPUs of one VM a model can be partitioned over; a fraction of a GPU counts as one."""
-    kind: int = field(init=False, compare=False, repr=False)
+    gpu_class: int = field(init=False, compare=False, repr=False)
     """The same number for machines that differ in memory, disk and vCPUs at most, and in how their GPUs are known."""
-    kind_alone: int = field(init=False, compare=False, repr=False)
+    gpu_class_alone: int = field(init=False, compare=False, repr=False)
     """The same number for machines that differ in their network, too, wherever GPUs of one VM need none."""
 
     def __post_init__(self) -> None:
@@ -56,9 +56,9 @@ class Machine:
         object.__setattr__(self, "fractional", is_part_of_gpu(self.gpus))
         object.__setattr__(self, "ranks", max(1, int(self.gpus)) if self.gpus else 0)
         gpus = (*_of_gpus(self), *self.peaks.items())
-        object.__setattr__(self, "kind", _number_of((*gpus, self.infiniband, self.network_gbps)))
+        object.__setattr__(self, "gpu_class", _number_of((*gpus, self.infiniband, self.network_gbps)))
         alone = self.joined_gpus >= self.ranks
-        object.__setattr__(self, "kind_alone", _number_of(gpus) if alone else self.kind)
+        object.__setattr__(self, "gpu_class_alone", _number_of(gpus) if alone else self.gpu_class)
 
     def holds(self, needed_bytes: float, compared: list[float] | None = None) -> bool:
         """Whether a VM has the memory for something; assumed where its memory is unknown.
@@ -201,7 +201,7 @@ class KeptByGpus:
         `what` names the search, which adds what the memory is compared with to the list that it gets. One for a VM
         `alone` depends on no network.
         """
-        entries = self._kept.setdefault((what, machine.kind_alone if alone else machine.kind), [])
+        entries = self._kept.setdefault((what, machine.gpu_class_alone if alone else machine.gpu_class), [])
         memory = inf if machine.memory_bytes is None else machine.memory_bytes  # unknown: assumed to hold everything
         for kept in entries:
             if kept.least_bytes <= memory < kept.next_bytes or memory == kept.next_bytes == inf:

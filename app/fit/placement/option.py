@@ -366,17 +366,13 @@ def _price_text(option: PlacementOption) -> str:
     if usd is None:
         return f"its {purchase} price is unknown"
     where = f" in {option.vm.region}" if option.vm.region else ""
-    return f"{usd.normalize():f} USD an hour {purchase}{where}{_job_text(option)}"
-
-
-def _job_text(option: PlacementOption) -> str:
-    """Return what the job costs by the ranking purchase model; empty where its length is unknown."""
+    hourly = f"{usd.normalize():f} USD an hour {purchase}{where}"
     job = cost_figures(option, option.pricing.purchase).per_job
     if job is None:
-        return ""
+        return hourly
     if job.low is None or job.high is None:
-        return f", {job.value:,.2f} USD for the job"
-    return f", {_rounded(job.low)} to {_rounded(job.high)} USD for the job"
+        return f"{hourly}, {job.value:,.2f} USD for the job"
+    return f"{hourly}, {_rounded(job.low)} to {_rounded(job.high)} USD for the job"
 
 
 def per_gpu_memory(job: Job, option: PlacementOption) -> PerGpuMemory | None:
