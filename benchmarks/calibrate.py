@@ -46,7 +46,7 @@ MODULE = PROJECT / "app" / "fit" / "formulas" / "serving_speed.py"
 BEGIN, END = "# Fitted, by `python -m benchmarks.calibrate --write`.\n", "# End of what is fitted.\n"
 
 STEP_LIMITS: Mapping[str, tuple[float, float]] = {
-    "layer_us": (0.0, 200.0), "latent_us": (0.0, 100.0), "expert_us": (0.0, 30.0),
+    "dense_read": (1.0, 3.0), "layer_us": (0.0, 200.0), "latent_us": (0.0, 100.0), "expert_us": (0.0, 30.0),
     "doubling_us": (0.0, 50.0), "collective": (1.0, 20.0), "sequence_us": (0.0, 100.0), "prefill_dense": (1.0, 6.0),
     "prefill_experts": (1.0, 9.0), "sglang_layer_us": (0.0, 5000.0), "vllm": (-0.3, 0.6),
 }  # fmt: skip

@@ -67,7 +67,7 @@ class StepWork(NamedTuple):
 class StepConstants:
     """The fitted constants of a step. Those in µs are per layer, expert, doubling of ranks or sequence; others factors.
 
-    `collective`: time over that at the rated speed, which weights and caches are read at.
+    `dense_read` and `collective`: time over that at the rated speed, which experts and caches are read at.
     `prefill_dense` and `prefill_experts`: the same of reading prompts, beside routed experts and in them. `vllm`: what
     it takes longer than others; `sglang_layer_us`: how long SGLang launches each layer of a pass over prompts, which
     generates nothing, of models with experts. `host_ms`: what the host takes between two steps of vLLM and SGLang while
@@ -75,6 +75,7 @@ class StepConstants:
     their figures say, with the host's part, and `amd_latent` what models with latent attention add while they generate.
     """
 
+    dense_read: float
     layer_us: float
     latent_us: float
     expert_us: float
@@ -97,7 +98,8 @@ def step_time(work: StepWork, by: StepConstants) -> float:
     """
     micros = work.layers * by.layer_us + work.latent_layers * by.latent_us + work.routed * by.expert_us
     micros = micros + (work.doublings + work.norm_doublings) * by.doubling_us + work.sequences * by.sequence_us
-    working = _larger(work.dense_read_s + work.expert_read_s, work.compute_s * COMPUTE_OVER_PEAK)
+    reading = work.dense_read_s * by.dense_read + work.expert_read_s
+    working = _larger(reading, work.compute_s * COMPUTE_OVER_PEAK)
     own = working + work.kv_read_s + work.collective_s * by.collective + micros * 1e-6
     own = own * (1 + work.amd * (by.amd + by.amd_latent * work.latent_layers / work.layers))
     host = (work.sglang + work.vllm) * (1 - work.burst) * (1 - work.amd) * by.host_ms * 1e-3
@@ -194,23 +196,24 @@ class Spread(NamedTuple):
 
 # Fitted, by `python -m benchmarks.calibrate --write`.
 STEP = StepConstants(
-    layer_us=53,
-    latent_us=26.89,
-    expert_us=3.947,
-    doubling_us=3.69,
-    collective=1.825,
-    sequence_us=18.93,
-    prefill_dense=1.348,
-    prefill_experts=3.053,
-    sglang_layer_us=1108,
-    vllm=0.1079,
-    host_ms=2.265,
-    amd=0.6039,
-    amd_latent=0.9096,
+    dense_read=1.075,
+    layer_us=48.67,
+    latent_us=26.45,
+    expert_us=4.158,
+    doubling_us=4.704,
+    collective=1.846,
+    sequence_us=19.12,
+    prefill_dense=1.318,
+    prefill_experts=3.082,
+    sglang_layer_us=1092,
+    vllm=0.1055,
+    host_ms=2.184,
+    amd=0.5914,
+    amd_latent=0.9181,
 )
-FIRST_TOKEN = FirstTokenConstants(trtllm_ms=73.47, doubling_ms=0.06433, waiting=0.07222, sglang_waiting=0.1253)
-STEP_SPREAD: Mapping[str, float] = {"dense": 1.146, "experts": 1.29, "unseen": 1.399}
-FIRST_TOKEN_SPREAD: Mapping[str, float] = {"steady": 1.656, "burst": 1.723}
+FIRST_TOKEN = FirstTokenConstants(trtllm_ms=73.48, doubling_ms=0.06501, waiting=0.07201, sglang_waiting=0.127)
+STEP_SPREAD: Mapping[str, float] = {"dense": 1.148, "experts": 1.287, "unseen": 1.405}
+FIRST_TOKEN_SPREAD: Mapping[str, float] = {"steady": 1.641, "burst": 1.723}
 MEASURED_MODELS = frozenset(
     [
         (32, 4096, 0, "sglang"),

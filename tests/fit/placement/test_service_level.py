@@ -75,7 +75,7 @@ def test_the_times_of_a_replica_are_those_computed_by_hand() -> None:
     params, embedding = 8_030_261_248, 128_256 * 4096
     read_s = (params - embedding) * 2 / 3.35e12
     kv_s = 40 * 1050 * 131_072 / 3.35e12  # 1,000 + 100 / 2 tokens of 128 KiB
-    own_s = read_s + kv_s + (32 * STEP.layer_us + 40 * STEP.sequence_us) * 1e-6
+    own_s = read_s * STEP.dense_read + kv_s + (32 * STEP.layer_us + 40 * STEP.sequence_us) * 1e-6
     linear_s, attention_s = 2 * (params - embedding) * 1000 / 989e12, 2 * 32 * 256 * 1000 * 32 * 500 / 989e12
     prompt_s = linear_s * STEP.prefill_dense + attention_s * 2
     prompts_s = 40 / 100 * prompt_s * (1 + STEP.vllm)
