@@ -196,14 +196,14 @@ def typical_quantization(model: Model, dtype: str) -> Quantization:
 def _range_of_requantized(model: Model, count: ParameterCount, dtype: str, stored: StoredBytes) -> Range:
     """Return the range of a requantized model: from embeddings quantized, too, to more that is left in 16 bits.
 
-    Attention, and the first and the last layer: so Llama-3.1-405B-FP8 is released.
+    Attention, and the first and the last layer: so Llama-3.1-405B-FP8 and Gemma-4-31B-NVFP4 are released.
     """
     low = count.total * BITS[dtype] / 8 * (1 - FILE_SPREAD if dtype in QUANTIZED_BITS else 1)
     if missing_for_count(model.shape):
         more = max(UNQUANTIZED_SHARE * count.total - count.embeddings, 0.0)
         return Range(low=low, mid=stored.total, high=stored.total + more * (16 - BITS[dtype]) / 8)
     most = stored.total * (1 + FILE_SPREAD)
-    if dtype in {"fp8", "int8"} or (model.shape.experts is not None and dtype != "mxfp4"):
+    if dtype in {"fp8", "int8", "nvfp4"} or (model.shape.experts is not None and dtype != "mxfp4"):
         bits = MAX_INT4_BITS if dtype in {"int4", "fp4"} else BITS[dtype]
         group = QuantizationGroup(format=WeightFormat(dtype=dtype, bits=bits))
         others = Quantization(
