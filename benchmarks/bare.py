@@ -24,8 +24,8 @@ from app.catalog.queries.snapshot import load_snapshot
 from app.db.engines import make_engine
 from app.db.statements import convert_rows, to_dicts
 from app.fit.formulas.quantities import Assumptions
-from app.fit.placement.evaluate import rank
 from app.fit.placement.prepare import prepare
+from app.fit.placement.ranking import rank
 from app.schemas.fit_request import FitIn
 from app.services.fit import to_request, to_scope, to_sizes
 from benchmarks.fits import FIT

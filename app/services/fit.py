@@ -41,7 +41,6 @@ from app.fit.formulas.hf_quantization import Checkpoint, read_checkpoint
 from app.fit.formulas.optimizer import AdaptedMatrix
 from app.fit.formulas.quantities import GIB, Assumption, Assumptions, InvalidWorkload
 from app.fit.formulas.quantization import ReleasedWeights, fp8_blocks, fp8_tensors, mxfp4_experts
-from app.fit.placement.evaluate import rank
 from app.fit.placement.fixes import FieldChange, FixFinder
 from app.fit.placement.jobs import ServingJob
 from app.fit.placement.machine import MIN_CAPABILITY, Machine
@@ -54,6 +53,7 @@ from app.fit.placement.option import (
     speed_figures,
 )
 from app.fit.placement.prepare import MemoryUnknown, prepare
+from app.fit.placement.ranking import rank
 from app.fit.placement.request import Constraints, PlacementRequest, Pricing, Workload
 from app.fit.results import Estimate
 from app.fit.verdict import MAX_REJECTED, NEAREST_MISSES, Vm

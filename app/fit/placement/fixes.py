@@ -4,7 +4,7 @@ Proposals are tables by failure code; `FixFinder` evaluates each before it is su
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from math import ceil
@@ -343,7 +343,7 @@ class FixFinder:
 
     def find_fixes(self, vm: Vm, machine: Machine, rejection: Rejection) -> tuple[Fix, ...]:
         """Find every single change that makes a size fit; where there is none, combinations of up to three."""
-        if not _is_fixable(rejection):
+        if not _is_fixable(rejection.failures):
             return ()
         self._rejections.clear()
         fixes = list(self._sufficient_changes(vm, machine, rejection, ()))
@@ -369,21 +369,25 @@ class FixFinder:
         """Yield combinations: a change that resolves the worst failure, then changes that resolve the rest."""
         code, count = rejection.failures[0].code, 0
         for alternatives in self._proposals(machine, rejection, code, before):
+            rests: set[Changes] = set()
             for changes in alternatives:
                 together = (*before, *changes)
                 left = self._find_rejection(vm, machine, together)
                 if left is None or any(failure.code == code for failure in left.failures):
                     continue
-                for fix in self._completions(vm, machine, left, together):
-                    yield fix
-                    count += 1
-                    if count == MAX_COMBINATIONS:
-                        return
-                    break
+                fix = next(self._completions(vm, machine, left, together), None)
+                # A later alternative gives up more: with the rest of an earlier one it does so for nothing.
+                if fix is None or fix[len(together) :] in rests:
+                    continue
+                rests.add(fix[len(together) :])
+                yield fix
+                count += 1
+                if count == MAX_COMBINATIONS:
+                    return
 
     def _completions(self, vm: Vm, machine: Machine, rejection: Rejection, before: Changes) -> Iterator[Changes]:
         """Yield what resolves a remaining rejection: one more change, else more of them up to the limit."""
-        if not _is_fixable(rejection):
+        if not _is_fixable(rejection.failures):
             return
         yield from self._sufficient_changes(vm, machine, rejection, before)
         if len(before) + 1 < MAX_CHANGES:
@@ -434,6 +438,22 @@ class FixFinder:
         return prepared
 
 
-def _is_fixable(rejection: Rejection) -> bool:
+def _is_fixable(failures: Iterable[Failure]) -> bool:
     """Whether every failure can be resolved by the request: where one cannot, no change of the others helps."""
-    return all(failure.code in PROPOSALS for failure in rejection.failures)
+    return all(failure.code in PROPOSALS for failure in failures)
+
+
+def may_be_fixed(failures: Iterable[Failure], machine: Machine, prepared: PreparedRequest) -> bool:
+    """Whether changes may make a size fit, without trying any: all failures have proposals, and a model has room.
+
+    No fix does with less than its weights in the narrowest type, spread evenly over all GPUs that a copy may be on.
+    """
+    job, limits = prepared.job, prepared.limits
+    if not isinstance(job, ServingJob) or not _is_fixable(failures):
+        return _is_fixable(failures)
+    narrower = [BITS[change.value] for (change,) in _narrower_weights(job)]
+    share = min(narrower) / BITS[job.dtype] if narrower and job.dtype is not None else 1.0
+    nodes = replace(limits, max_nodes=limits.max_nodes + MAX_EXTRA_NODES).replica_nodes(machine)
+    gpus = 1 if machine.fractional else machine.ranks * nodes
+    joins_more = any(failure.code == "NO_INFINIBAND" for failure in failures)
+    return joins_more or job.weights.mid * share <= job.budget_bytes(machine) * gpus

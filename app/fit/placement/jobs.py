@@ -54,10 +54,6 @@ from app.fit.placement.layouts import (
 )
 from app.fit.placement.machine import Machine, compute_dtype, compute_dtype_on, generation, is_weight_only, peak_flops
 
-SERVICE_GPUS_OF_A_GROUP = 2
-SERVICE_VMS_OF_A_COPY = 4
-"""The sizes of groups of GPUs, and the numbers of VMs, on which data-parallel attention is tried for a service."""
-
 
 class MemoryShares(NamedTuple):
     """Bytes on the fullest GPU: everything but the KV cache, its upper bound, and the KV cache of one sequence."""
@@ -175,7 +171,7 @@ class ServingJob:
         runtime = SERVING_RUNTIME_SHARE.mid * self._usable_bytes(budget)
         bounds = _SearchBounds(budget, runtime, limits.min_nodes, most, machine, compared)
         best = self._best_of(self._layouts(machine, limits, budget), bounds, None)
-        grouped = self._best_of(self._group_layouts(machine, limits), bounds, best)
+        grouped = self._best_of(find_group_layouts(self.partition, machine, limits), bounds, best)
         if grouped is not None and (best is None or self._beats(machine, grouped, best)):
             best = grouped
         return self._at_peak(best) if best is not None else None
@@ -197,15 +193,6 @@ class ServingJob:
                 attempt = self._service_attempt(self.level, layout, bounds)
             best = attempt if best is None or attempt.sort_key < best.sort_key else best
         return best
-
-    def _group_layouts(self, machine: Machine, limits: SearchLimits) -> Iterator[Layout]:
-        """Yield the layouts with data-parallel attention to try: of a service, where each takes long, a few."""
-        for layout in find_group_layouts(self.partition, machine, limits):
-            several = layout.replicas == 1 and layout.nodes <= SERVICE_VMS_OF_A_COPY
-            few = several and layout.parallelism.tensor <= SERVICE_GPUS_OF_A_GROUP
-            requested = self.partition.data is not None or self.partition.expert is not None
-            if few or requested or self.level is None:
-                yield layout
 
     def _beats(self, machine: Machine, grouped: Attempt, best: Attempt) -> bool:
         """Whether data-parallel attention is better: it takes fewer VMs, or as many, is faster, and saves stages."""

@@ -256,11 +256,13 @@ def enumerate_group_layouts(
     """Return the layouts with data-parallel attention on up to `nodes` VMs: fewest stages, then fewest GPUs of a copy.
 
     `reach` is how many GPUs a link joins; beyond that whole VMs are taken, where they are `joined`. A stage is on a
-    quarter, half or all of a VM, or on 2, 4, 8 … VMs: more VMs only add to what is tried. The experts are dealt out
-    over all GPUs of a stage, each as many, unless another number is requested. Stages are one unless requested.
+    part of a VM that divides it, on all of it, or on 2, 4, 8 … VMs: more VMs only add to what is tried. The experts are
+    dealt out over all GPUs of a stage, each as many, unless another number is requested. Stages are one unless
+    requested.
     """
     most = max(nodes * gpus if joined and reach >= gpus else 0, reach)
-    sizes = {size for k in range(-2, 8) if 1 < (size := int(gpus * 2.0**k)) <= most}
+    parts = [size for size in range(2, gpus + 1) if gpus % size == 0]
+    sizes = {size for size in (*parts, *(gpus << k for k in range(1, 8))) if size <= most}
     if partition.data is not None:
         sizes = {partition.data * t for t in _tensor_candidates(partition, gpus, reach)} - {1}
     layouts = (

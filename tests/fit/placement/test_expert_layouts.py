@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from math import inf
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.fit.estimator.workload import InferenceWorkload
+from app.fit.estimator.workload import InferenceWorkload, ServiceLevel
 from app.fit.formulas.memory import Parallelism
 from app.fit.formulas.quantities import GIB
 from app.fit.placement.evaluate import evaluate
@@ -183,3 +184,60 @@ def test_a_service_takes_no_more_vms_than_without_data_parallel_attention() -> N
     without, found = expect_option(alone, H200).attempt, expect_option(free, H200).attempt
     assert found.nodes < without.nodes
     assert (without.parallelism.data, found.parallelism.data > 1) == (1, True)
+
+
+A100_16 = machine(
+    gpus=Fraction(16), domain_gpus=16, usable_bytes=39.6 * GIB, bandwidth=1.555e12, capability="8.0",
+    peaks={"fp32": 19.5e12, "fp16": 312e12, "bf16": 312e12}, infiniband=False, network_gbps=100.0,
+)  # fmt: skip
+QWEN_30B = replace(
+    QWEN_235B, layers=48, hidden=2048, heads=32, vocab=151_936, moe_intermediate=768, moe_layers=48, fp8_block=None
+)  # fmt: skip
+
+
+def nodes_on(on: Machine, level: ServiceLevel, shape: Any, **split: Any) -> float:
+    """Return the VMs that a service takes with a split; infinite where it does not fit."""
+    verdict = evaluate(vm(), on, prepare_service(level, shape, InferenceWorkload(**split)))
+    return verdict.attempt.nodes if isinstance(verdict, PlacementOption) else inf
+
+
+def test_a_service_gets_groups_of_several_gpus_where_they_take_the_fewest_vms() -> None:
+    load = {"users": None, "requests_per_second": 20.0, "input_tokens": 1500, "output_tokens": 600}
+    level = service(**load, tpot_ms=12.0)
+    small = (nodes_on(A100_16, level, QWEN_30B, tensor_parallel=t, data_parallel_attention=16 // t) for t in (1, 2))
+    assert [*small, nodes_on(A100_16, level, QWEN_30B, data_parallel_attention=1)] == [5, 4, 6]
+    found, nodes = parallelism_of(prepare_service(level, QWEN_30B), A100_16)
+    assert (found, nodes) == (Parallelism(tensor=4, expert=16, data=4), 3)
+
+
+def test_a_service_gets_several_copies_with_data_parallel_attention_on_a_vm() -> None:
+    load = {"users": None, "requests_per_second": 20.0, "input_tokens": 1500, "output_tokens": 600}
+    attempt = expect_option(prepare_service(service(**load, tpot_ms=25.0), QWEN_30B), A100_16).attempt
+    assert (attempt.parallelism, attempt.nodes) == (Parallelism(tensor=4, expert=8, data=2), 1)
+    assert attempt.replicas == 2
+
+
+@given(
+    st.sampled_from([DEEPSEEK_V3, QWEN_235B]),
+    st.builds(
+        service,
+        users=st.sampled_from([50, 500, 3000]),
+        input_tokens=st.integers(100, 10_000),
+        output_tokens=st.integers(50, 1000),
+        ttft_ms=st.sampled_from([600.0, 2000.0, 8000.0]),
+        tpot_ms=st.sampled_from([15.0, 30.0, 60.0, 100.0]),
+    ),
+    st.sampled_from([4, 8, 16]),
+    st.sampled_from([40, 80, 140, 180]),
+    st.booleans(),
+)
+def test_no_split_in_one_stage_that_can_be_asked_for_takes_fewer_vms_than_the_one_found(
+    shape: Any, level: ServiceLevel, gpus: int, gib: int, infiniband: bool
+) -> None:
+    on = machine(gpus=Fraction(gpus), domain_gpus=gpus, usable_bytes=gib * GIB, infiniband=infiniband)
+    splits = [(tensor, groups) for tensor in (1, 2, 4, 8) for groups in (2, 4, 8, 16, 32) if tensor * groups <= 64]
+    least = min(
+        nodes_on(on, level, shape, dtype="fp8", tensor_parallel=t, data_parallel_attention=d, pipeline_parallel=1)
+        for t, d in splits
+    )
+    assert nodes_on(on, level, shape, dtype="fp8") <= least

@@ -7,10 +7,11 @@ import pytest
 from app.fit.formulas.memory import Parallelism
 from app.fit.formulas.optimizer import Loading
 from app.fit.formulas.quantities import GIB, InvalidWorkload
-from app.fit.placement.evaluate import evaluate, rank
+from app.fit.placement.evaluate import evaluate
 from app.fit.placement.fixes import FixFinder
 from app.fit.placement.layouts import PartitionLimits, lay_out, partition_error
 from app.fit.placement.option import PlacementOption
+from app.fit.placement.ranking import rank
 from app.fit.verdict import Rejection
 from tests.fit.formulas.test_hf_hybrids import shape as released
 from tests.fit.placement.factories import (

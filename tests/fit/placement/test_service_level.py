@@ -1,6 +1,7 @@
 """Sizing by a service level: replicas and VMs for a load within targets, and properties that every answer has."""
 
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from math import ceil
 from typing import Any
@@ -14,11 +15,12 @@ from app.fit.estimator.workload import InferenceWorkload, ServiceLevel
 from app.fit.formulas.quantities import GIB, InvalidWorkload
 from app.fit.formulas.serving_speed import BASE_MS, PREFILL_FACTOR, STEP, STEPS_IN_FLIGHT
 from app.fit.placement.evaluate import evaluate
-from app.fit.placement.fixes import FixFinder
+from app.fit.placement.fixes import FixFinder, may_be_fixed
 from app.fit.placement.jobs import ServingJob
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption, cost_figures, service_figures
 from app.fit.placement.prepare import PreparedRequest
+from app.fit.placement.ranking import rank
 from app.fit.verdict import Rejection
 from tests.fit.placement.factories import (
     LLAMA_8B,
@@ -344,3 +346,38 @@ def test_a_replica_of_a_service_spans_the_vms_of_a_rack_over_nvlink() -> None:
     option = expect_option(prepare_service(service()), rack)
     assert option.attempt.parallelism.gpus > 1
     assert "NODES_WITHOUT_INFINIBAND" not in option.warnings
+
+
+def test_sizes_that_a_change_helps_are_nearer_than_those_that_none_does() -> None:
+    # 671 GB of weights are 335 in 4 bits, more than two H200 have; eight bear the load on more VMs than are allowed.
+    level = service(users=None, requests_per_second=40.0, input_tokens=4000, output_tokens=800, tpot_ms=30.0)
+    prepared = prepare_service(level, DEEPSEEK_V3, max_nodes=2)
+    few = machine(gpus=Fraction(2), domain_gpus=2, usable_bytes=140 * GIB, bandwidth=4.8e12, infiniband=False)
+    sizes = {"few": few, "many": replace(few, gpus=Fraction(8), domain_gpus=8, infiniband=True)}
+    _, rejections = rank([(vm(name), on) for name, on in sizes.items()], prepared)
+    shares = {rejection.size: rejection.failures[0].share_missing for rejection in rejections}
+    assert list(shares) == ["many", "few"]
+    assert shares["many"] > shares["few"]
+    finder = FixFinder(prepared)
+    fixes = {one.size: finder.find_fixes(vm(one.size), sizes[one.size], one) for one in rejections}
+    assert fixes["few"] == ()
+    assert len(fixes["many"]) == 2
+
+
+@given(shapes, levels, machines, st.integers(1, 4), st.booleans())
+def test_a_size_that_is_said_to_be_beyond_any_change_has_no_fix(
+    shape: Any, level: ServiceLevel, on: Machine, most: int, infiniband: bool
+) -> None:
+    prepared, joined = prepare_service(level, shape, max_nodes=most), replace(on, infiniband=infiniband)
+    verdict = evaluate(vm(), joined, prepared)
+    if isinstance(verdict, Rejection) and not may_be_fixed(verdict.failures, joined, prepared):
+        assert FixFinder(prepared).find_fixes(vm(), joined, verdict) == ()
+
+
+def test_no_fix_gives_up_more_than_another_for_nothing() -> None:
+    prepared = prepare_service(service(users=1, tpot_ms=3.0), budget_usd_per_month=Decimal(1000))
+    rejection = expect_rejection(prepared)
+    assert codes(rejection) == {"TPOT"}
+    fixes = FixFinder(prepared).find_fixes(vm(), machine(), rejection)
+    beside_target = [fix.changes[1:] for fix in fixes if fix.changes[0].field == "tpot_ms"]
+    assert len(beside_target) == len(set(beside_target)) == 2
