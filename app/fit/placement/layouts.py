@@ -238,13 +238,13 @@ def _expert_candidates(partition: PartitionLimits, tensor: int) -> tuple[int, ..
 def find_group_layouts(partition: PartitionLimits, machine: Machine, limits: SearchLimits) -> tuple[Layout, ...]:
     """Return the layouts with data-parallel attention that VMs of this size allow.
 
-    All GPUs of a stage share NVLink, or are whole VMs of one NVLink domain each that InfiniBand joins. Where the number
-    of groups is requested, they may be joined by anything that the limits allow.
+    All GPUs of a stage share NVLink, or are whole VMs of several GPUs each, with NVLink, that InfiniBand joins. Where
+    the number of groups is requested, they may be joined by anything that the limits allow.
     """
     if machine.fractional or partition.experts is None or (partition.data or 2) < 2:  # noqa: PLR2004  # no groups
         return ()
     nodes, reach = limits.replica_nodes(machine), limits.max_tensor_ranks(machine)
-    joined = machine.infiniband is True and machine.domain_gpus >= machine.ranks
+    joined = machine.infiniband is True and machine.domain_gpus >= machine.ranks > 1
     near = reach if partition.data is not None else min(reach, machine.domain_gpus)
     return enumerate_group_layouts(partition, machine.ranks, near, nodes, joined or partition.data is not None)
 
