@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.fit.estimator.estimate import estimate_serving
-from app.fit.estimator.workload import Gpus, InferenceWorkload
+from app.fit.estimator.service_level import CONFIDENCE
+from app.fit.estimator.workload import Confidence, Engine, Gpus, InferenceWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.quantities import GIB, Assumptions, InvalidWorkload
 from app.fit.placement.jobs import ServingJob
@@ -119,6 +120,29 @@ def test_more_users_and_stricter_targets_never_take_fewer_replicas(
     assert less.meets_targets or not strict.meets_targets
     if strict.replicas is not None:
         assert (less.replicas or 0) <= strict.replicas
+
+
+@given(
+    st.sampled_from(["p80", "p95"]),
+    st.floats(15, 200),
+    st.floats(100, 5000),
+    st.sampled_from([None, "vllm", "sglang", "trtllm"]),
+    st.fixed_dictionaries({"users": st.integers(1, 5000), "disaggregated": st.booleans()}),
+)
+def test_the_end_that_a_confidence_names_is_within_the_targets(
+    confidence: Confidence, tpot: float, ttft: float, engine: Engine | None, load: dict[str, Any]
+) -> None:
+    use = InferenceWorkload(dtype="fp8", tensor_parallel=8, engine=engine)
+    found = answer(DEEPSEEK_V3, H200, use, tpot_ms=tpot, ttft_ms=ttft, confidence=confidence, **load)
+    assert found.serving is not None
+    if not found.serving.meets_targets:
+        return
+    assert found.inference is not None
+    assert found.inference.decode is not None
+    assert found.inference.ttft is not None
+    for target, shown in ((tpot, found.inference.decode.expected_step), (ttft, found.inference.ttft)):
+        middle, high = float(shown.mid or 0), float(shown.high or 0)
+        assert middle * (high / middle) ** CONFIDENCE[confidence] <= target * (1 + 1e-9)
 
 
 def test_a_service_needs_the_figures_of_its_gpus() -> None:

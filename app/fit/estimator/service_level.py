@@ -7,24 +7,24 @@ grow with n, and so does that rate, so the largest n within the targets needs th
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from math import ceil, floor, inf
+from math import ceil, floor
 from typing import NamedTuple, TypedDict
 
 from app.fit.estimator.parallelism import Deployment, assume_network
 from app.fit.estimator.serving import ServingSetup, sequences_in_memory
 from app.fit.estimator.serving_speed import (
     CopyWork,
+    Spreads,
     at_least,
     copy_work,
     find_departures,
-    first_token_spread,
+    find_spreads,
     kv_bytes_read,
     least_prompt,
     least_step,
     prompt_work,
     serving_speed,
     step_evidence,
-    step_spread,
 )
 from app.fit.estimator.speed_model import (
     MAX_BUSY,
@@ -53,7 +53,7 @@ from app.fit.formulas.quantities import (
 from app.fit.formulas.serving_speed import (
     FIRST_TOKEN,
     STEP,
-    Spread,
+    StepWork,
     first_token_time,
     prompts_time,
     step_time,
@@ -62,19 +62,21 @@ from app.fit.results import DisaggregationFigures, ServiceReport, evidence_of
 
 
 class LoadTimes(NamedTuple):
-    """Times of a copy under a load, s: of a step, to the first token, of prompts in a step, of a whole request."""
+    """Times of a copy under a load, s: of a step (of `work`), to the first token, of prompts in it, of a request."""
 
     step: float
     first_token: float
     prompts: float
     request: float
+    work: StepWork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopySpeed:
     """Expected times of one copy under any load, the middles of what `serving_speed` gives: for sizing by a load.
 
-    `setup` must have the bandwidth and the peak of its GPUs, and the lengths of a request. `transfer_s` is None where
+    `setup` must have the bandwidth and the peak of its GPUs, and the lengths of a request. `departures` are those from
+    the measured runs under any load. `transfer_s` is None where
     copies read the prompts of their own requests: else other copies read them, and this is what moving a cache takes.
     """
 
@@ -82,8 +84,7 @@ class CopySpeed:
     work: CopyWork
     lengths: Lengths
     least_prompt_s: float
-    step_spread: Spread
-    first_token_spread: Spread
+    departures: tuple[str, ...]
     transfer_s: float | None = None
     _times: dict[int, LoadTimes] = field(default_factory=dict, compare=False)
 
@@ -106,25 +107,40 @@ class CopySpeed:
         first = max(self.least_prompt_s, first_token_time(alone, step * tokens, STEP, FIRST_TOKEN))
         first += queue_s(work, alone, step * tokens) + (self.transfer_s or 0.0)
         prompts = prompts_time(work, STEP) / tokens
-        return LoadTimes(step, first, prompts, first + self.lengths.output * step)
+        return LoadTimes(step, first, prompts, first + self.lengths.output * step, work)
+
+    def spreads(self, sequences: int) -> Spreads:
+        """Return the spreads of the times with `sequences` on the copy: those of the ranges that answers show."""
+        return find_spreads(self.setup, self.times(sequences).work, self.departures, sequences)
 
     def step_range(self, sequences: int) -> Range:
         """Return the range of a step, s."""
-        work = self.work.under(sequences)
-        least = least_step(self.setup, self.work.model, work.kv_read_s, sequences)
-        return at_least(least, self.times(sequences).step, self.step_spread)
+        times = self.times(sequences)
+        least = least_step(self.setup, self.work.model, times.work.kv_read_s, sequences)
+        return at_least(least, times.step, self.spreads(sequences).step)
 
     def first_token_range(self, sequences: int) -> Range:
         """Return the range of the time to the first token, s."""
-        return at_least(self.least_prompt_s, self.times(sequences).first_token, self.first_token_spread)
+        return at_least(self.least_prompt_s, self.times(sequences).first_token, self.spreads(sequences).first_token)
 
-    def with_confidence(self, level: ServiceLevel) -> ServiceLevel:
-        """Return the level with the targets that the middles of the estimates must meet for its confidence."""
+    def ends(self, sequences: int, level: ServiceLevel) -> tuple[float, float]:
+        """Return the ends that the confidence names over the middles, of a step and of a first token."""
         by = CONFIDENCE[level.confidence] if level.confidence is not None else 0.0
-        return replace(
-            level,
-            tpot_ms=level.tpot_ms / self.step_spread.high**by if level.tpot_ms is not None else None,
-            ttft_ms=level.ttft_ms / self.first_token_spread.high**by if level.ttft_ms is not None else None,
+        if not by:
+            return 1.0, 1.0
+        spreads = self.spreads(sequences)
+        return spreads.step.high**by, spreads.first_token.high**by
+
+    def deciding(self, sequences: int, level: ServiceLevel) -> LoadTimes:
+        """Return the times that targets are compared with: the middles, or the ends that the confidence names.
+
+        Where other copies read the prompts, a prompt waits at least as long as for those that have little to do.
+        """
+        times, (step, first) = self.times(sequences), self.ends(sequences, level)
+        if self.transfer_s is not None:
+            times = _waited(times, wait_s(self.prompt_busy_s(), LEAST_BUSY))
+        return times._replace(
+            step=step * times.step, prompts=step * times.prompts, first_token=first * times.first_token
         )
 
     def prompt_busy_s(self) -> float:
@@ -145,15 +161,12 @@ def copy_speed(setup: ServingSetup, weights: Range, cache: KvCache | None) -> Co
     if lengths is None:
         raise ValueError("the lengths of a request are unknown")
     model = speed_model(setup, weights)
-    work = copy_work(setup, model, lengths, kv_bytes_read(setup, cache, lengths))
-    departures = find_departures(setup, lengths.kept, typical=model.of_typical_shape)
     return CopySpeed(
         setup=setup,
-        work=work,
-        step_spread=step_spread(setup, work.under(), departures),
-        first_token_spread=first_token_spread(setup, departures),
+        work=copy_work(setup, model, lengths, kv_bytes_read(setup, cache, lengths)),
         lengths=lengths,
         least_prompt_s=least_prompt(setup, model, lengths),
+        departures=find_departures(setup, lengths, typical=model.of_typical_shape),
         transfer_s=transfer_s(setup, cache, lengths) if is_disaggregated(setup) else None,
     )
 
@@ -281,32 +294,33 @@ def find_replica_limit(copy: CopySpeed, level: ServiceLevel, in_memory: int) -> 
     misses a target by the middle of its time and meets it by the low end, it is taken alone, unless a confidence is
     asked for.
     """
-    lenient, level = is_lenient(copy, level), copy.with_confidence(level)
     engine = MAX_SEQUENCES * copy.setup.deployment.parallelism.data
     most = min(in_memory, engine)
-    low, times = 1, copy.times(1)
+    low, times = 1, copy.deciding(1, level)
     share = share_of_target(times, level)
     if share > 1:
-        low_end = times._replace(step=copy.step_range(1).low, first_token=copy.first_token_range(1).low)
-        taken = int(lenient and share_of_target(low_end, level) <= 1)
-        return ReplicaLimit(taken, _missed(times, level), times)
-    over = copy.times(most)
+        taken = 0
+        if is_lenient(copy, level):
+            low_end = times._replace(step=copy.step_range(1).low, first_token=copy.first_token_range(1).low)
+            taken = int(share_of_target(low_end, level) <= 1)
+        return ReplicaLimit(taken, _missed(times, level), copy.times(1))
+    over = copy.deciding(most, level)
     over_share = share_of_target(over, level)
     if over_share <= 1:
-        return _with_prefill(copy, level, ReplicaLimit(most, "memory" if most < engine else "engine", over))
+        return _with_prefill(copy, level, ReplicaLimit(most, "memory" if most < engine else "engine", copy.times(most)))
     high, straight = most, True
     while high - low > 1:
         middle = (low + high) // 2
         if straight:
             middle = min(high - 1, max(low + 1, floor(low + (1 - share) * (high - low) / (over_share - share))))
-        middle_times = copy.times(middle)
+        middle_times = copy.deciding(middle, level)
         middle_share = share_of_target(middle_times, level)
         straight = not straight or 0.99 < middle_share <= 1  # noqa: PLR2004  # nearly there
         if middle_share <= 1:
-            low, times, share = middle, middle_times, middle_share
+            low, share = middle, middle_share
         else:
             high, over, over_share = middle, middle_times, middle_share
-    return _with_prefill(copy, level, ReplicaLimit(low, _missed(over, level), times))
+    return _with_prefill(copy, level, ReplicaLimit(low, _missed(over, level), copy.times(low)))
 
 
 def fewest(holds: Callable[[int], bool], least: int, most: int) -> int:
@@ -330,9 +344,7 @@ def _with_prefill(copy: CopySpeed, level: ServiceLevel, limit: ReplicaLimit) -> 
 
     sequences = fewest(takes_least, 1, limit.sequences)
     times = copy.times(sequences)
-    busy = _most_busy(level, times, prompt_s)
-    if not busy:
-        return ReplicaLimit(0, "ttft", times)
+    busy = _most_busy(copy, level, prompt_s, sequences)
     name = limit.limit if sequences == limit.sequences else "ttft"
     return ReplicaLimit(sequences, name, _waited(times, wait_s(prompt_s, busy)), PrefillCopy(copy, prompt_s, busy))
 
@@ -341,20 +353,19 @@ LEAST_BUSY = 0.01
 """A target that leaves replicas which read prompts less to do than this share of the time is not met."""
 
 
-def _most_busy(level: ServiceLevel, times: LoadTimes, prompt_s: float) -> float:
-    """Return the largest share of the time that a replica may read prompts; 0 where the target leaves too little."""
+def _most_busy(copy: CopySpeed, level: ServiceLevel, prompt_s: float, sequences: int) -> float:
+    """Return the largest share of the time that a replica may read prompts, with requests within the limit."""
     if level.ttft_ms is None:
         return MAX_BUSY
-    spare = level.ttft_ms / 1e3 - times.first_token
-    busy = most_busy(prompt_s, spare) if spare > 0 else 0.0
-    return busy if busy > LEAST_BUSY else 0.0
+    spare = level.ttft_ms / 1e3 / copy.ends(sequences, level)[1] - copy.times(sequences).first_token
+    return max(LEAST_BUSY, most_busy(prompt_s, spare))
 
 
 def _replica_seconds(copy: CopySpeed, level: ServiceLevel, prompt_s: float, sequences: int) -> float:
     """Return the time of replicas of both kinds that a request takes, s, with `sequences` on each that generates."""
     times = copy.times(sequences)
-    busy = _most_busy(level, times, prompt_s)
-    return level.output_tokens * times.step / sequences + prompt_s / busy if busy else inf
+    busy = _most_busy(copy, level, prompt_s, sequences)
+    return level.output_tokens * times.step / sequences + prompt_s / busy
 
 
 def _waited(times: LoadTimes, seconds: float) -> LoadTimes:
@@ -606,7 +617,7 @@ def load_figures(
             step_s.times(level.output_tokens).divide(sequences),
             fleet_for(level, load.replica, peak=False),
         )
-        spread, read = prefill.copy.first_token_spread, load.prefill_replicas * prefill.most_busy / prefill.prompt_s
+        spread, read = prefill.copy.spreads(1).first_token, load.prefill_replicas * prefill.most_busy / prefill.prompt_s
         answered = Range(
             low=min(decoded.low, read / spread.high),
             mid=min(decoded.mid, read),

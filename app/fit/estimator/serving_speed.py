@@ -124,8 +124,8 @@ MAX_DEPARTURES = 4
 """More departures make a range no wider."""
 
 
-def find_departures(setup: ServingSetup, kept_tokens: float | None, *, typical: bool) -> tuple[str, ...]:
-    """Return in what a workload departs from the measured runs: gpu, link, context, ... (DEPARTURES has all)."""
+def find_departures(setup: ServingSetup, lengths: Lengths | None, *, typical: bool) -> tuple[str, ...]:
+    """Return in what a workload departs from the measured runs under any load: gpu, link, ... (DEPARTURES has all)."""
     gpus, parallelism, shape = setup.gpus, setup.deployment.parallelism, setup.model.shape
     dtype = setup.weights.type.dtype if setup.weights is not None else None
     departs = {
@@ -138,8 +138,7 @@ def find_departures(setup: ServingSetup, kept_tokens: float | None, *, typical: 
         "pipeline_parallel": parallelism.pipeline > 1,
         "disaggregated": setup.workload.prefill_busy is not None,
         "speculative": setup.workload.speculative is not None,
-        "sequences": setup.sequences > MAX_SEQUENCES * parallelism.data,
-        "context": kept_tokens is None or kept_tokens > MAX_CONTEXT_TOKENS,
+        "context": lengths is None or lengths.kept > MAX_CONTEXT_TOKENS,
         "dtype": dtype not in MEASURED_DTYPES,
         "model": typical or shape.unknown_type or model_key(setup) not in MEASURED_MODELS,
     }
@@ -156,6 +155,24 @@ LEFT_OUT = frozenset({"model", "gpu", "vendor"})
 """Departures whose range is that of models, GPUs and vendors that were left out as a whole: none is wider for them."""
 COMPARED = frozenset({"sequences", "data_parallel_attention", "disaggregated"})
 """Departures whose steps were compared, and are within that range, too: more than 80 % of each."""
+
+
+class Spreads(NamedTuple):
+    """The spreads of a step and of the time to the first token under a load, and what they are wider for."""
+
+    step: Spread
+    first_token: Spread
+    departures: tuple[str, ...]
+
+
+def find_spreads(setup: ServingSetup, work: StepWork, departures: tuple[str, ...], sequences: int) -> Spreads:
+    """Return the spreads of the times with `sequences` on a copy, for a search as for its answer: of the same load.
+
+    `work` is that of a step, `departures` are those under any load.
+    """
+    if sequences > MAX_SEQUENCES * setup.deployment.parallelism.data:
+        departures = (*departures, "sequences")
+    return Spreads(step_spread(setup, work, departures), first_token_spread(setup, departures), departures)
 
 
 def step_spread(setup: ServingSetup, work: StepWork, departures: tuple[str, ...]) -> Spread:
@@ -184,8 +201,9 @@ def widened(factor: float, departures: Iterable[str]) -> Spread:
 
 def over_engines(spread: Spread, work: StepWork) -> Spread:
     """Return a spread that also has the other engines' steps: of work whose engine is not named."""
-    steps = [step_time(work._replace(sglang=sglang, vllm=vllm), STEP) for sglang, vllm in ((1, 0), (0, 1), (0, 0))]
-    step = step_time(work, STEP)
+    step, own = step_time(work, STEP), (work.sglang, work.vllm)
+    others = [flags for flags in ((1.0, 0.0), (0.0, 1.0), (0.0, 0.0)) if flags != own]
+    steps = [step, *(step_time(work._replace(sglang=sglang, vllm=vllm), STEP) for sglang, vllm in others)]
     return Spread(spread.low * min(steps) / step, spread.high * max(steps) / step)
 
 
@@ -252,31 +270,31 @@ def serving_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | N
         return None
     model, lengths = speed_model(setup, weights), request_lengths(setup.workload)
     work = copy_work(setup, model, lengths, kv_bytes_read(setup, cache, lengths)).under()
-    departures = find_departures(setup, lengths.kept if lengths else None, typical=model.of_typical_shape)
+    departures = find_departures(setup, lengths, typical=model.of_typical_shape)
+    spreads = find_spreads(setup, work, departures, setup.sequences)
     least = least_step(setup, model, work.kv_read_s)
     step = step_time(work, STEP)
-    spread = step_spread(setup, work, departures)
-    expected = at_least(least, step / yielded(setup.workload.speculative), spread)
+    expected = at_least(least, step / yielded(setup.workload.speculative), spreads.step)
     first, cycle = None, 1.0
     if lengths is not None and not is_disaggregated(setup) and setup.workload.arrivals != "random":
         own = min(1.0, _sequences_per_copy(setup) / setup.deployment.parallelism.data)
         own *= yielded(setup.workload.speculative) / lengths.output
         cycle = step_time(work._replace(prompts=work.prompts + own), STEP) / step
     if lengths is not None and setup.gpus.peak_tflops is not None:
-        spread, alone = first_token_spread(setup, departures), prompt_work(setup, work, lengths)
+        alone = prompt_work(setup, work, lengths)
         step = expected.mid * yielded(setup.workload.speculative)
         middle = first_token_time(alone, step, STEP, FIRST_TOKEN) + gathering_steps(setup, work, lengths) * step
         if setup.workload.arrivals == "random":
             middle += queue_s(work, alone, step)
         if setup.workload.prefill_busy is not None:
             middle += wait_s(prompt_busy_s(alone), setup.workload.prefill_busy) + transfer_s(setup, cache, lengths)
-        first = at_least(least_prompt(setup, model, lengths), middle, spread)
+        first = at_least(least_prompt(setup, model, lengths), middle, spreads.first_token)
     return ServingSpeed(
         least_s=least,
         expected_s=expected,
         tokens_per_step=setup.concurrency,
         first_token_s=first,
-        departures=departures,
+        departures=spreads.departures,
         cycle=cycle,
     )
 
@@ -311,9 +329,10 @@ def prefill_speed(setup: ServingSetup, weights: Range | None) -> Range | None:
     if gpus.mfu is not None:
         peak = gpus.peak_tflops * 1e12 * setup.deployment.parallelism.gpus
         return at_least(least, prefill_flops(count.active, lengths.read) / (peak * gpus.mfu), Spread(1.0, 1.0))
-    alone = prompt_work(setup, copy_work(setup, model, lengths, 0.0).under(), lengths)
-    departures = find_departures(setup, lengths.kept, typical=model.of_typical_shape)
-    return at_least(least, prompt_time(alone, STEP), first_token_spread(setup, departures))
+    work = copy_work(setup, model, lengths, 0.0).under()
+    departures = find_departures(setup, lengths, typical=model.of_typical_shape)
+    spread = find_spreads(setup, work, departures, setup.sequences).first_token
+    return at_least(least, prompt_time(prompt_work(setup, work, lengths), STEP), spread)
 
 
 StepFigures = TypeVar("StepFigures", DecodeFigures, EncodeFigures)

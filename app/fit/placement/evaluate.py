@@ -260,10 +260,12 @@ def _check_target(context: CheckContext, field: str) -> CheckFailure | None:
     target = getattr(load.level, field) if load is not None else None
     if load is None or target is None or load.replica.sequences:
         return None
-    what, takes = "a token", load.copy.step_range(1)
+    deciding = load.copy.deciding(1, load.level)
+    what, takes, least = "a token", load.copy.step_range(1), deciding.step
     if field == "ttft_ms":
-        what, takes = "the first token", load.copy.first_token_range(1)
-    least = takes.low if load.is_lenient else takes.mid * target / getattr(load.copy.with_confidence(load.level), field)
+        what, takes, least = "the first token", load.copy.first_token_range(1), deciding.first_token
+    if load.is_lenient:
+        least = takes.low
     if least * 1e3 <= target:
         return None
     low, mid, high = (end * 1e3 for end in (takes.low, takes.mid, takes.high))

@@ -7,11 +7,12 @@ from math import ceil
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.fit.estimator.service_level import ServiceLoad
-from app.fit.estimator.workload import InferenceWorkload, ServiceLevel
+from app.fit.estimator.service_level import CONFIDENCE, ServiceLoad
+from app.fit.estimator.workload import Confidence, Engine, InferenceWorkload, ServiceLevel
+from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.quantities import GIB, InvalidWorkload
 from app.fit.formulas.serving_speed import BASE_MS, PREFILL_FACTOR, STEP, STEPS_IN_FLIGHT
 from app.fit.placement.evaluate import evaluate
@@ -57,6 +58,8 @@ machines = st.builds(
     domain_gpus=st.sampled_from([1, 8]),
 )
 shapes = st.sampled_from([LLAMA_8B, LLAMA_70B])
+OF_MANY = service(users=None, requests_per_second=75.0, input_tokens=300, output_tokens=600, ttft_ms=None)
+OF_EXPERTS = service(users=None, requests_per_second=60.0, input_tokens=1200, ttft_ms=None)
 
 
 def load_of(option: PlacementOption) -> ServiceLoad:
@@ -146,6 +149,35 @@ def test_more_confidence_leaves_a_replica_fewer_requests_and_fails_where_a_range
     strict = service(tpot_ms=alone.high * 1e3, ttft_ms=None, confidence="p95")
     assert isinstance(evaluate(vm(), machine(), prepare_service(strict)), Rejection)
     assert load_of(expect_option(prepare_service(replace(strict, confidence="p80")))).replica.sequences >= 1
+
+
+engines = st.sampled_from([None, "vllm", "sglang", "trtllm"])
+
+
+# The expected time of the slowest engine is nearly flat where prompts and outputs are a few tokens.
+@given(
+    st.builds(replace, st.one_of(levels, rates), output_tokens=st.integers(3, 2000), disaggregated=st.booleans()),
+    st.sampled_from(list(CONFIDENCE)),
+    engines,
+    machines,
+    st.sampled_from([LLAMA_8B, LLAMA_70B, DEEPSEEK_V3]),
+)
+@example(OF_MANY, "p95", "vllm", machine(), LLAMA_70B).via("its load has more requests than were measured")
+@example(OF_EXPERTS, "p95", None, machine(usable_bytes=140 * GIB), DEEPSEEK_V3).via("engines differ")
+def test_the_end_that_a_confidence_names_is_within_every_target_in_the_range_that_is_shown(
+    level: ServiceLevel, confidence: Confidence, engine: Engine | None, on: Machine, shape: Architecture
+) -> None:
+    level, use = replace(level, confidence=confidence), InferenceWorkload(dtype="fp8", engine=engine)
+    verdict = evaluate(vm(), on, prepare_service(level, shape, use))
+    if not isinstance(verdict, PlacementOption):
+        return
+    assert load_of(verdict).sequences >= 1
+    assert verdict.speed is not None
+    assert verdict.speed.step_s is not None
+    assert verdict.speed.first_token_s is not None
+    for target_ms, shown in ((level.tpot_ms, verdict.speed.step_s), (level.ttft_ms, verdict.speed.first_token_s)):
+        end = shown.mid * (shown.high / shown.mid) ** CONFIDENCE[confidence]
+        assert target_ms is None or end * 1e3 <= target_ms * (1 + 1e-9)
 
 
 def test_a_cached_prefix_is_not_read_again() -> None:
