@@ -162,7 +162,7 @@ _MACHINE_COLUMNS = (
     *("gpu_count_numerator", "gpu_count_denominator", "series_gpu_count_numerator", "series_gpu_count_denominator"),
     *("usable_memory_gib", "marketed_memory_gib", "memory_bandwidth_gb_per_s", "compute_capability", "domain_gpus"),
     *("rack_vms", "interconnect_gb_per_s", "infiniband", "infiniband_gbps", "fabric", "network_mbps", "memory_gib"),
-    *("local_disk_gib", "vcpus", "described", *(f"{kind}_tflops" for kind in PEAK_DTYPES)),
+    *("gpu_id", "local_disk_gib", "vcpus", "described", *(f"{kind}_tflops" for kind in PEAK_DTYPES)),
 )
 _machine_facts = itemgetter(*_MACHINE_COLUMNS)
 
@@ -187,6 +187,7 @@ def _to_machine(facts: tuple[Any, ...]) -> Machine:
         usable = _scaled(row["marketed_memory_gib"], MIN_USABLE_SHARE)
     return Machine(
         gpus=gpus,
+        gpu_id=row["gpu_id"] if part == 1 else None,
         usable_bytes=_scaled(usable, GIB * part),
         usable_assumed=row["usable_memory_gib"] is None,
         bandwidth=_scaled(row["memory_bandwidth_gb_per_s"], 1e9 * part),
@@ -244,6 +245,7 @@ def to_vm_and_machine(
     usual_gbps = USUAL_NETWORK_GBPS["infiniband" if infiniband else "ethernet"]
     machine = Machine(
         gpus=Fraction(gpus),
+        gpu_id=gpu.get("id") if hardware.bandwidth_gb_per_s is None else None,
         usable_bytes=_described_gib(hardware, gpu, assumptions) * GIB,
         bandwidth=bandwidth * 1e9 if bandwidth is not None else None,
         peaks=_described_peaks(hardware, gpu),

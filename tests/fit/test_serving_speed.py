@@ -1,7 +1,9 @@
 """Properties of the speed of serving, on random workloads: monotone, never below a bound, wider where unmeasured."""
 
+import csv
 from dataclasses import replace
 from math import exp
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -10,13 +12,23 @@ from hypothesis import strategies as st
 
 from app.fit.estimator.estimate import serving_setup
 from app.fit.estimator.serving import ServingSetup, kv_cache_of, weights_range
-from app.fit.estimator.serving_speed import ServingSpeed, prefill_speed, request_work, serving_speed
+from app.fit.estimator.serving_speed import (
+    MEASURED_GPUS,
+    ServingSpeed,
+    is_measured,
+    prefill_speed,
+    request_work,
+    serving_speed,
+)
 from app.fit.estimator.speed_model import Lengths, expert_shares, request_lengths
 from app.fit.estimator.workload import Gpus, InferenceWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.quantities import Assumptions
 from app.fit.formulas.serving_speed import STEP, STEP_SPREAD, prompts_time, step_time
 from benchmarks.accuracy.estimates import setup_of as preset_setup
+
+SEEDS = Path(__file__).parents[2] / "seeds"
+BANDWIDTH, PEAKS = "memory_bandwidth_gb_per_s", ("bf16_tflops", "fp8_tflops", "fp4_tflops")
 
 LLAMA_70B = Architecture(layers=80, hidden=8192, heads=64, kv_heads=8, head_dim=128, intermediate=28_672, vocab=128_256)
 MIXTURE = Architecture(
@@ -318,3 +330,20 @@ def test_layers_with_a_mixer_or_an_mlp_alone_are_half_a_layer() -> None:
     body = {"model": "nemotron-3-nano-30b-a3b", "inference": {"prompt_tokens": 100}, "gpus": {}}
     work = request_work(preset_setup(body))
     assert (work.layers, work.expert_layers) == (52 / 2, 23)
+
+
+def test_every_measured_gpu_is_recognised_by_its_id_and_by_the_figures_of_the_catalog() -> None:
+    """The id decides: vendors' pages state several bandwidths of one GPU, and one for several GPUs."""
+    figures: dict[str, dict[str, float]] = {}
+    for path in (SEEDS / "gpus.csv", SEEDS / "clouds" / "gpus.csv"):
+        with path.open(encoding="utf-8", newline="") as lines:
+            for row in csv.DictReader(lines):
+                stated = {name: float(row[name]) for name in (BANDWIDTH, *PEAKS) if row.get(name)}
+                figures.setdefault(row["id"], {}).update(stated)
+    measured = {id_ for gpu in MEASURED_GPUS.values() for id_ in gpu.ids}
+    for id_, stated in figures.items():
+        for peak in (stated[name] for name in PEAKS if name in stated):
+            named = Gpus(gpu_id=id_, bandwidth_gb_per_s=stated.get(BANDWIDTH), peak_tflops=peak)
+            assert is_measured(named) is (id_ in measured), (id_, peak)
+            assert id_ not in measured or is_measured(replace(named, gpu_id=None))
+    assert measured <= figures.keys()

@@ -212,6 +212,7 @@ def _hardware_columns(series_gpus: Subquery) -> list[ColumnElement[Any]]:
         has_fabric.label("infiniband"),
         size.fabric,
         *facts,
+        gpu.id.label("gpu_id"),
         gpu.memory_gib.label("marketed_memory_gib"),
         domain.label("domain_gpus"),
         SERIES.c.rack_vms,

@@ -60,20 +60,21 @@ from app.fit.results import DecodeFigures, EncodeFigures, evidence_of
 
 
 class _Gpu(NamedTuple):
-    """A GPU by its memory bandwidth, GB/s, and the dense peaks of its types, TFLOP/s."""
+    """A GPU by its ids in the catalog, the memory bandwidths that are stated, GB/s, and its types' peaks, TFLOP/s."""
 
-    bandwidth: float
+    ids: tuple[str, ...]
+    bandwidths: tuple[float, ...]
     peaks: tuple[float, ...]
 
 
 MEASURED_GPUS = {
-    "H100": _Gpu(3350, (989, 1979)),
-    "H200": _Gpu(4800, (989, 1979)),
-    "B200": _Gpu(8000, (2250, 4500, 9000)),
-    "GB200, GB300": _Gpu(8000, (2500, 5000, 10_000, 15_000)),
-    "MI300X": _Gpu(5300, (1307, 2615)),
+    "H100": _Gpu(("h100-sxm-80",), (3350,), (989, 1979)),
+    "H200": _Gpu(("h200-sxm-141",), (4800,), (989, 1979)),
+    "B200": _Gpu(("b200-sxm-180",), (7700, 8000), (2250, 4500, 9000)),
+    "GB200, GB300": _Gpu(("gb200", "gb300"), (8000,), (2500, 5000, 10_000, 15_000)),
+    "MI300X": _Gpu(("mi300x",), (5300,), (1307, 2615)),
 }
-"""GPUs of the measured runs: the vendors' pages. All others are outside."""
+"""GPUs of the measured runs: the vendors' pages, which state 7.7 and 8 TB/s of a B200. Others are outside."""
 SERVERS_OF_EIGHT = ("H100", "H200", "B200")
 """Those that servers have eight of, which NVLink joins; a rack of GB200 has 72."""
 AMD_PEAKS = MEASURED_GPUS["MI300X"].peaks
@@ -89,10 +90,11 @@ def _is_about(given: float, rated: Iterable[float]) -> bool:
 
 
 def is_measured(gpus: Gpus) -> bool:
-    """Whether runs on such GPUs were measured: their bandwidth and, where known, their peak are of one of them."""
-    bandwidth, peak = gpus.bandwidth_gb_per_s or 0.0, gpus.peak_tflops
+    """Whether runs on such GPUs were measured: their id, or else bandwidth, and a known peak are of one of them."""
+    id_, bandwidth, peak = gpus.gpu_id, gpus.bandwidth_gb_per_s or 0.0, gpus.peak_tflops
     return any(
-        _is_about(bandwidth, (gpu.bandwidth,)) and (peak is None or _is_about(peak, gpu.peaks))
+        (id_ in gpu.ids if id_ is not None else _is_about(bandwidth, gpu.bandwidths))
+        and (peak is None or _is_about(peak, gpu.peaks))
         for gpu in MEASURED_GPUS.values()
     )
 

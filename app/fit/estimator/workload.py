@@ -18,12 +18,14 @@ Arrivals = Literal["steady", "burst", "random"]
 class Gpus:
     """GPUs of one kind: their number, and the memory, bandwidth (decimal GB/s), dense peak and price of each.
 
+    `gpu_id` is that of the catalog; None where only figures are known.
     `link` joins the GPUs of a VM, at `link_gb_per_s` in both directions together; `network` joins the VMs of a copy,
     None where one VM holds it, and `network_gbps` is what each GPU has of that. `peak_16_bits_tflops` is known where
     `peak_tflops` is of a narrower type.
     """
 
     count: int | None = None
+    gpu_id: str | None = None
     usable_gib: float | None = None
     bandwidth_gb_per_s: float | None = None
     peak_tflops: float | None = None

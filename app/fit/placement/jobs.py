@@ -396,6 +396,7 @@ class ServingJob:
         between_vms = moved or parallelism.gpus > machine.joined_gpus
         return Gpus(
             count=parallelism.gpus * replicas,
+            gpu_id=machine.gpu_id,
             usable_gib=machine.usable_bytes / 2**30 if machine.usable_bytes is not None else None,
             bandwidth_gb_per_s=machine.bandwidth / 1e9 if machine.bandwidth is not None else None,
             peak_tflops=tflops / 1e12 if tflops is not None else None,

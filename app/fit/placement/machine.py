@@ -17,6 +17,7 @@ from app.fit.verdict import is_part_of_gpu
 class Machine:
     """One VM, in bytes, bytes a second and FLOP a second (dense, by type); None is unknown.
 
+    `gpu_id` is that of whole GPUs in the catalog; None where the bandwidth is the client's.
     Memory, bandwidth and peaks are of one GPU, of a fraction of a GPU its part. `domain_gpus` GPUs share one NVLink
     or xGMI domain, which is a whole rack of `domain_vms` VMs where that is more than 1; `link_gb_per_s` is the speed of
     the domain's links, GB/s in both directions. `infiniband` is true of other fabrics for several VMs, too: EFA, RoCE.
@@ -26,6 +27,7 @@ class Machine:
     """
 
     gpus: Fraction | None
+    gpu_id: str | None = None
     usable_bytes: float | None = None
     bandwidth: float | None = None
     peaks: Mapping[str, float] = field(default_factory=dict)
