@@ -270,6 +270,8 @@ def _check_target(context: CheckContext, field: str) -> CheckFailure | None:
         return None
     low, mid, high = (end * 1e3 for end in (takes.low, takes.mid, takes.high))
     detail = f"{what} takes about {mid:.4g} ms ({low:.4g} to {high:.4g}) even for one request at a time, "
+    if load.level.confidence is not None:
+        detail += f"{least * 1e3:.4g} at {load.level.confidence}, "
     detail += f"the target is {target:g}"
     return CheckFailure(constraint=field, required=least * 1e3, available=target, unit="ms", detail=detail)
 

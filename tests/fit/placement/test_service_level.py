@@ -147,7 +147,8 @@ def test_more_confidence_leaves_a_replica_fewer_requests_and_fails_where_a_range
     assert most[0] == most[1] > most[2] > most[3] >= 1
     alone = load_of(expect_option(prepare_service(service(tpot_ms=None, ttft_ms=None)))).copy.step_range(1)
     strict = service(tpot_ms=alone.high * 1e3, ttft_ms=None, confidence="p95")
-    assert isinstance(evaluate(vm(), machine(), prepare_service(strict)), Rejection)
+    (failure,) = expect_rejection(prepare_service(strict)).failures
+    assert f"at a time, {failure.required:.4g} at p95, the target is {alone.high * 1e3:g}" in failure.detail
     assert load_of(expect_option(prepare_service(replace(strict, confidence="p80")))).replica.sequences >= 1
 
 
