@@ -39,7 +39,7 @@ def test_a_suggestion_is_a_name_as_the_catalog_writes_it(engine: Engine) -> None
     ingest(engine, PAGE, now=NOW)
     with Session(engine) as session, pytest.raises(NotFound) as unknown:
         get_size_keys(session, ("nx24_v2", "nx4_v2"), {})
-    assert (unknown.value.name, unknown.value.suggestions) == ("nx4_v2", ("Standard_NX24_v2", "Standard_NX48_v2"))
+    assert (unknown.value.name, unknown.value.suggestions) == ("nx4_v2", ("Standard_NX48_v2", "Standard_NX24_v2"))
 
 
 @pytest.mark.first_database
