@@ -46,7 +46,8 @@ def rank(
         if isinstance(verdict, PlacementOption):
             options.append(verdict)
             continue
-        price, same = vm.usd_per_hour.get(first), id(verdict.failures)
+        # What VMs may be joined to decides on what may be fixed: machines that fail alike may have other networks.
+        price, same = vm.usd_per_hour.get(first), (id(verdict.failures), machine.gpu_class)
         if same not in nearness:
             nearness[same] = _nearness(verdict.failures, machine, prepared)
         rejections.append((nearness[same], price is None, price or Decimal(0), vm.name, verdict))

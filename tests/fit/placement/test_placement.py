@@ -209,6 +209,16 @@ def test_options_without_a_price_come_last_in_every_order(sort: str) -> None:
     assert [option.pareto_optimal for option in options] == [True, None]
 
 
+def test_the_nearest_miss_does_not_depend_on_the_order_of_vms_that_differ_in_their_network() -> None:
+    """InfiniBand is required between VMs: several that it joins may hold the model, others may not."""
+    gpu = {"gpus": Fraction(1), "usable_bytes": 15.8 * GIB, "domain_gpus": 1}
+    joined, alone = machine(**gpu), machine(**gpu, infiniband=False, network_gbps=None)
+    sizes = [(vm("a"), alone), (vm("b"), joined)]
+    prepared = prepare_request(serving(), max_nodes=1, require_infiniband=True)
+    orders = [[miss.vm.name for miss in rank(some, prepared)[1]] for some in (sizes, sizes[::-1])]
+    assert orders == [["b", "a"]] * 2
+
+
 def test_an_option_is_optimal_unless_another_is_better_in_cost_and_time() -> None:
     slow = machine(bandwidth=1e12)
     prices = [
