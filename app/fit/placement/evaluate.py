@@ -6,14 +6,13 @@ from functools import partial
 from math import ceil, inf
 from typing import Any, NamedTuple
 
-from app.fit.formulas.memory import UNSPLIT, Parallelism
+from app.fit.formulas.memory import UNSPLIT
 from app.fit.formulas.quantities import GIB
 from app.fit.placement.jobs import ServingJob
-from app.fit.placement.layouts import Attempt, block_error, lay_out, partition_error
+from app.fit.placement.layouts import Attempt, PartitionLimits, block_error, lay_out, partition_error
 from app.fit.placement.machine import MIN_CAPABILITY, Machine, is_legacy, is_weight_only, supports_dtype
 from app.fit.placement.option import BLOCKING, Placed, PlacementOption
-from app.fit.placement.prepare import Job, PreparedRequest
-from app.fit.placement.request import Constraints
+from app.fit.placement.prepare import PreparedRequest
 from app.fit.verdict import (
     Failure,
     Rejection,
@@ -37,21 +36,6 @@ class CheckContext:
     machine: Machine
     attempt: Attempt | None
     compared: list[float] | None = None
-
-    @property
-    def job(self) -> Job:
-        """The prepared workload."""
-        return self.prepared.job
-
-    @property
-    def constraints(self) -> Constraints:
-        """The constraints of the request."""
-        return self.prepared.request.constraints
-
-    @property
-    def parallelism(self) -> Parallelism:
-        """The requested parallelism; 1 where unset."""
-        return self.prepared.parallelism
 
 
 class CheckFailure(NamedTuple):
@@ -84,7 +68,7 @@ def _check_known_facts(context: CheckContext) -> CheckFailure | None:
     facts: dict[str, Any] = {
         "number of GPUs": machine.gpus,
         "usable GPU memory": machine.usable_bytes,
-        "memory bandwidth": machine.bandwidth if context.job.workload_kind == "inference" else 0,
+        "memory bandwidth": machine.bandwidth if context.prepared.job.workload_kind == "inference" else 0,
         "compute capability": machine.capability,
     }
     unknown = [name for name, value in facts.items() if value is None]
@@ -97,12 +81,13 @@ def _check_known_facts(context: CheckContext) -> CheckFailure | None:
 
 def _lacks_speed(context: CheckContext) -> bool:
     """Return whether a service level could not be searched for lack of figures of the GPU."""
-    return isinstance(context.job, ServingJob) and context.job.lacks_speed(context.machine)
+    job = context.prepared.job
+    return isinstance(job, ServingJob) and job.lacks_speed(context.machine)
 
 
 def _check_dtypes(context: CheckContext) -> CheckFailure | None:
-    for name, dtype in context.job.required_dtypes:
-        if is_legacy(context.machine) and not context.constraints.allow_legacy:
+    for name, dtype in context.prepared.job.required_dtypes:
+        if is_legacy(context.machine) and not context.prepared.request.constraints.allow_legacy:
             return CheckFailure(
                 constraint="allow_legacy", detail="its GPU is for graphics, or too old for language models"
             )
@@ -115,27 +100,19 @@ def _check_dtypes(context: CheckContext) -> CheckFailure | None:
     return None
 
 
-def _check_heads(context: CheckContext) -> CheckFailure | None:
-    """Check that heads, KV heads and widths divide over the requested tensor ranks."""
-    error = partition_error(context.job.partition, context.parallelism.tensor, _expert_parts(context))
+def _check_split(
+    context: CheckContext, find_error: Callable[[PartitionLimits, int, int], str | None]
+) -> CheckFailure | None:
+    """Check that the requested tensor ranks divide heads and widths, or that each gets whole quantization blocks."""
+    parallelism = context.prepared.parallelism
+    expert_parts = max(1, parallelism.stage_gpus // parallelism.expert)
+    error = find_error(context.prepared.job.partition, parallelism.tensor, expert_parts)
     return CheckFailure(constraint="tensor_parallel", detail=error) if error else None
-
-
-def _check_blocks(context: CheckContext) -> CheckFailure | None:
-    """Check that each requested tensor rank gets whole blocks of quantized weights."""
-    error = block_error(context.job.partition, context.parallelism.tensor, _expert_parts(context))
-    return CheckFailure(constraint="tensor_parallel", detail=error) if error else None
-
-
-def _expert_parts(context: CheckContext) -> int:
-    """Return how many parts each expert is cut into, as requested."""
-    parallelism = context.parallelism
-    return max(1, parallelism.stage_gpus // parallelism.expert)
 
 
 def _check_groups(context: CheckContext) -> CheckFailure | None:
     """Check that experts can be dealt out, and groups be formed, as requested."""
-    partition, limits = context.job.partition, context.prepared.limits
+    partition, limits = context.prepared.job.partition, context.prepared.limits
     if context.attempt is not None or (partition.expert is None and partition.data is None) or _lacks_speed(context):
         return None
     name = "expert_parallel" if partition.data is None else "data_parallel_attention"
@@ -147,7 +124,7 @@ def _check_groups(context: CheckContext) -> CheckFailure | None:
 
 def _check_layers(context: CheckContext) -> CheckFailure | None:
     """Check that each requested pipeline stage has a layer."""
-    layers, stages = context.job.partition.layers, context.parallelism.pipeline
+    layers, stages = context.prepared.job.partition.layers, context.prepared.parallelism.pipeline
     if layers is None or stages <= layers:
         return None
     detail = f"{layers} layers cannot be cut into {stages} stages"
@@ -158,13 +135,11 @@ def _check_fractional_gpu(context: CheckContext) -> CheckFailure | None:
     """Check that a fraction of a GPU is enough: fractions neither pool their memory nor communicate."""
     if not context.machine.fractional:
         return None
-    part = float(context.machine.gpus or 0)
-    if context.parallelism.gpus > 1:
-        detail = f"has {part:.4g} of a GPU, which works alone; the split needs {context.parallelism.gpus} GPUs"
-        return CheckFailure(
-            constraint="gpus", required=context.parallelism.gpus, available=part, unit="count", detail=detail
-        )
-    if context.constraints.max_nodes > 1 and context.attempt is not None and context.attempt.lacks_memory:
+    part, gpus = float(context.machine.gpus or 0), context.prepared.parallelism.gpus
+    if gpus > 1:
+        detail = f"has {part:.4g} of a GPU, which works alone; the split needs {gpus} GPUs"
+        return CheckFailure(constraint="gpus", required=gpus, available=part, unit="count", detail=detail)
+    if context.prepared.limits.max_nodes > 1 and context.attempt is not None and context.attempt.lacks_memory:
         return CheckFailure(constraint="gpus", detail=f"has {part:.4g} of a GPU, and parts do not pool")
     return None
 
@@ -173,7 +148,7 @@ def _check_nvlink_domain(context: CheckContext) -> CheckFailure | None:
     """Check that the tensor ranks fit in one VM or rack, or in one NVLink domain where that is required."""
     limits, machine = context.prepared.limits, context.machine
     widest = machine.max_tensor_ranks(limits.max_nodes, tp_in_nvlink=limits.tp_in_nvlink)
-    requested = context.parallelism.tensor
+    requested = context.prepared.parallelism.tensor
     if requested > widest and not machine.fractional:
         detail = f"{requested} tensor ranks must share NVLink or one VM, and {widest} can"
         return CheckFailure(
@@ -217,7 +192,9 @@ def _relaxed_attempt(context: CheckContext, code: str) -> Attempt | None:
     if context.attempt is not None and context.attempt.fits:
         return None
     relaxed = dict(context.prepared.limits.relaxed(context.machine)).get(code)
-    attempt = context.job.find_attempt(context.machine, relaxed, context.compared) if relaxed is not None else None
+    if relaxed is None:
+        return None
+    attempt = context.prepared.job.find_attempt(context.machine, relaxed, context.compared)
     return attempt if attempt is not None and (attempt.fits or context.attempt is None) else None
 
 
@@ -230,13 +207,13 @@ def _check_max_nodes(context: CheckContext) -> CheckFailure | None:
         return CheckFailure(
             constraint="max_nodes", required=load.needed_nodes, available=allowed, unit="VMs", detail=detail
         )
-    parallelism = context.parallelism
-    if parallelism == UNSPLIT and context.job.min_replicas == 1:
+    parallelism, replicas = context.prepared.parallelism, context.prepared.job.min_replicas
+    if parallelism == UNSPLIT and replicas == 1:
         return None
     if parallelism.tensor > machine.max_tensor_ranks(parallelism.tensor, tp_in_nvlink=limits.tp_in_nvlink):
         return None  # more VMs would not help: that is a failure of the NVLink domain
     layout = lay_out(parallelism, machine.ranks)
-    needed = ceil(context.job.min_replicas / layout.replicas) * layout.nodes
+    needed = ceil(replicas / layout.replicas) * layout.nodes
     allowed = limits.usable_nodes(machine)
     if needed <= allowed:
         return None
@@ -280,14 +257,15 @@ def _check_host_memory(context: CheckContext) -> CheckFailure | None:
     machine = context.machine
     if context.attempt is None or (machine.described and machine.memory_bytes is None):
         return None
-    return _lacks_on_host("memory", context.job.host_bytes(machine, context.attempt), machine.memory_bytes)
+    required = context.prepared.job.host_bytes(machine, context.attempt)
+    return _lacks_on_host("memory", required, machine.memory_bytes)
 
 
 def _check_local_disk(context: CheckContext) -> CheckFailure | None:
-    machine = context.machine
-    if not context.constraints.checkpoint_on_local_disk or (machine.described and machine.disk_bytes is None):
+    machine, required = context.machine, context.prepared.request.constraints.checkpoint_on_local_disk
+    if not required or (machine.described and machine.disk_bytes is None):
         return None
-    return _lacks_on_host("local_disk", context.job.disk_bytes, machine.disk_bytes)
+    return _lacks_on_host("local_disk", context.prepared.job.disk_bytes, machine.disk_bytes)
 
 
 def _lacks_on_host(name: str, required: float, available: float | None) -> CheckFailure | None:
@@ -306,8 +284,8 @@ GPU_CHECKS: dict[str, Check] = {
     "GPU_COUNT": _check_gpu_count,
     "GPU_UNKNOWN": _check_known_facts,
     "DTYPE_UNSUPPORTED": _check_dtypes,
-    "TP_HEADS": _check_heads,
-    "TP_BLOCKS": _check_blocks,
+    "TP_HEADS": partial(_check_split, find_error=partition_error),
+    "TP_BLOCKS": partial(_check_split, find_error=block_error),
     "EP_GROUPS": _check_groups,
     "PP_LAYERS": _check_layers,
     "FRACTIONAL_GPU": _check_fractional_gpu,
@@ -353,9 +331,7 @@ def evaluate(
     same share their failures where `alike` is that of all.
     """
     constraints, terms = prepared.request.constraints, prepared.size_constraints
-    placed = prepared.kept.find(
-        machine, "placed", lambda compared: _place(machine, prepared, compared), alone=prepared.alone
-    )
+    placed = prepared.kept.find(machine, "placed", partial(_place, machine, prepared), alone=prepared.alone)
     memory = machine.memory_bytes
     deciding = (
         *(id(placed), vm.status, vm.region is None, vm.in_every_region, vm.verified),
@@ -374,7 +350,8 @@ def evaluate(
     if failures or placed.attempt is None:
         return Rejection(vm=vm, failures=failures)
     option = PlacementOption(vm=vm, machine=machine, attempt=placed.attempt, placed=placed, prepared=prepared)
-    if constraints.bounds_time_or_cost:  # to know how fast it is takes longer than all else
+    bounds = (constraints.max_hours, constraints.budget_usd_per_month, constraints.budget_usd_per_job)
+    if any(bound is not None for bound in bounds):  # to know how fast it is takes longer than all else
         failures = worst_first([*_time_failures(option), *_budget_failures(option)])
     return Rejection(vm=vm, failures=failures) if failures else option
 

@@ -44,11 +44,6 @@ class FixContext:
     prepared: PreparedRequest
     failure: Failure
 
-    @property
-    def part(self) -> str:
-        """The part of the request that holds the workload."""
-        return self.prepared.job.workload_kind
-
 
 Alternatives = list[tuple[FieldChange, ...]]
 """Changes of one kind in the order to try them: the first that makes the size fit is enough."""
@@ -62,6 +57,12 @@ def set_field(part: str, field: str, value: Any) -> tuple[FieldChange]:
 def lower_field(part: str, field: str, value: float) -> tuple[FieldChange]:
     """Lower a field to the most that fits: `concurrency <= 14`."""
     return (FieldChange(part=part, field=field, value=value, text=f"{field} <= {value}"),)
+
+
+def _raise_field(part: str, field: str, needed: float) -> tuple[FieldChange]:
+    """Raise a field to what is needed, rounded up to a tenth: `tpot_ms >= 12.3`."""
+    value = ceil(needed * 10) / 10
+    return (FieldChange(part=part, field=field, value=value, text=f"{field} >= {value:g}"),)
 
 
 MAX_NODES = 10_000
@@ -110,17 +111,11 @@ def _for_target(context: FixContext) -> Iterator[Alternatives]:
     if not isinstance(job, ServingJob) or job.level is None or context.failure.required is None:
         return
     alone = context.failure.required
-    yield [_raise_target(field, alone * factor) for factor in (1, 1.5, 3)]
+    yield [_raise_field("serving", field, alone * factor) for factor in (1, 1.5, 3)]
     yield _narrower_weights(job)
     if field == "ttft_ms":
         yield _fewer_tokens(job.level, "input_tokens")
     yield from _unset_parallelism(context)
-
-
-def _raise_target(field: str, needed: float) -> tuple[FieldChange]:
-    """Loosen a target to this many milliseconds, rounded up to a tenth: `tpot_ms >= 12.3`."""
-    value = ceil(needed * 10) / 10
-    return (FieldChange(part="serving", field=field, value=value, text=f"{field} >= {value:g}"),)
 
 
 def _lighter_load(level: ServiceLevel, share: float) -> Alternatives:
@@ -178,7 +173,8 @@ def _unset_parallelism(context: FixContext) -> Iterator[Alternatives]:
     workload = context.prepared.request.workload
     names = [name for name in PARALLEL_FIELDS if getattr(workload, name, None) is not None]
     if names:
-        yield [tuple(change for name in names for change in set_field(context.part, name, None))]
+        part = context.prepared.job.workload_kind
+        yield [tuple(change for name in names for change in set_field(part, name, None))]
 
 
 def _more_nodes(context: FixContext) -> Iterator[Alternatives]:
@@ -210,13 +206,14 @@ def _waive(field: str, value: bool) -> Callable[[FixContext], Iterator[Alternati
 
 def _for_tensor_parallel(context: FixContext) -> Iterator[Alternatives]:
     """Propose the nearest numbers of tensor ranks that divide the model, else to leave them to the search."""
-    partition, tensor = context.prepared.job.partition, context.prepared.parallelism.tensor
+    job, tensor = context.prepared.job, context.prepared.parallelism.tensor
+    part, partition = job.workload_kind, job.partition
     nearest = sorted(
         (t for t in range(1, 2 * tensor) if can_partition(partition, t)), key=lambda t: (abs(t - tensor), t)
     )
-    yield [set_field(context.part, "tensor_parallel", ranks) for ranks in nearest[:4]]
+    yield [set_field(part, "tensor_parallel", ranks) for ranks in nearest[:4]]
     if partition.experts is not None and partition.experts % tensor == 0 and partition.expert is None:
-        yield [set_field(context.part, "expert_parallel", tensor)]
+        yield [set_field(part, "expert_parallel", tensor)]
     yield from _unset_parallelism(context)
 
 
@@ -242,7 +239,10 @@ def _for_dtype(context: FixContext) -> Iterator[Alternatives]:
     if context.failure.constraint == "allow_legacy":
         yield [set_field("constraints", "allow_legacy", True)]
     elif context.failure.constraint == "dtype":
-        yield [set_field("inference", "dtype", dtype) for dtype in ("int8", "fp16") if _is_wider(context, dtype)]
+        # 16-bit weights are offered fp16, 8-bit weights int8 first.
+        own = context.prepared.job.dtype if isinstance(context.prepared.job, ServingJob) else None
+        wider = [dtype for dtype in ("int8", "fp16") if own is None or BITS[dtype] >= BITS[own]]
+        yield [set_field("inference", "dtype", dtype) for dtype in wider]
         yield [set_field("inference", "dtype", "awq_int4")]
     elif context.failure.constraint == "kv_dtype":
         yield [set_field("inference", "kv_dtype", dtype) for dtype in ("int8", "fp16")]
@@ -250,12 +250,6 @@ def _for_dtype(context: FixContext) -> Iterator[Alternatives]:
         yield [set_field("training", "precision", precision) for precision in ("fp8", "bf16", None)]
     else:
         yield [set_field("training", "recipe", "mixed_adam")]
-
-
-def _is_wider(context: FixContext, dtype: str) -> bool:
-    """Whether a type is at least as wide as the weights: 16-bit weights are offered fp16, 8-bit weights int8 first."""
-    own = context.prepared.job.dtype if isinstance(context.prepared.job, ServingJob) else None
-    return own is None or BITS[dtype] >= BITS[own]
 
 
 def _for_status(context: FixContext) -> Iterator[Alternatives]:
@@ -285,8 +279,7 @@ def _for_budget(context: FixContext) -> Iterator[Alternatives]:
 
 def _for_time(context: FixContext) -> Iterator[Alternatives]:
     if context.failure.required is not None:
-        hours = ceil(context.failure.required * 10) / 10
-        yield [(FieldChange(part="constraints", field="max_hours", value=hours, text=f"max_hours >= {hours:g}"),)]
+        yield [_raise_field("constraints", "max_hours", context.failure.required)]
         yield from _more_nodes(context)
 
 

@@ -52,7 +52,7 @@ from app.fit.placement.layouts import (
     find_group_layouts,
     find_layouts,
 )
-from app.fit.placement.machine import Machine, compute_dtype, compute_dtype_on, generation, is_weight_only, peak_flops
+from app.fit.placement.machine import Machine, compute_dtype, generation, is_weight_only, peak_flops
 
 
 class MemoryShares(NamedTuple):
@@ -219,10 +219,12 @@ class ServingJob:
             yield layout
 
     def _attempt(self, layout: Layout, bounds: _SearchBounds) -> Attempt:
-        parallelism, (budget, runtime, least, most, machine, _) = layout.parallelism, bounds
+        parallelism, (budget, runtime, least, most, machine, compared) = layout.parallelism, bounds
         fixed, _, sequence = self._shares_of_any_gpu(parallelism)
         fixed += runtime
-        per_replica = self._sequences_per_replica(budget - fixed, sequence, parallelism.data)
+        free = budget - fixed
+        held = parallelism.data * max(0, floor(free / sequence)) if sequence else self.concurrency * (free >= 0)
+        per_replica = min(self.concurrency, held)
         units = ceil(ceil(self.concurrency / per_replica) / layout.replicas) if per_replica else 0
         fits = 0 < units * layout.nodes <= most
         nodes = max(least, units * layout.nodes) if fits else most
@@ -231,17 +233,13 @@ class ServingJob:
         required = fixed + ceil(self.concurrency / (replicas * parallelism.data)) * sequence
         if not fits:
             return Attempt((2, required), False, False, parallelism, replicas, nodes, required, budget)
-        loadable = self._is_loadable(parallelism, bounds)
+        loadable = machine.holds(self._host_bytes(machine, parallelism), compared)
         key = _order_key(parallelism, nodes, machine.domain_gpus, loadable=loadable)
         return Attempt(key, True, loadable, parallelism, replicas, nodes, required, budget)
 
-    def _is_loadable(self, parallelism: Parallelism, bounds: _SearchBounds) -> bool:
-        """Whether the memory of a VM can load its part of the weights; asked of layouts that fit only."""
-        return bounds.machine.holds(self._host_bytes(bounds.machine, parallelism), bounds.compared)
-
     def _service_attempt(self, level: ServiceLevel, layout: Layout, bounds: _SearchBounds) -> Attempt:
         """Return a layout with the fewest VMs that bear the peak; it misses for memory, for a target, or for VMs."""
-        parallelism, (budget, runtime, least, most, machine, _) = layout.parallelism, bounds
+        parallelism, (budget, runtime, least, most, machine, compared) = layout.parallelism, bounds
         fixed, _, sequence = self._shares_of_any_gpu(parallelism)
         fixed += runtime
         free = budget - fixed
@@ -262,7 +260,7 @@ class ServingJob:
         nodes, fits = min(nodes_at_peak, most), nodes_at_peak <= most
         replicas = nodes // layout.nodes * layout.replicas
         load = load._replace(needed_nodes=nodes_at_peak, mean_nodes=nodes_at_mean)
-        loadable = fits and self._is_loadable(parallelism, bounds)
+        loadable = fits and machine.holds(self._host_bytes(machine, parallelism), compared)
         key = (2, 0, nodes_at_peak)
         if fits:
             key = _order_key(parallelism, nodes, machine.domain_gpus, loadable=loadable)
@@ -291,12 +289,6 @@ class ServingJob:
         replicas, load = at_peak(attempt.load, attempt.replicas)
         required = fixed + ceil(load.sequences / attempt.parallelism.data) * sequence
         return attempt._replace(replicas=replicas, required_bytes=required, load=load)
-
-    def _sequences_per_replica(self, free: float, sequence: float, groups: int) -> int:
-        """Return how many of the sequences one replica holds in the free bytes of the fullest GPU of each group."""
-        if free < 0:
-            return 0
-        return min(self.concurrency, groups * floor(free / sequence)) if sequence else self.concurrency
 
     def max_required_bytes(self, attempt: Attempt) -> float:
         """Return the upper bound of what the fullest GPU needs, bytes."""
@@ -408,7 +400,7 @@ class ServingJob:
         )
 
     def _peak_flops(self, machine: Machine) -> float | None:
-        return peak_flops(machine, compute_dtype_on(machine, self.dtype))
+        return peak_flops(machine, "bf16" if self.is_weight_only(machine) else compute_dtype(self.dtype))
 
     def lacks_speed(self, machine: Machine) -> bool:
         """Return whether figures that a service level needs are missing: of the GPU, or of the network of a cache."""
@@ -459,14 +451,6 @@ Source: Bekman, Machine Learning Engineering, on the maximum achievable matmul F
 """
 
 
-class _Sharding(NamedTuple):
-    """A ZeRO stage, a parallelism, and over how many replicas states are sharded."""
-
-    stage: int
-    parallelism: Parallelism
-    shards: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingJob:
     """A training workload, prepared once for all sizes; `states_by_stage` has the model for each ZeRO stage to try."""
@@ -483,7 +467,7 @@ class TrainingJob:
     spot: SpotTerms | None = None
     max_hours: float | None = None
     loading: Loading = "sharded"
-    _needs: dict[_Sharding, Range] = field(default_factory=dict, compare=False)
+    _needs: dict[tuple[int, Parallelism, int], Range] = field(default_factory=dict, compare=False)
     _activations: dict[Parallelism, Range] = field(default_factory=dict, compare=False)
     """They do not depend on how states are sharded."""
 
@@ -516,17 +500,21 @@ class TrainingJob:
         shown = [part for part, is_assumed in parts.items() if is_assumed]
         return f"assuming {' and '.join(shown)}" if shown else ""
 
-    def required_bytes(self, sharding: _Sharding) -> Range:
+    def required_bytes(self, stage: int, parallelism: Parallelism, replicas: int) -> Range:
         """Return what the fullest GPU needs, bytes. It is the same for every size, so it is computed once."""
-        required = self._needs.get(sharding)
+        key = stage, parallelism, self._shards(replicas)
+        required = self._needs.get(key)
         if required is None:
-            job, parallelism = self.states_by_stage[sharding.stage], sharding.parallelism
-            activations = self._activations.get(parallelism)
+            job, activations = self.states_by_stage[stage], self._activations.get(parallelism)
             if activations is None:
                 activations = self._activations[parallelism] = activations_of(job, parallelism)
-            required = total_need(self.training, training_need(job, parallelism, sharding.shards, activations))
-            self._needs[sharding] = required
+            need = training_need(job, parallelism, self._shards(replicas), activations)
+            required = self._needs[key] = total_need(self.training, need)
         return required
+
+    def _shards(self, replicas: int) -> int:
+        """Return over how many replicas states are sharded: all, or those of a shard group."""
+        return min(replicas, self.training.workload.shard_group or replicas)
 
     def find_attempt(
         self, machine: Machine, limits: SearchLimits, compared: list[float] | None = None
@@ -600,14 +588,11 @@ class TrainingJob:
         )
 
     def _required_mid(self, stage: int, layout: Layout, units: int) -> float:
-        return self.required_bytes(self._sharding(stage, layout.parallelism, self._replicas(layout, units))).mid
-
-    def _sharding(self, stage: int, parallelism: Parallelism, replicas: int) -> _Sharding:
-        return _Sharding(stage, parallelism, min(replicas, self.training.workload.shard_group or replicas))
+        return self.required_bytes(stage, layout.parallelism, self._replicas(layout, units)).mid
 
     def max_required_bytes(self, attempt: Attempt) -> float:
         """Return the upper bound of what the fullest GPU needs, bytes."""
-        return self.required_bytes(self._sharding(attempt.zero_stage or 0, attempt.parallelism, attempt.replicas)).high
+        return self.required_bytes(attempt.zero_stage or 0, attempt.parallelism, attempt.replicas).high
 
     def _replicas(self, layout: Layout, units: int) -> int:
         replicas = self.training.workload.data_parallel or layout.replicas * units
@@ -651,7 +636,7 @@ class TrainingJob:
 
     def _host_bytes(self, machine: Machine, stage: int, parallelism: Parallelism, replicas: int) -> float:
         job = self.states_by_stage[stage]
-        shards = self._sharding(stage, parallelism, replicas).shards if stage >= WEIGHT_SHARDING_STAGE else 1
+        shards = self._shards(replicas) if stage >= WEIGHT_SHARDING_STAGE else 1
         part = min(1.0, machine.ranks / (parallelism.gpus * shards))
         loaded = loaded_host_bytes(job.frozen_bytes or self.params * 2, self.loading, part)
         if job.offload == "none":

@@ -23,13 +23,6 @@ class BlockedWidth(NamedTuple):
     min_share: int = 0
     of_expert: bool = False
 
-    def misalignment(self, tensor: int) -> str | None:
-        """Return why `tensor` ranks cannot split it into whole blocks; None where they can."""
-        share = max(self.width // tensor, self.min_share)
-        if tensor == 1 or share % self.block == 0:
-            return None
-        return f"{tensor} tensor ranks get {share} of a width of {self.width}, and its blocks are of {self.block}"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionLimits:
@@ -117,9 +110,12 @@ def partition_error(partition: PartitionLimits, tensor: int, expert_parts: int |
 
 def block_error(partition: PartitionLimits, tensor: int, expert_parts: int | None = None) -> str | None:
     """Return why `tensor` ranks cannot get whole quantization blocks; None where they can."""
-    parts = tensor if expert_parts is None else expert_parts
-    errors = (width.misalignment(parts if width.of_expert else tensor) for width in partition.blocked_widths)
-    return next((error for error in errors if error is not None), None)
+    for width, block, min_share, of_expert in partition.blocked_widths:
+        ranks = tensor if expert_parts is None or not of_expert else expert_parts
+        share = max(width // ranks, min_share)
+        if ranks > 1 and share % block:
+            return f"{ranks} tensor ranks get {share} of a width of {width}, and its blocks are of {block}"
+    return None
 
 
 def can_partition(partition: PartitionLimits, tensor: int, expert_parts: int | None = None) -> bool:

@@ -156,12 +156,6 @@ def is_weight_only(machine: Machine, dtype: str) -> bool:
     return generation(machine) >= MIN_CAPABILITY_WEIGHT_ONLY.get(dtype, inf)
 
 
-def compute_dtype_on(machine: Machine, dtype: str | None) -> str:
-    """Return the type in which this chip computes matrix products of weights of a type."""
-    kind = compute_dtype(dtype)
-    return "bf16" if is_weight_only(machine, kind) else kind
-
-
 def peak_flops(machine: Machine, dtype: str) -> float | None:
     """Return the dense peak of one GPU for a type in FLOP/s; None where it is unknown."""
     peak = machine.peaks.get(dtype)

@@ -154,11 +154,14 @@ def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumpt
     model = resolve_model(request.architecture, assumptions)
     if request.serving is not None:
         refuse_other_kinds(model.shape, "serving")
-    given = with_context(workload_of_kind(model.shape, workload, assumptions), assumptions)
-    workload = _with_usual_context(given, model.shape, assumptions)
-    assumed = f"assuming a context of {workload.context_tokens:,} tokens" if workload is not given else ""
+    stated = with_context(workload_of_kind(model.shape, workload, assumptions), assumptions)
+    workload = _with_usual_context(stated, model.shape, assumptions)
+    assumed = f"assuming a context of {workload.context_tokens:,} tokens" if workload is not stated else ""
     check_experts(workload, model.shape.experts)
-    utilization = _utilization(request, workload, assumptions)
+    given, limit = workload.utilization, request.constraints.utilization
+    if limit is not None and given is not None:
+        raise InvalidWorkload("constraints.utilization", "and inference.utilization say the same thing: give one")
+    utilization = assumptions.get(given if limit is None else limit, "inference.utilization")
     serving = with_weights(
         ServingSetup(
             model=model, workload=replace(workload, utilization=utilization), gpus=Gpus(), assumptions=assumptions
@@ -214,13 +217,6 @@ def _with_usual_context(
     usual, why = DEFAULTS["inference.context_tokens"]
     context = assumptions.record("inference.context_tokens", min(usual, shape.max_positions or usual), why)
     return replace(workload, context_tokens=context)
-
-
-def _utilization(request: PlacementRequest, workload: InferenceWorkload, assumptions: Assumptions) -> float:
-    utilization = request.constraints.utilization
-    if utilization is not None and workload.utilization is not None:
-        raise InvalidWorkload("constraints.utilization", "and inference.utilization say the same thing: give one")
-    return assumptions.get(workload.utilization if utilization is None else utilization, "inference.utilization")
 
 
 def _partition_limits(model: Model, tensor: int | None, pipeline: int | None) -> PartitionLimits:

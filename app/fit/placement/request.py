@@ -30,12 +30,6 @@ class Constraints:
     budget_usd_per_job: Decimal | None = None
     max_hours: float | None = None
 
-    @property
-    def bounds_time_or_cost(self) -> bool:
-        """Whether an option must not take too long, or cost too much."""
-        bounds = (self.max_hours, self.budget_usd_per_month, self.budget_usd_per_job)
-        return any(bound is not None for bound in bounds)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pricing:
