@@ -1,6 +1,5 @@
 """Estimates a workload: every figure that can be computed, the assumptions, and what was left out."""
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any, NoReturn
 
@@ -27,7 +26,7 @@ from app.fit.estimator.serving import (
 from app.fit.estimator.serving_speed import (
     ServingSpeed,
     assume_links,
-    first_token_figure,
+    first_token_evidence,
     prefill_speed,
     record_lengths,
     refuse_other_kinds,
@@ -48,8 +47,8 @@ from app.fit.estimator.training_memory import (
 from app.fit.estimator.training_time import compute_figures
 from app.fit.estimator.workload import Gpus, InferenceWorkload, ServiceLevel, TrainingWorkload
 from app.fit.formulas.architecture import Architecture, ModelKind
-from app.fit.formulas.compute import per_hour, per_job, per_million_tokens, per_month
-from app.fit.formulas.quantities import Assumptions, Figure, InvalidWorkload, estimate, exact, single_value
+from app.fit.formulas.compute import HOURS_PER_MONTH, per_million_tokens
+from app.fit.formulas.quantities import Assumptions, Figure, InvalidWorkload, Range, estimate, exact, single_value
 from app.fit.results import (
     CostFigures,
     DecodeFigures,
@@ -62,71 +61,62 @@ from app.fit.results import (
 )
 
 
-def serving_cost(gpus: Gpus, count: int, speed: ServingSpeed | None) -> CostFigures | None:
-    """Return the cost of serving; None without a price."""
-    price = gpus.usd_per_gpu_hour
+def _serving_cost(setup: ServingSetup, service: SizedService | None, speed: ServingSpeed | None) -> CostFigures | None:
+    """Return the cost of serving: of a service that of all replicas of the peak, which run all the time.
+
+    None without a price, and of a service whose load is not borne.
+    """
+    price = setup.gpus.usd_per_gpu_hour
     if price is None:
         return None
-    return _cost(count, price, per_million=_per_million(per_hour(count, price), speed) if speed else None)
-
-
-def _service_cost(gpus: Gpus, service: SizedService, speed: ServingSpeed | None) -> CostFigures | None:
-    """Return the cost of all replicas of the peak, which run all the time; None without a price or a load."""
-    price, level = gpus.usd_per_gpu_hour, service.load.level
-    if price is None or not service.meets_targets or speed is None or speed.first_token_s is None:
+    if service is None:
+        hourly = setup.deployment.gpus * price
+        return _cost(hourly, per_million_tokens=cost_of_rate(hourly, speed.tokens_per_s) if speed else None)
+    if not service.meets_targets or speed is None or speed.first_token_s is None:
         return None
-    hourly = per_hour(service.gpus, price)
+    level, hourly = service.load.level, service.gpus * price
     mean = rate_range(level, request_seconds(level, speed.first_token_s, speed.expected_s), peak=False)
-    costs = [
-        [per_million_tokens(hourly, decimal(rate * unit)) for rate in (mean.high, mean.mid, mean.low)]
-        for unit in (level.output_tokens, 1_000_000)
-    ]
-    tokens, request = (
-        exact(mid, "USD")
-        if level.users is None
-        else Figure(unit="USD", certainty="estimate", low=low, mid=mid, high=high)
-        for low, mid, high in costs
+    tokens, requests = (
+        cost_of_rate(hourly, mean.times(unit), exactly=level.users is None) for unit in (level.output_tokens, 1_000_000)
     )
-    return replace(_cost(service.gpus, price, per_million=tokens), per_request=request)
+    return _cost(hourly, per_million_tokens=tokens, per_request=requests)
 
 
-def _per_million(usd_per_hour: Decimal, speed: ServingSpeed) -> Figure:
-    """Return the cost of a million tokens: low at the fastest expected step, high at the slowest."""
-    low, mid, high = (
-        per_million_tokens(usd_per_hour, decimal(rate))
-        for rate in (speed.tokens_per_s.high, speed.tokens_per_s.mid, speed.tokens_per_s.low)
-    )
+def cost_of_rate(usd_per_hour: Decimal, rate: Range, *, exactly: bool = False) -> Figure:
+    """Return the cost of a million tokens, USD: exact of a given rate, else a range; the highest rate costs least."""
+    low, mid, high = (per_million_tokens(usd_per_hour, decimal(speed)) for speed in (rate.high, rate.mid, rate.low))
+    if exactly:
+        return exact(mid, "USD")
     return Figure(unit="USD", certainty="estimate", low=low, mid=mid, high=high)
 
 
-def training_cost(gpus: Gpus, count: int, figures: TrainingFigures, given_hours: Decimal | None) -> CostFigures | None:
-    """Return the cost of training; the job's is as exact as its GPU-hours. None without a price."""
-    price = gpus.usd_per_gpu_hour
+def _training_cost(gpus: Gpus, count: int, hours: Figure | None, given_hours: Decimal | None) -> CostFigures | None:
+    """Return the cost of training; the job's has the certainty and range of its GPU-hours. None without a price."""
+    price, job = gpus.usd_per_gpu_hour, None
     if price is None:
         return None
-    hours = figures.compute.gpu_hours
-    job = None
     if given_hours is not None:
-        job = exact(per_job(given_hours, price), "USD")
+        job = exact(given_hours * price, "USD")
     elif hours is not None:
-        job = _per_job(hours, price)
-    return _cost(count, price, job=job)
+        ends = {name: getattr(hours, name) for name in ("value", "low", "mid", "high")}
+        costs: dict[str, Any] = {name: decimal(end) * price for name, end in ends.items() if end is not None}
+        job = Figure(unit="USD", certainty=hours.certainty, **costs)
+    return _cost(count * price, per_job=job)
 
 
-def _per_job(hours: Figure, price: Decimal) -> Figure:
-    """Return the cost of a job with the certainty and range of its GPU-hours."""
-    ends = {name: getattr(hours, name) for name in ("value", "low", "mid", "high")}
-    costs: dict[str, Any] = {name: per_job(decimal(end), price) for name, end in ends.items() if end is not None}
-    return Figure(unit="USD", certainty=hours.certainty, **costs)
-
-
-def _cost(count: int, price: Decimal, *, job: Figure | None = None, per_million: Figure | None = None) -> CostFigures:
-    hourly = per_hour(count, price)
+def _cost(
+    usd_per_hour: Decimal,
+    *,
+    per_job: Figure | None = None,
+    per_million_tokens: Figure | None = None,
+    per_request: Figure | None = None,
+) -> CostFigures:
     return CostFigures(
-        per_hour=exact(hourly, "USD"),
-        per_month=exact(per_month(hourly), "USD"),
-        per_job=job,
-        per_million_tokens=per_million,
+        per_hour=exact(usd_per_hour, "USD"),
+        per_month=exact(usd_per_hour * HOURS_PER_MONTH, "USD"),
+        per_job=per_job,
+        per_million_tokens=per_million_tokens,
+        per_request=per_request,
     )
 
 
@@ -186,13 +176,14 @@ def estimate_serving(
     if generates:
         prefill = prefill_speed(setup, weights)
     speed = speed_of_kind(setup, weights, cache)
+    first = speed.first_token_s if speed else None
     figures = InferenceFigures(
         weights=range_figure(weights) if weights else None,
         kv_cache=kv_figures(setup, cache),
         memory_per_gpu=memory_figures(setup, weights, cache) if weights else None,
         decode=step_figures(speed, DecodeFigures) if speed and generates else None,
         prefill=estimate(prefill, "s", evidence_of("ttft")) if prefill else None,
-        ttft=first_token_figure(speed) if speed else None,
+        ttft=estimate(first.times(1e3), "ms", first_token_evidence(speed.departures)) if speed and first else None,
         encode=step_figures(speed, EncodeFigures) if speed and not generates else None,
     )
     _check_serving(setup.workload, figures, assumptions, kind=model.shape.kind)
@@ -201,9 +192,7 @@ def estimate_serving(
         parameters=parameter_figures(model),
         inference=figures,
         serving=service_report(service, weights, cache) if service is not None and weights is not None else None,
-        cost=serving_cost(gpus, setup.deployment.gpus, speed)
-        if service is None
-        else _service_cost(gpus, service, speed),
+        cost=_serving_cost(setup, service, speed),
         weights_type=setup.weights.type if setup.weights is not None else None,
         assumptions=assumptions.recorded,
         left_out=assumptions.left_out,
@@ -259,28 +248,24 @@ def estimate_training(shape: Architecture, job: TrainingWorkload, gpus: Gpus, as
     model = resolve_model(shape, assumptions)
     deployment = plan_training(job, gpus, model.shape.heads, assumptions)
     setup = TrainingSetup(model=model, workload=job, gpus=gpus, deployment=deployment, assumptions=assumptions)
-    figures = _training_figures(setup)
+    params = trainable_params(setup)
+    trained = trained_model(setup, params, forward_pass_of(setup)) if params is not None else None
+    need = compute_need(setup, trained) if trained else None
+    figures = TrainingFigures(
+        trainable_params=exact(params, "parameters") if params is not None else None,
+        states=state_figures(setup, trained, need) if trained and need else None,
+        activations=activation_figures(setup),
+        memory_per_gpu=training_memory(setup, trained, need) if trained and need else None,
+        compute=compute_figures(setup),
+    )
     _check_training(job, figures, assumptions)
     return Estimate(
         architecture=model.shape,
         parameters=parameter_figures(model),
         training=figures,
-        cost=training_cost(gpus, deployment.gpus, figures, job.gpu_hours),
+        cost=_training_cost(gpus, deployment.gpus, figures.compute.gpu_hours, job.gpu_hours),
         assumptions=assumptions.recorded,
         left_out=assumptions.left_out,
-    )
-
-
-def _training_figures(setup: TrainingSetup) -> TrainingFigures:
-    params = trainable_params(setup)
-    job = trained_model(setup, params, forward_pass_of(setup)) if params is not None else None
-    need = compute_need(setup, job) if job else None
-    return TrainingFigures(
-        trainable_params=exact(params, "parameters") if params is not None else None,
-        states=state_figures(setup, job, need) if job and need else None,
-        activations=activation_figures(setup),
-        memory_per_gpu=training_memory(setup, job, need) if job and need else None,
-        compute=compute_figures(setup),
     )
 
 

@@ -41,7 +41,7 @@ from app.fit.formulas.memory import (
     kv_bytes_per_sequence,
     step_seconds,
 )
-from app.fit.formulas.quantities import Assumptions, Evidence, Figure, InvalidWorkload, Range, bound, estimate
+from app.fit.formulas.quantities import Assumptions, Evidence, InvalidWorkload, Range, bound, estimate
 from app.fit.formulas.serving_speed import (
     CHUNK_TOKENS,
     FIRST_TOKEN,
@@ -349,13 +349,6 @@ def step_figures(speed: ServingSpeed, shape: type[StepFigures]) -> StepFigures:
         tokens_per_s=bound(speed.tokens_per_step / speed.least_s, "tokens/s"),
         expected_tokens_per_s=estimate(speed.tokens_per_s, "tokens/s", rests_on),
     )
-
-
-def first_token_figure(speed: ServingSpeed) -> Figure | None:
-    """Return the time to the first token; None where it is unknown."""
-    if speed.first_token_s is None:
-        return None
-    return estimate(speed.first_token_s.times(1e3), "ms", first_token_evidence(speed.departures))
 
 
 def record_lengths(setup: ServingSetup) -> None:

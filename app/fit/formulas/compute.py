@@ -5,7 +5,6 @@ from decimal import Decimal
 from typing import Literal, NamedTuple
 
 from app.fit.formulas.architecture import SELECTED_ENTRIES, Architecture, is_sparse
-from app.fit.formulas.quantities import Range
 
 LinkKind = Literal["nvlink", "pcie"]
 Network = Literal["infiniband", "ethernet"]
@@ -132,14 +131,6 @@ def _gpt_factor(gpt: GptShape, *, attention: int) -> float:
     return 1 + scores + gpt.vocab / (12 * gpt.hidden * gpt.layers)
 
 
-def seconds(flops: float, gpus: int, peak_flops: float, mfu: Range) -> Range:
-    """Return the time that FLOPs take, s: FLOPs / (n peak MFU).  An estimate; a bound at MFU 1.
-
-    n GPUs, peak dense FLOP/s of the type used. Whole runs take up to three times the ideal.
-    """
-    return mfu.times(gpus * peak_flops).divide(flops)
-
-
 def prefill_flops(active_params: float, prompt_tokens: float) -> float:
     """Return the FLOPs of prefill, that is of reading a prompt: 2 N_act T; a bound from below, attention not counted.
 
@@ -177,23 +168,9 @@ def _attention_widths(shape: Architecture) -> int | None:
 
 
 HOURS_PER_MONTH = Decimal(730)
+"""A twelfth of the 8,760 hours of a year."""
 MILLION = Decimal(1_000_000)
 SECONDS_PER_HOUR = Decimal(3600)
-
-
-def per_hour(units: int, usd_per_unit_hour: Decimal) -> Decimal:
-    """Return the cost of n VMs or GPUs per hour, USD: n x price; exact."""
-    return units * usd_per_unit_hour
-
-
-def per_month(usd_per_hour: Decimal) -> Decimal:
-    """Return the cost per month, USD: cost per hour x 730 h, a twelfth of 8760; exact."""
-    return usd_per_hour * HOURS_PER_MONTH
-
-
-def per_job(unit_hours: Decimal, usd_per_unit_hour: Decimal) -> Decimal:
-    """Return the cost of a job, USD: hours of all units x price; exact given both."""
-    return unit_hours * usd_per_unit_hour
 
 
 def per_million_tokens(usd_per_hour: Decimal, tokens_per_s: Decimal) -> Decimal:

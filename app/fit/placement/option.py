@@ -5,7 +5,7 @@ from decimal import Decimal
 from functools import cached_property
 from math import inf, isfinite
 
-from app.fit.estimator.estimate import decimal
+from app.fit.estimator.estimate import cost_of_rate
 from app.fit.estimator.parallelism import Deployment
 from app.fit.estimator.service_level import (
     ServiceLoad,
@@ -18,8 +18,7 @@ from app.fit.estimator.serving_speed import first_token_evidence, step_evidence
 from app.fit.estimator.training_memory import compute_need, training_memory
 from app.fit.estimator.training_time import HOURS_FAMILY, RATE_FAMILY
 from app.fit.estimator.workload import Gpus, ServiceLevel
-from app.fit.formulas.compute import MILLION, SECONDS_PER_HOUR
-from app.fit.formulas.quantities import GIB, Evidence, Figure, Range, bound, estimate, exact, exact_gib
+from app.fit.formulas.quantities import GIB, Evidence, Range, bound, estimate, exact, exact_gib
 from app.fit.formulas.training_speed import Interruptions, interruptions
 from app.fit.placement.jobs import ServingJob, TrainingJob, linked_gpus
 from app.fit.placement.layouts import Attempt, Speed
@@ -456,17 +455,7 @@ def cost_figures(option: PlacementOption, purchase: str) -> OptionCost:
     return OptionCost(
         cost=cost,
         per_job=job,
-        per_million_tokens=_per_million(hourly, answered, exactly=exactly),
-        per_request=_per_million(hourly, requests.times(1e6), exactly=exactly) if load is not None else None,
+        per_million_tokens=cost_of_rate(hourly, answered, exactly=exactly),
+        per_request=cost_of_rate(hourly, requests.times(1e6), exactly=exactly) if load is not None else None,
         interruptions=option.interruptions if purchase == "spot" else None,
     )
-
-
-def _per_million(usd_per_hour: Decimal, rate: Range, *, exactly: bool = False) -> Figure:
-    """Return the cost of a million tokens: of a rate that is given, exactly, else a range; the highest costs least."""
-    low, mid, high = (
-        usd_per_hour / (decimal(speed) * SECONDS_PER_HOUR) * MILLION for speed in (rate.high, rate.mid, rate.low)
-    )
-    if exactly:
-        return exact(mid, "USD")
-    return estimate(Range(low=float(low), mid=float(mid), high=float(high)), "USD")
