@@ -76,8 +76,8 @@ class CopySpeed:
     """Expected times of one copy under any load, the middles of what `serving_speed` gives: for sizing by a load.
 
     `setup` must have the bandwidth and the peak of its GPUs, and the lengths of a request. `departures` are those from
-    the measured runs under any load. `transfer_s` is None where
-    copies read the prompts of their own requests: else other copies read them, and this is what moving a cache takes.
+    the measured runs under any load. `transfer_s` is None where copies read the prompts of their own requests: else
+    other copies read them, and this is what moving a cache takes.
     """
 
     setup: ServingSetup
@@ -93,12 +93,8 @@ class CopySpeed:
 
         Where other copies read the prompts, no prompt waits for another.
         """
-        load_times = self._times.get(sequences)
-        if load_times is None:
-            load_times = self._times[sequences] = self._find_times(sequences)
-        return load_times
-
-    def _find_times(self, sequences: int) -> LoadTimes:
+        if (kept := self._times.get(sequences)) is not None:
+            return kept
         setup, tokens = self.setup, self.work.yielded
         work = self.work.under(sequences)
         least = least_step(setup, self.work.model, work.kv_read_s, sequences)
@@ -107,7 +103,9 @@ class CopySpeed:
         first = max(self.least_prompt_s, first_token_time(alone, step * tokens, STEP, FIRST_TOKEN))
         first += queue_s(work, alone, step * tokens) + (self.transfer_s or 0.0)
         prompts = prompts_time(work, STEP) / tokens
-        return LoadTimes(step, first, prompts, first + self.lengths.output * step, work)
+        request = first + self.lengths.output * step
+        times = self._times[sequences] = LoadTimes(step, first, prompts, request, work)
+        return times
 
     def spreads(self, sequences: int) -> Spreads:
         """Return the spreads of the times with `sequences` on the copy: those of the ranges that answers show."""
@@ -236,11 +234,6 @@ class ServiceLoad(NamedTuple):
     prefill_busy: float | None = None
 
     @property
-    def is_lenient(self) -> bool:
-        """Whether a request alone is taken that misses a target by the middle, but not by the low end, of its time."""
-        return is_lenient(self.copy, self.level)
-
-    @property
     def mean_tokens_per_s(self) -> float:
         """Tokens a second that are generated on average."""
         return self.mean_requests_per_s * self.level.output_tokens
@@ -338,11 +331,12 @@ def _with_prefill(copy: CopySpeed, level: ServiceLevel, limit: ReplicaLimit) -> 
         return limit
     prompt_s = copy.prompt_busy_s()
 
-    def takes_least(sequences: int) -> bool:
-        own, next_ = (_replica_seconds(copy, level, prompt_s, count) for count in (sequences, sequences + 1))
-        return own <= next_
+    def seconds(sequences: int) -> float:
+        """Return the time of replicas of both kinds that a request takes, with `sequences` on each that generates."""
+        generating_s = level.output_tokens * copy.times(sequences).step / sequences
+        return generating_s + prompt_s / _most_busy(copy, level, prompt_s, sequences)
 
-    sequences = fewest(takes_least, 1, limit.sequences)
+    sequences = fewest(lambda count: seconds(count) <= seconds(count + 1), 1, limit.sequences)
     times = copy.times(sequences)
     busy = _most_busy(copy, level, prompt_s, sequences)
     name = limit.limit if sequences == limit.sequences else "ttft"
@@ -359,13 +353,6 @@ def _most_busy(copy: CopySpeed, level: ServiceLevel, prompt_s: float, sequences:
         return MAX_BUSY
     spare = level.ttft_ms / 1e3 / copy.ends(sequences, level)[1] - copy.times(sequences).first_token
     return max(LEAST_BUSY, most_busy(prompt_s, spare))
-
-
-def _replica_seconds(copy: CopySpeed, level: ServiceLevel, prompt_s: float, sequences: int) -> float:
-    """Return the time of replicas of both kinds that a request takes, s, with `sequences` on each that generates."""
-    times = copy.times(sequences)
-    busy = _most_busy(copy, level, prompt_s, sequences)
-    return level.output_tokens * times.step / sequences + prompt_s / busy
 
 
 def _waited(times: LoadTimes, seconds: float) -> LoadTimes:
@@ -395,13 +382,8 @@ def requests_per_s(level: ServiceLevel, request_s: float, *, peak: bool) -> floa
     return factor * (level.requests_per_day or 0.0) / SECONDS_PER_DAY
 
 
-def replicas_for(level: ServiceLevel, replica: ReplicaLimit, *, peak: bool) -> int:
-    """Return the fewest replicas for the average or the peak; at least one, and one that reads prompts if others do."""
-    return fleet_for(level, replica, peak=peak).replicas
-
-
 def fleet_for(level: ServiceLevel, replica: ReplicaLimit, *, peak: bool) -> Fleet:
-    """Return the fewest replicas of each kind for the average or the peak.
+    """Return the fewest replicas of each kind for the average or the peak: at least one of each that there is.
 
     Users send the more requests the faster these are answered: replicas that read prompts are enough for those of users
     whose prompts never wait.
@@ -445,16 +427,6 @@ def _at_least_one(needed: float) -> int:
     return max(1, ceil(needed * (1 - _ROUNDING)))
 
 
-def sequences_at_peak(copy: CopySpeed, level: ServiceLevel, replica: ReplicaLimit, replicas: int) -> int:
-    """Find the requests that each of `replicas` has open at the peak: the fewest that yield the rate."""
-
-    def yield_the_rate(sequences: int) -> bool:
-        request_s = copy.times(sequences).request
-        return replicas * sequences >= requests_per_s(level, request_s, peak=True) * request_s * (1 - _ROUNDING)
-
-    return fewest(yield_the_rate, 1, replica.sequences)
-
-
 def at_peak(load: ServiceLoad, replicas: int) -> tuple[int, ServiceLoad]:
     """Return the replicas that have a request at the peak, of `replicas`, and the load with the requests of each."""
     copy, level, replica = load.copy, load.level, load.replica
@@ -462,12 +434,17 @@ def at_peak(load: ServiceLoad, replicas: int) -> tuple[int, ServiceLoad]:
         return _disaggregated_at_peak(load, replica.prefill, replicas)
     alone_s = copy.times(1).request
     busy = ceil(requests_per_s(level, alone_s, peak=True) * alone_s)
-    replicas = max(replicas_for(level, replica, peak=True), min(replicas, busy))
-    sequences = sequences_at_peak(copy, level, replica, replicas)
+    used = max(fleet_for(level, replica, peak=True).replicas, min(replicas, busy))
+
+    def yield_the_rate(sequences: int) -> bool:
+        request_s = copy.times(sequences).request
+        return used * sequences >= requests_per_s(level, request_s, peak=True) * request_s * (1 - _ROUNDING)
+
+    sequences = fewest(yield_the_rate, 1, replica.sequences)
     request_s = copy.times(sequences).request
-    return replicas, load._replace(
+    return used, load._replace(
         sequences=sequences,
-        max_requests_per_s=replicas * replica.sequences / replica.times.request,
+        max_requests_per_s=used * replica.sequences / replica.times.request,
         peak_requests_per_s=requests_per_s(level, request_s, peak=True),
         mean_requests_per_s=requests_per_s(level, request_s, peak=False),
     )

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 from app.fit.estimator.parallelism import assume_network
 from app.fit.estimator.serving import ServingSetup, kv_cache_of, sequence_bytes, weights_range
 from app.fit.estimator.speed_model import (
+    EXPERT_PASSES,
     GPUS_OF_A_VM,
     VALUE_BYTES,
     Lengths,
@@ -34,7 +35,6 @@ from app.fit.formulas.compute import (
     tensor_link,
 )
 from app.fit.formulas.memory import (
-    DecodeStep,
     KvCache,
     Parallelism,
     experts_read,
@@ -170,38 +170,29 @@ class Spreads(NamedTuple):
 def find_spreads(setup: ServingSetup, work: StepWork, departures: tuple[str, ...], sequences: int) -> Spreads:
     """Return the spreads of the times with `sequences` on a copy, for a search as for its answer: of the same load.
 
-    `work` is that of a step, `departures` are those under any load.
+    `work` is that of a step, `departures` are those under any load. A step has the range of a measured model, or of
+    what no run covers; without an engine it has the steps of all. A first token has that of requests that come one by
+    one, or together.
     """
     if sequences > MAX_SEQUENCES * setup.deployment.parallelism.data:
         departures = (*departures, "sequences")
-    return Spreads(step_spread(setup, work, departures), first_token_spread(setup, departures), departures)
-
-
-def step_spread(setup: ServingSetup, work: StepWork, departures: tuple[str, ...]) -> Spread:
-    """Return the range of a step: of a measured model, or of what no run covers.
-
-    Without an engine the range has the steps of all.
-    """
     kind = "experts" if work.routed else "dense"
     if not (LEFT_OUT | COMPARED).isdisjoint(departures):
         kind = "unseen"
-    spread = widened(STEP_SPREAD[kind], [name for name in departures if name not in COMPARED])
-    return over_engines(spread, work) if setup.workload.engine is None else spread
+    step = _widened(STEP_SPREAD[kind], [name for name in departures if name not in COMPARED])
+    if setup.workload.engine is None:
+        step = _over_engines(step, work)
+    arrivals = "burst" if setup.workload.arrivals == "burst" else "steady"
+    return Spreads(step, _widened(FIRST_TOKEN_SPREAD[arrivals], departures), departures)
 
 
-def first_token_spread(setup: ServingSetup, departures: tuple[str, ...]) -> Spread:
-    """Return the range of the time to the first token: of requests that come one by one, or together."""
-    kind = "burst" if setup.workload.arrivals == "burst" else "steady"
-    return widened(FIRST_TOKEN_SPREAD[kind], departures)
-
-
-def widened(factor: float, departures: Iterable[str]) -> Spread:
+def _widened(factor: float, departures: Iterable[str]) -> Spread:
     """Return a range that goes as far to either side, and further for each other departure."""
     factor *= WIDER ** min(sum(name not in LEFT_OUT for name in departures), MAX_DEPARTURES)
     return Spread(1 / factor, factor)
 
 
-def over_engines(spread: Spread, work: StepWork) -> Spread:
+def _over_engines(spread: Spread, work: StepWork) -> Spread:
     """Return a spread that also has the other engines' steps: of work whose engine is not named."""
     step, own = step_time(work, STEP), (work.sglang, work.vllm)
     others = [flags for flags in ((1.0, 0.0), (0.0, 1.0), (0.0, 0.0)) if flags != own]
@@ -424,15 +415,15 @@ def least_step(setup: ServingSetup, model: SpeedModel, kv_read_s: float, sequenc
         flops += model.expert_flops * (of_stage / parallelism.stage_gpus - own_sequences / parallelism.tensor)
         read += used / parallelism.stage_gpus - used / parallelism.tensor
     speculation = setup.workload.speculative
-    step = DecodeStep(weights_bytes=read, kv_bytes=kv_read_s * bandwidth, flops=flops * (1 + proposed(speculation)))
     peak = gpus.peak_tflops * 1e12 if gpus.peak_tflops is not None else None
+    verified = 1 + proposed(speculation)
+    step_s = step_seconds(read, kv_read_s * bandwidth, flops * verified, bandwidth=bandwidth, peak_flops=peak)
     sent = 0.0
     if parallelism.tensor > 1:
         link = tensor_link(gpus.link or "nvlink", gpus.link_gb_per_s, gpus.bandwidth_gb_per_s or 0.0)
         reduced = 2 * model.layers - (model.expert_layers if parallelism.data > 1 else 0)
-        tokens = own_sequences * (1 + proposed(speculation))
-        sent = reduced * model.hidden * VALUE_BYTES * tokens / link.bytes_per_s
-    return max(step_seconds(step, bandwidth, peak), sent) / yielded(speculation)
+        sent = reduced * model.hidden * VALUE_BYTES * (own_sequences * verified) / link.bytes_per_s
+    return max(step_s, sent) / yielded(speculation)
 
 
 def kv_bytes_read(setup: ServingSetup, cache: KvCache | None, lengths: Lengths | None) -> float:
@@ -461,9 +452,8 @@ def sparsely_read(shape: Architecture, cache: KvCache) -> KvCache:
 class CopyWork:
     """What of the work of a decode step of one copy is the same under any load.
 
-    `bandwidth` and `peak` are those of all tensor ranks, `dequantized` the share of weights that is. A token takes
-    `message_s` in collectives, and `stage_s` between two stages; `hop_s` is the latency of all ways over a network in a
-    step. `verified` tokens of a sequence are
+    `bandwidth` and `peak` are those of all tensor ranks. A token takes `message_s` in collectives, and `stage_s`
+    between two stages; `hop_s` is the latency of all ways over a network in a step. `verified` tokens of a sequence are
     computed in a step, and `yielded` come out of it. `alone` is the work without any sequences.
     """
 
@@ -517,21 +507,24 @@ def copy_work(setup: ServingSetup, model: SpeedModel, lengths: Lengths | None, s
 
     `sequence_read` are the KV bytes of a sequence that a tensor rank reads.
     """
-    gpus, (tensor, stages) = setup.gpus, _ranks(setup)
+    gpus, parallelism = setup.gpus, setup.deployment.parallelism
+    tensor, stages = parallelism.tensor, parallelism.pipeline
     bandwidth = (gpus.bandwidth_gb_per_s or inf) * 1e9 * tensor
     peak = gpus.peak_tflops * 1e12 * tensor if gpus.peak_tflops is not None else inf
     narrow = narrow_factor(setup, model)
     link = tensor_link(gpus.link or "nvlink", gpus.link_gb_per_s, gpus.bandwidth_gb_per_s or 0.0)
     hop = stage_hop(gpus.network, gpus.network_gbps, link)
-    message_s = model.layers * 2 * model.hidden * VALUE_BYTES * link.all_reduce_factor(tensor) / link.bytes_per_s
+    # A ring sends each byte of an all-reduce 2 (t - 1) / t times.
+    message_s = model.layers * 2 * model.hidden * VALUE_BYTES * (2 * (tensor - 1) / tensor) / link.bytes_per_s
     prompt = lengths.read if lengths is not None else 0
-    routed = prompt * (model.expert_flops / peak + model.moved_bytes / bandwidth) / stages
+    moved_bytes = EXPERT_PASSES * model.routed * model.hidden * VALUE_BYTES
+    routed = prompt * (model.expert_flops / peak + moved_bytes / bandwidth) / stages
     attention = (_attention_flops(setup, lengths) if lengths is not None else 0.0) * narrow / peak / stages
     split = min(1.0, MAX_RANKS_OF_A_PROMPT / tensor)
     # Each rank sends its share of a hidden state: vLLM, GroupCoordinator.send_tensor_dict.
     stage_s = model.hidden * VALUE_BYTES / (hop.bytes_per_s * tensor) if stages > 1 else 0.0
     hop_s = stages * hop.latency_s if stages > 1 else 0.0
-    if leaves_server(gpus, setup.deployment.parallelism):
+    if leaves_server(gpus, parallelism):
         # Two all-reduces of a layer, each to the other servers and back.
         hop_s += 4 * model.layers * hop.latency_s
         message_s += 2 * model.layers * model.hidden * VALUE_BYTES / hop.bytes_per_s
@@ -576,12 +569,6 @@ def copy_work(setup: ServingSetup, model: SpeedModel, lengths: Lengths | None, s
         yielded=yielded(speculation),
         alone=alone,
     )
-
-
-def _ranks(setup: ServingSetup) -> tuple[int, int]:
-    """Return the tensor ranks and the pipeline stages of a copy."""
-    parallelism = setup.deployment.parallelism
-    return parallelism.tensor, parallelism.pipeline
 
 
 MAX_FLOPS_PER_BYTE = 296.0
@@ -672,7 +659,8 @@ _NO_SPEED = {
 def workload_of_kind(shape: Architecture, workload: InferenceWorkload, assumptions: Assumptions) -> InferenceWorkload:
     """Return the workload as the kind of model takes it; raises InvalidWorkload for a field that does not apply.
 
-    Models other than decoders have one copy on each GPU unless the request says otherwise.
+    Models other than decoders have one copy on each GPU unless the request says otherwise. An encoder has the tokens of
+    a sequence as its context.
     """
     kind = shape.kind
     if kind == "decoder":
@@ -682,7 +670,12 @@ def workload_of_kind(shape: Architecture, workload: InferenceWorkload, assumptio
             raise InvalidWorkload(field, f"does not apply: the model is of kind {kind}")
     assumptions.record("architecture.kind", kind, _NO_SPEED[kind])
     if kind == "encoder":
-        workload = _with_passage(shape, workload, assumptions)
+        tokens = workload.context_tokens or workload.prompt_tokens
+        if tokens is None:
+            usual = min(PASSAGE_TOKENS, shape.max_positions or PASSAGE_TOKENS)
+            why = "tokens of a sequence that is read: a passage"
+            tokens = assumptions.record("inference.context_tokens", usual, why)
+        workload = replace(workload, context_tokens=tokens, prompt_tokens=None)
     if kind == "speech" and workload.context_tokens is None and workload.kv_bytes_per_sequence is None:
         why = "the longest text of an audio"
         longest = assumptions.record("inference.context_tokens", shape.max_positions, why)
@@ -692,15 +685,6 @@ def workload_of_kind(shape: Architecture, workload: InferenceWorkload, assumptio
         tensor_parallel=workload.tensor_parallel or 1,
         pipeline_parallel=workload.pipeline_parallel or 1,
     )
-
-
-def _with_passage(shape: Architecture, workload: InferenceWorkload, assumptions: Assumptions) -> InferenceWorkload:
-    """Return the workload of an encoder with the tokens of a sequence as its context."""
-    tokens = workload.context_tokens or workload.prompt_tokens
-    if tokens is None:
-        usual = min(PASSAGE_TOKENS, shape.max_positions or PASSAGE_TOKENS)
-        tokens = assumptions.record("inference.context_tokens", usual, "tokens of a sequence that is read: a passage")
-    return replace(workload, context_tokens=tokens, prompt_tokens=None)
 
 
 def refuse_other_kinds(shape: Architecture, field: str) -> None:

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from math import inf, log2
 from typing import NamedTuple
 
-from app.fit.estimator.model import Model
 from app.fit.estimator.serving import ServingSetup, sequence_bytes
 from app.fit.estimator.weights import proposed
 from app.fit.estimator.workload import InferenceWorkload
-from app.fit.formulas.architecture import Architecture, LayerGroup, missing_for_count, typical_shape
-from app.fit.formulas.compute import Link, network_hop, tensor_link
+from app.fit.formulas.architecture import missing_for_count, typical_shape
+from app.fit.formulas.compute import network_hop, tensor_link
 from app.fit.formulas.memory import KvCache, Parallelism, experts_read, kv_bytes_per_sequence
 from app.fit.formulas.quantities import Range
 from app.fit.formulas.serving_speed import FIRST_TOKEN, STEP, StepWork, launch_time, prompt_time, prompts_time
@@ -99,56 +98,43 @@ class SpeedModel:
         """Layers with experts."""
         return self.routed // self.experts_per_token if self.experts else 0
 
-    @property
-    def moved_bytes(self) -> int:
-        """Bytes that a token of a prompt moves in memory on its way to its experts and back."""
-        return EXPERT_PASSES * self.routed * self.hidden * VALUE_BYTES
-
 
 def speed_model(setup: ServingSetup, weights: Range) -> SpeedModel:
     """Return what the speed of a model depends on."""
-    model, shares = setup.model, setup.weights
-    shape, complete = _complete_shape(model, weights)
+    shape, count, shares = setup.model.shape, setup.model.count, setup.weights
+    of_typical_shape = bool(shape.missing_fields("layers", "hidden"))
+    if of_typical_shape:
+        params = count.total if count is not None else max(1, int(weights.mid / 2))
+        shape = typical_shape(replace(shape, params=params))
     experts, experts_per_token, expert_share = expert_shares(setup)
     embeddings = shares.embeddings if shares is not None else 0.0
     input_share = 0.0 if shape.tied_embeddings else embeddings / 2
-    count = model.count
     input_params = 0.0 if count is None or shape.tied_embeddings else count.embeddings / 2
-    params = count.total if count is not None else weights.mid / 2
+    weights_counted = count.total if count is not None else weights.mid / 2
     layers, hidden = shape.require("layers", "hidden")
     moe_layers = (shape.layers_with_experts if shape.experts is not None else layers) if experts else 0
     expert_flops = 0.0
     if count is not None and experts:
         # Of experts that cannot be counted by their share of the bytes.
         expert_flops = 2 * experts_per_token / experts * (count.experts or count.total * expert_share)
+    # Most layers have a mixer (of attention or state) and an MLP, those of Nemotron-H one of the two.
+    parts = sum(
+        group.count * len({matrix.part == "attention" for matrix in group.content.matrices}) for group in shape.groups
+    )
     return SpeedModel(
         dense_bytes=weights.mid * (1 - expert_share - input_share),
         expert_bytes=weights.mid * expert_share,
         experts=experts,
         experts_per_token=experts_per_token,
-        quantized=weights.mid * 8 / params < DEQUANTIZED_BITS,
+        quantized=weights.mid * 8 / weights_counted < DEQUANTIZED_BITS,
         token_flops=2 * (count.active - input_params) if count is not None else weights.mid,
         expert_flops=expert_flops,
-        layers=sum(_mixer_and_mlp(group) for group in shape.groups) / 2 or layers,
+        layers=parts / 2 or layers,
         latent_layers=layers if shape.kv_lora_rank is not None else 0,
         routed=moe_layers * experts_per_token,
         hidden=hidden,
-        of_typical_shape=not complete,
+        of_typical_shape=of_typical_shape,
     )
-
-
-def _mixer_and_mlp(group: LayerGroup) -> int:
-    """Return how many mixers (of attention or state) and MLPs the layers have: two each, but one in Nemotron-H."""
-    return group.count * len({matrix.part == "attention" for matrix in group.content.matrices})
-
-
-def _complete_shape(model: Model, weights: Range) -> tuple[Architecture, bool]:
-    """Return the architecture with layers and width, and whether they are known: else a usual model's."""
-    shape = model.shape
-    if not shape.missing_fields("layers", "hidden"):
-        return shape, True
-    params = model.count.total if model.count is not None else max(1, int(weights.mid / 2))
-    return typical_shape(replace(shape, params=params)), False
 
 
 def expert_shares(setup: ServingSetup) -> tuple[int, int, float]:
@@ -166,14 +152,6 @@ def expert_shares(setup: ServingSetup) -> tuple[int, int, float]:
     if experts <= per_token:
         return 0, 0, 0.0
     return experts, per_token, min(0.98, (1 - count.active / count.total) / (1 - per_token / experts))
-
-
-class _Exchange(NamedTuple):
-    """What sends tokens to their experts and back: bytes a second, latency over NVLink's, and seconds a hop."""
-
-    bytes_per_s: float
-    latency_factor: float
-    hop_s: float
 
 
 def spread_over_experts(
@@ -214,37 +192,32 @@ def _with_groups(
 
     Tokens are sent to the other GPUs that have experts of theirs, once to each, and back (dispatch and combine): twice
     hidden x 2 bytes x (n - 1) (1 - (1 - 1 / e)^k) a token, with k of its experts dealt out over e of n GPUs, in place
-    of the MLP's all-reduce over n GPUs, whose latency it has. All groups read a prompt at the same time, each its own:
-    d GPUs have the routed experts of d prompts, as one would of one. Source: DeepEP, Buffer.get_dispatch_layout.
+    of the MLP's all-reduce over n GPUs, whose latency it has: over the network where the stage is on several VMs. All
+    groups read a prompt at the same time, each its own: d GPUs have the routed experts of d prompts, as one would of
+    one. Source: DeepEP, Buffer.get_dispatch_layout.
     """
     parallelism, gpus = setup.deployment.parallelism, setup.gpus
     link = tensor_link(gpus.link or "nvlink", gpus.link_gb_per_s, gpus.bandwidth_gb_per_s or 0.0)
     tensor, stage, pipeline = parallelism.tensor, parallelism.stage_gpus, parallelism.pipeline
-    exchange = _exchange(setup, link)
+    bytes_per_s, latency_factor, hop_s = *link, 0.0
+    if gpus.network is not None and spans_vms(parallelism):
+        bytes_per_s, hop_s = network_hop(gpus.network, gpus.network_gbps)
+        latency_factor = 0.0
     reduced = 1 - model.expert_layers / (2 * model.layers)
     receivers = (stage - 1) * (1 - (1 - 1 / parallelism.expert) ** model.experts_per_token)
-    sent = 2 * model.expert_layers * model.hidden * VALUE_BYTES * receivers / exchange.bytes_per_s
+    sent = 2 * model.expert_layers * model.hidden * VALUE_BYTES * receivers / bytes_per_s
     doublings = work.doublings * reduced
-    doublings += model.expert_layers / 2 * log2(stage) * exchange.latency_factor
+    doublings += model.expert_layers / 2 * log2(stage) * latency_factor
     work = work._replace(
         collective_s=work.collective_s * reduced + sent * of_stage / stage,
         doublings=doublings,
-        hops_s=work.hops_s + 2 * model.expert_layers * exchange.hop_s,
+        hops_s=work.hops_s + 2 * model.expert_layers * hop_s,
     )
     if lengths is None:
         return work
     return work._replace(
         collective_prefill_s=work.collective_prefill_s * reduced + sent * lengths.read / tensor / pipeline
     )
-
-
-def _exchange(setup: ServingSetup, link: Link) -> _Exchange:
-    """Return the way between the GPUs of a stage: over the network where the stage is on several VMs."""
-    network = setup.gpus.network
-    if network is None or not spans_vms(setup.deployment.parallelism):
-        return _Exchange(link.bytes_per_s, link.latency_factor, 0.0)
-    hop = network_hop(network, setup.gpus.network_gbps)
-    return _Exchange(hop.bytes_per_s, 0.0, hop.latency_s)
 
 
 GPUS_OF_A_VM = 8

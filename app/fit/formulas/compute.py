@@ -32,10 +32,6 @@ class Link(NamedTuple):
     bytes_per_s: float
     latency_factor: float
 
-    def all_reduce_factor(self, ranks: int) -> float:
-        """Return the bytes that a rank sends for each byte of an all-reduce: 2 (t - 1) / t, of a ring."""
-        return 2 * (ranks - 1) / ranks
-
 
 class Hop(NamedTuple):
     """The way of one GPU to others that no link joins: bytes a second, and seconds of latency."""
@@ -44,16 +40,12 @@ class Hop(NamedTuple):
     latency_s: float
 
 
-def nvlink_gb_per_s(bandwidth_gb_per_s: float) -> float:
-    """Return the speed of NVLink that GPUs of a memory bandwidth usually have, GB/s in both directions."""
-    return next(speed for least, speed in NVLINK_BY_BANDWIDTH if bandwidth_gb_per_s >= least)
-
-
 def tensor_link(kind: LinkKind, gb_per_s: float | None, bandwidth_gb_per_s: float) -> Link:
     """Return the link between tensor ranks; an unknown speed is that which such GPUs usually have."""
     if kind == "pcie":
         return Link((gb_per_s or PCIE_GB_PER_S) * 1e9 / 2, PCIE_LATENCY)
-    return Link((gb_per_s or nvlink_gb_per_s(bandwidth_gb_per_s)) * 1e9 / 2, 1.0)
+    usual = next(speed for least, speed in NVLINK_BY_BANDWIDTH if bandwidth_gb_per_s >= least)
+    return Link((gb_per_s or usual) * 1e9 / 2, 1.0)
 
 
 USUAL_NETWORK_GBPS: dict[Network, float] = {"infiniband": 400.0, "ethernet": 12.5}
@@ -143,12 +135,16 @@ def prompt_attention_flops(shape: Architecture, prompt_tokens: float) -> float:
     """Return the FLOPs of a prompt's attention: 2 a (d_qk + d_v) T^2 / 2 a layer; 0 where heads or layers are unknown.
 
     Causal: a token attends to those before it, in a layer with a window to the window at most, in one with sparse
-    attention to the selected ones. A layer that keeps no
-    KV cache (linear attention) has none.  a heads, d_qk and d_v their widths, T tokens.
+    attention to the selected ones. A layer that keeps no KV cache (linear attention) has none.  a heads, d_qk and d_v
+    their widths, T tokens.
     Source: Dao, FlashAttention-2, arXiv 2307.08691, section 4.1 (4 T^2 d a, halved by the causal mask).
     """
-    layers = shape.layers if shape.kv_layers is None else shape.kv_layers
-    if layers is None or shape.heads is None or (width := _attention_widths(shape)) is None:
+    layers, width = shape.layers if shape.kv_layers is None else shape.kv_layers, None
+    if shape.kv_lora_rank is not None and shape.v_head_dim is not None:
+        width = (shape.qk_nope_head_dim or 0) + (shape.qk_rope_head_dim or 0) + shape.v_head_dim
+    elif shape.head_dim is not None:
+        width = 2 * shape.head_dim
+    if layers is None or shape.heads is None or width is None:
         return 0.0
     windowed = 0
     if shape.sliding_window is not None:
@@ -158,13 +154,6 @@ def prompt_attention_flops(shape: Architecture, prompt_tokens: float) -> float:
     attended = (layers - windowed - sparse) * seen + sparse * min(seen, SELECTED_ENTRIES)
     attended += windowed * min(seen, shape.sliding_window or 0)
     return 2.0 * shape.heads * width * prompt_tokens * attended
-
-
-def _attention_widths(shape: Architecture) -> int | None:
-    """Return d_qk + d_v of a head."""
-    if shape.kv_lora_rank is not None and shape.v_head_dim is not None:
-        return (shape.qk_nope_head_dim or 0) + (shape.qk_rope_head_dim or 0) + shape.v_head_dim
-    return 2 * shape.head_dim if shape.head_dim is not None else None
 
 
 HOURS_PER_MONTH = Decimal(730)

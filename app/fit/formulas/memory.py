@@ -236,24 +236,17 @@ def tokens_in_budget(cache: KvCache, budget_bytes: float) -> int:
     return floor(budget_bytes / page) * cache.block_tokens
 
 
-class DecodeStep(NamedTuple):
-    """What one GPU does in one step of a batch: bytes of weights and KV cache that it reads, and FLOPs."""
-
-    weights_bytes: float
-    kv_bytes: float
-    flops: float = 0.0
-
-
-def step_seconds(step: DecodeStep, bandwidth_bytes_per_s: float, peak_flops: float | None = None) -> float:
+def step_seconds(
+    weights_bytes: float, kv_bytes: float, flops: float, *, bandwidth: float, peak_flops: float | None = None
+) -> float:
     """Return the least time of one step, s: max(W_read / BW, FLOPs / peak) + B KV / BW.
 
     A bound: every weight and every cached token is read once a step. W_read, B KV and FLOPs are of one GPU of a
     tensor-parallel group; without a peak, arithmetic sets no bound. BW bytes a second (decimal), peak dense FLOP/s.
     Source: Pope et al., arXiv 2211.05102, section 2; kipply, Transformer Inference Arithmetic.
     """
-    reading = step.weights_bytes / bandwidth_bytes_per_s
-    counting = step.flops / peak_flops if peak_flops else 0.0
-    return max(reading, counting) + step.kv_bytes / bandwidth_bytes_per_s
+    counting = flops / peak_flops if peak_flops else 0.0
+    return max(weights_bytes / bandwidth, counting) + kv_bytes / bandwidth
 
 
 def experts_read(experts: int, per_token: int, sequences: float) -> float:

@@ -6,6 +6,7 @@ from functools import partial
 from math import ceil, inf
 from typing import Any, NamedTuple
 
+from app.fit.estimator.service_level import is_lenient
 from app.fit.formulas.memory import UNSPLIT
 from app.fit.formulas.quantities import GIB
 from app.fit.placement.jobs import ServingJob
@@ -241,7 +242,7 @@ def _check_target(context: CheckContext, field: str) -> CheckFailure | None:
     what, takes, least = "a token", load.copy.step_range(1), deciding.step
     if field == "ttft_ms":
         what, takes, least = "the first token", load.copy.first_token_range(1), deciding.first_token
-    if load.is_lenient:
+    if is_lenient(load.copy, load.level):
         least = takes.low
     if least * 1e3 <= target:
         return None

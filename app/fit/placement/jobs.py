@@ -16,7 +16,7 @@ from app.fit.estimator.service_level import (
     copy_speed,
     fewest,
     find_replica_limit,
-    replicas_for,
+    fleet_for,
     share_of_target,
 )
 from app.fit.estimator.serving import ServingSetup
@@ -254,7 +254,7 @@ class ServingJob:
             key: tuple[float, ...] = (2, 1, share_of_target(replica.times, level))
             return Attempt(key, False, False, parallelism, layout.replicas, most, required, budget, load=load)
         nodes_at_peak, nodes_at_mean = (
-            max(least, ceil(replicas_for(level, replica, peak=peak) / layout.replicas) * layout.nodes)
+            max(least, ceil(fleet_for(level, replica, peak=peak).replicas / layout.replicas) * layout.nodes)
             for peak in (True, False)
         )
         nodes, fits = min(nodes_at_peak, most), nodes_at_peak <= most

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from app.fit.formulas.architecture import LayerCache
 from app.fit.formulas.memory import (
-    DecodeStep,
     KvCache,
     Parallelism,
     ServedModel,
@@ -225,12 +224,11 @@ def test_recomputation_never_stores_more(
 def test_nothing_is_faster_than_its_bound(
     weights: float, kept: float, flops: float, bandwidth: float, peak: float
 ) -> None:
-    step = DecodeStep(weights_bytes=weights, kv_bytes=kept, flops=flops)
-    least = step_seconds(step, bandwidth, peak)
+    least = step_seconds(weights, kept, flops, bandwidth=bandwidth, peak_flops=peak)
     assert least >= weights / bandwidth
     assert least >= flops / peak
-    assert least >= step_seconds(step, bandwidth * 2, peak)
-    assert least >= step_seconds(step, bandwidth)
+    assert least >= step_seconds(weights, kept, flops, bandwidth=bandwidth * 2, peak_flops=peak)
+    assert least >= step_seconds(weights, kept, flops, bandwidth=bandwidth)
 
 
 def test_an_overhead_is_never_free() -> None:
