@@ -21,7 +21,7 @@ from app.fit.verdict import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Quantity:
     """A constraint on an amount: `pooled` amounts add up over nodes, others each node must have by itself.
 
@@ -32,9 +32,9 @@ class Quantity:
     code: str
     label: str
     unit: str
-    pooled: bool
-    on_gpus: bool
     figure: str
+    pooled: bool = True
+    on_gpus: bool = False
 
     def of(self, vm: Vm) -> float | Fraction | None:
         """Return the amount that a VM has."""
@@ -47,26 +47,13 @@ class Quantity:
         return self.name.removeprefix("min_").replace("gpu_mem", "gpu_memory")
 
 
-def _quantity(
-    name: str,
-    code: str,
-    label: str,
-    unit: str,
-    figure: str,
-    *,
-    pooled: bool = True,
-    on_gpus: bool = False,
-) -> Quantity:
-    return Quantity(name=name, code=code, label=label, unit=unit, figure=figure, pooled=pooled, on_gpus=on_gpus)
-
-
 QUANTITIES: tuple[Quantity, ...] = (
-    _quantity("min_gpu_mem", "GPU_MEMORY_TOTAL", "GPU memory", "GiB", "gpu_memory_gib", on_gpus=True),
-    _quantity("min_gpus", "GPU_COUNT", "GPUs", "count", "gpus", on_gpus=True),
-    _quantity("min_vcpus", "VCPU", "vCPUs", "count", "vcpus"),
-    _quantity("min_memory", "RAM", "memory", "GiB", "memory_gib"),
-    _quantity("min_local_disk", "LOCAL_DISK", "local disk", "GiB", "local_disk_gib"),
-    _quantity(
+    Quantity("min_gpu_mem", "GPU_MEMORY_TOTAL", "GPU memory", "GiB", "gpu_memory_gib", on_gpus=True),
+    Quantity("min_gpus", "GPU_COUNT", "GPUs", "count", "gpus", on_gpus=True),
+    Quantity("min_vcpus", "VCPU", "vCPUs", "count", "vcpus"),
+    Quantity("min_memory", "RAM", "memory", "GiB", "memory_gib"),
+    Quantity("min_local_disk", "LOCAL_DISK", "local disk", "GiB", "local_disk_gib"),
+    Quantity(
         "min_gpu_mem_per_gpu",
         "GPU_MEMORY_PER_GPU",
         "GPU memory on one GPU",
@@ -74,8 +61,8 @@ QUANTITIES: tuple[Quantity, ...] = (
         "gpu_memory_gib_on_one_gpu",
         pooled=False,
     ),
-    _quantity("min_network_gbps", "NETWORK", "network", "Gbps", "network_gbps", pooled=False),
-    _quantity("min_infiniband_gbps", "INFINIBAND", "InfiniBand", "Gbps", "infiniband_gbps", pooled=False),
+    Quantity("min_network_gbps", "NETWORK", "network", "Gbps", "network_gbps", pooled=False),
+    Quantity("min_infiniband_gbps", "INFINIBAND", "InfiniBand", "Gbps", "infiniband_gbps", pooled=False),
 )
 """Every amount that can be required; amounts on GPUs do not pool where a VM has only part of a GPU."""
 

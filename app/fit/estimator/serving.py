@@ -19,7 +19,6 @@ from app.fit.formulas.memory import (
     kv_bytes_per_sequence,
     kv_bytes_per_token,
     max_sequences,
-    memory_budget_bytes,
     missing_for_cache,
     serving_overhead,
     tokens_in_budget,
@@ -157,7 +156,8 @@ def kv_figures(setup: ServingSetup, cache: KvCache | None) -> KvFigures | None:
     if cache is not None and room is not None:
         tokens = tokens_in_budget(cache, room)
         # Windows can only let more fit.
-        tokens_fit = bound(tokens, "tokens") if cache.has_windows else exact_within(tokens, "tokens", fitting)
+        has_windows = any(kept.window is not None for kept, _ in cache.kinds)
+        tokens_fit = bound(tokens, "tokens") if has_windows else exact_within(tokens, "tokens", fitting)
     return KvFigures(
         per_token=exact_within(kv_bytes_per_token(cache), "bytes", setup.model.cached_within) if cache else None,
         per_sequence=exact_within(sequence / GIB, "GiB", within) if sequence is not None else None,
@@ -310,6 +310,5 @@ def _memory_budget(setup: ServingSetup) -> float | None:
     """Return the bytes that a server may use of a GPU; None where its memory is unknown."""
     if setup.gpus.usable_gib is None:
         return None
-    return memory_budget_bytes(
-        setup.gpus.usable_gib * GIB, setup.assumptions.get(setup.workload.utilization, "inference.utilization")
-    )
+    utilization = setup.assumptions.get(setup.workload.utilization, "inference.utilization")
+    return setup.gpus.usable_gib * GIB * utilization

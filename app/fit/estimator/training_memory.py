@@ -340,35 +340,25 @@ def forward_pass_of(setup: TrainingSetup) -> ForwardPass | None:
 
 def activation_figures(setup: TrainingSetup) -> ActivationFigures | None:
     """Return the figures of activations that the architecture allows; None where its width is unknown."""
-    hidden = setup.model.shape.hidden
+    hidden, layers, vocab = setup.model.shape.hidden, setup.model.shape.layers, setup.model.shape.vocab
     if hidden is None:
         return None
     batch, policy, layer = micro_batch_of(setup), activation_policy(setup), layer_widths(setup)
+    logits = logits_bytes(vocab, batch, policy.tensor) if vocab else None
+    kept = peak = None
+    if layer and layers:
+        kept = activation_bytes(layer, layers, batch, policy)
+        peak = activation_bytes(layer, layers, batch, replace(policy, recompute="full")) + (logits or 0.0)
     return ActivationFigures(
         formula=policy.formula,
         hidden_states=exact_gib(hidden_state_bytes(hidden, batch, policy.value_bytes)),
+        checkpoints=exact_gib(checkpoint_bytes(hidden, layers, batch, policy)) if layers else None,
+        layer_working_set=_gib(layer_bytes(layer, batch, policy) if layer else None, policy),
+        kept=_gib(kept, policy),
+        logits_fp32=exact_gib(logits) if logits is not None else None,
+        checkpointed_peak=_gib(peak, policy),
         selective_saving=exact(selective_saving(layer, batch), "share") if layer and layer.heads else None,
-        **_layer_figures(setup, batch, policy, layer),
     )
-
-
-def _layer_figures(
-    setup: TrainingSetup, batch: MicroBatch, policy: ActivationPolicy, layer: LayerWidths | None
-) -> dict[str, Figure | None]:
-    shape = setup.model.shape
-    inputs = checkpoint_bytes(shape.hidden, shape.layers, batch, policy) if shape.hidden and shape.layers else None
-    working = layer_bytes(layer, batch, policy) if layer else None
-    kept = activation_bytes(layer, shape.layers, batch, policy) if layer and shape.layers else None
-    logits = logits_bytes(shape.vocab, batch, policy.tensor) if shape.vocab else None
-    full = replace(policy, recompute="full")
-    peak = activation_bytes(layer, shape.layers, batch, full) + (logits or 0.0) if layer and shape.layers else None
-    return {
-        "checkpoints": exact_gib(inputs) if inputs is not None else None,
-        "layer_working_set": _gib(working, policy),
-        "kept": _gib(kept, policy),
-        "logits_fp32": exact_gib(logits) if logits is not None else None,
-        "checkpointed_peak": _gib(peak, policy),
-    }
 
 
 def _gib(size: Range | None, policy: ActivationPolicy) -> Figure | None:

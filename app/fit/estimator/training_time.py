@@ -126,17 +126,15 @@ def _within(value: float, bounds: tuple[float, float]) -> bool:
     return bounds[0] <= value <= bounds[1]
 
 
-def rate_on(setup: TrainingSetup, work: TokenWork, accelerator: Accelerator) -> Range:
-    """Return the tokens/s that each GPU of the setup's deployment trains on, with the bubble of its micro-batches."""
-    return _rate_of(setup, work, seconds_per_token(work, accelerator, setup.deployment.gpus), accelerator)
-
-
 LEAST_BATCH = 1 / 8
 """The least batch over the usual one of a training of unknown length: MLPerf's of Llama 3.1 8B has 64 sequences."""
 
 
-def _rate_of(setup: TrainingSetup, work: TokenWork, seconds: float, accelerator: Accelerator) -> Range:
-    """Return the tokens/s of a GPU; the low end has a smaller batch where neither that nor the tokens are stated."""
+def rate_of(setup: TrainingSetup, work: TokenWork, seconds: float, accelerator: Accelerator) -> Range:
+    """Return the tokens/s of each GPU of the setup's deployment that takes these `seconds` for a token, with bubbles.
+
+    The low end has a smaller batch where neither that nor the tokens are stated.
+    """
     spread, batch = domain(setup, accelerator, setup.deployment.gpus).spread, batch_tokens(setup)
     spread = spread.times(1 / (1 + pipeline_bubble(setup)))
     if not batch:
@@ -232,7 +230,7 @@ def estimated_rate(setup: TrainingSetup, flops_per_token: float) -> EstimatedRat
         hop = network_hop(joined.network or "infiniband", joined.network_gbps)
         accelerator = replace(accelerator, network_bytes_per_s=hop.bytes_per_s)
     seconds = _seconds_by_peak(setup, work, peak, accelerator, setup.deployment.gpus)
-    rate = _rate_of(setup, work, seconds, accelerator)
+    rate = rate_of(setup, work, seconds, accelerator)
     mfu = rate.times(flops_per_token / (peak * 1e12))
     shares = [round(end, 4) for end in (mfu.low, mfu.mid, mfu.high)]
     setup.assumptions.record("gpus.mfu", shares, "from the time per token that is fitted to published rates")
@@ -272,11 +270,14 @@ def compute_figures(setup: TrainingSetup) -> ComputeFigures:
         for family in (RATE_FAMILY, HOURS_FAMILY)
     )
     gpt = gpt_shape(setup)
-    gpus, step = setup.deployment.gpus, iteration_flops(setup)
+    gpus, step, measured = setup.deployment.gpus, iteration_flops(setup), setup.workload.tokens_per_s_per_gpu
+    tokens_per_s = estimate(rate.times(gpus), "tokens/s", by_rate) if rate is not None else None
+    if measured is not None:
+        tokens_per_s = exact(measured * gpus, "tokens/s")
     return ComputeFigures(
         model_flops=_flops_figure(setup, total),
         hardware_flops=_flops_figure(setup, total, extra=_recomputed_flops(setup)),
-        tokens_per_s=_tokens_per_s(setup, rate, by_rate),
+        tokens_per_s=tokens_per_s,
         gpu_hours=_time_figure(setup, hours, "GPU-hours", by_hours),
         days=_time_figure(setup, hours.times(SECONDS_PER_HOUR / SECONDS_PER_DAY / gpus), "days", by_hours)
         if hours
@@ -418,13 +419,6 @@ def _iteration_figure(setup: TrainingSetup, flops: float | None) -> Figure | Non
     if rate is None or workload.global_batch is None:
         return None
     return estimate(rate.times(gpus).divide(float(workload.global_batch * setup.sequence_tokens)), "s")
-
-
-def _tokens_per_s(setup: TrainingSetup, rate: Range | None, rests_on: Evidence | None) -> Figure | None:
-    measured = setup.workload.tokens_per_s_per_gpu
-    if measured is not None:
-        return exact(measured * setup.deployment.gpus, "tokens/s")
-    return estimate(rate.times(setup.deployment.gpus), "tokens/s", rests_on) if rate is not None else None
 
 
 def _time_figure(setup: TrainingSetup, amount: Range | None, unit: str, rests_on: Evidence | None) -> Figure | None:

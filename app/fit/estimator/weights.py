@@ -12,7 +12,7 @@ from math import ceil
 from app.fit.estimator.model import Model
 from app.fit.estimator.workload import InferenceWorkload, Speculation
 from app.fit.formulas.architecture import Architecture, ParameterCount, missing_for_count, typical_shape
-from app.fit.formulas.quantities import DEFAULTS, GIB, Assumptions, InvalidWorkload, Range, single_value
+from app.fit.formulas.quantities import DEFAULTS, GIB, Assumptions, InvalidWorkload, Range, plus_minus, single_value
 from app.fit.formulas.quantization import (
     BITS,
     EXPERT_PARTS,
@@ -88,68 +88,48 @@ def weights_type(model: Model, workload: InferenceWorkload, assumptions: Assumpt
 
 
 def count_weights(model: Model, workload: InferenceWorkload, assumptions: Assumptions) -> Weights | None:
-    """Return the bytes of the weights; None where the model is unknown, which is recorded."""
-    kind, count = weights_type(model, workload, assumptions), model.count
-    if workload.weight_bytes is not None:
-        return replace(_weights_of_bytes(kind, workload.weight_bytes, count), replicated=_replicated(model, 1.0))
-    released = model.shape.released
-    if released is not None and released.size is not None and kind.source == "safetensors":
-        return replace(_weights_of_checkpoint(model, kind, released.size), replicated=_replicated(model, 1.0))
+    """Return the bytes of the weights: as stated, as of the checkpoint, or counted by bits or type.
+
+    None where the model is unknown, which is recorded.
+    """
+    kind, count, released = weights_type(model, workload, assumptions), model.count, model.shape.released
+    given: float | None = workload.weight_bytes
+    if given is None and released is not None and kind.source == "safetensors":
+        given = released.size
     if count is None:
+        if given is not None:
+            return Weights(bytes=single_value(given), type=kind)
         assumptions.mark_missing("inference.weights", ("architecture.params",))
         return None
-    if kind.dtype is None:
-        stored = uniform_bytes(count, workload.bits_per_weight or 0.0)
-        size = single_value(stored.total).within(model.counted_within)
-        return replace(_to_weights(kind, stored, size), replicated=_replicated(model, 1.0))
-    stored, size = weights_in_dtype(model, count, kind.dtype)
-    attention = attention_params(model.shape)
-    width = stored.attention / attention if stored.attention and attention else stored.total / count.total
-    share = _replicated(model, width * count.total / stored.total)
-    return replace(_to_weights(kind, stored, size.within(model.counted_within)), replicated=share)
-
-
-def _replicated(model: Model, width: float) -> float:
-    """Return the share of the bytes that every tensor rank holds whole; `width` is bytes a weight over the average."""
-    if model.count is None or missing_for_count(model.shape):
-        return 0.0
-    whole = sum(matrix.params * matrix.count for matrix in weight_matrices(model.shape) if matrix.on_every_rank)
-    return min(1.0, whole * width / model.count.total)
-
-
-def attention_params(shape: Architecture) -> int:
-    """Return the weights of all matrices of attention; 0 where they cannot be counted."""
-    if missing_for_count(shape):
-        return 0
-    return sum(matrix.params * matrix.count for matrix in weight_matrices(shape) if matrix.part == "attention")
-
-
-def _weights_of_checkpoint(model: Model, kind: WeightsType, size: int) -> Weights:
-    """Return the bytes of a checkpoint, with the shares of the parts as its type makes them."""
-    if model.count is None or kind.dtype is None:
-        return _weights_of_bytes(kind, size, model.count)
-    stored, _ = weights_in_dtype(model, model.count, kind.dtype)
-    return _to_weights(kind, stored, single_value(size))
-
-
-def _weights_of_bytes(kind: WeightsType, size: float, count: ParameterCount | None) -> Weights:
-    if count is None:
-        return Weights(bytes=single_value(size), type=kind)
+    stored = uniform_bytes(count, workload.bits_per_weight or 8.0)
+    size = single_value(stored.total)
+    if kind.dtype is not None:
+        stored, size = weights_in_dtype(model, count, kind.dtype)
+    is_counted_by_type = given is None and kind.dtype is not None
     return Weights(
-        bytes=single_value(size),
-        type=kind,
-        experts=count.experts / count.total,
-        embeddings=count.embeddings / count.total,
-    )
-
-
-def _to_weights(kind: WeightsType, stored: StoredBytes, size: Range | None = None) -> Weights:
-    return Weights(
-        bytes=size or single_value(stored.total),
+        bytes=size.within(model.counted_within) if given is None else single_value(given),
         type=kind,
         experts=stored.experts / stored.total,
         embeddings=stored.embeddings / stored.total,
+        replicated=_replicated(model.shape, count, stored if is_counted_by_type else None),
     )
+
+
+def _replicated(shape: Architecture, count: ParameterCount, stored: StoredBytes | None) -> float:
+    """Return the share of the bytes that every tensor rank holds whole: weights of attention.
+
+    Without `stored` bytes these are as wide as all weights are on average.
+    """
+    if missing_for_count(shape):
+        return 0.0
+    matrices, width = weight_matrices(shape), 1.0
+    if stored is not None:
+        attention = sum(matrix.params * matrix.count for matrix in matrices if matrix.part == "attention")
+        average = stored.total / count.total
+        of_attention = stored.attention / attention if stored.attention and attention else average
+        width = of_attention * count.total / stored.total
+    whole = sum(matrix.params * matrix.count for matrix in matrices if matrix.on_every_rank)
+    return min(1.0, whole * width / count.total)
 
 
 def weights_in_dtype(model: Model, count: ParameterCount, dtype: str) -> tuple[StoredBytes, Range]:
@@ -162,9 +142,7 @@ def weights_in_dtype(model: Model, count: ParameterCount, dtype: str) -> tuple[S
         return stored, single_value(stored.total)
     if dtype in FILE_BITS:
         stored = uniform_bytes(count, FILE_BITS[dtype])
-        return stored, Range(
-            low=stored.total * (1 - FILE_SPREAD), mid=stored.total, high=stored.total * (1 + FILE_SPREAD)
-        )
+        return stored, plus_minus(stored.total, FILE_SPREAD)
     stored = quantized_bytes(model.shape, count, typical_quantization(model, dtype))
     return stored, _range_of_requantized(model, count, dtype, stored)
 
@@ -174,8 +152,7 @@ def _bytes_as_released(model: Model, count: ParameterCount, quantization: Quanti
     counted = not missing_for_count(model.shape)
     if counted and quantization.exact_size:
         return stored, single_value(stored.total)
-    spread = FILE_SPREAD if counted else UNQUANTIZED_SHARE
-    return stored, Range(low=stored.total * (1 - spread), mid=stored.total, high=stored.total * (1 + spread))
+    return stored, plus_minus(stored.total, FILE_SPREAD if counted else UNQUANTIZED_SHARE)
 
 
 def typical_quantization(model: Model, dtype: str) -> Quantization:

@@ -1,6 +1,6 @@
 """The architecture of a language model, its layers where they differ, its number of parameters, and typical shapes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -102,11 +102,6 @@ def group_layers(layers: Sequence[LayerPart]) -> tuple[LayerGroup, ...]:
     for number, content in enumerate(layers):
         numbers.setdefault(content, []).append(number)
     return tuple(LayerGroup(numbers=tuple(members), content=content) for content, members in numbers.items())
-
-
-def count_state_bytes(groups: Iterable[LayerGroup]) -> int:
-    """Return the bytes of state that all layers keep of a sequence, whatever its length."""
-    return sum(group.count * group.content.state_bytes for group in groups)
 
 
 def matrix(name: str, rows: int, columns: int) -> LayerMatrix:
@@ -374,14 +369,10 @@ def missing_for_count(shape: Architecture) -> tuple[str, ...]:
     if shape.kv_lora_rank is not None:
         own = ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
     missing = shape.missing_fields("layers", "hidden", "heads", "vocab", *own)
-    return (*missing, *_missing_for_mlp(shape))
-
-
-def _missing_for_mlp(shape: Architecture) -> tuple[str, ...]:
     if shape.experts is None:
-        return shape.missing_fields("intermediate")
+        return (*missing, *shape.missing_fields("intermediate"))
     dense = shape.layers is not None and shape.layers_with_experts < shape.layers
-    missing = shape.missing_fields("experts_per_token", *(("intermediate",) if dense else ()))
+    missing += shape.missing_fields("experts_per_token", *(("intermediate",) if dense else ()))
     return missing if shape.expert_width is not None else (*missing, "moe_intermediate")
 
 
@@ -392,7 +383,11 @@ def count_parameters(shape: Architecture) -> ParameterCount:
     Exact: equal to the sum of the tensors of released checkpoints (Hugging Face `safetensors.total`), without rotary
     buffers and multi-token prediction layers. V vocabulary, h hidden, L layers, E experts, e of them per token.
     """
-    groups, (embeddings, ends) = layer_groups(shape), _parameters_at_ends(shape)
+    groups, (hidden, vocab) = layer_groups(shape), shape.require("hidden", "vocab")
+    embeddings = vocab * hidden * (1 if shape.tied_embeddings else 2)
+    # Before and after the layers are positions, norms and the output layer's bias, too.
+    ends = embeddings + shape.learned_positions * hidden + (vocab if shape.lm_head_bias else 0)
+    ends += hidden * (2 if shape.norm_bias else 1) * (shape.embedding_norm + shape.final_norm)
     total = ends + sum(group.count * group.content.params for group in groups)
     experts = sum(group.count * group.content.expert_params for group in groups)
     used = experts * (shape.experts_per_token or 0) // shape.experts if shape.experts else 0
@@ -405,19 +400,6 @@ def count_parameters(shape: Architecture) -> ParameterCount:
     )
 
 
-def _norm_parameters(shape: Architecture) -> int:
-    (hidden,) = shape.require("hidden")
-    return hidden * (2 if shape.norm_bias else 1)
-
-
-def _parameters_at_ends(shape: Architecture) -> tuple[int, int]:
-    """Count the embeddings with the output layer, and these with the norms and positions before and after layers."""
-    hidden, vocab = shape.require("hidden", "vocab")
-    embeddings = vocab * hidden * (1 if shape.tied_embeddings else 2)
-    ends = embeddings + shape.learned_positions * hidden + (vocab if shape.lm_head_bias else 0)
-    return embeddings, ends + _norm_parameters(shape) * (shape.embedding_norm + shape.final_norm)
-
-
 def layer_groups(shape: Architecture) -> tuple[LayerGroup, ...]:
     """Return the layers of a complete shape by their content, without caches where the shape itself has no groups.
 
@@ -427,7 +409,8 @@ def layer_groups(shape: Architecture) -> tuple[LayerGroup, ...]:
         return shape.groups
     layers, hidden = shape.require("layers", "hidden")
     dense, gated, bias = layers - shape.layers_with_experts, shape.has_gated_mlp, shape.mlp_bias
-    beside = _attention_of(shape).join(LayerPart(others=shape.norms_per_layer * _norm_parameters(shape)))
+    norms = shape.norms_per_layer * hidden * (2 if shape.norm_bias else 1)
+    beside = _attention_of(shape).join(LayerPart(others=norms))
     groups = []
     if dense:
         part = dense_mlp(hidden, shape.require("intermediate")[0], gated=gated, bias=bias)

@@ -1,11 +1,10 @@
 """Memory of a served model: its split over GPUs, weights, KV cache, what each GPU needs, and how many sequences fit."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import ceil, floor
 from typing import NamedTuple
 
-from app.fit.formulas.architecture import Architecture, LayerCache, LayerGroup, count_state_bytes
+from app.fit.formulas.architecture import Architecture, LayerCache
 from app.fit.formulas.quantities import GIB, ZERO, Range, plus_minus
 
 
@@ -130,11 +129,6 @@ class KvCache:
     value_bytes: float = 2.0
     block_tokens: int = 1
 
-    @property
-    def has_windows(self) -> bool:
-        """Whether some layers keep the last tokens alone."""
-        return any(kept.window is not None for kept, _ in self.kinds)
-
 
 def missing_for_cache(shape: Architecture) -> tuple[str, ...]:
     """Return the names of the unknown fields that the KV cache needs."""
@@ -146,17 +140,12 @@ def missing_for_cache(shape: Architecture) -> tuple[str, ...]:
 
 def build_kv_cache(shape: Architecture, *, value_bytes: float = 2.0, block_tokens: int = 1) -> KvCache:
     """Build the KV cache layout of a complete shape (one for which missing_for_cache is empty)."""
-    kinds = _kept_by_groups(shape.groups) if shape.groups else _kept_by_fields(shape)
-    state = count_state_bytes(shape.groups)
-    return KvCache(kinds=kinds, state_bytes=state, value_bytes=value_bytes, block_tokens=block_tokens)
-
-
-def _kept_by_groups(groups: Iterable[LayerGroup]) -> tuple[tuple[LayerCache, int], ...]:
-    kinds: dict[LayerCache, int] = {}
-    for group in groups:
-        for cache in group.content.caches:
-            kinds[cache] = kinds.get(cache, 0) + group.count
-    return tuple(kinds.items())
+    kinds: dict[LayerCache, int] = {} if shape.groups else dict(_kept_by_fields(shape))
+    for group in shape.groups:
+        for kept in group.content.caches:
+            kinds[kept] = kinds.get(kept, 0) + group.count
+    state = sum(group.count * group.content.state_bytes for group in shape.groups)
+    return KvCache(kinds=tuple(kinds.items()), state_bytes=state, value_bytes=value_bytes, block_tokens=block_tokens)
 
 
 def _kept_by_fields(shape: Architecture) -> tuple[tuple[LayerCache, int], ...]:
@@ -383,11 +372,6 @@ def runtime_overhead(gpus: int) -> Range:
     An estimate.
     """
     return CUDA_CONTEXT + (NCCL_BUFFERS if gpus > 1 else ZERO)
-
-
-def memory_budget_bytes(usable_bytes: float, utilization: float) -> float:
-    """Return the bytes that a server may use of a GPU: u x usable memory; exact. vLLM's default of u is 0.92."""
-    return usable_bytes * utilization
 
 
 def max_sequences(

@@ -65,7 +65,7 @@ Offload = Literal["none", "optimizer", "all"]
 Loading = Literal["sharded", "whole", "none"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """Bytes per trained parameter: its weight, its gradient, and the optimizer state (master copy, m and v)."""
 
@@ -74,20 +74,16 @@ class Recipe:
     optimizer: float
 
 
-def _recipe(weights: float, gradients: float, optimizer: float) -> Recipe:
-    return Recipe(weights=weights, gradients=gradients, optimizer=optimizer)
-
-
 RECIPES: dict[str, Recipe] = {
-    "mixed_adam": _recipe(2, 2, 12),  # ZeRO, arXiv 1910.02054, section 3.1
-    "mixed_adam_fp32_grads": _recipe(2, 4, 12),  # Megatron-LM, theoretical_memory_usage.py; Hugging Face's 18 bytes
-    "zero_infinity_adam": _recipe(2, 2, 16),  # ZeRO-Infinity, arXiv 2104.07857, section 3
-    "fp32_adam": _recipe(4, 4, 8),
-    "bf16_adam": _recipe(2, 2, 4),  # everything in 16 bits: LLaMA-Factory's `pure_bf16`
-    "bf16_adam_fp32_states": _recipe(2, 2, 8),  # no fp32 copy: QLoRA, arXiv 2305.14314, 780 GB for 65B
-    "mixed_adam_8bit": _recipe(2, 2, 6),  # fp32 copy, 8-bit m and v: EleutherAI, Transformer Math 101
-    "mixed_sgd_momentum": _recipe(2, 2, 8),  # fp32 copy and momentum: EleutherAI's cookbook
-    "mixed_muon": _recipe(2, 2, 8),  # fp32 copy and momentum
+    "mixed_adam": Recipe(2, 2, 12),  # ZeRO, arXiv 1910.02054, section 3.1
+    "mixed_adam_fp32_grads": Recipe(2, 4, 12),  # Megatron-LM, theoretical_memory_usage.py; Hugging Face's 18 bytes
+    "zero_infinity_adam": Recipe(2, 2, 16),  # ZeRO-Infinity, arXiv 2104.07857, section 3
+    "fp32_adam": Recipe(4, 4, 8),
+    "bf16_adam": Recipe(2, 2, 4),  # everything in 16 bits: LLaMA-Factory's `pure_bf16`
+    "bf16_adam_fp32_states": Recipe(2, 2, 8),  # no fp32 copy: QLoRA, arXiv 2305.14314, 780 GB for 65B
+    "mixed_adam_8bit": Recipe(2, 2, 6),  # fp32 copy, 8-bit m and v: EleutherAI, Transformer Math 101
+    "mixed_sgd_momentum": Recipe(2, 2, 8),  # fp32 copy and momentum: EleutherAI's cookbook
+    "mixed_muon": Recipe(2, 2, 8),  # fp32 copy and momentum
 }
 """Bytes per parameter by recipe; exact given the recipe."""
 

@@ -348,15 +348,14 @@ def training_need(
 
 
 def activations_of(model: TrainedModel, parallelism: Parallelism) -> Range:
-    """Return the bytes that activations take on the fullest GPU, however states are sharded; an estimate."""
-    return activation_peak(model.forward_pass, parallelism) if model.forward_pass else ZERO
-
-
-def activation_peak(step: ForwardPass, parallelism: Parallelism) -> Range:
     """Return the most bytes that activations take on any GPU: on the first stage, or on the last with its logits.
 
-    An estimate. Where it is not said how the loss is computed, the range is from fused to full.
+    An estimate, however states are sharded. Where it is not said how the loss is computed, the range is from fused to
+    full.
     """
+    step = model.forward_pass
+    if step is None:
+        return ZERO
     policy = replace(step.policy, tensor=parallelism.tensor, pipeline=parallelism.pipeline)
     kept = activation_bytes(step.layer, step.layers, step.batch, policy)
     logits = _loss_bytes(step, parallelism.tensor)

@@ -179,16 +179,16 @@ def token_work(
     """
     layers, hidden = shape.layers or 0, shape.hidden or 0
     output = float((shape.vocab or 0) * hidden) if count.embeddings else 0.0
-    widths = _head_widths(shape)
+    queries, keys = _head_widths(shape)
     again = 1.0 + (1 / 3 if recomputed else 0.0)
     per_param = flops_per_param + (FORWARD_FLOPS if recomputed else 0.0)
     sparse = shape.layers_with_experts if shape.experts else 0
     active = (shape.experts_per_token or 0) * (shape.expert_width or 0) + shape.shared_intermediate
-    values = layers * (6 * hidden + widths.queries + 2 * widths.keys)
+    values = layers * (6 * hidden + queries + 2 * keys)
     values += 4 * ((layers - sparse) * (shape.intermediate or 0) + sparse * active)
     return TokenWork(
         matrix_flops=per_param * max(0, count.active - count.embeddings),
-        other_flops=flops_per_param * output + 6 * again * widths.queries * _attended_tokens(shape, sequence_tokens),
+        other_flops=flops_per_param * output + 6 * again * queries * _attended_tokens(shape, sequence_tokens),
         stored_bytes=2.0 * values * again * flops_per_param / FULL_FLOPS,
         exchanged_bytes=float(EXCHANGES_PER_LAYER * EXCHANGED_BYTES * sparse * hidden),
         experts=shape.experts or 0,
@@ -198,21 +198,14 @@ def token_work(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _HeadWidths:
-    """Width of all query heads, and of all keys and values (the mean of both, where they differ)."""
-
-    queries: float
-    keys: float
-
-
-def _head_widths(shape: Architecture) -> _HeadWidths:
+def _head_widths(shape: Architecture) -> tuple[float, float]:
+    """Return the width of all query heads, and of all keys and values (the mean of both, where they differ)."""
     heads = shape.heads or 0
     if shape.kv_lora_rank is None:
         head = shape.head_dim or 0
-        return _HeadWidths(queries=heads * head, keys=(shape.kv_heads or 0) * head)
+        return heads * head, (shape.kv_heads or 0) * head
     nope, rope, values = (shape.qk_nope_head_dim or 0, shape.qk_rope_head_dim or 0, shape.v_head_dim or 0)
-    return _HeadWidths(queries=heads * (nope + rope + values) / 2, keys=heads * (nope + values) / 2)
+    return heads * (nope + rope + values) / 2, heads * (nope + values) / 2
 
 
 def _attended_tokens(shape: Architecture, sequence_tokens: int) -> float:
@@ -342,20 +335,20 @@ def precision_of(peak_tflops: float) -> tuple[Precision, KnownGpu] | None:
     return None
 
 
-def accelerator_of(peak_tflops: float, precision: Precision, bandwidth_gb_per_s: float | None) -> Accelerator:
+def accelerator_of(
+    peak_tflops: float,
+    precision: Precision,
+    bandwidth_gb_per_s: float | None,
+    *,
+    rated_tflops: float | None = None,
+) -> Accelerator:
     """Return the GPU with a dense peak in a precision: its other figures are those of the known GPUs with that peak.
 
-    Where none has the peak, the peak of 16 bits follows from the usual ratio, the bandwidth from that of H100, and the
-    pace from the GPU with the nearest peak.
+    These are found by the peak that they are `rated` at, where it differs. Where none has the peak, the peak of 16 bits
+    follows from the usual ratio, the bandwidth from that of H100, and the pace from the GPU with the nearest peak.
     """
-    gpus = find_gpus(peak_tflops, PRECISION_DTYPES[precision])
-    return _accelerator(peak_tflops, precision, bandwidth_gb_per_s, gpus)
-
-
-def _accelerator(
-    peak_tflops: float, precision: Precision, bandwidth_gb_per_s: float | None, gpus: tuple[KnownGpu, ...]
-) -> Accelerator:
     dtype = PRECISION_DTYPES[precision]
+    gpus = find_gpus(peak_tflops if rated_tflops is None else rated_tflops, dtype)
     peak_16_bits = gpus[0].peaks["bf16"] if gpus else peak_tflops / PEAK_RATIOS[dtype]
     usual = gpus[0].bandwidth_gb_per_s * 1e9 if gpus else peak_16_bits * 1e12 * USUAL_BYTES_PER_FLOP
     return Accelerator(
@@ -383,7 +376,7 @@ def neighbours(precision: Precision | None, bandwidth_gb_per_s: float | None) ->
         if (dtype := PRECISION_DTYPES[format_]) in gpu.peaks
     }
     return tuple(
-        (edge, _accelerator(edge, format_, bandwidth_gb_per_s, find_gpus(peak, PRECISION_DTYPES[format_])))
+        (edge, accelerator_of(edge, format_, bandwidth_gb_per_s, rated_tflops=peak))
         for peak, format_ in sorted(peaks)
         for edge in (peak * (1 - PEAK_TOLERANCE), peak * (1 + PEAK_TOLERANCE))
     )

@@ -62,26 +62,23 @@ class WeightMatrix:
 def weight_matrices(shape: Architecture) -> tuple[WeightMatrix, ...]:
     """Return the matrices of a complete shape (one for which missing_for_count is empty).
 
-    The names are those of Hugging Face transformers. Cached, because a
-    request counts them several times, and again for each change that may be a fix.
+    The names are those of Hugging Face transformers. Cached, because a request counts them several times, and again for
+    each change that may be a fix.
     """
     return _weight_matrices(replace(shape, released=None))  # its lists of names would be kept with it
 
 
 @lru_cache(maxsize=64)
 def _weight_matrices(shape: Architecture) -> tuple[WeightMatrix, ...]:
-    own = (
+    matrices = [
         WeightMatrix(*matrix[:4], layers=group.numbers, copies=matrix.copies)
         for group in layer_groups(shape)
         for matrix in group.content.matrices
-    )
-    return (*own, *_output_matrix(shape))
-
-
-def _output_matrix(shape: Architecture) -> Iterator[WeightMatrix]:
+    ]
     hidden, vocab = shape.require("hidden", "vocab")
     if not shape.tied_embeddings:
-        yield WeightMatrix("lm_head", "lm_head", vocab, hidden, layers=range(0))
+        matrices.append(WeightMatrix("lm_head", "lm_head", vocab, hidden, layers=range(0)))
+    return tuple(matrices)
 
 
 def first_and_last_layer(shape: Architecture) -> tuple[str, ...]:
@@ -171,7 +168,10 @@ def _quantized_bytes(shape: Architecture, count: ParameterCount, quantization: Q
     stores = MatrixFormats(quantization)
     for matrix in weight_matrices(shape):
         params[matrix.part] = params.get(matrix.part, 0) + matrix.params * matrix.count
-        sizes = (_matrix_bytes(fmt, matrix.rows, matrix.columns) * many for fmt, many in stores.formats(matrix))
+        sizes = (
+            (2.0 * matrix.params if fmt is None else fmt.stored_bytes(matrix.rows, matrix.columns)) * many
+            for fmt, many in stores.formats(matrix)
+        )
         parts[matrix.part] = parts.get(matrix.part, 0.0) + sum(sizes)
     beside = 2 * (counted.total - sum(params.values()))
     outside = 2 * (counted.embeddings - params.get("lm_head", 0)) + parts.get("lm_head", 0.0)
@@ -186,10 +186,6 @@ def _quantized_bytes(shape: Architecture, count: ParameterCount, quantization: Q
 _kept_bytes = lru_cache(maxsize=128)(_quantized_bytes)
 _long_bytes = lru_cache(maxsize=2)(_quantized_bytes)
 """For the request that is being answered, whose quantization has long lists."""
-
-
-def _matrix_bytes(fmt: WeightFormat | None, rows: int, columns: int) -> float:
-    return 2.0 * rows * columns if fmt is None else fmt.stored_bytes(rows, columns)
 
 
 def _quantized_bytes_by_count(count: ParameterCount, quantization: Quantization) -> StoredBytes:

@@ -22,7 +22,7 @@ from app.fit.estimator.service_level import (
 from app.fit.estimator.serving import ServingSetup
 from app.fit.estimator.serving_speed import speed_of_kind
 from app.fit.estimator.training_memory import TrainingSetup, total_need
-from app.fit.estimator.training_time import domain, gpu_hours, rate_on, run_overhead, with_overhead
+from app.fit.estimator.training_time import domain, gpu_hours, rate_of, run_overhead, with_overhead
 from app.fit.estimator.workload import Gpus, ServiceLevel
 from app.fit.formulas.compute import network_hop
 from app.fit.formulas.memory import (
@@ -42,6 +42,7 @@ from app.fit.formulas.training_speed import (
     Accelerator,
     SpotTerms,
     TokenWork,
+    seconds_per_token,
 )
 from app.fit.placement.layouts import (
     Attempt,
@@ -628,7 +629,7 @@ class TrainingJob:
             return None
         workload = replace(self.training.workload, zero_stage=stage)
         training = replace(self.training, workload=workload, deployment=deployment)
-        return rate_on(training, self.work, accelerator)
+        return rate_of(training, self.work, seconds_per_token(self.work, accelerator, deployment.gpus), accelerator)
 
     def host_bytes(self, machine: Machine, attempt: Attempt) -> float:
         """Return the VM memory needed to load its part of the weights or to hold what is offloaded, bytes."""
