@@ -110,19 +110,13 @@ def _pools(quantity: Quantity, vm: Vm) -> bool:
 
 def nodes_needed(vm: Vm, needs: ResourceNeeds) -> int:
     """Return the least number of nodes that satisfies every pooled amount, from 1 to max_nodes."""
-    return min(
-        max((_nodes_wanted(quantity, vm, needs) for quantity in requested_quantities(needs)), default=1),
-        needs.max_nodes,
-    )
-
-
-def _nodes_wanted(quantity: Quantity, vm: Vm, needs: ResourceNeeds) -> int:
-    """Return the least number of nodes that have an amount together; 1 where it does not pool, or is unknown."""
-    available = quantity.of(vm)
-    if not available or not _pools(quantity, vm):
-        return 1
-    # Fractions: a third of a GPU, three times, is exactly one.
-    return ceil(Fraction(needs.amounts[quantity.name]) / Fraction(available))
+    nodes = 1
+    for quantity in requested_quantities(needs):
+        available = quantity.of(vm)
+        if available and _pools(quantity, vm):
+            # Fractions: a third of a GPU, three times, is exactly one.
+            nodes = max(nodes, ceil(Fraction(needs.amounts[quantity.name]) / Fraction(available)))
+    return min(nodes, needs.max_nodes)
 
 
 def _available(quantity: Quantity, vm: Vm, nodes: int) -> float | None:
@@ -133,26 +127,20 @@ def _available(quantity: Quantity, vm: Vm, nodes: int) -> float | None:
 
 
 def _check_amounts(vm: Vm, needs: ResourceNeeds) -> Iterator[Failure]:
+    """Check that as many VMs as are allowed have each amount together, or each of them where it does not pool."""
     for quantity in requested_quantities(needs):
-        failure = _check_amount(quantity, vm, needs)
-        if failure is not None:
-            yield failure
-
-
-def _check_amount(quantity: Quantity, vm: Vm, needs: ResourceNeeds) -> Failure | None:
-    """Check that as many VMs as are allowed have an amount together, or each one where it does not pool."""
-    required, available = needs.amounts[quantity.name], _available(quantity, vm, needs.max_nodes)
-    if available is not None and available >= required:
-        return None
-    parts_of_gpu = vm.fractional and quantity.on_gpus and needs.max_nodes > 1
-    return Failure(
-        constraint=quantity.name,
-        code="FRACTIONAL_GPU" if parts_of_gpu else quantity.code,
-        required=required,
-        available=available,
-        unit=quantity.unit,
-        detail=_describe_shortfall(quantity, vm, required, available, needs.max_nodes),
-    )
+        required, available = needs.amounts[quantity.name], _available(quantity, vm, needs.max_nodes)
+        if available is not None and available >= required:
+            continue
+        parts_of_gpu = vm.fractional and quantity.on_gpus and needs.max_nodes > 1
+        yield Failure(
+            constraint=quantity.name,
+            code="FRACTIONAL_GPU" if parts_of_gpu else quantity.code,
+            required=required,
+            available=available,
+            unit=quantity.unit,
+            detail=_describe_shortfall(quantity, vm, required, available, needs.max_nodes),
+        )
 
 
 def _describe_shortfall(quantity: Quantity, vm: Vm, required: float, available: float | None, nodes: int) -> str:

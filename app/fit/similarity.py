@@ -209,12 +209,11 @@ def measure_distance(size: SizeTraits, other: SizeTraits) -> Neighbour:
     """
     terms = [term for term in DISTANCE_TERMS if _applies(term, size)]
     total_weight = sum(term.weight for term in terms)
+    own_usd, usd = size.usd_per_hour, other.usd_per_hour
     return Neighbour(
         size=other,
         terms=tuple(_measure_term(term, size, other, total_weight) for term in terms),
-        cheaper=None
-        if None in (size.usd_per_hour, other.usd_per_hour)
-        else _price_or_infinity(other) < _price_or_infinity(size),
+        cheaper=None if own_usd is None or usd is None else usd < own_usd,
         bigger=is_bigger(size, other),
     )
 
@@ -243,7 +242,11 @@ def _applies(term: DistanceTerm, size: SizeTraits) -> bool:
 
 def _measure_term(term: DistanceTerm, size: SizeTraits, other: SizeTraits, total_weight: int) -> TermDistance:
     baseline, value = term.get(size), term.get(other)
-    distance, detail = _gpu_class_distance(size, other) if baseline is None else _value_distance(term, baseline, value)
+    if baseline is None:
+        own, others = (tuple(common(compared) for common, *_ in GPU_CLASSES) for compared in (size, other))
+        distance, detail = _class_distance(own, others)
+    else:
+        distance, detail = _value_distance(term, baseline, value)
     return TermDistance(
         term=term,
         baseline=None if isinstance(baseline, str) else baseline,
@@ -252,11 +255,6 @@ def _measure_term(term: DistanceTerm, size: SizeTraits, other: SizeTraits, total
         contribution=term.weight * distance / total_weight,
         detail=detail,
     )
-
-
-def _gpu_class_distance(size: SizeTraits, other: SizeTraits) -> tuple[float, str]:
-    own, others = (tuple(common(compared) for common, *_ in GPU_CLASSES) for compared in (size, other))
-    return _class_distance(own, others)
 
 
 def _class_distance(own: Sequence[str | None], other: Sequence[str | None]) -> tuple[float, str]:
@@ -296,7 +294,3 @@ def _distance_from(term: DistanceTerm, wanted: Number | str) -> ValueDistance:
         return min(1.0, abs(log2(amount) - doublings) / MAX_DOUBLINGS)
 
     return of_amount
-
-
-def _price_or_infinity(size: SizeTraits) -> Decimal:
-    return size.usd_per_hour if size.usd_per_hour is not None else Decimal("Infinity")

@@ -155,12 +155,12 @@ class Cost:
     `adjustment`, of one VM, is None where it is the list price.
     """
 
-    usd_per_hour: Decimal | None
-    usd_per_month: Decimal | None
-    usd_per_job: Decimal | None
-    as_of: date | None
-    price_age_days: int | None
-    approximate_date: bool | None
+    usd_per_hour: Decimal | None = None
+    usd_per_month: Decimal | None = None
+    usd_per_job: Decimal | None = None
+    as_of: date | None = None
+    price_age_days: int | None = None
+    approximate_date: bool | None = None
     adjustment: AdjustedPrice | None = None
 
 
@@ -237,17 +237,11 @@ def check_eligibility(vm: Vm, constraints: SizeConstraints) -> Iterator[Failure]
         yield plain_failure("verified_only", "UNVERIFIED", "only third parties name it")
 
 
-NO_COST = Cost(
-    usd_per_hour=None, usd_per_month=None, usd_per_job=None, as_of=None, price_age_days=None, approximate_date=None
-)
-"""The cost of a size without a price."""
-
-
 def compute_cost(vm: Vm, purchase: str, nodes: int, constraints: SizeConstraints) -> Cost:
     """Return the cost of `nodes` VMs under a purchase model: nodes x price per hour, x hours; exact."""
     price = vm.usd_per_hour[purchase]
     if price is None:
-        return NO_COST
+        return Cost()
     hourly, as_of = nodes * price, vm.as_of.get(purchase)
     return Cost(
         usd_per_hour=hourly,

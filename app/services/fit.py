@@ -239,7 +239,12 @@ def to_vm_and_machine(
         verified=True,
         usd_per_hour={**dict.fromkeys(PURCHASE_MODELS), "on_demand": hardware.usd_per_hour},
     )
-    domain = _domain_gpus(hardware, gpu, gpus, assumptions)
+    domain = hardware.scale_up_domain_gpus or gpu.get("scale_up_domain_gpus")
+    if domain is None:
+        domain = assumptions.record("hardware.scale_up_domain_gpus", gpus, "its GPUs are joined by NVLink")
+    peaks = {kind: gpu[f"{kind}_tflops"] * 1e12 for kind in PEAK_DTYPES if gpu.get(f"{kind}_tflops") is not None}
+    if hardware.peak_tflops is not None:
+        peaks = dict.fromkeys(MIN_CAPABILITY, hardware.peak_tflops * 1e12)
     bandwidth = _first_known(hardware.bandwidth_gb_per_s, gpu.get("memory_bandwidth_gb_per_s"))
     infiniband = True if hardware.infiniband is None else hardware.infiniband
     usual_gbps = USUAL_NETWORK_GBPS["infiniband" if infiniband else "ethernet"]
@@ -247,16 +252,16 @@ def to_vm_and_machine(
         gpus=Fraction(gpus),
         gpu_id=gpu.get("id") if hardware.bandwidth_gb_per_s is None else None,
         usable_bytes=_described_gib(hardware, gpu, assumptions) * GIB,
-        bandwidth=bandwidth * 1e9 if bandwidth is not None else None,
-        peaks=_described_peaks(hardware, gpu),
+        bandwidth=_scaled(bandwidth, 1e9),
+        peaks=peaks,
         capability=hardware.compute_capability or gpu.get("compute_capability"),
-        domain_gpus=domain,
-        domain_vms=domain // gpus if domain > MAX_GPUS_PER_SERVER else 1,
+        domain_gpus=int(domain),
+        domain_vms=int(domain) // gpus if domain > MAX_GPUS_PER_SERVER else 1,
         link_gb_per_s=gpu.get("interconnect_gb_per_s"),
         infiniband=infiniband,
         network_gbps=usual_gbps if hardware.network_gbps is None else hardware.network_gbps / gpus,
-        memory_bytes=hardware.host_memory_gib * GIB if hardware.host_memory_gib is not None else None,
-        disk_bytes=hardware.local_disk_gib * GIB if hardware.local_disk_gib is not None else None,
+        memory_bytes=_scaled(hardware.host_memory_gib, GIB),
+        disk_bytes=_scaled(hardware.local_disk_gib, GIB),
         vcpus=hardware.vcpus,
         described=True,
     )
@@ -277,20 +282,6 @@ def _described_gib(hardware: HardwareIn, gpu: Mapping[str, Any], assumptions: As
         return usable
     marketed = _first_known(hardware.memory_gib, gpu.get("memory_gib")) or 0.0
     return assumptions.record("hardware.usable_gib", marketed * USABLE_SHARE, "98.5 % of the marketed memory")
-
-
-def _described_peaks(hardware: HardwareIn, gpu: Mapping[str, Any]) -> dict[str, float]:
-    if hardware.peak_tflops is not None:
-        return dict.fromkeys(MIN_CAPABILITY, hardware.peak_tflops * 1e12)
-    return {kind: gpu[f"{kind}_tflops"] * 1e12 for kind in PEAK_DTYPES if gpu.get(f"{kind}_tflops") is not None}
-
-
-def _domain_gpus(hardware: HardwareIn, gpu: Mapping[str, Any], gpus: int, assumptions: Assumptions) -> int:
-    """Return how many GPUs share NVLink: as given, else by the GPU model, else all of the machine."""
-    domain = hardware.scale_up_domain_gpus or gpu.get("scale_up_domain_gpus")
-    if domain is not None:
-        return int(domain)
-    return assumptions.record("hardware.scale_up_domain_gpus", gpus, "its GPUs are joined by NVLink")
 
 
 PATHS = {

@@ -129,7 +129,7 @@ def plan_resource_fit(
         needs=needs,
         total=len(ranking.options),
         rejected_total=len(ranking.rejections),
-        summary=ranking.summary,
+        summary=dict(sorted(Counter(ranking.codes).items())),
         nearest_misses=rejections[:NEAREST_MISSES],
         rejections=rejections if rejected else (),
         page=options,
@@ -195,11 +195,6 @@ class RankedSizes:
     rejections: Sequence[int]
     codes: Sequence[str]
 
-    @property
-    def summary(self) -> Mapping[str, int]:
-        """The number of rejected sizes by code; each counts once, for its largest shortfall."""
-        return dict(sorted(Counter(self.codes).items()))
-
     def nearest(self, most: int, *, most_of_code: int | None = None) -> Sequence[int]:
         """Return the nearest misses; with `most_of_code`, at most that many of each code besides the NEAREST_MISSES."""
         if most_of_code is None:
@@ -221,65 +216,48 @@ def rank_sizes(question: SizeQuestion, needs: ResourceNeeds, sort: str) -> Ranke
     of_places = list(zip(*figures.values(), strict=True))
     for place in _selected(question):
         alike[of_places[place]].append(place)
-    ranking = _Ranking(needs, sort, names, prices.usd)
+    options: list[tuple[Any, ...]] = []
+    rejections: list[tuple[Any, ...]] = []
+
+    def reject(failures: Sequence[Failure], places: Sequence[int]) -> None:
+        worst = worst_first(failures)
+        distance, code = miss_distance(worst), worst[0].code
+        rejections.extend([(*distance, names[place], code, place) for place in places])
+
     for amounts, places in alike.items():
-        ranking.add(_to_deciding_vm(dict(zip(figures, amounts, strict=True)), needs), places)
-    return ranking.ranked()
-
-
-class _Ranking:
-    """Collects the verdicts on sizes."""
-
-    def __init__(self, needs: ResourceNeeds, sort: str, names: Sequence[str], usd: Sequence[float]) -> None:
-        self._needs, self._sort, self._names, self._usd = needs, sort, names, usd
-        self._options: list[tuple[Any, ...]] = []
-        self._rejections: list[tuple[Any, ...]] = []
-
-    def add(self, vm: Vm, places: Sequence[int]) -> None:
-        """Add the sizes at some places, which have the figures of a VM."""
-        failures = find_failures(vm, self._needs)
-        if failures:
-            self._reject(failures, places)
-            return
-        nodes = nodes_needed(vm, self._needs)
-        order = self._order_of(vm, nodes)
+        vm = _to_deciding_vm(dict(zip(figures, amounts, strict=True)), needs)
+        if failures := find_failures(vm, needs):
+            reject(failures, places)
+            continue
+        nodes = nodes_needed(vm, needs)
+        order = _order_of(vm, nodes, needs, sort)
         for place in places:
-            usd = self._usd[place]
+            usd = prices.usd[place]
             nano = None if usd == UNKNOWN else round(usd * NANO) * nodes  # a price has nine decimals
-            if self._needs.budget_usd_per_month is not None:
-                month = None if nano is None else Decimal(nano).scaleb(-9) * self._needs.hours_per_month
-                over_budget = list(check_budget(month, self._needs))
-                if over_budget:
-                    self._reject(over_budget, [place])
+            if needs.budget_usd_per_month is not None:
+                month = None if nano is None else Decimal(nano).scaleb(-9) * needs.hours_per_month
+                if over_budget := list(check_budget(month, needs)):
+                    reject(over_budget, [place])
                     continue
             cost = nano or 0
-            by = cost if order is None else order
-            self._options.append((nano is None, by, cost, nodes, self._names[place], place))
+            options.append((nano is None, cost if order is None else order, cost, nodes, names[place], place))
+    options.sort()
+    rejections.sort()
+    return RankedSizes(
+        options=[option[-1] for option in options],
+        rejections=[rejection[-1] for rejection in rejections],
+        codes=[rejection[-2] for rejection in rejections],
+    )
 
-    def ranked(self) -> RankedSizes:
-        """Return the order of all."""
-        self._options.sort()
-        self._rejections.sort()
-        return RankedSizes(
-            options=[option[-1] for option in self._options],
-            rejections=[rejection[-1] for rejection in self._rejections],
-            codes=[rejection[-2] for rejection in self._rejections],
-        )
 
-    def _reject(self, failures: Sequence[Failure], places: Sequence[int]) -> None:
-        failures = worst_first(failures)
-        distance, code = miss_distance(failures), failures[0].code
-        self._rejections += [(*distance, self._names[place], code, place) for place in places]
-
-    def _order_of(self, vm: Vm, nodes: int) -> float | None:
-        """Return the figure that options are sorted by; None where it is their cost."""
-        needs = self._needs
-        if self._sort == "headroom":
-            headrooms = (headroom_of(quantity, vm, nodes, needs) for quantity in requested_quantities(needs))
-            return -min((headroom.percent for headroom in headrooms), default=0.0)
-        if self._sort == "waste":
-            return unused_gpu_memory_gib(vm, nodes, needs) or 0.0
-        return nodes if self._sort == "nodes" else None
+def _order_of(vm: Vm, nodes: int, needs: ResourceNeeds, sort: str) -> float | None:
+    """Return the figure that options are sorted by; None where it is their cost."""
+    if sort == "headroom":
+        headrooms = (headroom_of(quantity, vm, nodes, needs) for quantity in requested_quantities(needs))
+        return -min((headroom.percent for headroom in headrooms), default=0.0)
+    if sort == "waste":
+        return unused_gpu_memory_gib(vm, nodes, needs) or 0.0
+    return nodes if sort == "nodes" else None
 
 
 def _selected(question: SizeQuestion) -> Sequence[int]:

@@ -94,17 +94,8 @@ def plan_retirements(catalog: Catalog, items: Sequence[InventoryItem], needs: Su
 
     Of equal lines the first lists all successors, the others the best.
     """
-    sizes = load_sizes(catalog)
     regions = tuple(sorted({item.region for item in items if item.region in catalog.snapshot.regions}))
-    prices, purchases, note = _find_prices(catalog, needs, regions)
-    planner = _Planner(
-        needs=needs,
-        machines={machine.key: machine for _, machine in sizes},
-        names=Names.of(catalog, sizes),
-        prices=prices,
-        purchases=purchases,
-        today=catalog.today,
-    )
+    planner = _Planner(catalog, needs, regions)
     first: dict[tuple[str, str, int], PlannedItemOut] = {}
     planned = []
     for index, item in enumerate(items):
@@ -119,7 +110,7 @@ def plan_retirements(catalog: Catalog, items: Sequence[InventoryItem], needs: Su
         keep=list(needs.keep),
         summary=_summarize(planned, needs.hours_per_month),
         items=planned,
-        no_price=note,
+        no_price=planner.no_price,
     )
 
 
@@ -198,25 +189,21 @@ _NO_ANSWER = _Answer(unknown=[], successors=(), refusals=None, fixes=[])
 
 
 class _Planner:
-    """Answers items from what was read; every size and every pair of size and region is worked out once."""
+    """Answers items from what it reads; every size and every pair of size and region is worked out once.
 
-    def __init__(
-        self,
-        *,
-        needs: SuccessorNeedsIn,
-        machines: Mapping[str, Candidate],
-        names: "Names",
-        prices: Mapping[str, Mapping[str, PriceInForce]],
-        purchases: Mapping[str, Purchase],
-        today: date,
-    ) -> None:
-        self._needs, self._names, self._facts = needs, names, names.sizes
-        self._prices, self._purchases, self._today = prices, purchases, today
-        self._not_before = today + timedelta(days=needs.successor_days)
-        self._machines = machines
+    `no_price` says where prices are not those of the requested purchase model.
+    """
+
+    def __init__(self, catalog: Catalog, needs: SuccessorNeedsIn, regions: tuple[str, ...]) -> None:
+        sizes = load_sizes(catalog)
+        self._machines = {machine.key: machine for _, machine in sizes}
+        self._prices, self._purchases, self.no_price = _find_prices(catalog, needs, regions)
+        self._names, self._needs, self._today = Names.of(catalog, sizes), needs, catalog.today
+        self._facts = self._names.sizes
         self._orderable = [machine for machine in self._machines.values() if machine.status in ORDERABLE]
+        not_before = catalog.today + timedelta(days=needs.successor_days)
         self._failures = {
-            candidate.key: tuple(candidate_failures(candidate, self._not_before)) for candidate in self._orderable
+            candidate.key: tuple(candidate_failures(candidate, not_before)) for candidate in self._orderable
         }
         self._candidates = [machine for machine in self._orderable if not self._failures[machine.key]]
         self._markets: dict[str, Market] = {}
