@@ -35,37 +35,16 @@ _EXPECTED = {
 }
 
 
-def check_strict_type(value: bool | float | str, annotation: Any) -> None:
-    """Reject a JSON type that pydantic would convert: "8" or true for a number, 1 or "yes" for a boolean."""
-    kinds = _json_types(annotation)
-    if kinds and _json_type(value) not in kinds:
-        raise PydanticCustomError(
-            "strict_type", "expected {expected}", {"expected": " or ".join(_EXPECTED[kind] for kind in sorted(kinds))}
-        )
-
-
-def _json_type(value: bool | float | str) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    return "text" if isinstance(value, str) else "number"
-
-
 @cache
 def _json_types(annotation: Any) -> frozenset[str]:
     """Return the scalar JSON types that an annotation accepts; empty for lists and objects, which pydantic checks."""
-    return frozenset(_iter_json_types(annotation))
-
-
-def _iter_json_types(annotation: Any) -> Iterator[str]:
     if annotation is bool:
-        yield "boolean"
-    elif annotation in _NUMBER_TYPES:
-        yield "number"
-    elif annotation in _TEXT_TYPES or isinstance(annotation, str):
-        yield "text"
-    else:
-        for part in get_args(annotation):
-            yield from _iter_json_types(part)
+        return frozenset({"boolean"})
+    if annotation in _NUMBER_TYPES:
+        return frozenset({"number"})
+    if annotation in _TEXT_TYPES or isinstance(annotation, str):
+        return frozenset({"text"})
+    return frozenset[str]().union(*map(_json_types, get_args(annotation)))
 
 
 TEXT_VALUES = "as_text"
@@ -101,9 +80,15 @@ class In(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _check_type(cls, value: Any, info: ValidationInfo) -> Any:
+        """Reject a JSON type that pydantic would convert: "8" or true for a number, 1 or "yes" for a boolean."""
         text_values = info.context is not None and info.context.get(TEXT_VALUES)
         if isinstance(value, bool | int | float | str) and info.field_name is not None and not text_values:
-            check_strict_type(value, cls.model_fields[info.field_name].annotation)
+            annotation: Any = cls.model_fields[info.field_name].annotation
+            kinds = _json_types(annotation)
+            kind = "boolean" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
+            if kinds and kind not in kinds:
+                expected = " or ".join(_EXPECTED[allowed] for allowed in sorted(kinds))
+                raise PydanticCustomError("strict_type", "expected {expected}", {"expected": expected})
         return value
 
 

@@ -195,7 +195,10 @@ def standard_decoder(config: ConfigReader) -> ArchitectureFields:
         raise _unreadable(config, f"{', '.join(missing)} is missing")
     activation = config.raw.get("hidden_act") or config.raw.get("hidden_activation")
     plain = activation in _PLAIN_ACTIVATIONS
-    _record(config, plain=plain, has_experts=has_experts, latent=latent)
+    mlp = f"a {'plain' if plain else 'gated'} MLP{' and experts' if has_experts else ''}"
+    attention = "latent heads" if latent else "grouped heads"
+    why = f"{_type_of(config)} is not known: read as layers of attention with {attention} and {mlp}, and nothing else"
+    config.note("model_type", "standard decoder", why)
     return {
         "unknown_type": True,
         "mlp": "plain" if plain else "gated",
@@ -249,13 +252,6 @@ def _refuse_other_kinds(config: ConfigReader) -> None:
 def _has_an_entry_for_each_layer(config: ConfigReader, name: str) -> bool:
     listed, layers = config.raw[name], config.raw.get("num_hidden_layers")
     return isinstance(listed, list) and type(layers) is int and len(listed) >= layers > 1
-
-
-def _record(config: ConfigReader, *, plain: bool, has_experts: bool, latent: bool) -> None:
-    mlp = f"a {'plain' if plain else 'gated'} MLP{' and experts' if has_experts else ''}"
-    attention = "latent heads" if latent else "grouped heads"
-    why = f"{_type_of(config)} is not known: read as layers of attention with {attention} and {mlp}, and nothing else"
-    config.note("model_type", "standard decoder", why)
 
 
 def _sparse_layers(config: ConfigReader) -> int:

@@ -54,7 +54,8 @@ def deberta(config: ConfigReader) -> ArchitectureFields:
     outside = config.number("type_vocab_size") * hidden
     if config.raw.get("relative_attention", False):
         names = ("position_buckets",) if second else ()
-        given = [name for name in (*names, "max_relative_positions") if _positive(config, name)]
+        values = {name: config.raw.get(name) for name in (*names, "max_relative_positions")}
+        given = [name for name, value in values.items() if type(value) is int and value > 0]
         outside += 2 * config.count(*given, "max_position_embeddings") * hidden
         outside += 2 * hidden if second and "layer_norm" in str(config.raw.get("norm_rel_ebd")) else 0
     if second:
@@ -75,11 +76,6 @@ def deberta(config: ConfigReader) -> ArchitectureFields:
         "mlp_bias": True,
         "learned_positions": positions if config.raw.get("position_biased_input", True) else 0,
     }
-
-
-def _positive(config: ConfigReader, name: str) -> bool:
-    value = config.raw.get(name)
-    return type(value) is int and value > 0
 
 
 def nomic_bert(config: ConfigReader) -> ArchitectureFields:

@@ -110,11 +110,6 @@ def family(*parts: Part) -> Reader:
     return lambda config: read_fields(config, *parts)
 
 
-def with_experts(row: Experts) -> Part:
-    """Return the fields of experts."""
-    return row.fields
-
-
 def _dense_deepseek(config: ConfigReader) -> int:
     kinds = config.get_list("mlp_layer_types")
     return kinds.count("dense") if kinds else dense_layers(config)
@@ -138,7 +133,7 @@ DEEPSEEK = (
     only("moe_layer_freq", 1),
     gated(),
     LATENT,
-    with_experts(DEEPSEEK_EXPERTS),
+    DEEPSEEK_EXPERTS.fields,
     {"router_bias": lambda config: config.raw.get("topk_method") == "noaux_tc"},
 )
 
@@ -165,16 +160,12 @@ def hunyuan_moe(config: ConfigReader) -> ArchitectureFields:
     return read_fields(
         config.with_fields({**config.raw, **{name: equal[name] for name in HUNYUAN_LISTS if name in equal}}),
         *HUNYUAN,
-        with_experts(
-            Experts(
-                count=("num_experts",),
-                per_token=("moe_topk",),
-                width=lambda config: (
-                    config.optional_count("moe_intermediate_size") or config.count("intermediate_size")
-                ),
-                shared=shared_experts("num_shared_expert"),
-            )
-        ),
+        Experts(
+            count=("num_experts",),
+            per_token=("moe_topk",),
+            width=lambda config: config.optional_count("moe_intermediate_size") or config.count("intermediate_size"),
+            shared=shared_experts("num_shared_expert"),
+        ).fields,
     )
 
 
@@ -200,25 +191,25 @@ FAMILIES: dict[str, Reader] = {
         ("gemma3", "gemma3_text"),
         family(window(_all_but_every), gated(tied=True), WIDE_HEADS, {"norms_per_layer": 4, "qk_norm": "per_head"}),
     ),
-    "mixtral": family(gated(), with_experts(LOCAL_EXPERTS), window()),
+    "mixtral": family(gated(), LOCAL_EXPERTS.fields, window()),
     "qwen2_moe": family(
         {"shared_intermediate": count("shared_expert_intermediate_size"), "shared_expert_gate": True},
         *QWEN2,
-        with_experts(QWEN_EXPERTS),
+        QWEN_EXPERTS.fields,
     ),
-    **dict.fromkeys(("qwen3_moe", "qwen3_vl_moe_text"), family(*QWEN3, with_experts(QWEN_EXPERTS))),
+    **dict.fromkeys(("qwen3_moe", "qwen3_vl_moe_text"), family(*QWEN3, QWEN_EXPERTS.fields)),
     **dict.fromkeys(("deepseek_v2", "deepseek_v3", "kimi_k2"), family(*DEEPSEEK)),
     "mistral4": family(*DEEPSEEK, {"router_bias": False}),
     "glm4_moe_lite": family(*DEEPSEEK, {"router_bias": True}),
     "glm4_moe": family(
         gated(),
         {"output_bias": False, "qk_norm": choose(is_set("use_qk_norm"), "per_head"), "router_bias": True},
-        with_experts(replace(DEEPSEEK_EXPERTS, sparse=after(number("first_k_dense_replace")))),
+        replace(DEEPSEEK_EXPERTS, sparse=after(number("first_k_dense_replace"))).fields,
     ),
     "gpt_oss": family(
         gated(biased=True),
         {"mlp_bias": True, "attention_sinks": True, "router_bias": True},
-        with_experts(replace(LOCAL_EXPERTS, per_token=("num_experts_per_tok", "experts_per_token"))),
+        replace(LOCAL_EXPERTS, per_token=("num_experts_per_tok", "experts_per_token")).fields,
         window(_every_second),
     ),
     "minimax_m2": family(
@@ -228,7 +219,7 @@ FAMILIES: dict[str, Reader] = {
             "qk_norm": choose(is_set("use_qk_norm", True), "all_heads"),
             "router_bias": is_set("use_routing_bias", True),
         },
-        with_experts(replace(LOCAL_EXPERTS, shared=lambda config, _: config.number("shared_intermediate_size"))),
+        replace(LOCAL_EXPERTS, shared=lambda config, _: config.number("shared_intermediate_size")).fields,
     ),
     **dict.fromkeys(("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"), QWEN_HYBRID),
     "llama4_text": LLAMA4,

@@ -377,12 +377,9 @@ def _minimax_m3_mixers(config: ConfigReader) -> list[LayerPart]:
         others=2 * width,
         caches=(indexer_cache(width)._replace(value_bytes=None),),
     )
-    field = "sparse_attention_freq"
-    listed = sparse.get_list(field) or [1] * config.layers()
-    if len(listed) != config.layers():
-        detail = f"has {len(listed)} entries for {config.layers()} layers"
-        raise InvalidWorkload(f"config.sparse_attention_config.{field}", detail)
-    return [grouped.join(indexer) if selects else grouped for selects in listed]
+    listed = sparse.get_list("sparse_attention_freq")
+    selecting = sparse.entries("sparse_attention_freq", config.layers()) if listed else [1] * config.layers()
+    return [grouped.join(indexer) if selects else grouped for selects in selecting]
 
 
 def _qk_norm(config: ConfigReader) -> str | None:
@@ -452,9 +449,7 @@ def _lfm2_width(config: ConfigReader) -> int:
     width = config.count("block_ff_dim", "intermediate_size")
     if config.has("num_experts") or config.raw.get("block_auto_adjust_ff_dim") is False:
         return width
-    factor, unit = config.raw.get("block_ffn_dim_multiplier", 1), config.count_or_default("block_multiple_of", 256)
-    if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= 64:  # noqa: PLR2004
-        raise InvalidWorkload("config.block_ffn_dim_multiplier", f"{factor!r} is no factor")
+    unit, factor = config.count_or_default("block_multiple_of", 256), config.factor("block_ffn_dim_multiplier", 1)
     return -(-int(factor * int(2 * width / 3)) // unit) * unit
 
 
@@ -482,11 +477,7 @@ LFM2 = layered(
 
 
 def _mimo_kinds(config: ConfigReader) -> Sequence[str]:
-    windowed = config.get_list("hybrid_layer_pattern")
-    if len(windowed) != config.layers():
-        detail = f"has {len(windowed)} entries for {config.layers()} layers"
-        raise InvalidWorkload("config.hybrid_layer_pattern", detail)
-    return ["window" if near else "full" for near in windowed]
+    return ["window" if near else "full" for near in config.entries("hybrid_layer_pattern", config.layers())]
 
 
 def _step_experts(sparse_field: str) -> Experts:
@@ -582,19 +573,13 @@ def nemotron_nas(config: ConfigReader) -> ArchitectureFields:
                 LayerPart(others=hidden),
             )
         if not mlp.get("no_op"):
-            width = _pruned_width(mlp.get("ffn_mult"), hidden, place)
+            # Two thirds of the factor, rounded up to a multiple of 256.
+            width = int(2 * config.within(mlp, f"block_configs.{place}.ffn").factor("ffn_mult") * hidden / 3)
+            width = -(-width // 256) * 256
             widths.add(width)
             layer = layer.join(dense_mlp(hidden, width), LayerPart(others=hidden))
         parts.append(layer)
     return in_groups(config, parts, norms=0, intermediate=max(widths) or None, kv_heads=max(kv_heads))
-
-
-def _pruned_width(factor: Any, hidden: int, place: int) -> int:
-    """Return the width of a pruned MLP: 2/3 of the factor, rounded up to a multiple of 256."""
-    if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= 64:  # noqa: PLR2004
-        raise InvalidWorkload(f"config.block_configs.{place}.ffn.ffn_mult", f"{factor!r} is no factor")
-    width = int(2 * factor * hidden / 3)
-    return -(-width // 256) * 256
 
 
 GRANITE_HYBRID = layered(

@@ -108,6 +108,20 @@ class ConfigReader:
             raise InvalidWorkload(f"{self._path}.{name}", f"{value!r} is no list")
         return value or []
 
+    def entries(self, name: str, layers: int) -> list[Any]:
+        """Return a list with an entry for each layer."""
+        listed = self.get_list(name)
+        if len(listed) != layers:
+            raise InvalidWorkload(f"{self._path}.{name}", f"has {len(listed)} entries for {layers} layers")
+        return listed
+
+    def factor(self, name: str, default: float | None = None) -> float:
+        """Return a factor of a width: a number above 0, no model has one above 64."""
+        value = self.raw.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 64:  # noqa: PLR2004
+            raise InvalidWorkload(f"{self._path}.{name}", f"{value!r} is no factor")
+        return value
+
     def require_one_of(self, name: str, *allowed: Any) -> None:
         """Reject any other value of a field that would change the model in a way that is not counted."""
         if self.has(name) and self.raw[name] not in allowed:
@@ -579,9 +593,6 @@ def listed_sparse(name: str, *sparse: Any) -> Callable[[ConfigReader], list[bool
     def read(config: ConfigReader) -> list[bool]:
         if not isinstance(config.raw.get(name), list):
             return after(dense_layers)(config)
-        listed = config.get_list(name)
-        if len(listed) != config.layers():
-            raise InvalidWorkload(f"config.{name}", f"has {len(listed)} entries for {config.layers()} layers")
-        return [entry in sparse for entry in listed]
+        return [entry in sparse for entry in config.entries(name, config.layers())]
 
     return read

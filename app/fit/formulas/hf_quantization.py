@@ -128,19 +128,21 @@ def _read_quantization(
     inner = raw.get("quantization")
     if isinstance(inner, Mapping) and not {"quant_method", "quant_algo"} & raw.keys():
         raw = inner  # the whole of ModelOpt's hf_quant_config.json, which has its producer beside it
-    fields = QuantizationFields(raw)
+    fields = QuantizationFields(raw, has_experts=experts)
     method = _method_name(raw)
     read = READERS.get(method)
     if read is None:
         _reject("quant_method", method or "missing", READERS)
-    quantization = read(fields, experts)
+    quantization = read(fields)
     if expert_dtype is not None and all(not group.targets for group in quantization.groups):
         quantization = replace(quantization, groups=(*_expert_groups(expert_dtype), *quantization.groups))
     quantization = replace(quantization, unquantized=(*quantization.unquantized, *fields.names(*UNQUANTIZED_FIELDS)))
     # Compiling the patterns now rejects an unsupported one here, not in the middle of an estimate.
     for listed in (quantization.unquantized, *(group.targets for group in quantization.groups)):
         compile_patterns(listed)
-    _record_kv_scales(raw, assumptions)
+    if raw.get("kv_cache_scheme") or raw.get("kv_cache_quant_algo"):
+        why = "in 16 bits unless inference.kv_dtype is given; the checkpoint has scales for fp8"
+        assumptions.record("config.quantization_config.kv_cache_scheme", "fp8", why)
     for name in sorted(str(name) for name in raw if name not in KNOWN_FIELDS)[:MAX_RECORDED_FIELDS]:
         why = "not a field that is known: it is taken to change no size"
         assumptions.record(f"{FIELD}.{name[:80]}", str(raw.get(name))[:80], why)
@@ -187,13 +189,6 @@ def _describe(quantization: Quantization) -> str:
     return f"{' and '.join(kinds)}{where}"
 
 
-def _record_kv_scales(raw: Mapping[str, Any], assumptions: Assumptions) -> None:
-    """Record that a checkpoint has scales for an FP8 KV cache, which is counted only if the workload asks for it."""
-    if raw.get("kv_cache_scheme") or raw.get("kv_cache_quant_algo"):
-        why = "in 16 bits unless inference.kv_dtype is given; the checkpoint has scales for fp8"
-        assumptions.record("config.quantization_config.kv_cache_scheme", "fp8", why)
-
-
 def _reject(name: str, value: Any, allowed: Iterable[object], *, of: str = FIELD) -> NoReturn:
     """Raise InvalidWorkload for a field, naming what is allowed and what else the client can do."""
     shown = str(value) if len(str(value)) <= 80 else f"{str(value)[:80]}..."  # noqa: PLR2004  # a line of text
@@ -204,10 +199,10 @@ def _reject(name: str, value: Any, allowed: Iterable[object], *, of: str = FIELD
 
 
 class QuantizationFields:
-    """Typed access to the fields of a `quantization_config`; rejects values of a wrong type."""
+    """Typed access to the fields of a `quantization_config`, of a model that may have experts; rejects wrong types."""
 
-    def __init__(self, raw: Mapping[str, Any]) -> None:
-        self.raw = raw
+    def __init__(self, raw: Mapping[str, Any], *, has_experts: bool) -> None:
+        self.raw, self.has_experts = raw, has_experts
 
     def integer(self, *names: str, default: int, allowed: tuple[int, ...] = ()) -> int:
         """Return the integer of the first of several names that is present, else the default."""
@@ -256,7 +251,7 @@ class QuantizationFields:
         return (1, 0 if size == -1 else size)
 
 
-def _fp8(fields: QuantizationFields, _experts: bool) -> Quantization:
+def _fp8(fields: QuantizationFields) -> Quantization:
     fields.choice("fmt", ("e4m3", "float8_e4m3fn", "e5m2", "float8_e5m2", "float8_e4m3fnuz"), "e4m3")
     block = fields.raw.get("weight_block_size")
     if block is None:
@@ -271,11 +266,7 @@ def _fp8(fields: QuantizationFields, _experts: bool) -> Quantization:
     return Quantization(method="fp8", groups=(*named, QuantizationGroup(format=rest)))
 
 
-def _fbgemm(_fields: QuantizationFields, _experts: bool) -> Quantization:
-    return _single_group("fbgemm_fp8", FP8_ROWS)
-
-
-def _compressed(fields: QuantizationFields, _experts: bool) -> Quantization:
+def _compressed(fields: QuantizationFields) -> Quantization:
     fields.choice("format", FORMATS, FORMATS[0])
     sparsity = fields.raw.get("sparsity_config")
     if isinstance(sparsity, Mapping) and sparsity.get("format", "dense") != "dense":
@@ -286,7 +277,7 @@ def _compressed(fields: QuantizationFields, _experts: bool) -> Quantization:
     return Quantization(method="compressed-tensors", groups=tuple(read_groups(groups)), parts=ALL_PARTS)
 
 
-def _modelopt(fields: QuantizationFields, _experts: bool) -> Quantization:
+def _modelopt(fields: QuantizationFields) -> Quantization:
     name = fields.raw.get("quant_algo")
     groups = fields.raw.get("config_groups")
     if name != "MIXED_PRECISION" and name is not None:
@@ -317,7 +308,7 @@ def _named_layers(fields: QuantizationFields) -> Iterator[QuantizationGroup]:
         yield QuantizationGroup(format=fmt, targets=tuple(names))
 
 
-def _awq(fields: QuantizationFields, _experts: bool) -> Quantization:
+def _awq(fields: QuantizationFields) -> Quantization:
     fields.integer("bits", "w_bit", default=4, allowed=(4,))
     block = fields.group_block("group_size", "q_group_size", default=128)
     zero = 4 if fields.flag("zero_point", default=True) else 0
@@ -325,7 +316,7 @@ def _awq(fields: QuantizationFields, _experts: bool) -> Quantization:
     return _single_group("awq", fmt, exact_size=False)
 
 
-def _gptq(fields: QuantizationFields, _experts: bool) -> Quantization:
+def _gptq(fields: QuantizationFields) -> Quantization:
     bits = fields.integer("bits", default=4, allowed=(4, 8))
     block = fields.group_block("group_size", default=128)
     dtype = {4: "gptq_int4", 8: "int8"}[bits]
@@ -362,7 +353,7 @@ def _gptq_unquantized(fields: QuantizationFields) -> Iterator[str]:
         yield f"re:{str(text)[2:]}"
 
 
-def _bitsandbytes(fields: QuantizationFields, _experts: bool) -> Quantization:
+def _bitsandbytes(fields: QuantizationFields) -> Quantization:
     if fields.flag("load_in_8bit", "_load_in_8bit"):
         fmt = WeightFormat(dtype="int8", bits=8, scale_bits=32, block=(1, 0))
         return _single_group("bitsandbytes", fmt, exact_size=False)
@@ -375,25 +366,21 @@ def _bitsandbytes(fields: QuantizationFields, _experts: bool) -> Quantization:
     return _single_group("bitsandbytes", fmt, exact_size=False)
 
 
-def _mxfp4(_fields: QuantizationFields, experts: bool) -> Quantization:
-    return _single_group("mxfp4", MXFP4, parts=EXPERT_PARTS if experts else LAYER_PARTS)
-
-
 def _single_group(method: str, fmt: WeightFormat, **more: Any) -> Quantization:
     return Quantization(method=method, groups=(QuantizationGroup(format=fmt),), **more)
 
 
-READERS: dict[str, Callable[[QuantizationFields, bool], Quantization]] = {
+READERS: dict[str, Callable[[QuantizationFields], Quantization]] = {
     "fp8": _fp8,
-    "fbgemm_fp8": _fbgemm,
+    "fbgemm_fp8": lambda _: _single_group("fbgemm_fp8", FP8_ROWS),
     "compressed-tensors": _compressed,
     "modelopt": _modelopt,
     "awq": _awq,
     "gptq": _gptq,
     "bitsandbytes": _bitsandbytes,
-    "mxfp4": _mxfp4,
+    "mxfp4": lambda fields: _single_group("mxfp4", MXFP4, parts=EXPERT_PARTS if fields.has_experts else LAYER_PARTS),
 }
-"""The function that reads a quantization, by its `quant_method`; it gets the fields, and whether there are experts."""
+"""The function that reads a quantization, by its `quant_method`."""
 
 
 def format_of_algorithm(name: str, group_size: Any, field: str) -> WeightFormat:
