@@ -146,11 +146,6 @@ class ModelIn(In):
             raise contradiction(f"{' and '.join(models)} are given, and each is the whole model: give one")
         return self
 
-    @property
-    def fields(self) -> dict[str, Any] | None:
-        """The fields of the architecture, if they are given."""
-        return self.architecture.model_dump() if self.architecture is not None else None
-
 
 TrainingMethod = Literal["full", "lora", "qlora"]
 Offload = Literal["none", "optimizer", "all"]

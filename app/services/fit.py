@@ -57,7 +57,7 @@ from app.fit.placement.ranking import rank
 from app.fit.placement.request import Constraints, PlacementRequest, Pricing, Workload
 from app.fit.results import Estimate
 from app.fit.verdict import MAX_REJECTED, NEAREST_MISSES, Vm
-from app.schemas.estimate_request import EstimateIn, InferenceIn, ModelIn, ServingIn, TrainingIn
+from app.schemas.estimate_request import EstimateIn, InferenceIn, ModelIn, TrainingIn
 from app.schemas.fit_request import FitIn, HardwareIn
 from app.schemas.fit_response import (
     CostsOut,
@@ -95,7 +95,7 @@ def resolve_architecture(
     elif spec.config is not None:
         shape = read_config(spec.config, assumptions)
     else:
-        stated = {name: value for name, value in (spec.fields or {}).items() if value is not None}
+        stated = spec.architecture.model_dump(exclude_none=True) if spec.architecture is not None else {}
         shape = build_architecture(stated, assumptions, attention=stated.pop("attention", None))
     return shape if spec.safetensors is None else _with_checkpoint(shape, read_checkpoint(spec.safetensors))
 
@@ -353,8 +353,9 @@ def estimate(body: EstimateIn, models: ModelsByKey) -> Estimate:
     assumptions = Assumptions()
     try:
         architecture = resolve_architecture(body, partial(get_release_row, models), assumptions)
-        workload, gpus, level = to_workload(body), to_estimated_gpus(body), to_service_level(body.serving)
+        workload, gpus = to_workload(body), to_estimated_gpus(body)
         if isinstance(workload, InferenceWorkload):
+            level = ServiceLevel(**body.serving.model_dump()) if body.serving is not None else None
             return estimate_serving(architecture, workload, gpus, assumptions, level)
         return estimate_training(architecture, workload, gpus, assumptions)
     except (BadWorkload, InvalidWorkload) as error:
@@ -372,11 +373,6 @@ def to_workload(body: EstimateIn) -> Workload:
 def to_estimated_gpus(body: EstimateIn) -> Gpus:
     """Convert the GPUs of an estimate."""
     return Gpus(**body.gpus.model_dump(exclude={"engine"}))
-
-
-def to_service_level(serving: ServingIn | None) -> ServiceLevel | None:
-    """Convert the load and the targets of a service."""
-    return ServiceLevel(**serving.model_dump()) if serving is not None else None
 
 
 def to_usage(inference: InferenceIn | None, training: TrainingIn | None) -> Workload:
@@ -538,7 +534,7 @@ def to_request(body: FitIn, models: ModelsByKey, assumptions: Assumptions, today
     return PlacementRequest(
         architecture=resolve_architecture(body, partial(get_release_row, models), assumptions),
         workload=to_usage(inference, body.training),
-        serving=to_service_level(body.serving),
+        serving=ServiceLevel(**body.serving.model_dump()) if body.serving is not None else None,
         constraints=Constraints(**constraints),
         pricing=Pricing(**body.pricing.model_dump(exclude={"os", "as_of", "known_at", "currency"}), today=today),
         machine_described=body.hardware is not None,

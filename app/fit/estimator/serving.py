@@ -239,27 +239,22 @@ def served_model(setup: ServingSetup, weights: Range, cache: KvCache | None) -> 
         setup.assumptions.record(
             "inference.context_tokens", 0, "no context is given: no KV cache is counted in the need"
         )
+    shape, stored, experts = setup.model.shape, setup.weights, NO_EXPERTS
+    if shape.experts and stored is not None:
+        padded = None
+        if stored.type.dtype == "mxfp4" and shape.hidden is not None and shape.expert_width is not None:
+            padded = shape.hidden, shape.expert_width
+        experts = ExpertShare(shape.experts, stored.experts, padded)
     return ServedModel(
         weights_bytes=weights.mid,
         cache=cache,
         sequence_bytes=setup.workload.kv_bytes_per_sequence,
-        layers=setup.model.shape.layers,
-        embeddings=setup.weights.embeddings if setup.weights is not None else 0.0,
-        replicated=setup.weights.replicated if setup.weights is not None else 0.0,
-        experts=_experts(setup),
+        layers=shape.layers,
+        embeddings=stored.embeddings if stored is not None else 0.0,
+        replicated=stored.replicated if stored is not None else 0.0,
+        experts=experts,
         step_bytes_per_token=6 * width if width is not None else 0.0,
     )
-
-
-def _experts(setup: ServingSetup) -> ExpertShare:
-    """Return the routed experts of a layer and their share of the bytes."""
-    shape, weights = setup.model.shape, setup.weights
-    if not shape.experts or weights is None:
-        return NO_EXPERTS
-    padded = None
-    if weights.type.dtype == "mxfp4" and shape.hidden is not None and shape.expert_width is not None:
-        padded = shape.hidden, shape.expert_width
-    return ExpertShare(shape.experts, weights.experts, padded)
 
 
 def batched_tokens(setup: ServingSetup) -> int:

@@ -294,7 +294,7 @@ def cross_entropy_of(setup: TrainingSetup) -> CrossEntropy:
 def _formula(setup: TrainingSetup) -> Formula:
     if setup.workload.activation_formula is not None:
         return setup.workload.activation_formula
-    if setup.model.shape.has_gated_mlp:
+    if setup.model.shape.mlp == "gated":
         return setup.assumptions.record("training.activation_formula", "modern", "the MLP is gated: a modern layer")
     return setup.assumptions.record("training.activation_formula", "korthikanti", "the MLP is plain: a GPT layer")
 

@@ -372,7 +372,7 @@ def with_overhead(steps: Range, overhead: Range) -> Range:
 def gpt_shape(setup: TrainingSetup) -> GptShape | None:
     """Return the dimensions for the exact count of a GPT; None where the model is not a GPT or a field is missing."""
     shape = setup.model.shape
-    gated = setup.model.count is not None and shape.has_gated_mlp
+    gated = setup.model.count is not None and shape.mlp == "gated"
     if gated or shape.missing_fields("layers", "hidden", "vocab"):
         return None
     layers, hidden, vocab = shape.require("layers", "hidden", "vocab")

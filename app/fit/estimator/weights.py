@@ -248,24 +248,20 @@ def find_draft(model: Model, weights: Weights, speculation: Speculation) -> Draf
     any, and a projection of 2 h x h; in the checkpoints of some types also an embedding and an output layer. The last
     three are in 16 bits. DeepSeek-V3: 15.4 GB for one, so that 673 GB are 689.
     """
-    if speculation.mtp_layers is not None:
-        return _mtp_draft(model, weights, speculation.mtp_layers)
+    shape, count, mtp_layers = model.shape, model.count, speculation.mtp_layers
+    if mtp_layers is not None:
+        if count is None or not count.largest_layer or shape.hidden is None:
+            raise InvalidWorkload("inference.speculative", "mtp_layers: the layers of the model cannot be counted")
+        total = weights.bytes.mid
+        in_layers = total * (1 - weights.embeddings) / (count.total - count.embeddings)
+        own_embeddings = count.embeddings if shape.mtp_embeddings else 0
+        layer = count.largest_layer * in_layers + 2 * (2 * shape.hidden**2 + own_embeddings)
+        routed = total * weights.experts / shape.layers_with_experts if shape.layers_with_experts else 0.0
+        return Draft(bytes=mtp_layers * layer, expert_bytes=mtp_layers * routed, layers=mtp_layers)
     if speculation.draft_params is not None:
         layers = typical_shape(Architecture(params=speculation.draft_params)).layers or HEADLESS_LAYERS
         return Draft(bytes=float(DRAFT_BYTES_PER_PARAM * speculation.draft_params), expert_bytes=0.0, layers=layers)
     return Draft(bytes=(speculation.draft_weight_gib or 0.0) * GIB, expert_bytes=0.0, layers=HEADLESS_LAYERS)
-
-
-def _mtp_draft(model: Model, weights: Weights, layers: int) -> Draft:
-    shape, count = model.shape, model.count
-    if count is None or not count.largest_layer or shape.hidden is None:
-        raise InvalidWorkload("inference.speculative", "mtp_layers: the layers of the model cannot be counted")
-    total = weights.bytes.mid
-    in_layers = total * (1 - weights.embeddings) / (count.total - count.embeddings)
-    own_embeddings = count.embeddings if shape.mtp_embeddings else 0
-    layer = count.largest_layer * in_layers + 2 * (2 * shape.hidden**2 + own_embeddings)
-    routed = total * weights.experts / shape.layers_with_experts if shape.layers_with_experts else 0.0
-    return Draft(bytes=layers * layer, expert_bytes=layers * routed, layers=layers)
 
 
 def with_draft(weights: Weights, draft: Draft) -> Weights:

@@ -322,11 +322,6 @@ class Architecture:
         return self.kind in {"decoder", "speech"}
 
     @property
-    def has_gated_mlp(self) -> bool:
-        """Whether an MLP has three matrices (SwiGLU, GeGLU), not two."""
-        return self.mlp == "gated"
-
-    @property
     def layers_with_experts(self) -> int:
         """Number of layers with experts; the others have a dense MLP."""
         if self.experts is None:
@@ -408,7 +403,7 @@ def layer_groups(shape: Architecture) -> tuple[LayerGroup, ...]:
     if shape.groups:
         return shape.groups
     layers, hidden = shape.require("layers", "hidden")
-    dense, gated, bias = layers - shape.layers_with_experts, shape.has_gated_mlp, shape.mlp_bias
+    dense, gated, bias = layers - shape.layers_with_experts, shape.mlp == "gated", shape.mlp_bias
     norms = shape.norms_per_layer * hidden * (2 if shape.norm_bias else 1)
     beside = _attention_of(shape).join(LayerPart(others=norms))
     groups = []

@@ -54,7 +54,7 @@ def lora_matrices(shape: "Architecture", modules: Iterable[str]) -> tuple[Adapte
         "k": AdaptedMatrix(inputs=hidden, outputs=keys, count=layers),
         "v": AdaptedMatrix(inputs=hidden, outputs=keys, count=layers),
         "o": AdaptedMatrix(inputs=queries, outputs=hidden, count=layers),
-        "gate": AdaptedMatrix(inputs=hidden, outputs=width, count=mlps if shape.has_gated_mlp else 0),
+        "gate": AdaptedMatrix(inputs=hidden, outputs=width, count=mlps if shape.mlp == "gated" else 0),
         "up": AdaptedMatrix(inputs=hidden, outputs=width, count=mlps),
         "down": AdaptedMatrix(inputs=width, outputs=hidden, count=mlps),
     }

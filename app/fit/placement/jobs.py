@@ -162,11 +162,10 @@ class ServingJob:
 
         Fewest VMs, then fewest stages. Layers are split over as many GPUs as share NVLink, since each then reads less;
         over PCIe only where they must be, and then over as few as possible. Experts are dealt out where ranks cannot
-        cut them, and attention is data-parallel where that takes fewer VMs.
+        cut them, and attention is data-parallel where that takes fewer VMs. Of a service it has the load of each
+        replica at the peak.
         """
-        if machine.usable_bytes is None:
-            return None
-        if self.lacks_speed(machine):
+        if machine.usable_bytes is None or self.lacks_speed(machine):
             return None
         budget, most = self.budget_bytes(machine), limits.usable_nodes(machine)
         runtime = SERVING_RUNTIME_SHARE.mid * self._usable_bytes(budget)
@@ -175,7 +174,12 @@ class ServingJob:
         grouped = self._best_of(find_group_layouts(self.partition, machine, limits), bounds, best)
         if grouped is not None and (best is None or self._beats(machine, grouped, best)):
             best = grouped
-        return self._at_peak(best) if best is not None else None
+        if best is None or best.load is None or not best.fits:
+            return best
+        fixed, _, sequence = self.memory_shares(best.parallelism, self._usable_bytes(budget))
+        replicas, load = at_peak(best.load, best.replicas)
+        required = fixed + ceil(load.sequences / best.parallelism.data) * sequence
+        return best._replace(replicas=replicas, required_bytes=required, load=load)
 
     def _best_of(self, layouts: Iterable[Layout], bounds: _SearchBounds, earlier: Attempt | None) -> Attempt | None:
         """Return the best attempt of layouts, leaving out those that cannot beat the best or a known one."""
@@ -281,15 +285,6 @@ class ServingJob:
         if limit is None:
             limit = self._limits[gpus, parallelism, in_memory] = find_replica_limit(copy, level, in_memory)
         return copy, limit
-
-    def _at_peak(self, attempt: Attempt) -> Attempt:
-        """Return an attempt with the load of each replica at the peak."""
-        if attempt.load is None or not attempt.fits:
-            return attempt
-        fixed, _, sequence = self.memory_shares(attempt.parallelism, self._usable_bytes(attempt.budget_bytes))
-        replicas, load = at_peak(attempt.load, attempt.replicas)
-        required = fixed + ceil(load.sequences / attempt.parallelism.data) * sequence
-        return attempt._replace(replicas=replicas, required_bytes=required, load=load)
 
     def max_required_bytes(self, attempt: Attempt) -> float:
         """Return the upper bound of what the fullest GPU needs, bytes."""

@@ -208,9 +208,17 @@ def _stages(partition: PartitionLimits) -> list[int]:
 
 
 def _tensor_ranks(partition: PartitionLimits, gpus: int, reach: int) -> Iterator[tuple[int, int]]:
-    """Yield numbers of tensor ranks that a layer can be split over, each with the GPUs that experts are dealt to."""
+    """Yield numbers of tensor ranks that a layer can be split over, each with the GPUs that experts are dealt to.
+
+    These are as requested, else one, else all, if all get as many.
+    """
     for t in _tensor_candidates(partition, gpus, reach):
-        for ep in _expert_candidates(partition, t):
+        dealt: tuple[int, ...] = (1,)
+        if partition.expert is not None:
+            dealt = (partition.expert,) if t % partition.expert == 0 else ()
+        elif t > 1 and partition.experts is not None and partition.tensor is None and partition.experts % t == 0:
+            dealt = (1, t)
+        for ep in dealt:
             if can_partition(partition, t, t // ep):
                 yield t, ep
                 break
@@ -221,14 +229,6 @@ def _tensor_candidates(partition: PartitionLimits, gpus: int, reach: int) -> lis
         return [partition.tensor] if partition.tensor <= reach else []
     whole = partition.heads if partition.heads is not None else max(gpus, reach)
     return [t for t in range(reach, 0, -1) if whole % t == 0]
-
-
-def _expert_candidates(partition: PartitionLimits, tensor: int) -> tuple[int, ...]:
-    """Return the numbers of GPUs to deal experts out over: as requested, else one, else all, if all get as many."""
-    if partition.expert is not None:
-        return (partition.expert,) if tensor % partition.expert == 0 else ()
-    chosen = partition.experts is not None and partition.tensor is None and partition.experts % tensor == 0
-    return (1, tensor) if chosen and tensor > 1 else (1,)
 
 
 def find_group_layouts(partition: PartitionLimits, machine: Machine, limits: SearchLimits) -> tuple[Layout, ...]:
