@@ -1,7 +1,7 @@
 """What one VM of a size holds: language models by precision, with the longest context and the most users."""
 
 from bisect import bisect
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -19,7 +19,7 @@ from app.fit.formulas.memory import KvCache, Parallelism, kv_bytes_per_sequence
 from app.fit.formulas.quantities import Assumptions
 from app.fit.placement.evaluate import CheckContext, find_failures
 from app.fit.placement.jobs import ServingJob
-from app.fit.placement.layouts import SearchLimits, find_layouts
+from app.fit.placement.layouts import SearchLimits
 from app.fit.placement.machine import Machine
 from app.fit.placement.prepare import PreparedRequest, prepare
 from app.fit.placement.request import PlacementRequest, Pricing
@@ -157,22 +157,13 @@ def _longest_context(job: ServingJob, machine: Machine) -> tuple[int, bool, Para
     if cache is None:
         return None
     best: tuple[int, bool, Parallelism] | None = None
-    for parallelism, free in _rooms(job, machine):
+    for parallelism, _, free in job.rooms(machine, _ONE_VM, groups=False):
         if best is not None and (best[1] or kv_bytes_per_sequence(cache, best[0] + 1, parallelism) > free):
             continue
         context = _tokens_within(cache, parallelism, free, most)
         if context:
             best = context, context == most, parallelism
     return best
-
-
-def _rooms(job: ServingJob, machine: Machine) -> Iterator[tuple[Parallelism, float]]:
-    """Yield the layouts on one VM that hold the weights, each with the bytes of a GPU that are left for the cache."""
-    budget = job.budget_bytes(machine)
-    for layout in find_layouts(job.partition, machine, _ONE_VM):
-        free = budget - job.memory_shares(layout.parallelism, machine.usable_bytes or 0.0).fixed_bytes
-        if free >= 0 and layout.nodes == 1:
-            yield layout.parallelism, free
 
 
 def _tokens_within(cache: KvCache, parallelism: Parallelism, free: float, most: int | None) -> int:

@@ -211,27 +211,15 @@ def _check_serving(
     workload: InferenceWorkload, figures: InferenceFigures, assumptions: Assumptions, *, kind: ModelKind
 ) -> None:
     """Raise InvalidWorkload where a figure that the workload asks for by a field, or every figure, is missing."""
-    nothing = not any((figures.weights, figures.kv_cache, figures.decode, figures.prefill))
-    context = kind != "encoder" and workload.context_tokens is not None and figures.kv_cache is None
-    for field, figure, refused in (
-        ("inference.context_tokens", "inference.kv_cache", context),
-        (
-            "inference.kv_budget_gib",
-            "inference.kv_cache",
-            workload.kv_budget_gib is not None and figures.kv_cache is None,
-        ),
-        (
-            "inference.prompt_tokens",
-            "inference.prefill",
-            kind == "decoder"
-            and workload.prompt_tokens is not None
-            and workload.output_tokens is None
-            and figures.prefill is None,
-        ),
-        ("inference", "inference", nothing),
-    ):
-        if refused:
-            raise_missing(field, figure, assumptions)
+    if figures.kv_cache is None and kind != "encoder" and workload.context_tokens is not None:
+        raise_missing("inference.context_tokens", "inference.kv_cache", assumptions)
+    if figures.kv_cache is None and workload.kv_budget_gib is not None:
+        raise_missing("inference.kv_budget_gib", "inference.kv_cache", assumptions)
+    asks_for_prefill = kind == "decoder" and workload.prompt_tokens is not None and workload.output_tokens is None
+    if figures.prefill is None and asks_for_prefill:
+        raise_missing("inference.prompt_tokens", "inference.prefill", assumptions)
+    if not any((figures.weights, figures.kv_cache, figures.decode, figures.prefill)):
+        raise_missing("inference", "inference", assumptions)
 
 
 def raise_missing(field: str, figure: str, assumptions: Assumptions) -> NoReturn:

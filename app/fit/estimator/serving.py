@@ -5,7 +5,7 @@ from math import ceil
 
 from app.fit.estimator.model import AS_COUNTED, Model, architecture_paths, range_figure
 from app.fit.estimator.parallelism import ONE_GPU, Deployment
-from app.fit.estimator.weights import Weights, check_speculation, count_weights, find_draft, with_draft, with_own_draft
+from app.fit.estimator.weights import Weights, count_weights, find_draft, with_draft, with_own_draft
 from app.fit.estimator.workload import Engine, Gpus, InferenceWorkload
 from app.fit.formulas.memory import (
     NO_EXPERTS,
@@ -105,7 +105,6 @@ def has_no_context(workload: InferenceWorkload) -> bool:
 
 def with_weights(setup: ServingSetup) -> ServingSetup:
     """Return the setup with the weights of one copy, where the model is known."""
-    check_speculation(setup.workload)
     setup = replace(setup, workload=with_own_draft(setup.workload, setup.model.shape, setup.assumptions))
     weights, speculation = count_weights(setup.model, setup.workload, setup.assumptions), setup.workload.speculative
     if weights is not None and speculation is not None:

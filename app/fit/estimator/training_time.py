@@ -212,15 +212,23 @@ def pipeline_bubble(setup: TrainingSetup) -> float:
     return (stages - 1) / (batches * (workload.pipeline_chunks or 1)) if batches else 0.0
 
 
-class EstimatedRate(NamedTuple):
-    """The tokens/s of one GPU, and in what the training departs from the published rates."""
+class TrainingRate(NamedTuple):
+    """The tokens/s of one GPU, and in what the training departs from the published rates; None of a stated rate."""
 
     tokens_per_s: Range
-    outside: tuple[str, ...]
+    outside: tuple[str, ...] | None
 
 
-def estimated_rate(setup: TrainingSetup, flops_per_token: float) -> EstimatedRate | None:
-    """Return the tokens/s of one GPU by its peak, recording the MFU; None where the peak or the model is unknown."""
+def training_rate(setup: TrainingSetup) -> TrainingRate | None:
+    """Return the tokens/s of one GPU: by stated FLOP/s, else by its peak, recording the MFU.
+
+    None where the model or the peak is unknown.
+    """
+    stated, per_token = stated_flops_per_gpu_second(setup), flops_per_token(setup)
+    if per_token is None:
+        return None
+    if stated is not None:
+        return TrainingRate(single_value(stated / per_token), None)
     gpus, peak, work = setup.gpus, setup.gpus.peak_tflops, work_per_token(setup)
     if peak is None or work is None:
         return None
@@ -231,13 +239,13 @@ def estimated_rate(setup: TrainingSetup, flops_per_token: float) -> EstimatedRat
         accelerator = replace(accelerator, network_bytes_per_s=hop.bytes_per_s)
     seconds = _seconds_by_peak(setup, work, peak, accelerator, setup.deployment.gpus)
     rate = rate_of(setup, work, seconds, accelerator)
-    mfu = rate.times(flops_per_token / (peak * 1e12))
+    mfu = rate.times(per_token / (peak * 1e12))
     shares = [round(end, 4) for end in (mfu.low, mfu.mid, mfu.high)]
     setup.assumptions.record("gpus.mfu", shares, "from the time per token that is fitted to published rates")
     if setup.workload.global_batch is None:
         sequences = max(1, round(batch_tokens(setup) / setup.sequence_tokens))
         setup.assumptions.record("training.global_batch", sequences, "usual of a training with that many FLOPs")
-    return EstimatedRate(rate, domain(setup, accelerator, setup.deployment.gpus).outside)
+    return TrainingRate(rate, domain(setup, accelerator, setup.deployment.gpus).outside)
 
 
 def run_overhead(setup: TrainingSetup, *, stated: bool) -> Range:
@@ -262,16 +270,16 @@ SECONDS_PER_HOUR = 3600
 
 def compute_figures(setup: TrainingSetup) -> ComputeFigures:
     """Return the figures of compute and time; measured rates or GPU-hours take precedence over computed ones."""
-    per_token, tokens = flops_per_token(setup), setup.workload.tokens
+    per_token, tokens, measured = flops_per_token(setup), setup.workload.tokens, setup.workload.tokens_per_s_per_gpu
     total = per_token * tokens if per_token is not None and tokens is not None else None
-    rate, hours, modelled = tokens_per_gpu_second(setup), gpu_hours(setup), modelled_rate(setup)
+    rate, hours = training_rate(setup), gpu_hours(setup)
+    is_measured = measured is not None or setup.workload.gpu_hours is not None
+    outside = rate.outside if rate is not None and not is_measured else None
     by_rate, by_hours = (
-        evidence_of(family, modelled.outside) if modelled is not None else None
-        for family in (RATE_FAMILY, HOURS_FAMILY)
+        evidence_of(family, outside) if outside is not None else None for family in (RATE_FAMILY, HOURS_FAMILY)
     )
-    gpt = gpt_shape(setup)
-    gpus, step, measured = setup.deployment.gpus, iteration_flops(setup), setup.workload.tokens_per_s_per_gpu
-    tokens_per_s = estimate(rate.times(gpus), "tokens/s", by_rate) if rate is not None else None
+    gpt, gpus, step = gpt_shape(setup), setup.deployment.gpus, iteration_flops(setup)
+    tokens_per_s = estimate(rate.tokens_per_s.times(gpus), "tokens/s", by_rate) if rate is not None else None
     if measured is not None:
         tokens_per_s = exact(measured * gpus, "tokens/s")
     return ComputeFigures(
@@ -282,7 +290,7 @@ def compute_figures(setup: TrainingSetup) -> ComputeFigures:
         days=_time_figure(setup, hours.times(SECONDS_PER_HOUR / SECONDS_PER_DAY / gpus), "days", by_hours)
         if hours
         else None,
-        iteration=_iteration_figure(setup, step),
+        iteration=_iteration_figure(setup, step, rate),
         iteration_flops=estimate(single_value(step), "FLOP") if step is not None else None,
         hfu_over_mfu=exact(hfu_over_mfu(gpt), "ratio") if gpt else None,
     )
@@ -319,26 +327,6 @@ def stated_flops_per_gpu_second(setup: TrainingSetup) -> float | None:
     return gpus.mfu * gpus.peak_tflops * 1e12 if gpus.mfu is not None and gpus.peak_tflops is not None else None
 
 
-def tokens_per_gpu_second(setup: TrainingSetup) -> Range | None:
-    """Return the tokens that one GPU trains on in a second: by stated FLOP/s, else by its peak; else None."""
-    stated, per_token = stated_flops_per_gpu_second(setup), flops_per_token(setup)
-    if per_token is None:
-        return None
-    if stated is not None:
-        return single_value(stated / per_token)
-    rate = estimated_rate(setup, per_token)
-    return rate.tokens_per_s if rate is not None else None
-
-
-def modelled_rate(setup: TrainingSetup) -> EstimatedRate | None:
-    """Return the estimated rate; None where a rate, a share of the peak or GPU-hours are stated."""
-    workload, per_token = setup.workload, flops_per_token(setup)
-    stated = (workload.tokens_per_s_per_gpu, workload.gpu_hours, stated_flops_per_gpu_second(setup))
-    if per_token is None or any(figure is not None for figure in stated):
-        return None
-    return estimated_rate(setup, per_token)
-
-
 def gpu_hours(setup: TrainingSetup) -> Range | None:
     """Return GPU-hours as given, else from a measured rate, else from FLOPs; None where all are unknown.
 
@@ -352,13 +340,10 @@ def gpu_hours(setup: TrainingSetup) -> Range | None:
     if workload.tokens_per_s_per_gpu is not None:
         steps, stated = single_value(workload.tokens / workload.tokens_per_s_per_gpu / SECONDS_PER_HOUR), True
     else:
-        rate = tokens_per_gpu_second(setup)
+        rate = training_rate(setup)
         if rate is None:
             return None
-        steps, stated = (
-            rate.divide(workload.tokens).times(1 / SECONDS_PER_HOUR),
-            stated_flops_per_gpu_second(setup) is not None,
-        )
+        steps, stated = rate.tokens_per_s.divide(workload.tokens).times(1 / SECONDS_PER_HOUR), rate.outside is None
     return with_overhead(steps, run_overhead(setup, stated=stated))
 
 
@@ -410,15 +395,14 @@ def _recomputed_flops(setup: TrainingSetup) -> float:
     return RECOMPUTE_FLOPS_PER_PARAM * count.active * workload.tokens
 
 
-def _iteration_figure(setup: TrainingSetup, flops: float | None) -> Figure | None:
+def _iteration_figure(setup: TrainingSetup, flops: float | None, rate: TrainingRate | None) -> Figure | None:
     """Return the time of a step of the global batch: its FLOPs by a stated rate, else its tokens by the rate."""
     stated, workload, gpus = stated_flops_per_gpu_second(setup), setup.workload, setup.deployment.gpus
     if stated is not None:
         return estimate(single_value(flops / (stated * gpus)), "s") if flops is not None else None
-    rate = tokens_per_gpu_second(setup)
     if rate is None or workload.global_batch is None:
         return None
-    return estimate(rate.times(gpus).divide(float(workload.global_batch * setup.sequence_tokens)), "s")
+    return estimate(rate.tokens_per_s.times(gpus).divide(float(workload.global_batch * setup.sequence_tokens)), "s")
 
 
 def _time_figure(setup: TrainingSetup, amount: Range | None, unit: str, rests_on: Evidence | None) -> Figure | None:

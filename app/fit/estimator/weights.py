@@ -213,32 +213,26 @@ def yielded(speculation: Speculation | None) -> float:
     return 1 + (speculation.accepted_tokens_per_step if speculation is not None else 0.0)
 
 
-def check_speculation(workload: InferenceWorkload) -> None:
-    """Raise InvalidWorkload where more tokens are accepted than proposed, or several drafts are given."""
+def with_own_draft(workload: InferenceWorkload, shape: Architecture, assumptions: Assumptions) -> InferenceWorkload:
+    """Return the workload with the model's own layers of multi-token prediction as its draft, where it names none.
+
+    Raises InvalidWorkload where more tokens are accepted than proposed, or several drafts are given.
+    """
     given = workload.speculative
     if given is None:
-        return
+        return workload
     if given.accepted_tokens_per_step > proposed(given):
         accepted = f"accepted_tokens_per_step, {given.accepted_tokens_per_step:g}"
         detail = f"{accepted}, is more than draft_tokens, {given.draft_tokens}"
         raise InvalidWorkload("inference.speculative", detail)
-    if sum(draft is not None for draft in drafts(given)) > 1:
+    drafts = sum(draft is not None for draft in (given.draft_params, given.draft_weight_gib, given.mtp_layers))
+    if drafts > 1:
         raise InvalidWorkload("inference.speculative", "has draft_params, draft_weight_gib or mtp_layers: give one")
-
-
-def with_own_draft(workload: InferenceWorkload, shape: Architecture, assumptions: Assumptions) -> InferenceWorkload:
-    """Return the workload with the model's own layers of multi-token prediction as its draft, where it names none."""
-    given = workload.speculative
-    if given is None or shape.mtp_layers is None or any(draft is not None for draft in drafts(given)):
+    if drafts or shape.mtp_layers is None:
         return workload
     why = "the model's own layers of multi-token prediction; draft_weight_gib 0 is a draft without weights"
     layers = assumptions.record("inference.speculative.mtp_layers", shape.mtp_layers, why)
     return replace(workload, speculative=replace(given, mtp_layers=layers))
-
-
-def drafts(speculation: Speculation) -> tuple[float | None, ...]:
-    """Return what says which draft proposes; of these, a request gives one or none."""
-    return speculation.draft_params, speculation.draft_weight_gib, speculation.mtp_layers
 
 
 def find_draft(model: Model, weights: Weights, speculation: Speculation) -> Draft:

@@ -99,7 +99,8 @@ def step_time(work: StepWork, by: StepConstants) -> float:
     micros = work.layers * by.layer_us + work.latent_layers * by.latent_us + work.routed * by.expert_us
     micros = micros + (work.doublings + work.norm_doublings) * by.doubling_us + work.sequences * by.sequence_us
     reading = work.dense_read_s * by.dense_read + work.expert_read_s
-    working = _larger(reading, work.compute_s * COMPUTE_OVER_PEAK)
+    computing = work.compute_s * COMPUTE_OVER_PEAK
+    working = (reading + computing + abs(reading - computing)) / 2  # the larger of both, also of arrays
     own = working + work.kv_read_s + work.collective_s * by.collective + micros * 1e-6
     own = own * (1 + work.amd * (by.amd + by.amd_latent * work.latent_layers / work.layers))
     host = (work.sglang + work.vllm) * (1 - work.burst) * (1 - work.amd) * by.host_ms * 1e-3
@@ -135,11 +136,6 @@ def _pass_time(work: StepWork, by: StepConstants) -> float:
 def _engine_factor(work: StepWork, by: StepConstants) -> float:
     """Return what the engine's step takes over that of others."""
     return 1 + by.vllm * work.vllm
-
-
-def _larger(value: float, other: float) -> float:
-    """Return the larger of two; unlike max also of arrays, value by value."""
-    return (value + other + abs(value - other)) / 2
 
 
 PREFILL_FACTOR = 1.2

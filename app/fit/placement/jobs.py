@@ -64,7 +64,7 @@ class MemoryShares(NamedTuple):
     sequence_bytes: float
 
 
-class _Room(NamedTuple):
+class Room(NamedTuple):
     """What VMs leave to sequences in one layout: how many groups of GPUs hold some, and the bytes that each GPU has."""
 
     parallelism: Parallelism
@@ -303,33 +303,33 @@ class ServingJob:
 
     def max_sequences(self, machine: Machine, limits: SearchLimits, *, groups: bool = True) -> int:
         """Return how many sequences all allowed VMs hold in the layout that holds most, with `groups` or without."""
-        return self._most_sequences(self._rooms(machine, limits, groups=groups), self.load.context_tokens)
+        return self._most_sequences(self.rooms(machine, limits, groups=groups), self.load.context_tokens)
 
     def longest_context(self, machine: Machine, limits: SearchLimits, *, step: int) -> int:
         """Return the longest context, in steps of `step` tokens, with which all allowed VMs hold all sequences.
 
         It is found by binary search up to the context of the workload; 0 where there is none.
         """
-        rooms = self._rooms(machine, limits, groups=True)
+        rooms = self.rooms(machine, limits, groups=True)
 
         def is_too_long(steps: int) -> bool:
             return self._most_sequences(rooms, step * steps) < self.concurrency
 
         return step * (fewest(is_too_long, 1, self.load.context_tokens // step + 1) - 1)
 
-    def _rooms(self, machine: Machine, limits: SearchLimits, *, groups: bool) -> list[_Room]:
+    def rooms(self, machine: Machine, limits: SearchLimits, *, groups: bool) -> list[Room]:
         """Return what the layouts that have room beside the weights leave to sequences; it depends on no context."""
-        nodes, rooms = limits.usable_nodes(machine), list[_Room]()
+        nodes, rooms = limits.usable_nodes(machine), list[Room]()
         others = find_group_layouts(self.partition, machine, limits) if groups else ()
         for layout in (*find_layouts(self.partition, machine, limits), *others):
             parallelism = layout.parallelism
             fixed, _, _ = self.memory_shares(parallelism, machine.usable_bytes or 0.0)
             free = self.budget_bytes(machine) - fixed
             if free >= 0:
-                rooms.append(_Room(parallelism, nodes // layout.nodes * layout.replicas * parallelism.data, free))
+                rooms.append(Room(parallelism, nodes // layout.nodes * layout.replicas * parallelism.data, free))
         return rooms
 
-    def _most_sequences(self, rooms: Iterable[_Room], context_tokens: int) -> int:
+    def _most_sequences(self, rooms: Iterable[Room], context_tokens: int) -> int:
         most = 0
         for parallelism, groups, free in rooms:
             sequence = self._sequence(parallelism, context_tokens)

@@ -140,14 +140,10 @@ are as many as clients describe, nor for configurations with megabytes of names.
 
 def _only_partition(workload: Workload) -> bool:
     """Whether the request only checks that the model can be partitioned in a given way, without any memory."""
-    partition_given = any(getattr(workload, name, None) is not None for name in PARALLEL_FIELDS)
-    without_cache = (
-        isinstance(workload, InferenceWorkload)
-        and workload.context_tokens is None
-        and workload.prompt_tokens is None
-        and workload.kv_bytes_per_sequence is None
-    )
-    return partition_given and without_cache
+    if not isinstance(workload, InferenceWorkload) or not has_no_context(workload):
+        return False
+    partition_given = any(getattr(workload, name) is not None for name in PARALLEL_FIELDS)
+    return partition_given and workload.prompt_tokens is None
 
 
 def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumptions: Assumptions) -> ServingJob:
