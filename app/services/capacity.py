@@ -38,7 +38,7 @@ _ONE_VM = SearchLimits()
 class Capacity:
     """What a VM holds of a model in a precision.
 
-    `context_tokens` is the longest context of one user, `users` the most at once with `users_context` each; both None
+    `context_tokens` is the longest context of one user, `users` the most at once with USERS_CONTEXT each; both are None
     with the `reason` where the model cannot be served. `bounded` where the model's maximum bounds the context.
     """
 
@@ -46,7 +46,6 @@ class Capacity:
     context_tokens: int | None = None
     bounded: bool = False
     users: int | None = None
-    users_context: int = USERS_CONTEXT
     tensor_parallel: int | None = None
     reason: str = ""
 
@@ -58,7 +57,6 @@ class ModelCapacity:
     id: str
     name: str
     params: int | None
-    max_context_tokens: int | None
     by_precision: Mapping[str, Capacity]
 
 
@@ -99,7 +97,6 @@ def _capacity_of(model: Mapping[str, Any], machine: Machine) -> ModelCapacity:
         id=model["id"],
         name=model["name"],
         params=model["params"],
-        max_context_tokens=model["max_context_tokens"],
         by_precision=by_precision,
     )
 
@@ -146,7 +143,6 @@ def measure_capacity(prepared: PreparedRequest, machine: Machine) -> Capacity:
         context_tokens=context,
         bounded=bounded,
         users=job.max_sequences(machine, _ONE_VM, groups=False),
-        users_context=job.load.context_tokens,
         tensor_parallel=parallelism.tensor,
     )
 

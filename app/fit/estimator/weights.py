@@ -164,7 +164,6 @@ def typical_quantization(model: Model, dtype: str) -> Quantization:
     experts_only = dtype in {"mxfp4", "int4"} and model.shape.experts is not None
     bits = MAX_INT4_BITS if experts_only and dtype == "int4" else BITS[dtype]
     return Quantization(
-        method="requested",
         groups=(QuantizationGroup(format=WeightFormat(dtype=dtype, bits=bits)),),
         parts=EXPERT_PARTS if experts_only else LAYER_PARTS,
     )
@@ -184,7 +183,6 @@ def _range_of_requantized(model: Model, count: ParameterCount, dtype: str, store
         bits = MAX_INT4_BITS if dtype in {"int4", "fp4"} else BITS[dtype]
         group = QuantizationGroup(format=WeightFormat(dtype=dtype, bits=bits))
         others = Quantization(
-            method="requested",
             groups=(group,),
             parts=LAYER_PARTS - {"attention"},
             unquantized=first_and_last_layer(model.shape),

@@ -263,7 +263,7 @@ def _fp8(fields: QuantizationFields) -> Quantization:
     named = tuple(_named_layers(fields))
     if not named and fields.raw.get("config_groups"):
         _reject("config_groups", "config_groups", ("quant_method fp8 with quantized_layers", "compressed-tensors"))
-    return Quantization(method="fp8", groups=(*named, QuantizationGroup(format=rest)))
+    return Quantization(groups=(*named, QuantizationGroup(format=rest)))
 
 
 def _compressed(fields: QuantizationFields) -> Quantization:
@@ -274,7 +274,7 @@ def _compressed(fields: QuantizationFields) -> Quantization:
     groups = fields.raw.get("config_groups")
     if not isinstance(groups, Mapping) or not groups:
         _reject("config_groups", groups, ("groups with targets and weights",))
-    return Quantization(method="compressed-tensors", groups=tuple(read_groups(groups)), parts=ALL_PARTS)
+    return Quantization(groups=tuple(read_groups(groups)), parts=ALL_PARTS)
 
 
 def _modelopt(fields: QuantizationFields) -> Quantization:
@@ -282,13 +282,13 @@ def _modelopt(fields: QuantizationFields) -> Quantization:
     groups = fields.raw.get("config_groups")
     if name != "MIXED_PRECISION" and name is not None:
         fmt = format_of_algorithm(str(name), fields.raw.get("group_size"), "quant_algo")
-        return _single_group("modelopt", fmt, parts=ALL_PARTS)
+        return _single_group(fmt, parts=ALL_PARTS)
     named = tuple(_named_layers(fields))
     if not named and isinstance(groups, Mapping) and groups:
         named = tuple(read_groups(groups))
     if not named:
         _reject("quant_algo", name, ("FP8", "NVFP4", "MIXED_PRECISION with quantized_layers or config_groups"))
-    return Quantization(method="modelopt", groups=named, parts=ALL_PARTS)
+    return Quantization(groups=named, parts=ALL_PARTS)
 
 
 def _named_layers(fields: QuantizationFields) -> Iterator[QuantizationGroup]:
@@ -313,7 +313,7 @@ def _awq(fields: QuantizationFields) -> Quantization:
     block = fields.group_block("group_size", "q_group_size", default=128)
     zero = 4 if fields.flag("zero_point", default=True) else 0
     fmt = WeightFormat(dtype="awq_int4", bits=4, scale_bits=16 + zero, block=block)
-    return _single_group("awq", fmt, exact_size=False)
+    return _single_group(fmt, exact_size=False)
 
 
 def _gptq(fields: QuantizationFields) -> Quantization:
@@ -323,7 +323,6 @@ def _gptq(fields: QuantizationFields) -> Quantization:
     fmt = WeightFormat(dtype=dtype, bits=bits, scale_bits=16 + bits, block=block)
     parts: frozenset[WeightPart] = ALL_PARTS if fields.flag("lm_head") else LAYER_PARTS
     return Quantization(
-        method="gptq",
         groups=(QuantizationGroup(format=fmt, targets=_gptq_targets(fields)),),
         parts=parts,
         unquantized=tuple(_gptq_unquantized(fields)),
@@ -356,29 +355,29 @@ def _gptq_unquantized(fields: QuantizationFields) -> Iterator[str]:
 def _bitsandbytes(fields: QuantizationFields) -> Quantization:
     if fields.flag("load_in_8bit", "_load_in_8bit"):
         fmt = WeightFormat(dtype="int8", bits=8, scale_bits=32, block=(1, 0))
-        return _single_group("bitsandbytes", fmt, exact_size=False)
+        return _single_group(fmt, exact_size=False)
     if not fields.flag("load_in_4bit", "_load_in_4bit"):
         _reject("load_in_4bit", "no load_in_4bit and no load_in_8bit", ("one of them true",))
     fields.choice("bnb_4bit_quant_type", ("nf4", "fp4"), "fp4")
     double_quant = fields.flag("bnb_4bit_use_double_quant")
     kind = "nf4_dq" if double_quant else "nf4"
     fmt = WeightFormat(dtype=kind, bits=4, scale_bits=8 + 32 / 256 if double_quant else 32, block=(1, 64))
-    return _single_group("bitsandbytes", fmt, exact_size=False)
+    return _single_group(fmt, exact_size=False)
 
 
-def _single_group(method: str, fmt: WeightFormat, **more: Any) -> Quantization:
-    return Quantization(method=method, groups=(QuantizationGroup(format=fmt),), **more)
+def _single_group(fmt: WeightFormat, **more: Any) -> Quantization:
+    return Quantization(groups=(QuantizationGroup(format=fmt),), **more)
 
 
 READERS: dict[str, Callable[[QuantizationFields], Quantization]] = {
     "fp8": _fp8,
-    "fbgemm_fp8": lambda _: _single_group("fbgemm_fp8", FP8_ROWS),
+    "fbgemm_fp8": lambda _: _single_group(FP8_ROWS),
     "compressed-tensors": _compressed,
     "modelopt": _modelopt,
     "awq": _awq,
     "gptq": _gptq,
     "bitsandbytes": _bitsandbytes,
-    "mxfp4": lambda fields: _single_group("mxfp4", MXFP4, parts=EXPERT_PARTS if fields.has_experts else LAYER_PARTS),
+    "mxfp4": lambda fields: _single_group(MXFP4, parts=EXPERT_PARTS if fields.has_experts else LAYER_PARTS),
 }
 """The function that reads a quantization, by its `quant_method`."""
 

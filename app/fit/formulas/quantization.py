@@ -292,7 +292,6 @@ class Quantization:
     are in 16 bits. `exact_size` is false where engines repack the weights, so that their size in memory is an estimate.
     """
 
-    method: str
     groups: tuple[QuantizationGroup, ...]
     parts: frozenset[WeightPart] = LAYER_PARTS
     unquantized: tuple[str, ...] = ()
@@ -338,12 +337,12 @@ FP8_SCALE_BITS = 32
 def fp8_blocks(block: int) -> Quantization:
     """Return FP8 weights with a 32-bit scale for each square block, as DeepSeek-V3 stores them (arXiv 2412.19437)."""
     coding = WeightFormat(dtype="fp8", bits=8, scale_bits=FP8_SCALE_BITS, block=(block, block))
-    return Quantization(method="fp8", groups=(QuantizationGroup(format=coding),))
+    return Quantization(groups=(QuantizationGroup(format=coding),))
 
 
 def fp8_tensors() -> Quantization:
     """Return FP8 weights with one scale for each matrix, whose size is negligible."""
-    return Quantization(method="fp8", groups=(QuantizationGroup(format=WeightFormat(dtype="fp8", bits=8)),))
+    return Quantization(groups=(QuantizationGroup(format=WeightFormat(dtype="fp8", bits=8)),))
 
 
 MXFP4 = WeightFormat(dtype="mxfp4", bits=4, scale_bits=8, block=(1, 32))
@@ -354,4 +353,4 @@ NVFP4 = WeightFormat(dtype="nvfp4", bits=4, scale_bits=8, block=(1, 16))
 
 def mxfp4_experts() -> Quantization:
     """Return routed experts in MXFP4 and everything else in 16 bits, as gpt-oss is released (arXiv 2508.10925)."""
-    return Quantization(method="mxfp4", groups=(QuantizationGroup(format=MXFP4),), parts=EXPERT_PARTS)
+    return Quantization(groups=(QuantizationGroup(format=MXFP4),), parts=EXPERT_PARTS)

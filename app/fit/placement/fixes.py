@@ -85,7 +85,7 @@ def _for_gpu_memory(context: FixContext) -> Iterator[Alternatives]:
 
 def _serving_memory(context: FixContext, job: ServingJob) -> Iterator[Alternatives]:
     if job.level is not None:
-        yield _fewer_tokens(job.level, "input_tokens")
+        yield _shorter_prompts(job.level)
         yield _narrower_weights(job)
         return
     sequences = min(job.max_sequences(context.machine, context.prepared.limits), job.concurrency - 1)
@@ -100,9 +100,9 @@ def _serving_memory(context: FixContext, job: ServingJob) -> Iterator[Alternativ
     yield _narrower_weights(job)
 
 
-def _fewer_tokens(level: ServiceLevel, field: str) -> Alternatives:
-    """Propose shorter prompts or outputs: half, a quarter and so on, to a sixteenth."""
-    return [lower_field("serving", field, tokens) for tokens in _halves(getattr(level, field))[:4]]
+def _shorter_prompts(level: ServiceLevel) -> Alternatives:
+    """Propose shorter prompts: half, a quarter and so on, to a sixteenth."""
+    return [lower_field("serving", "input_tokens", tokens) for tokens in _halves(level.input_tokens)[:4]]
 
 
 def _for_target(context: FixContext) -> Iterator[Alternatives]:
@@ -114,7 +114,7 @@ def _for_target(context: FixContext) -> Iterator[Alternatives]:
     yield [_raise_field("serving", field, alone * factor) for factor in (1, 1.5, 3)]
     yield _narrower_weights(job)
     if field == "ttft_ms":
-        yield _fewer_tokens(job.level, "input_tokens")
+        yield _shorter_prompts(job.level)
     yield from _unset_parallelism(context)
 
 
@@ -195,11 +195,11 @@ def _raise_max_nodes(nodes: int, allowed: int) -> tuple[FieldChange]:
     return (FieldChange(part="constraints", field="max_nodes", value=nodes, text=text),)
 
 
-def _waive(field: str, value: bool) -> Callable[[FixContext], Iterator[Alternatives]]:
+def _waive(field: str) -> Callable[[FixContext], Iterator[Alternatives]]:
     """Return a proposal that waives a constraint."""
 
     def propose(_: FixContext) -> Iterator[Alternatives]:
-        yield [set_field("constraints", field, value)]
+        yield [set_field("constraints", field, False)]
 
     return propose
 
@@ -291,15 +291,15 @@ PROPOSALS: dict[str, Callable[[FixContext], Iterator[Alternatives]]] = {
     "PP_LAYERS": _unset_parallelism,
     "FRACTIONAL_GPU": _for_gpu_memory,
     "NVLINK_DOMAIN": _for_nvlink_domain,
-    "NO_INFINIBAND": _waive("require_infiniband", False),
+    "NO_INFINIBAND": _waive("require_infiniband"),
     "MAX_NODES": _for_max_nodes,
     "GPU_MEMORY_PER_GPU": _for_gpu_memory,
     "TPOT": _for_target,
     "TTFT": _for_target,
     "RAM": _for_host_memory,
-    "LOCAL_DISK": _waive("checkpoint_on_local_disk", False),
+    "LOCAL_DISK": _waive("checkpoint_on_local_disk"),
     "STATUS": _for_status,
-    "UNVERIFIED": _waive("verified_only", False),
+    "UNVERIFIED": _waive("verified_only"),
     "BUDGET": _for_budget,
     "TIME": _for_time,
 }
