@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil, floor
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 from app.fit.estimator.parallelism import Deployment, assume_network
 from app.fit.estimator.serving import ServingSetup, sequences_in_memory
@@ -484,8 +484,9 @@ def rate_range(level: ServiceLevel, request_s: Range, *, peak: bool) -> Range:
     return Range(low=low, mid=mid, high=high)
 
 
-def _rate_figure(level: ServiceLevel, rate: Range) -> Figure:
+def _rate_figure(level: ServiceLevel, request_s: Range, *, peak: bool) -> Figure:
     """Return a rate: exact where it is given, of users an estimate."""
+    rate = rate_range(level, request_s, peak=peak)
     return exact(rate.mid, "requests/s") if level.users is None else estimate(rate, "requests/s")
 
 
@@ -569,20 +570,10 @@ def service_report(service: SizedService, weights: Range, cache: KvCache | None)
     return replace(report, **load_figures(load, generating, seconds, (longest, at_most.expected_s), rests_on))
 
 
-class LoadFigures(TypedDict):
-    """What a service bears, as both reports have it."""
-
-    request: Figure
-    requests_per_s: Figure
-    peak_requests_per_s: Figure
-    mean_requests_per_s: Figure
-    disaggregation: DisaggregationFigures | None
-
-
 def load_figures(
     load: ServiceLoad, generating: int, request_s: Range, at_most_s: tuple[Range, Range], rests_on: Evidence
-) -> LoadFigures:
-    """Return the figures of a service with `generating` replicas that generate.
+) -> dict[str, Any]:
+    """Return the figures of a service, as both reports have them, with `generating` replicas that generate.
 
     `at_most_s` are the times of a request and of a step with the most requests.
     """
@@ -608,10 +599,10 @@ def load_figures(
             prefill_busy=load.prefill_busy or 0.0,
             kv_transfer=estimate(single_value(load.copy.transfer_s or 0.0), "s", evidence_of("kv_transfer")),
         )
-    return LoadFigures(
-        request=estimate(request_s, "s", rests_on),
-        requests_per_s=estimate(answered, "requests/s", rests_on),
-        peak_requests_per_s=_rate_figure(level, rate_range(level, request_s, peak=True)),
-        mean_requests_per_s=_rate_figure(level, rate_range(level, request_s, peak=False)),
-        disaggregation=disaggregation,
-    )
+    return {
+        "request": estimate(request_s, "s", rests_on),
+        "requests_per_s": estimate(answered, "requests/s", rests_on),
+        "peak_requests_per_s": _rate_figure(level, request_s, peak=True),
+        "mean_requests_per_s": _rate_figure(level, request_s, peak=False),
+        "disaggregation": disaggregation,
+    }

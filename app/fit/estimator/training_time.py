@@ -344,14 +344,7 @@ def gpu_hours(setup: TrainingSetup) -> Range | None:
         if rate is None:
             return None
         steps, stated = rate.tokens_per_s.divide(workload.tokens).times(1 / SECONDS_PER_HOUR), rate.outside is None
-    return with_overhead(steps, run_overhead(setup, stated=stated))
-
-
-def with_overhead(steps: Range, overhead: Range) -> Range:
-    """Return the time of a whole run: that of its steps x (1 + overhead), end by end."""
-    return Range(
-        low=steps.low * (1 + overhead.low), mid=steps.mid * (1 + overhead.mid), high=steps.high * (1 + overhead.high)
-    )
+    return steps.within(run_overhead(setup, stated=stated) + 1)
 
 
 def gpt_shape(setup: TrainingSetup) -> GptShape | None:

@@ -170,10 +170,7 @@ def modern_layer_bytes(layer: LayerWidths, batch: MicroBatch, policy: Activation
     eager = max(values, 2 * EAGER_HIDDEN_STATES * layer.hidden)
     scale = batch.tokens * policy.value_bytes / 2 * (10 / 34 / policy.sequence_ranks + 24 / 34 / policy.tensor)
     stored = Range(low=FUSED_SHARE * values, mid=values, high=EAGER_SPREAD * eager).times(scale)
-    if policy.recompute != "selective":
-        return stored
-    share = SELECTIVE_SHARE
-    return Range(low=stored.mid * share.low, mid=stored.mid * share.mid, high=stored.mid * share.high)
+    return SELECTIVE_SHARE.times(stored.mid) if policy.recompute == "selective" else stored
 
 
 def zero_layer_bytes(layer: LayerWidths, batch: MicroBatch, policy: ActivationPolicy) -> float:
@@ -360,16 +357,13 @@ def activations_of(model: TrainedModel, parallelism: Parallelism) -> Range:
     kept = activation_bytes(step.layer, step.layers, step.batch, policy)
     logits = _loss_bytes(step, parallelism.tensor)
     if parallelism.pipeline == 1:
-        return _fragmented(kept + logits)
-    # The last stage has only one micro-batch in flight, but computes the logits.
-    last_policy = replace(policy, pipeline=1, chunks=1)
-    last = activation_bytes(step.layer, -(-step.layers // parallelism.pipeline), step.batch, last_policy) + logits
-    most = Range(low=max(kept.low, last.low), mid=max(kept.mid, last.mid), high=max(kept.high, last.high))
-    return _fragmented(most)
-
-
-def _fragmented(size: Range) -> Range:
-    return Range(low=size.low, mid=size.mid, high=FRAGMENTATION * size.high)
+        most = kept + logits
+    else:
+        # The last stage has only one micro-batch in flight, but computes the logits.
+        last_policy = replace(policy, pipeline=1, chunks=1)
+        last = activation_bytes(step.layer, -(-step.layers // parallelism.pipeline), step.batch, last_policy) + logits
+        most = Range(low=max(kept.low, last.low), mid=max(kept.mid, last.mid), high=max(kept.high, last.high))
+    return replace(most, high=FRAGMENTATION * most.high)
 
 
 def _loss_bytes(step: ForwardPass, tensor: int) -> Range:

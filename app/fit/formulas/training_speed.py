@@ -134,11 +134,6 @@ class TokenWork:
     sparse: bool = False
     layers: int = 0
 
-    @property
-    def flops(self) -> float:
-        """All FLOPs of a token."""
-        return self.matrix_flops + self.other_flops
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerator:

@@ -22,7 +22,7 @@ from app.fit.estimator.service_level import (
 from app.fit.estimator.serving import ServingSetup
 from app.fit.estimator.serving_speed import speed_of_kind
 from app.fit.estimator.training_memory import TrainingSetup, total_need
-from app.fit.estimator.training_time import domain, gpu_hours, rate_of, run_overhead, with_overhead
+from app.fit.estimator.training_time import domain, gpu_hours, rate_of, run_overhead
 from app.fit.estimator.workload import Gpus, ServiceLevel
 from app.fit.formulas.compute import network_hop
 from app.fit.formulas.memory import (
@@ -612,7 +612,8 @@ class TrainingJob:
         rate = self.rate(machine, deployment, stage)
         if rate is None:
             return None
-        return with_overhead(rate.divide(tokens).times(1 / SECONDS_PER_HOUR), run_overhead(self.training, stated=False))
+        steps = rate.divide(tokens).times(1 / SECONDS_PER_HOUR)
+        return steps.within(run_overhead(self.training, stated=False) + 1)
 
     def rate(self, machine: Machine, deployment: Deployment, stage: int) -> Range | None:
         """Return the tokens/s of one GPU of a deployment: as measured, else by its peaks; None where unknown."""
