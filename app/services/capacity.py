@@ -21,8 +21,7 @@ from app.fit.placement.evaluate import CheckContext, find_failures
 from app.fit.placement.jobs import ServingJob
 from app.fit.placement.layouts import SearchLimits
 from app.fit.placement.machine import Machine
-from app.fit.placement.prepare import PreparedRequest, prepare
-from app.fit.placement.request import PlacementRequest, Pricing
+from app.fit.placement.prepare import PlacementRequest, PreparedRequest, Pricing, prepare
 from app.services.fit import to_architecture, to_machine
 
 PRECISIONS: Mapping[str, str | None] = {"released": None, "fp16": "fp16", "fp8": "fp8", "int4": "int4"}

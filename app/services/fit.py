@@ -52,9 +52,8 @@ from app.fit.placement.option import (
     service_figures,
     speed_figures,
 )
-from app.fit.placement.prepare import MemoryUnknown, prepare
+from app.fit.placement.prepare import Constraints, MemoryUnknown, PlacementRequest, Pricing, Workload, prepare
 from app.fit.placement.ranking import rank
-from app.fit.placement.request import Constraints, PlacementRequest, Pricing, Workload
 from app.fit.results import Estimate
 from app.fit.verdict import MAX_REJECTED, NEAREST_MISSES, Vm
 from app.schemas.estimate_request import EstimateIn, InferenceIn, ModelIn, TrainingIn

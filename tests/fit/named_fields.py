@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from app.fit.estimator.workload import Gpus, InferenceWorkload, ServiceLevel, Speculation, TrainingWorkload
 from app.fit.formulas.architecture import Architecture
-from app.fit.placement.request import Constraints, PlacementRequest, Pricing
+from app.fit.placement.prepare import Constraints, PlacementRequest, Pricing
 from app.fit.results import Estimate
 from app.settings import PROJECT
 

@@ -23,8 +23,7 @@ from app.fit.formulas.training_speed import Interruptions, interruptions
 from app.fit.placement.jobs import ServingJob, TrainingJob, linked_gpus
 from app.fit.placement.layouts import Attempt, Speed
 from app.fit.placement.machine import Machine
-from app.fit.placement.prepare import Job, PreparedRequest
-from app.fit.placement.request import Pricing
+from app.fit.placement.prepare import Job, PreparedRequest, Pricing
 from app.fit.results import PerGpuMemory, ServiceFigures, SpeedFigures, evidence_of
 from app.fit.verdict import Cost, Failure, Headroom, OptionCost, Vm, compute_cost, warning_codes
 

@@ -11,8 +11,7 @@ from app.fit.formulas.quantities import GIB, Assumptions
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption, explain
-from app.fit.placement.prepare import PreparedRequest, prepare
-from app.fit.placement.request import Constraints, PlacementRequest, Pricing
+from app.fit.placement.prepare import Constraints, PlacementRequest, PreparedRequest, Pricing, prepare
 from app.fit.verdict import Rejection, Vm
 
 LLAMA_70B = Architecture(

@@ -16,8 +16,15 @@ from app.fit.placement.evaluate import evaluate
 from app.fit.placement.fixes import FixFinder
 from app.fit.placement.jobs import TrainingJob
 from app.fit.placement.machine import KeptByGpus, Machine
-from app.fit.placement.prepare import PreparedRequest, kept_job, prepare, prepare_job
-from app.fit.placement.request import Constraints, PlacementRequest, Pricing
+from app.fit.placement.prepare import (
+    Constraints,
+    PlacementRequest,
+    PreparedRequest,
+    Pricing,
+    kept_job,
+    prepare,
+    prepare_job,
+)
 from app.fit.verdict import Rejection
 from tests.fit.placement.factories import (
     LLAMA_8B,
