@@ -63,7 +63,7 @@ def _disaggregated_points() -> Iterator[Point]:
         speed = serving_speed(setup, weights_range(setup), kv_cache_of(setup))
         if speed is None:
             raise ValueError(f"no speed of {run}")
-        step = speed.expected_s.times(1e3)
+        step = speed.step_s.times(1e3)
         yield Point(
             measured=run.tpot_s * 1e3,
             low=step.low,

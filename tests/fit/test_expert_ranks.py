@@ -87,8 +87,8 @@ def test_a_group_of_its_own_is_the_same_as_none() -> None:
 
 def test_dealing_experts_out_on_tensor_ranks_takes_the_same_time_as_cutting_them() -> None:
     cut, dealt = speed(tensor_parallel=8, concurrency=64), speed(tensor_parallel=8, expert_parallel=8, concurrency=64)
-    assert isclose(cut.expected_s.mid, dealt.expected_s.mid, rel_tol=1e-12)
-    assert cut.least_s == dealt.least_s
+    assert isclose(cut.step_s.mid, dealt.step_s.mid, rel_tol=1e-12)
+    assert cut.min_step_s == dealt.min_step_s
     assert "data_parallel_attention" not in dealt.departures
 
 
@@ -107,9 +107,9 @@ def test_no_time_beats_its_bound_and_none_falls_with_more_sequences(
     }  # fmt: skip
     few, many = speed(**workload, concurrency=sequences), speed(**workload, concurrency=sequences + 64)
     for found in (few, many):
-        assert found.least_s <= found.expected_s.low <= found.expected_s.mid <= found.expected_s.high
-    assert few.expected_s.mid <= many.expected_s.mid * (1 + 1e-9)
-    assert few.least_s <= many.least_s * (1 + 1e-9)
+        assert found.min_step_s <= found.step_s.low <= found.step_s.mid <= found.step_s.high
+    assert few.step_s.mid <= many.step_s.mid * (1 + 1e-9)
+    assert few.min_step_s <= many.min_step_s * (1 + 1e-9)
     assert few.first_token_s is not None
     assert many.first_token_s is not None
     assert few.first_token_s.mid <= many.first_token_s.mid * (1 + 1e-9)
@@ -119,12 +119,12 @@ def test_groups_are_faster_where_the_cache_of_many_sequences_is_read_and_slower_
     for sequences, faster in ((512, True), (1, False)):
         tensor = speed(tensor_parallel=8, concurrency=sequences, context_tokens=32_000, prompt_tokens=None)
         groups = speed(data_parallel_attention=8, concurrency=sequences, context_tokens=32_000, prompt_tokens=None)
-        assert (groups.expected_s.mid < tensor.expected_s.mid) is faster
+        assert (groups.step_s.mid < tensor.step_s.mid) is faster
 
 
 def test_a_stage_on_several_vms_sends_tokens_over_their_network() -> None:
     times = [
-        speed(gpus, tensor_parallel=8, data_parallel_attention=4, concurrency=512).expected_s.mid
+        speed(gpus, tensor_parallel=8, data_parallel_attention=4, concurrency=512).step_s.mid
         for gpus in (
             replace(H200, link="nvlink"),
             H200,

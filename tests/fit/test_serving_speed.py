@@ -87,7 +87,7 @@ def test_nothing_is_faster_than_its_bound_and_ranges_are_in_order(
     shape: Architecture, workload: InferenceWorkload, link: Literal["nvlink", "pcie"]
 ) -> None:
     speed = speed_of(shape, workload, replace(H100, link=link))
-    assert speed.least_s <= speed.expected_s.low <= speed.expected_s.mid <= speed.expected_s.high
+    assert speed.min_step_s <= speed.step_s.low <= speed.step_s.mid <= speed.step_s.high
     if speed.first_token_s is not None:
         setup = setup_of(shape, workload, replace(H100, link=link))
         alone, lengths = prefill_speed(setup, weights_range(setup)), request_lengths(setup.workload)
@@ -106,8 +106,8 @@ def test_more_sequences_and_a_longer_context_never_make_a_step_shorter(
 ) -> None:
     before = speed_of(shape, workload)
     busier = speed_of(shape, replace(workload, concurrency=(workload.concurrency or 1) + more))
-    assert busier.expected_s.mid >= before.expected_s.mid
-    assert busier.expected_s.high >= before.expected_s.high
+    assert busier.step_s.mid >= before.step_s.mid
+    assert busier.step_s.high >= before.step_s.high
     if before.first_token_s is not None and busier.first_token_s is not None:
         assert busier.first_token_s.mid >= before.first_token_s.mid * (1 - ROUNDING)
     if workload.context_tokens is not None and workload.prompt_tokens is None:
@@ -117,7 +117,7 @@ def test_more_sequences_and_a_longer_context_never_make_a_step_shorter(
             speed_of(shape, replace(workload, context_tokens=tokens, output_tokens=output))
             for tokens in (workload.context_tokens, workload.context_tokens + more)
         )
-        assert longer.expected_s.mid >= shorter.expected_s.mid * (1 - ROUNDING)
+        assert longer.step_s.mid >= shorter.step_s.mid * (1 - ROUNDING)
 
 
 @given(SHAPES, workloads(), st.floats(1, 3), st.floats(1, 3), st.floats(1, 3))
@@ -132,8 +132,8 @@ def test_a_faster_gpu_and_link_never_make_anything_slower(
         link_gb_per_s=900 * link,
     )  # fmt: skip
     after = speed_of(shape, workload, faster)
-    assert after.expected_s.mid <= before.expected_s.mid * (1 + ROUNDING)
-    assert after.least_s <= before.least_s * (1 + ROUNDING)
+    assert after.step_s.mid <= before.step_s.mid * (1 + ROUNDING)
+    assert after.min_step_s <= before.min_step_s * (1 + ROUNDING)
     if before.first_token_s is not None and after.first_token_s is not None:
         assert after.first_token_s.mid <= before.first_token_s.mid * (1 + ROUNDING)
 
@@ -143,26 +143,26 @@ def test_more_parameters_never_make_a_step_shorter(workload: InferenceWorkload, 
     small, large = (Architecture(params=int(13e9 * by)) for by in (1.0, factor))
     gpus = replace(H100, count=None)
     unsplit = replace(workload, tensor_parallel=1, pipeline_parallel=1)
-    least = speed_of(small, unsplit, gpus).expected_s.mid * (1 - ROUNDING)
-    assert speed_of(large, unsplit, gpus).expected_s.mid >= least
+    least = speed_of(small, unsplit, gpus).step_s.mid * (1 - ROUNDING)
+    assert speed_of(large, unsplit, gpus).step_s.mid >= least
 
 
 def test_tensor_ranks_over_pcie_and_stages_over_ethernet_take_longer() -> None:
     load = InferenceWorkload(context_tokens=4096, concurrency=16, tensor_parallel=4, engine="vllm")
     nvlink, pcie = (speed_of(LLAMA_70B, load, replace(H100, count=4, link=link)) for link in ("nvlink", "pcie"))
-    assert pcie.expected_s.mid > nvlink.expected_s.mid + 80 * 2 * 20e-6
+    assert pcie.step_s.mid > nvlink.step_s.mid + 80 * 2 * 20e-6
     assert pcie.departures == ("link",)
     staged = replace(load, tensor_parallel=8, pipeline_parallel=2)
     fast, slow = (
         speed_of(LLAMA_70B, staged, replace(H100, count=16, network=network)) for network in ("infiniband", "ethernet")
     )
-    assert slow.expected_s.mid > fast.expected_s.mid + 2 * 200e-6
+    assert slow.step_s.mid > fast.step_s.mid + 2 * 200e-6
 
 
 def test_the_bound_of_a_step_reads_an_input_embedding_only_where_it_is_the_output_layer() -> None:
     alone = InferenceWorkload(concurrency=1, dtype="bf16", context_tokens=1, tensor_parallel=1)
     separate, tied = (
-        speed_of(replace(LLAMA_70B, tied_embeddings=tied), alone, replace(H100, count=1)).least_s
+        speed_of(replace(LLAMA_70B, tied_embeddings=tied), alone, replace(H100, count=1)).min_step_s
         for tied in (False, True)
     )
     assert separate == pytest.approx(tied)
@@ -175,14 +175,14 @@ def test_tensor_ranks_of_several_servers_wait_for_the_network(peak: float, hops:
     load = InferenceWorkload(context_tokens=4096, tensor_parallel=16, engine="vllm")
     gpus = replace(H100, count=16, peak_tflops=peak, bandwidth_gb_per_s=8000)
     near, far = (speed_of(LLAMA_70B, load, replace(gpus, network=network)) for network in ("infiniband", "ethernet"))
-    assert far.expected_s.mid - near.expected_s.mid == pytest.approx(hops * 270e-6, rel=0.05)
+    assert far.step_s.mid - near.step_s.mid == pytest.approx(hops * 270e-6, rel=0.05)
 
 
 def test_many_sequences_have_the_range_of_what_was_left_out_and_no_wider_one() -> None:
     load = InferenceWorkload(context_tokens=4096, concurrency=256, tensor_parallel=8, engine="vllm", dtype="bf16")
     speed = speed_of(LLAMA_70B, load)
     assert speed.departures == ("sequences",)
-    assert speed.expected_s.high / speed.expected_s.low == pytest.approx(STEP_SPREAD["unseen"] ** 2)
+    assert speed.step_s.high / speed.step_s.low == pytest.approx(STEP_SPREAD["unseen"] ** 2)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_what_was_not_measured_makes_the_range_wider(change: dict[str, object], 
     other = speed_of(LLAMA_70B, load, replace(H100, **change))  # type: ignore[arg-type]  # fields by name
     assert known.departures == ()
     assert other.departures == (departure,)
-    widths = [speed.expected_s.high / speed.expected_s.low for speed in (known, other)]
+    widths = [speed.step_s.high / speed.step_s.low for speed in (known, other)]
     assert widths[1] == pytest.approx(widths[0] * 1.2**2)
 
 
@@ -217,42 +217,42 @@ def test_models_and_gpus_without_runs_have_the_range_of_those_left_out(
     load = InferenceWorkload(context_tokens=4096, concurrency=16, tensor_parallel=8, engine="vllm", dtype="bf16")
     speed = speed_of(shape, load, gpus)
     assert speed.departures == departures
-    assert speed.expected_s.high / speed.expected_s.mid == pytest.approx(STEP_SPREAD["unseen"])
-    assert speed.expected_s.mid / speed.expected_s.low == pytest.approx(STEP_SPREAD["unseen"])
+    assert speed.step_s.high / speed.step_s.mid == pytest.approx(STEP_SPREAD["unseen"])
+    assert speed.step_s.mid / speed.step_s.low == pytest.approx(STEP_SPREAD["unseen"])
 
 
 def test_a_gpu_of_amd_takes_longer_than_its_figures_say_the_most_with_latent_attention() -> None:
     load = InferenceWorkload(context_tokens=4096, concurrency=16, tensor_parallel=8, engine="sglang", dtype="bf16")
     load = replace(load, arrivals="burst")  # without the host's part, which the factor of AMD's GPUs has
     gpus = [replace(H100, bandwidth_gb_per_s=5300.0, peak_tflops=peak) for peak in (1250.0, 1307.4)]
-    times = [speed_of(shape, load, gpu).expected_s for shape in (LLAMA_70B, LATENT) for gpu in gpus]
+    times = [speed_of(shape, load, gpu).step_s for shape in (LLAMA_70B, LATENT) for gpu in gpus]
     assert 1.3 < times[1].mid / times[0].mid < 2 < times[3].mid / times[2].mid
 
 
 def test_a_burst_waits_for_its_prompts_and_steady_requests_only_for_steps() -> None:
     load = InferenceWorkload(prompt_tokens=4096, output_tokens=512, concurrency=64, tensor_parallel=8, engine="vllm")
     steady, burst = (speed_of(LLAMA_70B, replace(load, arrivals=arrivals)) for arrivals in ("steady", "burst"))
-    assert steady.expected_s.mid - burst.expected_s.mid == pytest.approx(STEP.host_ms * 1e-3)
+    assert steady.step_s.mid - burst.step_s.mid == pytest.approx(STEP.host_ms * 1e-3)
     assert steady.first_token_s is not None
     assert burst.first_token_s is not None
     alone = speed_of(LLAMA_70B, replace(load, concurrency=1)).first_token_s
     assert alone is not None
-    assert steady.first_token_s.mid < alone.mid + 2 * steady.expected_s.mid
+    assert steady.first_token_s.mid < alone.mid + 2 * steady.step_s.mid
     assert burst.first_token_s.mid > 2 * steady.first_token_s.mid
 
 
 def test_a_request_alone_has_no_prompts_of_others_beside_it() -> None:
     load = InferenceWorkload(prompt_tokens=28_000, output_tokens=256, concurrency=1, tensor_parallel=8, engine="vllm")
     long, short = (speed_of(LLAMA_70B, replace(load, output_tokens=tokens)) for tokens in (2, 256))
-    assert long.expected_s.mid == pytest.approx(short.expected_s.mid, rel=0.01)
+    assert long.step_s.mid == pytest.approx(short.step_s.mid, rel=0.01)
 
 
 def test_an_engine_that_is_not_named_makes_the_range_wider() -> None:
     load = InferenceWorkload(prompt_tokens=2000, output_tokens=100, concurrency=64, tensor_parallel=8)
     unnamed, named = speed_of(EXPERTS, load), speed_of(EXPERTS, replace(load, engine="vllm"))
-    assert unnamed.expected_s.mid == named.expected_s.mid
-    assert unnamed.expected_s.low < named.expected_s.low
-    assert unnamed.expected_s.high > named.expected_s.high
+    assert unnamed.step_s.mid == named.step_s.mid
+    assert unnamed.step_s.low < named.step_s.low
+    assert unnamed.step_s.high > named.step_s.high
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_sparse_attention_reads_what_its_index_selects() -> None:
     dense, sparse = (
         [with_preset(name, prompt)[1] for prompt in (1024, 120_000)] for name in ("deepseek-v3", "deepseek-v3.2")
     )
-    grown = [longer.least_s - shorter.least_s for shorter, longer in (dense, sparse)]
+    grown = [longer.min_step_s - shorter.min_step_s for shorter, longer in (dense, sparse)]
     assert 0 < grown[1] < grown[0] / 3
     assert dense[1].first_token_s is not None
     assert sparse[1].first_token_s is not None

@@ -57,10 +57,10 @@ def test_more_accepted_tokens_are_faster_and_no_time_beats_its_bound(  # noqa: P
         )
         for accepted in (less, most)
     )
-    assert fast.expected_s.mid <= slow.expected_s.mid * (1 + 1e-9)
+    assert fast.step_s.mid <= slow.step_s.mid * (1 + 1e-9)
     for found in (slow, fast):
-        assert found.least_s <= found.expected_s.low <= found.expected_s.mid <= found.expected_s.high
-        assert found.tokens_per_step == sequences
+        assert found.min_step_s <= found.step_s.low <= found.step_s.mid <= found.step_s.high
+        assert found.max_tokens_per_s == sequences / found.min_step_s
         assert "speculative" in found.departures
 
 
@@ -72,13 +72,13 @@ def test_proposing_in_vain_takes_time_and_a_larger_draft_more() -> None:
         )
         for params in (None, 10**9, 8 * 10**9)
     )
-    assert plain.expected_s.mid < nothing.expected_s.mid < small.expected_s.mid < large.expected_s.mid
+    assert plain.step_s.mid < nothing.step_s.mid < small.step_s.mid < large.step_s.mid
 
 
 def test_a_few_sequences_gain_more_than_many_as_these_compute_what_is_verified() -> None:
     spec = Speculation(accepted_tokens_per_step=2.0, draft_tokens=3, draft_weight_gib=1.0)
     gains = [
-        speed(concurrency=sequences).expected_s.mid / speed(speculative=spec, concurrency=sequences).expected_s.mid
+        speed(concurrency=sequences).step_s.mid / speed(speculative=spec, concurrency=sequences).step_s.mid
         for sequences in (1, 64, 1024)
     ]
     assert 3 > gains[0] > gains[1] > gains[2]

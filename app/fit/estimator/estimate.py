@@ -75,7 +75,7 @@ def _serving_cost(setup: ServingSetup, service: SizedService | None, speed: Serv
     if not service.meets_targets or speed is None or speed.first_token_s is None:
         return None
     level, hourly = service.load.level, service.gpus * price
-    mean = rate_range(level, request_seconds(level, speed.first_token_s, speed.expected_s), peak=False)
+    mean = rate_range(level, request_seconds(level, speed.first_token_s, speed.step_s), peak=False)
     tokens, requests = (
         cost_of_rate(hourly, mean.times(unit), exactly=level.users is None) for unit in (level.output_tokens, 1_000_000)
     )

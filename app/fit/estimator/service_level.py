@@ -564,10 +564,10 @@ def service_report(service: SizedService, weights: Range, cache: KvCache | None)
     speed, at_most = (serving_speed(variant, weights, cache) for variant in (setup, replace(setup, workload=most)))
     if not (service.meets_targets and speed and speed.first_token_s and at_most and at_most.first_token_s):
         return report
-    seconds = request_seconds(level, speed.first_token_s, speed.expected_s)
-    longest = request_seconds(level, at_most.first_token_s, at_most.expected_s)
+    seconds = request_seconds(level, speed.first_token_s, speed.step_s)
+    longest = request_seconds(level, at_most.first_token_s, at_most.step_s)
     rests_on = step_evidence(speed.departures)
-    return replace(report, **load_figures(load, generating, seconds, (longest, at_most.expected_s), rests_on))
+    return replace(report, **load_figures(load, generating, seconds, (longest, at_most.step_s), rests_on))
 
 
 def load_figures(

@@ -226,32 +226,40 @@ def first_token_evidence(departures: tuple[str, ...]) -> Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServingSpeed:
-    """Speed of all copies: least and expected time of a step, s, the tokens that a step yields, and the first token.
+class Speed:
+    """How fast all copies are; None is unknown. A step is one token of every sequence, `hours` are of a whole training.
 
-    `first_token_s` is the time to the first token under the load; None where the peak or the prompt is unknown.
-    `departures` are what no measurement covers, of those of the `family` if not of decode steps. Of an encoder a step
-    is a batch that it reads.
+    `first_token_s` is the time to the first token under the load. `departures` are what no measurement covers, of those
+    of the `family`, if not of decode steps. Of an encoder a step is a batch that it reads.
     """
 
-    least_s: float
-    expected_s: Range
-    tokens_per_step: float
-    first_token_s: Range | None
-    departures: tuple[str, ...]
+    tokens_per_s: Range
+    min_step_s: float | None = None
+    step_s: Range | None = None
+    max_tokens_per_s: float | None = None
+    first_token_s: Range | None = None
+    departures: tuple[str, ...] = ()
     family: str | None = None
-    cycle: float = 1.0
-    """What a sequence takes for a token in the mean over a step: more where the copy also reads the sequence's own
-    prompt, for which it waits before its first token and not between tokens."""
+    hours: Range | None = None
 
     @property
-    def tokens_per_s(self) -> Range:
-        """Return the rate of all copies, each sequence's own prompt included."""
-        return self.expected_s.times(self.cycle).divide(self.tokens_per_step)
+    def time(self) -> float:
+        """The sort key of options: hours of the job, else seconds of a step; infinity where unknown."""
+        duration = self.hours or self.step_s
+        return duration.mid if duration is not None else inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingSpeed(Speed):
+    """How fast a model is served: its steps are known, and the rate has the sequences' own prompts, too."""
+
+    min_step_s: float
+    step_s: Range
+    max_tokens_per_s: float
 
 
 def serving_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | None) -> ServingSpeed | None:
-    """Return the speed of a workload; None where bandwidth or weights are unknown.
+    """Return the speed of a workload; None where bandwidth or weights are unknown, or nothing is read.
 
     A step yields one token of every sequence. A token passes through all p stages one after the other, while each stage
     works on another micro-batch: the sequences of a copy are divided into p micro-batches, so that one pass through all
@@ -266,8 +274,12 @@ def serving_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | N
     departures = find_departures(setup, lengths, typical=model.of_typical_shape)
     spreads = find_spreads(setup, work, departures, setup.sequences)
     least = least_step(setup, model, work.kv_read_s)
+    if least <= 0:
+        return None
     step = step_time(work, STEP)
     expected = at_least(least, step / yielded(setup.workload.speculative), spreads.step)
+    # Over a step, what a sequence takes for a token in the mean: more where the copy also reads the sequence's own
+    # prompt, for which it waits before its first token and not between tokens.
     first, cycle = None, 1.0
     if lengths is not None and not is_disaggregated(setup) and setup.workload.arrivals != "random":
         own = min(1.0, _sequences_per_copy(setup) / setup.deployment.parallelism.data)
@@ -283,12 +295,12 @@ def serving_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | N
             middle += wait_s(prompt_busy_s(alone), setup.workload.prefill_busy) + transfer_s(setup, cache, lengths)
         first = at_least(least_prompt(setup, model, lengths), middle, spreads.first_token)
     return ServingSpeed(
-        least_s=least,
-        expected_s=expected,
-        tokens_per_step=setup.concurrency,
+        tokens_per_s=expected.times(cycle).divide(setup.concurrency),
+        min_step_s=least,
+        step_s=expected,
+        max_tokens_per_s=setup.concurrency / least,
         first_token_s=first,
         departures=spreads.departures,
-        cycle=cycle,
     )
 
 
@@ -328,16 +340,23 @@ def prefill_speed(setup: ServingSetup, weights: Range | None) -> Range | None:
     return at_least(least, prompt_time(prompt_work(setup, work, lengths), STEP), spread)
 
 
+def speed_evidence(speed: Speed) -> Evidence:
+    """Return what a speed rests on."""
+    if speed.family is not None:
+        return evidence_of(speed.family, speed.departures)
+    return step_evidence(speed.departures)
+
+
 StepFigures = TypeVar("StepFigures", DecodeFigures, EncodeFigures)
 
 
 def step_figures(speed: ServingSpeed, shape: type[StepFigures]) -> StepFigures:
     """Return step time and token rate, as bounds and as expected."""
-    rests_on = step_evidence(speed.departures) if speed.family is None else evidence_of(speed.family)
+    rests_on = speed_evidence(speed)
     return shape(
-        step=bound(speed.least_s * 1e3, "ms"),
-        expected_step=estimate(speed.expected_s.times(1e3), "ms", rests_on),
-        tokens_per_s=bound(speed.tokens_per_step / speed.least_s, "tokens/s"),
+        step=bound(speed.min_step_s * 1e3, "ms"),
+        expected_step=estimate(speed.step_s.times(1e3), "ms", rests_on),
+        tokens_per_s=bound(speed.max_tokens_per_s, "tokens/s"),
         expected_tokens_per_s=estimate(speed.tokens_per_s, "tokens/s", rests_on),
     )
 
@@ -717,11 +736,13 @@ def encoder_speed(setup: ServingSetup, weights: Range) -> ServingSpeed | None:
     least = flops * tokens * setup.sequences / (gpus.peak_tflops * 1e12 * ranks)
     if gpus.bandwidth_gb_per_s is not None:
         least = max(least, weights.mid / (gpus.bandwidth_gb_per_s * 1e9 * ranks))
+    if least <= 0:
+        return None
+    step, read = ENCODER_SHARE.divide(least), float(tokens * setup.concurrency)
     return ServingSpeed(
-        least_s=least,
-        expected_s=ENCODER_SHARE.divide(least),
-        tokens_per_step=float(tokens * setup.concurrency),
-        first_token_s=None,
-        departures=(),
+        tokens_per_s=step.divide(read),
+        min_step_s=least,
+        step_s=step,
+        max_tokens_per_s=read / least,
         family=ENCODER_FAMILY,
     )

@@ -20,9 +20,9 @@ from app.fit.estimator.service_level import (
     share_of_target,
 )
 from app.fit.estimator.serving import ServingSetup
-from app.fit.estimator.serving_speed import speed_of_kind
+from app.fit.estimator.serving_speed import ServingSpeed, Speed, speed_of_kind
 from app.fit.estimator.training_memory import TrainingSetup, total_need
-from app.fit.estimator.training_time import domain, gpu_hours, rate_of, run_overhead
+from app.fit.estimator.training_time import RATE_FAMILY, domain, gpu_hours, rate_of, run_overhead
 from app.fit.estimator.workload import Gpus, ServiceLevel
 from app.fit.formulas.compute import network_hop
 from app.fit.formulas.memory import (
@@ -49,7 +49,6 @@ from app.fit.placement.layouts import (
     Layout,
     PartitionLimits,
     SearchLimits,
-    Speed,
     find_group_layouts,
     find_layouts,
 )
@@ -349,22 +348,11 @@ class ServingJob:
         """The local disk each VM needs, bytes: it stores all weights."""
         return self.weights.mid
 
-    def speed(self, machine: Machine, attempt: Attempt) -> Speed | None:
+    def speed(self, machine: Machine, attempt: Attempt) -> ServingSpeed | None:
         """Compute how fast all replicas generate; None where the bandwidth, a network or the bytes read are unknown."""
         if attempt.parallelism.gpus > machine.joined_gpus and machine.network_gbps is None:
             return None
-        speed = speed_of_kind(self.serving_on(machine, attempt), self.weights, self.served.cache)
-        if speed is None or speed.least_s <= 0 or speed.expected_s.low <= 0:
-            return None
-        return Speed(
-            tokens_per_s=speed.tokens_per_s,
-            min_step_s=speed.least_s,
-            step_s=speed.expected_s,
-            max_tokens_per_s=speed.tokens_per_step / speed.least_s,
-            first_token_s=speed.first_token_s,
-            departures=speed.departures,
-            family=speed.family,
-        )
+        return speed_of_kind(self.serving_on(machine, attempt), self.weights, self.served.cache)
 
     def serving_on(self, machine: Machine, attempt: Attempt) -> ServingSetup:
         """Return the workload on the GPUs of an option, as the estimator takes it."""
@@ -653,12 +641,14 @@ class TrainingJob:
         hours = work.times(1 / attempt.gpus) if work is not None else None
         measured = self.training.workload.gpu_hours is not None and hours is not None and hours.low > 0
         if measured and hours is not None and self.training.workload.tokens:
-            return Speed(tokens_per_s=hours.times(SECONDS_PER_HOUR).divide(self.training.workload.tokens), hours=hours)
+            measured_rate = hours.times(SECONDS_PER_HOUR).divide(self.training.workload.tokens)
+            return Speed(tokens_per_s=measured_rate, hours=hours, family=RATE_FAMILY)
         if rate is None:
             return None
         accelerator = to_accelerator(machine, self.compute_dtype, attempt.gpus)
         outside = domain(self.training, accelerator, attempt.gpus).outside if accelerator is not None else ()
-        return Speed(tokens_per_s=rate.times(attempt.gpus), hours=hours, departures=outside)
+        rate = rate.times(attempt.gpus)
+        return Speed(tokens_per_s=rate, hours=hours, departures=outside, family=RATE_FAMILY)
 
 
 def to_accelerator(machine: Machine, dtype: str, gpus: int) -> Accelerator | None:

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import ceil, inf
+from math import ceil
 from typing import NamedTuple
 
 from app.fit.estimator.service_level import ServiceLoad
 from app.fit.formulas.architecture import Architecture, missing_for_count
 from app.fit.formulas.memory import Parallelism
-from app.fit.formulas.quantities import Range
 from app.fit.formulas.quantization import Quantization, fp8_blocks
 from app.fit.formulas.weight_matrices import MatrixFormats, weight_matrices
 from app.fit.placement.machine import Machine
@@ -320,27 +319,3 @@ class Attempt(NamedTuple):
     def gpus(self) -> int:
         """The number of GPUs in use."""
         return self.parallelism.gpus * self.replicas
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Speed:
-    """How fast an option is; None is unknown. A step is one token of every sequence; `hours` are of the whole job.
-
-    `departures` are what no measurement covers, of those of the `family`, if that is not the usual one. Of an encoder a
-    step is a batch that it reads.
-    """
-
-    tokens_per_s: Range
-    min_step_s: float | None = None
-    step_s: Range | None = None
-    max_tokens_per_s: float | None = None
-    first_token_s: Range | None = None
-    departures: tuple[str, ...] = ()
-    family: str | None = None
-    hours: Range | None = None
-
-    @property
-    def time(self) -> float:
-        """The sort key of options: hours of the job, else seconds of a step; infinity where unknown."""
-        duration = self.hours or self.step_s
-        return duration.mid if duration is not None else inf

@@ -14,14 +14,14 @@ from app.fit.estimator.service_level import (
     request_seconds,
 )
 from app.fit.estimator.serving import check_context_length, has_no_context, memory_figures
-from app.fit.estimator.serving_speed import first_token_evidence, step_evidence
+from app.fit.estimator.serving_speed import Speed, first_token_evidence, speed_evidence
 from app.fit.estimator.training_memory import compute_need, training_memory
-from app.fit.estimator.training_time import HOURS_FAMILY, RATE_FAMILY
+from app.fit.estimator.training_time import HOURS_FAMILY
 from app.fit.estimator.workload import Gpus, ServiceLevel
-from app.fit.formulas.quantities import GIB, Evidence, Range, bound, estimate, exact, exact_gib
+from app.fit.formulas.quantities import GIB, Range, bound, estimate, exact, exact_gib
 from app.fit.formulas.training_speed import Interruptions, interruptions
 from app.fit.placement.jobs import ServingJob, TrainingJob, linked_gpus
-from app.fit.placement.layouts import Attempt, Speed
+from app.fit.placement.layouts import Attempt
 from app.fit.placement.machine import Machine
 from app.fit.placement.prepare import Job, PreparedRequest, Pricing
 from app.fit.results import PerGpuMemory, ServiceFigures, SpeedFigures, evidence_of
@@ -404,13 +404,6 @@ def per_gpu_memory(job: Job, option: PlacementOption) -> PerGpuMemory | None:
         need=memory.need,
         budget=exact_gib(attempt.budget_bytes),
     )
-
-
-def speed_evidence(speed: Speed) -> Evidence:
-    """Return what the speed of an option rests on."""
-    if speed.family is not None:
-        return evidence_of(speed.family)
-    return evidence_of(RATE_FAMILY, speed.departures) if speed.step_s is None else step_evidence(speed.departures)
 
 
 def speed_figures(option: PlacementOption) -> SpeedFigures | None:
