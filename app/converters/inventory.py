@@ -92,15 +92,10 @@ def _find_columns(header: list[str], file: str, line: int) -> Mapping[str, int]:
                 column=column,
             )
     if "count" not in columns:
-        _refuse_misspelled_count(header, file, line)
+        for cell in header:  # without a count each line is a single VM, which a typo in its name must not be
+            if near := closest_spellings(cell, HEADERS["count"]):
+                raise BadData(f"is unknown; {did_you_mean(near)}", file=file, line=line, column=cell)
     return columns
-
-
-def _refuse_misspelled_count(header: Iterable[str], file: str, line: int) -> None:
-    """Raise BadData for a header that is a typo away from a count, since without one each line is a single VM."""
-    for cell in header:
-        if near := closest_spellings(cell, HEADERS["count"]):
-            raise BadData(f"is unknown; {did_you_mean(near)}", file=file, line=line, column=cell)
 
 
 def _json_rows(text: str, name: str) -> Iterator[CsvRow]:

@@ -207,7 +207,8 @@ def _to_quota(row: Mapping[str, Any], region: str | None, name: str) -> Quota | 
     if "quotaname" in row:
         provider, title = "aws", str(row["quotaname"])
         code, limit, used = row.get("quotacode"), row.get("value"), row.get("used")
-        region = _arn_region(row.get("quotaarn")) or region
+        arn = re.match(r"arn:[\w-]+:servicequotas:([\w-]+):", str(row.get("quotaarn")))
+        region = arn[1] if arn else region
         matched = next(((match[1], spot) for form, spot in _AWS if (match := form.fullmatch(title))), None)
         if matched is None:
             return None
@@ -263,11 +264,6 @@ def _aws_families(text: str) -> Iterable[str]:
     for word in re.split(r",\s*(?:and\s+)?|\s+and\s+", (listed[1] if listed else text).strip().lower()):
         family = re.escape(word.strip())
         yield _HIGH_MEMORY if word == "high memory" else rf"{family}(?!\d)" if family[-1:].isdigit() else rf"{family}\d"
-
-
-def _arn_region(arn: object) -> str | None:
-    match = re.match(r"arn:[\w-]+:servicequotas:([\w-]+):", str(arn))
-    return match[1] if match else None
 
 
 def _lower(value: object) -> dict[str, Any]:

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
-from functools import reduce
-from operator import add
 
 USD_DECIMALS = 9
 """Decimal places of a figure, rounded half away from zero."""
@@ -37,7 +35,7 @@ def round_usd(usd: Fraction | None) -> Decimal | None:
 def total(parts: Iterable[Fraction | None]) -> Fraction | None:
     """Add up parts; None where one is unknown."""
     terms = list(parts)
-    return None if None in terms else reduce(add, (part for part in terms if part is not None), Fraction())
+    return None if None in terms else sum((part for part in terms if part is not None), Fraction())
 
 
 def per_unit(usd_per_hour: Fraction | None, amount: Number | None) -> Fraction | None:

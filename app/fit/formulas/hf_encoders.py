@@ -250,9 +250,8 @@ def read_diffusion(
         raise InvalidWorkload("config._class_name", detail)
     params = {part: _count(part, config, assumptions, count_model) for part, config in given.items()}
     autoencoder = raw.get("vae")
-    if isinstance(autoencoder, Mapping) and str(autoencoder.get("_class_name")) in AUTOENCODERS:
-        count = AUTOENCODERS[str(autoencoder["_class_name"])]
-        params["vae"] = count(ConfigReader(autoencoder, assumptions, "config.vae"))
+    if isinstance(autoencoder, Mapping) and autoencoder.get("_class_name") == "AutoencoderKL":
+        params["vae"] = _autoencoder(ConfigReader(autoencoder, assumptions, "config.vae"))
     _record_parts(raw, params, assumptions)
     main = ConfigReader(given["transformer"], assumptions, "config.transformer")
     heads, width = main.count("num_attention_heads"), main.count("attention_head_dim")
@@ -438,10 +437,6 @@ def _autoencoder(config: ConfigReader) -> int:
     if config.raw.get("use_post_quant_conv", True):
         ends += _convolution(latent, latent, 1)
     return down + up + 2 * middle + ends
-
-
-AUTOENCODERS: dict[str, Callable[[ConfigReader], int]] = {"AutoencoderKL": _autoencoder}
-"""The function that counts what makes pixels of latents, by its `_class_name`."""
 
 
 def vision_parameters(outer: Mapping[str, Any], hidden: int, assumptions: Assumptions) -> int:

@@ -4,7 +4,6 @@ Module lists of a quantization name matrices by name, part of a name, glob or re
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -149,17 +148,15 @@ class NamePatterns:
 
     def matches(self, name: str) -> bool:
         """Return whether the list names a matrix, or a module that contains it."""
-        if self.names and not self.names.isdisjoint(_name_segments(name)):
-            return True
+        if self.names:
+            parts = name.split(".")
+            # Every run of parts: `mlp`, `mlp.experts`, `layers.3` and so on.
+            runs = (".".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1))
+            if not self.names.isdisjoint(runs):
+                return True
         if self.globs is not None and self.globs.match(name):
             return True
         return any(regex.matches(name) for regex in self.regexes)
-
-
-def _name_segments(name: str) -> Iterator[str]:
-    """Yield every run of consecutive parts of a name: `mlp`, `mlp.experts`, `layers.3` and so on."""
-    parts = name.split(".")
-    return (".".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1))
 
 
 def compile_patterns(listed: tuple[str, ...]) -> NamePatterns:
@@ -184,7 +181,8 @@ def _compile(listed: tuple[str, ...]) -> NamePatterns:
             glob = _glob_to_regex(text)
             globs[glob] = _max_steps(glob)
         else:
-            plain.update(_canonical_names(text))
+            *before, last = _canonical_parts(text)
+            plain.update(".".join([*before, part]) for part in FUSED_MATRICES.get(last, (last,)))
     return NamePatterns(
         names=frozenset(plain),
         globs=re.compile("|".join(globs)) if globs else None,
@@ -206,12 +204,6 @@ def _canonical_parts(text: str) -> list[str]:
     while len(parts) > 1 and parts[0] in OUTER_MODULES:
         parts = parts[1:]
     return [NAME_ALIASES.get(part.rstrip("*"), part.rstrip("*")) + "*" * part.endswith("*") for part in parts]
-
-
-def _canonical_names(text: str) -> Iterator[str]:
-    *before, last = _canonical_parts(text)
-    for part in FUSED_MATRICES.get(last, (last,)):
-        yield ".".join([*before, part])
 
 
 def _glob_to_regex(text: str) -> str:

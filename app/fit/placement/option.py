@@ -380,15 +380,8 @@ def per_gpu_memory(job: Job, option: PlacementOption) -> PerGpuMemory | None:
     attempt = option.attempt
     if isinstance(job, ServingJob):
         served = memory_figures(job.serving_on(option.machine, attempt), job.weights, job.served.cache)
-        return PerGpuMemory(
-            weights=served.weights,
-            kv_cache=served.kv_cache,
-            activations=served.activations,
-            overhead=served.overhead,
-            need=served.need,
-            budget=served.budget,
-            max_concurrency=served.max_concurrency,
-        )
+        names = ("weights", "kv_cache", "activations", "overhead", "need", "budget", "max_concurrency")
+        return PerGpuMemory(**{name: getattr(served, name) for name in names})
     base = job.states_by_stage[attempt.zero_stage or 0]
     training = replace(
         job.training,
