@@ -77,26 +77,24 @@ def find_capacity(catalog: Catalog, name: str) -> SizeCapacity:
     (row,) = [candidate for candidate in to_dicts(query, catalog.fetch(query)) if candidate["key"] == key]
     machine = to_machine(row)
     # An embedding model, a speech model or one of images has no context and no users.
-    models = (
-        model for model in catalog.snapshot.models.values() if _prepare_architecture(_Row(model)).kind == "decoder"
+    by_name = map(_Row, catalog.snapshot.models.values())
+    models = {model["id"]: model for model in by_name if _prepare_architecture(model).kind == "decoder"}.values()
+    capacities = (
+        ModelCapacity(
+            id=model["id"],
+            name=model["name"],
+            params=model["params"],
+            by_precision={
+                name: measure_capacity(_prepare(model, dtype), machine) for name, dtype in PRECISIONS.items()
+            },
+        )
+        for model in sorted(models, key=lambda model: (-(model["params"] or 0), model["id"]))
     )
-    rows = {str(model["id"]): model for model in models}
-    ordered = sorted(rows.values(), key=lambda model: (-(model["params"] or 0), model["id"]))
     return SizeCapacity(
         size=row["name"],
         gpus=float(machine.gpus) if machine.gpus is not None else None,
         usable_gib=machine.usable_bytes / 2**30 if machine.usable_bytes is not None else None,
-        models=tuple(_capacity_of(model, machine) for model in ordered) if machine.gpus else (),
-    )
-
-
-def _capacity_of(model: Mapping[str, Any], machine: Machine) -> ModelCapacity:
-    by_precision = {name: measure_capacity(_prepare(_Row(model), dtype), machine) for name, dtype in PRECISIONS.items()}
-    return ModelCapacity(
-        id=model["id"],
-        name=model["name"],
-        params=model["params"],
-        by_precision=by_precision,
+        models=tuple(capacities) if machine.gpus else (),
     )
 
 

@@ -32,7 +32,6 @@ from app.fit.formulas.quantization import FULL_BITS
 from app.fit.formulas.training_memory import (
     INPUT_BYTES,
     ActivationPolicy,
-    CrossEntropy,
     Formula,
     ForwardPass,
     LayerWidths,
@@ -281,16 +280,6 @@ def activation_policy(setup: TrainingSetup) -> ActivationPolicy:
     )
 
 
-def cross_entropy_of(setup: TrainingSetup) -> CrossEntropy:
-    """Return how the loss is computed: as given, else of all logits at once, as in transformers, PEFT and TRL."""
-    given = setup.workload.cross_entropy
-    if given is not None:
-        return given
-    usual: CrossEntropy = "full"
-    why = "usual in transformers, PEFT and TRL; the range is from fused to full"
-    return setup.assumptions.record("training.cross_entropy", usual, why)
-
-
 def _formula(setup: TrainingSetup) -> Formula:
     if setup.workload.activation_formula is not None:
         return setup.workload.activation_formula
@@ -323,18 +312,25 @@ def layer_widths(setup: TrainingSetup) -> LayerWidths | None:
 
 
 def forward_pass_of(setup: TrainingSetup) -> ForwardPass | None:
-    """Return the forward pass that all candidates of a placement share; None where too little is known."""
-    layer, layers = layer_widths(setup), setup.model.shape.layers
+    """Return the forward pass that all candidates of a placement share; None where too little is known.
+
+    Where it is not said how the loss is computed, it is of all logits at once.
+    """
+    layer, layers, vocab = layer_widths(setup), setup.model.shape.layers, setup.model.shape.vocab
     if layer is None or layers is None:
         return None
+    batch, policy, loss = micro_batch_of(setup), activation_policy(setup), setup.workload.cross_entropy
+    if vocab and loss is None:
+        why = "usual in transformers, PEFT and TRL; the range is from fused to full"
+        setup.assumptions.record("training.cross_entropy", "full", why)
     return ForwardPass(
         layer=layer,
         layers=layers,
-        batch=micro_batch_of(setup),
-        policy=activation_policy(setup),
-        vocab=setup.model.shape.vocab,
-        cross_entropy=cross_entropy_of(setup) if setup.model.shape.vocab else "full",
-        cross_entropy_given=setup.workload.cross_entropy is not None,
+        batch=batch,
+        policy=policy,
+        vocab=vocab,
+        cross_entropy=loss if vocab and loss is not None else "full",
+        cross_entropy_given=loss is not None,
     )
 
 
