@@ -15,7 +15,6 @@ from app.fit.verdict import (
     check_budget,
     check_eligibility,
     compute_cost,
-    plain_failure,
     warning_codes,
     worst_first,
 )
@@ -160,7 +159,7 @@ def _check_traits(vm: Vm, needs: ResourceNeeds) -> Iterator[Failure]:
         if actual == wanted:
             continue
         finding = "no source says" if actual is None else f"it is {_format(actual)}"
-        yield plain_failure(name, TRAIT_CODES.get(name, "FEATURE"), f"{name} must be {_format(wanted)}, {finding}")
+        yield Failure(name, TRAIT_CODES.get(name, "FEATURE"), f"{name} must be {_format(wanted)}, {finding}")
 
 
 def _format(value: bool | str) -> str:

@@ -10,7 +10,7 @@ from operator import eq, ge
 from typing import Any, Literal, NamedTuple
 
 from app.fit.formulas.quantities import about
-from app.fit.verdict import Failure, Rejection, SizeFacts, plain_failure
+from app.fit.verdict import Failure, Rejection, SizeFacts
 
 FeatureKind = Literal["amount", "flag", "same", "shared"]
 
@@ -279,7 +279,7 @@ def _failure(name: str, old: Candidate, machine: Candidate) -> Failure:
     feature, wanted, actual = FEATURES_BY_NAME[name], old.value(name), machine.value(name)
     if feature.kind != "amount":
         finding = "no source says" if actual is None else f"it is {to_words(to_shown(actual))}"
-        return plain_failure(name, feature.code, f"{feature.label} must be {to_words(to_shown(wanted))}, {finding}")
+        return Failure(name, feature.code, f"{feature.label} must be {to_words(to_shown(wanted))}, {finding}")
     finding = "no source says what it has" if actual is None else f"has {actual:.10g}"
     of = f"{unit_suffix(feature)} of" if unit_suffix(feature) else ""
     return Failure(
@@ -295,11 +295,11 @@ def _failure(name: str, old: Candidate, machine: Candidate) -> Failure:
 def candidate_failures(machine: Candidate, not_before: date) -> Iterator[Failure]:
     """Yield why a size that can be ordered is no candidate anywhere: it is in preview, or retires before a day."""
     if machine.status == "preview":
-        yield plain_failure("status", "PREVIEW", "is in preview")
+        yield Failure("status", "PREVIEW", "is in preview")
     elif machine.retirement_date is not None and machine.retirement_date < not_before:
-        yield plain_failure("status", "RETIRING", f"retires on {machine.retirement_date}, before {not_before}")
+        yield Failure("status", "RETIRING", f"retires on {machine.retirement_date}, before {not_before}")
     if not machine.verified:
-        yield plain_failure("verified", "UNVERIFIED", "only third parties name it")
+        yield Failure("verified", "UNVERIFIED", "only third parties name it")
 
 
 MAX_GIVEN_UP = 3

@@ -94,16 +94,16 @@ PERCENT_DECIMALS = 6
 """Decimal places to which percentages are rounded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Failure:
     """A constraint that a size does not meet; `required` and `available` are None where unknown or not an amount."""
 
     constraint: str
     code: str
-    required: float | None
-    available: float | None
-    unit: str | None
     detail: str
+    required: float | None = None
+    available: float | None = None
+    unit: str | None = None
 
     @property
     def shortfall(self) -> float | None:
@@ -120,11 +120,6 @@ class Failure:
         more_is_better = self.required > self.available
         whole = self.required if more_is_better else self.available
         return abs(self.required - self.available) / whole if whole else 1.0
-
-
-def plain_failure(constraint: str, code: str, detail: str) -> Failure:
-    """Return a failure that is not about an amount."""
-    return Failure(constraint=constraint, code=code, required=None, available=None, unit=None, detail=detail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,14 +222,14 @@ def check_eligibility(vm: Vm, constraints: SizeConstraints) -> Iterator[Failure]
     """Yield the failures of a size that cannot be ordered, or not in the requested regions."""
     if vm.status not in constraints.statuses:
         code = vm.status.upper() if vm.status in ("retired", "withdrawn") else "STATUS"
-        yield plain_failure("status", code, f"is {vm.status}")
+        yield Failure("status", code, f"is {vm.status}")
     if constraints.regions and vm.region is None:
-        yield plain_failure("region", "NOT_IN_REGION", f"has no price in {' or '.join(constraints.regions)}")
+        yield Failure("region", "NOT_IN_REGION", f"has no price in {' or '.join(constraints.regions)}")
     if not vm.in_every_region:
         detail = "has no price in one of the regions where it must have one"
-        yield plain_failure("available_in", "NOT_IN_REGION", detail)
+        yield Failure("available_in", "NOT_IN_REGION", detail)
     if constraints.verified_only and not vm.verified:
-        yield plain_failure("verified_only", "UNVERIFIED", "only third parties name it")
+        yield Failure("verified_only", "UNVERIFIED", "only third parties name it")
 
 
 def compute_cost(vm: Vm, purchase: str, nodes: int, constraints: SizeConstraints) -> Cost:
@@ -276,7 +271,7 @@ def unknown_price_failure(constraint: str, constraints: SizeConstraints) -> Fail
     """Return the failure of an unknown price: it meets no budget, as an unknown amount meets no need."""
     where = f" in {' or '.join(constraints.regions)}" if constraints.regions else ""
     detail = f"no source says its {constraints.purchase.replace('_', '-')} price{where}, so it meets no budget"
-    return plain_failure(constraint, "NO_PRICE", detail)
+    return Failure(constraint, "NO_PRICE", detail)
 
 
 def warning_codes(vm: Vm, constraints: SizeConstraints) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ from app.fit.successors import (
     refuse_all,
     unknown_features,
 )
-from app.fit.verdict import ORDERABLE, AdjustedPrice, plain_failure
+from app.fit.verdict import ORDERABLE, AdjustedPrice, Failure
 from app.nearest import did_you_mean, starting_with
 from app.schemas.retirement_request import RetirementPlanIn, SuccessorNeedsIn
 from app.schemas.retirements import (
@@ -283,7 +283,7 @@ class _Planner:
         keep, prices = self._needs.keep, self._prices[region]
         waivable = LOCAL_DISK_FEATURES if keep == ESSENTIAL_FEATURES else ()  # who names others wants just these
         bought = f"{self._purchase(region).replace('_', '-')} {self._needs.os.capitalize()} price"
-        unpriced = plain_failure("region", "NOT_IN_REGION", f"has no {bought} in {region}")
+        unpriced = Failure("region", "NOT_IN_REGION", f"has no {bought} in {region}")
         best = find_successors(old, self._market(region), keep, self._needs.max_successors, waivable)
         answer = self._answers[old.key, region] = _Answer(
             unknown=list(unknown_features(old, keep)),

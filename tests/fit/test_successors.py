@@ -21,9 +21,9 @@ from app.fit.successors import (
     refuse_all,
     unknown_features,
 )
-from app.fit.verdict import plain_failure
+from app.fit.verdict import Failure
 
-UNPRICED = plain_failure("region", "NOT_IN_REGION", "has no price in mars")
+UNPRICED = Failure("region", "NOT_IN_REGION", "has no price in mars")
 
 
 def machine(

@@ -20,7 +20,6 @@ from app.fit.verdict import (
     Vm,
     check_budget,
     check_eligibility,
-    plain_failure,
     unknown_price_failure,
     worst_first,
 )
@@ -364,7 +363,7 @@ def _time_failures(option: PlacementOption) -> Iterator[Failure]:
     if most is None:
         return
     if hours is None:
-        yield plain_failure("max_hours", "TIME", "no source says how fast its GPU, or the network of its VMs, is")
+        yield Failure("max_hours", "TIME", "no source says how fast its GPU, or the network of its VMs, is")
     elif hours.mid > most:
         yield Failure(
             constraint="max_hours",
@@ -386,7 +385,7 @@ def _budget_failures(option: PlacementOption) -> Iterator[Failure]:
         yield unknown_price_failure("budget_usd_per_job", terms)
     elif cost is None:
         detail = "no source says how fast its GPU, or the network of its VMs, is, so the cost of the job is unknown"
-        yield plain_failure("budget_usd_per_job", "TIME", detail)
+        yield Failure("budget_usd_per_job", "TIME", detail)
     elif cost > budget:
         yield Failure(
             constraint="budget_usd_per_job",
