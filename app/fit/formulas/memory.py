@@ -247,12 +247,6 @@ def experts_read(experts: int, per_token: int, sequences: float) -> float:
     return 1 - unread
 
 
-CUDA_CONTEXT = Range(low=0.5 * GIB, mid=0.75 * GIB, high=1.0 * GIB)
-"""CUDA context and kernels on each GPU: Bekman, Machine Learning Engineering, measured 0.47 to 0.92 GiB."""
-
-NCCL_BUFFERS = Range(low=1.0 * GIB, mid=1.25 * GIB, high=1.5 * GIB)
-"""NCCL's buffers on each GPU of a group: the same book."""
-
 STEP_SPREAD = 0.4
 """Relative spread of a step's memory, which was seen on two logs of one model only; other models vary."""
 
@@ -364,14 +358,6 @@ def serving_overhead(parallelism: Parallelism, *, usable_bytes: float = 0.0, uti
     if utilization > GRAPHS_UTILIZATION:
         graphs = Range(low=0.0, mid=0.0, high=GRAPHS.high)
     return runtime + graphs + (TENSOR_RANK_BUFFERS if parallelism.gpus > 1 else ZERO)
-
-
-def runtime_overhead(gpus: int) -> Range:
-    """Return the bytes of the runtime on each GPU in training: the CUDA context, and NCCL's buffers of several GPUs.
-
-    An estimate.
-    """
-    return CUDA_CONTEXT + (NCCL_BUFFERS if gpus > 1 else ZERO)
 
 
 def max_sequences(

@@ -6,9 +6,9 @@ Activations are what training stores of the forward pass for the backward pass, 
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from app.fit.formulas.memory import Parallelism, largest_gpu_share, runtime_overhead
+from app.fit.formulas.memory import Parallelism, largest_gpu_share
 from app.fit.formulas.optimizer import ModelStates, Offload, Recipe, model_states
-from app.fit.formulas.quantities import ZERO, Range, single_value
+from app.fit.formulas.quantities import GIB, ZERO, Range, single_value
 from app.fit.formulas.training_speed import Precision
 
 Recompute = Literal["none", "selective", "full"]
@@ -191,16 +191,11 @@ def layer_bytes(layer: LayerWidths, batch: MicroBatch, policy: ActivationPolicy)
     else:
         by_formula = korthikanti_layer_bytes if policy.formula == "korthikanti" else zero_layer_bytes
         stored = single_value(by_formula(layer, batch, policy))
-    return stored + quantized_input_bytes(layer, batch, policy) if policy.quantized_base else stored
-
-
-def quantized_input_bytes(layer: LayerWidths, batch: MicroBatch, policy: ActivationPolicy) -> Range:
-    """Return the bytes of the inputs of a layer's quantized matrices: s b (3 h + f) of 4 bytes / t; an estimate.
-
-    Those of queries, keys and values (h), of the output (h), of gate and up (h), and of down (f).
-    """
-    values = batch.tokens * (3 * layer.hidden + layer.intermediate) / policy.tensor
-    return QUANTIZED_INPUT_BYTES.times(values)
+    if policy.quantized_base:
+        # Inputs of queries, keys and values (h), of the output (h), of gate and up (h), and of down (f).
+        values = batch.tokens * (3 * layer.hidden + layer.intermediate) / policy.tensor
+        stored += QUANTIZED_INPUT_BYTES.times(values)
+    return stored
 
 
 def layers_in_flight(layers: int, policy: ActivationPolicy) -> float:
@@ -242,11 +237,15 @@ def selective_saving(layer: LayerWidths, batch: MicroBatch) -> float:
     )
 
 
+CUDA_CONTEXT = Range(low=0.5 * GIB, mid=0.75 * GIB, high=1.0 * GIB)
+"""CUDA context and kernels on each GPU: Bekman, Machine Learning Engineering, measured 0.47 to 0.92 GiB."""
+NCCL_BUFFERS = Range(low=1.0 * GIB, mid=1.25 * GIB, high=1.5 * GIB)
+"""NCCL's buffers on each GPU of several: the same book."""
 BUCKET_ELEMENTS = 5e8
 """Elements of a reduction bucket: DeepSpeed's default."""
 MAX_LIVE_PARAMS = 1e9
 """Most parameters that ZeRO-3 keeps gathered: DeepSpeed's default."""
-LEAST_OVERHEAD = 0.05 * 2**30
+LEAST_OVERHEAD = 0.05 * GIB
 """Bytes beside PyTorch's allocator at the least: published peaks are those of `torch.cuda.max_memory_reserved`."""
 FRAGMENTATION = 1.1
 """How much more of activations an allocator reserves than is in use, at most. A GPU that is nearly full has less of it.
@@ -329,7 +328,7 @@ def training_need(
     Sources: those of `optimizer.model_states`, `activations`, and of the constants above.
     """
     share = largest_gpu_share(parallelism, layers=model.layers, embeddings=model.embeddings)
-    overhead = runtime_overhead(parallelism.gpus * shards)
+    overhead = CUDA_CONTEXT + (NCCL_BUFFERS if parallelism.gpus * shards > 1 else ZERO)
     return TrainingNeed(
         states=model_states(
             model.params * share, model.recipe, stage=model.stage, shards=shards, offload=model.offload

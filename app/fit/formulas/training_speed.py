@@ -219,15 +219,16 @@ def seconds_per_token(
     """Return the time that one of n GPUs takes for a token, s; the middle of an estimate.
 
     (matrix FLOPs / peak + other FLOPs / 16-bit peak) / share + passes x stored bytes / bandwidth + the exchange.
-    Experts are spread over min(n, E, 64) GPUs; a token reaches min(e, servers) of their servers, all but its own over
-    the network. E experts, e of them per token.
+    Experts are spread over min(n, E, 64) GPUs; a token reaches min(e, servers) of their servers (or racks with one
+    NVLink domain), all but its own over the network. E experts, e of them per token.
     """
     share = constants.fp4_share if accelerator.four_bits else constants.matrix_share
     computing = work.matrix_flops / (accelerator.matrix_peak * share)
     computing += work.other_flops / (accelerator.peak_16_bits * constants.matrix_share)
     passes = constants.passes + (constants.moe_passes if work.sparse else 0.0)
     moving = passes * work.stored_bytes / accelerator.bandwidth
-    sent = work.exchanged_bytes * _remote_servers(work, accelerator.domain_gpus, gpus)
+    servers = max(1.0, min(gpus, work.experts, MAX_EXPERT_GPUS) / accelerator.domain_gpus)
+    sent = work.exchanged_bytes * ((1 - 1 / servers) * min(work.experts_per_token, servers))
     exchanging = constants.exchange_share * sent / accelerator.network_bytes_per_s
     return constants.pace(accelerator.capabilities) * accelerator.slowdown * (computing + moving + exchanging)
 
@@ -241,12 +242,6 @@ def sending_seconds(sent_bytes: float, split: float, accelerator: Accelerator, g
     domain = accelerator.domain_gpus
     sent_by_gpu = sent_bytes / max(split, domain)
     return sent_by_gpu / accelerator.network_bytes_per_s * max(0.0, 1 - domain / gpus)
-
-
-def _remote_servers(work: TokenWork, domain_gpus: int, gpus: int) -> float:
-    """Return how many other servers (or racks with one NVLink domain) a token of one layer is sent to."""
-    servers = max(1.0, min(gpus, work.experts, MAX_EXPERT_GPUS) / domain_gpus)
-    return (1 - 1 / servers) * min(work.experts_per_token, servers)
 
 
 def usual_batch_tokens(flops: float) -> float:
