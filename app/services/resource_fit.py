@@ -214,7 +214,11 @@ def rank_sizes(question: SizeQuestion, needs: ResourceNeeds, sort: str) -> Ranke
     figures = _deciding_figures(question, needs)
     alike: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     of_places = list(zip(*figures.values(), strict=True))
-    for place in _selected(question):
+    selected = question.sets.all  # whether they fit or not
+    for name in question.names:
+        if name in SELECTION_FILTERS:
+            selected &= question.meets(name)
+    for place in question.sets.places_in(selected):
         alike[of_places[place]].append(place)
     options: list[tuple[Any, ...]] = []
     rejections: list[tuple[Any, ...]] = []
@@ -258,15 +262,6 @@ def _order_of(vm: Vm, nodes: int, needs: ResourceNeeds, sort: str) -> float | No
     if sort == "waste":
         return unused_gpu_memory_gib(vm, nodes, needs) or 0.0
     return nodes if sort == "nodes" else None
-
-
-def _selected(question: SizeQuestion) -> Sequence[int]:
-    """Find the sizes that a fit is about, whether they fit or not."""
-    selected = question.sets.all
-    for name in question.names:
-        if name in SELECTION_FILTERS:
-            selected &= question.meets(name)
-    return list(question.sets.places_in(selected))
 
 
 def _deciding_figures(question: SizeQuestion, needs: ResourceNeeds) -> Mapping[str, Sequence[Any]]:

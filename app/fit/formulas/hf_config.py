@@ -241,17 +241,14 @@ def _refuse_other_kinds(config: ConfigReader) -> None:
     if paired or (named and not any(name.endswith(_GENERATES) for name in named)):
         raise _unreadable(config, f"it is {', '.join(named)[:80] or 'an encoder and a decoder'}")
     given = [name for name in map(str, config.raw) if config.raw.get(name) not in (None, 0, False)]
-    parts = {name for name in given if name in _OTHER_PARTS}
-    parts |= {name for name in given if name not in _LISTS_OF_LAYERS and _has_an_entry_for_each_layer(config, name)}
+    parts, layers = {name for name in given if name in _OTHER_PARTS}, config.raw.get("num_hidden_layers")
+    # A list with an entry for each layer says that they differ.
+    lists = [name for name in given if isinstance(config.raw[name], list) and name not in _LISTS_OF_LAYERS]
+    parts |= {name for name in lists if type(layers) is int and len(config.raw[name]) >= layers > 1}
     if not config.has("layer_types"):
         parts |= {name for name in given if name.startswith(_NO_ATTENTION)}
     if parts:
         raise _unreadable(config, f"{', '.join(sorted(parts)[:4])} is of parts that it does not have")
-
-
-def _has_an_entry_for_each_layer(config: ConfigReader, name: str) -> bool:
-    listed, layers = config.raw[name], config.raw.get("num_hidden_layers")
-    return isinstance(listed, list) and type(layers) is int and len(listed) >= layers > 1
 
 
 def _sparse_layers(config: ConfigReader) -> int:

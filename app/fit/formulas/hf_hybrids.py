@@ -389,16 +389,14 @@ def _qk_norm(config: ConfigReader) -> str | None:
     return "per_head" if config.raw.get("qk_norm_type") == "per_head" else "all_heads"
 
 
-def _minimax_m3_shared(config: ConfigReader, width: int) -> int:
-    return config.number("n_shared_experts") * (config.number("shared_intermediate_size") or width)
-
-
 MINIMAX_M3 = layered(
     _minimax_m3_mixers,
     Experts(
         count=("num_local_experts", "n_routed_experts", "num_experts"),
         width=lambda config: config.optional_count("moe_intermediate_size") or config.count("intermediate_size"),
-        shared=_minimax_m3_shared,
+        shared=lambda config, width: (
+            config.number("n_shared_experts") * (config.number("shared_intermediate_size") or width)
+        ),
         sparse=listed_sparse("moe_layer_freq", 1),
         dense=("dense_intermediate_size",),
         router_bias=is_set("use_routing_bias"),
@@ -476,10 +474,6 @@ LFM2 = layered(
 """LFM2: short convolutions in most layers, attention in the others; from some layer on experts (LFM2-MoE)."""
 
 
-def _mimo_kinds(config: ConfigReader) -> Sequence[str]:
-    return ["window" if near else "full" for near in config.entries("hybrid_layer_pattern", config.layers())]
-
-
 def _step_experts(sparse_field: str) -> Experts:
     return Experts(
         count=("n_routed_experts", "num_experts", "moe_num_experts"),
@@ -496,7 +490,9 @@ def _step_experts(sparse_field: str) -> Experts:
 
 MIMO_V2 = layered(
     by_kind(
-        _mimo_kinds,
+        lambda config: [
+            "window" if near else "full" for near in config.entries("hybrid_layer_pattern", config.layers())
+        ],
         {
             "full": softmax(
                 head_dim=count("head_dim"),

@@ -92,7 +92,9 @@ def _serving_memory(context: FixContext, job: ServingJob) -> Iterator[Alternativ
     if sequences > 0:
         yield [lower_field("inference", "concurrency", sequences)]
     else:
-        yield from _shorter_context(context, job)
+        longest = job.longest_context(context.machine, context.prepared.limits, step=256)
+        if 0 < longest < job.load.context_tokens:
+            yield [lower_field("inference", "context_tokens", longest)]
     bits = BITS[job.kv_dtype or "bf16"]
     cached = job.served.cache is not None and job.load.context_tokens
     if job.serving.workload.kv_bytes_per_value is None and cached:
@@ -139,13 +141,6 @@ def _narrower_weights(job: ServingJob) -> Alternatives:
         for dtype in NARROWER_DTYPES
         if BITS[dtype] < MAX_BITS_RATIO * BITS[job.dtype]
     ]
-
-
-def _shorter_context(context: FixContext, job: ServingJob) -> Iterator[Alternatives]:
-    """Propose the longest context with which all sequences fit, in steps of 256 tokens."""
-    longest = job.longest_context(context.machine, context.prepared.limits, step=256)
-    if 0 < longest < job.load.context_tokens:
-        yield [lower_field("inference", "context_tokens", longest)]
 
 
 def _training_memory(job: TrainingJob) -> Iterator[Alternatives]:
