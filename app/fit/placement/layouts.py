@@ -153,10 +153,6 @@ class SearchLimits:
         """Return how many VMs of this size can be used for all replicas."""
         return self.replica_nodes(machine) if self.replicas_exchange_data else self.max_nodes
 
-    def max_tensor_ranks(self, machine: Machine) -> int:
-        """Return over how many GPUs one layer can be split."""
-        return machine.max_tensor_ranks(self.replica_nodes(machine), tp_in_nvlink=self.tp_in_nvlink)
-
     def relaxed(self, machine: Machine) -> Iterator[tuple[str, "SearchLimits"]]:
         """Yield these limits with one lifted that restricts this machine, each with the failure code it would cause."""
         if self.tp_in_nvlink and machine.domain_gpus < machine.ranks:
@@ -179,8 +175,9 @@ class Layout(NamedTuple):
 
 def find_layouts(partition: PartitionLimits, machine: Machine, limits: SearchLimits) -> tuple[Layout, ...]:
     """Return the layouts that VMs of this size allow. A replica on a fraction of a GPU has just that one."""
-    nodes = 1 if machine.fractional else limits.replica_nodes(machine)
-    return enumerate_layouts(partition, machine.ranks, limits.max_tensor_ranks(machine), nodes)
+    nodes = limits.replica_nodes(machine)
+    reach = machine.max_tensor_ranks(nodes, tp_in_nvlink=limits.tp_in_nvlink)
+    return enumerate_layouts(partition, machine.ranks, reach, 1 if machine.fractional else nodes)
 
 
 @lru_cache(maxsize=1024)
@@ -238,7 +235,8 @@ def find_group_layouts(partition: PartitionLimits, machine: Machine, limits: Sea
     """
     if machine.fractional or partition.experts is None or (partition.data or 2) < 2:  # noqa: PLR2004  # no groups
         return ()
-    nodes, reach = limits.replica_nodes(machine), limits.max_tensor_ranks(machine)
+    nodes = limits.replica_nodes(machine)
+    reach = machine.max_tensor_ranks(nodes, tp_in_nvlink=limits.tp_in_nvlink)
     joined = machine.infiniband is True and machine.domain_gpus >= machine.ranks > 1
     near = reach if partition.data is not None else min(reach, machine.domain_gpus)
     return enumerate_group_layouts(partition, machine.ranks, near, nodes, joined or partition.data is not None)

@@ -23,7 +23,7 @@ from app.fit.formulas.training_speed import Interruptions, interruptions
 from app.fit.placement.jobs import ServingJob, TrainingJob, linked_gpus
 from app.fit.placement.layouts import Attempt
 from app.fit.placement.machine import Machine
-from app.fit.placement.prepare import Job, PreparedRequest, Pricing
+from app.fit.placement.prepare import Job, PreparedRequest
 from app.fit.results import PerGpuMemory, ServiceFigures, SpeedFigures, evidence_of
 from app.fit.verdict import Cost, Failure, Headroom, OptionCost, Vm, compute_cost, warning_codes
 
@@ -111,16 +111,11 @@ class PlacementOption:
         """How fast it is; None where that is unknown."""
         return self.placed.speed
 
-    @property
-    def pricing(self) -> Pricing:
-        """Which purchase models are priced, and for how long."""
-        return self.prepared.request.pricing
-
     @cached_property
     def costs(self) -> dict[str, Cost]:
         """What all VMs cost, by purchase model."""
-        terms = self.prepared.size_constraints
-        return {name: compute_cost(self.vm, name, self.attempt.nodes, terms) for name in self.pricing.purchases}
+        terms, purchases = self.prepared.size_constraints, self.prepared.request.pricing.purchases
+        return {name: compute_cost(self.vm, name, self.attempt.nodes, terms) for name in purchases}
 
     @cached_property
     def interruptions(self) -> Interruptions | None:
@@ -166,7 +161,7 @@ class PlacementOption:
     @property
     def usd_per_hour(self) -> Decimal | None:
         """USD per hour by the ranking purchase model; None where the price is unknown."""
-        price = self.vm.usd_per_hour[self.pricing.purchase]
+        price = self.vm.usd_per_hour[self.prepared.size_constraints.purchase]
         return None if price is None else self.attempt.nodes * price
 
     @property
@@ -174,12 +169,13 @@ class PlacementOption:
         """USD for the job by the ranking purchase model, with what spot interruptions add; None where it is unknown."""
         if self.usd_per_hour is None:
             return None
-        if self.pricing.hours is not None:
-            return float(self.usd_per_hour * self.pricing.hours)
+        terms = self.prepared.size_constraints
+        if terms.hours is not None:
+            return float(self.usd_per_hour * terms.hours)
         hours = self.speed.hours if self.speed is not None else None
         if hours is None:
             return None
-        cost = _interrupted_cost(self, self.pricing.purchase, float(self.usd_per_hour), hours.mid)
+        cost = _interrupted_cost(self, terms.purchase, float(self.usd_per_hour), hours.mid)
         return cost if isfinite(cost) else None
 
     @property
@@ -214,7 +210,7 @@ def _interrupted_cost(option: PlacementOption, purchase: str, usd_per_hour: floa
         return usd_per_hour * hours
     if option.interruptions is not None:
         return option.interruptions.cost(usd_per_hour, hours)
-    return usd_per_hour * hours * float(1 + (option.pricing.spot_overhead or 0))
+    return usd_per_hour * hours * float(1 + (option.prepared.request.pricing.spot_overhead or 0))
 
 
 def _placement_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str, ...]:
@@ -360,12 +356,13 @@ def _speed_text(option: PlacementOption) -> str:
 
 
 def _price_text(option: PlacementOption) -> str:
-    usd, purchase = option.usd_per_hour, option.pricing.purchase.replace("_", "-")
+    usd, purchase = option.usd_per_hour, option.prepared.size_constraints.purchase
+    model = purchase.replace("_", "-")
     if usd is None:
-        return f"its {purchase} price is unknown"
+        return f"its {model} price is unknown"
     where = f" in {option.vm.region}" if option.vm.region else ""
-    hourly = f"{usd.normalize():f} USD an hour {purchase}{where}"
-    job = cost_figures(option, option.pricing.purchase).per_job
+    hourly = f"{usd.normalize():f} USD an hour {model}{where}"
+    job = cost_figures(option, purchase).per_job
     if job is None:
         return hourly
     if job.low is None or job.high is None:

@@ -99,8 +99,8 @@ def facts_of(verdict: PlacementOption | Rejection) -> Any:
     """Return all that answers say of a verdict: an option is equal to no other."""
     if isinstance(verdict, Rejection):
         return verdict
-    names = ("vm", "machine", "attempt", "speed", "costs", "headrooms", "warnings", "interruptions", "pricing")
-    return explain(verdict), *(getattr(verdict, name) for name in names)
+    names = ("vm", "machine", "attempt", "speed", "costs", "headrooms", "warnings", "interruptions")
+    return explain(verdict), verdict.prepared.request.pricing, *(getattr(verdict, name) for name in names)
 
 
 def codes(rejection: Rejection) -> set[str]:
