@@ -471,7 +471,12 @@ def _place_model(catalog: Catalog, body: FitIn, most_of_reason: int | None, amon
             request = replace(request, constraints=replace(request.constraints, regions=scope.region))
         prepared = prepare(request, assumptions)
         _check_job_length(body, request.workload)
-        sizes = _find_sizes(catalog, body, request, scope, assumptions)
+        if body.hardware is not None:
+            sizes = [_described_machine(catalog, body.hardware, request, assumptions)]
+        else:
+            selection, purchases = normalize(scope, catalog.snapshot), request.pricing.purchases
+            query = machines_query(selection, purchases, today=catalog.today, rules=catalog.snapshot.rules)
+            sizes = catalog.keep_list(query, to_sizes)
     except MemoryUnknown:
         raise BadWorkload("hardware", "needs gpu, usable_gib or memory_gib") from None
     prepared = replace(prepared, assumptions=assumptions.recorded)  # reading the hardware has added to them
@@ -555,16 +560,6 @@ def _check_job_length(body: FitIn, workload: Workload) -> None:
             raise InvalidWorkload("constraints.budget_usd_per_job", f"needs {needed}: the job has no known length")
     if body.order == "time" and training and not timed:
         raise InvalidWorkload("sort", "time needs training.tokens")
-
-
-def _find_sizes(
-    catalog: Catalog, body: FitIn, request: PlacementRequest, scope: DatedSelection, assumptions: Assumptions
-) -> Sizes:
-    if body.hardware is not None:
-        return [_described_machine(catalog, body.hardware, request, assumptions)]
-    selection = normalize(scope, catalog.snapshot)
-    query = machines_query(selection, request.pricing.purchases, today=catalog.today, rules=catalog.snapshot.rules)
-    return catalog.keep_list(query, to_sizes)
 
 
 def _described_machine(

@@ -165,8 +165,10 @@ def estimate_serving(
     prefill = service = None
     if generates and (gpus.bandwidth_gb_per_s is not None or gpus.peak_tflops is not None):
         record_lengths(setup)
-    if generates:
-        _mark_missing_prefill(setup)
+    if generates and workload.prompt_tokens is not None:
+        unknown = {"gpus.peak_tflops": gpus.peak_tflops, "architecture.params": model.count}
+        missing = tuple(name for name, value in unknown.items() if value is None)
+        assumptions.mark_missing("inference.prefill", missing)
     if level is not None:
         refuse_other_kinds(model.shape, "serving")
         if weights is None or cache is None:
@@ -197,14 +199,6 @@ def estimate_serving(
         assumptions=assumptions.recorded,
         left_out=assumptions.left_out,
     )
-
-
-def _mark_missing_prefill(setup: ServingSetup) -> None:
-    """Record what the time of reading a prompt lacks, where a prompt is given."""
-    unknown = {"gpus.peak_tflops": setup.gpus.peak_tflops, "architecture.params": setup.model.count}
-    if setup.workload.prompt_tokens is not None:
-        missing = tuple(name for name, value in unknown.items() if value is None)
-        setup.assumptions.mark_missing("inference.prefill", missing)
 
 
 def _check_serving(
