@@ -117,7 +117,16 @@ def resolve_model(shape: Architecture, assumptions: Assumptions) -> Model:
         return Model(shape=shape, count=_count_from_total(shape, shape.params, assumptions))
     if abs(counted.total - shape.params) > PARAMS_TOLERANCE * shape.params:
         assumptions.record("architecture.params", shape.params, f"as stated; the other fields make {counted.total}")
-    return Model(shape=shape, count=_scale_count(counted, shape.params, shape.active_params))
+    # Published numbers are rounded: the parts are scaled to the stated one.
+    share = Fraction(shape.params, counted.total)
+    count = ParameterCount(
+        total=shape.params,
+        active=max(1, round(counted.active * share)) if shape.active_params is None else shape.active_params,
+        embeddings=round(counted.embeddings * share),
+        experts=round(counted.experts * share),
+        largest_layer=round(counted.largest_layer * share),
+    )
+    return Model(shape=shape, count=count)
 
 
 def _count_from_total(shape: Architecture, params: int, assumptions: Assumptions) -> ParameterCount:
@@ -132,18 +141,6 @@ def _count_from_total(shape: Architecture, params: int, assumptions: Assumptions
         vocab, hidden = shape.require("vocab", "hidden")
         embeddings = min(params, vocab * hidden * (1 if shape.tied_embeddings else 2))
     return ParameterCount(total=params, active=active, embeddings=embeddings)
-
-
-def _scale_count(counted: ParameterCount, params: int, active: int | None) -> ParameterCount:
-    """Scale the parts of a count to the stated number, as published numbers are rounded."""
-    share = Fraction(params, counted.total)
-    return ParameterCount(
-        total=params,
-        active=max(1, round(counted.active * share)) if active is None else active,
-        embeddings=round(counted.embeddings * share),
-        experts=round(counted.experts * share),
-        largest_layer=round(counted.largest_layer * share),
-    )
 
 
 def _fill_derived(shape: Architecture, assumptions: Assumptions) -> Architecture:

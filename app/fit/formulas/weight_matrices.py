@@ -106,12 +106,10 @@ class MatrixFormats:
         """Yield each format of a matrix over all layers and experts, with its number of copies; None is 16 bits."""
         if matrix.part not in self._parts:
             yield None, matrix.count
-        elif not self._groups and not self._kept:
+            return
+        if not self._groups and not self._kept:
             yield self._rest, matrix.count
-        else:
-            yield from self._formats_by_name(matrix)
-
-    def _formats_by_name(self, matrix: WeightMatrix) -> Iterator[tuple[WeightFormat | None, int]]:
+            return
         lists = [self._kept, *(targets for targets, _ in self._groups)]
         by_number = matrix.copies > 1 and any(listed.names_experts for listed in lists)
         # Experts are named one by one only where a list tells them apart: a model can have 384 in 61 layers.
@@ -123,12 +121,9 @@ class MatrixFormats:
             for expert in experts:
                 name = matrix.name.replace("{expert}", str(expert))
                 full = name if layer is None else f"layers.{layer}.{name}"
-                yield self._format(full), 1 if by_number else matrix.copies
-
-    def _format(self, name: str) -> WeightFormat | None:
-        if self._kept.matches(name):
-            return None
-        return next((fmt for targets, fmt in self._groups if targets.matches(name)), self._rest)
+                named = (fmt for targets, fmt in self._groups if targets.matches(full))
+                stored = None if self._kept.matches(full) else next(named, self._rest)
+                yield stored, 1 if by_number else matrix.copies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

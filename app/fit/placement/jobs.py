@@ -447,7 +447,8 @@ class TrainingJob:
     params: float
     work: TokenWork | None = None
     max_replicas: int | None = None
-    checkpoint_bytes: float = 0.0
+    disk_bytes: float = 0.0
+    """The local disk each VM needs, bytes: it stores a whole checkpoint."""
     spot: SpotTerms | None = None
     max_hours: float | None = None
     loading: Loading = "sharded"
@@ -627,11 +628,6 @@ class TrainingJob:
         if job.offload == "none":
             return loaded
         return max(loaded, offloaded_host_bytes(job.params, machine.ranks).mid)
-
-    @property
-    def disk_bytes(self) -> float:
-        """The local disk each VM needs, bytes: it stores a whole checkpoint."""
-        return self.checkpoint_bytes
 
     def speed(self, machine: Machine, attempt: Attempt) -> Speed | None:
         """Compute how fast the model is trained; None where the peak is unknown and no measured speed is given."""

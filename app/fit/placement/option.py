@@ -123,9 +123,7 @@ class PlacementOption:
         job, hours = self.prepared.job, self.speed.hours if self.speed is not None else None
         if not isinstance(job, TrainingJob) or job.spot is None:
             return None
-        return interruptions(
-            job.spot, job.checkpoint_bytes, self.attempt.nodes, hours.mid if hours is not None else None
-        )
+        return interruptions(job.spot, job.disk_bytes, self.attempt.nodes, hours.mid if hours is not None else None)
 
     @cached_property
     def headrooms(self) -> tuple[Headroom, ...]:

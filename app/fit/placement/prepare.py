@@ -394,7 +394,7 @@ def _training_job(request: PlacementRequest, workload: TrainingWorkload, assumpt
         params=model.count.total,
         work=work_per_token(training),
         max_replicas=workload.global_batch // (workload.micro_batch or 1) or 1 if workload.global_batch else None,
-        checkpoint_bytes=weight_bytes + params * recipe.optimizer,
+        disk_bytes=weight_bytes + params * recipe.optimizer,
         spot=_spot_terms(request.pricing, assumptions),
         max_hours=request.constraints.max_hours,
         loading=assumptions.get(workload.loading, "training.loading"),
