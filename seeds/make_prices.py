@@ -21,7 +21,7 @@ from pathlib import Path
 
 from app.catalog.names import region_key, size_key
 from app.ingest.feeds.azure_prices import AZURE_RULES
-from app.ingest.feeds.price_lists import RegionMapper, format_usd
+from app.ingest.feeds.price_lists import ReadScope, RegionMapper, format_usd
 
 SEEDS = Path(__file__).parent
 Row = Mapping[str, str]
@@ -140,7 +140,8 @@ def radar(folder: Path, sizes: Sizes) -> dict[str, Table]:
             meters[row["region"]].append(row)
     tables: dict[str, Table] = {}
     for region, rows in sorted(meters.items()):
-        mapper = RegionMapper(region=region, day=RADAR_DAY, file=f"meters of {region}", rules=AZURE_RULES)
+        scope = ReadScope(source_id="meters", day=RADAR_DAY, regions=frozenset())
+        mapper = RegionMapper(region=region, rules=AZURE_RULES, scope=scope)
         for row in rows:
             mapper.add(_to_item(row))
         found = mapper.finish()

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -22,7 +22,7 @@ from app.cli.output import EXIT_OK, Json, get_console, plural, print_json
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from app.ingest.run import IngestOutcome
+    from app.ingest.run import IngestOptions, IngestOutcome
 
 _log = logging.getLogger(__name__)
 
@@ -130,8 +130,8 @@ class RunOptions:
     quiet: bool = False
 
     @contextmanager
-    def writing(self) -> Iterator[dict[str, Any]]:
-        """Show the progress of what is done inside; yield the arguments that each ingest takes."""
+    def writing(self) -> Iterator["IngestOptions"]:
+        """Show the progress of what is done inside; yield the options that each ingest takes."""
         with nullcontext(no_progress) if self.quiet else progress() as step:
             yield {"now": context.now(), "strict": self.strict, "dry_run": self.dry_run, "progress": step}
 
@@ -139,8 +139,8 @@ class RunOptions:
         """Write a reading, or show what would be written."""
         from app.ingest.run import ingest
 
-        with self.writing() as arguments:
-            return ingest(context.engine(), reading, **arguments)
+        with self.writing() as options:
+            return ingest(context.engine(), reading, **options)
 
 
 @with_options("run")

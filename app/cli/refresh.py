@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.catalog.column_types import USD_DECIMALS
+from app.catalog.readings import no_progress
 from app.catalog.store.revisions import save_feed_run
 from app.cli import context
 from app.cli.jobs import RunOptions, outcome_json, parse_interval, print_reports, print_tables, repeat, with_run_options
@@ -26,7 +27,8 @@ from app.ingest.registry import read_pages, relative_to
 from app.ingest.run import IngestOutcome, ingest
 
 if TYPE_CHECKING:
-    from app.ingest.feeds.price_refresh import PriceFeed, PriceRefresh
+    from app.ingest.feeds.fetching import PriceFeed
+    from app.ingest.feeds.price_refresh import PriceRefresh
     from app.ingest.feeds.resource_skus import SkuRefresh
 
 
@@ -257,7 +259,7 @@ def _key(command: PriceCommand) -> str:
 
 def _price_feed(name: str, *, accept: bool) -> "PriceFeed":
     """Return a feed of prices as it is set up."""
-    from app.ingest.feeds.price_refresh import PriceFeed
+    from app.ingest.feeds.fetching import PriceFeed
 
     command, settings = PRICE_COMMANDS[name], context.settings()
     module, _, variable = command.api.partition(":")
@@ -274,8 +276,8 @@ def _price_feed(name: str, *, accept: bool) -> "PriceFeed":
 def _refresh_prices(feed: "PriceFeed", day: date, run: RunOptions) -> FeedResult:
     from app.ingest.feeds.price_refresh import run_price_refresh
 
-    with run.writing() as arguments:
-        refresh, outcome = run_price_refresh(context.engine(), feed, day=day, **arguments)
+    with run.writing() as options:
+        refresh, outcome = run_price_refresh(context.engine(), feed, day=day, **options)
     return _to_result(refresh, outcome)
 
 
@@ -367,17 +369,18 @@ def azure_skus(
 
 
 def _refresh_skus(file: Path | None, url: str, run: RunOptions, *, accept: bool) -> FeedResult:
-    from app.ingest.feeds.resource_skus import API_URL, SkuApi, run_sku_refresh
+    from app.ingest.feeds.resource_skus import API_URL, SOURCE_ID, SkuApi, run_sku_refresh
 
     settings = context.settings()
     api = SkuApi(
-        subscription=settings.azure_subscription, token=settings.azure_token.get_secret_value(), url=url or API_URL
+        subscription=settings.azure_subscription,
+        token=settings.azure_token.get_secret_value(),
+        folder=context.feeds_folder() / SOURCE_ID,
+        url=url or API_URL,
     )
-    with run.writing() as arguments:
-        refresh, outcome = run_sku_refresh(
-            context.engine(), file or api, cache=context.feeds_folder(), day=context.today(), accept=accept, **arguments
-        )
-    return _to_size_result("azure-skus", refresh, outcome)
+    with run.writing() as options:
+        read = run_sku_refresh(context.engine(), file or api, day=context.today(), accept=accept, **options)
+    return _to_size_result("azure-skus", *read)
 
 
 def _to_size_result(feed: str, refresh: "SkuRefresh", outcome: IngestOutcome | None) -> FeedResult:
@@ -385,12 +388,7 @@ def _to_size_result(feed: str, refresh: "SkuRefresh", outcome: IngestOutcome | N
         feed=feed,
         headline=f"{feed} of {context.today()}: {plural(refresh.sizes, 'size')}, "
         f"{plural(refresh.facts, 'fact')} from {plural(refresh.entries, 'entry').replace('entrys', 'entries')}",
-        details={
-            "day": context.today(),
-            "entries": refresh.entries,
-            "sizes": refresh.sizes,
-            "facts": refresh.facts,
-        },
+        details={"day": context.today(), "entries": refresh.entries, "sizes": refresh.sizes, "facts": refresh.facts},
         outcome=outcome,
         refused={feed: (refresh.refused,)} if refresh.refused else {},
         hints=[f"To take it as it is: vmsizes refresh {feed} --accept"] if refresh.refused else [],
@@ -406,14 +404,15 @@ def aws_types(
     run: RunOptions,
 ) -> None:
     """Read what Amazon's DescribeInstanceTypes says of sizes, from a saved answer."""
-    from app.ingest.feeds.aws_types import run_type_refresh
+    from app.ingest.feeds.aws_types import TypeMapper
+    from app.ingest.feeds.resource_skus import run_sku_refresh
 
     context.use_wait(run.wait)
     context.require_catalog()
 
     def refresh() -> FeedResult:
-        with run.writing() as arguments:
-            read = run_type_refresh(context.engine(), file, day=context.today(), accept=accept, **arguments)
+        with run.writing() as options:
+            read = run_sku_refresh(context.engine(), file, TypeMapper, day=context.today(), accept=accept, **options)
         return _to_size_result("aws-types", *read)
 
     finish([_run_feed("aws-types", run, refresh)], as_json=run.as_json)
@@ -449,8 +448,8 @@ def _refresh_rates(run: RunOptions, url: str = "", file: Path | None = None) -> 
     from app.ingest.feeds.exchange_rates import HISTORY_URL, run_rate_refresh
 
     url = url or context.settings().exchange_rates_url or HISTORY_URL
-    with run.writing() as arguments:
-        refresh = run_rate_refresh(context.engine(), url=url, file=file, **arguments)
+    with run.writing() as options:
+        refresh = run_rate_refresh(context.engine(), url=url, file=file, **options)
     days = refresh.days
     until = f" until {days[-1]}" if days else ""
     return FeedResult(
@@ -487,11 +486,11 @@ _PAGES_OF_SIZES = "articles/virtual-machines/sizes"
 
 def _refresh_docs(folder: Path, run: RunOptions) -> FeedResult:
     pages = folder / _PAGES_OF_SIZES
-    with run.writing() as arguments:
-        step = arguments["progress"]
-        read = read_pages([pages if pages.is_dir() else folder], context.settings().seeds, progress=step)
+    with run.writing() as options:
+        paths, seeds = [pages if pages.is_dir() else folder], context.settings().seeds
+        read = read_pages(paths, seeds, progress=options.get("progress", no_progress))
         reading = relative_to(folder, read)
-        outcome = ingest(context.engine(), reading, **arguments)
+        outcome = ingest(context.engine(), reading, **options)
     return FeedResult(
         feed="azure-docs",
         headline=f"azure-docs: {plural(len(reading.facts), 'fact')} from {plural(len(reading.sources), 'page')}",

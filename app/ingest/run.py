@@ -6,7 +6,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from sqlalchemy import Engine, inspect
 from sqlalchemy.exc import OperationalError
@@ -55,6 +55,15 @@ class IngestOutcome:
     revision: dict[str, Any]
     new_revision: bool
     written: bool = True
+
+
+class IngestOptions(TypedDict):
+    """How a reading is written: the arguments of `ingest`, which a refresh passes on."""
+
+    now: datetime
+    strict: NotRequired[bool]
+    dry_run: NotRequired[bool]
+    progress: NotRequired[Progress]
 
 
 def ingest(

@@ -6,20 +6,14 @@ for some cards and in GiB for others.
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine
-
 from app.catalog.fields import FactValue
-from app.catalog.readings import Progress, Reading, SourceRow, no_progress
-from app.catalog.store.facts import load_subject_keys
-from app.db.engines import read_session
-from app.ingest.feeds.resource_skus import Entry, SkuMapper, SkuRefresh, Stated, read_entries, write_sizes
-from app.ingest.run import IngestOutcome
+from app.catalog.readings import Progress, SourceRow
+from app.ingest.feeds.resource_skus import Entry, SkuMapper, Stated, read_entries
 
 Figure = tuple[FactValue, str]
 """A value in the unit of its field, and what the API says."""
@@ -131,6 +125,12 @@ class TypeMapper(SkuMapper):
     )
     file_kind = "sizes"
 
+    def read(self, path: Path, progress: Progress) -> None:
+        """Take the types in what `aws ec2 describe-instance-types` prints, or in the list alone; raises BadData."""
+        missing = "has no instance types; give the JSON of `aws ec2 describe-instance-types`"
+        for entry in read_entries(path, items="InstanceTypes", missing=missing, progress=progress):
+            self.add(entry)
+
     def add(self, entry: Entry) -> None:
         """Take the figures of one type; a type that is listed twice, and a figure that is none, are reported."""
         self.entries += 1
@@ -148,37 +148,3 @@ class TypeMapper(SkuMapper):
                 continue
             if figure is not None:
                 self._sizes[key][column] = Stated(value=figure[0], raw=figure[1][:200], line=self.entries)
-
-
-def run_type_refresh(
-    engine: Engine,
-    path: Path,
-    *,
-    day: date,
-    now: datetime,
-    accept: bool = False,
-    strict: bool = False,
-    dry_run: bool = False,
-    progress: Progress = no_progress,
-) -> tuple[SkuRefresh, IngestOutcome | None]:
-    """Write what a saved answer says of instance types; the outcome is None where too many of them are gone.
-
-    A file is what `aws ec2 describe-instance-types` prints, `{"InstanceTypes": [...]}`, or the list alone. Raises
-    BadData for files that cannot be read.
-    """
-    with read_session(engine) as session:
-        mapper = TypeMapper(identify=load_subject_keys(session, Reading()).size_key)
-    missing = "has no instance types; give the JSON of `aws ec2 describe-instance-types`"
-    for entry in read_entries(path, items="InstanceTypes", missing=missing, progress=progress):
-        mapper.add(entry)
-    return write_sizes(
-        engine,
-        mapper,
-        path,
-        day=day,
-        now=now,
-        accept=accept,
-        strict=strict,
-        dry_run=dry_run,
-        progress=progress,
-    )

@@ -201,11 +201,8 @@ API_VERSION = "2023-01-01-preview"
 _SKIP = re.compile(rb"(?:^|&)(?:\$|%24)skip=(\d+)")
 
 
-def to_page(page: Any) -> Page:
-    """Check a page; raises FetchError for one that is no page, was cut, or is in another currency than USD."""
-    items = page.get("Items") if isinstance(page, dict) else None
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise FetchError("a page has no list Items")
+def to_page(page: Mapping[str, Any], items: Sequence[Item]) -> Page:
+    """Check a page; raises FetchError for one that was cut, or is in another currency than USD."""
     if page.get("Count") != len(items):
         raise FetchError(f"a page was cut: its Count is {page.get('Count')}, and it has {len(items)} items")
     if page.get("BillingCurrency") != "USD":
@@ -228,7 +225,7 @@ def to_query(url: httpx.URL, region: str, following: bytes | None) -> bytes:
     return following or url.copy_merge_params({"api-version": API_VERSION, "$filter": conditions}).query
 
 
-AZURE_PAGES = PageApi(to_page=to_page, to_query=to_query, link="NextPageLink")
+AZURE_PAGES = PageApi(items="Items", to_page=to_page, to_query=to_query, link="NextPageLink")
 AZURE_RULES = ItemRules(to_prices=to_prices, describe=_describe, size_column="armSkuName")
 
 

@@ -11,24 +11,25 @@ import re
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from hashlib import sha256
 from io import BytesIO, StringIO
 from lzma import LZMAError
 from pathlib import Path
+from typing import Unpack
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import httpx
 from sqlalchemy import Engine
 
-from app.catalog.readings import Progress, Reading, SourceRow, no_progress
+from app.catalog.readings import Reading, SourceRow, no_progress
 from app.catalog.store.newest_lists import load_rate_days
 from app.db.engines import read_session
 from app.errors import BadData, FetchError
 from app.ingest.csv_files import CsvRow, wrong_width
 from app.ingest.feeds.fetching import MAX_PAGE_BYTES, TIMEOUT, USER_AGENT, RetryPolicy, get
 from app.ingest.files import refuse_special_file
-from app.ingest.run import IngestOutcome, ingest
+from app.ingest.run import IngestOptions, IngestOutcome, ingest
 from app.ingest.sources.reference import CURRENCY, rates_of_day
 
 SOURCE_ID = "ecb-reference-rates"
@@ -209,23 +210,20 @@ class RateRefresh:
 def run_rate_refresh(
     engine: Engine,
     *,
-    now: datetime,
     url: str = HISTORY_URL,
     file: Path | None = None,
     policy: RetryPolicy | None = None,
-    strict: bool = False,
-    dry_run: bool = False,
-    progress: Progress = no_progress,
+    **options: Unpack[IngestOptions],
 ) -> RateRefresh:
     """Write the exchange rates of the days of which the catalog has none, from `url` or from a saved file.
 
     Raises BadData for what cannot be fetched, or is none of the European Central Bank's files.
     """
-    progress("exchange rates", None)
+    options.get("progress", no_progress)("exchange rates", None)
     data = read_saved_file(file) if file else fetch_history(url, policy)
     with read_session(engine) as session:
         known_days = load_rate_days(session)
     reading = read_reference_rates(data, str(file or url), known_days=known_days)
     days = sorted({rate.day for rate in reading.exchange_rates})
-    outcome = ingest(engine, reading, now=now, strict=strict, dry_run=dry_run, progress=progress) if days else None
+    outcome = ingest(engine, reading, **options) if days else None
     return RateRefresh(days=days, rates=len(reading.exchange_rates), outcome=outcome)

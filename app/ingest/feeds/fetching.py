@@ -295,16 +295,37 @@ class PriceApi:
         return regions if self.by_region else (ALL_REGIONS,)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceFeed:
+    """Where prices come from: an API at `url`, whose lists are kept in `cache`, or the saved ones in `file`.
+
+    Of both, `cache` keeps the prices that are held back.
+    `regions` are codes or names of those wanted; none are all of the catalog. With `accept` lists are taken without a
+    comparison with the last ones, also those that were refused on this day. With `new_sizes` names that the catalog
+    does not have become sizes; otherwise their prices are not taken. `headers` have the user's key where the API needs
+    one, and `seeds` the parts of sizes that are priced by parts.
+    """
+
+    api: PriceApi
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cache: Path = Path("vmsizes.db.feeds")
+    seeds: Path | None = None
+    file: Path | None = None
+    regions: Sequence[str] = ()
+    concurrency: int = 4
+    policy: RetryPolicy | None = None
+    accept: bool = False
+    new_sizes: bool = False
+
+    @property
+    def held(self) -> Path:
+        """The file of the prices that are held back."""
+        return self.cache / f"{self.api.source_id}-held.csv"
+
+
 async def fetch_lists(
-    api: PriceApi,
-    names: Iterable[str],
-    store: FetchedLists,
-    *,
-    url: str = "",
-    headers: Mapping[str, str] | None = None,
-    concurrency: int = 4,
-    policy: RetryPolicy | None = None,
-    progress: Progress = no_progress,
+    feed: PriceFeed, names: Iterable[str], store: FetchedLists, progress: Progress = no_progress
 ) -> dict[str, str]:
     """Fetch the lists that the store lacks; returns those that failed with the reason.
 
@@ -312,8 +333,8 @@ async def fetch_lists(
     """
     missing = [name for name in names if not store.has(name)]
     failures: dict[str, str] = {}
-    limiter = asyncio.Semaphore(concurrency)
-    limits = httpx.Limits(max_connections=concurrency)
+    limiter = asyncio.Semaphore(feed.concurrency)
+    limits = httpx.Limits(max_connections=feed.concurrency)
 
     async def fetch(name: str) -> None:
         async with limiter:
@@ -322,7 +343,7 @@ async def fetch_lists(
                 return
             try:
                 with store.new_file(name) as file:
-                    await api.fetch(walk, name, file)
+                    await feed.api.fetch(walk, name, file)
             except FetchError as error:
                 failures[name] = str(error)
 
@@ -332,9 +353,9 @@ async def fetch_lists(
     ):
         walk = Walk(
             client=client,
-            url=httpx.URL(url or api.url),
-            headers=headers or {},
-            policy=policy or RetryPolicy(),
+            url=httpx.URL(feed.url or feed.api.url),
+            headers=feed.headers,
+            policy=feed.policy or RetryPolicy(),
             progress=progress,
             lists=len(missing),
         )
@@ -362,9 +383,13 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageApi:
-    """An API that answers page by page; `to_page` raises FetchError for what is no whole page, `link` is its link."""
+    """An API that answers page by page: `items` are in the list of this name, `link` is what asks for the next page.
 
-    to_page: Callable[[Any], Page]
+    `to_page` gets an answer with its items, and raises FetchError for what is no whole page.
+    """
+
+    items: str
+    to_page: Callable[[Mapping[str, Any], Sequence[Item]], Page]
     to_query: Callable[[httpx.URL, str, bytes | None], bytes]
     link: str
 
@@ -399,7 +424,10 @@ def _parse(pages: PageApi, body: bytes) -> Page:
         page = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise FetchError(f"a page is not JSON: {error}") from error
-    return pages.to_page(page)
+    items = page.get(pages.items) if isinstance(page, dict) else None
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise FetchError(f"a page has no list {pages.items}")
+    return pages.to_page(page, items)
 
 
 def read_pages(pages: PageApi, files: Sequence[Path], *, fetched: bool = False) -> Iterator[Page]:

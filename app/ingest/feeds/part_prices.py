@@ -212,10 +212,7 @@ def _read_gcp(files: Sequence[Path], scope: ReadScope) -> Iterator[RegionPrices]
     return add_parts(recipes, prices, scope)
 
 
-def _to_gcp_page(page: Any) -> Page:
-    items = page.get("skus") if isinstance(page, dict) else None
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise FetchError("a page has no list skus")
+def _to_gcp_page(page: Mapping[str, Any], items: Sequence[Item]) -> Page:
     token = page.get("nextPageToken") or ""
     if not isinstance(token, str):
         raise FetchError(f"a page has the nextPageToken {token!r}, which is no text")
@@ -227,7 +224,7 @@ def _to_gcp_query(url: httpx.URL, _name: str, following: bytes | None) -> bytes:
     return url.copy_merge_params(params | ({"pageToken": following.decode()} if following else {})).query
 
 
-GCP_PAGES = PageApi(to_page=_to_gcp_page, to_query=_to_gcp_query, link="nextPageToken")
+GCP_PAGES = PageApi(items="skus", to_page=_to_gcp_page, to_query=_to_gcp_query, link="nextPageToken")
 GCP_PRICES = PriceApi(
     command="gcp-prices",
     provider="gcp",
@@ -248,10 +245,7 @@ REGION = "oci"
 HOURLY_METRICS = ("OCPU Per Hour", "Gigabyte Per Hour", "GPU Per Hour", "NVMe Terabyte Per Hour")
 
 
-def _to_oci_page(page: Any) -> Page:
-    items = page.get("items") if isinstance(page, dict) else None
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise FetchError("a page has no list items")
+def _to_oci_page(page: Mapping[str, Any], items: Sequence[Item]) -> Page:
     if page.get("hasMore"):
         raise FetchError("a page says that there are more; the list of prices is one page")
     return Page(items=items, following=None)
@@ -302,7 +296,7 @@ def _read_oci(files: Sequence[Path], scope: ReadScope) -> Iterator[RegionPrices]
     return add_parts(recipes, {(REGION, Purchase("linux", "on_demand")): prices}, scope)
 
 
-OCI_PAGES = PageApi(to_page=_to_oci_page, to_query=_to_oci_query, link="more")
+OCI_PAGES = PageApi(items="items", to_page=_to_oci_page, to_query=_to_oci_query, link="more")
 OCI_PRICES = PriceApi(
     command="oci-prices",
     provider="oci",

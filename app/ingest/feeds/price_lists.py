@@ -142,18 +142,45 @@ def _to_columns(prices: Sequence[MeterPrice]) -> dict[str, Any]:
     }
 
 
-@dataclass(slots=True, kw_only=True)
-class RegionMapper:
-    """Collects the items of a region; of several prices for one way to buy none is taken.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeSpec:
+    """What the price of a size is computed from where a vendor only lists prices of parts; None is unknown."""
 
-    `identify` returns the key of a size by any of its names. `file` names the list in reports.
+    name: str
+    family: str | None
+    vcpus: int | None
+    memory_gib: Decimal | None
+    gpu_model: str | None
+    gpu_count: Fraction | None
+    nvme_disk_gib: Decimal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadScope:
+    """What is read from files: `regions` only, on a `day`; `sizes` are those of the provider.
+
+    `identify` returns the key of a size by any of its names.
+    All items are of `only_region` where files were fetched for it; one that names another region is reported then.
+    `stated_parts` has the parts of sizes that do not follow from their figures: part and quantity by size.
     """
 
-    region: str
+    source_id: str
     day: date
-    file: str
-    rules: ItemRules
+    regions: frozenset[str]
     identify: Callable[[str], str] = size_key
+    only_region: str | None = None
+    sizes: Sequence[SizeSpec] = ()
+    stated_parts: Mapping[str, Mapping[str, Fraction]] = field(default_factory=dict)
+    progress: Progress = no_progress
+
+
+@dataclass(slots=True, kw_only=True)
+class RegionMapper:
+    """Collects the items of a region; of several prices for one way to buy none is taken."""
+
+    region: str
+    rules: ItemRules
+    scope: ReadScope
     _items: int = 0
     _left_out: Counter[str] = field(default_factory=Counter)
     _reports: list[Report] = field(default_factory=list)
@@ -164,7 +191,7 @@ class RegionMapper:
         """Map one item; what cannot be mapped is reported."""
         self._items += 1
         try:
-            outcome = self.rules.to_prices(item, self.region, self.day)
+            outcome = self.rules.to_prices(item, self.region, self.scope.day)
         except UnknownMeterError as error:
             detail = f"{error.detail} ({self.rules.describe(item)})"
             self._report(self._items, error.column, error.value, detail)
@@ -174,7 +201,7 @@ class RegionMapper:
             return
         for size, (os, purchase), nano in outcome:
             price = MeterPrice(intern(size), os, purchase, nano, self._items)
-            self._found.setdefault((self.identify(size), os, purchase), []).append(price)
+            self._found.setdefault((self.scope.identify(size), os, purchase), []).append(price)
 
     def finish(self) -> RegionPrices:
         """Return the prices for which exactly one item remained, and reports of the others."""
@@ -211,45 +238,8 @@ class RegionMapper:
     def _report(self, line: int, column: str, value: object, detail: str) -> None:
         self._reported += 1
         if self._reported <= REPORT_LIMIT:
-            self._reports.append(Report(file=self.file, line=line, column=column, cell=str(value), detail=detail))
-
-
-# All regions of some files
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizeSpec:
-    """What the price of a size is computed from where a vendor only lists prices of parts; None is unknown."""
-
-    name: str
-    family: str | None
-    vcpus: int | None
-    memory_gib: Decimal | None
-    gpu_model: str | None
-    gpu_count: Fraction | None
-    nvme_disk_gib: Decimal | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadScope:
-    """What is read from files: `regions` only, on a `day`; `sizes` are those of the provider.
-
-    All items are of `only_region` where files were fetched for it; one that names another region is reported then.
-    `stated_parts` has the parts of sizes that do not follow from their figures: part and quantity by size.
-    """
-
-    source_id: str
-    day: date
-    regions: frozenset[str]
-    identify: Callable[[str], str] = size_key
-    only_region: str | None = None
-    sizes: Sequence[SizeSpec] = ()
-    stated_parts: Mapping[str, Mapping[str, Fraction]] = field(default_factory=dict)
-    progress: Progress = no_progress
-
-    def list_name(self, region: str) -> str:
-        """Return the name by which the list of a region and day is known, in place of a file's path."""
-        return f"{self.source_id}/{self.day}/{region}"
+            file = f"{self.scope.source_id}/{self.scope.day}/{self.region}"
+            self._reports.append(Report(file=file, line=line, column=column, cell=str(value), detail=detail))
 
 
 def map_items(
@@ -262,13 +252,7 @@ def map_items(
         if scope.regions and region not in scope.regions:
             continue
         if (mapper := mappers.get(region)) is None:
-            mapper = mappers[region] = RegionMapper(
-                region=region,
-                day=scope.day,
-                file=scope.list_name(region),
-                rules=rules,
-                identify=scope.identify,
-            )
+            mapper = mappers[region] = RegionMapper(region=region, rules=rules, scope=scope)
         mapper.add(item)
         if number % 1_000 == 0:
             scope.progress("reading prices", None, number)

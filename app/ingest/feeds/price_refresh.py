@@ -5,24 +5,23 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from hashlib import sha256
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from sqlalchemy import Engine
 
 from app.catalog.names import region_key
-from app.catalog.readings import PriceBlock, PriceList, Prices, Progress, Reading, Report, SourceRow, no_progress
+from app.catalog.readings import PriceBlock, PriceList, Prices, Reading, Report, SourceRow, no_progress
 from app.catalog.regions import closest_regions, explain_unknown_region
 from app.catalog.store.facts import load_subject_keys
 from app.catalog.store.newest_lists import load_newest_lists, load_region_codes, load_size_figures, load_size_keys
 from app.db.engines import read_session
 from app.errors import BadQuery
-from app.ingest.feeds.fetching import FetchedLists, PriceApi, RetryPolicy, fetch_lists, saved_files
+from app.ingest.feeds.fetching import FetchedLists, PriceApi, PriceFeed, fetch_lists, saved_files
 from app.ingest.feeds.gate import (
     HeldPrice,
     PriceKey,
@@ -34,39 +33,10 @@ from app.ingest.feeds.gate import (
 )
 from app.ingest.feeds.part_prices import load_stated_parts
 from app.ingest.feeds.price_lists import REPORT_LIMIT, MeterPrice, ReadScope, RegionPrices, SizeSpec, format_usd
-from app.ingest.run import IngestOutcome, ingest
+from app.ingest.run import IngestOptions, IngestOutcome, ingest
 from app.nearest import did_you_mean
 
 _BLOCK = 1_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PriceFeed:
-    """Where prices come from: an API at `url`, whose lists are kept in `cache`, or the saved ones in `file`.
-
-    Of both, `cache` keeps the prices that are held back.
-    `regions` are codes or names of those wanted; none are all of the catalog. With `accept` lists are taken without a
-    comparison with the last ones, also those that were refused on this day. With `new_sizes` names that the catalog
-    does not have become sizes; otherwise their prices are not taken. `headers` have the user's key where the API needs
-    one, and `seeds` the parts of sizes that are priced by parts.
-    """
-
-    api: PriceApi
-    url: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    cache: Path = Path("vmsizes.db.feeds")
-    seeds: Path | None = None
-    file: Path | None = None
-    regions: Sequence[str] = ()
-    concurrency: int = 4
-    policy: RetryPolicy | None = None
-    accept: bool = False
-    new_sizes: bool = False
-
-    @property
-    def held(self) -> Path:
-        """The file of the prices that are held back."""
-        return self.cache / f"{self.api.source_id}-held.csv"
 
 
 Identify = Callable[[str], str]
@@ -140,17 +110,14 @@ def run_price_refresh(
     feed: PriceFeed,
     *,
     day: date,
-    now: datetime,
-    strict: bool = False,
-    dry_run: bool = False,
-    progress: Progress = no_progress,
+    **options: Unpack[IngestOptions],
 ) -> tuple[PriceRefresh, IngestOutcome | None]:
     """Fetch the prices of a day and write those of every region that is not refused, in one transaction.
 
     Returns what was found, and the outcome of the ingest; None where no list was left to write or, with `strict`, any
     was refused. Raises BadQuery for an unknown region, BadData for saved lists that cannot be read.
     """
-    api = feed.api
+    api, progress = feed.api, options.get("progress", no_progress)
     with read_session(engine) as session:
         codes, identify = load_region_codes(session, api.provider), load_subject_keys(session, Reading()).size_key
         sizes = None if feed.new_sizes else load_size_keys(session)
@@ -174,38 +141,21 @@ def run_price_refresh(
         store.open_day()
         if feed.accept:
             store.restore_refused(names)
-        failures = asyncio.run(
-            fetch_lists(
-                api,
-                names,
-                store,
-                url=feed.url,
-                headers=feed.headers,
-                concurrency=feed.concurrency,
-                policy=feed.policy,
-                progress=progress,
-            )
-        )
+        failures = asyncio.run(fetch_lists(feed, names, store, progress))
         fetched = _read_fetched(api, store, names, scope)
     with read_session(engine) as session, closing(load_newest_lists(session, api.source_id)) as last_lists:
-        refresh = refresh_prices(
-            fetched,
-            last_lists,
-            api=api,
-            day=day,
-            names=known_names,
-            failures=failures,
-            held=load_held(feed.held),
-            accept=feed.accept,
-        )
+        refresh = refresh_prices(feed, day, fetched, last_lists, known_names)
+    for region, reason in failures.items():
+        refresh.refused.append(RefusedRegion(region=region, reasons=(reason,), fetched=False))
+    refresh.refused.sort(key=lambda refused: refused.region)
     if not feed.file:
         for refused in {name for region in refresh.refused for name in api.lists((region.region,))}:
             store.refuse(refused)
-    if not dry_run:  # what is held back was seen, whatever becomes of the lists
+    if not options.get("dry_run"):  # what is held back was seen, whatever becomes of the lists
         save_held(feed.held, {listed.region for listed in refresh.lists}, refresh.held)
-    if not refresh.lists or (strict and refresh.refused):
+    if not refresh.lists or (options.get("strict") and refresh.refused):
         return refresh, None
-    outcome = ingest(engine, to_reading(refresh), now=now, strict=strict, dry_run=dry_run, progress=progress)
+    outcome = ingest(engine, to_reading(refresh), **options)
     if outcome.written and not feed.file:
         store.accept(api.lists([listed.region for listed in refresh.lists]))
     return refresh, outcome
@@ -244,23 +194,19 @@ def _find_regions(names: Sequence[str], region_codes: Sequence[str]) -> tuple[st
 
 
 def refresh_prices(
+    feed: PriceFeed,
+    day: date,
     fetched: Iterable[RegionPrices],
     previous: Iterable[tuple[str, Mapping[tuple[str, str, str], int]]],
-    *,
-    api: PriceApi,
-    day: date,
     names: KnownNames,
-    failures: Mapping[str, str],
-    held: Sequence[HeldPrice] = (),
-    accept: bool = False,
 ) -> PriceRefresh:
-    """Decide on each region's list, compared with the list before; with `accept` it is not compared.
+    """Decide on each region's list, compared with the list before unless the feed accepts it as it is.
 
-    Of a list that is taken the prices that jump are held back, unless the same were `held` back on another day.
-    A region is decided on alone: one that failed or is refused keeps its prices, and the others are taken. Both lists
-    are in the order of the regions' codes, so that only one region of the lists before is in memory.
+    Of a list that is taken the prices that jump are held back, unless the same were held back on another day.
+    A region is decided on alone: one that is refused keeps its prices, and the others are taken. Both lists are in the
+    order of the regions' codes, so that only one region of the lists before is in memory.
     """
-    refresh, list_before = PriceRefresh(api=api, day=day), _in_step(previous)
+    refresh, list_before, held = PriceRefresh(api=feed.api, day=day), _in_step(previous), load_held(feed.held)
     for every in fetched:
         unmatched = _count_unmatched(every, names)
         refresh.unmatched += unmatched
@@ -272,7 +218,7 @@ def refresh_prices(
             reasons = (
                 f"none of {listed.items} items is a price{' of a size that the catalog has' if unmatched else ''}",
             )
-        elif not accept:
+        elif not feed.accept:
             new = {names.price_key(price): price.nano_usd_per_hour for price in listed.prices}
             before = dict(list_before(listed.region))
             _add_held(
@@ -284,9 +230,6 @@ def refresh_prices(
                 refresh.held += _hold_back(listed, {key: before[key] for key in jumps}, names, day)
                 listed = listed.where(lambda price: names.price_key(price) not in jumps)  # noqa: B023  # called at once
         refresh.add(listed, reasons)
-    for region, reason in failures.items():
-        refresh.refused.append(RefusedRegion(region=region, reasons=(reason,), fetched=False))
-    refresh.refused.sort(key=lambda refused: refused.region)
     return refresh
 
 

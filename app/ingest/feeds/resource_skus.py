@@ -15,7 +15,7 @@ from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, Unpack
 
 import httpx
 from sqlalchemy import Engine
@@ -40,7 +40,7 @@ from app.ingest.csv_files import sha256_of
 from app.ingest.feeds.fetching import TIMEOUT, USER_AGENT, RetryPolicy, download
 from app.ingest.feeds.gate import find_loss
 from app.ingest.files import describe_json, first_byte, json_items, open_json, refuse_special_file
-from app.ingest.run import IngestOutcome, ingest
+from app.ingest.run import IngestOptions, IngestOutcome, ingest
 
 SOURCE_ID = "azure-resource-skus"
 
@@ -261,6 +261,15 @@ class SkuMapper:
         report = Report(file=self.source.id, line=self.entries, column=column, cell=text, detail=of_size)
         self._reports.setdefault((size, column), report)
 
+    def read(self, path: Path, progress: Progress) -> None:
+        """Take the entries of the files at a path; raises BadData where none is a size."""
+        entry: Entry = {}
+        for entry in read_entries(path, progress=progress):
+            self.add(entry)
+        if not self._sizes:
+            detail = describe_json(entry) or "no entry is a size; give the JSON of `az vm list-skus`"
+            raise BadData(detail, file=str(path))
+
     @property
     def sizes(self) -> frozenset[str]:
         """The keys of the sizes found so far."""
@@ -320,35 +329,29 @@ PAGE_LIMIT = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkuApi:
-    """The API of a subscription: `token` is a bearer token of Azure Resource Manager."""
+    """The API of a subscription, whose answer is kept in `folder`; `token` is one of Azure Resource Manager."""
 
     subscription: str
     token: str = field(repr=False)
+    folder: Path
     url: str = API_URL
-    policy: RetryPolicy | None = None
 
 
-def fetch_answers(api: SkuApi, folder: Path) -> list[Path]:
-    """Write the pages of an answer into a folder, and return the files; raises FetchError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    return asyncio.run(_fetch(api, folder))
-
-
-async def _fetch(api: SkuApi, folder: Path) -> list[Path]:
+async def _fetch(api: SkuApi) -> None:
+    """Write the pages of an answer into files; raises FetchError."""
+    api.folder.mkdir(parents=True, exist_ok=True)
     url = httpx.URL(api.url.format(subscription=api.subscription))
     query: bytes | None = url.copy_merge_params({"api-version": API_VERSION}).query
-    headers, files, seen = {"authorization": f"Bearer {api.token}"}, list[Path](), set[bytes]()
+    headers, seen = {"authorization": f"Bearer {api.token}"}, set[bytes]()
     async with httpx.AsyncClient(timeout=TIMEOUT, headers={"user-agent": USER_AGENT}) as client:
         while query is not None:
             if query in seen or len(seen) >= PAGE_LIMIT:
                 raise FetchError(f"the answer does not end: page {len(seen)} links to page 1, or there are too many")
             seen.add(query)
-            file = folder / f"skus-{len(seen)}.json"
+            file = api.folder / f"skus-{len(seen)}.json"
             # Only the query of a link is used: the token is sent to no other host.
-            await download(client, url.copy_with(query=query), api.policy or RetryPolicy(), file, headers)
-            files.append(file)
+            await download(client, url.copy_with(query=query), RetryPolicy(), file, headers)
             query = _next_query(file)
-    return files
 
 
 def _next_query(file: Path) -> bytes | None:
@@ -426,58 +429,26 @@ class SkuRefresh:
 def run_sku_refresh(
     engine: Engine,
     origin: Path | SkuApi,
+    mapper_type: type[SkuMapper] = SkuMapper,
     *,
-    cache: Path,
     day: date,
-    now: datetime,
     accept: bool = False,
-    strict: bool = False,
-    dry_run: bool = False,
-    progress: Progress = no_progress,
+    **options: Unpack[IngestOptions],
 ) -> tuple[SkuRefresh, IngestOutcome | None]:
-    """Write what the API says of sizes on a day, from saved answers or fetched ones, which are kept in `cache`.
+    """Write what an API says of sizes on a day, from saved answers or fetched ones.
 
     Returns the outcome of the ingest, None where too many of the sizes or of their regions are gone. Raises BadData for
     files that cannot be read, FetchError for what cannot be fetched.
     """
+    progress = options.get("progress", no_progress)
     if isinstance(origin, SkuApi):
         progress("fetching sizes", None)
-        fetch_answers(origin, cache / SOURCE_ID)
-    path = cache / SOURCE_ID if isinstance(origin, SkuApi) else origin
+        asyncio.run(_fetch(origin))
+    path = origin.folder if isinstance(origin, SkuApi) else origin
     with read_session(engine) as session:
         regions, identify = load_region_codes(session), load_subject_keys(session, Reading()).size_key
-    mapper = SkuMapper(regions=frozenset(regions), identify=identify)
-    entry: Entry = {}
-    for entry in read_entries(path, progress=progress):
-        mapper.add(entry)
-    if not mapper.sizes:
-        raise BadData(describe_json(entry) or "no entry is a size; give the JSON of `az vm list-skus`", file=str(path))
-    return write_sizes(
-        engine,
-        mapper,
-        path,
-        day=day,
-        now=now,
-        accept=accept,
-        strict=strict,
-        dry_run=dry_run,
-        progress=progress,
-    )
-
-
-def write_sizes(
-    engine: Engine,
-    mapper: SkuMapper,
-    path: Path,
-    *,
-    day: date,
-    now: datetime,
-    accept: bool,
-    strict: bool,
-    dry_run: bool,
-    progress: Progress = no_progress,
-) -> tuple[SkuRefresh, IngestOutcome | None]:
-    """Write the sizes that were read from files at a path, unless too many of those before are gone."""
+    mapper = mapper_type(regions=frozenset(regions), identify=identify)
+    mapper.read(path, progress)
     with read_session(engine) as session:
         sizes, places = load_stated_sizes(session, mapper.source.id), load_places(session, mapper.source.id)
     reading, refused = mapper.finish(day=day, sha256=digest_of(path)), None
@@ -485,6 +456,4 @@ def write_sizes(
         refused = find_loss("sizes", sizes, mapper.sizes)
         refused = refused or find_loss("regions of sizes", places, mapper.places)
     refresh = SkuRefresh(entries=mapper.entries, sizes=len(mapper.sizes), facts=len(reading.facts), refused=refused)
-    if refused:
-        return refresh, None
-    return refresh, ingest(engine, reading, now=now, strict=strict, dry_run=dry_run, progress=progress)
+    return refresh, None if refused else ingest(engine, reading, **options)

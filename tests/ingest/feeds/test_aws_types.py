@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import Engine
 
 from app.errors import BadData
-from app.ingest.feeds.aws_types import TypeMapper, run_type_refresh
+from app.ingest.feeds.aws_types import TypeMapper
+from app.ingest.feeds.resource_skus import run_sku_refresh
 from tests.factories import NOW
 
 DAY = date(2026, 10, 27)
@@ -118,14 +119,14 @@ def test_a_figure_that_is_none_is_reported(more: dict[str, Any], column: str, de
 def test_a_saved_answer_is_written_and_one_that_lost_most_sizes_is_refused(engine: Engine, tmp_path: Path) -> None:
     file = tmp_path / "types.json"
     file.write_text(json.dumps({"InstanceTypes": [entry(f"g6f.x{number}") for number in range(5)]}))
-    found, outcome = run_type_refresh(engine, file, day=DAY, now=NOW)
+    found, outcome = run_sku_refresh(engine, file, TypeMapper, day=DAY, now=NOW)
     assert (found.sizes, found.facts, found.refused) == (5, 75, None)
     assert outcome is not None
     assert outcome.summary.changes["size"].added == 5
     file.write_text(json.dumps([entry("g6f.x0")]))
-    found, outcome = run_type_refresh(engine, file, day=DAY, now=NOW)
+    found, outcome = run_sku_refresh(engine, file, TypeMapper, day=DAY, now=NOW)
     assert (found.refused, outcome) == ("4 of 5 sizes are gone", None)
-    assert run_type_refresh(engine, file, day=DAY, now=NOW, accept=True)[1] is not None
+    assert run_sku_refresh(engine, file, TypeMapper, day=DAY, now=NOW, accept=True)[1] is not None
 
 
 @pytest.mark.one_database
@@ -142,4 +143,4 @@ def test_a_file_that_is_no_answer_is_refused(engine: Engine, tmp_path: Path, tex
     file = tmp_path / "types.json"
     file.write_text(text)
     with pytest.raises(BadData, match=said):
-        run_type_refresh(engine, file, day=DAY, now=NOW)
+        run_sku_refresh(engine, file, TypeMapper, day=DAY, now=NOW)

@@ -24,10 +24,10 @@ from app.catalog.readings import Reading
 from app.db.engines import make_engine
 from app.errors import BadData
 from app.ingest.feeds.aws_prices import AWS_PRICES, COLUMNS, read_offers
-from app.ingest.feeds.fetching import PriceApi, RetryPolicy
+from app.ingest.feeds.fetching import PriceApi, PriceFeed, RetryPolicy
 from app.ingest.feeds.part_prices import GCP_PRICES, OCI_PRICES, price_of, read_part_prices, to_part
 from app.ingest.feeds.price_lists import format_usd
-from app.ingest.feeds.price_refresh import PriceFeed, PriceRefresh, run_price_refresh
+from app.ingest.feeds.price_refresh import PriceRefresh, run_price_refresh
 from app.ingest.run import IngestOutcome, ingest
 from app.settings import Settings
 from tests.command_line import run_command

@@ -13,8 +13,8 @@ from app.catalog.readings import AliasRow, PriceRow, Reading
 from app.db.engines import make_engine
 from app.errors import BadData, BadQuery
 from app.ingest.feeds.azure_prices import AZURE_PRICES
-from app.ingest.feeds.fetching import RetryPolicy
-from app.ingest.feeds.price_refresh import PriceFeed, PriceRefresh, run_price_refresh
+from app.ingest.feeds.fetching import PriceFeed, RetryPolicy
+from app.ingest.feeds.price_refresh import PriceRefresh, run_price_refresh
 from app.ingest.run import IngestOutcome, ingest
 from tests.databases import Databases
 from tests.factories import NOW, price, price_list, region, size, source

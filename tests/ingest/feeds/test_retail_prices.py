@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from app.ingest.feeds.azure_prices import AZURE_RULES, LeftOut
-from app.ingest.feeds.price_lists import REPORT_LIMIT, RegionMapper, RegionPrices, format_usd
+from app.ingest.feeds.price_lists import REPORT_LIMIT, ReadScope, RegionMapper, RegionPrices, format_usd
 from tests.ingest.feeds.meters import B16ALS_V2, CLOUD_SERVICES, LINUX, WINDOWS, Item, item, plans
 
 DAY = date(2026, 8, 22)
 
 
 def mapped(items: Iterable[Item], region: str = "australiacentral", **more: Any) -> RegionPrices:
-    mapper = RegionMapper(region=region, day=DAY, file="pages", rules=AZURE_RULES, **more)
+    scope = ReadScope(source_id="pages", day=DAY, regions=frozenset(), **more)
+    mapper = RegionMapper(region=region, rules=AZURE_RULES, scope=scope)
     for one in items:
         mapper.add(one)
     return mapper.finish()

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 import pytest
 
+from app.catalog.readings import no_progress
 from app.errors import BadData
 from app.ingest.feeds import fetching
 from app.ingest.feeds.azure_prices import AZURE_PAGES, AZURE_PRICES
@@ -20,6 +21,7 @@ from app.ingest.feeds.fetching import (
     MAX_PAGE_BYTES,
     FetchedLists,
     Page,
+    PriceFeed,
     RetryPolicy,
     fetch_lists,
     read_pages,
@@ -41,7 +43,9 @@ def store(tmp_path: Path) -> FetchedLists:
 
 
 def fetch(api: FakeApi, store: FetchedLists, regions: Iterable[str] = ("eastus",), **more: Any) -> dict[str, str]:
-    return asyncio.run(fetch_lists(AZURE_PRICES, regions, store, url=api.url, **{"policy": QUICK} | more))
+    progress = more.pop("progress", no_progress)
+    feed = PriceFeed(api=AZURE_PRICES, url=api.url, **{"policy": QUICK} | more)
+    return asyncio.run(fetch_lists(feed, regions, store, progress))
 
 
 def items(store: FetchedLists, region: str = "eastus") -> list[Any]:
