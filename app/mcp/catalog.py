@@ -1,10 +1,9 @@
 """The catalog for tools and resources: sessions in threads, the snapshot of a revision, and how old its prices are."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
@@ -30,27 +29,8 @@ MAX_THREADS = 2
 """With the threads of the API these are as many as the pool has connections (`app.db.engines`)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevisionInfo:
-    """The revision that an answer is from, the day of the answer, and the newest day of any price."""
-
-    number: int
-    digest: str
-    created_at: datetime
-    day: date
-    prices_as_of: date | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON data, with the age of the newest prices in days."""
-        age = (self.day - self.prices_as_of).days if self.prices_as_of else None
-        return {
-            "revision": self.number,
-            "digest": self.digest,
-            "created_at": self.created_at.isoformat(),
-            "day": self.day.isoformat(),
-            "prices_as_of": self.prices_as_of.isoformat() if self.prices_as_of else None,
-            "prices_age_days": age,
-        }
+RevisionInfo = Mapping[str, Any]
+"""The revision that an answer is from, the day of the answer, and how old its newest prices are, as JSON data."""
 
 
 class CatalogReader:
@@ -70,7 +50,7 @@ class CatalogReader:
         self._threads, self._today = SessionThreads(engine, MAX_THREADS, name="mcp", guard=guard), today
         self._served = served
         self._lock = threading.Lock()
-        self._known: RevisionInfo | None = None
+        self._revision: RevisionInfo = {}
         self._own: CatalogSnapshot | None = None
 
     async def run(self, work: Callable[[Catalog, RevisionInfo], T]) -> T:
@@ -88,24 +68,24 @@ class CatalogReader:
         self._threads.close()
 
     def _work(self, session: Session, work: Callable[[Catalog, RevisionInfo], T]) -> T:
-        revision, snapshot = self._load(session)
-        return Catalog(session, snapshot, revision.day).ask(work, revision)
-
-    def _load(self, session: Session) -> tuple[RevisionInfo, CatalogSnapshot]:
-        """Return the current revision and its snapshot, which are read again only after a change or a new day."""
+        """Do the work; the current revision and its snapshot are read again only after a change or a new day."""
         latest, today = latest_revision(session), self._today()
         if latest is None:
             raise NotReady("The catalog is empty; run `vmsizes ingest seeds`.")
         with self._lock:
-            if self._known is None or (self._known.digest, self._known.day) != (latest["digest"], today):
-                self._known = RevisionInfo(
-                    number=latest["number"],
-                    digest=latest["digest"],
-                    created_at=latest["created_at"],
-                    day=today,
-                    prices_as_of=load_freshness(session, today).newest_prices_as_of,
-                )
-            return self._known, self._snapshot(session, revision_id(latest["number"], latest["digest"]))
+            if (self._revision.get("digest"), self._revision.get("day")) != (latest["digest"], today.isoformat()):
+                as_of = load_freshness(session, today).newest_prices_as_of
+                self._revision = {
+                    "revision": latest["number"],
+                    "digest": latest["digest"],
+                    "created_at": latest["created_at"].isoformat(),
+                    "day": today.isoformat(),
+                    "prices_as_of": as_of.isoformat() if as_of else None,
+                    "prices_age_days": (today - as_of).days if as_of else None,
+                }
+            revision = self._revision
+            snapshot = self._snapshot(session, revision_id(latest["number"], latest["digest"]))
+        return Catalog(session, snapshot, today).ask(work, revision)
 
     def _snapshot(self, session: Session, revision: str) -> CatalogSnapshot:
         served = self._served()

@@ -40,6 +40,7 @@ _STRUCTURED_SINCE = "2025-06-18"
 
 LIST_TTL = timedelta(hours=1)
 """How long clients may keep the lists of tools and resources, which change with the program only."""
+_KEPT: Mapping[str, Any] = {"ttl_ms": int(LIST_TTL.total_seconds() * 1000), "cache_scope": "public"}
 CONTENT_TTL = timedelta(minutes=1)
 """How long clients may keep a resource: an ingest is seen after at most so long."""
 
@@ -72,14 +73,14 @@ def make_server(catalog: CatalogReader) -> Server[dict[str, Any]]:
     """Return a server whose tools and resources read a catalog; nothing in it writes."""
 
     async def list_tools(_: Context, _page: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=_TOOL_LIST, ttl_ms=_milliseconds(LIST_TTL), cache_scope="public")
+        return types.ListToolsResult(tools=_TOOL_LIST, **_KEPT)
 
     async def call_tool(context: Context, request: types.CallToolRequestParams) -> types.CallToolResult:
         return await _call_tool(catalog, context.protocol_version, request)
 
     async def list_resources(_: Context, _page: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         resources = [types.Resource(**resource._asdict(), mime_type="application/json") for resource in RESOURCES]
-        return types.ListResourcesResult(resources=resources, ttl_ms=_milliseconds(LIST_TTL), cache_scope="public")
+        return types.ListResourcesResult(resources=resources, **_KEPT)
 
     async def list_templates(
         _: Context, _page: types.PaginatedRequestParams | None
@@ -88,9 +89,7 @@ def make_server(catalog: CatalogReader) -> Server[dict[str, Any]]:
             types.ResourceTemplate(uri_template=uri, name=name, description=text, mime_type="application/json")
             for uri, name, text in TEMPLATES
         ]
-        return types.ListResourceTemplatesResult(
-            resource_templates=templates, ttl_ms=_milliseconds(LIST_TTL), cache_scope="public"
-        )
+        return types.ListResourceTemplatesResult(resource_templates=templates, **_KEPT)
 
     async def read(_: Context, request: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         return await _read_resource(catalog, str(request.uri))
@@ -160,7 +159,7 @@ def _call_with_meta(
     """Call a tool; return its answer, and the revision and the receipt for `_meta`."""
     called = call(tool, arguments, catalog)
     receipt = make_receipt(catalog, called.asked, full=False)
-    return called, {"vmsizes/revision": revision.to_json(), "vmsizes/receipt": receipt}
+    return called, {"vmsizes/revision": revision, "vmsizes/receipt": receipt}
 
 
 def _explain(error: Exception) -> str:
@@ -215,7 +214,7 @@ def read_resource(uri: str, catalog: Catalog, revision: RevisionInfo) -> str:
     """Return a resource as JSON text; raises NotFound for one that there is not."""
     if uri == "vmsizes://revision":
         latest = latest_revision(catalog.session)
-        return _json_text(revision.to_json() | {"rows": {} if latest is None else latest["counts"]})
+        return _json_text({**revision, "rows": {} if latest is None else latest["counts"]})
     if uri == "vmsizes://models":
         rows = {row["id"]: row for row in catalog.snapshot.models.values()}
         shown = ("id", "name", "params", "active_params", "max_context_tokens")
@@ -249,9 +248,9 @@ async def _read_resource(catalog: CatalogReader, uri: str) -> types.ReadResource
         raise MCPError(code=types.INTERNAL_ERROR, message=_explain(error)) from None
     return types.ReadResourceResult(
         contents=[types.TextResourceContents(uri=uri, mime_type="application/json", text=text)],
-        ttl_ms=_milliseconds(min(CONTENT_TTL, _until_midnight())),
+        ttl_ms=int(min(CONTENT_TTL, _until_midnight()).total_seconds() * 1000),
         cache_scope="public",
-        _meta={"vmsizes/revision": revision.to_json()},
+        _meta={"vmsizes/revision": revision},
     )
 
 
@@ -259,7 +258,3 @@ def _until_midnight() -> timedelta:
     """Return how long the day lasts (UTC): ages and statuses are those of a day."""
     now = datetime.now(UTC)
     return timedelta(days=1) - timedelta(hours=now.hour, minutes=now.minute, seconds=now.second)
-
-
-def _milliseconds(duration: timedelta) -> int:
-    return int(duration.total_seconds() * 1000)

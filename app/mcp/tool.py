@@ -55,6 +55,12 @@ class Argument:
     read: Callable[[Any], Any] = lambda value: value
     allowed: tuple[str, ...] = ()
 
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of a value."""
+        shown = {"type": self.type, "enum": list(self.allowed), "description": self.description}
+        return {name: value for name, value in shown.items() if value}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgumentError:
@@ -77,23 +83,6 @@ class BadArguments(Exception):
     def __init__(self, errors: Sequence[ArgumentError]) -> None:
         self.errors = tuple(errors[:MAX_ERRORS])
         super().__init__("; ".join(error.text for error in self.errors))
-
-
-def input_schema(arguments: Mapping[str, Argument], required: Sequence[str]) -> dict[str, Any]:
-    """Return the JSON Schema of the arguments; others are forbidden."""
-    schema: dict[str, Any] = {
-        "type": "object",
-        "properties": {name: _property(argument) for name, argument in arguments.items()},
-        "additionalProperties": False,
-    }
-    return schema | ({"required": list(required)} if required else {})
-
-
-def _property(argument: Argument) -> dict[str, Any]:
-    shown: dict[str, Any] = {"type": argument.type}
-    if argument.allowed:
-        shown["enum"] = list(argument.allowed)
-    return shown | ({"description": argument.description} if argument.description else {})
 
 
 def read_arguments(
@@ -355,8 +344,10 @@ class Tool:
 
     @property
     def input_schema(self) -> dict[str, Any]:
-        """The JSON Schema of the arguments."""
-        return input_schema(self.arguments, self.required)
+        """The JSON Schema of the arguments; others are forbidden."""
+        properties = {name: argument.schema for name, argument in self.arguments.items()}
+        schema = {"type": "object", "properties": properties, "additionalProperties": False}
+        return schema | ({"required": list(self.required)} if self.required else {})
 
     @property
     def output_schema(self) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The tools answer from one revision, from the snapshot that the API of the process has of it if there is one."""
 
 from dataclasses import replace
+from typing import Any
 
 import anyio
 import pytest
@@ -65,12 +66,12 @@ def test_a_question_is_asked_again_where_an_ingest_commits_meanwhile(engine: Eng
     ingest(engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
     reader, pages = CatalogReader(engine, lambda: TODAY), list[list[str]]()
 
-    def ask(catalog: Catalog, revision: RevisionInfo) -> int:
+    def ask(catalog: Catalog, revision: RevisionInfo) -> Any:
         page = answer(catalog, "GET /sizes", SizeSearch())
         pages.append([item["name"] for item in page["items"]])
         if len(pages) == 1:
             ingest(engine, reading(size("Standard_X2", vcpus=8)), now=NOW)
-        return revision.number
+        return revision["revision"]
 
     try:
         assert anyio.run(reader.run, ask) == 2
