@@ -74,7 +74,7 @@ def add(
     """Add a webhook, which gets the changes of later ingests; prints its secret, which is shown only now."""
     from app.catalog.queries.snapshot import load_snapshot
     from app.db.writing import write_session
-    from app.webhooks.delivery import WebhookRequest, add_webhook
+    from app.webhooks.delivery import add_webhook
     from app.webhooks.sending import AllowedTargets, check_secret, new_secret
 
     wanted = parse_params(ChangeFilter, {**filters, "kind": kind})
@@ -82,12 +82,13 @@ def add(
     if secret_file is not None:
         written = sys.stdin.read() if str(secret_file) == "-" else secret_file.read_text(encoding="utf-8")
         secret = check_secret(written, str(secret_file))
-    request = WebhookRequest(url=url, filters=wanted, secret=secret, name=name)
     with context.session() as session:
         snapshot = load_snapshot(session)
     allowed = AllowedTargets.parse(context.settings().webhook_allowed_networks)
     with write_session(_writer()) as session:
-        webhook = add_webhook(session, request, snapshot, allowed, context.now())
+        webhook = add_webhook(
+            session, snapshot, allowed, context.now(), url=url, filters=wanted, secret=secret, name=name
+        )
         added: dict[str, Any] = {"name": webhook.name, "url": webhook.url, "filters": webhook.filters}
     shown = {} if secret_file else {"secret": secret}
     if as_json:

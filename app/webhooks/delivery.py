@@ -10,7 +10,7 @@ a claim that ends by itself, and a message that the next run sends again.
 import asyncio
 import random
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -36,41 +36,39 @@ WEBHOOK, MESSAGE = table_of(Webhook), table_of(WebhookMessage)
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookRequest:
-    """A webhook to add: its URL, which events it gets, and its name; by default that of its host."""
-
-    url: str
-    filters: ChangeFilter
-    secret: str
-    name: str | None = None
-
-
 def add_webhook(
-    session: Session, request: WebhookRequest, snapshot: CatalogSnapshot, allowed: AllowedTargets, now: datetime
+    session: Session,
+    snapshot: CatalogSnapshot,
+    allowed: AllowedTargets,
+    now: datetime,
+    *,
+    url: str,
+    filters: ChangeFilter,
+    secret: str,
+    name: str | None = None,
 ) -> Webhook:
-    """Add a webhook, which gets the events from now on.
+    """Add a webhook, which gets the events from now on; its name is by default that of its host.
 
     Raises BadQuery for a URL that is not allowed, a name that is taken, or a filter that names something unknown.
     """
-    url = check_url(request.url)
+    checked = check_url(url)
     try:
-        asyncio.run(resolve(url, allowed))
+        asyncio.run(resolve(checked, allowed))
     except RefusedAddress as refused:
-        raise BadQuery("URL", request.url, str(refused)) from None
+        raise BadQuery("URL", url, str(refused)) from None
     except UnknownHost:
         pass  # it may be known later, or only where the refresh runs; `test` tells
-    name = (request.name or url.raw_host.decode("ascii")).lower()
+    name = (name or checked.raw_host.decode("ascii")).lower()
     if not _NAME.fullmatch(name):
         raise BadQuery("name", name, "letters, digits, and . _ - inside are allowed, at most 64 characters")
     if session.get(Webhook, name) is not None:
         raise BadQuery("name", name, "is taken; give another --name")
-    filters = normalize(Catalog(session, snapshot, now.date()), request.filters)
+    wanted = normalize(Catalog(session, snapshot, now.date()), filters)
     webhook = Webhook(
         name=name,
-        url=request.url,
-        secret=request.secret,
-        filters=filters.model_dump(mode="json", exclude_defaults=True),
+        url=url,
+        secret=secret,
+        filters=wanted.model_dump(mode="json", exclude_defaults=True),
         after_change=session.execute(select(func.coalesce(func.max(table_of(Change).c.id), 0))).scalar_one(),
         created_at=now,
     )
@@ -216,20 +214,16 @@ def deliver_due(engine: Engine, sender: Sender, now: Clock) -> list[DeliveryRun]
     """Deliver to every webhook that is due; leaves out those that have nothing new, or that another process claims."""
     with read_session(engine) as session:
         names = session.execute(select(WEBHOOK.c.name).where(_is_due(now())).order_by(WEBHOOK.c.name)).scalars().all()
-    runs = asyncio.run(_deliver_side_by_side(engine, sender, now, names))
-    return [run for run in runs if run is not None and (run.messages or run.error)]
-
-
-async def _deliver_side_by_side(
-    engine: Engine, sender: Sender, now: Clock, names: Iterable[str]
-) -> list[DeliveryRun | None]:
     places = asyncio.Semaphore(MAX_AT_ONCE)
 
     async def deliver(name: str) -> DeliveryRun | None:
         async with places:
             return await _deliver(engine, sender, now, name)
 
-    return await asyncio.gather(*map(deliver, names))
+    async def deliver_side_by_side() -> list[DeliveryRun | None]:
+        return await asyncio.gather(*map(deliver, names))
+
+    return [run for run in asyncio.run(deliver_side_by_side()) if run is not None and (run.messages or run.error)]
 
 
 def has_webhooks(engine: Engine) -> bool:
@@ -421,6 +415,5 @@ def _wait(failures: int, retry_after: float | None) -> timedelta:
 
 def _delete_old_messages(session: Session, name: str) -> None:
     done = and_(MESSAGE.c.webhook == name, MESSAGE.c.body.is_(None))
-    order = (MESSAGE.c.created_at.desc(), MESSAGE.c.id)
-    kept = select(MESSAGE.c.id).where(done).order_by(*order).limit(KEPT_MESSAGES)
+    kept = select(MESSAGE.c.id).where(done).order_by(*_newest_first()).limit(KEPT_MESSAGES)
     session.execute(delete(MESSAGE).where(done, MESSAGE.c.id.not_in(kept)))

@@ -32,7 +32,6 @@ from app.webhooks.delivery import (
     CLAIM,
     DISABLED_AFTER,
     DeliveryRun,
-    WebhookRequest,
     add_webhook,
     deliver_due,
     enable_webhook,
@@ -85,9 +84,9 @@ def change_prices(engine: Engine, *usd: str, region: str = "westeurope", first_d
 
 
 def add(engine: Engine, receiver: Receiver, name: str = "ops", **filters: Any) -> None:
-    request = WebhookRequest(url=receiver.url, filters=ChangeFilter(**filters), secret=SECRET, name=name)
+    request: dict[str, Any] = {"url": receiver.url, "filters": ChangeFilter(**filters), "secret": SECRET, "name": name}
     with write_session(engine) as session:
-        add_webhook(session, request, load_snapshot(session), LOOPBACK, NOW)
+        add_webhook(session, load_snapshot(session), LOOPBACK, NOW, **request)
 
 
 def deliver(engine: Engine, clock: Clock, policy: SendPolicy = ONCE) -> list[DeliveryRun]:
@@ -180,7 +179,7 @@ def test_an_unknown_filter_a_name_that_is_taken_and_a_private_address_are_refuse
     ):
         known: dict[str, Any] = {"url": receiver.url, "filters": ChangeFilter(), "secret": SECRET, "name": "other"}
         with pytest.raises(BadQuery, match=message), write_session(catalog) as session:
-            add_webhook(session, WebhookRequest(**known | wrong), load_snapshot(session), LOOPBACK, NOW)
+            add_webhook(session, load_snapshot(session), LOOPBACK, NOW, **known | wrong)
 
 
 def test_what_failed_is_sent_again_with_the_same_id_and_body_and_later_events_after_it(
