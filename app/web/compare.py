@@ -89,12 +89,6 @@ class ComparedRow:
     cells: Sequence[ComparedFigure]
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
-    bar: PriceBar
-    disputes: Mapping[str, list[tuple[str, str]]]
-
-
 async def render(request: PageRequest) -> str:
     """Render the comparison; with fewer than two sizes, what to do."""
     view: CompareView = request.params
@@ -104,7 +98,8 @@ async def render(request: PageRequest) -> str:
     comparison = await _compare(request) if len(view.name) >= _LEAST else None
     sizes = comparison.sizes if comparison else ()
     mended = await _mend(request)
-    names, similar = await asyncio.gather(request.executor.ask(_find_names, sizes), _suggest(request, comparison))
+    asked = request.executor.ask(_find_names, sizes)
+    (bar, disputes), similar = await asyncio.gather(asked, _suggest(request, comparison))
     rows = _rows(comparison, view) if comparison else []
     listed = [row for row in rows if row.differs or not view.differing]
     return render_page(
@@ -115,7 +110,7 @@ async def render(request: PageRequest) -> str:
         columns=_columns(request, comparison),
         groups=_in_groups(listed),
         hidden=len(rows) - len(listed),
-        disputes=names.disputes,
+        disputes=disputes,
         suggestions=[
             (other, request.url(name=(*view.name, other.lower()))) for other in similar if len(view.name) < MAX_SIZES
         ],
@@ -124,9 +119,9 @@ async def render(request: PageRequest) -> str:
         examples=[] if view.name or request.errors else await request.executor.ask_once("examples", _find_examples),
         json_url=_json_url(view),
         most=MAX_SIZES,
-        bar=names.bar,
+        bar=bar,
         baseline_options=(("", "the first"), *((size.lower(), size) for size in sizes)),
-        region_title=names.bar.regions.get(view.region[0]) if len(view.region) == 1 else None,
+        region_title=bar.regions.get(view.region[0]) if len(view.region) == 1 else None,
         purchase_title=PURCHASE_TITLES[view.purchase],
         price_unit=f"{view.currency} {UNIT_TITLES[view.unit]}",
     )
@@ -167,8 +162,8 @@ def _find_examples(catalog: Catalog) -> list[tuple[str, list[str]]]:
 
 
 @short
-def _find_names(catalog: Catalog, sizes: Sequence[str]) -> _Names:
-    return _Names(find_price_bar(catalog), find_disputing_sources(catalog, sizes))
+def _find_names(catalog: Catalog, sizes: Sequence[str]) -> tuple[PriceBar, Mapping[str, list[tuple[str, str]]]]:
+    return find_price_bar(catalog), find_disputing_sources(catalog, sizes)
 
 
 def _search(view: CompareView) -> CompareSearch:

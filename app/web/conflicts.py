@@ -1,7 +1,6 @@
 """The page of conflicts: each figure on which sources disagree, who says what, and why one value is accepted."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
@@ -22,28 +21,6 @@ class ConflictsView(DisputeFilter):
     """Which figures, and which page of them."""
 
     page: int = Field(default=1, ge=1, le=10_000, description="Which page, from 1.")
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A value, the facts that give it, and why it is not accepted; `accepted` is what the catalog shows."""
-
-    shown: str
-    accepted: bool
-    reason: str
-    facts: Sequence[Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class ShownDispute:
-    """A disputed figure as the page shows it; `path` is that of its page below the root, `anchor` the place there."""
-
-    name: str
-    path: str
-    kind: str
-    series: str | None
-    title: str
-    said: Sequence[Said]
 
 
 async def render(request: PageRequest) -> str:
@@ -76,33 +53,26 @@ def _options(chosen: str | None, pairs: Sequence[tuple[str, str]]) -> list[tuple
     return [("", "any"), *pairs, *missing]
 
 
-def _figure(figure: DisputedFigure) -> ShownDispute:
+def _figure(figure: DisputedFigure) -> dict[str, Any]:
+    """Return a disputed figure as the page shows it; `path` is that of its page below the root."""
     paths = {
         "size": f"ui/sizes/{path_segment(figure.subject)}#sources",
         "price": f"ui/sizes/{path_segment(figure.subject)}#prices",
         "series": f"series/{path_segment(figure.subject)}",
     }
-    return ShownDispute(
-        figure.name.removeprefix("Standard_"),
-        paths.get(figure.kind, f"conflicts?subject={path_segment(figure.subject)}"),
-        figure.kind,
-        figure.series,
-        f"Price in {figure.where}" if figure.where else field_title(figure.field),
-        _said(figure.facts),
-    )
-
-
-def _said(facts: Sequence[Mapping[str, Any]]) -> list[Said]:
-    """Return what is said by value, the accepted one first."""
     by_value: dict[tuple[str, bool], list[Mapping[str, Any]]] = {}
-    for fact in facts:
+    for fact in figure.facts:
         value, unit = fact["corrected_value"] or fact["value"], fact["unit"]
         value = f"{value} {unit}" if unit == "USD/h" else shown_value(value, unit)  # money is not rounded
         by_value.setdefault((value, fact["verdict"] != "disputed"), []).append(fact)
-    return [
-        Said(value, is_accepted, next((fact["reason"] for fact in of_value), ""), of_value)
-        for (value, is_accepted), of_value in by_value.items()
-    ]
+    return {
+        "name": figure.name.removeprefix("Standard_"),
+        "path": paths.get(figure.kind, f"conflicts?subject={path_segment(figure.subject)}"),
+        "kind": figure.kind,
+        "series": figure.series,
+        "title": f"Price in {figure.where}" if figure.where else field_title(figure.field),
+        "said": [(value, is_accepted, facts) for (value, is_accepted), facts in by_value.items()],
+    }
 
 
 def _json_url(view: ConflictsView) -> str:

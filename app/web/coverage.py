@@ -1,7 +1,6 @@
 """The page of coverage: for how many sizes each figure is known, and of which series it is not."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field
@@ -29,17 +28,6 @@ class CoverageView(QueryParams):
     gpus: Literal["any", "none"] = Field(default="any", description="`none`: sizes without a GPU only.")
 
 
-@dataclass(frozen=True, slots=True)
-class CoverageRow:
-    """A figure, the share of sizes that it is known of, and the series it is not known of, most sizes first."""
-
-    title: str
-    known: int
-    total: int
-    percent: float | None
-    unknown: Sequence[tuple[str | None, int, str]]
-
-
 async def render(request: PageRequest) -> str:
     """Render the page; without figures where a parameter is invalid."""
     view: CoverageView = request.params
@@ -48,15 +36,15 @@ async def render(request: PageRequest) -> str:
     if not request.errors:
         coverage = await request.executor.ask(answer, "GET /coverage", search)
     by_field = {item["field"]: item for item in coverage["items"]} if coverage else {}
-    groups = [
-        (group, [_row(by_field[name]) for name in names if name in by_field]) for group, names in SIZE_GROUPS.items()
-    ]
+    groups = [(group, [by_field[name] for name in names if name in by_field]) for group, names in SIZE_GROUPS.items()]
     categories = sorted({of["category"] for item in by_field.values() for of in item["categories"]} - {None})
     return render_page(
         request,
         "coverage.html",
         total=coverage["total"] if coverage else None,
-        groups=[(group, rows) for group, rows in groups if any(row.total for row in rows)],
+        groups=[(group, rows) for group, rows in groups if any(row["total"] for row in rows)],
+        field_title=field_title,
+        reasons=_REASONS,
         providers=[("", "all"), *((provider.id, provider.name) for provider in PROVIDERS.values())],
         categories=[("", "all"), *((name, name.replace("_", " ")) for name in categories)],
     )
@@ -66,12 +54,6 @@ def _search(view: CoverageView) -> SizeFilter:
     given: dict[str, Any] = {"provider": view.provider, "category": view.category}
     chosen = {name: [value] for name, value in given.items() if value is not None}
     return SizeFilter.model_validate(chosen | ({"max_gpus": 0} if view.gpus == "none" else {}))
-
-
-def _row(item: Mapping[str, Any]) -> CoverageRow:
-    unknown = sorted(item["unknown"], key=lambda of: -of["sizes"])
-    series = [(of["series"], of["sizes"], _REASONS.get(of["reason"], of["reason"])) for of in unknown]
-    return CoverageRow(field_title(item["field"]), item["known"], item["total"], item["percent"], series)
 
 
 PAGE = PageContent(params=CoverageView, render=render)

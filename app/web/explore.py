@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor, log, log2, log10
+from operator import itemgetter
 from typing import Annotated, Any, Literal, TypeVar
 
 from markupsafe import Markup, escape
@@ -156,20 +157,15 @@ Speeds = Mapping[str, Mapping[str, Any]]
 class AxisFigure:
     """A figure that an axis can have: how it is read from a size; None where it is unknown or there is none.
 
-    Money is read in USD an hour. `base` is that of the axis' ticks.
+    Money, of which less is better, is read in USD an hour. `base` is that of the axis' ticks.
     """
 
     title: str
     unit: str
     read: Callable[[Item, Speeds], Any]
     base: int = 10
-    less_is_better: bool = False
+    is_money: bool = False
     needs_gpu: bool = False
-
-    @property
-    def is_money(self) -> bool:
-        """Return whether the figure is an amount of money."""
-        return self.less_is_better
 
 
 def _gpus_of(item: Item) -> Fraction | None:
@@ -197,8 +193,8 @@ def _field(name: str) -> Callable[[Item, Speeds], Any]:
 
 
 FIGURES: Mapping[FigureName, AxisFigure] = {
-    "price": AxisFigure("Price of the VM", "", _field("usd_per_hour"), less_is_better=True),
-    "price_per_gpu": AxisFigure("Price of a GPU", "", _price_per_gpu, less_is_better=True, needs_gpu=True),
+    "price": AxisFigure("Price of the VM", "", _field("usd_per_hour"), is_money=True),
+    "price_per_gpu": AxisFigure("Price of a GPU", "", _price_per_gpu, is_money=True, needs_gpu=True),
     "gpu_memory": AxisFigure("GPU memory of the VM", "GiB", _field("gpu_memory_gib"), base=2, needs_gpu=True),
     "gpu_memory_per_gpu": AxisFigure(
         "Memory of one GPU", "GiB", _field("gpu_memory_gib_per_gpu"), base=2, needs_gpu=True
@@ -239,29 +235,6 @@ class Mark:
     number: int
     here: bool
     colour: int
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """The numbers of points of the front that lie close together, at the last of them."""
-
-    text: str
-    left: float
-    top: float
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """The price of a size in a region, in percent of the dearest; `more_percent` is above the cheapest region."""
-
-    code: str
-    title: str
-    price: Decimal
-    width: float
-    more_percent: float
-    age_days: int
-    seen: str
-    chosen: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,7 +363,7 @@ def _shown(figure: AxisFigure, value: Any, view: ExploreView, rate: CurrencyRate
 
 def _goodness(figure: AxisFigure, read: Callable[[Point], Fraction]) -> Callable[[Point], float]:
     """Return what is greater for a better point."""
-    return (lambda point: -float(read(point))) if figure.less_is_better else (lambda point: float(read(point)))
+    return (lambda point: -float(read(point))) if figure.is_money else (lambda point: float(read(point)))
 
 
 def _text(figure: AxisFigure, value: Fraction) -> str:
@@ -445,8 +418,8 @@ def _drawn(marks: Sequence[Mark]) -> Markup:
     return Markup("\n".join(drawn))  # noqa: S704  # of escaped parts
 
 
-def _labels(marks: Sequence[Mark]) -> list[Label]:
-    """Return the numbers beside the points of the front, one label for neighbours that would cover each other's."""
+def _labels(marks: Sequence[Mark]) -> list[tuple[str, Mark]]:
+    """Return the numbers beside the points of the front, one for neighbours that would cover each other's labels."""
     groups: list[list[Mark]] = []
     for mark in sorted((best for best in marks if best.number), key=lambda best: best.number):
         near = (
@@ -457,9 +430,8 @@ def _labels(marks: Sequence[Mark]) -> list[Label]:
         else:
             groups.append([mark])
     return [
-        Label(f"{group[0].number}" if len(group) == 1 else f"{group[0].number}–{group[-1].number}", last.left, last.top)
+        (f"{group[0].number}" if len(group) == 1 else f"{group[0].number}–{group[-1].number}", group[-1])
         for group in groups
-        for last in group[-1:]
     ]
 
 
@@ -476,8 +448,8 @@ def _what(item: Item) -> str:
     return f"{gpus}, {item['region']}" if item["region"] else gpus
 
 
-async def _bars(request: PageRequest, sizes: _Found, bar: PriceBar) -> list[Bar]:
-    """Return the price of the marked size in each region, the cheapest first."""
+async def _bars(request: PageRequest, sizes: _Found, bar: PriceBar) -> list[dict[str, Any]]:
+    """Return the price of the marked size in each region, the cheapest first, beside the cheapest and the dearest."""
     view: ExploreView = request.params
     search = PriceSearch(
         os=view.os, purchase=view.purchase, as_of=view.as_of, known_at=view.known_at, limit=_MAX_PRICES
@@ -489,19 +461,19 @@ async def _bars(request: PageRequest, sizes: _Found, bar: PriceBar) -> list[Bar]
     amounts = [amount for amount, _ in shown]
     least, most = min(amounts), max(amounts)
     bars = [
-        Bar(
-            code=price["region"],
-            title=bar.regions.get(price["region"], price["region"]),
-            price=_decimal(amount),
-            width=round(float(100 * amount / most), 2) if most else 0.0,
-            more_percent=float(100 * (amount - least) / least) if least else 0.0,
-            age_days=price["price_age_days"],
-            seen=price["seen_until"],
-            chosen=price["region"] in view.region,
-        )
+        {
+            "code": price["region"],
+            "title": bar.regions.get(price["region"], price["region"]),
+            "price": _decimal(amount),
+            "width": round(float(100 * amount / most), 2) if most else 0.0,
+            "more_percent": float(100 * (amount - least) / least) if least else 0.0,
+            "age_days": price["price_age_days"],
+            "seen": price["seen_until"],
+            "chosen": price["region"] in view.region,
+        }
         for amount, price in shown
     ]
-    return sorted(bars, key=lambda bar: (bar.price, bar.title))
+    return sorted(bars, key=itemgetter("price", "title"))
 
 
 PAGE = PageContent(params=ExploreView, render=render)

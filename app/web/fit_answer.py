@@ -13,14 +13,12 @@ from app.schemas.fit_response import (
     FailureOut,
     FitAnswerOut,
     FixOut,
-    InterruptionsOut,
     MissOut,
     OptionCostOut,
     ParallelismOut,
     PerGpuOut,
     PlacedOut,
 )
-from app.schemas.sizes import AdjustmentOut
 from app.web.fit_view import FitView, param_of
 from app.web.rendering import format_number, middle
 from app.web.serving import PageRequest
@@ -215,40 +213,19 @@ def layout_words(nodes: int, split: ParallelismOut | None) -> list[str]:
     return words
 
 
-@dataclass(frozen=True, slots=True)
-class CostLine:
-    """What all VMs of an option cost under a purchase model, in the currency of the page."""
+def cost_lines(costs: Mapping[str, OptionCostOut | None], first: str) -> list[dict[str, Any]]:
+    """Return the cost by purchase model in the currency of the page, the one that ranks first.
 
-    title: str
-    hour: Decimal | float | None
-    month: Decimal | float | None
-    million: Figure | None
-    job: Figure | None
-    request: Figure | None
-    adjustment: AdjustmentOut | None
-    interruptions: InterruptionsOut | None
-    age: int | None
-    day: str
-
-
-def cost_lines(costs: Mapping[str, OptionCostOut | None], first: str) -> list[CostLine]:
-    """Return the cost by purchase model, the one that ranks first; others without a price are left out."""
-    names = [first, *(name for name in costs if name != first)]
-    named = [(name, costs[name]) for name in names]
-    return [_cost_line(name, cost) for name, cost in named if cost is not None and (name == first or cost.usd_per_hour)]
-
-
-def _cost_line(name: str, cost: OptionCostOut) -> CostLine:
-    amounts, prefix = (cost.converted, "cost_per") if cost.converted is not None else (cost, "usd_per")
+    Others without a price are left out.
+    """
     units = {"hour": "hour", "month": "month", "million": "million_tokens", "job": "job", "request": "request"}
-    return CostLine(
-        **{name: getattr(amounts, f"{prefix}_{unit}") for name, unit in units.items()},
-        title=PURCHASE_TITLES[name],
-        adjustment=cost.adjustment,
-        interruptions=cost.interruptions,
-        age=cost.price_age_days,
-        day=cost.as_of.isoformat() if cost.as_of is not None else "",
-    )
+    lines = []
+    for name in (first, *(name for name in costs if name != first)):
+        if (cost := costs[name]) is not None and (name == first or cost.usd_per_hour):
+            amounts, prefix = (cost.converted, "cost_per") if cost.converted is not None else (cost, "usd_per")
+            shown = {name: getattr(amounts, f"{prefix}_{unit}") for name, unit in units.items()}
+            lines.append({"title": PURCHASE_TITLES[name], "cost": cost, **shown})
+    return lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +240,7 @@ class OptionRow:
     token: Span | None
     hours: Span | None
     per_user: float | None
-    costs: Sequence[CostLine]
+    costs: Sequence[Mapping[str, Any]]
 
     def gpu_hours(self, hours: float) -> float:
         """Return the GPU-hours that are paid for in `hours`."""
@@ -309,50 +286,27 @@ def evidence_of(answer: FitAnswerOut) -> list[FamilyAccuracy]:
     return [family for family in read_accuracy() if family.family in names]
 
 
-@dataclass(frozen=True, slots=True)
-class Miss:
-    """A rejected size: why, and changes that make it fit, each with a link if one can hold it."""
+def groups_of(answer: FitAnswerOut, request: PageRequest) -> list[dict[str, Any]]:
+    """Return the rejected sizes by their first reason, each with changes in words and links that make it fit.
 
-    size: str
-    status: str
-    reasons: Sequence[str]
-    fixes: Sequence[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class RejectionGroup:
-    """The sizes that are rejected for one reason: how many, and those that are nearest to fitting."""
-
-    code: str
-    title: str
-    count: int
-    misses: Sequence[Miss]
-
-    @property
-    def fixable(self) -> bool:
-        """Return whether a change of the request makes one of the named sizes fit."""
-        return any(miss.fixes for miss in self.misses)
-
-
-def groups_of(answer: FitAnswerOut, request: PageRequest) -> list[RejectionGroup]:
-    """Return the rejected sizes by their first reason; groups are in the order of their nearest miss."""
+    Groups are in the order of their nearest miss, and name the sizes that are nearest to fitting.
+    """
     by_code: dict[str, list[MissOut]] = {}
     for miss in answer.rejected:
         by_code.setdefault(miss.failures[0].code, []).append(miss)
     return [
-        RejectionGroup(
-            code,
-            REASONS.get(code, code.replace("_", " ").capitalize()),
-            answer.rejection_summary[code],
-            [_miss(miss, request) for miss in misses[:SHOWN_MISSES]],
-        )
+        {
+            "code": code,
+            "title": REASONS.get(code, code.replace("_", " ").capitalize()),
+            "count": answer.rejection_summary[code],
+            "misses": [(miss, _fixes(miss, request)) for miss in misses[:SHOWN_MISSES]],
+        }
         for code, misses in by_code.items()
     ]
 
 
-def _miss(miss: MissOut, request: PageRequest) -> Miss:
-    fixes = [_patched(fix, request) for fix in miss.fixes] or list(_relaxed(miss.failures, request))
-    return Miss(miss.size, miss.status, [failure.detail for failure in miss.failures], fixes)
+def _fixes(miss: MissOut, request: PageRequest) -> list[tuple[str, str]]:
+    return [_patched(fix, request) for fix in miss.fixes] or list(_relaxed(miss.failures, request))
 
 
 def _patched(fix: FixOut, request: PageRequest) -> tuple[str, str]:

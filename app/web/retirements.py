@@ -1,9 +1,7 @@
 """The calendar of retirements: what retires in which month, with what can take its place at what cost."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
-from decimal import Decimal
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +22,8 @@ from app.web.sizes_view import PURCHASE_TITLES
 if TYPE_CHECKING:
     from app.schemas.retirements import PlannedItemOut
 
+Row = Mapping[str, Any]
+
 
 class RetirementsView(QueryParams):
     """Which retirements, and whose prices say what successors cost."""
@@ -41,56 +41,6 @@ class RetirementsView(QueryParams):
         """Return the filters of `GET /retirements`; those of dates are left to the page."""
         given = {name: getattr(self, name) for name in ("series", "gpu")}
         return RetirementFilter(**given, region=(self.region,) if self.region else ())
-
-
-@dataclass(frozen=True, slots=True)
-class RetiringSize:
-    """A size with the best size that can take its place, and what that costs more a month, of one VM."""
-
-    name: str
-    facts: Mapping[str, Any]
-    planned: "PlannedItemOut | None"
-
-    @property
-    def change(self) -> Decimal | None:
-        """Return the change of cost in USD a month; None where it is unknown."""
-        best = next(iter(self.planned.successors), None) if self.planned else None
-        return best.change.usd_per_month if best and best.change else None
-
-
-@dataclass(frozen=True, slots=True)
-class RetiringSeries:
-    """The sizes of a series that retire on one day; `series` is None for sizes of none."""
-
-    day: date
-    days_left: int
-    series: str | None
-    title: str
-    source: Mapping[str, Any]
-    sizes: Sequence[RetiringSize]
-
-    @property
-    def changes(self) -> list[Decimal]:
-        """Return the known changes of cost, in order."""
-        return sorted(size.change for size in self.sizes if size.change is not None)
-
-    @property
-    def replaceable(self) -> int:
-        """Return how many of the sizes have a successor."""
-        return sum(bool(size.planned and size.planned.successors) for size in self.sizes)
-
-
-@dataclass(slots=True)
-class Month:
-    """A month of the calendar; `day` is its first."""
-
-    day: date
-    series: list[RetiringSeries] = field(default_factory=list)
-
-    @property
-    def sizes(self) -> int:
-        """Return how many sizes retire in it."""
-        return sum(len(group.sizes) for group in self.series)
 
 
 async def render(request: PageRequest) -> str:
@@ -124,7 +74,7 @@ async def render(request: PageRequest) -> str:
 
 
 async def _find_successors(
-    request: PageRequest, rows: Sequence[Mapping[str, Any]], region: str | None
+    request: PageRequest, rows: Sequence[Row], region: str | None
 ) -> Mapping[str, "PlannedItemOut"]:
     """Return the plan for one VM of each size in a region, by name of the size."""
     if region is None or not rows:
@@ -138,25 +88,35 @@ async def _find_successors(
     return {item.size: item for item in plan.items}
 
 
-def _months(rows: Sequence[Mapping[str, Any]], planned: Mapping[str, "PlannedItemOut"]) -> list[Month]:
-    """Return the months of retirements, which come in the order of their days."""
-    months: list[Month] = []
-    for day, of_day in groupby(rows, key=lambda row: row["retirement_date"]):
-        first = day.replace(day=1)
-        if not months or months[-1].day != first:
-            months.append(Month(first))
-        by_series: dict[str | None, list[Mapping[str, Any]]] = {}
-        for row in of_day:
-            by_series.setdefault(row["series"], []).append(row)
-        months[-1].series += [_series(day, listed, planned) for listed in by_series.values()]
+def _months(rows: Sequence[Row], planned: Mapping[str, "PlannedItemOut"]) -> list[tuple[date, int, list[Row]]]:
+    """Return the months of retirements, which come in the order of their days: first day, sizes, and series by day."""
+    months = []
+    for first_day, of_month in groupby(rows, key=lambda row: row["retirement_date"].replace(day=1)):
+        by_series: dict[tuple[date, str | None], list[Row]] = {}
+        for row in of_month:
+            by_series.setdefault((row["retirement_date"], row["series"]), []).append(row)
+        sizes = sum(map(len, by_series.values()))
+        months.append((first_day, sizes, [_series(listed, planned) for listed in by_series.values()]))
     return months
 
 
-def _series(day: date, rows: Sequence[Mapping[str, Any]], planned: Mapping[str, "PlannedItemOut"]) -> RetiringSeries:
-    first = rows[0]
-    sizes = [RetiringSize(row["size"].removeprefix("Standard_"), row, planned.get(row["size"])) for row in rows]
-    title = first["series_name"] or sizes[0].name
-    return RetiringSeries(day, first["days_left"], first["series"], title, first, sizes)
+def _series(rows: Sequence[Row], planned: Mapping[str, "PlannedItemOut"]) -> Row:
+    """Return the sizes of a series that retire on one day, with the known changes of cost of one VM, USD a month."""
+    sizes = [_size(row, planned.get(row["size"])) for row in rows]
+    return {
+        "title": rows[0]["series_name"] or rows[0]["size"].removeprefix("Standard_"),
+        "first": rows[0],
+        "sizes": sizes,
+        "changes": sorted(size["change"] for size in sizes if size["change"] is not None),
+        "replaceable": sum(size["best"] is not None for size in sizes),
+    }
+
+
+def _size(row: Row, plan: "PlannedItemOut | None") -> Row:
+    """Return a size with the best one that can take its place, and what that costs more; None where it is unknown."""
+    best = next(iter(plan.successors), None) if plan else None
+    change = best.change.usd_per_month if best and best.change else None
+    return {"facts": row, "planned": plan, "best": best, "change": change}
 
 
 def _url(path: str, filters: RetirementFilter) -> str:

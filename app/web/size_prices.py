@@ -14,19 +14,6 @@ from app.web.size_fields import Difference, percent_from
 from app.web.sizes_view import PURCHASE_TITLES
 
 
-@dataclass(frozen=True, slots=True)
-class ShownPrice:
-    """The list price in the unit and currency of the page, and the rules that make another price of it."""
-
-    shown: Decimal
-    rules: Sequence[str]
-
-
-def listed_price(adjustment: Mapping[str, Any] | None, shown: Callable[[Any], Decimal]) -> ShownPrice | None:
-    """Return the list price beside a price that rules changed; None where none did."""
-    return ShownPrice(shown(adjustment["list_usd_per_hour"]), adjustment["rules"]) if adjustment else None
-
-
 @dataclass(slots=True)
 class RegionPriceRow:
     """A region: prices by purchase model, and its zones; None where no source lists the size there."""
@@ -70,10 +57,11 @@ def region_rows(
         return rows.setdefault(code, RegionPriceRow(code, titles.get(code, code)))
 
     for price in prices:
+        adjustment = price.get("adjustment")
         row_of(price["region"]).prices[price["purchase"]] = {
             **price,
             "shown": shown(price["usd_per_hour"]),
-            "adjustment": listed_price(price.get("adjustment"), shown),
+            "adjustment": adjustment and adjustment | {"shown": shown(adjustment["list_usd_per_hour"])},
             "note": price_note(price, shown=lambda usd: format_amount(shown(usd))),
         }
     for entry in available:
@@ -106,22 +94,16 @@ def azure_snippets(size: str, region: str | None, purchase: str) -> Mapping[str,
 
 
 @dataclass(frozen=True, slots=True)
-class PricePoint:
-    """A price on a day: where it is, in percent from the left and from the top, and what it says."""
-
-    left: float
-    top: float
-    says: str
-
-
-@dataclass(frozen=True, slots=True)
 class PriceCurve:
-    """The prices of a purchase model: pieces (x1, y1, x2, y2) that lists have, and `guessed` ones between them."""
+    """The prices of a purchase model: pieces (x1, y1, x2, y2) that lists have, and `guessed` ones between them.
+
+    `points` are days of a price: where it is, in percent from the left and from the top, and what it says.
+    """
 
     title: str
     seen: Sequence[tuple[float, float, float, float]]
     guessed: Sequence[tuple[float, float, float, float]]
-    points: Sequence[PricePoint]
+    points: Sequence[tuple[float, float, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +151,7 @@ def price_chart(
                 seen.append((following, top, following, tops[index + 1]))
             days = f"{line.since} to {line.last_seen}" if line.since < line.last_seen else line.since
             says = f"{title}: {format_amount(shown(line.usd_per_hour))} {unit}, {days}"
-            points += [PricePoint(at, top, says) for at in sorted({begin, end})]
+            points += [(at, top, says) for at in sorted({begin, end})]
         return PriceCurve(title, seen, guessed, points)
 
     return PriceChart(
