@@ -72,17 +72,13 @@ def similar(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOption
     page = context.ask("GET /sizes/{name}/similar", parse_params(SimilarSearch, values), name)
     rows, columns = with_list_prices(page["items"], SIMILAR_COLUMNS)
     detail = ""
+    for row in rows[:1]:  # of what the distance of the nearest size is made up
+        differing = [_describe_term(term) for term in row["terms"] if term["contribution"]]
+        others = f"the other {len(row['terms']) - len(differing)} add nothing"
+        detail = f"{row['size']}: {'; '.join([*differing, others])}."
     if output.format is not Format.json:
-        detail = "".join(_describe_distance(row["size"], row["terms"]) for row in rows[:1])
-        for row in rows:
-            row["terms"] = [_describe_term(term) for term in row["terms"]]
+        rows = [row | {"terms": [_describe_term(term) for term in row["terms"]]} for row in rows]
     print_page(page, columns, output, rows=rows, detail=detail, remark=f", the most like {page['size']} first.")
-
-
-def _describe_distance(size: str, terms: Sequence[Record]) -> str:
-    """Say of what the distance of a size is made up."""
-    differing = [_describe_term(term) for term in terms if term["contribution"]]
-    return f"{size}: {'; '.join([*differing, f'the other {len(terms) - len(differing)} add nothing'])}."
 
 
 def _describe_term(term: Record) -> str:
@@ -147,7 +143,10 @@ def _print_comparison(comparison: Mapping[str, Any], output: OutputOptions, unve
     if max_width is not None:
         name_width = max(len(row["field"]) for row in rows)
         max_word = max(MIN_WORD_WIDTH, (max_width - name_width) // len(sizes) - len(GAP))
-        left_out = [row["field"] for row in rows if _longest_word(row) > max_word]
+        for row in rows:
+            cells = (cell for name, cell in row.items() if name != "field")
+            if any(len(word) > max_word for cell in cells for word in cell.split()):
+                left_out.append(row["field"])
         rows = [row for row in rows if row["field"] not in left_out]
     names = {size: mark_unverified(size) if size in unverified else size for size in sizes}
     headings = dict(names)
@@ -176,10 +175,6 @@ def _label(field: Mapping[str, Any], comparison: Mapping[str, Any]) -> str:
     if rate is None or not str(field["unit"]).startswith(rate["currency"]):
         return str(field["field"])
     return f"{field['field']} ({rate['currency']})"
-
-
-def _longest_word(row: Mapping[str, str]) -> int:
-    return max((len(word) for name, cell in row.items() if name != "field" for word in cell.split()), default=0)
 
 
 def _columns(headings: Mapping[str, str]) -> dict[str, Column]:
@@ -249,11 +244,9 @@ def _cost_rows(answer: Mapping[str, Any], fields: Iterable[str]) -> Iterator[dic
         amounts = ((disk["gib"], "GiB"), (disk["iops"], "IOPS"), (disk["mbps"], "MBps"))
         stated = [f"{amount} {unit}" for amount, unit in amounts if amount is not None]
         yield _cost_row(f"disks[{index}]", f"{disk['disk']}: {', '.join(stated)}", disk, blank)
-    disks = len(answer["disks"])
-    disk_note = f", each with {disks} disk{'s' if disks > 1 else ''}" if disks else ""
-    yield _cost_row(
-        "total", f"{answer['count']} VM{'s' if answer['count'] > 1 else ''}{disk_note}", answer["total"], blank
-    )
+    vms = f"{answer['count']} VM{'s' if answer['count'] > 1 else ''}"
+    with_disks = f", each with {plural(len(answer['disks']), 'disk')}" if answer["disks"] else ""
+    yield _cost_row("total", f"{vms}{with_disks}", answer["total"], blank)
 
 
 def _cost_row(part: str, what: str, figures: Mapping[str, Any], blank: Mapping[str, None]) -> dict[str, Any]:

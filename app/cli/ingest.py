@@ -138,7 +138,13 @@ def _dry_run_pages(reading: Reading, run: RunOptions) -> None:
     With --json the facts go to standard output, one object a line, and everything else to standard error.
     """
     err = get_console("err")
-    _print_facts(reading, as_json=run.as_json)
+    if run.as_json:
+        sys.stdout.writelines(json.dumps(to_json_line(fact)) + "\n" for fact in reading.facts)
+    for fact in () if run.as_json else reading.facts:
+        unit = FIELDS[fact.kind][fact.field].unit
+        value = to_text(fact.value) if unit in (None, "count") else f"{to_text(fact.value)} {unit}"
+        line = f"{fact.subject}: {fact.field} = {value}  ({fact.file}:{fact.line})"
+        get_console("out").print(line, highlight=False, markup=False, soft_wrap=True)
     engine = context.engine()
     if has_catalog(engine):
         outcome = ingest(engine, reading, now=context.now(), dry_run=True)
@@ -152,17 +158,6 @@ def _dry_run_pages(reading: Reading, run: RunOptions) -> None:
     if run.strict and reading.reports:
         first = reading.reports[0]
         raise BadData(first.detail, file=first.file, line=first.line, column=first.column)
-
-
-def _print_facts(reading: Reading, *, as_json: bool) -> None:
-    if as_json:
-        sys.stdout.writelines(json.dumps(to_json_line(fact)) + "\n" for fact in reading.facts)
-        return
-    for fact in reading.facts:
-        unit = FIELDS[fact.kind][fact.field].unit
-        value = to_text(fact.value) if unit in (None, "count") else f"{to_text(fact.value)} {unit}"
-        line = f"{fact.subject}: {fact.field} = {value}  ({fact.file}:{fact.line})"
-        get_console("out").print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 # Sources and revisions
