@@ -57,8 +57,7 @@ async def render(request: PageRequest) -> str:
 
 async def _find(request: PageRequest, filters: ChangeFilter) -> tuple[ChangeListing, list[RevisionChanges]]:
     """Return the number of events with the day from which they are known, and the newest revisions with their first."""
-    count = ChangeSearch(**{name: getattr(filters, name) for name in filters.model_fields_set}, limit=1)
-    listing = await request.executor.ask(find_changes, count)
+    listing = await request.executor.ask(find_changes, filters.as_params(ChangeSearch, limit=1))
     return listing, await request.executor.ask(find_revision_changes, filters)
 
 

@@ -31,8 +31,16 @@ from app.web.rendering import render_page
 from app.web.search_words import load_vocabulary, respell_sizes
 from app.web.serving import PageContent, PageRequest, Rewritten
 from app.web.size_fields import Amount, Difference, better_by, describe, in_groups, shown_amount, shown_unit
-from app.web.size_page import shown_amount as shown_price_in
-from app.web.sizes_view import PER_TITLES, PURCHASE_TITLES, UNIT_TITLES, PriceBar, ShownCurrency, Unit, find_price_bar
+from app.web.sizes_view import (
+    PER_TITLES,
+    PURCHASE_TITLES,
+    UNIT_TITLES,
+    PriceBar,
+    ShownCurrency,
+    Unit,
+    find_price_bar,
+    price_in,
+)
 
 if TYPE_CHECKING:
     from app.schemas.catalog import ComparisonOut, LineOut
@@ -167,9 +175,7 @@ def _find_names(catalog: Catalog, sizes: Sequence[str]) -> tuple[PriceBar, Mappi
 
 
 def _search(view: CompareView) -> CompareSearch:
-    shared = view.model_fields_set & CompareSearch.model_fields.keys() - {"currency"}
-    chosen = {name: getattr(view, name) for name in shared}
-    return CompareSearch(size=view.name, currency=view.converted_to, **chosen)
+    return view.as_params(CompareSearch, size=view.name, currency=view.converted_to)
 
 
 async def _compare(request: PageRequest) -> "ComparisonOut":
@@ -253,7 +259,7 @@ def _rows(comparison: "ComparisonOut", view: CompareView) -> list[ComparedRow]:
 def _row(field: "LineOut", comparison: "ComparisonOut", view: CompareView, disputed: Sequence[set[str]]) -> ComparedRow:
     name, money = field.field, "usd_per" in field.field or "price_per" in field.field
     base = field.values[comparison.sizes.index(comparison.baseline)].value
-    by_hours = shown_price_in(view.unit, None)
+    by_hours = price_in(view.unit, None)
     cells = []
     for value, fields in zip(field.values, disputed, strict=True):
         amount: Any = value.value

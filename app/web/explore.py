@@ -30,13 +30,13 @@ from app.web.rendering import format_amount, format_number, path_segment, render
 from app.web.search import find_view_facets
 from app.web.serving import PageContent, PageRequest
 from app.web.sizes_view import (
-    HOURS,
     PURCHASE_TITLES,
     UNIT_TITLES,
     PriceBar,
     ShownCurrency,
     Unit,
     find_price_bar,
+    price_in,
 )
 
 T = TypeVar("T")
@@ -214,11 +214,11 @@ FIGURES: Mapping[FigureName, AxisFigure] = {
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A size at its two figures, as exact numbers in the units of the page."""
+    """A size at its two figures, in the units of the page."""
 
     item: Item
-    x: Fraction
-    y: Fraction
+    x: Decimal | Fraction
+    y: Decimal | Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +286,7 @@ async def render(request: PageRequest) -> str:
         labels=_labels(marks),
         colours=colours,
         uncoloured=families.total() - sum(families[family] for family in colours),
-        front=[(point.item, _text(x, point.x), _text(y, point.y)) for point in front],
+        front=[(point.item, _text(point.x), _text(point.y)) for point in front],
         total=len(points),
         left_out=len(sizes.items) - len(points),
         bars=bars,
@@ -345,33 +345,18 @@ def _find(catalog: Catalog, view: ExploreView) -> _Found:
 def _points(sizes: _Found, view: ExploreView) -> list[Point]:
     """Return the sizes of which both figures are known and above zero, which logarithmic axes need."""
     x, y = FIGURES[view.x], FIGURES[view.y]
-    points = []
-    for item in sizes.items:
-        across, up = x.read(item, sizes.speeds), y.read(item, sizes.speeds)
-        if across and up:
-            points.append(Point(item, _shown(x, across, view, sizes.rate), _shown(y, up, view, sizes.rate)))
-    return points
+    of_x, of_y = (price_in(view.unit, sizes.rate) if figure.is_money else Fraction for figure in (x, y))
+    figures = ((item, x.read(item, sizes.speeds), y.read(item, sizes.speeds)) for item in sizes.items)
+    return [Point(item, of_x(across), of_y(up)) for item, across, up in figures if across and up]
 
 
-def _shown(figure: AxisFigure, value: Any, view: ExploreView, rate: CurrencyRate | None) -> Fraction:
-    """Return a figure in the units of the page."""
-    if not figure.is_money:
-        return Fraction(value)
-    usd = Fraction(value) * HOURS[view.unit]
-    return usd if rate is None else Fraction(rate.convert(usd))
-
-
-def _goodness(figure: AxisFigure, read: Callable[[Point], Fraction]) -> Callable[[Point], float]:
+def _goodness(figure: AxisFigure, read: Callable[[Point], Decimal | Fraction]) -> Callable[[Point], float]:
     """Return what is greater for a better point."""
     return (lambda point: -float(read(point))) if figure.is_money else (lambda point: float(read(point)))
 
 
-def _text(figure: AxisFigure, value: Fraction) -> str:
-    return format_amount(_decimal(value)) if figure.is_money else format_number(float(value), digits=4)
-
-
-def _decimal(value: Fraction) -> Decimal:
-    return Decimal(value.numerator) / Decimal(value.denominator)
+def _text(value: Decimal | Fraction) -> str:
+    return format_amount(value) if isinstance(value, Decimal) else format_number(float(value), digits=4)
 
 
 def _marks(
@@ -389,7 +374,7 @@ def _marks(
     marks = []
     for point in points:
         figures = [
-            f"{_text(figure, value)} {view.currency if figure.is_money else figure.unit}".strip()
+            f"{_text(value)} {view.currency if figure.is_money else figure.unit}".strip()
             for figure, value in ((x, point.x), (y, point.y))
         ]
         title = f"{point.item['name']}: {', '.join(figures)}; {_what(point.item)}"
@@ -457,14 +442,14 @@ async def _bars(request: PageRequest, sizes: _Found, bar: PriceBar) -> list[dict
     prices = await request.executor.ask(find_prices, sizes.key, search)
     if not prices.items:
         return []
-    shown = [(_shown(FIGURES["price"], repr(price["usd_per_hour"]), view, sizes.rate), price) for price in prices.items]
+    shown = [(price_in(view.unit, sizes.rate)(price["usd_per_hour"]), price) for price in prices.items]
     amounts = [amount for amount, _ in shown]
     least, most = min(amounts), max(amounts)
     bars = [
         {
             "code": price["region"],
             "title": bar.regions.get(price["region"], price["region"]),
-            "price": _decimal(amount),
+            "price": amount,
             "width": round(float(100 * amount / most), 2) if most else 0.0,
             "more_percent": float(100 * (amount - least) / least) if least else 0.0,
             "age_days": price["price_age_days"],

@@ -4,8 +4,7 @@ The answer is that of `POST /retirements`. An inventory is sent by POST, as it m
 in the links of the page that answers, so that they can be shared.
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field
 
@@ -104,12 +103,7 @@ async def _plan(request: PageRequest) -> "RetirementPlanOut | None":
     lines = len({(item.size, item.region, item.count) for item in items})
     if detail := explain_too_many(lines, view.max_successors):
         raise BadQuery("inventory", None, detail)
-    needs = SuccessorNeedsIn(**_given(view))
-    return await request.executor.ask(plan_retirements, items, needs)
-
-
-def _given(view: PlanView) -> Mapping[str, Any]:
-    return {name: getattr(view, name) for name in view.model_fields_set - {"inventory"}}
+    return await request.executor.ask(plan_retirements, items, view.as_params(SuccessorNeedsIn))
 
 
 def _place(error: BadData) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,7 +38,6 @@ from app.web.size_fields import Difference, group_facts, percent_from
 from app.web.size_prices import azure_snippets, newest_first, price_chart, purchases_of, region_rows
 from app.web.sizes_view import (
     COLUMNS,
-    HOURS,
     PURCHASE_TITLES,
     UNIT_TITLES,
     Cell,
@@ -49,6 +47,7 @@ from app.web.sizes_view import (
     Unit,
     find_price_bar,
     heading_of,
+    price_in,
     table,
 )
 
@@ -77,18 +76,6 @@ class SizeView(ShownCurrency):
     unit: Unit = Field(default="hour", description="The time that prices are for.")
 
 
-def shown_amount(unit: Unit, rate: CurrencyRate | None) -> Callable[[Any], Decimal]:
-    """Return what converts USD an hour, also a negative difference, to the unit of time and the currency."""
-
-    def convert(usd: Any) -> Decimal:
-        exact = Fraction(repr(usd) if isinstance(usd, float) else usd) * HOURS[unit]
-        if rate is not None:
-            return rate.convert(exact)
-        return Decimal(exact.numerator) / Decimal(exact.denominator)
-
-    return convert
-
-
 async def render(request: PageRequest) -> str:
     """Render the page of a size; raises NotFound for its name."""
     view, name, run = request.params, request.names["name"], request.executor
@@ -102,7 +89,7 @@ async def render(request: PageRequest) -> str:
     )
     item = json.loads(size_json, parse_float=Decimal)
     rate = prices.exchange_rate
-    shown = shown_amount(view.unit, rate)
+    shown = price_in(view.unit, rate)
     regions = region_rows(prices.items, available.items, bar.regions, shown, view.purchase)
     priced = [row for row in regions if row.prices]
     lead = next((row for row in priced if row.code == view.region), next(iter(priced), None))

@@ -233,14 +233,12 @@ class SizesView(SizeList, ShownCurrency):
 
     def as_list(self) -> SizeList:
         """Return the list of `GET /sizes` with the filters and order of this view, its defaults too."""
-        given = {name: getattr(self, name) for name in self.model_fields_set & SizeList.model_fields.keys()}
-        return SizeList(**given | {"sort": self.sort} | ({"status": SOLD} if self.leaves_out_retiring else {}))
+        sold = {"status": SOLD} if self.leaves_out_retiring else {}
+        return self.as_params(SizeList, sort=self.sort, **sold)
 
     def search(self) -> SizeSearch:
         """Return the search of `GET /sizes` for that list, in the view's currency."""
-        listed = self.as_list()
-        given = {name: getattr(listed, name) for name in listed.model_fields_set}
-        return SizeSearch(**given, limit=self.limit, currency=self.converted_to)
+        return self.as_list().as_params(SizeSearch, limit=self.limit, currency=self.converted_to)
 
     def shown_price(
         self, item: Mapping[str, Any], rate: CurrencyRate | None, field: str = "usd_per_hour"
@@ -249,13 +247,22 @@ class SizesView(SizeList, ShownCurrency):
         hourly, divisor = item[field], _divisor(item, self.per)
         if hourly is None or not divisor:
             return None
-        exact = Fraction(hourly) * HOURS[self.unit] / divisor
-        return Decimal(exact.numerator) / Decimal(exact.denominator) if rate is None else rate.convert(exact)
+        return price_in(self.unit, rate)(Fraction(hourly) / divisor)
 
     def price_title(self) -> str:
         """Return what a price of the view is: `USD an hour`, `EUR a month per GPU`."""
         per = f" per {PER_TITLES[self.per]}" if self.per != "vm" else ""
         return f"{self.currency} {UNIT_TITLES[self.unit]}{per}"
+
+
+def price_in(unit: Unit, rate: CurrencyRate | None) -> Callable[[Any], Decimal]:
+    """Return what converts USD an hour, also a negative difference, to the unit of time and the currency."""
+
+    def convert(usd: Any) -> Decimal:
+        exact = Fraction(repr(usd) if isinstance(usd, float) else usd) * HOURS[unit]
+        return Decimal(exact.numerator) / Decimal(exact.denominator) if rate is None else rate.convert(exact)
+
+    return convert
 
 
 def _divisor(item: Mapping[str, Any], per: str) -> Fraction | None:
@@ -385,8 +392,7 @@ def find_items(
     items = [json.loads(item, parse_float=Decimal) for item in page.items]
     windows = [name for name in view.columns if name.startswith(ON_WINDOWS)]
     if windows:
-        given = view.model_fields_set & DatedSelection.model_fields.keys()
-        selection = DatedSelection(**{name: getattr(view, name) for name in given} | {"os": "windows"})
+        selection = view.as_params(DatedSelection, os="windows")
         sizes = read_sizes(catalog, selection, [item["name"] for item in items])
         by_name = {size["name"]: size for size in (json.loads(text, parse_float=Decimal) for text in sizes)}
         for item in items:

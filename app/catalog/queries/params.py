@@ -197,7 +197,7 @@ def is_multi_valued(field: FieldInfo) -> bool:
     return get_origin(field.annotation) is tuple
 
 
-ParamsT = TypeVar("ParamsT", bound="QueryParams")
+ParamsT = TypeVar("ParamsT", bound=BaseModel)
 
 
 class QueryParams(BaseModel):
@@ -228,9 +228,10 @@ class QueryParams(BaseModel):
                 given[name] = _in_unit_of(name, given.pop(spelling))
         return given
 
-    def as_params(self, model: type[ParamsT]) -> ParamsT:
-        """Return the given parameters as the model of another endpoint, leaving out those it lacks."""
-        return model(**{name: getattr(self, name) for name in self.model_fields_set & model.model_fields.keys()})
+    def as_params(self, model: type[ParamsT], **others: Any) -> ParamsT:
+        """Return the given parameters, and others, as the model of another endpoint, leaving out those it lacks."""
+        given = {name: getattr(self, name) for name in self.model_fields_set & model.model_fields.keys()}
+        return model(**given | others)
 
 
 @lru_cache(maxsize=64)
