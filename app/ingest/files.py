@@ -29,6 +29,19 @@ def refuse_special_file(path: Path) -> None:
         raise BadData("is a pipe, a socket or a device; give a file", file=str(path))
 
 
+def read_bounded(path: Path, most_bytes: int, reason: str = "") -> bytes:
+    """Return what is in a file; raises BadData where it cannot be read, or has more bytes than allowed for a reason."""
+    refuse_special_file(path)
+    try:
+        with path.open("rb") as opened:
+            data = opened.read(most_bytes + 1)
+    except OSError as error:
+        raise BadData(f"cannot be read: {error.strerror}", file=str(path)) from error
+    if len(data) > most_bytes:
+        raise BadData(f"has more than {most_bytes:,} bytes{reason}", file=str(path))
+    return data
+
+
 _JSON_KEYS: Mapping[str, str] = {
     "numberofcores": "is the JSON of `az vm list-sizes`, which lacks most of a size; "
     "`vmsizes refresh azure-skus --file` reads that of `az vm list-skus`",

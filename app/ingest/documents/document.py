@@ -46,8 +46,8 @@ from app.ingest.documents.page_facts import (
 from app.ingest.documents.row_facts import (
     LOCAL_SSD,
     NVME,
-    is_per_disk,
-    is_per_nic,
+    PER_DISK,
+    PER_NIC,
     read_drives,
     read_parent_sizes,
     read_scale_networks,
@@ -237,8 +237,8 @@ def _find_row_facts(
         # Where no sentences apply, the sizes need not be of the series that the title names.
         title=document.page.title if sentences else "",
     )
-    per_disk = is_per_disk(passage for _, passage in document.passages())
-    cells = [*read_cells(tables.rows, document.network_unit), *read_temp_disks(tables.rows, per_disk=per_disk)]
+    temp_disks = read_temp_disks(tables.rows, per_disk=document.says(PER_DISK))
+    cells = [*read_cells(tables.rows, document.network_unit), *temp_disks]
     yield from cells
     per_gpu_gib: dict[str, Decimal] = {}
     if without_gpus:
@@ -251,8 +251,7 @@ def _find_row_facts(
     yield from read_drives(tables.rows, NVME, tables.specs.nvme_gib)
     yield from read_drives(tables.rows, LOCAL_SSD, None)
     yield from read_parent_sizes(tables.rows)
-    per_nic = is_per_nic(passage for _, passage in document.passages())
-    yield from read_scale_networks(tables.rows, per_nic=per_nic)
+    yield from read_scale_networks(tables.rows, per_nic=document.says(PER_NIC))
     yield from find_footnote_facts(document, tables.rows)
     yield from find_row_preview_facts(tables.rows)
     yield from find_host_spec_facts(tables.specs, subjects, per_gpu_gib, to_row_values(cells))
@@ -292,7 +291,7 @@ def read_batch(documents: Sequence[SourceDocument], memories: GpuMemoryIndex) ->
         for unit in (find_network_unit(whole),)
         for part in split_by_series(whole)
     ]
-    for document in sorted(parts, key=_published_order):
+    for document in sorted(parts, key=lambda part: (part.page.source.published_on or date.max, part.page.file)):
         facts = read_document(document, memories)
         findings += [*facts.facts, *facts.reports]
         name, owned = _assign_series(facts, owners)
@@ -306,10 +305,6 @@ def read_batch(documents: Sequence[SourceDocument], memories: GpuMemoryIndex) ->
     # Reversed, so that the oldest page wins where several publish the same result.
     unique = {row.id: row for row in reversed(benchmarks)}
     return Reading(facts=tuple(merged), reports=tuple(reports), benchmarks=tuple(unique.values()))
-
-
-def _published_order(document: SourceDocument) -> tuple[date, str]:
-    return document.page.source.published_on or date.max, document.page.file
 
 
 def _assign_series(facts: DocumentFacts, owners: dict[str, tuple[str, str]]) -> tuple[str | None, list[Finding]]:

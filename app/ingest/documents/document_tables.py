@@ -10,7 +10,7 @@ and their rows joined by the size's name.
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import PurePath
@@ -158,14 +158,8 @@ def _with_opening(part: SourceDocument, opening: SourcePage) -> SourceDocument:
 
 def _cut(section: _PageSection) -> SourcePage:
     blocks = section.page.blocks
-    kept = Blocks(
-        tables=section.cut(blocks.tables),
-        passages=section.cut(blocks.passages),
-        includes=section.cut(blocks.includes),
-        html_tables=section.cut(blocks.html_tables),
-        wide_tables=section.cut(blocks.wide_tables),
-    )
-    return replace(section.page, blocks=kept)
+    kept = {kind.name: section.cut(getattr(blocks, kind.name)) for kind in fields(blocks)}
+    return replace(section.page, blocks=Blocks(**kept))
 
 
 def _included(section: _PageSection, document: SourceDocument) -> tuple[SourcePage, ...]:
@@ -243,9 +237,7 @@ def _read_page(page: SourcePage, tables: DocumentTables) -> None:
             detail = "holds results of a benchmark, which are not specifications"
             if is_host_table(table):
                 detail = "is about dedicated hosts, whose figures are not those of their sizes; it is not read"
-            tables.findings.append(
-                page.report(detail, table.line, None, " | ".join(cell.text for cell in table.header))
-            )
+            tables.findings.append(page.report_table(detail, table))
         elif is_retirement_table(table):
             tables.findings.extend(read_retirement_table(page, table))
         elif not table.in_list and not any(find_table_flags(table)):

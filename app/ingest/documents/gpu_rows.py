@@ -36,23 +36,19 @@ class HolderDecision:
     evidence: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryEvidence:
-    """The GiB that one GPU may have by one kind of evidence."""
-
-    name: str
-    per_gpu: frozenset[Decimal]
+MemoryEvidence = tuple[str, Iterable[Decimal]]
+"""A kind of evidence, and the GiB that one GPU may have by it."""
 
 
 def decide_holder(count: Fraction, memory: Decimal, evidence: Iterable[MemoryEvidence]) -> HolderDecision | None:
     """Decide by the first evidence, in order of weight, that explains the cell in one way only; None if none does."""
     if count == 1:
         return HolderDecision(holder="both", per_gpu=memory, evidence="a single GPU")
-    for item in evidence:
-        ways = {(holder, per_gpu) for per_gpu in item.per_gpu for holder in _possible_holders(count, memory, per_gpu)}
+    for name, possible in evidence:
+        ways = {(holder, per_gpu) for per_gpu in possible for holder in _possible_holders(count, memory, per_gpu)}
         if len({holder for holder, _ in ways}) == 1:
             holder, per_gpu = min(ways, key=lambda way: abs(Fraction(memory) - count * Fraction(way[1])))
-            return HolderDecision(holder=holder, per_gpu=per_gpu, evidence=item.name)
+            return HolderDecision(holder=holder, per_gpu=per_gpu, evidence=name)
     return None
 
 
@@ -328,17 +324,15 @@ def _text_facts(row: SizeRow, cell: FieldCell, text: GpuText) -> Iterator[Findin
 def _evidence(
     gpu: GpuRow, column: list[tuple[Fraction, Decimal]], page_gpus: PageGpus, memories: GpuMemoryIndex
 ) -> Iterator[MemoryEvidence]:
-    own = gpu.text.memory_gib
-    yield MemoryEvidence(name="the row's own text", per_gpu=frozenset() if own is None else frozenset({own}))
-    yield MemoryEvidence(name="the column", per_gpu=find_per_gpu_in_column(column))
-    specs = page_gpus.from_specs.memory_gib
-    yield MemoryEvidence(name="the host specifications", per_gpu=frozenset() if specs is None else frozenset({specs}))
-    yield MemoryEvidence(name="the page's text", per_gpu=page_gpus.prose_memories)
+    own, specs = gpu.text.memory_gib, page_gpus.from_specs.memory_gib
+    yield "the row's own text", () if own is None else (own,)
+    yield "the column", find_per_gpu_in_column(column)
+    yield "the host specifications", () if specs is None else (specs,)
+    yield "the page's text", page_gpus.prose_memories
     model = gpu.text.model or page_gpus.from_specs.model
     models = (model,) if model else page_gpus.prose_models
-    sizes = {size for name in models for size in memories.find(name)}
-    yield MemoryEvidence(name="the GPU model", per_gpu=frozenset(sizes))
-    yield MemoryEvidence(name="the GPU in the title", per_gpu=frozenset(memories.find_in_title(page_gpus.title)))
+    yield "the GPU model", (size for name in models for size in memories.find(name))
+    yield "the GPU in the title", memories.find_in_title(page_gpus.title)
 
 
 def _memory_facts(gpu: GpuRow, count: Fraction, decision: HolderDecision) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ import yaml
 from app.catalog.fields import FactValue
 from app.catalog.providers import UNKNOWN_PUBLISHER
 from app.catalog.readings import AUTHORITY, Report, SourceKind, SourceRow, StatedFact
-from app.ingest.documents.markdown import LINE_END, Blocks, Passage, to_blocks
+from app.ingest.documents.markdown import LINE_END, Blocks, MarkdownTable, Passage, to_blocks
 from app.ingest.documents.values import find_date, to_lines
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z“\"(])|\v")
@@ -113,6 +113,10 @@ class SourcePage:
         """Build a fact of a series that this page states in `raw` on `line`."""
         return replace(self.size_fact(subject, field, value, raw, line), kind="series")
 
+    def report_table(self, detail: str, table: MarkdownTable) -> Report:
+        """Build a report of a table that was not read, by its header."""
+        return self.report(detail, table.line, None, " | ".join(cell.text for cell in table.header))
+
     def report(self, detail: str, line: int | None, column: str | None = None, cell: str | None = None) -> Report:
         """Build a report of something that was not read; `detail` completes the sentence `this cell …`."""
         return Report(file=self.file, line=line, column=column, cell=cell, detail=detail)
@@ -147,6 +151,10 @@ class SourceDocument:
     def passages(self) -> Iterable[tuple[SourcePage, Passage]]:
         """Yield every passage with the file that it is in."""
         return ((page, passage) for page in self.pages for passage in page.blocks.passages)
+
+    def says(self, pattern: re.Pattern[str]) -> bool:
+        """Return whether a passage has what a pattern finds."""
+        return any(pattern.search(passage.text) for _, passage in self.passages())
 
     def sentences(self) -> Iterator["Sentence"]:
         """Yield the sentences of paragraphs and list items."""

@@ -6,7 +6,7 @@ host specifications and notes decide it, and what they leave open is reported, n
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
@@ -15,7 +15,6 @@ from typing import Literal
 from app.catalog.names import size_key
 from app.ingest.documents.cells import read_cell
 from app.ingest.documents.hardware import UnreadableCell
-from app.ingest.documents.markdown import Passage
 from app.ingest.documents.page import Finding
 from app.ingest.documents.size_tables import FieldCell, SizeRow, is_size_name
 from app.ingest.documents.values import (
@@ -176,12 +175,8 @@ def read_parent_sizes(rows: Sequence[SizeRow]) -> Iterator[Finding]:
             yield row.fact(cell, "parent_size", prefix + cell.text.removeprefix(prefix))
 
 
-_PER_NIC = re.compile(r"\bbandwidth is per NIC\b|\bper NIC\b", re.IGNORECASE)
-
-
-def is_per_nic(passages: Iterable[Passage]) -> bool:
-    """Return whether a note of the page says that the bandwidth is per NIC."""
-    return any(_PER_NIC.search(passage.text) for passage in passages)
+PER_NIC = re.compile(r"\bbandwidth is per NIC\b|\bper NIC\b", re.IGNORECASE)
+"""A note that the bandwidth of scale-out networks is per NIC."""
 
 
 def read_scale_networks(rows: Sequence[SizeRow], *, per_nic: bool) -> Iterator[Finding]:
@@ -229,15 +224,11 @@ def _count_links(row: SizeRow, cell: FieldCell, amount: Amount, *, per_nic: bool
     return None
 
 
-_PER_DISK = re.compile(
+PER_DISK = re.compile(
     r"\btotal local (?:temporary )?storage is calculated by multiplying the (?:max )?number of (?:storage )?disks\b",
     re.IGNORECASE,
 )
-
-
-def is_per_disk(passages: Iterable[Passage]) -> bool:
-    """Return whether a note of the page says that the sizes of temporary disks are those of a single disk."""
-    return any(_PER_DISK.search(passage.text) for passage in passages)
+"""A note that the sizes of temporary disks are those of a single disk."""
 
 
 def read_temp_disks(rows: Sequence[SizeRow], *, per_disk: bool) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 from app.catalog.fields import SERIES_FIELDS, FactValue
 from app.catalog.names import series_key
@@ -19,27 +20,17 @@ Rule = Callable[[re.Match[str], str], list[FieldValue]]
 """Turns a match and its sentence into field values."""
 
 
-def _rate(match: re.Match[str], sentence: str) -> Decimal | None:
+def _per_vm(match: re.Match[str], sentence: str, field: str = "infiniband_gbps") -> list[FieldValue]:
     units = find_units(match["rate"])
-    return to_gbps(to_decimal(match["number"]), units[0], sentence) if units else None
-
-
-def _per_gpu(match: re.Match[str], sentence: str) -> list[FieldValue]:
-    rate = _rate(match, sentence)
-    return [] if rate is None else [FieldValue("infiniband", True), FieldValue("infiniband_gbps_per_gpu", rate)]
-
-
-def _per_vm(match: re.Match[str], sentence: str) -> list[FieldValue]:
-    rate = _rate(match, sentence)
+    rate = to_gbps(to_decimal(match["number"]), units[0], sentence) if units else None
     if rate is None:
         return []
-    note = f"{match['times']} x {rate} Gbps"
-    return [FieldValue("infiniband", True), FieldValue("infiniband_gbps", rate * int(match["times"]), note)]
+    times = match.groupdict().get("times")
+    note = f"{times} x {rate} Gbps" if times else None
+    return [FieldValue("infiniband", True), FieldValue(field, rate * int(times or 1), note)]
 
 
-def _whole_vm(match: re.Match[str], sentence: str) -> list[FieldValue]:
-    rate = _rate(match, sentence)
-    return [] if rate is None else [FieldValue("infiniband", True), FieldValue("infiniband_gbps", rate)]
+_per_gpu = partial(_per_vm, field="infiniband_gbps_per_gpu")
 
 
 def _nvlink_version(match: re.Match[str], _sentence: str) -> list[FieldValue]:
@@ -56,7 +47,7 @@ _SIZE_PATTERNS: tuple[tuple[re.Pattern[str], Rule], ...] = (
     # A product of links and rate is the VM's, which such sentences say: `per VM`.
     (re.compile(rf"\b(?P<times>\d+)\s*[x×]\s*{_RATE}[^.;]*?\bInfiniBand\b[^.;]*?\bper VM\b", re.IGNORECASE), _per_vm),
     # The backend network of the VM as a whole, named by its rate and generation.
-    (re.compile(rf"\bsupports?\b[^.;]*?{_RATE}\s+InfiniBand\b", re.IGNORECASE), _whole_vm),
+    (re.compile(rf"\bsupports?\b[^.;]*?{_RATE}\s+InfiniBand\b", re.IGNORECASE), _per_vm),
     # Versions of NVLink are told apart because they differ in bandwidth.
     (re.compile(r"\bNVLink\s+(?P<version>\d(?:\.\d)?)\b", re.IGNORECASE), _nvlink_version),
     (

@@ -126,7 +126,7 @@ def read_size_table(page: SourcePage, table: MarkdownTable) -> Iterator[SizeRow 
         yield from _report_unread_table(page, table, columns)
         return
     if not any(column.fields for column in columns if column is not names):
-        yield page.report("names sizes, but has no other known column", table.line, None, _join_texts(table.header))
+        yield page.report_table("names sizes, but has no other known column", table)
         return
     yield from _report_unread_columns(page, table, columns)
     for row in table.rows:
@@ -143,12 +143,8 @@ def _read_row(
     if all(is_blank(other.text) for other in row.cells if other is not cell):
         return
     if row.extra_cells:
-        yield page.report(
-            "has more cells than the table has columns, the row is skipped",
-            row.line,
-            None,
-            " | ".join(row.extra_cells),
-        )
+        detail = "has more cells than the table has columns, the row is skipped"
+        yield page.report(detail, row.line, None, " | ".join(row.extra_cells))
     elif not is_size_name(name):
         detail = "names more than one size" if _SEVERAL_NAMES.search(cell.text) else "is not the name of a size"
         yield page.report(f"{detail}, the row is skipped", row.line, names.header, cell.raw)
@@ -159,7 +155,8 @@ def _read_row(
                 field_cells = to_field_cells(column, row.cells[column.index], page.remote_only)
                 cells.extend(field_cells)
                 if not field_cells and column.fields and not is_blank(row.cells[column.index].text):
-                    reports.append(_joint_report(page, row, column))
+                    detail = f"does not have the {len(column.fields)} values that the header names"
+                    reports.append(page.report(detail, row.line, column.header, row.cells[column.index].raw))
         yield from reports
         controller = _CONTROLLER.search(table.heading)
         yield SizeRow(
@@ -195,11 +192,6 @@ def to_field_cells(column: TableColumn, cell: TableCell, remote_only: Collection
     ]
 
 
-def _joint_report(page: SourcePage, row: TableRow, column: TableColumn) -> Report:
-    detail = f"does not have the {len(column.fields)} values that the header names"
-    return page.report(detail, row.line, column.header, row.cells[column.index].raw)
-
-
 def _report_unread_columns(
     page: SourcePage, table: MarkdownTable, columns: tuple[TableColumn, ...]
 ) -> Iterator[Report]:
@@ -221,18 +213,13 @@ def _report_unread_table(page: SourcePage, table: MarkdownTable, columns: tuple[
         return
     sizes = [cell.text for cell in table.header[1:] if is_size_name(cell.text) and not to_column_fields(cell.text)]
     if sizes and any(to_column_fields(text) for text in first):
-        yield page.report("has sizes as columns; such a table is not read", table.line, None, _join_texts(table.header))
+        yield page.report_table("has sizes as columns; such a table is not read", table)
         return
     specs = sum(bool(column.fields) and not (column.is_for("name") or column.is_for("price")) for column in columns)
     named = sum(any(_VENDOR_NAME.search(cell.text) for cell in row.cells) for row in table.rows)
     may_name = any(_NAME_HEADER.search(column.header) for column in columns)
     if (named and (named > 1 or specs) and not table.in_list) or (specs > 1 and may_name):
-        yield page.report(
-            "seems to be about sizes, but has no column with their names",
-            table.line,
-            None,
-            _join_texts(table.header),
-        )
+        yield page.report_table("seems to be about sizes, but has no column with their names", table)
 
 
 def _lists_series(table: MarkdownTable, column: TableColumn) -> bool:
@@ -241,10 +228,6 @@ def _lists_series(table: MarkdownTable, column: TableColumn) -> bool:
     cells = [row.cells[column.index].text for row in table.rows if not is_blank(row.cells[column.index].text)]
     series = [cell for cell in cells if not is_size_name(cell) and (_SERIES.match(cell) or to_series_name(cell))]
     return bool(cells) and 2 * len(series) >= len(cells)
-
-
-def _join_texts(cells: tuple[TableCell, ...]) -> str:
-    return " | ".join(cell.text for cell in cells)
 
 
 _NUMBER = re.compile(r"\d+")

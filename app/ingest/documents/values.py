@@ -152,17 +152,10 @@ def to_fraction(text: str) -> Fraction | None:
         return Fraction(int(quotient[1]), int(quotient[2]))
     if not re.fullmatch(NUMBER, text):
         return None
-    return _simplest_fraction(to_decimal(text))
-
-
-def _simplest_fraction(number: Decimal) -> Fraction:
-    """Return a decimal as the fraction with the smallest denominator that it can be a rounding of."""
-    exact = Fraction(number)
-    if exact.denominator <= _MAX_DENOMINATOR:
-        return exact
+    number = to_decimal(text)
+    exact, digits = Fraction(number), -int(number.as_tuple().exponent)
     near = exact.limit_denominator(8)
-    digits = -int(number.as_tuple().exponent)
-    return near if round(near, digits) == exact else exact
+    return near if exact.denominator > _MAX_DENOMINATOR and round(near, digits) == exact else exact
 
 
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\u00ad\\x00]")

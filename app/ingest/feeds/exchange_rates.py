@@ -28,7 +28,7 @@ from app.db.engines import read_session
 from app.errors import BadData, FetchError
 from app.ingest.csv_files import CsvRow, wrong_width
 from app.ingest.feeds.fetching import MAX_PAGE_BYTES, TIMEOUT, USER_AGENT, RetryPolicy, get
-from app.ingest.files import refuse_special_file
+from app.ingest.files import read_bounded
 from app.ingest.run import IngestOptions, IngestOutcome, ingest
 from app.ingest.sources.reference import CURRENCY, rates_of_day
 
@@ -179,19 +179,6 @@ def fetch_history(url: str = HISTORY_URL, policy: RetryPolicy | None = None) -> 
         raise BadData(str(error), file=url) from error
 
 
-def read_saved_file(path: Path) -> bytes:
-    """Return a saved file; raises BadData where it cannot be read."""
-    refuse_special_file(path)
-    try:
-        with path.open("rb") as opened:
-            data = opened.read(MAX_PAGE_BYTES + 1)
-    except OSError as error:
-        raise BadData(f"cannot be read: {error.strerror}", file=str(path)) from error
-    if len(data) > MAX_PAGE_BYTES:
-        raise BadData(f"has more than {MAX_PAGE_BYTES:,} bytes", file=str(path))
-    return data
-
-
 # The run
 
 
@@ -220,7 +207,7 @@ def run_rate_refresh(
     Raises BadData for what cannot be fetched, or is none of the European Central Bank's files.
     """
     options.get("progress", no_progress)("exchange rates", None)
-    data = read_saved_file(file) if file else fetch_history(url, policy)
+    data = read_bounded(file, MAX_PAGE_BYTES) if file else fetch_history(url, policy)
     with read_session(engine) as session:
         known_days = load_rate_days(session)
     reading = read_reference_rates(data, str(file or url), known_days=known_days)

@@ -1,12 +1,12 @@
 """Reads the list of sources, CSV files whose rows cite them, and those that state facts of sizes, series or GPUs."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from app.catalog.fields import FIELDS, GPU_FIELDS, FactValue, FieldSpec, SubjectKind, parse_text, too_large
 from app.catalog.readings import AUTHORITY, Reading, SourceRow, StatedFact
@@ -81,21 +81,47 @@ def read_cited(
     to_value: Callable[[CsvRow], Value],
     *,
     optional: Collection[str] = (),
+    once: Sequence[str] = (),
 ) -> tuple[tuple[Value, ...], tuple[SourceRow, ...]]:
     """Read a file with a `source` column; return the mapped rows, and the sources that they cite.
 
-    The digest of a cited source is that of the citing file, since those bytes are what was read of it.
+    The digest of a cited source is that of the citing file, since those bytes are what was read of it. Raises BadData
+    for a row that has the same values of `once` as an earlier one.
     """
     cited: dict[str, None] = {}
     values: list[Value] = []
+    seen: set[tuple[Any, ...]] = set()
     for row in read_rows(path, columns, optional=optional):
         source = row.text("source")
         if source not in sources:
             raise row.error("source", "is not in the list of sources; add a row there")
         cited[source] = None
-        values.append(to_value(row))
+        value = to_value(row)
+        key = tuple(getattr(value, name) for name in once)
+        if key and key in seen:
+            raise row.error(once[0], "is listed twice")
+        seen.add(key)
+        values.append(value)
     digest = sha256_of(path)
     return tuple(values), tuple(replace(sources[id_], sha256=digest) for id_ in cited)
+
+
+def reader_of(
+    table: str,
+    columns: Collection[str],
+    to_value: Callable[[CsvRow], Any],
+    *,
+    optional: Collection[str] = (),
+    once: Sequence[str] = (),
+) -> Callable[[Path, Mapping[str, SourceRow]], Reading]:
+    """Return a reader of files with a row for each row of a table of the reading."""
+
+    def read(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
+        rows: Any
+        rows, cited = read_cited(path, columns, sources, to_value, optional=optional, once=once)
+        return Reading(sources=cited, **{table: rows})
+
+    return read
 
 
 def read_facts(path: Path, sources: Mapping[str, SourceRow], *, kind: SubjectKind) -> Reading:

@@ -15,7 +15,7 @@ from app.ingest.documents.document import read_batch
 from app.ingest.documents.gpu_rows import GpuMemoryIndex
 from app.ingest.documents.page import SourceDocument, SourceIds, SourcePage, to_page
 from app.ingest.documents.values import is_binary
-from app.ingest.files import refuse_special_file
+from app.ingest.files import read_bounded, refuse_special_file
 
 _IRRELEVANT = re.compile(r"footer|-defs\b|preview-tag|previous-gen-header", re.IGNORECASE)
 """Includes without facts of sizes; a missing one is not reported."""
@@ -192,15 +192,11 @@ def _read_includes(
         target = path.parent / re.split(r"[?#]", include.target)[0]
         if target.suffix.lower() != ".md" or not target.is_file():
             if not _IRRELEVANT.search(include.target):
-                cache.reports.append(
-                    page.report("includes a file that is not there", include.line, None, include.target)
-                )
+                detail = "includes a file that is not there"
+                cache.reports.append(page.report(detail, include.line, None, include.target))
         elif not _may_include(path.resolve(), target.resolve(), cache.folders):
-            cache.reports.append(
-                page.report(
-                    "includes a file outside of its folder, which is not read", include.line, None, include.target
-                )
-            )
+            detail = "includes a file outside of its folder, which is not read"
+            cache.reports.append(page.report(detail, include.line, None, include.target))
         elif target.resolve() not in seen:
             if depth > MAX_INCLUDE_DEPTH:
                 detail = f"is included by a chain of more than {MAX_INCLUDE_DEPTH} pages"
@@ -225,13 +221,7 @@ def _read_page(cache: _PageCache, path: Path, kind: SourceKind | None, includer:
     cached = cache.pages.get(path.resolve())
     if cached:
         return cached
-    try:
-        with path.open("rb") as opened:
-            data = opened.read(MAX_PAGE_BYTES + 1)
-    except OSError as error:
-        raise BadData(f"cannot be read: {error.strerror}", file=str(path)) from error
-    if len(data) > MAX_PAGE_BYTES:
-        raise BadData(f"has more than {MAX_PAGE_BYTES:,} bytes, which no page of sizes has", file=str(path))
+    data = read_bounded(path, MAX_PAGE_BYTES, ", which no page of sizes has")
     inherited = includer.source if includer else None
     page, reports = to_page(data, _display_path(path), kind=kind, inherited=inherited, ids=cache.ids)
     cache.pages[path.resolve()] = page

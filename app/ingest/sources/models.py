@@ -1,16 +1,15 @@
 """Reads CSV files of language models, and checks that the figures of each configuration fit together."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import ValidationError
 
 from app.catalog.presets import Attention, Preset
-from app.catalog.readings import ModelRow, Reading, SourceRow
+from app.catalog.readings import ModelRow
 from app.ingest.csv_files import CsvRow
-from app.ingest.sources.claims import read_cited
+from app.ingest.sources.claims import reader_of
 from app.validation import explain
 
 
@@ -110,12 +109,6 @@ COLUMNS = (*(name for name, field in _FIELDS.items() if field.is_required()), "s
 OPTIONAL = tuple(name for name in _FIELDS if name not in COLUMNS)
 
 
-def read_models(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
-    """Read the models, and the sources that publish them."""
-    rows, notes = read_cited(path, COLUMNS, sources, to_model, optional=OPTIONAL)
-    return Reading(sources=notes, models=rows)
-
-
 def to_model(row: CsvRow) -> ModelRow:
     """Map one row; a blank cell is the default of its field. Raises BadData for figures that do not fit together."""
     values = {
@@ -142,3 +135,6 @@ def _cell_type(annotation: Any) -> type:
     if annotation in (bool, int):
         return bool if annotation is bool else int
     return next((kind for part in get_args(annotation) if (kind := _cell_type(part)) is not str), str)
+
+
+read_models = reader_of("models", COLUMNS, to_model, optional=OPTIONAL)

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from functools import partial
@@ -33,18 +33,12 @@ from app.catalog.readings import (
 from app.catalog.regions import CONTINENTS
 from app.catalog.store.prices import OPERATING_SYSTEMS
 from app.ingest.csv_files import CsvRow, open_csv, read_rows
-from app.ingest.sources.claims import Value, own_source, read_cited
+from app.ingest.sources.claims import own_source, read_cited, reader_of
 
 REGION_COLUMNS = ("code", "name", "geography", "source")
 PLACE_COLUMNS = ("place", "country", "continent", "latitude", "longitude")
 """The columns that a file of regions may have: where they are."""
 _COUNTRY, _DEGREES = re.compile(r"[A-Z]{2}"), re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,6})?")
-
-
-def read_regions(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
-    """Read the regions, and the sources that list them."""
-    rows, notes = read_cited(path, REGION_COLUMNS, sources, to_region, optional=PLACE_COLUMNS)
-    return Reading(sources=notes, regions=rows)
 
 
 def to_region(row: CsvRow) -> RegionRow:
@@ -79,13 +73,9 @@ def _degrees(row: CsvRow, column: str, most: int) -> float | None:
     return float(cell)
 
 
+read_regions = reader_of("regions", REGION_COLUMNS, to_region, optional=PLACE_COLUMNS)
+
 ALIAS_COLUMNS = ("alias", "size", "source", "reason")
-
-
-def read_aliases(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
-    """Read the aliases, and the sources that use them."""
-    rows, notes = read_cited(path, ALIAS_COLUMNS, sources, to_alias)
-    return Reading(sources=notes, aliases=rows)
 
 
 def to_alias(row: CsvRow) -> AliasRow:
@@ -96,14 +86,10 @@ def to_alias(row: CsvRow) -> AliasRow:
     return AliasRow(alias=alias, size=size, reason=row.text("reason"), **row.cited())
 
 
+read_aliases = reader_of("aliases", ALIAS_COLUMNS, to_alias)
+
 BENCHMARK_COLUMNS = ("id", "series", "scope", "workload", "metric", "value", "unit", "comparison", "source")
 SCOPES = ("gpu", "vm", "rack")
-
-
-def read_benchmarks(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
-    """Read the published results, and the sources that publish them."""
-    rows, notes = read_cited(path, BENCHMARK_COLUMNS, sources, to_benchmark)
-    return Reading(sources=notes, benchmarks=rows)
 
 
 def to_benchmark(row: CsvRow) -> BenchmarkRow:
@@ -120,6 +106,8 @@ def to_benchmark(row: CsvRow) -> BenchmarkRow:
         **row.cited(),
     )
 
+
+read_benchmarks = reader_of("benchmarks", BENCHMARK_COLUMNS, to_benchmark)
 
 CORRECTION_COLUMNS = ("kind", "subject", "field", "source", "value", "reason")
 
@@ -279,12 +267,6 @@ _BILLED_BY_GIB = ("min_gib", "included_iops", "included_mbps", "iops_per_gib", "
 _INTEGERS = ("max_iops", "max_mbps", "burst_iops", "burst_mbps", "max_shares")
 
 
-def read_disks(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
-    """Read the disks, and the sources that describe them; raises BadData for a disk that is listed twice."""
-    rows, cited = read_cited(path, DISK_COLUMNS, sources, _once(to_disk, ("id",)))
-    return Reading(sources=cited, disks=rows)
-
-
 def to_disk(row: CsvRow) -> DiskRow:
     """Map one row; a disk has a `size`, or else the figures by which capacity and performance are billed."""
     size = row.optional("size")
@@ -307,14 +289,6 @@ def to_disk(row: CsvRow) -> DiskRow:
     )
 
 
-def read_disk_prices(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
-    """Read the prices of disks, and the sources that list them; raises BadData for a price that is listed twice."""
-    rows, cited = read_cited(
-        path, DISK_PRICE_COLUMNS, sources, _once(to_disk_price, ("disk", "region", "per", "valid_from", "source"))
-    )
-    return Reading(sources=cited, disk_prices=rows)
-
-
 def to_disk_price(row: CsvRow) -> DiskPriceRow:
     """Map one row; a price that is not known is a missing row, never a zero."""
     return DiskPriceRow(
@@ -327,19 +301,10 @@ def to_disk_price(row: CsvRow) -> DiskPriceRow:
     )
 
 
-def _once(to_value: Callable[[CsvRow], Value], key: tuple[str, ...]) -> Callable[[CsvRow], Value]:
-    """Return the same mapping of rows; it raises BadData for a row with the key of an earlier one."""
-    seen: set[tuple[Any, ...]] = set()
-
-    def mapped(row: CsvRow) -> Value:
-        value = to_value(row)
-        of_row = tuple(getattr(value, name) for name in key)
-        if of_row in seen:
-            raise row.error(key[0], "is listed twice")
-        seen.add(of_row)
-        return value
-
-    return mapped
+read_disks = reader_of("disks", DISK_COLUMNS, to_disk, once=("id",))
+read_disk_prices = reader_of(
+    "disk_prices", DISK_PRICE_COLUMNS, to_disk_price, once=("disk", "region", "per", "valid_from", "source")
+)
 
 
 RATE_COLUMNS = ("day", "source")
