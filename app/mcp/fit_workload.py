@@ -99,23 +99,20 @@ def _check_use(values: Mapping[str, Any]) -> None:
     of_models = [name for name in _OF_MODELS if name in values]
     if "model" not in values and (of_models or not needs):
         allowed = f"is required{f' with {of_models[0]}' if of_models else ', or raw needs such as min_gpu_mem'}"
-        raise tool.BadArguments([tool.ArgumentError(field="model", value=None, allowed=allowed)])
+        raise _refusal(values, allowed, "model")
     if "model" in values and needs:
-        allowed = "is for raw needs; a model's needs are computed, leave it out"
-        raise tool.BadArguments(
-            [tool.ArgumentError(field=name, value=str(values[name]), allowed=allowed) for name in needs]
-        )
+        raise _refusal(values, "is for raw needs; a model's needs are computed, leave it out", *needs)
     serving = [name for name in _SERVICE if name in values]
     training = [name for name in _TRAINING if name in values]
     if training and "train" not in values:
-        allowed = "is for a model that is trained; give train, too"
-        raise tool.BadArguments(
-            [tool.ArgumentError(field=training[0], value=str(values[training[0]]), allowed=allowed)]
-        )
+        raise _refusal(values, "is for a model that is trained; give train, too", training[0])
     if "train" in values and (serving or "users" in values):
-        allowed = "is for a model that is served; leave it or train out"
-        name = [*serving, "users"][0]
-        raise tool.BadArguments([tool.ArgumentError(field=name, value=str(values[name]), allowed=allowed)])
+        raise _refusal(values, "is for a model that is served; leave it or train out", [*serving, "users"][0])
+
+
+def _refusal(values: Mapping[str, Any], allowed: str, *names: str) -> tool.BadArguments:
+    given = ((name, str(values[name]) if name in values else None) for name in names)
+    return tool.BadArguments([tool.ArgumentError(field=name, value=value, allowed=allowed) for name, value in given])
 
 
 def _to_body(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from app.mcp.catalog import CatalogReader, RevisionInfo
 from app.mcp.fit_workload import FIT_WORKLOAD
 from app.mcp.preflight import PREFLIGHT
 from app.mcp.sizes import COMPARE_SIZES, EXPLAIN_SIZE, FIND_SIZES, PRICE_HISTORY
-from app.mcp.tool import ArgumentError, BadArguments, Called, Tool, call, to_json
+from app.mcp.tool import ArgumentError, BadArguments, Reply, Tool, call, to_json
 from app.nearest import closest_spellings, did_you_mean, nearest
 from app.questions import NoParams, answer
 from app.receipts import make_receipt
@@ -134,7 +134,7 @@ async def _call_tool(
         hint = did_you_mean(nearest(request.name, TOOLS)) or f"there are {', '.join(TOOLS)}"
         raise MCPError(code=types.INVALID_PARAMS, message=f"There is no tool named {request.name}; {hint}")
     try:
-        called, meta = await catalog.run(
+        reply, meta = await catalog.run(
             lambda opened, revision: _call_with_meta(tool, request.arguments or {}, opened, revision)
         )
     except BadArguments as error:
@@ -145,21 +145,21 @@ async def _call_tool(
         _log.exception("tool %s crashed", tool.name)
         return _error_result("This is a fault of the service; it has been logged.", ())
     structured = protocol_version >= _STRUCTURED_SINCE
-    text = called.text if structured else f"{called.text}\n{to_json(called.content).decode()}"
+    text = reply.text if structured else f"{reply.text}\n{to_json(reply.content).decode()}"
     return types.CallToolResult(
         content=[types.TextContent(text=text)],
-        structured_content=called.content if structured else None,
+        structured_content=reply.content if structured else None,
         _meta=meta,
     )
 
 
 def _call_with_meta(
     tool: Tool, arguments: Mapping[str, Any], catalog: Catalog, revision: RevisionInfo
-) -> tuple[Called, dict[str, Any]]:
-    """Call a tool; return its answer, and the revision and the receipt for `_meta`."""
-    called = call(tool, arguments, catalog)
-    receipt = make_receipt(catalog, called.asked, full=False)
-    return called, {"vmsizes/revision": revision, "vmsizes/receipt": receipt}
+) -> tuple[Reply, dict[str, Any]]:
+    """Call a tool; return its reply, and the revision and the receipt for `_meta`."""
+    reply, inquiry = call(tool, arguments, catalog)
+    receipt = make_receipt(catalog, inquiry.asked, full=False)
+    return reply, {"vmsizes/revision": revision, "vmsizes/receipt": receipt}
 
 
 def _explain(error: Exception) -> str:

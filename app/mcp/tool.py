@@ -8,8 +8,8 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import ValidationError
 
@@ -34,7 +34,7 @@ from app.catalog.queries.params import (
 from app.catalog.queries.snapshot import Catalog
 from app.errors import BadQuery, BadWorkload, NotFound
 from app.nearest import did_you_mean, nearest
-from app.questions import Inquiry, Question
+from app.questions import Inquiry
 from app.validation import MAX_ERRORS, display_value, explain
 
 FEATURES = tuple(name for name in dict.fromkeys(("nvlink", *FLAG_FACETS)) if name not in ("verified", "disputed"))
@@ -378,7 +378,6 @@ FIELDS = Argument(type="string", description="only these, with commas", read=rea
 LIST: Mapping[str, Any] = {"type": "array"}
 OBJECT: Mapping[str, Any] = {"type": "object"}
 TEXT: Mapping[str, Any] = {"type": "string"}
-NUMBER: Mapping[str, Any] = {"type": "number"}
 
 
 def given(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
@@ -399,16 +398,11 @@ def plural(number: int, noun: str) -> str:
 # A call
 
 
-class Called(NamedTuple):
-    """What a call gives: a line of text, structured content, and the questions with their answers behind it."""
+def call(tool: Tool, arguments: Mapping[str, Any], catalog: Catalog) -> tuple[Reply, Inquiry]:
+    """Return a tool's reply, short enough, and what it asked.
 
-    text: str
-    content: dict[str, Any]
-    asked: Sequence[tuple[Question, Mapping[str, Any]]]
-
-
-def call(tool: Tool, arguments: Mapping[str, Any], catalog: Catalog) -> Called:
-    """Call a tool; raises BadArguments for what it does not take or the catalog does not have."""
+    Raises BadArguments for what the tool does not take or the catalog does not have.
+    """
     values = read_arguments(tool.arguments, tool.required, arguments)
     inquiry = Inquiry(catalog)
     try:
@@ -417,7 +411,7 @@ def call(tool: Tool, arguments: Mapping[str, Any], catalog: Catalog) -> Called:
         raise to_bad_arguments(error, tool.arguments, arguments) from None
     longer = "limit" in values or "fields" in values
     content = shorten(reply, MAX_TOKENS_WITH_LIMIT if longer else MAX_TOKENS)
-    return Called(reply.text, content, tuple(inquiry.asked))
+    return replace(reply, content=content), inquiry
 
 
 MAX_TOKENS = 1_500
