@@ -71,6 +71,7 @@ async def render(request: PageRequest) -> str:
     snapshot = await request.executor.snapshot()
     row = _model_row(view, snapshot.models)
     body = to_body(view)
+    shown_body = orjson.dumps({name: value for name, value in body.items() if value != {}}, default=float).decode()
     answer, problem = await _answer(request, view, body)
     bar = await request.executor.ask(find_price_bar)
     regions = [Choice(code, name, None, code in view.region) for code, name in bar.regions.items()]
@@ -103,7 +104,7 @@ async def render(request: PageRequest) -> str:
         sorts=_sorts(view),
         dtypes=_with_chosen(_DTYPES, view.dtype, "as released"),
         kv_dtypes=_with_chosen(_KV_DTYPES, view.kv_dtype, "16 bits"),
-        body=_shown_body(body),
+        body=shown_body.replace("'", "'\\''"),  # between single quotes of a shell
         origin=request.origin,
     )
 
@@ -183,12 +184,6 @@ def _nothing(view: FitView) -> dict[str, None]:
 def _with_chosen(common: Sequence[str], chosen: str | None, none: str) -> list[tuple[str, str]]:
     names = [*common, *([chosen] if chosen and chosen not in common else [])]
     return [("", none), *((name, name.replace("_", " ")) for name in names)]
-
-
-def _shown_body(body: Mapping[str, Any]) -> str:
-    """Return the body as JSON between single quotes of a shell, without what is empty."""
-    text = orjson.dumps({name: value for name, value in body.items() if value != {}}, default=float).decode()
-    return text.replace("'", "'\\''")
 
 
 PAGE = PageContent(params=FitView, render=render)

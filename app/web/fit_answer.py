@@ -17,7 +17,6 @@ from app.schemas.fit_response import (
     OptionCostOut,
     ParallelismOut,
     PerGpuOut,
-    PlacedOut,
 )
 from app.web.fit_view import FitView, param_of
 from app.web.rendering import format_number, middle
@@ -228,28 +227,11 @@ def cost_lines(costs: Mapping[str, OptionCostOut | None], first: str) -> list[di
     return lines
 
 
-@dataclass(frozen=True, slots=True)
-class OptionRow:
-    """An option as the table shows it; `token` is the time per token in ms, `hours` how long a training takes."""
+def rows_of(answer: FitAnswerOut, view: FitView) -> list[dict[str, Any]]:
+    """Return the options of an answer as the table shows them.
 
-    option: PlacedOut
-    layout: Sequence[str]
-    memory: Sequence[Part]
-    speed: Span | None
-    first_token: Span | None
-    token: Span | None
-    hours: Span | None
-    per_user: float | None
-    costs: Sequence[Mapping[str, Any]]
-
-    def gpu_hours(self, hours: float) -> float:
-        """Return the GPU-hours that are paid for in `hours`."""
-        split = self.option.parallelism
-        return hours * (split.gpus + split.idle_gpus) if split is not None else hours
-
-
-def rows_of(answer: FitAnswerOut, view: FitView) -> list[OptionRow]:
-    """Return the options of an answer."""
+    `token` is the time per token in ms, `hours` how long a training takes, `gpus` how many are paid for meanwhile.
+    """
     items = answer.items
     speeds = [item.speed for item in items]
     rates = spans([speed.expected_tokens_per_s if speed else None for speed in speeds])
@@ -257,17 +239,18 @@ def rows_of(answer: FitAnswerOut, view: FitView) -> list[OptionRow]:
     steps = spans([speed.expected_step if speed else None for speed in speeds], view.tpot_ms)
     hours = spans([speed.hours if speed else None for speed in speeds], view.max_hours)
     return [
-        OptionRow(
-            option=item,
-            layout=layout_words(item.nodes, item.parallelism),
-            memory=memory_parts(item.per_gpu) if item.per_gpu else (),
-            speed=rate,
-            first_token=ttft,
-            token=step,
-            hours=duration,
-            per_user=_per_user(item.speed.expected_step) if item.speed else None,
-            costs=cost_lines({name: getattr(item.cost, name) for name in type(item.cost).model_fields}, view.purchase),
-        )
+        {
+            "option": item,
+            "layout": layout_words(item.nodes, item.parallelism),
+            "memory": memory_parts(item.per_gpu) if item.per_gpu else (),
+            "speed": rate,
+            "first_token": ttft,
+            "token": step,
+            "hours": duration,
+            "gpus": item.parallelism.gpus + item.parallelism.idle_gpus if item.parallelism else 1,
+            "per_user": _per_user(item.speed.expected_step) if item.speed else None,
+            "costs": cost_lines(dict(item.cost), view.purchase),
+        }
         for item, rate, ttft, step, duration in zip(items, rates, first, steps, hours, strict=True)
     ]
 

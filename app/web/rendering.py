@@ -3,7 +3,6 @@
 Autoescaping is always on: names come from feeds. Nothing is marked as safe but what `Markup` builds from escaped parts.
 """
 
-from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache, lru_cache
 from pathlib import Path
@@ -177,8 +176,3 @@ _DAYS_IN_DAYS, _DAYS_IN_MONTHS = 61, 730
 def path_segment(name: str) -> str:
     """Return a name as one segment of a URL's path; a size's name in lower case, as `lower` before it says."""
     return quote(str(name), safe="")
-
-
-def options(names: Mapping[str, str], chosen: str) -> list[tuple[str, str, bool]]:
-    """Return the options of a select: value, title, whether it is chosen."""
-    return [(value, title, value == chosen) for value, title in names.items()]

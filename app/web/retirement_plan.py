@@ -91,7 +91,9 @@ async def _plan(request: PageRequest) -> "RetirementPlanOut | None":
     try:
         items = parse_inventory(view.inventory, "inventory")
     except BadData as error:
-        raise BadQuery("inventory", None, _place(error)) from None
+        places = (f"line {error.line}" if error.line else "", f"column {error.column!r}" if error.column else "")
+        place = ", ".join(filter(None, places))
+        raise BadQuery("inventory", None, f"{place}: {error.detail}" if place else error.detail) from None
     if not items:
         raise BadQuery("inventory", None, "has a header and no VMs below it")
     if len(items) > MAX_ITEMS:
@@ -104,14 +106,6 @@ async def _plan(request: PageRequest) -> "RetirementPlanOut | None":
     if detail := explain_too_many(lines, view.max_successors):
         raise BadQuery("inventory", None, detail)
     return await request.executor.ask(plan_retirements, items, view.as_params(SuccessorNeedsIn))
-
-
-def _place(error: BadData) -> str:
-    """Return what is wrong with an inventory, and where."""
-    line = f"line {error.line}" if error.line else ""
-    column = f"column {error.column!r}" if error.column else ""
-    place = ", ".join(part for part in (line, column) if part)
-    return f"{place}: {error.detail}" if place else error.detail
 
 
 PAGE = PageContent(params=PlanView, render=render)

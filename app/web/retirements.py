@@ -50,7 +50,7 @@ async def render(request: PageRequest) -> str:
     retiring = [] if request.errors else await run.ask(find_all_retirements, filters)
     rows = [row for row in retiring if (row["days_left"] <= 0) == view.past]
     region = view.region or (await run.ask(find_usual_region, view.os) if rows else None)
-    planned = await _find_successors(request, rows, region)
+    planned = await find_successors(request, [row["size"] for row in rows], region, max_successors=1)
     regions = await run.ask(find_region_names)
     months = _months(rows, planned)
     return render_page(
@@ -73,17 +73,17 @@ async def render(request: PageRequest) -> str:
     )
 
 
-async def _find_successors(
-    request: PageRequest, rows: Sequence[Row], region: str | None
+async def find_successors(
+    request: PageRequest, sizes: Sequence[str], region: str | None, **needed: Any
 ) -> Mapping[str, "PlannedItemOut"]:
     """Return the plan for one VM of each size in a region, by name of the size."""
-    if region is None or not rows:
+    if region is None or not sizes:
         return {}
     from app.schemas.retirement_request import SuccessorNeedsIn
     from app.services.retirements import InventoryItem, plan_retirements
 
-    items = [InventoryItem(size=row["size"], region=RegionCode(region)) for row in rows]
-    needs = SuccessorNeedsIn(os=request.params.os, purchase=request.params.purchase, max_successors=1)
+    items = [InventoryItem(size=size, region=RegionCode(region)) for size in sizes]
+    needs = SuccessorNeedsIn(os=request.params.os, purchase=request.params.purchase, **needed)
     plan = await request.executor.ask(plan_retirements, items, needs)
     return {item.size: item for item in plan.items}
 

@@ -33,6 +33,7 @@ from app.catalog.queries.sizes import find_size, find_sizes, read_sizes
 from app.errors import NotFound
 from app.questions import NoParams
 from app.web.rendering import format_amount, path_segment, render_page
+from app.web.retirements import find_successors
 from app.web.serving import PRICE_NAMES, PageContent, PageRequest
 from app.web.size_fields import Difference, group_facts, percent_from
 from app.web.size_prices import azure_snippets, newest_first, price_chart, purchases_of, region_rows
@@ -53,7 +54,6 @@ from app.web.sizes_view import (
 
 if TYPE_CHECKING:
     from app.schemas.catalog import SimilarOut
-    from app.schemas.retirements import PlannedItemOut
 
 _MOST = 500
 _SIMILAR = 6
@@ -94,9 +94,10 @@ async def render(request: PageRequest) -> str:
     priced = [row for row in regions if row.prices]
     lead = next((row for row in priced if row.code == view.region), next(iter(priced), None))
     region = lead.code if lead else None
+    ending = [item["name"]] if item["status"] in _ENDING else []
     history, planned, today, series, similar = await asyncio.gather(
         _find_history(request, name, region),
-        _find_successors(request, item, region),
+        find_successors(request, ending, region),
         _find_prices_today(request, name, shown),
         _find_series(request, item),
         _find_similar(request, item, region, rate),
@@ -132,8 +133,8 @@ async def render(request: PageRequest) -> str:
         snippets=azure_snippets(item["name"], region, view.purchase) if item["provider"] == AZURE.id else {},
         series=series,
         similar=similar,
-        planned=planned,
-        ending=item["status"] in _ENDING,
+        planned=planned.get(item["name"]),
+        ending=ending,
         shown=shown,
         shown_text=lambda usd: format_amount(shown(usd)),
         rate=rate,
@@ -260,21 +261,6 @@ def _compare_peers(
         for peer, cells in zip(items, table(items, columns, price), strict=True)
     ]
     return Peers(columns, rows)
-
-
-async def _find_successors(
-    request: PageRequest, item: Mapping[str, Any], region: str | None
-) -> "PlannedItemOut | None":
-    """Find what can take the place of a size that retires or was withdrawn; None for one that stays."""
-    if item["status"] not in _ENDING or region is None:
-        return None
-    from app.schemas.retirement_request import SuccessorNeedsIn
-    from app.services.retirements import InventoryItem, plan_retirements
-
-    items = (InventoryItem(size=item["name"], region=RegionCode(region)),)
-    needs = SuccessorNeedsIn(os=request.params.os, purchase=request.params.purchase)
-    plan = await request.executor.ask(plan_retirements, items, needs)
-    return plan.items[0]
 
 
 async def render_models(request: PageRequest) -> str:

@@ -106,15 +106,6 @@ class PriceCurve:
     points: Sequence[tuple[float, float, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class PriceChart:
-    """A chart of prices over time, from zero; ticks are (position in percent, text)."""
-
-    curves: Sequence[PriceCurve]
-    days: Sequence[tuple[float, str]]
-    amounts: Sequence[tuple[float, str]]
-
-
 _MAX_DAY_TICKS, _MAX_AMOUNT_TICKS = 7, 6
 _MONTH_STEPS = (1, 3, 6, 12, 24, 60)
 _ROOM = 1.05
@@ -122,10 +113,11 @@ _ROOM = 1.05
 
 def price_chart(
     history: Iterable[tuple[str, Sequence[PriceLine]]], shown: Callable[[Any], Decimal], unit: str, today: date
-) -> PriceChart | None:
-    """Return the chart of some prices up to a day, None of none; `shown` converts USD an hour to the unit.
+) -> dict[str, Any] | None:
+    """Return the chart of some prices up to a day, from zero, None of none; ticks are (position in percent, text).
 
     A price is known on the days on which a list has it; between them, and from the last to today, it is only likely.
+    `shown` converts USD an hour to the unit.
     """
     lines = {purchase: sorted(listed, key=lambda line: (line.since, line.last_seen)) for purchase, listed in history}
     if not lines:
@@ -154,11 +146,11 @@ def price_chart(
             points += [(at, top, says) for at in sorted({begin, end})]
         return PriceCurve(title, seen, guessed, points)
 
-    return PriceChart(
-        curves=[curve(PURCHASE_TITLES[purchase], listed) for purchase, listed in lines.items()],
-        days=[(across(day), f"{day:%b %Y}") for day in _day_ticks(first, today)],
-        amounts=[(round(100 - 100 * amount / most, 3), f"{amount:,.10g}") for amount in _amount_ticks(most)],
-    )
+    return {
+        "curves": [curve(PURCHASE_TITLES[purchase], listed) for purchase, listed in lines.items()],
+        "days": [(across(day), f"{day:%b %Y}") for day in _day_ticks(first, today)],
+        "amounts": [(round(100 - 100 * amount / most, 3), f"{amount:,.10g}") for amount in _amount_ticks(most)],
+    }
 
 
 def _day_ticks(first: date, last: date) -> list[date]:
