@@ -29,7 +29,7 @@ from app.ingest.run import IngestOutcome, ingest
 if TYPE_CHECKING:
     from app.ingest.feeds.fetching import PriceFeed
     from app.ingest.feeds.price_refresh import PriceRefresh
-    from app.ingest.feeds.resource_skus import SkuRefresh
+    from app.ingest.feeds.resource_skus import SkuApi, SkuMapper
 
 
 @dataclass(slots=True, kw_only=True)
@@ -369,7 +369,7 @@ def azure_skus(
 
 
 def _refresh_skus(file: Path | None, url: str, run: RunOptions, *, accept: bool) -> FeedResult:
-    from app.ingest.feeds.resource_skus import API_URL, SOURCE_ID, SkuApi, run_sku_refresh
+    from app.ingest.feeds.resource_skus import API_URL, SOURCE_ID, SkuApi, SkuMapper
 
     settings = context.settings()
     api = SkuApi(
@@ -378,12 +378,17 @@ def _refresh_skus(file: Path | None, url: str, run: RunOptions, *, accept: bool)
         folder=context.feeds_folder() / SOURCE_ID,
         url=url or API_URL,
     )
+    return _refresh_sizes("azure-skus", file or api, SkuMapper, run, accept=accept)
+
+
+def _refresh_sizes(
+    feed: str, origin: "Path | SkuApi", mapper: "type[SkuMapper]", run: RunOptions, *, accept: bool
+) -> FeedResult:
+    from app.ingest.feeds.resource_skus import run_sku_refresh
+
     with run.writing() as options:
-        read = run_sku_refresh(context.engine(), file or api, day=context.today(), accept=accept, **options)
-    return _to_size_result("azure-skus", *read)
-
-
-def _to_size_result(feed: str, refresh: "SkuRefresh", outcome: IngestOutcome | None) -> FeedResult:
+        read = run_sku_refresh(context.engine(), origin, mapper, day=context.today(), accept=accept, **options)
+    refresh, outcome = read
     return FeedResult(
         feed=feed,
         headline=f"{feed} of {context.today()}: {plural(refresh.sizes, 'size')}, "
@@ -405,17 +410,11 @@ def aws_types(
 ) -> None:
     """Read what Amazon's DescribeInstanceTypes says of sizes, from a saved answer."""
     from app.ingest.feeds.aws_types import TypeMapper
-    from app.ingest.feeds.resource_skus import run_sku_refresh
 
     context.use_wait(run.wait)
     context.require_catalog()
-
-    def refresh() -> FeedResult:
-        with run.writing() as options:
-            read = run_sku_refresh(context.engine(), file, TypeMapper, day=context.today(), accept=accept, **options)
-        return _to_size_result("aws-types", *read)
-
-    finish([_run_feed("aws-types", run, refresh)], as_json=run.as_json)
+    result = _run_feed("aws-types", run, lambda: _refresh_sizes("aws-types", file, TypeMapper, run, accept=accept))
+    finish([result], as_json=run.as_json)
 
 
 # Exchange rates

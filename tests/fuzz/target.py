@@ -22,7 +22,7 @@ from app.ingest.feeds.azure_prices import AZURE_PRICES
 from app.ingest.feeds.exchange_rates import run_rate_refresh
 from app.ingest.feeds.fetching import PriceFeed
 from app.ingest.feeds.price_refresh import run_price_refresh
-from app.ingest.feeds.resource_skus import run_sku_refresh
+from app.ingest.feeds.resource_skus import SkuMapper, run_sku_refresh
 from app.ingest.registry import read_csv_source, read_pages
 from app.ingest.run import ingest
 from tests.fuzz.inputs import SEEDS, Input
@@ -122,7 +122,7 @@ def _read(engine: Engine, path: Path, kind: str) -> None:
             engine, PriceFeed(api=AZURE_PRICES, file=path, accept=True, new_sizes=True), day=DAY, now=NOW, dry_run=True
         )
     elif kind == "azure-skus":
-        run_sku_refresh(engine, path, day=DAY, now=NOW, accept=True, dry_run=True)
+        run_sku_refresh(engine, path, SkuMapper, day=DAY, now=NOW, accept=True, dry_run=True)
     elif kind == "exchange-rates-file":
         run_rate_refresh(engine, now=NOW, file=path, dry_run=True)
     else:

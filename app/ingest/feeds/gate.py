@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -116,8 +115,7 @@ def find_loss(what: str, before: AbstractSet[object], now: AbstractSet[object]) 
 _COLUMNS = ("region", "size", "os", "purchase", "old_usd_per_hour", "new_usd_per_hour", "day")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class HeldPrice:
+class HeldPrice(NamedTuple):
     """A price that was held back: what the list of a day had, and the price before; `size` is a name of the size."""
 
     region: str
@@ -143,15 +141,8 @@ def load_held(path: Path) -> list[HeldPrice]:
 
 def _to_held(row: dict[str, str]) -> HeldPrice:
     region, size, system, purchase, old, new, day = (row[name] for name in _COLUMNS)
-    return HeldPrice(
-        region=region,
-        size=size,
-        os=system,
-        purchase=purchase,
-        old_nano=to_nano_usd(Decimal(old)),
-        new_nano=to_nano_usd(Decimal(new)),
-        day=date.fromisoformat(day),
-    )
+    old_nano, new_nano = (to_nano_usd(Decimal(usd)) for usd in (old, new))
+    return HeldPrice(region, size, system, purchase, old_nano, new_nano, date.fromisoformat(day))
 
 
 def save_held(path: Path, regions: Collection[str], held: Sequence[HeldPrice]) -> None:

@@ -91,16 +91,6 @@ class PriceRefresh:
         """The number of prices to take."""
         return sum(map(len, self.lists))
 
-    def add(self, listed: RegionPrices, reasons: Sequence[str]) -> None:
-        """Add the list of a region, or refuse it for some reasons."""
-        self.items += listed.items
-        self.left_out.update(listed.left_out)
-        self.reported += listed.reported
-        if reasons:
-            self.refused.append(RefusedRegion(region=listed.region, reasons=tuple(reasons), fetched=True))
-        else:
-            self.lists.append(listed)
-
 
 # The run
 
@@ -208,7 +198,9 @@ def refresh_prices(
     """
     refresh, list_before, held = PriceRefresh(api=feed.api, day=day), _in_step(previous), load_held(feed.held)
     for every in fetched:
-        unmatched = _count_unmatched(every, names)
+        unmatched: Counter[str] = Counter()  # names of no size of the catalog
+        if names.sizes is not None:
+            unmatched.update(price.size for price in every.prices if names.identify(price.size) not in names.sizes)
         refresh.unmatched += unmatched
         listed = every.where(lambda price: price.size not in unmatched)  # noqa: B023  # called at once
         reasons: tuple[str, ...] = ()
@@ -229,7 +221,13 @@ def refresh_prices(
             if jumps:
                 refresh.held += _hold_back(listed, {key: before[key] for key in jumps}, names, day)
                 listed = listed.where(lambda price: names.price_key(price) not in jumps)  # noqa: B023  # called at once
-        refresh.add(listed, reasons)
+        refresh.items += listed.items
+        refresh.left_out.update(listed.left_out)
+        refresh.reported += listed.reported
+        if reasons:
+            refresh.refused.append(RefusedRegion(region=listed.region, reasons=reasons, fetched=True))
+        else:
+            refresh.lists.append(listed)
     return refresh
 
 
@@ -246,22 +244,8 @@ def _add_held(before: dict[PriceKey, int], new: PriceMap, held: Mapping[PriceKey
 def _hold_back(listed: RegionPrices, old: PriceMap, names: KnownNames, day: date) -> Iterator[HeldPrice]:
     for price in listed.prices:
         if (key := names.price_key(price)) in old:
-            yield HeldPrice(
-                region=listed.region,
-                size=price.size,
-                os=price.os,
-                purchase=price.purchase,
-                old_nano=old[key],
-                new_nano=price.nano_usd_per_hour,
-                day=day,
-            )
-
-
-def _count_unmatched(listed: RegionPrices, names: KnownNames) -> Counter[str]:
-    """Count the prices of each name that is no known size."""
-    if names.sizes is None:
-        return Counter()
-    return Counter(price.size for price in listed.prices if names.identify(price.size) not in names.sizes)
+            of_way = (listed.region, price.size, price.os, price.purchase)
+            yield HeldPrice(*of_way, old_nano=old[key], new_nano=price.nano_usd_per_hour, day=day)
 
 
 def _in_step(lists: Iterable[tuple[str, Mapping[tuple[str, str, str], int]]]) -> Callable[[str], PriceMap]:

@@ -429,7 +429,7 @@ class SkuRefresh:
 def run_sku_refresh(
     engine: Engine,
     origin: Path | SkuApi,
-    mapper_type: type[SkuMapper] = SkuMapper,
+    mapper_type: type[SkuMapper],
     *,
     day: date,
     accept: bool = False,
