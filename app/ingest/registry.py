@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from app.errors import BadData
 from app.ingest.documents.gpu_rows import GpuMemoryIndex
 from app.ingest.files import refuse_special_file
 from app.ingest.sources.claims import load_gpu_rows, read_facts, read_sources
-from app.ingest.sources.documents import find_pages, read_documents
+from app.ingest.sources.documents import read_documents
 from app.ingest.sources.models import read_models
 from app.ingest.sources.prices import MANIFEST, find_own_source, read_price_tables, read_prices
 from app.ingest.sources.reference import (
@@ -109,14 +108,7 @@ def read_pages(
 ) -> Reading:
     """Read documentation pages; the GPU models and their possible memories are those of gpus.csv in `seeds`."""
     memories = GpuMemoryIndex.from_rows(load_gpu_rows(seeds / "gpus.csv"))
-    pages, done = len(find_pages(paths)), count(1)
-    return read_documents(
-        paths,
-        gpu_memories=memories,
-        kind=kind,
-        on_page=lambda path: progress(f"reading {path.name}", next(done) / pages),
-        require_facts=True,
-    )
+    return read_documents(paths, gpu_memories=memories, kind=kind, progress=progress, require_facts=True)
 
 
 CLOUDS = "clouds"

@@ -113,9 +113,13 @@ def test_a_missing_path_is_an_error_with_advice(tmp_path: Path) -> None:
 
 def test_a_file_given_twice_is_read_once_and_progress_has_every_page(tmp_path: Path) -> None:
     (tmp_path / "nx.md").write_text(f"# NX-series\n\n{TABLE}")
-    pages: list[Path] = []
-    reading = read_documents([tmp_path, tmp_path / "nx.md"], gpu_memories=MEMORIES, on_page=pages.append)
-    assert pages == [tmp_path / "nx.md"]
+    steps: list[tuple[str, float | None]] = []
+
+    def progress(doing: str, share: float | None, rows: int = 0) -> None:
+        steps.append((doing, share))
+
+    reading = read_documents([tmp_path, tmp_path / "nx.md"], gpu_memories=MEMORIES, progress=progress)
+    assert steps == [("reading nx.md", 1.0)]
     assert len(reading.sources) == 1
 
 

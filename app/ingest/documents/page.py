@@ -188,24 +188,13 @@ class Sentence:
         return self.text if len(self.text) <= _MAX_RAW_LENGTH else f"{self.text[:_MAX_RAW_LENGTH]}…"
 
 
-@dataclass(slots=True)
-class SourceIds:
-    """Source ids assigned so far, so that two different files of the same name and date get different ids."""
-
-    sha256_by_id: dict[str, str] = field(default_factory=dict)
-
-    def assign(self, wanted: str, sha256: str) -> str:
-        """Return `wanted`, with a part of the digest appended if a file with other content already has it."""
-        source = wanted if self.sha256_by_id.get(wanted, sha256) == sha256 else f"{wanted}-{sha256[:8]}"
-        self.sha256_by_id[source] = sha256
-        return source
-
-
 def to_page(
-    data: bytes, file: str, *, kind: SourceKind | None, inherited: SourceRow | None, ids: SourceIds
+    data: bytes, file: str, *, kind: SourceKind | None, inherited: SourceRow | None, ids: dict[str, str]
 ) -> tuple[SourcePage, list[Report]]:
     """Parse a file; return its page and reports of bad front matter.
 
+    `ids` has the ids assigned so far, each with the digest of its file: of two different files of the same name and
+    date the second gets another id.
     Publisher and kind come from the front matter, else from the page that includes the file (`inherited`); `kind` is
     that of a page where neither says it.
     """
@@ -214,9 +203,12 @@ def to_page(
     blocks = to_blocks(lines[front.body_line - 1 :], first=front.body_line)
     published = _published_on(front)
     sha256 = hashlib.sha256(data).hexdigest()
-    wanted = front.first("id") or slugify(f"{PurePath(file).stem} {published or ''}")
+    id_ = front.first("id") or slugify(f"{PurePath(file).stem} {published or ''}")
+    if ids.setdefault(id_, sha256) != sha256:
+        id_ = f"{id_}-{sha256[:8]}"
+        ids[id_] = sha256
     source = SourceRow(
-        id=ids.assign(wanted, sha256),
+        id=id_,
         title=front.first("title") or _first_heading(blocks) or PurePath(file).stem,
         publisher=_publisher(front, inherited),
         kind=_kind(front, kind, inherited),

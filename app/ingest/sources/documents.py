@@ -1,7 +1,7 @@
 """Reads Markdown pages and the files they include from disk, to be parsed by `app.ingest.documents`."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -9,11 +9,11 @@ from pathlib import Path
 
 from app.catalog.fields import FIELDS, too_large
 from app.catalog.providers import PROVIDERS, is_other_vendor, provider_of
-from app.catalog.readings import FileRead, Reading, Report, SourceKind, StatedFact
+from app.catalog.readings import FileRead, Progress, Reading, Report, SourceKind, StatedFact, no_progress
 from app.errors import BadData
 from app.ingest.documents.document import read_batch
 from app.ingest.documents.gpu_rows import GpuMemoryIndex
-from app.ingest.documents.page import SourceDocument, SourceIds, SourcePage, to_page
+from app.ingest.documents.page import SourceDocument, SourcePage, to_page
 from app.ingest.documents.values import is_binary
 from app.ingest.files import read_bounded, refuse_special_file
 
@@ -36,10 +36,11 @@ MAX_INCLUDE_DEPTH = 50
 class _PageCache:
     """The pages read so far by path, since a file that several pages include is one source.
 
-    `folders` are those that were given; pages in them may include any file in them.
+    `ids` are those of sources with the digest of each. `folders` are those that were given; pages in them may include
+    any file in them.
     """
 
-    ids: SourceIds = field(default_factory=SourceIds)
+    ids: dict[str, str] = field(default_factory=dict)
     pages: dict[Path, SourcePage] = field(default_factory=dict)
     reports: list[Report] = field(default_factory=list)
     folders: tuple[Path, ...] = ()
@@ -50,7 +51,7 @@ def read_documents(
     *,
     gpu_memories: GpuMemoryIndex,
     kind: SourceKind | None = None,
-    on_page: Callable[[Path], None] | None = None,
+    progress: Progress = no_progress,
     require_facts: bool = False,
 ) -> Reading:
     """Read pages, given as files or folders; raises BadData for a path that cannot be read.
@@ -60,10 +61,9 @@ def read_documents(
     """
     cache = _PageCache(folders=tuple(path.resolve() for path in paths if path.is_dir()))
     documents: dict[Path, SourceDocument] = {}
-    for path in find_pages(paths):
+    for number, path in enumerate(pages := find_pages(paths), 1):
         documents[path] = _read_document(cache, path, kind)
-        if on_page:
-            on_page(path)
+        progress(f"reading {path.name}", number / len(pages))
     sources = {page.source.id: page.source for page in cache.pages.values()}
     files = tuple(
         FileRead(kind="documents", file=page.file, sources=frozenset({page.source.id}), states_facts=True)

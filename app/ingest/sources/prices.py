@@ -60,18 +60,10 @@ def read_prices(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
     """
     digest, is_long = sha256_of(path), path.stat().st_size >= _LONG_BYTES
     citable = tuple(replace(note, sha256=digest) for note in sources.values())
-    return Reading(
-        citable=citable,
-        prices=Prices(
-            (
-                PriceList(
-                    file=str(path),
-                    blocks=partial(_blocks, path, frozenset(sources), aside=is_long and CAN_READ_ASIDE),
-                    sources=frozenset(sources),
-                ),
-            )
-        ),
-    )
+    read = partial(_read_blocks, path, frozenset(sources))
+    blocks = partial(read_aside, read) if is_long and CAN_READ_ASIDE else read
+    price_list = PriceList(file=str(path), blocks=blocks, sources=frozenset(sources))
+    return Reading(citable=citable, prices=Prices((price_list,)))
 
 
 def find_own_source(path: Path) -> SourceRow | None:
@@ -91,12 +83,7 @@ def _defaults(path: Path, sources: Collection[str]) -> Mapping[str, str]:
     return defaults
 
 
-def _blocks(path: Path, sources: Collection[str], *, aside: bool) -> Iterator[PriceBlock]:
-    read = partial(_read_price_blocks, path, sources)
-    return read_aside(read) if aside else read()
-
-
-def _read_price_blocks(path: Path, sources: Collection[str]) -> Iterator[PriceBlock]:
+def _read_blocks(path: Path, sources: Collection[str]) -> Iterator[PriceBlock]:
     cells = _COLUMN_READERS | {"source": lambda row: _listed_source(row, sources)}
     caches = {name: _CellCache(name, read) for name, read in cells.items() if name != "usd_per_hour"}
     for block in read_blocks(path, COLUMNS, _defaults(path, sources)):
