@@ -70,7 +70,9 @@ def import_(
     from app.converters.observations import read_observations
     from app.services.observations import save_observations
 
-    _check(scope)
+    if not KEY_NAME.fullmatch(scope):
+        allowed = "must be the name of an API key: letters, digits, `_`, `.` and `-`, at most 64"
+        raise BadQuery("--as", scope, allowed)
     new = read_observations(read_text_file(file), str(file), size or ())
     at = (observed_at or datetime.fromtimestamp(file.stat().st_mtime, UTC)).replace(tzinfo=UTC, microsecond=0)
     if at > context.now():
@@ -135,8 +137,3 @@ def forget(
         print_json({"forgotten": count})
         return
     print_text(f"{plural(count, 'observation')} forgotten.")
-
-
-def _check(scope: str) -> None:
-    if not KEY_NAME.fullmatch(scope):
-        raise BadQuery("--as", scope, "must be the name of an API key: letters, digits, `_`, `.` and `-`, at most 64")

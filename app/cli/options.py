@@ -119,16 +119,16 @@ MAX_METAVAR_CHOICES = 6
 """Up to this many choices stand in place of the value (`--os linux|windows`); more are listed in the help text."""
 
 
+def _within(annotation: Any) -> Iterator[Any]:
+    """Yield a type with all that it is made of: the members of a union, what annotates it, its items."""
+    yield annotation
+    for argument in get_args(annotation):
+        yield from _within(argument)
+
+
 def choices_of(annotation: Any) -> tuple[str, ...]:
     """Return the literal values that a type takes; none for any other type."""
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Literal:
-        return tuple(map(str, arguments))
-    if origin in (Annotated, tuple):
-        return choices_of(arguments[0])
-    if origin in (Union, types.UnionType):
-        return next((choices for choices in map(choices_of, arguments) if choices), ())
-    return ()
+    return next((tuple(map(str, get_args(part))) for part in _within(annotation) if get_origin(part) is Literal), ())
 
 
 def _late_values(module: str, name: str) -> Callable[[], Sequence[str]]:
@@ -330,11 +330,8 @@ def _make_option(
 
 
 def _find_parser(annotation: Any) -> Callable[[Any], Any] | None:
-    if isinstance(annotation, ParsedBy):
-        return annotation.parse
-    if annotation == GIB:
-        return parse_gib
-    return next(filter(None, map(_find_parser, get_args(annotation))), None)
+    parsed_by = (part for part in _within(annotation) if part == GIB or isinstance(part, ParsedBy))
+    return next((part.parse if isinstance(part, ParsedBy) else parse_gib for part in parsed_by), None)
 
 
 def _cli_type(annotation: Any) -> type:

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -125,14 +126,7 @@ def _limits(settings: Settings) -> "Limits":
     """Return the limits of a worker by the settings and the limit of open files; raises BadQuery if that is too low."""
     from app.server.limits import Limits, TooFewFiles, fit_to_descriptors
 
-    limits = Limits(
-        max_connections=settings.max_connections,
-        keep_alive_seconds=settings.keep_alive_seconds,
-        header_seconds=settings.header_seconds,
-        body_seconds=settings.body_seconds,
-        write_seconds=settings.write_seconds,
-        shutdown_seconds=settings.shutdown_seconds,
-    )
+    limits = Limits(**settings.model_dump(include={limit.name for limit in fields(Limits)}))
     try:
         return fit_to_descriptors(limits)
     except TooFewFiles as error:

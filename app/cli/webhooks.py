@@ -26,6 +26,7 @@ from app.cli.output import (
     print_text,
     with_output_options,
 )
+from app.db.writing import write_session
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -73,7 +74,6 @@ def add(
 ) -> None:
     """Add a webhook, which gets the changes of later ingests; prints its secret, which is shown only now."""
     from app.catalog.queries.snapshot import load_snapshot
-    from app.db.writing import write_session
     from app.webhooks.delivery import add_webhook
     from app.webhooks.sending import AllowedTargets, check_secret, new_secret
 
@@ -160,7 +160,6 @@ def test(name: Name) -> None:
 @webhooks_app.command(cls=Command)
 def enable(name: Name) -> None:
     """Try a webhook again that is disabled or waits for its next attempt; it gets what it has missed."""
-    from app.db.writing import write_session
     from app.webhooks.delivery import enable_webhook
 
     with write_session(_writer()) as session:
@@ -171,7 +170,6 @@ def enable(name: Name) -> None:
 @webhooks_app.command(cls=Command)
 def remove(name: Name) -> None:
     """Remove a webhook with its log."""
-    from app.db.writing import write_session
     from app.webhooks.delivery import remove_webhook
 
     with write_session(_writer()) as session:

@@ -144,7 +144,32 @@ class InstancesJson(_SizesInOne):
     head, tail, needs = b"[", b"]\n", "pricing"
 
     def _begin(self, offer: Offer) -> dict[str, Any]:
-        return _instance(offer)
+        disks, gib = _local_disks(offer)
+        storage = {"nvme_ssd": bool(offer["nvme_disk_count"]), "devices": disks, "size": gib}
+        return {
+            "instance_type": offer["name"],
+            "pretty_name": offer["name"].removeprefix("Standard_").replace("_", " "),
+            "family": offer["series"],
+            "category": offer["category"],
+            **dict.fromkeys(("vcpu", "vCPU"), offer["vcpus"]),
+            "memory": offer["memory_gib"],
+            "physical_processor": offer["cpu_model"],
+            "arch": [_ARCHITECTURES[offer["arch"]]] if offer["arch"] else [],
+            **dict.fromkeys(("gpu", "GPU"), _gpu_count(offer)),
+            "GPU_model": offer["gpu_model"],
+            "GPU_memory": offer["gpu_memory_gib"],
+            "storage": storage if gib else None,
+            "network_mbps": offer["network_mbps"],
+            "uncached_disk_io": offer["uncached_disk_iops"],
+            "premium_io": offer["premium_storage"],
+            "accelerated_networking": offer["accelerated_networking"],
+            "rdma": offer["infiniband"],
+            "trusted_launch": offer["trusted_launch"],
+            "hibernation": offer["hibernation"],
+            "confidential": offer["confidential_computing"] is not None or None,
+            "regions": {},
+            "pricing": {},
+        }
 
     def _add_prices(self, size: dict[str, Any], offer: Offer) -> None:
         size["regions"][offer["region"]] = offer["region_name"]
@@ -202,35 +227,6 @@ _TERMS = {
     "savings_1y": "yrTerm1Savings.allUpfront",
     "savings_3y": "yrTerm3Savings.allUpfront",
 }
-
-
-def _instance(offer: Offer) -> dict[str, Any]:
-    disks, gib = _local_disks(offer)
-    storage = {"nvme_ssd": bool(offer["nvme_disk_count"]), "devices": disks, "size": gib}
-    return {
-        "instance_type": offer["name"],
-        "pretty_name": offer["name"].removeprefix("Standard_").replace("_", " "),
-        "family": offer["series"],
-        "category": offer["category"],
-        **dict.fromkeys(("vcpu", "vCPU"), offer["vcpus"]),
-        "memory": offer["memory_gib"],
-        "physical_processor": offer["cpu_model"],
-        "arch": [_ARCHITECTURES[offer["arch"]]] if offer["arch"] else [],
-        **dict.fromkeys(("gpu", "GPU"), _gpu_count(offer)),
-        "GPU_model": offer["gpu_model"],
-        "GPU_memory": offer["gpu_memory_gib"],
-        "storage": storage if gib else None,
-        "network_mbps": offer["network_mbps"],
-        "uncached_disk_io": offer["uncached_disk_iops"],
-        "premium_io": offer["premium_storage"],
-        "accelerated_networking": offer["accelerated_networking"],
-        "rdma": offer["infiniband"],
-        "trusted_launch": offer["trusted_launch"],
-        "hibernation": offer["hibernation"],
-        "confidential": offer["confidential_computing"] is not None or None,
-        "regions": {},
-        "pricing": {},
-    }
 
 
 def _is_told(offer: Offer) -> bool:

@@ -118,14 +118,10 @@ def _is_misread(text: str) -> bool:
     return bare.startswith(FORMULA_PREFIXES) or _READ_AS_DATE.fullmatch(bare) is not None
 
 
-def _format_bool(value: object) -> str:
-    return "true" if value else "false"
-
-
 _CELL_FORMATTERS: Mapping[FieldKind, Callable[[Any], str]] = {
     "integer": str,
     "text": escape_cell,
-    "boolean": _format_bool,
+    "boolean": lambda value: "true" if value else "false",
     "date": str,
 }
 """Writes a value of a kind as text."""
