@@ -289,7 +289,8 @@ def read_blocks(
             if rows:
                 by_column = dict(zip(header, zip(*rows, strict=True), strict=True))
                 by_column |= {column: (cell,) * len(rows) for column, cell in missing.items()}
-                yield CsvBlock(str(path), lines, by_column, _bytes_read(file) / size)
+                read_bytes = cast("io.BufferedReader", file.buffer).raw.tell()
+                yield CsvBlock(str(path), lines, by_column, read_bytes / size)
             if odd:
                 line, cells = odd
                 raise wrong_width(str(path), line, len(cells), len(header))
@@ -300,10 +301,6 @@ def _open_reader(file: TextIO, name: str) -> Any:  # the class of readers has no
     start = cast("io.BufferedReader", file.buffer).peek()
     refuse_json(start, name)
     return csv.reader(file, strict=True, delimiter=separator_of(start.partition(b"\n")[0].decode("latin-1")))
-
-
-def _bytes_read(file: TextIO) -> int:
-    return cast("io.BufferedReader", file.buffer).raw.tell()
 
 
 def _read_numbered(reader: Any) -> tuple[Sequence[int], list[list[str]]] | None:

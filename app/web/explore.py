@@ -265,6 +265,9 @@ async def render(request: PageRequest) -> str:
     bars = await _bars(request, sizes, bar) if sizes.key else []
     money = f"{view.currency} {UNIT_TITLES[view.unit]}"
     query = clean_query(_list_of(view))
+    vendors = [bucket.value for bucket in facets.counts["gpu_vendor"] if bucket.value]
+    # Several regions, which a link may have, are one option.
+    several = [(",".join(view.region), ", ".join(view.region))] if len(view.region) > 1 else []
     families = Counter(family_of(point.item, sizes.speeds) for point in points)
     colours = {family: colour for colour, (family, _) in enumerate(families.most_common(_COLOURS), 1) if family}
     marks = _marks(points, front, axes, view, sizes=sizes, colours=colours) if axes else []
@@ -300,21 +303,13 @@ async def render(request: PageRequest) -> str:
         search_url=f"?{query}" if query else "",
         purchase_title=PURCHASE_TITLES[view.purchase],
         regions=bar.regions,
-        **_options(view, bar, [bucket.value for bucket in facets.counts["gpu_vendor"] if bucket.value]),
+        figure_options=[(name, figure.title) for name, figure in FIGURES.items()],
+        vendor_options=[("", "any"), *((vendor.lower(), vendor) for vendor in vendors)],
+        purchase_options=bar.purchases,
+        region_options=[("", "the cheapest of each"), *several, *bar.regions.items()],
+        currency_options=bar.currencies,
+        unit_options=bar.units,
     )
-
-
-def _options(view: ExploreView, bar: PriceBar, vendors: Sequence[str]) -> dict[str, Any]:
-    """Return the options of the form; several regions, which a link may have, are one of them."""
-    several = [(",".join(view.region), ", ".join(view.region))] if len(view.region) > 1 else []
-    return {
-        "figure_options": [(name, figure.title) for name, figure in FIGURES.items()],
-        "vendor_options": [("", "any"), *((vendor.lower(), vendor) for vendor in vendors)],
-        "purchase_options": tuple(PURCHASE_TITLES.items()),
-        "region_options": [("", "the cheapest of each"), *several, *bar.regions.items()],
-        "currency_options": bar.currencies,
-        "unit_options": tuple(UNIT_TITLES.items()),
-    }
 
 
 def _list_of(view: ExploreView) -> SizeList:

@@ -23,12 +23,8 @@ _MAX_NAME = 80
 _NAME = "Size"
 
 
-async def _read(request: PageRequest) -> tuple[list[str], list[list[Any]]]:
-    """Return the headings and the rows of a list; figures are numbers in the units of the page."""
-    return await request.executor.ask(_find_rows, request.params)
-
-
 def _find_rows(catalog: Catalog, view: SizesView) -> tuple[list[str], list[list[Any]]]:
+    """Return the headings and the rows of a list; figures are numbers in the units of the page."""
     columns = [COLUMNS[name] for name in find_columns(catalog, view)]
     rows: list[list[Any]] = []
     offset = 0
@@ -70,7 +66,7 @@ def _is_number(rows: Sequence[Sequence[Any]], place: int) -> bool:
 
 async def render_csv(request: PageRequest) -> str:
     """Render the list as CSV."""
-    headings, rows = await _read(request)
+    headings, rows = await request.executor.ask(_find_rows, request.params)
     kinds: dict[str, FieldKind] = {
         heading: "number" if _is_number(rows, place) else "text" for place, heading in enumerate(headings)
     }
@@ -81,14 +77,14 @@ async def render_csv(request: PageRequest) -> str:
 
 async def render_tsv(request: PageRequest) -> str:
     """Render the list as lines with tabs."""
-    headings, rows = await _read(request)
+    headings, rows = await request.executor.ask(_find_rows, request.params)
     cells = [headings, *([escape_cell(_text(value) or "") for value in row] for row in rows)]
     return "\n".join("\t".join(re.sub(r"\s", " ", text) for text in line) for line in cells)
 
 
 async def render_json(request: PageRequest) -> str:
     """Render the list as JSON: an object for each size."""
-    headings, rows = await _read(request)
+    headings, rows = await request.executor.ask(_find_rows, request.params)
     return orjson.dumps([dict(zip(headings, row, strict=True)) for row in rows], default=float).decode()
 
 

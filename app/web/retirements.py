@@ -39,8 +39,7 @@ class RetirementsView(QueryParams):
 
     def filters(self) -> RetirementFilter:
         """Return the filters of `GET /retirements`; those of dates are left to the page."""
-        given = {name: getattr(self, name) for name in ("series", "gpu")}
-        return RetirementFilter(**given, region=(self.region,) if self.region else ())
+        return RetirementFilter(series=self.series, gpu=self.gpu, region=(self.region,) if self.region else ())
 
 
 async def render(request: PageRequest) -> str:
@@ -120,8 +119,7 @@ def _size(row: Row, plan: "PlannedItemOut | None") -> Row:
 
 
 def _url(path: str, filters: RetirementFilter) -> str:
-    kept = {name: getattr(filters, name) for name in ("series", "gpu", "region") if getattr(filters, name)}
-    query = clean_query(RetirementFilter(**kept))
+    query = clean_query(filters)
     return f"{path}?{query}" if query else path
 
 
