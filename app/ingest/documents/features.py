@@ -21,6 +21,7 @@ _STATUS = re.compile(
     r"|^(?P<yes>supported|yes\b|available|required\b|(?:limited|restricted)\s+support\b)",
     re.IGNORECASE,
 )
+_SUPPORT = re.compile(r"(?:not\s+)?supported\b", re.IGNORECASE)
 _QUALIFIED = re.compile(r"required|(?:limited|restricted)\s+support", re.IGNORECASE)
 _GENERATIONS = re.compile(
     r"^generations?\s+(?P<which>[12](?:\s*(?:and|&|,|/)\s*(?:generation\s*)?[12])?)\b", re.IGNORECASE
@@ -82,7 +83,7 @@ def find_flags(passages: tuple[Passage, ...]) -> Iterator[FeatureFlag]:
             if (
                 match
                 and passage.kind != "heading"
-                and (flag_key(match["name"]) in FLAGS or _is_support_status(match["status"]))
+                and (flag_key(match["name"]) in FLAGS or _SUPPORT.match(match["status"]))
             ):
                 yield FeatureFlag(name=match["name"], status=match["status"], raw=text.strip(), line=line)
 
@@ -156,10 +157,6 @@ def _lines(passage: Passage) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(passage.text.split("\n")):
         for text in line.split("\v"):
             yield passage.line + number, text
-
-
-def _is_support_status(status: str) -> bool:
-    return bool(re.match(r"(?:not\s+)?supported\b", status, re.IGNORECASE))
 
 
 def is_supported(flag: FeatureFlag) -> bool:

@@ -29,6 +29,7 @@ _ARCHITECTURES = (
     (re.compile(r"\b(?:Xeon|EPYC|Granite Rapids)\b", re.IGNORECASE), "x64"),
     (re.compile(r"\b(?:Grace|Ampere Altra|Cobalt \d+)\b"), "arm64"),
 )
+_ARCH_ALONE = re.compile(r"x86[-_]64|x64|amd64|arm64|aarch64", re.IGNORECASE)
 _ORDINALS = {"second": "2", "third": "3", "fourth": "4", "fifth": "5", "sixth": "6"}
 _GENERATION = rf"(?P<gen>\d(?=st|nd|rd|th)|{'|'.join(_ORDINALS)})(?:st|nd|rd|th)?[\s-]*gen(?:eration)?\b"
 _GENERATION_WORDS = re.compile(_GENERATION, re.IGNORECASE)
@@ -52,7 +53,8 @@ def to_cpu(text: str) -> dict[str, str]:
     bare = re.sub(r",?\s*up to\b.*|\b(?:CPUs?|processors?)\b", "", bare, flags=re.IGNORECASE)
     generation = _GENERATION_WORDS.search(bare)
     name = _with_generation(_normalize_name(_GENERATION_WORDS.sub("", bare)), generation and generation["gen"])
-    return {"cpu_model": name, **arch_only} if re.search(r"[A-Za-z]{3}", name) and not _is_arch(name) else arch_only
+    names_cpu = re.search(r"[A-Za-z]{3}", name) and not _ARCH_ALONE.fullmatch(name)
+    return {"cpu_model": name, **arch_only} if names_cpu else arch_only
 
 
 def to_cpus(text: str) -> dict[str, str]:
@@ -97,10 +99,6 @@ def _with_generation(name: str, generation: str | None) -> str:
 def _normalize_name(text: str) -> str:
     text = re.sub(r"\bnvidia\b", "NVIDIA", re.sub(r"\bepyc\b", "EPYC", text, flags=re.IGNORECASE), flags=re.IGNORECASE)
     return re.sub(r"\s+", " ", re.sub(r"(?<=\w)\(", " (", text)).strip(" ,;")
-
-
-def _is_arch(text: str) -> bool:
-    return bool(re.fullmatch(r"(?:x86[-_]64|x64|amd64|arm64|aarch64)", text, re.IGNORECASE))
 
 
 GENERATIONS = {"FDR": 56, "EDR": 100, "HDR": 200, "NDR": 400, "XDR": 800}

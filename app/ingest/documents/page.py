@@ -4,7 +4,6 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from pathlib import PurePath
 
 import yaml
@@ -201,7 +200,9 @@ def to_page(
     lines = to_lines(data)
     front = to_front_matter(lines)
     blocks = to_blocks(lines[front.body_line - 1 :], first=front.body_line)
-    published = _published_on(front)
+    stated_day = front.first("published_on", "ms.date", "date")
+    published = find_date(stated_day) if stated_day else None
+    heading = next((part.text for part in blocks.passages if part.kind == "heading"), None)
     sha256 = hashlib.sha256(data).hexdigest()
     id_ = front.first("id") or slugify(f"{PurePath(file).stem} {published or ''}")
     if ids.setdefault(id_, sha256) != sha256:
@@ -209,7 +210,7 @@ def to_page(
         ids[id_] = sha256
     source = SourceRow(
         id=id_,
-        title=front.first("title") or _first_heading(blocks) or PurePath(file).stem,
+        title=front.first("title") or heading or PurePath(file).stem,
         publisher=_publisher(front, inherited),
         kind=_kind(front, kind, inherited),
         url=front.first("url", "canonical_url"),
@@ -241,15 +242,6 @@ def _publisher(front: FrontMatter, inherited: SourceRow | None) -> str:
     if front.is_microsoft:
         return "Microsoft"
     return inherited.publisher if inherited else front.first("feed_name") or UNKNOWN_PUBLISHER
-
-
-def _published_on(front: FrontMatter) -> date | None:
-    stated = front.first("published_on", "ms.date", "date")
-    return find_date(stated) if stated else None
-
-
-def _first_heading(blocks: Blocks) -> str | None:
-    return next((part.text for part in blocks.passages if part.kind == "heading"), None)
 
 
 def slugify(text: str) -> str:

@@ -64,7 +64,7 @@ def find_listed(document: SourceDocument, sentences: Iterable[Sentence]) -> Iter
     for page in document.pages:
         yield from _bullets(page)
     for sentence in sentences:
-        for field, item in [*_integrations(sentence.text), *_dtypes_images_driver(sentence.text)]:
+        for field, item in _listed_in(sentence.text):
             yield ListedItem(sentence.page, field, item, sentence.raw, sentence.line)
 
 
@@ -81,16 +81,14 @@ def _bullets(page: SourcePage) -> Iterator[ListedItem]:
             yield ListedItem(page, "integrations", item, _one_line(passage), passage.line)
 
 
-def _integrations(text: str) -> Iterator[tuple[str, str]]:
+def _listed_in(text: str) -> Iterator[tuple[str, str]]:
     for pattern in (_COMPATIBLE, _SUPPORTS, _SUCH_AS):
         if match := pattern.search(text):
             yield from (("integrations", item) for item in _items(match[1]))
-
-
-def _dtypes_images_driver(text: str) -> Iterator[tuple[str, str]]:
     if _SUPPORTS_DTYPES.search(text):
-        for item in dict.fromkeys(_dtype(dtype[0]) for dtype in _DTYPE.finditer(text)):
-            yield "gpu_dtypes", item
+        named = (dtype[0] for dtype in _DTYPE.finditer(text))
+        dtypes = dict.fromkeys("mixed precision" if dtype.lower().startswith("mixed") else dtype for dtype in named)
+        yield from (("gpu_dtypes", dtype) for dtype in dtypes)
     if match := _IMAGES.search(text) or _SUPPORTS_IMAGES.search(text):
         yield from (("supported_images", item) for item in _images(match["images"]))
     if match := _OFED.search(text):
@@ -114,10 +112,6 @@ def _images(text: str) -> list[str]:
         version = words["version"] if words else part
         images.extend(f"{name} {single}".strip() for single in (version or "").split("/"))
     return images
-
-
-def _dtype(text: str) -> str:
-    return "mixed precision" if text.lower().startswith("mixed") else text
 
 
 def _one_line(passage: Passage) -> str:
