@@ -362,6 +362,26 @@ def test_sizes_are_fetched_with_a_token_from_page_to_page(
     assert "secret" not in done.stderr + done.stdout
 
 
+def test_sizes_are_not_read_from_pages_of_a_longer_answer_before(
+    run: Run, catalog: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = ["Standard_NX24_v1", "Standard_NX48_v1"]
+
+    async def skus(request: Request) -> Response:
+        page = int(request.query_params.get("page", 0))
+        link = str(request.url.include_query_params(page=page + 1)) if page + 1 < len(pages) else None
+        return Response(json.dumps({"value": [sku_entry(pages[page])], "nextLink": link}))
+
+    monkeypatch.setenv("VMSIZES_AZURE_SUBSCRIPTION", "sub")
+    monkeypatch.setenv("VMSIZES_AZURE_TOKEN", "secret")
+    with server(Starlette(routes=[Route("/skus", skus)])) as base:
+        first = run(catalog, "refresh", "azure-skus", "--url", f"{base}/skus")
+        assert "2 sizes" in first.stdout, first.stderr
+        del pages[1]
+        second = run(catalog, "refresh", "azure-skus", "--url", f"{base}/skus", "--accept")
+    assert "1 size," in second.stdout, second.stderr
+
+
 def test_exchange_rates_of_new_days_are_added(run: Run, catalog: str, tmp_path: Path) -> None:
     saved = tmp_path / "eurofxref-hist.csv"
     saved.write_text("Date,USD,GBP,\n2026-11-02,1.12,0.84,\n2026-10-30,1.1172,0.8338,\n")

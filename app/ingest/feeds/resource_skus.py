@@ -340,6 +340,8 @@ class SkuApi:
 async def _fetch(api: SkuApi) -> None:
     """Write the pages of an answer into files; raises FetchError."""
     api.folder.mkdir(parents=True, exist_ok=True)
+    for page in api.folder.glob("skus-*.json"):  # an answer before may have had more pages
+        page.unlink()
     url = httpx.URL(api.url.format(subscription=api.subscription))
     query: bytes | None = url.copy_merge_params({"api-version": API_VERSION}).query
     headers, seen = {"authorization": f"Bearer {api.token}"}, set[bytes]()
