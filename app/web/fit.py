@@ -11,7 +11,8 @@ from typing import Any
 
 import orjson
 
-from app.catalog.queries.lookups import ModelsByKey, get_release_row
+from app.catalog.providers import PROVIDERS
+from app.catalog.queries.lookups import ModelsByKey, RegionPlace, get_release_row
 from app.catalog.queries.params import SizeRequirements
 from app.catalog.queries.snapshot import Catalog, computing
 from app.errors import BadQuery, BadWorkload, NotFound
@@ -74,7 +75,6 @@ async def render(request: PageRequest) -> str:
     shown_body = orjson.dumps({name: value for name, value in body.items() if value != {}}, default=float).decode()
     answer, problem = await _answer(request, view, body)
     bar = await request.executor.ask(find_price_bar)
-    regions = [Choice(code, name, None, code in view.region) for code, name in bar.regions.items()]
     assumed = {assumption.field: assumption.value for assumption in answer.assumptions} if answer else {}
     return render_page(
         request,
@@ -97,7 +97,7 @@ async def render(request: PageRequest) -> str:
         examples=[(text, request.url(**{**_nothing(view), **changes})) for text, changes in EXAMPLES],
         link=request.url() if len(request.url()) <= fit_answer.MAX_URL else "",
         traits=_TRAITS,
-        regions=sorted(regions, key=lambda region: (not region.checked, region.title)),
+        regions=_regions(view, bar.regions, snapshot.regions),
         currencies=bar.currencies,
         purchases=tuple(PURCHASE_TITLES.items()),
         purchase_title=PURCHASE_TITLES[view.purchase],
@@ -107,6 +107,17 @@ async def render(request: PageRequest) -> str:
         body=shown_body.replace("'", "'\\''"),  # between single quotes of a shell
         origin=request.origin,
     )
+
+
+def _regions(view: FitView, names: Mapping[str, str], places: Mapping[str, RegionPlace]) -> list[Choice]:
+    """Return the regions to choose from, chosen ones first, then by cloud, which is named where there are several."""
+    clouds = {code: PROVIDERS[places[code].provider].name for code in names}
+    ordered = sorted((code not in view.region, clouds[code], name, code) for code, name in names.items())
+    several = len({*clouds.values()}) > 1
+    return [
+        Choice(code, f"{name}, {cloud}" if several else name, None, not is_other)
+        for is_other, cloud, name, code in ordered
+    ]
 
 
 async def _answer(request: PageRequest, view: FitView, body: Mapping[str, Any]) -> tuple[FitAnswerOut | None, str]:

@@ -286,3 +286,12 @@ def test_options_without_a_price_come_with_where_prices_are_known(client: httpx.
     note = "linux reserved_3y: no price is known in westeurope, only in polandcentral"
     assert note in get(client, "/ui/fit?model=llama-3.3-70b&region=westeurope&purchase=reserved_3y")
     assert "no price is known" not in get(client, "/ui/fit?model=llama-3.3-70b&region=westeurope")
+
+
+def test_regions_name_their_cloud_where_the_catalog_has_several(clouds: httpx.Client, client: httpx.Client) -> None:
+    page = unescape(get(clouds, "/ui/fit?model=llama-3.3-70b&region=westeurope"))
+    titles = re.findall(r'name="region" value="[^"]*"[^>]*>\s*<span>([^<]+)</span>', page)
+    assert titles[0] == "West Europe, Azure"
+    assert titles[1:] == sorted(titles[1:], key=lambda title: title.rpartition(", ")[::-1])
+    assert {"Africa (Cape Town), AWS", "All regions, RunPod", "All regions, Lambda"} <= {*titles}
+    assert "<span>West Europe</span>" in get(client, "/ui/fit?model=llama-3.3-70b&region=westeurope")
