@@ -4,7 +4,7 @@ SQLAlchemy takes longer to build a statement than the database to run it, so fre
 set of build arguments.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial, wraps
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
@@ -38,35 +38,26 @@ class CompiledStatement:
 class Statement:
     """A query with named parameters; `short` if its cost does not grow with the catalog. `names` are its columns."""
 
-    __slots__ = ("_compiled", "_query", "_rebuild", "names", "short")
+    __slots__ = ("_compiled", "_rebuild", "names", "query", "short")
 
     def __init__(self, query: Select[Any], *, short: bool = False) -> None:
         self.names, self.short = tuple(query.selected_columns.keys()), short
-        self._query: Select[Any] | None = query
-        self._rebuild: Callable[[], Statement] | None = None
+        self.query: Callable[[], Select[Any]] = lambda: query
+        self._rebuild = self.query
         self._compiled: dict[str, CompiledStatement] = {}
 
     def compiled_for(self, kind: str) -> CompiledStatement:
         """Return the statement for a database dialect, compiling it on first use."""
         compiled = self._compiled.get(kind)
         if compiled is None:
-            compiled = self._compiled[kind] = self._compile(kind)
+            compiled = self._compiled[kind] = compile_query(self.query(), kind)
+            self.query = self._rebuild
         return compiled
 
     def rebuilt_by(self, make: "Callable[[], Statement]") -> "Statement":
         """Drop the query after compiling it: the text takes kilobytes, SQLAlchemy's objects about 100 KB."""
-        self._rebuild = make
+        self._rebuild = lambda: make().query()  # for another dialect in the same process, as in tests
         return self
-
-    def _compile(self, kind: str) -> CompiledStatement:
-        if self._query is None and self._rebuild is not None:  # for another dialect in the same process, as in tests
-            return self._rebuild().compiled_for(kind)
-        query = self._query
-        if query is None:
-            raise RuntimeError("the statement has dropped its query")
-        if self._rebuild is not None:
-            self._query = None
-        return compile_query(query, kind)
 
 
 def cached_statement(max_size: int) -> Callable[[Callable[P, Statement]], Callable[P, Statement]]:
@@ -142,7 +133,12 @@ def fetch(reader: Reader, bound: BoundStatement) -> Rows:
         return reader.fetch(bound)
     connection = reader.connection()
     compiled = bound.statement.compiled_for(connection.dialect.name)
-    return convert_rows(fetch_rows(connection, compiled, {**compiled.constants, **bound.parameters}), compiled)
+    with connection.exec_driver_sql(compiled.sql, {**compiled.constants, **bound.parameters}) as result:
+        try:
+            rows = result.cursor.fetchall()  # the driver's own tuples take a third of the time of SQLAlchemy's rows
+        except connection.dialect.loaded_dbapi.Error as error:  # SQLite reads its file here
+            raise OperationalError(compiled.sql, None, error) from error
+    return convert_rows(rows, compiled)
 
 
 def has_outdated_plan(error: BaseException) -> bool:
@@ -151,15 +147,6 @@ def has_outdated_plan(error: BaseException) -> bool:
     A migration that changes the type of a column leaves such statements in every open connection.
     """
     return "cached plan must not change result type" in str(error)
-
-
-def fetch_rows(connection: Connection, compiled: CompiledStatement, parameters: Mapping[str, Any]) -> Rows:
-    """Run a statement and return the driver's own tuples, which takes a third of the time of SQLAlchemy's rows."""
-    with connection.exec_driver_sql(compiled.sql, dict(parameters)) as result:
-        try:
-            return result.cursor.fetchall()
-        except connection.dialect.loaded_dbapi.Error as error:  # SQLite reads its file here
-            raise OperationalError(compiled.sql, None, error) from error
 
 
 def pad_keys(keys: Sequence[str]) -> list[str]:
@@ -176,40 +163,32 @@ def convert_rows(rows: Rows, compiled: CompiledStatement) -> Rows:
     """Convert values that the driver returns in another type than the column's: SQLite has no booleans or dates."""
     if not compiled.converters:
         return rows
-    return [_convert_row(row, compiled.converters) for row in rows]
-
-
-def _convert_row(row: Row, converters: tuple[tuple[int, Converter], ...]) -> Row:
-    values = list(row)
-    for index, convert in converters:
-        values[index] = convert(values[index])
-    return tuple(values)
+    converted = []
+    for row in rows:
+        values = list(row)
+        for index, convert in compiled.converters:
+            values[index] = convert(values[index])
+        converted.append(tuple(values))
+    return converted
 
 
 def compile_query(query: Select[Any], kind: str) -> CompiledStatement:
     """Compile a query for a database dialect."""
     dialect = _dialect(kind)
     compiled = query.compile(dialect=dialect)
-    converters = converters_of((column.type for column in query.selected_columns), kind)
-    constants = {name: bind.value for bind, name in compiled.bind_names.items() if bind.value is not None}
-    return CompiledStatement(sql=str(compiled), constants=constants, converters=converters)
-
-
-def converters_of(types: Iterable[TypeEngine[Any]], kind: str) -> tuple[tuple[int, Converter], ...]:
-    """Return the conversions that columns of these types need, each with the column's index."""
-    converters = [_converter(type_, _dialect(kind)) for type_ in types]
-    return tuple((index, converter) for index, converter in enumerate(converters) if converter is not None)
+    converters = (_converter(column.type, dialect) for column in query.selected_columns)
+    return CompiledStatement(
+        sql=str(compiled),
+        constants={name: bind.value for bind, name in compiled.bind_names.items() if bind.value is not None},
+        converters=tuple((index, convert) for index, convert in enumerate(converters) if convert is not None),
+    )
 
 
 def _converter(kind: TypeEngine[Any], dialect: Dialect) -> Converter | None:
     """Return the conversion of a column's values, if it needs one: psycopg converts all but our own types."""
     if dialect.name == "sqlite":
         return kind.dialect_impl(dialect).result_processor(dialect, None)
-    return partial(_process_result, kind, dialect) if isinstance(kind, TypeDecorator) else None
-
-
-def _process_result(kind: TypeDecorator[Any], dialect: Dialect, value: Any) -> Any:
-    return kind.process_result_value(value, dialect)
+    return (lambda value: kind.process_result_value(value, dialect)) if isinstance(kind, TypeDecorator) else None
 
 
 @cache
