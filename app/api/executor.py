@@ -51,7 +51,7 @@ class QueryExecutor:
         self.query_count = 0
         self._kept_ages: tuple[str | None, Freshness, Mapping[str, datetime]] | None = None
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
-        watcher.on_return(self._reconnect)
+        watcher.on_return = self._reconnect
 
     async def ask(self, question: Callable[Concatenate[Catalog, P], T], *args: P.args, **more: P.kwargs) -> T:
         """Answer a question from the newest revision, again if an ingest commits meanwhile.
@@ -103,11 +103,6 @@ class QueryExecutor:
             return await _or_busy(self._computing.compute(work, *args, **more))
 
     @property
-    def has_loop_connection(self) -> bool:
-        """Whether the event loop has a connection of its own, which no question waits for."""
-        return self.loop_connection is not None and self.loop_connection.is_open
-
-    @property
     def queues(self) -> tuple[SessionThreads, ...]:
         """The threads that questions wait for."""
         return self._threads, self._computing
@@ -137,7 +132,7 @@ class QueryExecutor:
 
         What an ingest changes is read once for each revision and day.
         """
-        revision, generation = await self.revision(), self._watcher.generation
+        revision, generation = await self.revision(), self._watcher.state.generation
         if self._kept_ages is None or self._kept_ages[0] != generation:
             freshness = await self._watcher.read(load_freshness, self.today())
             self._kept_ages = generation, freshness, await self._watcher.read(load_last_ingests)
@@ -152,7 +147,7 @@ class QueryExecutor:
         Also where the revision can be read but queries fail, as with a server that has no connection left.
         """
         state = await self._watcher.refresh()
-        reason = state.unavailable or self._watcher.recent_failure
+        reason = state.unavailable or self._watcher.outages.recent_cause
         if state.revision is None or reason:
             raise NotReady(reason)
         return state.revision

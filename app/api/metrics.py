@@ -44,8 +44,8 @@ def worker_gauges(state: State) -> Read:
     """Return what a worker tells of its state; the gauges of all workers are added up."""
     cache, limit, executor = "vmsizes_response_cache", state.cache_bytes, state.executor
     gauges: Read = {
-        Metric(f"{cache}_entries", "Responses in the cache."): lambda: state.cache.cached_responses,
-        Metric(f"{cache}_bytes", "Bytes of the responses in the cache."): lambda: state.cache.cached_bytes,
+        Metric(f"{cache}_entries", "Responses in the cache."): lambda: len(state.cache.responses),
+        Metric(f"{cache}_bytes", "Bytes of the responses in the cache."): lambda: state.cache.responses.size_bytes,
         Metric(f"{cache}_limit_bytes", "Bytes that the cache may have."): lambda: limit,
         Metric("vmsizes_exports_running", "Exports that are being written."): lambda: len(state.streams.running),
         Metric("vmsizes_export_files_bytes", "Bytes of the Parquet files that are kept."): lambda: (
@@ -58,11 +58,12 @@ def worker_gauges(state: State) -> Read:
     for threads in executor.queues:
         gauges |= _queue_gauges(threads)
     pool = state.engine.pool if isinstance(state.engine.pool, QueuePool) else None
+    on_loop = executor.loop_connection
     name, text = "vmsizes_db_connections", "Connections to the database."
     return gauges | {
         Metric(name, text, (("state", "in_use"),)): lambda: pool.checkedout() if pool else 0,
         Metric(name, text, (("state", "idle"),)): lambda: (
-            (pool.checkedin() if pool else 0) + executor.has_loop_connection
+            (pool.checkedin() if pool else 0) + (on_loop is not None and on_loop.is_open)
         ),
     }
 

@@ -29,11 +29,6 @@ VARY_BY_MEDIA_TYPE = (b"vary", b"accept, accept-encoding, origin")
 """For a path that is a page for browsers, and JSON for programs."""
 
 
-def cache_control_header(max_age_seconds: int) -> Header:
-    """Return the Cache-Control header that lets clients reuse a copy for so long without revalidation."""
-    return (b"cache-control", b"public, max-age=%d" % max_age_seconds) if max_age_seconds else NO_CACHE
-
-
 def validator_headers(etag: bytes, cache_control: Header, vary: Header = VARY) -> Headers:
     """Return the headers by which clients store and revalidate a copy."""
     return [(b"etag", etag), cache_control, vary]
@@ -54,14 +49,12 @@ class _Zstd(threading.local):
         return memoryview(self._compressor.compress(body)).tobytes()
 
 
-_ENCODERS: dict[str, Callable[[bytes], bytes]] = {
+ENCODERS: dict[str, Callable[[bytes], bytes]] = {
     "br": lambda body: bytes(brotli.compress(body, quality=5)),
     "zstd": _Zstd().compress,
     "gzip": lambda body: gzip.compress(body, compresslevel=6, mtime=0),
 }
 """By preference. At these levels a page of 50 rows takes at most a quarter of a millisecond (docs/performance.md)."""
-
-ENCODINGS = tuple(_ENCODERS)
 
 _DECODERS: dict[str, Callable[[bytes], bytes]] = {
     "br": lambda body: bytes(brotli.decompress(body)),
@@ -74,12 +67,6 @@ MAX_INLINE_BYTES = 262_144
 _MAX_PLAIN_BYTES = 16_384
 """Longer bodies are kept plain for the last clients that took no encoding (generated ones often take none), else as
 zstd: a page of 50 sizes has 115 kB, 4.5 as zstd, which takes 40 us to encode, and 15 to decode for each of them."""
-
-
-def encode(body: bytes, encoding: str) -> bytes:
-    """Return a body in one of ENCODINGS."""
-    return _ENCODERS[encoding](body)
-
 
 MAX_ACCEPT_ENCODING_BYTES = 256
 """A longer Accept-Encoding lists unknown encodings; it is ignored, so that no cache stores it."""
@@ -94,7 +81,7 @@ def preferred_encoding(accept_encoding: bytes) -> str | None:
 def _preferred(accept_encoding: bytes) -> str | None:
     weights = dict(_weights(accept_encoding.decode("latin-1").lower()))
     default = weights.get("*", 0.0)
-    best = max(_ENCODERS, key=lambda name: weights.get(name, default))
+    best = max(ENCODERS, key=lambda name: weights.get(name, default))
     return best if weights.get(best, default) > 0 else None
 
 
@@ -159,7 +146,7 @@ class CachedResponse:
     def add_variant(self, body: bytes, encoding: str | None) -> EncodedVariant:
         """Encode a body, unless it is short, and keep it with its headers."""
         encoding = encoding if self.length >= MIN_ENCODED_BYTES else None
-        body = encode(body, encoding) if encoding else body
+        body = ENCODERS[encoding](body) if encoding else body
         headers = [*self.headers, (b"link", self.link), (b"content-length", b"%d" % len(body))]
         if self.etag:
             headers.append((b"etag", self.etag))
@@ -211,7 +198,6 @@ _MAX_PLAIN_URL_BYTES = 200
 
 _URLS_SHARE = 8
 """The part of the cache that URLs may take, as a divisor."""
-
 
 _PLAIN_SHARE = 8
 """The part of the cache that long plain bodies may take, as a divisor."""

@@ -29,7 +29,6 @@ from app.http.cache import (
     Header,
     Headers,
     ResponseCache,
-    cache_control_header,
     preferred_encoding,
     url_key,
     validator_headers,
@@ -131,24 +130,16 @@ class CacheMiddleware:
         self._inner = CommonHeadersMiddleware(app, public_url, security_headers, problem_page)
         self._reject = CommonHeadersMiddleware(reject_oversized, public_url, security_headers, problem_page)
         self._security_headers = security_headers
-        self._cache_control = cache_control_header(max_age_seconds)
+        self._cache_control = NO_CACHE
+        if max_age_seconds:
+            self._cache_control = (b"cache-control", b"public, max-age=%d" % max_age_seconds)
         self._first_segments = {endpoint.first_segment for endpoint in endpoints}
-        self._enabled, self._cache = max_bytes > 0, ResponseCache(max_bytes)
+        self._enabled, self.responses = max_bytes > 0, ResponseCache(max_bytes)
         self._generation: str | None = None
         # By ETag, which differs between generations: a request never joins a run that reads an older revision.
         self._runs = SharedRuns[CachedResponse | list[Message]](max_requests, request_seconds)
         self._pacer = LoopPacer()
         self._paced: Counter[RawRequest] = Counter()  # those that wait to start, equal ones together
-
-    @property
-    def cached_responses(self) -> int:
-        """The number of stored responses."""
-        return len(self._cache)
-
-    @property
-    def cached_bytes(self) -> int:
-        """The bytes that stored responses and remembered URLs take."""
-        return self._cache.size_bytes
 
     def find_stored(self, scope: Scope, body: bytes | bytearray) -> tuple[int, Headers, bytes] | None:
         """Return what `__call__` would send for a request, and count it, if that is stored in the right encoding.
@@ -218,8 +209,8 @@ class CacheMiddleware:
         generation = self._watcher.state.generation
         if generation != self._generation:
             self._generation = generation
-            self._cache.clear()
-        return self._cache.find(url)
+            self.responses.clear()
+        return self.responses.find(url)
 
     async def _handle_miss(
         self, request: RawRequest, headers: RequestHeaders, scope: Scope, receive: Receive, send: Send
@@ -236,10 +227,10 @@ class CacheMiddleware:
             return
         endpoint, record = canonical.endpoint, scope[RECORD]
         record.route = (endpoint.method, endpoint.path)
-        response = self._cache.get(canonical.key)
+        response = self.responses.get(canonical.key)
         if response is not None:
             record.cache = "hit"
-            self._cache.remember_url(url_key(*request), response)
+            self.responses.remember_url(url_key(*request), response)
             await self._send_response(response, headers, scope, send)
         elif endpoint.streams:
             await self._send_stream(canonical, headers, scope, receive, send)
@@ -278,7 +269,7 @@ class CacheMiddleware:
                 variant = await asyncio.to_thread(response.make_variant, encoding)
             else:
                 variant = response.make_variant(encoding)
-            self._cache.recount(response)
+            self.responses.recount(response)
         sent = [*variant.headers, (b"x-request-id", scope[REQUEST_ID])]
         if cache_status is not None:
             sent.append(cache_status)
@@ -319,7 +310,7 @@ class CacheMiddleware:
             for message in response:
                 await send(message)
             return
-        self._cache.remember_url(url_key(*canonical.request), response)
+        self.responses.remember_url(url_key(*canonical.request), response)
         stored = self._enabled and not canonical.endpoint.is_private
         await self._send_response(response, headers, scope, send, _MISS if stored else _BYPASS)
 
@@ -380,7 +371,7 @@ class CacheMiddleware:
         `ttl` of cache-status (RFC 9211, section 2.5) is negative for a response that is stale, and `age` (RFC 9111)
         keeps other caches from taking it for a new one.
         """
-        seconds = self._watcher.unconfirmed_seconds
+        seconds = int(time.monotonic() - self._watcher.confirmed_at)
         status = b'%s; ttl=-%d; detail="the database is away, last read %d s ago"' % (_HIT, seconds, seconds)
         return [(b"cache-status", status), (b"age", b"%d" % seconds)]
 
@@ -430,7 +421,7 @@ class CacheMiddleware:
         else:
             response.add_variant(body, encoding)
         if self._enabled and not canonical.endpoint.is_private and generation == self._generation:
-            self._cache.put(response)
+            self.responses.put(response)
         return response
 
 

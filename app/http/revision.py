@@ -98,48 +98,30 @@ class OutageLog:
 class RevisionWatcher:
     """Reads the catalog's revision from the database at most twice a second, when requests need it.
 
-    While the catalog is unavailable it is tried again without requests. `engine` should have a connection for it alone:
-    it must tell a server that is gone from one whose connections are all taken.
+    While the catalog is unavailable it is tried again without requests. `on_return` is called when the database can be
+    reached again: connections of before may be broken. `confirmed_at` is when the catalog was read last. `engine`
+    should have a connection for it alone: it must tell a server that is gone from one whose connections are all taken.
     """
 
     def __init__(self, engine: Engine, today: Callable[[], date], version: str) -> None:
         self._today, self._version = today, version
         self._engine = engine
         self._threads = SessionThreads(engine, 1, name="watching")  # its own thread: long queries may occupy the others
-        self._expires_at = self._began_at = self._heard_at = self._confirmed_at = self._outdated_at = 0.0
+        self._expires_at = self._began_at = self._heard_at = self.confirmed_at = self._outdated_at = 0.0
         self._reading: asyncio.Task[CatalogState] | None = None
         self._retry: asyncio.TimerHandle | None = None
         self._known = CatalogState()
         self._newer_schema = ""
-        self._outages = OutageLog()
-        self._on_return: list[Callable[[], None]] = []
+        self.outages = OutageLog()
+        self.on_return: Callable[[], None] = lambda: None
         self._waiting: set[asyncio.Future[Any]] = set()
         self._checking: asyncio.Task[None] | None = None
         self.state = CatalogState()
 
     @property
-    def generation(self) -> str | None:
-        """The name of the current state, part of every ETag; None where there has been no catalog yet."""
-        return self.state.generation
-
-    @property
     def is_fresh(self) -> bool:
         """Whether `state` was read less than REFRESH_SECONDS ago."""
         return time.monotonic() < self._expires_at
-
-    @property
-    def unconfirmed_seconds(self) -> int:
-        """How long ago the catalog was read last."""
-        return int(time.monotonic() - self._confirmed_at)
-
-    @property
-    def recent_failure(self) -> str:
-        """Why queries failed in the last moments although the revision could be read; empty if none did."""
-        return self._outages.recent_cause
-
-    def on_return(self, reconnect: Callable[[], None]) -> None:
-        """Have a function called when the database can be reached again: connections of before may be broken."""
-        self._on_return.append(reconnect)
 
     async def refresh(self) -> CatalogState:
         """Return the current state, reading it if it is not fresh; concurrent calls share one read.
@@ -162,7 +144,7 @@ class RevisionWatcher:
         A state that has just expired is read again behind the request. After a longer pause the request waits, at most
         PATIENCE_SECONDS from the beginning of the read, so that a database that hangs delays no stored response.
         """
-        if self.generation is None:
+        if self.state.generation is None:
             await self.refresh()
             return
         reading, now = self._begin(), time.monotonic()
@@ -191,7 +173,8 @@ class RevisionWatcher:
             if waiting in self._waiting:  # the request was cancelled, as by a client that is gone
                 asked.cancel()
                 raise
-            asked.add_done_callback(_ignore)
+            # Its outcome is taken, so that it is not reported as forgotten.
+            asked.add_done_callback(lambda abandoned: abandoned.cancelled() or abandoned.exception())
             raise NotReady(self.state.unavailable or NO_ANSWER) from None
         finally:
             self._waiting.discard(waiting)
@@ -214,7 +197,7 @@ class RevisionWatcher:
         if self._newer_schema and lacks_what_was_asked(error):
             return f"{newer_schema_text(self._newer_schema)} Replace it by the version that migrated the database."
         if has_no_tables(error):
-            self._outages.note_failure(NO_TABLES)
+            self.outages.note_failure(NO_TABLES)
             return NO_TABLES
         cause = outage_cause(error)
         if cause is None:
@@ -222,7 +205,7 @@ class RevisionWatcher:
         outage = f"The database cannot be reached: {cause}."
         if self._known.generation is None and MISSING in str(error.orig):
             outage = NO_FILE
-        self._outages.note_failure(outage, driver_message(error))
+        self.outages.note_failure(outage, driver_message(error))
         return outage
 
     def close(self) -> None:
@@ -245,15 +228,14 @@ class RevisionWatcher:
         try:
             state = await self._load()
             if self.state.unavailable and not state.unavailable:
-                self._outages.note_return()
+                self.outages.note_return()
             if not state.unreachable and (was_unreachable or self.state.unreachable):
-                for reconnect in self._on_return:
-                    reconnect()
+                self.on_return()
             self.state = state
             self._expires_at = time.monotonic() + REFRESH_SECONDS if self._began_at >= self._outdated_at else LONG_AGO
             if not state.unavailable:
-                self._known, self._confirmed_at = state, time.monotonic()
-            if state.unavailable or self._outages.cause:
+                self._known, self.confirmed_at = state, time.monotonic()
+            if state.unavailable or self.outages.cause:
                 # Read again without a request, so that the end of an outage is found, and logged, by itself.
                 if self._retry is not None:
                     self._retry.cancel()
@@ -272,7 +254,7 @@ class RevisionWatcher:
         """Take the database for unreachable where a read has been running for too long; return whether it has."""
         silent = self._reading is not None and time.monotonic() >= self._deadline()
         if silent and not self.state.unreachable:
-            self._outages.note_failure(NO_ANSWER)
+            self.outages.note_failure(NO_ANSWER)
             self.state = self._without_catalog(NO_ANSWER, unreachable=True)
         return silent
 
@@ -291,9 +273,9 @@ class RevisionWatcher:
                 "The database does not answer as it should; the log of the service says why.", unreachable=True
             )
         if state.unavailable:
-            self._outages.note_failure(state.unavailable)
+            self.outages.note_failure(state.unavailable)
         else:
-            self._outages.note_answer()
+            self.outages.note_answer()
         return state
 
     def _load_in_session(self, session: Session) -> CatalogState:
@@ -301,7 +283,10 @@ class RevisionWatcher:
         if schema < newest_revision():
             needed = f"and this program needs {newest_revision()}; run `vmsizes migrate`."
             return self._without_catalog(f"The database has the schema {schema}, {needed}")
-        self._note_newer_schema(schema if schema > newest_revision() else "")
+        newer = schema if schema > newest_revision() else ""
+        if newer and newer != self._newer_schema:  # once: what this program reads is served as before
+            _log.warning("%s It serves what it still finds; replace it soon.", newer_schema_text(newer))
+        self._newer_schema = newer
         revision = latest_revision(session)
         self._heard_at = time.monotonic()
         if revision is None:
@@ -311,15 +296,3 @@ class RevisionWatcher:
         if snapshot is None or generation != self._known.generation:
             snapshot = load_snapshot(session)
         return CatalogState(generation, snapshot, revision)
-
-    def _note_newer_schema(self, schema: str) -> None:
-        """Log, once, that a newer program has migrated the database: what this one reads is served as before."""
-        if schema and schema != self._newer_schema:
-            _log.warning("%s It serves what it still finds; replace it soon.", newer_schema_text(schema))
-        self._newer_schema = schema
-
-
-def _ignore(abandoned: "asyncio.Future[Any]") -> None:
-    """Take the outcome of what is not waited for any more, so that it is not reported as forgotten."""
-    if not abandoned.cancelled():
-        abandoned.exception()

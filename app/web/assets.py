@@ -15,7 +15,7 @@ from pathlib import Path
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from app.http.cache import encode, preferred_encoding
+from app.http.cache import ENCODERS, preferred_encoding
 from app.http.headers import parse_headers
 
 _FOLDER = Path(__file__).parent
@@ -39,7 +39,7 @@ class Asset:
     def in_encoding(self, encoding: str | None) -> bytes:
         """Return the bytes in an encoding, encoding them on first use."""
         if encoding not in self.encoded:
-            self.encoded[encoding] = encode(self.body, encoding) if encoding else self.body
+            self.encoded[encoding] = ENCODERS[encoding](self.body) if encoding else self.body
         return self.encoded[encoding]
 
 

@@ -46,11 +46,11 @@ def test_a_database_that_hangs_delays_a_stored_response_once_and_for_a_moment(na
         watcher = RevisionWatcher(narrow, lambda: TODAY, "1")
         try:
             await watcher.refresh()
-            kept = watcher.generation
+            kept = watcher.state.generation
             with narrow.connect():
                 await asyncio.sleep(2.2 * REFRESH_SECONDS)
                 waits = [await seconds_to_refresh(watcher) for _ in range(3)]
-            assert watcher.generation == kept is not None
+            assert watcher.state.generation == kept is not None
             return waits
         finally:
             watcher.close()
@@ -115,7 +115,7 @@ def test_a_new_revision_is_answered_from_after_a_second(engine: Engine, monkeypa
             ingest(engine, reading(size("Standard_X1", vcpus=16)), now=NOW)
             await asyncio.sleep(2 * REFRESH_SECONDS)
             await watcher.refresh_soon()
-            assert watcher.generation != before.generation
+            assert watcher.state.generation != before.generation
         finally:
             watcher.close()
 

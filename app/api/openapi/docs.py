@@ -11,7 +11,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 from starlette.staticfiles import StaticFiles
 
-from app.http.cache import ENCODINGS, encode, preferred_encoding
+from app.http.cache import ENCODERS, preferred_encoding
 from app.http.common_headers import PAGE_HEADERS
 from app.http.headers import PUBLIC_URL, etag_matches, parse_headers
 
@@ -40,7 +40,7 @@ Encoded = tuple[Mapping[str | None, bytes], str]
 
 def _encode_document(document: dict[str, Any]) -> Encoded:
     body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-    bodies: dict[str | None, bytes] = {encoding: encode(body, encoding) for encoding in ENCODINGS}
+    bodies: dict[str | None, bytes] = {encoding: encode(body) for encoding, encode in ENCODERS.items()}
     return bodies | {None: body}, f'W/"{hashlib.blake2s(body, digest_size=12).hexdigest()}"'
 
 
