@@ -6,7 +6,7 @@ The same parsing rejects unknown and repeated parameters and keys, whether or no
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import islice
@@ -106,7 +106,7 @@ def cacheable_endpoints(routers: Iterable[APIRouter], fast_paths: Mapping[str, F
             first_segment=first_path_segment(route.path),
             pattern=route.path_regex,
             has_path_params="{" in route.path,
-            model=_always(model_of(route.dependant.query_params if method == "GET" else route.dependant.body_params)),
+            model=partial(model_of, route.dependant.query_params if method == "GET" else route.dependant.body_params),
             columns=partial(item_columns, route),
             streams=_responds_with(route, StreamingResponse | FileResponse),
             is_file=_responds_with(route, FileResponse),
@@ -118,10 +118,6 @@ def cacheable_endpoints(routers: Iterable[APIRouter], fast_paths: Mapping[str, F
         if isinstance(route, APIRoute)
         for method in route.methods or ()
     ]
-
-
-def _always(model: type[BaseModel] | None) -> Callable[[], type[BaseModel] | None]:
-    return lambda: model
 
 
 def item_columns(route: APIRoute) -> tuple[str, ...]:
@@ -160,11 +156,17 @@ def canonicalize(request: RawRequest, endpoints: Iterable[CacheableEndpoint]) ->
             if model is None:
                 return None if request.query else CanonicalRequest(canonical_path, request, endpoint, None)
             try:
-                params = _parse_request(request, model)
+                if request.method == "GET":
+                    params = parse_query(request.query, model)
+                else:
+                    reject_unknown_params(parse_qsl(request.query.decode("latin-1"), keep_blank_values=True), None)
+                    reject_duplicate_keys(request.body)
+                    params = model.model_validate_json(request.body)
             except (RequestValidationError, ValidationError):
                 return None
             fields = getattr(params, "fields", ())
-            if fields and not are_columns(fields, endpoint.columns()):
+            columns = endpoint.columns() if fields else ()  # an endpoint that has none checks the fields itself
+            if columns and not (len(set(fields)) == len(fields) and set(fields) <= set(columns)):
                 return None
             if endpoint.page_version and not is_clean(request.query, params):
                 return None
@@ -188,19 +190,6 @@ def is_clean(query: bytes, params: BaseModel) -> bool:
     """Check that a query has each parameter of its model that is no default once, and no other."""
     pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
     return len(pairs) == len(params.model_dump(exclude_defaults=True))
-
-
-def are_columns(names: Sequence[str], columns: Sequence[str]) -> bool:
-    """Check that list items have all requested fields; endpoints without `columns` check theirs themselves."""
-    return not columns or (len(set(names)) == len(names) and set(names) <= set(columns))
-
-
-def _parse_request(request: RawRequest, model: type[Model]) -> Model:
-    if request.method == "GET":
-        return parse_query(request.query, model)
-    reject_unknown_params(parse_qsl(request.query.decode("latin-1"), keep_blank_values=True), None)
-    reject_duplicate_keys(request.body)
-    return model.model_validate_json(request.body)
 
 
 def parse_query(query: bytes, model: type[Model]) -> Model:

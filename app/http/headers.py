@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Collection, Iterable, Mapping
 from itertools import count
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.routing import BaseRoute, Match
 from starlette.types import Message, Receive, Scope, Send
 
@@ -117,18 +117,11 @@ def allowed_methods(routes: Iterable[BaseRoute], scope: Scope) -> str:
     return ", ".join(method for method in ("GET", "HEAD", "POST", "OPTIONS") if method in {*with_head, "OPTIONS"})
 
 
-def has_route(routes: Iterable[BaseRoute], scope: Scope) -> bool:
-    """Check whether there is an operation at a path."""
-    return any(route.matches(scope)[0] is Match.FULL for route in routes)
-
-
 EXPOSED_HEADERS = (
     *("ETag", "Link", "X-Request-ID", "Cache-Status", "Retry-After", "Allow", "Accept-Post", "Deprecation", "Sunset"),
     *("Accept-Ranges", "Content-Range", "Content-Disposition", "RateLimit", "RateLimit-Policy"),
 )
 """Response headers that scripts of other origins may read besides those that CORS always allows."""
-
-_PREFLIGHT_MAX_AGE_SECONDS = 86_400
 
 
 def with_cors(send: Send) -> Send:
@@ -143,20 +136,3 @@ def with_cors(send: Send) -> Send:
         await send(message)
 
     return send_with_cors
-
-
-def is_preflight(method: str, headers: Headers) -> bool:
-    """Check whether a request is a CORS preflight."""
-    return method == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers
-
-
-def preflight_headers(headers: Headers, allowed: str) -> dict[str, str]:
-    """Return the headers of the response to a preflight: the path's methods, and every requested header."""
-    response = {
-        "Access-Control-Allow-Origin": "*",
-        "Access-Control-Allow-Methods": allowed,
-        "Access-Control-Max-Age": str(_PREFLIGHT_MAX_AGE_SECONDS),
-        "Vary": "Access-Control-Request-Method, Access-Control-Request-Headers",
-    }
-    requested = headers.get("access-control-request-headers")
-    return response if requested is None else {**response, "Access-Control-Allow-Headers": requested}

@@ -83,7 +83,9 @@ class LimitedBody:
 
     def _check(self, size: int) -> None:
         if size > self._max_bytes:
-            raise self._too_long()
+            sent = f"{self._announced:,}" if self._announced > self._max_bytes else "more"
+            detail = f"The body has {sent} bytes; at most {self._max_bytes:,} are allowed."
+            raise HTTPException(413, detail + (_SHORTER if self._max_bytes > MAX_BODY_BYTES else ""))
         if size > MAX_BODY_BYTES and not self._is_held:
             if self._long_bodies.held >= MAX_LONG_BODIES:
                 raise Busy(
@@ -92,11 +94,6 @@ class LimitedBody:
                 )
             self._is_held = True
             self._long_bodies.held += 1
-
-    def _too_long(self) -> HTTPException:
-        size = f"{self._announced:,}" if self._announced > self._max_bytes else "more"
-        detail = f"The body has {size} bytes; at most {self._max_bytes:,} are allowed."
-        return HTTPException(413, detail + (_SHORTER if self._max_bytes > MAX_BODY_BYTES else ""))
 
 
 _SHORTER = (

@@ -13,18 +13,11 @@ from pydantic import BaseModel, Field
 from sqlalchemy.exc import DBAPIError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Match
 
 from app.catalog.queries.params import as_given
 from app.errors import BadCursor, BadQuery, BadWorkload, Busy, CursorGone, NotFound, NotReady, VmsizesError
-from app.http.headers import (
-    PUBLIC_URL,
-    REQUEST_ID,
-    HeadResponseComplete,
-    allowed_methods,
-    has_route,
-    is_preflight,
-    preflight_headers,
-)
+from app.http.headers import PUBLIC_URL, REQUEST_ID, HeadResponseComplete, allowed_methods
 from app.http.observer import note_problem
 from app.validation import MAX_ERRORS, display_value, explain, field_path
 
@@ -182,30 +175,46 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
     if isinstance(error.__cause__, Busy):  # raised while FastAPI read the body
         return await _handle_domain_error(request, error.__cause__)
     status, headers = getattr(error, "status_code", 500), dict(getattr(error, "headers", None) or {})
-    if status in {404, 405} and is_preflight(request.method, request.headers):
-        return _preflight_response(request)
-    if status == 405:  # noqa: PLR2004
-        headers["Allow"] = allowed_methods(request.app.state.routes, request.scope)
+    detail = str(getattr(error, "detail", error))
+    sent = request.headers
+    if status in _UNROUTED and request.method == "OPTIONS" and "origin" in sent and _PREFLIGHT in sent:
+        return _preflight_response(request, sent[_PREFLIGHT])
+    if status == 404:  # noqa: PLR2004
+        path = request.url.path.rstrip("/")
+        scope = {**request.scope, "path": path}
+        is_path = path != request.url.path and any(
+            route.matches(scope)[0] is Match.FULL for route in request.app.state.routes
+        )
+        hint = f"did you mean {_instance(request).rstrip('/')}? " if is_path else ""
+        detail = f"There is no path {_instance(request)}; {hint}GET /docs lists all paths."
+    elif status == 405:  # noqa: PLR2004
+        allowed = headers["Allow"] = allowed_methods(request.app.state.routes, request.scope)
         if request.method == "OPTIONS":
             return Response(status_code=204, headers=headers)
-    detail = str(getattr(error, "detail", error))
-    if isinstance(error.__cause__, ClientDisconnect):  # for the metrics: the server has closed the connection with it
+        detail = f"{request.method} is not allowed for {_instance(request)}; allowed are {allowed}."
+    elif isinstance(error.__cause__, ClientDisconnect):  # for the metrics: the server has closed the connection with it
         status, detail = 408, "The rest of the body did not arrive."
-    return problem_response(
-        request,
-        status_problem(status),
-        _http_detail(request, status, detail, headers.get("Allow", "")),
-        headers=headers,
-    )
+    return problem_response(request, status_problem(status), detail, headers=headers)
 
 
-def _preflight_response(request: Request) -> Response:
-    """Return the response to a CORS preflight.
+_UNROUTED = {404, 405}
+_PREFLIGHT = "access-control-request-method"
+
+
+def _preflight_response(request: Request, wanted: str) -> Response:
+    """Return the response to a CORS preflight: the path's methods, and every requested header.
 
     GET is allowed for a path that does not exist, so that the page can read the 404.
     """
-    allowed, sent = allowed_methods(request.app.state.routes, request.scope), request.headers
-    wanted, headers = sent["access-control-request-method"], preflight_headers(sent, allowed)
+    allowed = allowed_methods(request.app.state.routes, request.scope)
+    headers = {
+        "Access-Control-Allow-Origin": "*",
+        "Access-Control-Allow-Methods": allowed,
+        "Access-Control-Max-Age": "86400",
+        "Vary": "Access-Control-Request-Method, Access-Control-Request-Headers",
+    }
+    if "access-control-request-headers" in request.headers:
+        headers["Access-Control-Allow-Headers"] = request.headers["access-control-request-headers"]
     if wanted in allowed.split(", "):
         return Response(status_code=204, headers=headers)
     detail = f"A page of another origin cannot send {wanted} to {_instance(request)}; allowed are {allowed}."
@@ -245,17 +254,6 @@ def _request_label(request: Request) -> str:
 def _instance(request: Request) -> str:
     """Return the requested path, percent-encoded (RFC 3986)."""
     return quote(request.scope.get("raw_path") or request.url.path, safe="/%:@!$&'()*+,;=~")
-
-
-def _http_detail(request: Request, status: int, detail: str, allowed: str) -> str:
-    if status == 404:  # noqa: PLR2004
-        bare = request.url.path.rstrip("/")
-        is_path = bare != request.url.path and has_route(request.app.state.routes, {**request.scope, "path": bare})
-        hint = f"did you mean {_instance(request).rstrip('/')}? " if is_path else ""
-        return f"There is no path {_instance(request)}; {hint}GET /docs lists all paths."
-    if status == 405:  # noqa: PLR2004
-        return f"{request.method} is not allowed for {_instance(request)}; allowed are {allowed}."
-    return detail
 
 
 def _to_detail(error: dict[str, Any]) -> dict[str, str]:
