@@ -36,38 +36,40 @@ class CompiledStatement:
 
 
 class Statement:
-    """A query with named parameters; `short` if its cost does not grow with the catalog. `names` are its columns."""
+    """A query with named parameters; `short` if its cost does not grow with the catalog.
 
-    __slots__ = ("_compiled", "_rebuild", "names", "query", "short")
+    It is built to be compiled, and not kept: the text takes kilobytes, SQLAlchemy's objects about 100 KB.
+    """
 
-    def __init__(self, query: Select[Any], *, short: bool = False) -> None:
-        self.names, self.short = tuple(query.selected_columns.keys()), short
-        self.query: Callable[[], Select[Any]] = lambda: query
-        self._rebuild = self.query
+    def __init__(self, build: Callable[[], Select[Any]], *, short: bool = False) -> None:
+        self._build, self.short = build, short
         self._compiled: dict[str, CompiledStatement] = {}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of its columns."""
+        return tuple(self._build().selected_columns.keys())
 
     def compiled_for(self, kind: str) -> CompiledStatement:
         """Return the statement for a database dialect, compiling it on first use."""
         compiled = self._compiled.get(kind)
         if compiled is None:
-            compiled = self._compiled[kind] = compile_query(self.query(), kind)
-            self.query = self._rebuild
+            query = self._build()
+            self.names = tuple(query.selected_columns.keys())
+            compiled = self._compiled[kind] = compile_query(query, kind)
         return compiled
 
-    def rebuilt_by(self, make: "Callable[[], Statement]") -> "Statement":
-        """Drop the query after compiling it: the text takes kilobytes, SQLAlchemy's objects about 100 KB."""
-        self._rebuild = lambda: make().query()  # for another dialect in the same process, as in tests
-        return self
 
+def cached_statement(
+    max_size: int, *, short: bool = False
+) -> Callable[[Callable[P, Select[Any]]], Callable[P, Statement]]:
+    """Have a function that builds a query return its statement, cached by its arguments, least recently used out."""
 
-def cached_statement(max_size: int) -> Callable[[Callable[P, Statement]], Callable[P, Statement]]:
-    """Cache the statements that a function builds by its arguments, least recently used first out."""
-
-    def decorate(build: Callable[P, Statement]) -> Callable[P, Statement]:
+    def decorate(build: Callable[P, Select[Any]]) -> Callable[P, Statement]:
         @lru_cache(maxsize=max_size)
         @wraps(build)
         def kept(*args: P.args, **more: P.kwargs) -> Statement:
-            return build(*args, **more).rebuilt_by(partial(build, *args, **more))
+            return Statement(partial(build, *args, **more), short=short)
 
         return cast("Callable[P, Statement]", kept)
 

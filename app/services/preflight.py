@@ -6,12 +6,11 @@ What no file and no source says is unknown, and what is unknown never fits.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from shlex import quote
 from typing import Any
 
 import orjson
-from sqlalchemy import String, bindparam, select
+from sqlalchemy import Select, String, bindparam, select
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Availability, Offer
@@ -20,7 +19,7 @@ from app.catalog.providers import ProviderId
 from app.catalog.queries.snapshot import Catalog
 from app.catalog.regions import closest_regions
 from app.db.functions import is_listed
-from app.db.statements import BoundStatement, Statement
+from app.db.statements import BoundStatement, cached_statement
 from app.errors import BadWorkload
 from app.nearest import did_you_mean
 from app.schemas.preflight import PreflightItemOut, PreflightOut, QuotaOut
@@ -404,8 +403,8 @@ def _find_places(catalog: Catalog, keys: Iterable[str]) -> Mapping[str, set[str]
     return places
 
 
-@cache
-def _places_statement(model: type[Availability | Offer]) -> Statement:
+@cached_statement(2)
+def _places_statement(model: type[Availability | Offer]) -> Select[Any]:
     table = table_of(model).c
     query = select(table.size_key, table.region).distinct()
-    return Statement(query.where(is_listed(table.size_key, bindparam("keys", type_=String))))
+    return query.where(is_listed(table.size_key, bindparam("keys", type_=String)))

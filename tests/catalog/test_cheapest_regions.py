@@ -77,7 +77,7 @@ def test_a_size_is_priced_in_the_region_where_it_was_cheapest(
         expected = cheapest_of_all(catalog, by_rules, search)
         scope = PriceScope.of(search, by_rules)
         query = select(scope.key.label("size"), scope.offer.priced_in).select_from(scope.source).where(scope.has_offer)
-        found = fetch(catalog, BoundStatement(Statement(query), price_parameters(search, TODAY)))
+        found = fetch(catalog, BoundStatement(Statement(lambda: query), price_parameters(search, TODAY)))
         assert {key: region for key, region in found if region is not None} == expected
         nested.rollback()
 

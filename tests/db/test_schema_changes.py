@@ -23,7 +23,9 @@ def test_a_column_whose_type_has_changed_is_read_by_threads_and_by_the_event_loo
     async def ask() -> list[tuple[str, str]]:
         threads = SessionThreads(serving, 1)
         loop = LoopConnection(serving)
-        bound = BoundStatement(Statement(select(column("figure")).select_from(table("changing")), short=True), {})
+        bound = BoundStatement(
+            Statement(lambda: select(column("figure")).select_from(table("changing")), short=True), {}
+        )
         found = []
         try:
             for kind, written in (("integer", "7"), ("text", "'eight'"), ("integer", "9")):

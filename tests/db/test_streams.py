@@ -41,7 +41,7 @@ def unpooled(database_url: str) -> Iterator[Engine]:
 def ask(places: int, below: int) -> BoundStatement:
     number, query = numbers(places)
     return BoundStatement(
-        Statement(query.where(number < bindparam("below", type_=Integer)).order_by(number)), {"below": below}
+        Statement(lambda: query.where(number < bindparam("below", type_=Integer)).order_by(number)), {"below": below}
     )
 
 
@@ -72,7 +72,7 @@ def test_a_stream_that_was_stopped_does_not_look_as_if_it_had_ended(unpooled: En
 def test_a_query_that_runs_is_interrupted(unpooled: Engine) -> None:
     running: set[Stream] = set()
     _, endless = numbers(12)
-    counted = Statement(select(func.count()).select_from(endless.subquery()))
+    counted = Statement(lambda: select(func.count()).select_from(endless.subquery()))
     stream = Stream(unpooled, BoundStatement(counted, {}), running)
     with ThreadPoolExecutor(1) as thread:
         taken = thread.submit(stream.fetch_block)
@@ -87,7 +87,7 @@ def test_a_query_that_runs_is_interrupted(unpooled: Engine) -> None:
 
 def test_what_the_database_refuses_leaves_nothing_behind(unpooled: Engine) -> None:
     running: set[Stream] = set()
-    nowhere = Statement(select(literal_column("nothing", Integer)))
+    nowhere = Statement(lambda: select(literal_column("nothing", Integer)))
     with pytest.raises(DBAPIError):
         Stream(unpooled, BoundStatement(nowhere, {}), running).fetch_block()
     assert not running

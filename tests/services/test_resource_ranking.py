@@ -72,9 +72,9 @@ def one_by_one(session: Session, search: FitSearch, known: CatalogSnapshot) -> t
     """Evaluate every size that is selected."""
     search, needs = normalize(search, known), to_needs(search, TODAY)
     filters, values = active_filters(search, SELECTION_FILTERS)
-    conditions = (filter_condition(active, PriceScope.of(search)) for active in filters)
+    conditions = [filter_condition(active, PriceScope.of(search)) for active in filters]
     selected = select(SIZE.c.key).select_from(SIZE).join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
-    keys = [key for (key,) in fetch(session, BoundStatement(Statement(selected.where(*conditions)), values))]
+    keys = [key for (key,) in fetch(session, BoundStatement(Statement(lambda: selected.where(*conditions)), values))]
     purchases = {"on_demand", "spot", search.purchase}
     query = candidates_query(search, purchases, TRAITS, keys, today=TODAY, rules=known.rules)
     verdicts = [evaluate_vm(_to_vm(row), needs) for row in to_dicts(query, fetch(session, query))]

@@ -42,7 +42,7 @@ from app.catalog.queries.price_scope import (
     status_of,
 )
 from app.db.functions import is_listed
-from app.db.statements import BoundStatement, Statement, cached_statement
+from app.db.statements import BoundStatement, cached_statement
 
 SELECTION_FILTERS = ("q", "name", "series", "category", "gpu", "gpu_vendor", "verified", "disputed", "provider")
 """Filters that select candidates; everything else is a requirement, and a fit reports what fails it."""
@@ -106,13 +106,13 @@ def _to_asked(
 
 
 @cached_statement(64)
-def _candidates_statement(asked: _Asked, traits: tuple[str, ...]) -> Statement:
+def _candidates_statement(asked: _Asked, traits: tuple[str, ...]) -> Select[Any]:
     query = _select(PriceScope.for_keys(asked.scope), asked, [size[name] for name in traits])
-    return Statement(query.where(is_listed(size.key, KEYS)))
+    return query.where(is_listed(size.key, KEYS))
 
 
 @cached_statement(64)
-def _machines_statement(asked: _Asked, filters: tuple[ActiveFilter, ...]) -> Statement:
+def _machines_statement(asked: _Asked, filters: tuple[ActiveFilter, ...]) -> Select[Any]:
     scope, series_gpus = PriceScope.of_key(asked.scope), _series_gpus()
     query = _select(scope, asked, _hardware_columns(series_gpus))
     query = query.where(*(filter_condition(condition, scope) for condition in filters))
@@ -121,7 +121,7 @@ def _machines_statement(asked: _Asked, filters: tuple[ActiveFilter, ...]) -> Sta
     # The series of each size, and its GPU, or that of its series.
     query = query.join(SERIES, SERIES.c.id == size.series_id, isouter=True)
     query = query.join(series_gpus, series_gpus.c.series_id == size.series_id, isouter=True)
-    return Statement(query.join(GPU, or_(GPU.c.id == size.gpu_id, _has_gpu_of_series(series_gpus)), isouter=True))
+    return query.join(GPU, or_(GPU.c.id == size.gpu_id, _has_gpu_of_series(series_gpus)), isouter=True)
 
 
 def _select(scope: PriceScope, asked: _Asked, more: Sequence[ColumnElement[Any]]) -> Select[Any]:

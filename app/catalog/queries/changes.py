@@ -212,7 +212,7 @@ def _listed(filters: Filters) -> ListStatements:
 
 
 @cached_statement(64)
-def _entries_statement(filters: Filters) -> Statement:
+def _entries_statement(filters: Filters) -> Select[Any]:
     """Rows: revision, time, kind, number of events; of the newest revisions with any."""
     newest = (
         _matching(filters, [change.revision])
@@ -223,21 +223,18 @@ def _entries_statement(filters: Filters) -> Statement:
     )
     columns = [change.revision, REVISION.c.created_at, change.kind, func.count().label("events")]
     query = _matching(filters, columns).where(change.revision.in_(select(newest.c.revision)))
-    return Statement(
-        query.group_by(change.revision, REVISION.c.created_at, change.kind).order_by(
-            change.revision.desc(), func.min(change.id)
-        )
-    )
+    query = query.group_by(change.revision, REVISION.c.created_at, change.kind)
+    return query.order_by(change.revision.desc(), func.min(change.id))
 
 
 @cached_statement(64)
-def _lines_statement(filters: Filters) -> Statement:
+def _lines_statement(filters: Filters) -> Select[Any]:
     """Rows: the first events of each revision from one on."""
     position = func.row_number().over(partition_by=change.revision, order_by=change.id).label("position")
     numbered = _matching(filters, [*_event_columns(), position]).subquery()
     columns = [column for column in numbered.c if column.name != "position"]
     query = select(*columns).where(numbered.c.position <= bindparam("lines", type_=Integer))
-    return Statement(query.order_by(numbered.c.id))
+    return query.order_by(numbered.c.id)
 
 
 def _event_columns() -> list[ColumnElement[Any]]:
@@ -258,18 +255,20 @@ def _matching(filters: Filters, columns: Sequence[ColumnElement[Any]]) -> Select
 
 
 _TRACKED = Statement(
-    select(REVISION.c.created_at).where(REVISION.c.changes.is_(None)).order_by(REVISION.c.number.desc()).limit(1),
+    lambda: (
+        select(REVISION.c.created_at).where(REVISION.c.changes.is_(None)).order_by(REVISION.c.number.desc()).limit(1)
+    ),
     short=True,
 )
-_NEWEST = Statement(select(func.coalesce(func.max(change.id), 0)), short=True)
+_NEWEST = Statement(lambda: select(func.coalesce(func.max(change.id), 0)), short=True)
 _BEFORE = Statement(
-    select(func.coalesce(func.max(REVISION.c.number), 0)).where(
+    lambda: select(func.coalesce(func.max(REVISION.c.number), 0)).where(
         REVISION.c.created_at < bindparam("day", type_=DateTime(timezone=True))
     ),
     short=True,
 )
 _KNOWN = Statement(
-    select(exists().where(change.size_key == bindparam("key", type_=change.size_key.type)).label("known"))
+    lambda: select(exists().where(change.size_key == bindparam("key", type_=change.size_key.type)).label("known"))
 )
 
 
@@ -344,7 +343,7 @@ def find_past_changes(catalog: Catalog) -> Mapping[str, list[dict[str, Any]]]:
 
 
 @cached_statement(1)
-def _past_statement() -> Statement:
+def _past_statement() -> Select[Any]:
     of_list = [PRICE.c[name] for name in ("size_key", "region", "source_id")]
     usd, days = PRICE.c.nano_usd_per_hour, cast(PRICE.c.valid_from, String).label("day")
     before = func.lag(usd).over(partition_by=of_list, order_by=(PRICE.c.valid_from, PRICE.c.known_from)).label("old")
@@ -354,11 +353,8 @@ def _past_statement() -> Statement:
     run = runs.subquery().c
     columns = [run[name] for name in ("region", "os", "purchase", "day", "old", "new", "source_id")]
     query = select(SIZE.c.name.label("size"), *columns).join(SIZE, SIZE.c.key == run.size_key)
-    return Statement(
-        query.where(run.old != run.new, run.old > 0, run.day >= bindparam("since", type_=String)).order_by(
-            run.day.desc(), SIZE.c.key, run.region
-        )
-    )
+    query = query.where(run.old != run.new, run.old > 0, run.day >= bindparam("since", type_=String))
+    return query.order_by(run.day.desc(), SIZE.c.key, run.region)
 
 
 FilterT = TypeVar("FilterT", bound=ChangeFilter)

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
-from sqlalchemy import Date, String, and_, bindparam, cast, exists, or_, select
+from sqlalchemy import Date, Select, String, and_, bindparam, cast, exists, or_, select
 
 from app.catalog.adjustments import Rules, adjusted_nano_usd, adjustment_json
 from app.catalog.column_types import table_of
@@ -92,7 +92,7 @@ class DiskCatalog:
 
 def load_disks(reader: Reader, day: date, regions: Sequence[str]) -> DiskCatalog:
     """Read all disks, and the rates that are in force on a day in some regions, or in all where none is given."""
-    query = BoundStatement(_disks_statement(), {})
+    query = BoundStatement(_DISKS, {})
     disks = fetch(reader, query)
     values = {f"region_{index}": code for index, code in enumerate(regions)}
     rows = fetch(reader, BoundStatement(_rates_statement(len(regions)), values | {"day": day.isoformat()}))
@@ -103,13 +103,11 @@ def load_disks(reader: Reader, day: date, regions: Sequence[str]) -> DiskCatalog
     return DiskCatalog(disks=to_dicts(query, disks), rates=rates)
 
 
-@cached_statement(1)
-def _disks_statement() -> Statement:
-    return Statement(select(DISK).order_by(DISK.c.id), short=True)
+_DISKS = Statement(lambda: select(DISK).order_by(DISK.c.id), short=True)
 
 
-@cached_statement(64)
-def _rates_statement(regions: int) -> Statement:
+@cached_statement(64, short=True)
+def _rates_statement(regions: int) -> Select[Any]:
     """Build the statement of the newest rate of each disk, region and unit; of one day that of the first source."""
     day: Any = bindparam("day", type_=Date)
     newer = DISK_PRICE.alias("newer").c
@@ -129,7 +127,7 @@ def _rates_statement(regions: int) -> Statement:
     )
     if regions:
         query = query.where(or_(*(_disk_price.region == code for code in region_binds(regions))))
-    return Statement(query, short=True)
+    return query
 
 
 price = PRICE.c
@@ -264,8 +262,8 @@ def find_cheapest_price(catalog: Catalog, key: str, search: CostSearch) -> SizeP
     return None
 
 
-@cached_statement(64)
-def _cheapest_statement(regions: int, rules: Rules, *, dated: bool) -> Statement:
+@cached_statement(64, short=True)
+def _cheapest_statement(regions: int, rules: Rules, *, dated: bool) -> Select[Any]:
     """Build the statement of the cheapest offer of a size: of equals that of the first region."""
     day, known_day, spot_since = (bindparam(name, type_=Date) for name in ("day", "known", "spot_since"))
     days = (day, known_day if dated else None)
@@ -294,4 +292,4 @@ def _cheapest_statement(regions: int, rules: Rules, *, dated: bool) -> Statement
         query = query.where(or_(*(price.region == code for code in region_binds(regions))))
     else:
         query = query.where(price.median_nano_usd.is_(None))
-    return Statement(query, short=True)
+    return query

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import String, exists, literal_column, select
+from sqlalchemy import Select, String, exists, literal_column, select
 
 from app.catalog.column_types import table_of
 from app.catalog.fields import SIZE_GROUPS
@@ -13,7 +14,7 @@ from app.catalog.queries.price_scope import SIZE, literal_text
 from app.catalog.queries.size_sets import SizeQuestion
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import Catalog
-from app.db.statements import BoundStatement, Statement, cached_statement
+from app.db.statements import BoundStatement, cached_statement
 
 _NOT_OF_ALL = {"gpu_id", "gpu_fraction", "parent_size", "cpu_baseline_percent", "cpu_credits_per_hour"}
 """Fields that apply to some sizes only, so that null does not mean unknown."""
@@ -115,8 +116,8 @@ def _unknown(
 
 
 @cached_statement(1)
-def _on_pages() -> Statement:
+def _on_pages() -> Select[Any]:
     """Build the statement of the keys of sizes of which a documentation page states something."""
     fact = table_of(Fact).c
     on_page = (fact.kind == literal_text("size"), fact.file.like(literal_column("'%.md'", String)))
-    return Statement(select(SIZE.c.key).where(exists().where(fact.subject == SIZE.c.key, *on_page)))
+    return select(SIZE.c.key).where(exists().where(fact.subject == SIZE.c.key, *on_page))

@@ -9,16 +9,15 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import orjson
-from sqlalchemy import Date, String, bindparam, cast, func, select
+from sqlalchemy import Date, Select, String, bindparam, cast, func, select
 
 from app.catalog.column_types import table_of
 from app.catalog.models import ExchangeRate
 from app.catalog.projections import OFFER_JSON_FIELDS
-from app.db.statements import BoundStatement, Reader, Statement, fetch
+from app.db.statements import BoundStatement, Reader, cached_statement, fetch
 from app.errors import BadQuery
 
 USD, EUR = "USD", "EUR"
@@ -133,8 +132,8 @@ def find_exchange_rate(reader: Reader, currency: str | None, day: date) -> Curre
     )
 
 
-@lru_cache(maxsize=1)
-def _rate_statement() -> Statement:
+@cached_statement(1, short=True)
+def _rate_statement() -> Select[Any]:
     """Build the statement of the newest rate at or before `day`; the row is day, units and USD per euro, and source."""
     usd = RATE.alias("usd").c
     newest = (
@@ -144,7 +143,7 @@ def _rate_statement() -> Statement:
         .subquery("newest")
     )
     rate, same = RATE.c, newest.c
-    query = (
+    return (
         select(
             cast(rate.day, String).label("day"), rate.units_per_euro, usd.units_per_euro.label("usd"), rate.source_id
         )
@@ -154,14 +153,13 @@ def _rate_statement() -> Statement:
         .order_by(rate.day.desc(), rate.source_id)
         .limit(1)
     )
-    return Statement(query, short=True)
 
 
-@lru_cache(maxsize=1)
-def _currencies_statement() -> Statement:
+@cached_statement(1)
+def _currencies_statement() -> Select[Any]:
     """Build the statement of every currency, with its first and last day."""
     ends = (cast(end(RATE.c.day), String).label(name) for name, end in (("first", func.min), ("last", func.max)))
-    return Statement(select(RATE.c.currency, *ends).group_by(RATE.c.currency).order_by(RATE.c.currency))
+    return select(RATE.c.currency, *ends).group_by(RATE.c.currency).order_by(RATE.c.currency)
 
 
 def _no_rate(currency: str, day: date, days: Mapping[str, tuple[Any, Any]]) -> BadQuery:

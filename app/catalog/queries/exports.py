@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, TypeVar
 
 import orjson
@@ -32,7 +32,7 @@ from app.catalog.queries.size_sets import list_statement
 from app.catalog.queries.sizes import STATUS_AND_OFFER_FIELDS, age_days, normalize, render_size, to_statement_key
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot
 from app.db.functions import usd_of
-from app.db.statements import BoundStatement, Rows, Statement
+from app.db.statements import BoundStatement, Rows, Statement, cached_statement
 from app.errors import BadQuery
 from app.nearest import did_you_mean, nearest
 
@@ -231,7 +231,7 @@ def export_table(name: str, params: ColumnParams) -> Export:
         of_rows = list(zip(*rows, strict=True))
         return [of_rows[position] if read is None else list(map(read, of_rows[position])) for position, read in readers]
 
-    return Export(query=BoundStatement(Statement(query), {}), columns=columns, values=values_of)
+    return Export(query=BoundStatement(Statement(lambda: query), {}), columns=columns, values=values_of)
 
 
 def _kind(column: ColumnElement[Any]) -> FieldKind:
@@ -268,8 +268,8 @@ def _by_column(rows: Rows) -> list[tuple[Any, ...]]:
     return list(zip(*rows, strict=True))
 
 
-@lru_cache
-def _offers_statement() -> Statement:
+@cached_statement(1)
+def _offers_statement() -> Select[Any]:
     size, offer, region, gpu = (table_of(model).c for model in (Size, Offer, Region, Gpu))
     other = table_of(Gpu).alias()
     smallest = select(func.min(other.c.memory_gib)).where(other.c.family == gpu.family).scalar_subquery()
@@ -290,7 +290,7 @@ def _offers_statement() -> Statement:
     # Offers in the cheapest region are of no code of a region.
     of_size = and_(offer.size_key == size.key, *(offer.region != code for code in ANY_REGION.values()))
     tables = table_of(Size).outerjoin(table_of(Offer), of_size).outerjoin(table_of(Region), region.code == offer.region)
-    return Statement(
+    return (
         select(*columns)
         .select_from(tables.outerjoin(table_of(Gpu), gpu.id == size.gpu_id))
         .where(size.provider == bindparam("provider"), size.withdrawn.is_not(True), sold)

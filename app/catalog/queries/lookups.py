@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import BindParameter, Integer, bindparam, literal_column, select, union_all
+from sqlalchemy import BindParameter, Integer, Select, bindparam, literal_column, select, union_all
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
@@ -21,7 +21,7 @@ from app.catalog.providers import split_provider
 from app.catalog.queries.params import PlaceParams
 from app.catalog.queries.price_scope import GPU, SIZE, size
 from app.catalog.regions import closest_regions
-from app.db.statements import BoundStatement, Reader, Statement, fetch, to_dicts
+from app.db.statements import BoundStatement, Reader, Statement, cached_statement, fetch, to_dicts
 from app.errors import BadQuery, NotFound
 from app.nearest import TWO_TYPOS_LENGTH, closest_spellings, did_you_mean, nearest, starting_with
 
@@ -41,7 +41,7 @@ def compile_glob(glob: str) -> re.Pattern[str]:
 
 ALIAS = table_of(SizeAlias)
 _series, _gpu = table_of(Series).c, table_of(Gpu).c
-_SERIES_NAMES = select(_series.id, _series.name, _series.aliases)
+_SERIES_NAMES = Statement(lambda: select(_series.id, _series.name, _series.aliases), short=True)
 
 NEAREST_WINDOW = 500
 """Suggestions for an unknown size are searched among this many names before it in the alphabet, and as many after."""
@@ -78,7 +78,7 @@ def get_size_keys(reader: Reader, names: Sequence[str], series: Mapping[str, str
 def _no_size(reader: Reader, name: str, key: str, series: Mapping[str, str] | None) -> NotFound:
     """Return the error for the name of no size: it says that it is one of a series, or which names are near it."""
     if series is None:
-        series = _series_ids(fetch(reader, BoundStatement(_series_names_statement(), {})))
+        series = load_series_ids(reader)
     if series_key(name) in series:
         series_id = series[series_key(name)]
         return NotFound("size", name, hint=f"{series_id} is a series of sizes; search with series={series_id}.")
@@ -96,8 +96,8 @@ def _name_binds(count: int) -> list[BindParameter[str]]:
     return [bindparam(f"name_{index}", type_=size.key.type) for index in range(count)]
 
 
-@lru_cache(maxsize=16)
-def _keys_statement(count: int) -> Statement:
+@cached_statement(16, short=True)
+def _keys_statement(count: int) -> Select[Any]:
     """Rows: each of `count` names that is known, the key of its size, and its provider."""
     names = _name_binds(count)
     own = select(size.key.label("named"), size.key.label("key"), size.provider).where(size.key.in_(names))
@@ -105,46 +105,36 @@ def _keys_statement(count: int) -> Statement:
         ALIAS, SIZE, size.key == ALIAS.c.size_key
     )
     other = other.where(ALIAS.c.alias_key.in_(names))
-    return Statement(select(union_all(own, other).subquery()), short=True)
+    return select(union_all(own, other).subquery())
 
 
-@lru_cache(maxsize=1)
-def _keys_around_statement() -> Statement:
+@cached_statement(1, short=True)
+def _keys_around_statement() -> Select[Any]:
     """Rows: the keys around one, which the index of the table's key has without its rows."""
     unknown, most = bindparam("key", type_=size.key.type), literal_column(str(NEAREST_WINDOW), Integer)
     keys = select(size.key).select_from(SIZE)
     after = keys.where(size.key >= unknown).order_by(size.key).limit(most).subquery()
     before = keys.where(size.key < unknown).order_by(size.key.desc()).limit(most).subquery()
-    return Statement(select(union_all(select(after), select(before)).subquery()), short=True)
+    return select(union_all(select(after), select(before)).subquery())
 
 
-@lru_cache(maxsize=2)
-def _names_statement(count: int) -> Statement:
+@cached_statement(2, short=True)
+def _names_statement(count: int) -> Select[Any]:
     """Rows: each of `count` keys, and the name of its size."""
-    return Statement(select(size.key, size.name).where(size.key.in_(_name_binds(count))), short=True)
+    return select(size.key, size.name).where(size.key.in_(_name_binds(count)))
 
 
-def load_series_ids(session: Session) -> dict[str, str]:
+def load_series_ids(reader: Reader) -> dict[str, str]:
     """Return the id of each series by the key of its id, of its name and of every alias."""
-    return _series_ids(session.execute(_SERIES_NAMES))
+    return {
+        _key_of_series(spelling): series_id
+        for series_id, name, aliases in fetch(reader, BoundStatement(_SERIES_NAMES, {}))
+        for spelling in (series_id, name, *split_names(aliases))
+    }
 
 
 _key_of_series = lru_cache(maxsize=16_384)(series_key)
 """The key of a name of the catalog: each snapshot asks for those of all series."""
-
-
-def _series_ids(rows: Iterable[Any]) -> dict[str, str]:
-    return {_key_of_series(name): names[0] for names in map(_names_of_series, rows) for name in names}
-
-
-def _names_of_series(row: Any) -> tuple[str, ...]:
-    series_id, name, aliases = row
-    return (series_id, name, *split_names(aliases)) if aliases else (series_id, name)
-
-
-@lru_cache(maxsize=1)
-def _series_names_statement() -> Statement:
-    return Statement(_SERIES_NAMES, short=True)
 
 
 def get_series_ids(ids: Mapping[str, str], names: Iterable[str]) -> tuple[str, ...]:
@@ -179,10 +169,10 @@ def get_subject_key(reader: Reader, name: str, series: Mapping[str, str] | None 
 
     `series` are those of `get_size_keys`. Raises BadQuery.
     """
-    if fetch(reader, BoundStatement(_gpu_statement(), {"id": name.lower()})):
+    if fetch(reader, BoundStatement(_GPU, {"id": name.lower()})):
         return name.lower()
     if series is None:
-        series = _series_ids(fetch(reader, BoundStatement(_series_names_statement(), {})))
+        series = load_series_ids(reader)
     try:
         (key,) = get_size_keys(reader, (name,), series)
     except NotFound as no_size:
@@ -193,9 +183,7 @@ def get_subject_key(reader: Reader, name: str, series: Mapping[str, str] | None 
     return key
 
 
-@lru_cache(maxsize=1)
-def _gpu_statement() -> Statement:
-    return Statement(select(_gpu.id).where(_gpu.id == bindparam("id", type_=_gpu.id.type)), short=True)
+_GPU = Statement(lambda: select(_gpu.id).where(_gpu.id == bindparam("id", type_=_gpu.id.type)), short=True)
 
 
 def check_field(name: str, fields: Collection[str]) -> None:
@@ -222,14 +210,11 @@ def get_gpu(reader: Reader, name: str) -> GpuRow:
 
 def find_gpus(reader: Reader) -> Sequence[GpuRow]:
     """Find all GPU models, in the order of their ids."""
-    query = BoundStatement(_gpus_statement(), {})
-    rows = fetch(reader, query)
-    return to_dicts(query, rows)
+    query = BoundStatement(_GPUS, {})
+    return to_dicts(query, fetch(reader, query))
 
 
-@lru_cache(maxsize=1)
-def _gpus_statement() -> Statement:
-    return Statement(select(*GPU.c).order_by(GPU.c.id), short=True)
+_GPUS = Statement(lambda: select(*GPU.c).order_by(GPU.c.id), short=True)
 
 
 def match_gpu(rows: Sequence[GpuRow], name: str) -> GpuRow:

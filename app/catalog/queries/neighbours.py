@@ -24,7 +24,7 @@ from app.catalog.queries.price_scope import (
     status_of,
 )
 from app.db.functions import is_listed
-from app.db.statements import BoundStatement, Row, Statement, cached_statement
+from app.db.statements import BoundStatement, Row, cached_statement
 
 _SIZE_COLUMNS = (
     *("name", "verified", "series_id", "gpu_id", "gpu_vendor", "gpu_model", "gpu_count", "gpu_count_numerator"),
@@ -62,15 +62,15 @@ def shown_query(keys: Sequence[str], params: SimilarSearch, today: date, rules: 
 
 
 @cached_statement(32)
-def _reference_statement(scope_key: PriceScopeKey) -> Statement:
+def _reference_statement(scope_key: PriceScopeKey) -> Select[Any]:
     keys = select(size.key.label("size_key")).where(size.key == bindparam("key", type_=size.key.type))
-    return Statement(_with_columns(keys.cte("these"), PriceScope.for_sizes(scope_key, keys)), short=not scope_key.past)
+    return _with_columns(keys.cte("these"), PriceScope.for_sizes(scope_key, keys))
 
 
 @cached_statement(32)
-def _shown_statement(scope_key: PriceScopeKey) -> Statement:
+def _shown_statement(scope_key: PriceScopeKey) -> Select[Any]:
     keys = select(size.key.label("size_key")).where(is_listed(size.key, KEYS))
-    return Statement(_with_columns(keys.cte("these"), PriceScope.for_keys(scope_key)))
+    return _with_columns(keys.cte("these"), PriceScope.for_keys(scope_key))
 
 
 def _with_columns(these: FromClause, scope: PriceScope) -> Select[Any]:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from functools import cached_property
 from math import isfinite
 from typing import Any
 
@@ -219,7 +218,7 @@ _LIMIT = bindparam("limit", type_=Integer)
 
 
 class ListStatements:
-    """The statements of a list in a total order, each built once, when it is first needed.
+    """The statements of a list in a total order: the first `limit` rows, those after a position, all, and their count.
 
     `build` returns the query, which must select each sort key's expression under the key's name; the values that it
     compares with are binds. No key is nullable. The pages are `short` if what they read does not grow with the catalog.
@@ -227,36 +226,17 @@ class ListStatements:
 
     def __init__(self, build: Callable[[], Select[Any]], sort_keys: Sequence[SortKey], *, short: bool = False) -> None:
         self.sort_keys = tuple(sort_keys)
-        self._build, self._short = build, short
 
-    @cached_property
-    def first(self) -> Statement:
-        """Return the statement of the first `limit` rows."""
-        return self._kept(lambda: Statement(self._ordered().limit(_LIMIT), short=self._short))
+        def whole() -> Select[Any]:
+            return build().order_by(*(clause for key in self.sort_keys for clause in key.order_by))
 
-    @cached_property
-    def later(self) -> Statement:
-        """Return the statement of the first `limit` rows after a position."""
-        after = after_cursor(self.sort_keys, cursor_binds(self.sort_keys))
-        return self._kept(lambda: Statement(self._ordered().where(after).limit(_LIMIT), short=self._short))
+        def later() -> Select[Any]:
+            return whole().where(after_cursor(self.sort_keys, cursor_binds(self.sort_keys))).limit(_LIMIT)
 
-    @cached_property
-    def whole(self) -> Statement:
-        """Return the statement of all rows."""
-        return self._kept(lambda: Statement(self._ordered()))
-
-    @cached_property
-    def count(self) -> Statement:
-        """Return the statement that counts the list."""
-        return self._kept(lambda: Statement(select(func.count()).select_from(self._build().subquery())))
-
-    def _ordered(self) -> Select[Any]:
-        clauses = (clause for key in self.sort_keys for clause in key.order_by)
-        return self._build().order_by(*clauses)
-
-    @staticmethod
-    def _kept(make: Callable[[], Statement]) -> Statement:
-        return make().rebuilt_by(make)
+        self.whole = Statement(whole)
+        self.first = Statement(lambda: whole().limit(_LIMIT), short=short)
+        self.later = Statement(later, short=short)
+        self.count = Statement(lambda: select(func.count()).select_from(build().subquery()))
 
 
 def read_list(
@@ -271,7 +251,11 @@ def read_list(
         statements.first if position is None else statements.later,
         {**values, **(position.parameters if position is not None else {}), "limit": page.limit + 1},
     )
-    columns = [bound.statement.names.index(key.name) for key in statements.sort_keys]
+
+    def key_of(row: Row) -> list[Any]:
+        names = bound.statement.names
+        return [row[names.index(key.name)] for key in statements.sort_keys]
+
     rows_page = read_page(
         catalog,
         identity,
@@ -279,7 +263,7 @@ def read_list(
         lambda: BoundStatement(statements.count, values),
         limit=page.limit,
         position=position,
-        key_of=lambda row: [row[column] for column in columns],
+        key_of=key_of,
     )
     return Listing(items=to_dicts(bound, rows_page.rows), next_cursor=rows_page.next_cursor, total=rows_page.total)
 

@@ -51,7 +51,7 @@ from app.catalog.queries.price_scope import GPU, PRICE_KEY, SIZE, PriceScope
 from app.catalog.queries.sizes import age_days
 from app.catalog.queries.snapshot import Catalog
 from app.db.functions import is_among, usd_of
-from app.db.statements import BoundStatement, Row, Rows, Statement, cached_statement
+from app.db.statements import BoundStatement, Row, Rows, cached_statement
 from app.errors import BadQuery, NotFound
 
 price = PRICE.c
@@ -130,7 +130,7 @@ class PriceStatementKey:
 
 
 @cached_statement(64)
-def price_page_statement(key: PriceStatementKey) -> Statement:
+def price_page_statement(key: PriceStatementKey) -> Select[Any]:
     """Build the statement of a page; rows are PRICE_ROW_COLUMNS, then the key of the size.
 
     Booleans are left as the driver returns them: to convert each row takes longer than to make an item of it.
@@ -140,27 +140,27 @@ def price_page_statement(key: PriceStatementKey) -> Statement:
     if key.after:
         order = _order(key)
         query = query.where(after_cursor(order, cursor_binds(order)))
-    return Statement(query.limit(bindparam("limit", type_=Integer)))
+    return query.limit(bindparam("limit", type_=Integer))
 
 
 @cached_statement(64)
-def price_list_statement(key: PriceStatementKey, names: tuple[str, ...]) -> Statement:
+def price_list_statement(key: PriceStatementKey, names: tuple[str, ...]) -> Select[Any]:
     """Build the statement of a whole list; its rows have some of PRICE_ROW_COLUMNS."""
     is_approximate, is_disputed = (type_coerce(flag, Integer) for flag in (price.approximate_date, price.disputed))
     query = _rows(key, is_approximate=is_approximate, is_disputed=is_disputed)
     columns = query.selected_columns
-    return Statement(query.with_only_columns(*(columns[name] for name in names), maintain_column_froms=True))
+    return query.with_only_columns(*(columns[name] for name in names), maintain_column_froms=True)
 
 
 @cached_statement(64)
-def price_count_statement(key: PriceStatementKey) -> Statement:
+def price_count_statement(key: PriceStatementKey) -> Select[Any]:
     """Build the statement that counts a list."""
     query = select(func.count()).select_from(PRICE)
-    return Statement(query.where(_is_listed(key), *_conditions(key, PRICE_FILTERS)))
+    return query.where(_is_listed(key), *_conditions(key, PRICE_FILTERS))
 
 
 @cached_statement(64)
-def price_total_statement(key: PriceStatementKey) -> Statement:
+def price_total_statement(key: PriceStatementKey) -> Select[Any]:
     """Build the statement that takes the length of a list from PriceTotal.
 
     The filters are among those of TOTAL_FILTERS, and nothing but the day says what was known.
@@ -168,7 +168,7 @@ def price_total_statement(key: PriceStatementKey) -> Statement:
     total = TOTAL.c
     holds = (total.since <= _DAY, or_(total.until.is_(None), total.until > _DAY))
     number = cast(func.coalesce(func.sum(total.begun if key.history else total.in_force), 0), Integer)
-    return Statement(select(number.label("total")).where(*holds, *_conditions(key, TOTAL_FILTERS)).select_from(TOTAL))
+    return select(number.label("total")).where(*holds, *_conditions(key, TOTAL_FILTERS)).select_from(TOTAL)
 
 
 def _rows(

@@ -64,7 +64,7 @@ from app.catalog.queries.params import LowerText, LowerTextSet, PageParams, Plai
 from app.catalog.queries.price_scope import KEYS, key_parameters
 from app.catalog.queries.snapshot import Catalog, short
 from app.db.functions import is_listed, usd_of, usd_text
-from app.db.statements import BoundStatement, Statement, pad_keys, to_dicts
+from app.db.statements import BoundStatement, Statement, cached_statement, pad_keys, to_dicts
 from app.errors import BadQuery, NotFound
 
 
@@ -91,11 +91,8 @@ def get_series(catalog: Catalog, name: str) -> Item:
     Raises NotFound.
     """
     (key,) = get_series_ids(catalog.snapshot.series, [name])
-    parts = []
-    for statement in _series_statements():
-        bound = BoundStatement(statement, {"series": key})
-        parts.append(to_dicts(bound, catalog.fetch(bound)))
-    series, sizes, benchmarks = parts
+    queries = [BoundStatement(statement, {"series": key}) for statement in (_SERIES, _SIZES_OF_SERIES, _BENCHMARKS)]
+    series, sizes, benchmarks = (to_dicts(query, catalog.fetch(query)) for query in queries)
     if not series:  # an ingest removed it after its name was looked up
         raise NotFound("series", name)
     return split_lists(series[0]) | {
@@ -105,17 +102,18 @@ def get_series(catalog: Catalog, name: str) -> Item:
     }
 
 
-@lru_cache(maxsize=1)
-def _series_statements() -> tuple[Statement, ...]:
-    """Return the statements of the series with an id, of the names and flags of its sizes, and of its benchmarks."""
-    series, benchmark, size = table_of(Series), table_of(Benchmark), table_of(Size).c
-    shown = (size.name, *(size[flag] for flag in SIZE_FLAGS))
-    queries = (
-        select(series).where(series.c.id == _bind("series")),
-        select(*shown).where(size.series_id == _bind("series")).order_by(size.name),
-        select(benchmark).where(benchmark.c.series_id == _bind("series")).order_by(benchmark.c.id),
+_series, _benchmark, _size = table_of(Series), table_of(Benchmark), table_of(Size).c
+_SERIES = Statement(lambda: select(_series).where(_series.c.id == _bind("series")))
+_SIZES_OF_SERIES = Statement(
+    lambda: (
+        select(_size.name, *(_size[flag] for flag in SIZE_FLAGS))
+        .where(_size.series_id == _bind("series"))
+        .order_by(_size.name)
     )
-    return tuple(Statement(query) for query in queries)
+)
+_BENCHMARKS = Statement(
+    lambda: select(_benchmark).where(_benchmark.c.series_id == _bind("series")).order_by(_benchmark.c.id)
+)
 
 
 _MODELS = table_of(LanguageModel)
@@ -484,14 +482,14 @@ def _regions_of(*, some: bool) -> ListStatements:
 @short
 def find_region_names(catalog: Catalog) -> Mapping[str, str]:
     """Return the name of every region by its code, in the order of names."""
-    return catalog.keep("region names", lambda: dict(catalog.fetch(BoundStatement(_name_statements()[0], {}))))
+    return catalog.keep("region names", lambda: dict(catalog.fetch(BoundStatement(_REGION_NAMES, {}))))
 
 
 def find_currencies(catalog: Catalog) -> Sequence[str]:
     """Return the currencies that prices can be shown in: US dollars, the euro, then those with a rate, by code."""
 
     def ask() -> Sequence[str]:
-        rated = [code for (code,) in catalog.fetch(BoundStatement(_name_statements()[1], {}))]
+        rated = [code for (code,) in catalog.fetch(BoundStatement(_CURRENCIES, {}))]
         return [USD, *([EUR] if rated else []), *(code for code in rated if code not in (USD, EUR))]
 
     return catalog.keep("currencies", ask)
@@ -499,20 +497,13 @@ def find_currencies(catalog: Catalog) -> Sequence[str]:
 
 def find_providers(catalog: Catalog) -> Sequence[str]:
     """Return the clouds that have sizes, by id."""
-    statement = _name_statements()[2]
-    return catalog.keep("providers", lambda: [cloud for (cloud,) in catalog.fetch(BoundStatement(statement, {}))])
+    return catalog.keep("providers", lambda: [cloud for (cloud,) in catalog.fetch(BoundStatement(_PROVIDERS, {}))])
 
 
-@cache
-def _name_statements() -> tuple[Statement, ...]:
-    """Build the statements of the names of regions, of currencies and of clouds."""
-    region, currency, provider = table_of(Region).c, table_of(ExchangeRate).c.currency, table_of(Size).c.provider
-    return (
-        Statement(select(region.code, region.name).order_by(region.name), short=True),
-        Statement(select(currency).distinct().order_by(currency), short=True),
-        Statement(select(provider).distinct().order_by(provider)),
-    )
-
+_region, _currency = table_of(Region).c, table_of(ExchangeRate).c.currency
+_REGION_NAMES = Statement(lambda: select(_region.code, _region.name).order_by(_region.name), short=True)
+_CURRENCIES = Statement(lambda: select(_currency).distinct().order_by(_currency), short=True)
+_PROVIDERS = Statement(lambda: select(_size.provider).distinct().order_by(_size.provider))
 
 _FLAGS = {"true": "yes", "false": "no"}
 
@@ -542,13 +533,13 @@ def find_disputing_sources(catalog: Catalog, names: Sequence[str]) -> Mapping[st
     }
 
 
-@lru_cache(maxsize=1)
-def _disputing() -> Statement:
+@cached_statement(1, short=True)
+def _disputing() -> Select[Any]:
     """Build the statement of what sources say of the disputed fields of the sizes of KEYS."""
     fact, source, size = table_of(Fact).c, table_of(Source).c, table_of(Size).c
     disputed = select(fact.subject, fact.field).where(fact.kind == "size", fact.verdict == "disputed").subquery()
     value = func.coalesce(fact.corrected_value, fact.value).label("value")
-    return Statement(
+    return (
         select(size.name, fact.field, value, fact.verdict, source.title)
         .join_from(table_of(Size), table_of(Fact), (fact.kind == "size") & (fact.subject == size.key))
         .join(table_of(Source), source.id == fact.source_id)
@@ -556,6 +547,5 @@ def _disputing() -> Statement:
             is_listed(size.key, KEYS),
             select(disputed).where(disputed.c.subject == fact.subject, disputed.c.field == fact.field).exists(),
         )
-        .order_by(size.name, fact.field, fact.verdict, source.title),
-        short=True,
+        .order_by(size.name, fact.field, fact.verdict, source.title)
     )

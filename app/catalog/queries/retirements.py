@@ -189,13 +189,13 @@ def find_usual_region(reader: Reader, os: Os) -> str | None:
 
 
 @cached_statement(1)
-def _usual_region_statement() -> Statement:
+def _usual_region_statement() -> Select[Any]:
     offer, number = OFFER.c, func.count()
     of_any = and_(
         offer.region == bindparam("any", type_=offer.region.type), offer.os == bindparam("os", type_=offer.os.type)
     )
     query = select(offer.priced_in).where(of_any, offer.retirement_date.is_not(None), offer.priced_in.is_not(None))
-    return Statement(query.group_by(offer.priced_in).order_by(number.desc(), offer.priced_in).limit(1))
+    return query.group_by(offer.priced_in).order_by(number.desc(), offer.priced_in).limit(1)
 
 
 def _normalize(filters: FilterT, snapshot: CatalogSnapshot) -> FilterT:
@@ -238,7 +238,7 @@ def planned_sizes_query(today: date) -> BoundStatement:
 
 
 @cached_statement(1)
-def _sizes_statement() -> Statement:
+def _sizes_statement() -> Select[Any]:
     columns = [
         *(size.key, size.name, size.provider, size.series_id.label("series"), size.verified),
         *(SERIES.c.family, SERIES.c.category),
@@ -247,18 +247,15 @@ def _sizes_statement() -> Statement:
         gpu_slice_gib().label("gpu_memory_gib_per_gpu"),
     ]
     query = with_retirement(select(*columns)).join(SERIES, SERIES.c.id == size.series_id, isouter=True)
-    return Statement(query.order_by(size.key))
+    return query.order_by(size.key)
 
 
 def aliases_query() -> BoundStatement:
     """Return the query of every other name of a size: the key of the name, and the key of the size."""
-    return BoundStatement(_aliases_statement(), {})
+    return BoundStatement(_ALIASES, {})
 
 
-@cached_statement(1)
-def _aliases_statement() -> Statement:
-    alias = table_of(SizeAlias).c
-    return Statement(select(alias.alias_key, alias.size_key))
+_ALIASES = Statement(lambda: select(*table_of(SizeAlias).c["alias_key", "size_key"]))
 
 
 def prices_query(params: OfferParams) -> BoundStatement:
@@ -270,7 +267,7 @@ def prices_query(params: OfferParams) -> BoundStatement:
 
 
 @cached_statement(64)
-def _prices_statement(key: PriceScopeKey) -> Statement:
+def _prices_statement(key: PriceScopeKey) -> Select[Any]:
     offer = OFFER.c
     query = select(
         offer.region,
@@ -284,4 +281,4 @@ def _prices_statement(key: PriceScopeKey) -> Statement:
         offer.os == literal_text(key.os),
         is_priced(offer, key.purchase),
     )
-    return Statement(query.where(*there))
+    return query.where(*there)

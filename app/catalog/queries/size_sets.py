@@ -15,6 +15,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
+from functools import lru_cache, partial
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -87,24 +88,28 @@ class StatementKey:
 
 
 @cached_statement(64)
-def list_statement(key: StatementKey) -> Statement:
+def list_statement(key: StatementKey) -> Select[Any]:
     """Build the statement of a whole list in its order; rows begin as those of a page."""
     scope, filters = key.price_scope, (active for active in key.filters if active.name not in SCOPE_FILTERS)
     conditions = [filter_condition(active, scope) for active in filters]
     order = [clause for sort_key in to_sort_keys(key.sort, scope) for clause in sort_key.order_by]
     rows = join_tables(select(SIZE_JSON.c.doc, *_columns(scope)), scope, [*conditions, *order])
     rows = rows.join(SIZE_JSON, SIZE_JSON.c.size_key == scope.key)
-    return Statement(rows.where(scope.has_offer, *conditions).order_by(*order))
+    return rows.where(scope.has_offer, *conditions).order_by(*order)
 
 
-@cached_statement(64)
+@lru_cache(maxsize=64)
 def rows_statement(scope_key: PriceScopeKey, *, short: bool = False) -> Statement:
-    """Build the statement of the sizes of KEYS: their keys, and then what rows of pages have; `short` for one size."""
+    """Return the statement of the sizes of KEYS: their keys, and then what rows of pages have; `short` for one size."""
+    return Statement(partial(_select_rows, scope_key), short=short)
+
+
+def _select_rows(scope_key: PriceScopeKey) -> Select[Any]:
     scope = PriceScope.for_keys(scope_key)
     query = select(scope.key.label("key"), SIZE_JSON.c.doc, *_columns(scope)).select_from(
         scope.source.join(SIZE_JSON, SIZE_JSON.c.size_key == scope.key)
     )
-    return Statement(query.where(scope.has_offer, is_listed(scope.key, KEYS)), short=short)
+    return query.where(scope.has_offer, is_listed(scope.key, KEYS))
 
 
 def join_tables(query: Select[Any], scope: PriceScope, used: Sequence[ColumnElement[Any]]) -> Select[Any]:
@@ -610,11 +615,11 @@ def place_after(order: Sequence[int], columns: Sequence[SortColumn], position: S
 
 
 @cached_statement(128)
-def _values_statement(name: str) -> Statement:
+def _values_statement(name: str) -> Select[Any]:
     query = select(_figure(name).label("value")).select_from(SIZE)
     if name == "gpu_family":
         query = query.join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
-    return Statement(query.order_by(SIZE.c.key))
+    return query.order_by(SIZE.c.key)
 
 
 def _figure(name: str) -> ColumnElement[Any]:
@@ -633,36 +638,36 @@ def _figure(name: str) -> ColumnElement[Any]:
 
 
 @cached_statement(256)
-def _condition_statement(active: ActiveFilter, key: PriceScopeKey) -> Statement:
+def _condition_statement(active: ActiveFilter, key: PriceScopeKey) -> Select[Any]:
     scope = sizes_with_offers(key)
     condition = filter_condition(active, scope)
-    return Statement(join_tables(select(scope.key.label("key")), scope, [condition]).where(condition))
+    return join_tables(select(scope.key.label("key")), scope, [condition]).where(condition)
 
 
 @cached_statement(64)
-def _offered_statement(key: PriceScopeKey) -> Statement:
+def _offered_statement(key: PriceScopeKey) -> Select[Any]:
     scope = sizes_with_offers(key)
-    return Statement(select(scope.key.label("key")).select_from(scope.source).where(scope.has_offer))
+    return select(scope.key.label("key")).select_from(scope.source).where(scope.has_offer)
 
 
 @cached_statement(64)
-def _prices_statement(key: PriceScopeKey, purchase: str) -> Statement:
+def _prices_statement(key: PriceScopeKey, purchase: str) -> Select[Any]:
     if key.past:
-        return Statement(past_prices_by_size(key, purchase))
+        return past_prices_by_size(key, purchase)
     scope = PriceScope.of_key(key)
     columns: tuple[ColumnElement[Any], ...] = (scope.key.label("key"), rank_usd(scope.offer, purchase).label("usd"))
-    return Statement(select(*columns).select_from(scope.source).where(scope.has_offer))
+    return select(*columns).select_from(scope.source).where(scope.has_offer)
 
 
 @cached_statement(16)
-def _region_prices_statement(os: str, purchase: str) -> Statement:
+def _region_prices_statement(os: str, purchase: str) -> Select[Any]:
     scope = PriceScope.of_key(PriceScopeKey(os=os, purchase=purchase, regions=1))
     columns: tuple[ColumnElement[Any], ...] = (OFFER.c.region, OFFER.c.size_key, scope.rank.label("usd"))
-    return Statement(select(*columns).where(OFFER.c.os == literal_text(os)))
+    return select(*columns).where(OFFER.c.os == literal_text(os))
 
 
 @cached_statement(16)
-def _past_prices_statement(os: str, purchase: str, rules: Rules, *, dated: bool) -> Statement:
+def _past_prices_statement(os: str, purchase: str, rules: Rules, *, dated: bool) -> Select[Any]:
     """Build the statement of the prices of some sizes by region; null where only other purchase models have one."""
     key = PRICE.c.size_key
     of_sizes = (key >= bindparam("first_key", type_=key.type), key <= bindparam("last_key", type_=key.type))
@@ -672,4 +677,4 @@ def _past_prices_statement(os: str, purchase: str, rules: Rules, *, dated: bool)
     of_this = in_force.purchase == literal_text(purchase)
     usd = func.max(cast(in_force.usd_per_hour, Double)).filter(of_this)
     query = select(in_force.size_key, in_force.region, usd)
-    return Statement(query.group_by(in_force.size_key, in_force.region))
+    return query.group_by(in_force.size_key, in_force.region)

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 import orjson
-from sqlalchemy import Date, bindparam, or_, select
+from sqlalchemy import Date, Select, bindparam, or_, select
 
 from app.catalog.adjustments import Rules
 from app.catalog.column_types import table_of
@@ -67,7 +67,7 @@ from app.catalog.queries.size_sets import (
 )
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, short_if
 from app.db.functions import is_listed
-from app.db.statements import BoundStatement, Row, Rows, Statement, cached_statement
+from app.db.statements import BoundStatement, Row, Rows, cached_statement
 from app.errors import BadQuery, CatalogChanged, NotFound
 
 _MAX_NAMED = 6
@@ -102,13 +102,13 @@ def explain_no_price(catalog: Catalog, asked: OfferParams) -> NoPrice | None:
     return NoPrice(os=asked.os, purchase=asked.purchase, known_in=known_in, detail=detail)
 
 
-@lru_cache(maxsize=1)
-def _regions_statement() -> Statement:
+@cached_statement(1, short=True)
+def _regions_statement() -> Select[Any]:
     """Build the statement of the regions with a price in force on a day."""
     total, day = table_of(PriceTotal).c, bindparam("day", type_=Date)
     asked = (total[name] == bindparam(name, type_=total[name].type) for name in ("os", "purchase"))
     holds = (total.since <= day, or_(total.until.is_(None), total.until > day), total.in_force > 0)
-    return Statement(select(total.region).where(*asked, *holds).order_by(total.region), short=True)
+    return select(total.region).where(*asked, *holds).order_by(total.region)
 
 
 def _detail(asked: OfferParams, known_in: Sequence[str], regions: int, past: date | None) -> str:
@@ -366,8 +366,8 @@ def _to_size_details(row: Sequence[Any], today: date) -> SizeDetails:
     )
 
 
-@cached_statement(32)
-def _details_statement(key: PriceScopeKey) -> Statement:
+@cached_statement(32, short=True)
+def _details_statement(key: PriceScopeKey) -> Select[Any]:
     scope = PriceScope.for_keys(key)
     columns = [
         *(
@@ -380,4 +380,4 @@ def _details_statement(key: PriceScopeKey) -> Statement:
     ]
     sizes = select(*columns).join_from(SIZE, SIZE_JSON, SIZE_JSON.c.size_key == size.key)
     query = scope.join_to_sizes(sizes).join(GPU, gpu.id == size.gpu_id, isouter=True)
-    return Statement(query.where(is_listed(size.key, KEYS)), short=True)
+    return query.where(is_listed(size.key, KEYS))

@@ -270,7 +270,9 @@ def computing(question: QuestionT) -> QuestionT:
 
 
 _REVISION = table_of(Revision).c
-_NEWEST = Statement(select(_REVISION.number, _REVISION.digest).order_by(_REVISION.number.desc()).limit(1), short=True)
+_NEWEST = Statement(
+    lambda: select(_REVISION.number, _REVISION.digest).order_by(_REVISION.number.desc()).limit(1), short=True
+)
 
 
 def current_revision(reader: Reader) -> str:
