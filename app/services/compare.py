@@ -1,6 +1,6 @@
 """Compares sizes field by field, and finds those that are similar to a given one."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import repeat
@@ -11,12 +11,12 @@ from app.catalog.price_notes import adjustment_columns
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.exchange_rates import CurrencyRate, convert_prices, converted_name, find_exchange_rate
 from app.catalog.queries.lookups import check_regions, get_size_keys, place_regions
-from app.catalog.queries.neighbours import reference_query, shown_query, to_neighbour
+from app.catalog.queries.neighbours import neighbours_query
 from app.catalog.queries.params import CompareSearch, SimilarSearch, check_days
 from app.catalog.queries.size_sets import IS_SET, SizeQuestion
 from app.catalog.queries.sizes import GPU_FIGURES, SizeDetails, find_size_details
 from app.catalog.queries.snapshot import Catalog
-from app.db.statements import Row
+from app.db.statements import to_dicts
 from app.errors import BadQuery, NotFound
 from app.fit.costs import Number, to_exact
 from app.fit.similarity import (
@@ -180,15 +180,15 @@ def find_similar(catalog: Catalog, name: str, search: SimilarSearch) -> SimilarP
     check_regions(catalog.snapshot.regions, "region", search.region)
     search = place_regions(search, catalog.snapshot.regions)
     (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
-    (own,) = catalog.fetch(reference_query(key, search, catalog.today, catalog.snapshot.rules))
-    size = to_traits(own)
+    query = neighbours_query((key,), search, catalog.today, catalog.snapshot.rules)
+    (size,) = map(to_traits, to_dicts(query, catalog.fetch(query)))
     ranked = _rank_others(size, key, SizeQuestion(catalog, search), by_provider=bool(search.provider))
     request_key = f"{key} {search.model_dump_json(exclude=search.page_param_names())} {catalog.today}"
     page = paginate(catalog, ranked, search, request_key)
     items: list[SimilarOut] = []
     if page.items:
-        rows = catalog.fetch(shown_query(page.items, search, catalog.today, catalog.snapshot.rules))
-        traits = {to_neighbour(row)["key"]: to_traits(row) for row in rows}
+        query = neighbours_query(page.items, search, catalog.today, catalog.snapshot.rules)
+        traits = {row["key"]: to_traits(row) for row in to_dicts(query, catalog.fetch(query))}
         items = [_to_similar(measure_distance(size, traits[key])) for key in page.items]
     return SimilarPage(size=size.name, items=items, next_cursor=page.next_cursor, total=len(ranked))
 
@@ -264,9 +264,8 @@ def _map_different(values: Sequence[Any], function: Callable[[Any], float]) -> I
     return map({value: function(value) for value in set(values)}.__getitem__, values)
 
 
-def to_traits(row: Row) -> SizeTraits:
+def to_traits(neighbour: Mapping[str, Any]) -> SizeTraits:
     """Map a row to the fields that similarity compares, and those that stand beside them."""
-    neighbour = to_neighbour(row)
     return SizeTraits(
         name=neighbour["name"],
         provider=neighbour["provider"],

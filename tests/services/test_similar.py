@@ -8,11 +8,11 @@ from sqlalchemy import Engine, select
 from sqlmodel import Session
 
 from app.catalog.purchases import Purchase
-from app.catalog.queries.neighbours import shown_query, to_neighbour
+from app.catalog.queries.neighbours import neighbours_query
 from app.catalog.queries.params import SimilarSearch
 from app.catalog.queries.price_scope import SIZE
 from app.catalog.queries.snapshot import Catalog, load_catalog, load_snapshot
-from app.db.statements import fetch
+from app.db.statements import fetch, to_dicts
 from app.fit.similarity import DISTANCE_DIGITS, SizeTraits, measure_distance
 from app.services.compare import find_similar, to_traits
 from tests.conftest import TODAY
@@ -55,8 +55,8 @@ def test_neighbours_are_those_of_the_definition(seeded_engine: Engine, number: i
             os=rng.choice(["linux", "windows"]),
             limit=500,
         )
-        rows = fetch(session, shown_query(keys, search, TODAY, known.rules))
-        all_sizes = {to_neighbour(row)["key"]: to_traits(row) for row in rows}
+        query = neighbours_query(keys, search, TODAY, known.rules)
+        all_sizes = {row["key"]: to_traits(row) for row in to_dicts(query, fetch(session, query))}
         priced = [key for key in keys if all_sizes[key].usd_per_hour is not None] or keys
         key = rng.choice(priced if number % 2 else priced[:40])
         found = find_similar(Catalog(session, known, TODAY), key, search)

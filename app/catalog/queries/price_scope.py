@@ -106,21 +106,18 @@ class PriceScope:
     @staticmethod
     def of(params: OfferParams, rules: Rules = ()) -> "PriceScope":
         """Return the scope of today's offers, or of the prices of the days that the parameters name, by the rules."""
-        return _scope(PriceScopeKey.of(params, rules))
+        return PriceScope.of_key(PriceScopeKey.of(params, rules))
 
     @staticmethod
+    @lru_cache(maxsize=64)
     def of_key(key: PriceScopeKey) -> "PriceScope":
         """Return the scope of a key."""
-        return _scope(key)
+        return _past_scope(key) if key.past else _current_scope(key)
 
     @staticmethod
     def for_keys(key: PriceScopeKey) -> "PriceScope":
-        """Return the scope of the sizes of KEYS."""
-        return PriceScope.for_sizes(key, select(size.key).where(is_listed(size.key, KEYS)))
-
-    @staticmethod
-    def for_sizes(key: PriceScopeKey, sizes: Select[Any]) -> "PriceScope":
-        """Return the scope of a few sizes: prices, and the cheapest region, are searched among these alone."""
+        """Return the scope of the sizes of KEYS: prices, and the cheapest region, are searched among these alone."""
+        sizes = select(size.key).where(is_listed(size.key, KEYS))
         return _past_scope(key, sizes) if key.past else _current_scope(key, OFFER.c.size_key.in_(sizes))
 
     @property
@@ -197,11 +194,6 @@ def region_binds(count: int) -> list[BindParameter[str]]:
 def price_days(*, dated: bool) -> tuple[ColumnElement[date], KnownDay, ColumnElement[date]]:
     """Return the days of a past scope that `is_in_force` takes, as `price_parameters` gives them."""
     return PRICED_ON, bindparam("known_on", type_=Date) if dated else None, bindparam("spot_since", type_=Date)
-
-
-@lru_cache(maxsize=64)
-def _scope(key: PriceScopeKey) -> PriceScope:
-    return _past_scope(key) if key.past else _current_scope(key)
 
 
 def _current_scope(key: PriceScopeKey, *of_sizes: ColumnElement[bool]) -> PriceScope:
