@@ -19,10 +19,9 @@ from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
 from app.catalog.queries.lookups import find_gpus, get_size_keys
 from app.catalog.queries.params import LowerText, PriceDayParams, SizeFilter, SizeList, check_days
 from app.catalog.queries.prices import PriceSearch, find_prices
-from app.catalog.queries.size_sets import list_statement
-from app.catalog.queries.sizes import normalize, render_size, to_statement_key
+from app.catalog.queries.size_sets import list_query
+from app.catalog.queries.sizes import normalize, render_size
 from app.catalog.queries.snapshot import Catalog
-from app.db.statements import BoundStatement
 from app.errors import BadQuery, NotFound
 from app.http.canonical import clean_query
 from app.web import filter_panel
@@ -324,8 +323,8 @@ def _list_of(view: ExploreView) -> SizeList:
 def _find(catalog: Catalog, view: ExploreView) -> _Found:
     check_days(view, catalog.today)
     rate = find_exchange_rate(catalog, view.converted_to, view.as_of or catalog.today)
-    key, values = to_statement_key(normalize(_list_of(view), catalog.snapshot), catalog.today, catalog.snapshot.rules)
-    rows = catalog.fetch(BoundStatement(list_statement(key), values))
+    search = normalize(_list_of(view), catalog.snapshot)
+    rows = catalog.fetch(list_query(search, catalog.today, catalog.snapshot.rules))
     gpus = find_gpus(catalog)
     marked = ""
     if view.name:

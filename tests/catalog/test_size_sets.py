@@ -18,14 +18,12 @@ from app.catalog.queries.facets import find_facets
 from app.catalog.queries.filters import FILTERS, SCOPE_FILTERS
 from app.catalog.queries.pagination import write_cursor
 from app.catalog.queries.params import SORT_KEYS, FacetSearch, SizeFilter, SizeSearch
-from app.catalog.queries.price_scope import price_parameters
-from app.catalog.queries.size_sets import IS_SET, SizeQuestion, SizeSets, list_statement
+from app.catalog.queries.size_sets import IS_SET, SizeQuestion, SizeSets, list_query
 from app.catalog.queries.sizes import (
     JsonPage,
     find_sizes,
     normalize,
     render_size,
-    to_statement_key,
 )
 from app.catalog.queries.snapshot import (
     Catalog,
@@ -36,7 +34,7 @@ from app.catalog.queries.snapshot import (
     load_catalog,
     load_snapshot,
 )
-from app.db.statements import BoundStatement, fetch
+from app.db.statements import fetch
 from app.errors import BadQuery, CatalogChanged, CursorGone
 from app.http.canonical import parse_query
 from app.ingest.run import ingest
@@ -125,9 +123,7 @@ def find(session: Session, search: SizeSearch, snapshot: CatalogSnapshot, offset
 def listed_by_sql(session: Session, search: SizeSearch, snapshot: CatalogSnapshot) -> list[str]:
     """The whole list as one statement gives it."""
     search = normalize(search, snapshot)
-    key, values = to_statement_key(search, TODAY, snapshot.rules)
-    bound = BoundStatement(list_statement(key), values | price_parameters(search, TODAY))
-    return [render_size(row, TODAY) for row in fetch(session, bound)]
+    return [render_size(row, TODAY) for row in fetch(session, list_query(search, TODAY, snapshot.rules))]
 
 
 @pytest.mark.parametrize("question", [*FIXED, *one_in(5, first_on_each_kind(0, RANDOM))])

@@ -28,8 +28,8 @@ from app.catalog.queries.prices import (
     to_price_statement_key,
 )
 from app.catalog.queries.provenance import conflicts_query, refused_prices_query
-from app.catalog.queries.size_sets import list_statement
-from app.catalog.queries.sizes import STATUS_AND_OFFER_FIELDS, age_days, normalize, render_size, to_statement_key
+from app.catalog.queries.size_sets import list_query
+from app.catalog.queries.sizes import STATUS_AND_OFFER_FIELDS, age_days, normalize, render_size
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot
 from app.db.functions import usd_of
 from app.db.statements import BoundStatement, Rows, Statement, cached_statement
@@ -102,8 +102,7 @@ def export_sizes(export: SizeExport, snapshot: CatalogSnapshot, today: date) -> 
     """Return the export of sizes; raises BadQuery for a filter, sort key or column that the catalog does not have."""
     check_days(export, today)
     columns = _with_adjustments(SIZE_EXPORT_COLUMNS, export.fields, snapshot)
-    key, values = to_statement_key(normalize(export, snapshot), today, snapshot.rules)
-    query = BoundStatement(list_statement(key), values)
+    query = list_query(normalize(export, snapshot), today, snapshot.rules)
     values_of = partial(_size_values, tuple(columns), today)
     return Export(query=query, columns=columns, values=values_of, block_rows=SIZE_BLOCK_ROWS)
 

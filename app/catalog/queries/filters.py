@@ -158,20 +158,8 @@ def _any_cpu(_scope: PriceScope, patterns: Binds) -> Condition:
     return or_(*(_matches(words, pattern) for pattern in patterns))
 
 
-def _any_controller(_scope: PriceScope, name: Binds) -> Condition:
-    return _matches(_between(", ", func.lower(size.disk_controller), ","), name[0])
-
-
 def _between(before: str, text: ColumnElement[str], after: str) -> ColumnElement[str]:
     return literal_column(f"'{before}'", String) + text + literal_column(f"'{after}'", String)
-
-
-def _all_words(_scope: PriceScope, words: Binds) -> Condition:
-    return and_(*(_matches(size.search_text, word) for word in words))
-
-
-def _words(text: str) -> list[str]:
-    return [f"%{escape_like(word)}%" for word in text.split()]
 
 
 def _statuses(scope: PriceScope, statuses: tuple[str, ...]) -> Condition:
@@ -203,10 +191,6 @@ def equals(column: ColumnElement[Any]) -> Filter:
     return Filter(lambda _scope, value: column == _typed(value[0], column), _one)
 
 
-def _is(name: str) -> Filter:
-    return Filter(lambda scope, value: scope.column(name).is_(value))
-
-
 def _one(value: Any) -> Sequence[Any]:
     return (value,)
 
@@ -219,17 +203,9 @@ def _at_most(of: Callable[[PriceScope], ColumnElement[Any]], values: Callable[[A
     return Filter(lambda scope, most: of(scope) <= _typed(most[0], of(scope)), values)
 
 
-def _column(name: str) -> Callable[[PriceScope], ColumnElement[Any]]:
-    return lambda scope: scope.column(name)
-
-
 def any_of(column: ColumnElement[Any]) -> Filter:
     """Return the filter that a column has one of several values."""
     return Filter(lambda _scope, values: column.in_([_typed(value, column) for value in values]), tuple)
-
-
-def _at_least_mbps(_scope: PriceScope, mbps: Binds) -> Condition:
-    return size.network_mbps >= bindparam(mbps[0].key, type_=Double)
 
 
 def _at_least_usd(scope: PriceScope, least: Binds) -> Condition:
@@ -240,45 +216,50 @@ def _in_usd(amount: Any) -> Sequence[float]:
     return (float(amount),)
 
 
+SCOPE_FILTERS = ("os", "purchase", "region", "country", "continent")
+"""Filters that choose the price scope and are no conditions of their own."""
+
 _OF_THEIR_OWN: Mapping[str, Filter] = {
-    "q": Filter(_all_words, _words),
+    "q": Filter(
+        lambda _scope, words: and_(*(_matches(size.search_text, word) for word in words)),
+        lambda text: [f"%{escape_like(word)}%" for word in text.split()],
+    ),
     "name": Filter(_any_name, name_patterns),
     "series": any_of(size.series_id),
     "category": Filter(lambda _scope, names: size.category.in_([literal_text(name) for name in names])),
     "gpu": Filter(_any_gpu, lambda patterns: [glob_to_like(pattern) for pattern in patterns]),
     "cpu": Filter(_any_cpu, lambda patterns: [f"% {glob_to_like(pattern)} %" for pattern in patterns]),
-    "disk_controller": Filter(_any_controller, lambda name: (f"%, {escape_like(name)},%",)),
+    "disk_controller": Filter(
+        lambda _scope, name: _matches(_between(", ", func.lower(size.disk_controller), ","), name[0]),
+        lambda name: (f"%, {escape_like(name)},%",),
+    ),
     "status": Filter(_statuses),
-    "os": Filter(lambda *_: true()),
-    "purchase": Filter(lambda *_: true()),
-    "region": Filter(lambda *_: true()),
-    "country": Filter(lambda *_: true()),
-    "continent": Filter(lambda *_: true()),
+    **dict.fromkeys(SCOPE_FILTERS, Filter(lambda *_: true())),
     "provider": Filter(lambda _scope, ids: size.provider.in_([literal_text(id_) for id_ in ids])),
     "available_in": Filter(lambda scope, regions: priced_in_all(scope, scope.key, regions), tuple),
+    "min_local_disk": _at_least(lambda _scope: local_disk_gib()),
     "min_gpu_mem_per_gpu": _at_least(lambda _scope: gpu_slice_gib()),
     "max_gpu_mem_per_gpu": _at_most(lambda _scope: whole_gpu_gib()),
-    "min_network_gbps": Filter(_at_least_mbps, lambda gbps: (gbps * 1000,)),
+    "min_network_gbps": Filter(
+        lambda _scope, mbps: size.network_mbps >= bindparam(mbps[0].key, type_=Double), lambda gbps: (gbps * 1000,)
+    ),
     "min_zones": _at_least(lambda _scope: zones_there()),
     "min_usd_per_hour": Filter(_at_least_usd, _in_usd),
     "max_usd_per_hour": _at_most(lambda scope: scope.rank, _in_usd),
 }
-"""Filters that are not about one column; those in SCOPE_FILTERS choose offers, which the price scope does."""
-
-
-def _in_lower_case(text: str) -> Sequence[str]:
-    return (text.lower(),)
+"""Filters that are not about one column."""
 
 
 def _of_column(name: str) -> Filter:
     """Return the filter by the column of a field: a flag is equal, a text too, in any case, a figure within bounds."""
     field = FILTERED_FIELDS[name]
     if SHOWN_FIELDS[field].kind == "boolean":
-        return _is(field)
+        return Filter(lambda scope, value: scope.column(field).is_(value))
     if SHOWN_FIELDS[field].kind == "text":
-        return Filter(lambda _scope, value: func.lower(size[field]) == _typed(value[0], size[field]), _in_lower_case)
-    figure = _column(field) if field != "local_disk_gib" else lambda _scope: local_disk_gib()
-    return _at_least(figure) if name.startswith("min_") else _at_most(figure)
+        column = size[field]
+        return Filter(lambda _scope, text: func.lower(column) == _typed(text[0], column), lambda text: (text.lower(),))
+    bound = _at_least if name.startswith("min_") else _at_most
+    return bound(lambda scope: scope.column(field))
 
 
 def _place(name: str) -> tuple[bool, bool, int]:
@@ -297,9 +278,6 @@ FILTERS: Mapping[str, Filter] = {
 
 ALWAYS_ACTIVE = ("status",)
 """Filters that hold even if a request does not set them: retired and withdrawn sizes are left out."""
-
-SCOPE_FILTERS = ("os", "purchase", "region", "country", "continent")
-"""Filters that choose the price scope and are no conditions of their own."""
 
 PRICE_FILTERS = frozenset({"min_usd_per_hour", "max_usd_per_hour"})
 """Filters by the price of an offer itself."""
@@ -333,17 +311,15 @@ def _sort_key(name: str, scope: PriceScope, *, descending: bool) -> SortKey:
     """Sort names without regard to case, and ascending prices by their rank, which is never null."""
     if name == "name":
         return SortKey(name=name, expression=scope.key, descending=descending, nullable=False)
-    if name in PRICE_SORT_KEYS and not descending:
-        rank = rank_usd(scope.offer, PRICE_SORT_KEYS[name] or scope.purchase)
-        return SortKey(name=name, expression=rank, nullable=False)
-    return SortKey(name=name, expression=_expression(name, scope), descending=descending)
-
-
-def _expression(name: str, scope: PriceScope) -> ColumnElement[Any]:
     if name in PRICE_SORT_KEYS:
-        return usd_by(scope.offer, PRICE_SORT_KEYS[name] or scope.purchase)
-    if name in UNIT_PRICE_FIELDS:
-        return unit_price(scope.offer, scope.purchase, name)
-    if name == SPOT_SAVING:
-        return spot_saving(scope.offer)
-    return scope.column(SIZE_COLUMNS[name])
+        purchase = PRICE_SORT_KEYS[name] or scope.purchase
+        if not descending:
+            return SortKey(name=name, expression=rank_usd(scope.offer, purchase), nullable=False)
+        expression = usd_by(scope.offer, purchase)
+    elif name in UNIT_PRICE_FIELDS:
+        expression = unit_price(scope.offer, scope.purchase, name)
+    elif name == SPOT_SAVING:
+        expression = spot_saving(scope.offer)
+    else:
+        expression = scope.column(SIZE_COLUMNS[name])
+    return SortKey(name=name, expression=expression, descending=descending)

@@ -11,7 +11,7 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
@@ -47,10 +47,18 @@ from app.catalog.queries.filters import (
     ActiveFilter,
     active_filters,
     active_names,
+    check_sort,
     filter_condition,
     to_sort_keys,
 )
-from app.catalog.queries.params import FACET_OF_PARAM, PRICE_SORT_KEYS, SIZE_COLUMNS, OfferParams, SizeSelection
+from app.catalog.queries.params import (
+    FACET_OF_PARAM,
+    PRICE_SORT_KEYS,
+    SIZE_COLUMNS,
+    OfferParams,
+    SizeList,
+    SizeSelection,
+)
 from app.catalog.queries.price_scope import (
     GPU,
     KEYS,
@@ -78,21 +86,20 @@ from app.errors import CatalogChanged
 SIZE_JSON = table_of(SizeJson)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatementKey:
-    """All of a search but its values: what its statement is cached under."""
-
-    price_scope: PriceScope
-    filters: tuple[ActiveFilter, ...]
-    sort: tuple[str, ...]
+def list_query(search: SizeList, today: date, rules: Rules) -> BoundStatement:
+    """Return the query of a whole normalized list in its order; raises BadQuery for its sort."""
+    check_sort(search.sort)
+    filters, values = active_filters(search, FILTERS)
+    statement = _list_statement(PriceScopeKey.of(search, rules), filters, search.sort)
+    return BoundStatement(statement, values | price_parameters(search, today))
 
 
 @cached_statement(64)
-def list_statement(key: StatementKey) -> Select[Any]:
-    """Build the statement of a whole list in its order; rows begin as those of a page."""
-    scope, filters = key.price_scope, (active for active in key.filters if active.name not in SCOPE_FILTERS)
-    conditions = [filter_condition(active, scope) for active in filters]
-    order = [clause for sort_key in to_sort_keys(key.sort, scope) for clause in sort_key.order_by]
+def _list_statement(scope_key: PriceScopeKey, filters: tuple[ActiveFilter, ...], sort: tuple[str, ...]) -> Select[Any]:
+    """Build the statement of a whole list; rows begin as those of a page."""
+    scope = PriceScope.of_key(scope_key)
+    conditions = [filter_condition(active, scope) for active in filters if active.name not in SCOPE_FILTERS]
+    order = [clause for sort_key in to_sort_keys(sort, scope) for clause in sort_key.order_by]
     rows = join_tables(select(SIZE_JSON.c.doc, *_columns(scope)), scope, [*conditions, *order])
     rows = rows.join(SIZE_JSON, SIZE_JSON.c.size_key == scope.key)
     return rows.where(scope.has_offer, *conditions).order_by(*order)
@@ -132,7 +139,7 @@ _SIZES = 500
 """How many sizes' past prices are read at a time, to bound the rows in memory."""
 IS_SET = ord("1")
 NATURAL_NAME = "natural_name"
-"""The sort key of pages for names, whose numbers it takes as numbers."""
+"""The sort key of pages for names, whose numbers it takes as numbers: D2 is before D16."""
 
 _STEP = 64
 """Of how many sizes, by price, a set is kept."""
@@ -232,15 +239,6 @@ class SizeSets:
         return bin(members | 1 << len(self.keys))[:2:-1].encode()
 
 
-def load_sets(catalog: Catalog) -> SizeSets:
-    """Load the keys of all sizes, or return those that are kept with the snapshot."""
-
-    def ask() -> SizeSets:
-        return SizeSets([row[0] for row in catalog.fetch(BoundStatement(_values_statement("key"), {}))])
-
-    return catalog.keep("keys", ask)
-
-
 _FIGURES = {
     name: field
     for name, field in FACET_OF_PARAM.items()
@@ -255,8 +253,10 @@ class SizeQuestion:
     """A search for sizes: which meet its filters, their prices and their order. Only what is new is asked of SQL."""
 
     def __init__(self, catalog: Catalog, search: OfferParams) -> None:
-        self.sets, self.search, self.catalog = load_sets(catalog), search, catalog
-        self._rules, self._today = catalog.snapshot.rules, catalog.today
+        self.search, self.catalog, self._today = search, catalog, catalog.today
+        keys = BoundStatement(_values_statement("key"), {})
+        self.sets: SizeSets = catalog.keep("keys", lambda: SizeSets([key for (key,) in catalog.fetch(keys)]))
+        self._key = PriceScopeKey.of(search, catalog.snapshot.rules)
         days = named_days(search)
         self._scope = _Scope(
             search.os,
@@ -278,8 +278,7 @@ class SizeQuestion:
 
     def rows_of(self, keys: Sequence[str]) -> BoundStatement:
         """Return the statement of the keys, JSON, status and offer of some sizes."""
-        statement = rows_statement(PriceScopeKey.of(self.search, self._rules))
-        return BoundStatement(statement, self._parameters() | key_parameters(keys))
+        return BoundStatement(rows_statement(self._key), self._parameters() | key_parameters(keys))
 
     def found(self) -> int:
         """Find the sizes that meet all filters and have an offer."""
@@ -298,7 +297,13 @@ class SizeQuestion:
             "available_in": self._scope._replace(regions=()),
             "min_zones": self._scope.regions,
         }
-        return self.catalog.keep((name, value, scopes.get(name)), lambda: self._ask(name))
+
+        def ask() -> int:
+            (active,), values = active_filters(self.search, [name])
+            statement = _condition_statement(active, replace(self._key, regions=0))
+            return self._fetch_set(statement, values)
+
+        return self.catalog.keep((name, value, scopes.get(name)), ask)
 
     def undecided(self) -> Mapping[str, int]:
         """Find the sizes that may match, by the unknown figure of theirs that a filter is on.
@@ -341,7 +346,7 @@ class SizeQuestion:
             return self.sets.all
         if self._scope.as_of is None:
             return self.prices().offered
-        return self.catalog.keep(("offered", self._scope), self._ask_offered)
+        return self.catalog.keep(("offered", self._scope), lambda: self._fetch_set(_offered_statement(self._key), {}))
 
     def prices(self, purchase: str | None = None) -> SizePrices:
         """Find the prices of those offers by a purchase model; the default is that of the search."""
@@ -355,8 +360,14 @@ class SizeQuestion:
 
     def price_steps(self) -> "PriceSteps":
         """Find the sizes by their prices under the purchase model of the search."""
-        key = ("steps", self._scope)
-        return self.catalog.keep(key, lambda: PriceSteps(self.sets, _known(self.sets, self.prices())))
+
+        def ask() -> PriceSteps:
+            prices = self.prices()
+            places = self.sets.places_in(prices.offered)
+            priced = ((usd, place) for place in places if (usd := prices.usd[place]) != UNKNOWN)
+            return PriceSteps(self.sets, priced)
+
+        return self.catalog.keep(("steps", self._scope), ask)
 
     def region_price_steps(self) -> Mapping[str, "PriceSteps"]:
         """Find the sizes in each region by their prices."""
@@ -423,23 +434,20 @@ class SizeQuestion:
 
         def ask() -> Sequence[int]:
             places = list(range(len(self.sets.keys)))
-            for column in reversed(self.sort_columns(names)):
-                places = column.sort(places)
+            for name in reversed(names):
+                places = self.sort_column(name).sort(places)
             return array("I", places)
 
         return self.catalog.keep(("order", tuple(names), self._scope if priced else None), ask)
 
-    def sort_columns(self, names: Sequence[str]) -> list[SortColumn]:
-        """Return the values of each sort key."""
-        return [self._sort_column(name) for name in names]
-
-    def _sort_column(self, name: str) -> SortColumn:
+    def sort_column(self, name: str) -> SortColumn:
         """Return the values of a sort key."""
         descending, name = name.startswith("-"), name.removeprefix("-")
         if name == "name":
             return SortColumn(self.sets.keys, descending)
         if name == NATURAL_NAME:
-            return SortColumn([_natural(key) for key in self.sets.keys], descending)
+            keys = (re.split(r"(\d+)", key) for key in self.sets.keys)
+            return SortColumn([[int(part) if part.isdecimal() else part for part in key] for key in keys], descending)
         if not is_price(name):
             return SortColumn(self.values(SIZE_COLUMNS[name]), descending)
         if name in PRICE_SORT_KEYS:
@@ -478,19 +486,11 @@ class SizeQuestion:
 
         return self.catalog.keep((SPOT_SAVING, self._scope), ask)
 
-    def _ask(self, name: str) -> int:
-        (active,), values = active_filters(self.search, [name])
-        statement = _condition_statement(active, replace(PriceScopeKey.of(self.search, self._rules), regions=0))
-        rows = self.catalog.fetch(BoundStatement(statement, values | self._parameters()))
-        return self.sets.set_of_keys(rows)
-
-    def _ask_offered(self) -> int:
-        statement = _offered_statement(PriceScopeKey.of(self.search, self._rules))
-        rows = self.catalog.fetch(BoundStatement(statement, self._parameters()))
-        return self.sets.set_of_keys(rows)
+    def _fetch_set(self, statement: Statement, values: Mapping[str, Any]) -> int:
+        return self.sets.set_of_keys(self.catalog.fetch(BoundStatement(statement, {**values, **self._parameters()})))
 
     def _ask_prices(self, purchase: str) -> SizePrices:
-        statement = _prices_statement(PriceScopeKey.of(self.search, self._rules), purchase)
+        statement = _prices_statement(self._key, purchase)
         usd = array("d", [UNKNOWN]) * len(self.sets.keys)
         places = []
         for key, price in self.catalog.fetch(BoundStatement(statement, self._parameters())):
@@ -501,37 +501,31 @@ class SizeQuestion:
         return SizePrices(self.sets.set_of(places) if self._scope.regions else self.sets.all, usd)
 
     def _ask_region_prices(self) -> Mapping[str, RegionOffers]:
-        os, purchase = self._scope.os, self._scope.purchase
-        by_region: dict[str, list[tuple[str, float | None]]] = defaultdict(list)
+        os, purchase, place_of = self._scope.os, self._scope.purchase, self.sets.place_of
+        by_region: dict[str, list[tuple[int, float | None]]] = defaultdict(list)
         if self._scope.as_of is None:
             rows = self.catalog.fetch(BoundStatement(_region_prices_statement(os, purchase), self._parameters()))
-            for region, *offer in rows:
-                by_region[region].append((offer[0], offer[1]))
+            for region, key, usd in rows:
+                by_region[region].append((place_of(key), usd))
         else:
-            dated = self._scope.known_at is not None
-            statement, keys = _past_prices_statement(os, purchase, self._rules, dated=dated), self.sets.keys
+            dated, keys = self._scope.known_at is not None, self.sets.keys
+            statement = _past_prices_statement(os, purchase, self.catalog.snapshot.rules, dated=dated)
             for start in range(0, len(keys), _SIZES):
                 some = keys[start : start + _SIZES]
                 bounds = {"first_key": some[0], "last_key": some[-1]}
-                rows = self.catalog.fetch(BoundStatement(statement, self._parameters() | bounds))
-                for key, region, usd in rows:
-                    by_region[region].append((key, usd))
-        return {region: self._in_region(some) for region, some in by_region.items() if region not in _PSEUDO_REGIONS}
-
-    def _in_region(self, rows: Sequence[tuple[str, float | None]]) -> RegionOffers:
-        priced = [(self.sets.place_of(key), usd) for key, usd in rows if usd not in (None, UNKNOWN)]
-        offered = self.sets.set_of(self.sets.place_of(key) for key, _ in rows)
-        return RegionOffers(offered, array("I", (at for at, _ in priced)), array("d", (usd for _, usd in priced)))
+                for key, region, usd in self.catalog.fetch(BoundStatement(statement, self._parameters() | bounds)):
+                    by_region[region].append((place_of(key), usd))
+        regions: dict[str, RegionOffers] = {}
+        for region, offers in by_region.items():
+            if region not in _PSEUDO_REGIONS:
+                priced = [(place, usd) for place, usd in offers if usd is not None and usd != UNKNOWN]
+                offered = self.sets.set_of(place for place, _ in offers)
+                places, usds = array("I", (place for place, _ in priced)), array("d", (usd for _, usd in priced))
+                regions[region] = RegionOffers(offered, places, usds)
+        return regions
 
     def _parameters(self) -> dict[str, Any]:
         return price_parameters(self.search, self._today)
-
-
-def _known(sets: SizeSets, prices: SizePrices) -> Iterator[tuple[float, int]]:
-    """Yield the known prices, each with the place of its size."""
-    for place in sets.places_in(prices.offered):
-        if prices.usd[place] != UNKNOWN:
-            yield prices.usd[place], place
 
 
 _PSEUDO_REGIONS = frozenset(ANY_REGION.values())
@@ -591,11 +585,6 @@ class _PricesOrNone(Sequence[float | None]):
         return None if usd == UNKNOWN else usd
 
 
-def _natural(name: str) -> list[str | int]:
-    """Return a key that sorts numbers within names as numbers: D2 is before D16."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
-
-
 def is_price(name: str) -> bool:
     """Return whether a sort key depends on prices."""
     return name in PRICE_SORT_KEYS or name in UNIT_PRICES or name == SPOT_SAVING
@@ -614,27 +603,27 @@ def place_after(order: Sequence[int], columns: Sequence[SortColumn], position: S
     return low
 
 
+_FIGURES_OF_THEIR_OWN: Mapping[str, Callable[[], ColumnElement[Any]]] = {
+    "local_disk_gib": local_disk_gib,
+    "status": lambda: status_of(SIZE.c),
+    "zones": zones_there,
+    "gpu_family": lambda: GPU.c.family,
+    "gpu_slice_gib": gpu_slice_gib,
+}
+"""Figures of a size that are not a column of it."""
+
+
 @cached_statement(128)
 def _values_statement(name: str) -> Select[Any]:
-    query = select(_figure(name).label("value")).select_from(SIZE)
+    if name in _FIGURES_OF_THEIR_OWN:
+        figure = _FIGURES_OF_THEIR_OWN[name]()
+    else:
+        figure = SIZE.c[name]
+        figure = type_coerce(figure, Integer) if isinstance(figure.type, Boolean) else figure
+    query = select(figure.label("value")).select_from(SIZE)
     if name == "gpu_family":
         query = query.join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
     return query.order_by(SIZE.c.key)
-
-
-def _figure(name: str) -> ColumnElement[Any]:
-    if name == "local_disk_gib":
-        return local_disk_gib()
-    if name == "status":
-        return status_of(SIZE.c)
-    if name == "zones":
-        return zones_there()
-    if name == "gpu_family":
-        return GPU.c.family
-    if name == "gpu_slice_gib":
-        return gpu_slice_gib()
-    column: ColumnElement[Any] = SIZE.c[name]
-    return type_coerce(column, Integer) if isinstance(column.type, Boolean) else column
 
 
 @cached_statement(256)

@@ -18,13 +18,12 @@ from typing import Any, TypeVar
 import orjson
 from sqlalchemy import Date, Select, bindparam, or_, select
 
-from app.catalog.adjustments import Rules
 from app.catalog.column_types import table_of
 from app.catalog.fields import GPU_FIELDS
 from app.catalog.models import PriceTotal
 from app.catalog.projections import NO_OFFER_JSON, OFFER_JSON_FIELDS, offer_json
 from app.catalog.queries.exchange_rates import CurrencyRate, convert_prices, exchange_rate_json, find_exchange_rate
-from app.catalog.queries.filters import FILTERS, active_filters, check_sort, sort_names, to_sort_keys
+from app.catalog.queries.filters import check_sort, sort_names, to_sort_keys
 from app.catalog.queries.lookups import (
     check_gpu_vendor,
     check_regions,
@@ -37,7 +36,6 @@ from app.catalog.queries.pagination import CursorPosition, ensure_same_revision,
 from app.catalog.queries.params import (
     DatedSelection,
     OfferParams,
-    SizeList,
     SizeParams,
     SizeSearch,
     SizeSelection,
@@ -61,7 +59,6 @@ from app.catalog.queries.size_sets import (
     SIZE_JSON,
     SizeQuestion,
     SortColumn,
-    StatementKey,
     place_after,
     rows_statement,
 )
@@ -264,7 +261,7 @@ def _first_places(
     """Find the places of a page, with those that its offset skips and the one behind it; the total; the sort keys."""
     matching = question.found()
     names = sort_names(search.sort)
-    columns = question.sort_columns(names)
+    columns = [question.sort_column(name) for name in names]
     if natural and names[0].removeprefix("-") == "name":
         names = [names[0].replace("name", NATURAL_NAME)]
     order = question.order(names)
@@ -321,14 +318,6 @@ def normalize(selection: SelectionT, snapshot: CatalogSnapshot) -> SelectionT:
     update: dict[str, Any] = {"series": resolve_series(snapshot.series, selection.series)} if selection.series else {}
     update |= {"gpu": resolve_gpus(snapshot.gpus, selection.gpu)} if selection.gpu else {}
     return selection.model_copy(update=update) if update else selection
-
-
-def to_statement_key(search: SizeList, today: date, rules: Rules) -> tuple[StatementKey, dict[str, Any]]:
-    """Return the key of a normalized list's statement, and the statement's parameters; raises BadQuery for its sort."""
-    check_sort(search.sort)
-    filters, values = active_filters(search, FILTERS)
-    key = StatementKey(price_scope=PriceScope.of(search, rules), filters=filters, sort=search.sort)
-    return key, values | price_parameters(search, today)
 
 
 GPU_FIGURES = tuple(
