@@ -44,7 +44,7 @@ async def render(request: PageRequest) -> str:
 
 
 def _find(catalog: Catalog, view: ConflictsView) -> DisputeListing:
-    return find_disputes(catalog.session, view, offset=(view.page - 1) * _ROWS, limit=_ROWS)
+    return find_disputes(catalog, view, offset=(view.page - 1) * _ROWS, limit=_ROWS)
 
 
 def _options(chosen: str | None, pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

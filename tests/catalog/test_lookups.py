@@ -26,12 +26,9 @@ def test_a_series_is_recognized_by_the_names_that_a_snapshot_has(engine: Engine)
     ingest(engine, PAGE, now=NOW)
     with Session(engine) as session:
         recording = Recording(session)
-        with pytest.raises(NotFound, match="nxv2 is a series of sizes") as unknown:
+        with pytest.raises(NotFound, match="nxv2 is a series of sizes"):
             get_size_keys(recording, ("NX v2-series",), load_snapshot(session).series)
     assert len(recording.asked) == 1
-    with Session(engine) as session, pytest.raises(NotFound) as without_snapshot:
-        get_size_keys(session, ("NX v2-series",))
-    assert str(unknown.value) == str(without_snapshot.value)
 
 
 @pytest.mark.first_database
@@ -87,6 +84,6 @@ def test_lists_of_one_shape_share_their_statements(engine: Engine) -> None:
 def test_a_display_name_is_that_of_a_size_unless_it_may_be_of_two(engine: Engine) -> None:
     ingest(engine, reading([*size("Standard_NX_24s", vcpus=24), *size("Standard_NX24s", vcpus=24)]), now=NOW)
     with Session(engine) as session:
-        assert get_size_keys(session, ("Standard NX24s",)) == ("nx24s",)
+        assert get_size_keys(session, ("Standard NX24s",), {}) == ("nx24s",)
         with pytest.raises(NotFound, match="Did you mean Standard_NX24s or Standard_NX_24s"):
-            get_size_keys(session, ("NX 24s",))
+            get_size_keys(session, ("NX 24s",), {})

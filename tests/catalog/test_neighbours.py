@@ -104,7 +104,7 @@ def test_the_nearest_name_is_found_in_the_middle_of_many(engine: Engine) -> None
     many = [one for number in range(2 * NEAREST_WINDOW + 200) for one in size(f"m{number:04}", vcpus=1)]
     ingest(engine, reading(many), now=NOW)
     with Session(engine) as session, pytest.raises(NotFound) as missing:
-        get_size_keys(session, ("m0700", "m0600x"))
+        get_size_keys(session, ("m0700", "m0600x"), {})
     assert missing.value.suggestions[0] == "m0600"
     with Session(engine) as session:
-        assert get_size_keys(session, ("Standard_M0700", "m0001")) == ("m0700", "m0001")
+        assert get_size_keys(session, ("Standard_M0700", "m0001"), {}) == ("m0700", "m0001")

@@ -14,9 +14,10 @@ from app.catalog.column_types import table_of
 from app.catalog.fields import FIELDS
 from app.catalog.in_force import PRICE, SERIES
 from app.catalog.models import Fact, Size, Source
-from app.catalog.queries.lookups import check_field, get_subject_key, load_series_ids, resolve_series
+from app.catalog.queries.lookups import check_field, get_subject_key, resolve_series
 from app.catalog.queries.params import LowerTextSet, PlainText, QueryParams
 from app.catalog.queries.provenance import PRICE_FIELD
+from app.catalog.queries.snapshot import Catalog
 from app.db.functions import usd_of, usd_text
 from app.errors import BadQuery
 from app.nearest import did_you_mean, nearest
@@ -67,13 +68,14 @@ class DisputeListing:
     sources: Mapping[str, tuple[str, int]]
 
 
-def find_disputes(session: Session, filters: DisputeFilter, *, offset: int, limit: int) -> DisputeListing:
+def find_disputes(catalog: Catalog, filters: DisputeFilter, *, offset: int, limit: int) -> DisputeListing:
     """Find the disputed figures by subject; raises BadQuery for a field, series, source or subject that is unknown."""
-    conditions = _conditions(session, filters)
+    session = catalog.session
+    conditions = _conditions(catalog, filters)
     disputed = _figures(conditions)
     of_any_field = _figures({name: condition for name, condition in conditions.items() if name != "field"})
     of_any_source = _figures({name: condition for name, condition in conditions.items() if name != "source"})
-    prices = _disputed_prices(session, filters)
+    prices = _disputed_prices(catalog, filters)
     priced = [price for price in prices if filters.source is None or _names(price, filters.source)]
     by_field = session.execute(select(of_any_field.c.field, func.count()).group_by(of_any_field.c.field))
     by_source = session.execute(
@@ -100,7 +102,7 @@ def _names(figure: DisputedFigure, source: str) -> bool:
     return any(fact["source_id"] == source for fact in figure.facts)
 
 
-def _disputed_prices(session: Session, filters: DisputeFilter) -> list[DisputedFigure]:
+def _disputed_prices(catalog: Catalog, filters: DisputeFilter) -> list[DisputedFigure]:
     """Read the disputed prices of the sizes that filters leave, by size, region, system and purchase model."""
     run = PRICE.c
     query = (
@@ -119,11 +121,13 @@ def _disputed_prices(session: Session, filters: DisputeFilter) -> list[DisputedF
         .order_by(*(run[name] for name in SERIES), run.seen_until.desc(), run.source_id)
     )
     if filters.subject is not None:
-        query = query.where(run.size_key == get_subject_key(session, filters.subject))
+        query = query.where(run.size_key == get_subject_key(catalog, filters.subject, catalog.snapshot.series))
     if filters.series:
-        query = query.where(SIZE.c.series_id.in_(resolve_series(load_series_ids(session), filters.series)))
+        query = query.where(SIZE.c.series_id.in_(resolve_series(catalog.snapshot.series, filters.series)))
     figures = []
-    for (key, region, os, purchase), rows in groupby(session.execute(query).mappings(), key=itemgetter(*SERIES)):
+    for (key, region, os, purchase), rows in groupby(
+        catalog.session.execute(query).mappings(), key=itemgetter(*SERIES)
+    ):
         first, *others = (dict(row) for row in rows)
         seen = f"last seen on {first['seen_until']}"
         facts = [
@@ -155,35 +159,32 @@ def _disputed_prices(session: Session, filters: DisputeFilter) -> list[DisputedF
     return figures
 
 
-def _conditions(session: Session, filters: DisputeFilter) -> dict[str, ColumnElement[bool]]:
+def _conditions(catalog: Catalog, filters: DisputeFilter) -> dict[str, ColumnElement[bool]]:
     """Return the conditions on a fact that disputes, by parameter."""
     conditions: dict[str, ColumnElement[bool]] = {}
     if filters.field is not None:
         check_field(filters.field, {name: None for fields in FIELDS.values() for name in fields} | {PRICE_FIELD: None})
         conditions["field"] = FACT.c.field == filters.field
     if filters.subject is not None:
-        conditions["subject"] = FACT.c.subject == get_subject_key(session, filters.subject)
+        conditions["subject"] = FACT.c.subject == get_subject_key(catalog, filters.subject, catalog.snapshot.series)
     if filters.series:
-        ids = resolve_series(load_series_ids(session), filters.series)
+        ids = resolve_series(catalog.snapshot.series, filters.series)
         sizes = select(SIZE.c.key).where(SIZE.c.series_id.in_(ids))
         conditions["series"] = or_(
             and_(FACT.c.kind == "size", FACT.c.subject.in_(sizes)),
             and_(FACT.c.kind == "series", FACT.c.subject.in_(ids)),
         )
     if filters.source is not None:
-        _check_source(session, filters.source)
+        source_ids = catalog.session.execute(select(SOURCE.c.id)).scalars().all()
+        if filters.source not in source_ids:
+            hint = did_you_mean(nearest(filters.source, source_ids))
+            detail = f"no such source{hint and f'; {hint}'}. GET /sources lists them."
+            raise BadQuery("source", filters.source, detail)
         other = FACT.alias("of_source")
         conditions["source"] = (
             select(other.c.line).where(_same_figure(other.c), other.c.source_id == filters.source).exists()
         )
     return conditions
-
-
-def _check_source(session: Session, name: str) -> None:
-    source_ids = session.execute(select(SOURCE.c.id)).scalars().all()
-    if name not in source_ids:
-        hint = did_you_mean(nearest(name, source_ids))
-        raise BadQuery("source", name, f"no such source{hint and f'; {hint}'}. GET /sources lists them.")
 
 
 def _figures(conditions: Mapping[str, ColumnElement[bool]]) -> Subquery:

@@ -47,12 +47,12 @@ NEAREST_WINDOW = 500
 """Suggestions for an unknown size are searched among this many names before it in the alphabet, and as many after."""
 
 
-def get_size_keys(reader: Reader, names: Sequence[str], series: Mapping[str, str] | None = None) -> tuple[str, ...]:
+def get_size_keys(reader: Reader, names: Sequence[str], series: Mapping[str, str]) -> tuple[str, ...]:
     """Return the key of each size, by its name or an alias, in any case; raises NotFound for the first unknown one.
 
     A name may begin with its provider: `aws:m5.large`.
-    `series` are the ids of all series by the keys of their names, as a snapshot has them. Without them they are read
-    for an unknown name, which may be that of a series.
+    `series` are the ids of all series by the keys of their names, as a snapshot has them: an unknown name may be that
+    of a series.
     """
     for name in names:
         if "\0" in name:  # PostgreSQL takes no text that has one
@@ -75,10 +75,8 @@ def get_size_keys(reader: Reader, names: Sequence[str], series: Mapping[str, str
     return tuple(size_keys)
 
 
-def _no_size(reader: Reader, name: str, key: str, series: Mapping[str, str] | None) -> NotFound:
+def _no_size(reader: Reader, name: str, key: str, series: Mapping[str, str]) -> NotFound:
     """Return the error for the name of no size: it says that it is one of a series, or which names are near it."""
-    if series is None:
-        series = load_series_ids(reader)
     if series_key(name) in series:
         series_id = series[series_key(name)]
         return NotFound("size", name, hint=f"{series_id} is a series of sizes; search with series={series_id}.")
@@ -164,23 +162,19 @@ def check_regions(regions: Collection[str], field: str, codes: Iterable[str]) ->
             raise BadQuery(field, as_written(code), f"no such region; {hint}GET /regions lists them")
 
 
-def get_subject_key(reader: Reader, name: str, series: Mapping[str, str] | None = None) -> str:
+def get_subject_key(reader: Reader, name: str, series: Mapping[str, str]) -> str:
     """Return the key of whatever a fact can be about: a GPU, a size by any of its names, or a series.
 
     `series` are those of `get_size_keys`. Raises BadQuery.
     """
     if fetch(reader, BoundStatement(_GPU, {"id": name.lower()})):
         return name.lower()
-    if series is None:
-        series = load_series_ids(reader)
     try:
-        (key,) = get_size_keys(reader, (name,), series)
+        return get_size_keys(reader, (name,), series)[0]
     except NotFound as no_size:
-        try:
-            return get_series_ids(series, [name])[0]
-        except NotFound:
-            raise BadQuery("subject", name, f"no size, series or GPU has this name. {no_size}") from None
-    return key
+        if series_key(name) in series:
+            return series[series_key(name)]
+        raise BadQuery("subject", name, f"no size, series or GPU has this name. {no_size}") from None
 
 
 _GPU = Statement(lambda: select(_gpu.id).where(_gpu.id == bindparam("id", type_=_gpu.id.type)), short=True)
