@@ -43,7 +43,7 @@ from app.catalog.queries.filters import (
     name_patterns,
 )
 from app.catalog.queries.lookups import check_regions, get_size_keys, resolve_gpus, resolve_series
-from app.catalog.queries.pagination import ListStatements, SortKey, read_list
+from app.catalog.queries.pagination import Listing, ListStatements, SortKey, read_list
 from app.catalog.queries.params import (
     Count,
     GpuSet,
@@ -140,10 +140,6 @@ class ChangeSearch(ChangeFilter, PageParams):
     """A page of events."""
 
 
-def _any_size(_scope: PriceScope, patterns: Sequence[BindParameter[Any]]) -> ColumnElement[bool]:
-    return matches_name(change.size_key, change.size, patterns)
-
-
 def _moved_by(_scope: PriceScope, least: Sequence[BindParameter[Any]]) -> ColumnElement[bool]:
     percent = bindparam(least[0].key, type_=Double)
     return or_(change.percent >= percent, change.percent <= -percent)
@@ -152,7 +148,7 @@ def _moved_by(_scope: PriceScope, least: Sequence[BindParameter[Any]]) -> Column
 CHANGE_FILTERS: Mapping[str, Filter] = {
     "kind": any_of(change.kind),
     "revision": equals(change.revision),
-    "size": Filter(_any_size, name_patterns),
+    "size": Filter(lambda _scope, patterns: matches_name(change.size_key, change.size, patterns), name_patterns),
     "provider": FILTERS["provider"],
     "series": FILTERS["series"],
     "gpu": FILTERS["gpu"],
@@ -171,12 +167,9 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeListing:
+class ChangeListing(Listing):
     """A page of events; `tracked_since` is when the revision was made from which on changes are known."""
 
-    items: list[dict[str, Any]]
-    next_cursor: str | None
-    total: int
     revision: int
     tracked_since: datetime
 
@@ -365,8 +358,15 @@ def normalize(catalog: Catalog, filters: FilterT) -> FilterT:
     check_regions(catalog.snapshot.regions, "region", filters.region)
     sizes = [*filters.size]
     for index, name in enumerate(sizes):
-        if "*" not in name and "?" not in name:
-            sizes[index] = _size_key(catalog, name)
+        if "*" in name or "?" in name:
+            continue
+        try:
+            (sizes[index],) = get_size_keys(catalog, (name,), catalog.snapshot.series)
+        except NotFound as unknown:
+            sizes[index] = size_key(name)  # of a size that is gone
+            ((was_there,),) = catalog.fetch(BoundStatement(_KNOWN, {"key": sizes[index]}))
+            if not was_there:
+                raise BadQuery("size", unknown.name, f"{unknown} GET /sizes lists them.") from None
     return filters.model_copy(
         update={
             "size": tuple(sizes),
@@ -374,18 +374,6 @@ def normalize(catalog: Catalog, filters: FilterT) -> FilterT:
             "gpu": resolve_gpus(catalog.snapshot.gpus, filters.gpu),
         }
     )
-
-
-def _size_key(catalog: Catalog, name: str) -> str:
-    """Return the key of a size, which may be gone; raises BadQuery for one that never was."""
-    try:
-        (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
-    except NotFound as unknown:
-        ((is_size,),) = catalog.fetch(BoundStatement(_KNOWN, {"key": size_key(name)}))
-        if not is_size:
-            raise BadQuery("size", unknown.name, f"{unknown} GET /sizes lists them.") from None
-        return size_key(name)
-    return key
 
 
 def _active(reader: Reader, filters: ChangeFilter) -> tuple[Filters, dict[str, Any]]:

@@ -53,8 +53,7 @@ def write_cursor(query: str, revision: str, values: Sequence[Any]) -> str:
 def read_cursor(cursor: str, query: str, count: int) -> CursorPosition:
     """Decode a cursor; raises BadCursor for one that is damaged or of another query."""
     try:
-        padded = cursor + "=" * (-len(cursor) % 4)
-        hashed, revision, *kept = orjson.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        hashed, revision, *kept = _decode(cursor)
         values = [_from_json(value) for value in kept]
     except (ValueError, TypeError, ArithmeticError, KeyError, RecursionError):
         hashed, revision, values = None, "", []
@@ -65,11 +64,15 @@ def read_cursor(cursor: str, query: str, count: int) -> CursorPosition:
 
 def is_cursor_of(cursor: str | None, query: str) -> bool:
     """Return whether a cursor is of a query, as far as its hash tells."""
-    padded = (cursor or "") + "=" * (-len(cursor or "") % 4)
     try:
-        return bool(orjson.loads(base64.b64decode(padded, altchars=b"-_", validate=True))[0] == query_hash(query))
+        return bool(_decode(cursor or "")[0] == query_hash(query))
     except (ValueError, TypeError, KeyError, IndexError, RecursionError):
         return False
+
+
+def _decode(cursor: str) -> Any:
+    padded = cursor + "=" * (-len(cursor) % 4)
+    return orjson.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
 
 
 def offset_of(position: CursorPosition | None, cursor: str | None) -> int:
@@ -165,15 +168,6 @@ class Listing:
     total: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowPage:
-    """The rows of a page, the cursor of the next page (None at the end), and how many rows there are in all."""
-
-    rows: Rows
-    next_cursor: str | None
-    total: int
-
-
 def read_page(
     catalog: Catalog,
     identity: str,
@@ -183,8 +177,9 @@ def read_page(
     limit: int,
     position: CursorPosition | None,
     key_of: Callable[[Row], Sequence[Any]],
+    to_items: Callable[[Rows], list[Item]],
     kept: bool = False,
-) -> RowPage:
+) -> Listing:
     """Read one page of a totally ordered list, and count the list unless the snapshot has its total.
 
     `identity` is the query without its cursor and limit; `page` reads one row more than `limit`, which tells whether
@@ -211,7 +206,7 @@ def read_page(
     elif total is None:
         total = catalog.keep(key, count_all)
     cursor = write_cursor(identity, catalog.snapshot.revision, key_of(shown[-1])) if more else None
-    return RowPage(rows=shown, next_cursor=cursor, total=total)
+    return Listing(items=to_items(shown), next_cursor=cursor, total=total)
 
 
 _LIMIT = bindparam("limit", type_=Integer)
@@ -256,7 +251,7 @@ def read_list(
         names = bound.statement.names
         return [row[names.index(key.name)] for key in statements.sort_keys]
 
-    rows_page = read_page(
+    return read_page(
         catalog,
         identity,
         bound,
@@ -264,8 +259,8 @@ def read_list(
         limit=page.limit,
         position=position,
         key_of=key_of,
+        to_items=lambda rows: to_dicts(bound, rows),
     )
-    return Listing(items=to_dicts(bound, rows_page.rows), next_cursor=rows_page.next_cursor, total=rows_page.total)
 
 
 LIST_COLUMNS = ("use_cases", "integrations", "gpu_dtypes", "supported_images", "aliases")

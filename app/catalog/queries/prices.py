@@ -131,12 +131,8 @@ class PriceStatementKey:
 
 @cached_statement(64)
 def price_page_statement(key: PriceStatementKey) -> Select[Any]:
-    """Build the statement of a page; rows are PRICE_ROW_COLUMNS, then the key of the size.
-
-    Booleans are left as the driver returns them: to convert each row takes longer than to make an item of it.
-    """
-    is_approximate, is_disputed = (type_coerce(flag, Integer) for flag in (price.approximate_date, price.disputed))
-    query = _rows(key, is_approximate=is_approximate, is_disputed=is_disputed).add_columns(price.size_key)
+    """Build the statement of a page; rows are PRICE_ROW_COLUMNS, then the key of the size."""
+    query = _rows(key).add_columns(price.size_key)
     if key.after:
         order = _order(key)
         query = query.where(after_cursor(order, cursor_binds(order)))
@@ -146,8 +142,7 @@ def price_page_statement(key: PriceStatementKey) -> Select[Any]:
 @cached_statement(64)
 def price_list_statement(key: PriceStatementKey, names: tuple[str, ...]) -> Select[Any]:
     """Build the statement of a whole list; its rows have some of PRICE_ROW_COLUMNS."""
-    is_approximate, is_disputed = (type_coerce(flag, Integer) for flag in (price.approximate_date, price.disputed))
-    query = _rows(key, is_approximate=is_approximate, is_disputed=is_disputed)
+    query = _rows(key)
     columns = query.selected_columns
     return query.with_only_columns(*(columns[name] for name in names), maintain_column_froms=True)
 
@@ -171,26 +166,30 @@ def price_total_statement(key: PriceStatementKey) -> Select[Any]:
     return select(number.label("total")).where(*holds, *_conditions(key, TOTAL_FILTERS)).select_from(TOTAL)
 
 
-def _rows(
-    key: PriceStatementKey, *, is_approximate: ColumnElement[Any], is_disputed: ColumnElement[Any]
-) -> Select[tuple[object, ...]]:
+def _rows(key: PriceStatementKey) -> Select[Any]:
+    """Select PRICE_ROW_COLUMNS in the order of a list.
+
+    Booleans are left as the driver returns them: to convert each row takes longer than to make an item of it.
+    """
     shown = [
         SIZE.c.name.label("size"),
         *(price[name] for name in ("region", "os", "purchase")),
         cast(price.valid_from, String).label("valid_from"),
         cast(last_observed(price, _DAY, _KNOWN if key.known else None), String).label("seen_until"),
         cast(usd_per_hour(price, _DAY, key.rules), Double).label("usd_per_hour"),
-        is_approximate.label("approximate_date"),
+        type_coerce(price.approximate_date, Integer).label("approximate_date"),
         price.source_id,
         cast(price.known_from, String).label("known_from"),
         cast(usd_of(price.median_nano_usd), Double).label("median_usd_per_hour"),
-        is_disputed.label("disputed"),
+        type_coerce(price.disputed, Integer).label("disputed"),
         adjustment_json(price, _DAY, key.rules).label("adjustment"),
     ]
     # Every price has a size. An outer join keeps SQLite from reading all sizes first, and sorting the prices.
     names = {condition.name for condition in key.filters}
     query = select(*shown).join_from(PRICE, SIZE, SIZE.c.key == price.size_key, isouter=not names & {"series", "gpu"})
-    return query.where(*price_conditions(key)).order_by(*(by for sort_key in _order(key) for by in sort_key.order_by))
+    # SQLite evaluates them in this order: what is not asked for is left out before others are looked for.
+    query = query.where(_has_prices(key), *_conditions(key, PRICE_FILTERS), _is_listed(key))
+    return query.order_by(*(by for sort_key in _order(key) for by in sort_key.order_by))
 
 
 def _order(key: PriceStatementKey) -> list[SortKey]:
@@ -199,12 +198,6 @@ def _order(key: PriceStatementKey) -> list[SortKey]:
         return PRICE_ORDER
     by_price = cast(usd_per_hour(price, _DAY, key.rules), Double)
     return [SortKey(name="usd_per_hour", expression=by_price, nullable=False), *PRICE_ORDER]
-
-
-def price_conditions(key: PriceStatementKey) -> list[ColumnElement[bool]]:
-    """Build the conditions of a list of prices, on columns of PRICE."""
-    # SQLite evaluates them in this order: what is not asked for is left out before others are looked for.
-    return [_has_prices(key), *_conditions(key, PRICE_FILTERS), _is_listed(key)]
 
 
 def _is_listed(key: PriceStatementKey) -> ColumnElement[bool]:
@@ -429,17 +422,14 @@ def _find_page(
         limit=search.limit,
         position=position,
         key_of=_key_of if sort == "region" else lambda row: [row[6], *_key_of(row)],
+        to_items=lambda rows: _to_items(rows, catalog),
         kept=has_total,
     )
-    items = _to_items(page.rows, catalog)
     if rate is not None:
-        items = [item | {"converted": convert_price(item, rate)} for item in items]
-    return PriceListing(items=items, next_cursor=page.next_cursor, total=page.total, exchange_rate=rate)
-
-
-def convert_price(item: Mapping[str, Any], rate: CurrencyRate) -> dict[str, Any]:
-    """Return a price in the currency of the rate."""
-    return {"currency": rate.currency, "price_per_hour": rate.convert_number(item["usd_per_hour"])}
+        for item in page.items:
+            price_per_hour = rate.convert_number(item["usd_per_hour"])
+            item["converted"] = {"currency": rate.currency, "price_per_hour": price_per_hour}
+    return PriceListing(items=page.items, next_cursor=page.next_cursor, total=page.total, exchange_rate=rate)
 
 
 def _to_items(rows: Rows, catalog: Catalog) -> list[dict[str, Any]]:
