@@ -8,7 +8,15 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from sqlalchemy import Engine
 
 from app.catalog.queries.freshness import FeedRefresh, Freshness, load_feed_refreshes, load_freshness, load_last_ingests
-from app.catalog.queries.snapshot import COMPUTING, MAX_ATTEMPTS, SHORT, Catalog, CatalogSnapshot, changes_too_fast
+from app.catalog.queries.snapshot import (
+    COMPUTING,
+    MAX_ATTEMPTS,
+    SHORT,
+    SMALL_CATALOG,
+    Catalog,
+    CatalogSnapshot,
+    changes_too_fast,
+)
 from app.db.executors import LoopConnection, QueueFull, SessionThreads
 from app.db.servers import Replication, load_replication
 from app.db.statements import Reader, TakesLong
@@ -70,7 +78,7 @@ class QueryExecutor:
 
             try:
                 if on_loop and self.loop_connection is not None:
-                    self.loop_connection.small_catalog = snapshot.small
+                    self.loop_connection.small_catalog = snapshot.sizes <= SMALL_CATALOG
                     try:
                         return work(self.loop_connection)
                     except TakesLong:

@@ -223,19 +223,22 @@ def offer_json(offer: Any, purchase: str) -> ColumnElement[str]:
     marks = {"price_unusual": median_usd.is_not(None), "price_disputed": offer[f"{purchase}_disputed"].is_(True)}
 
     def member(name: str, start: str) -> ColumnElement[str]:
+        yes, no, unknown = (_constant(f"{start}{text}") for text in ("true", "false", "null"))
+        if name in marks:
+            priced = is_priced(offer, purchase)
+            return case((and_(priced, marks[name]), yes), (priced, no), else_=unknown)
         if name in prices:
             is_stated, usd = is_priced(offer, prices[name]), offer[f"{prices[name]}_rank_usd"]
         elif name in UNIT_PRICE_FIELDS:
             is_stated, usd = _unit_price(offer, purchase, name)
         elif name == "median_usd_per_hour":
             is_stated, usd = median_usd.is_not(None), median_usd
-        elif name in marks:
-            yes, no, unknown = (_constant(f"{start}{text}") for text in ("true", "false", "null"))
-            priced = is_priced(offer, purchase)
-            return case((and_(priced, marks[name]), yes), (priced, no), else_=unknown)
         else:
-            return _member(start, columns[name] if name in columns else offer[name])
-        return case((is_stated, number_after(_constant(start), usd)), else_=_constant(f"{start}null"))
+            value = columns[name] if name in columns else offer[name]
+            if isinstance(value.type, Boolean):  # SQLite stores them as numbers
+                return case((value.is_(True), yes), (value.is_(False), no), else_=unknown)
+            return _constant(start) + json_text(value)
+        return case((is_stated, number_after(_constant(start), usd)), else_=unknown)
 
     adjustment = offer[f"{purchase}_adjustment"]
     adjusted = func.coalesce(_constant('{"adjustment":') + adjustment + _constant(","), _constant("{"))
@@ -244,14 +247,6 @@ def offer_json(offer: Any, purchase: str) -> ColumnElement[str]:
     start = adjusted + case((formula.is_not(None), estimate), else_=_constant(""))
     names = ((name, f'{"," if index else ""}"{name}":') for index, name in enumerate(OFFER_JSON_FIELDS))
     return reduce(add, (member(name, begun) for name, begun in names), start) + _constant("}")
-
-
-def _member(start: str, value: ColumnElement[Any]) -> ColumnElement[str]:
-    """Return the SQL of a member of an object, whose text begins with `start`; SQLite stores booleans as numbers."""
-    if isinstance(value.type, Boolean):
-        yes, no, unknown = (_constant(f"{start}{text}") for text in ("true", "false", "null"))
-        return case((value.is_(True), yes), (value.is_(False), no), else_=unknown)
-    return _constant(start) + json_text(value)
 
 
 def _constant(text: str) -> ColumnElement[str]:

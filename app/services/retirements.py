@@ -16,7 +16,7 @@ from app.catalog.providers import split_provider
 from app.catalog.purchases import Purchase
 from app.catalog.queries.lookups import NEAREST_WINDOW
 from app.catalog.queries.params import OfferParams
-from app.catalog.queries.retirements import aliases_query, planned_sizes_query, prices_query
+from app.catalog.queries.retirements import ALIASES, planned_sizes_query, prices_query
 from app.catalog.queries.sizes import NoPrice, explain_no_price
 from app.catalog.queries.snapshot import Catalog, computing
 from app.catalog.regions import closest_regions
@@ -348,7 +348,7 @@ class Names:
     def of(cls, catalog: Catalog, sizes: Iterable[tuple[Mapping[str, Any], Candidate]]) -> "Names":
         """Return the names of a catalog, whose sizes `load_sizes` returns."""
         facts = {row["key"]: row for row, _ in sizes}
-        return cls(facts, dict(catalog.fetch(aliases_query())), catalog.snapshot.regions, sorted(facts))
+        return cls(facts, dict(catalog.fetch(ALIASES)), catalog.snapshot.regions, sorted(facts))
 
     def find_key(self, name: str) -> str | None:
         """Return the key of a size by its name or an alias; a size's own name wins over the alias of another."""

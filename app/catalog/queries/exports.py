@@ -260,11 +260,9 @@ def export_offers(provider: ProviderId, today: date) -> Export:
     statement = _offers_statement()
     values = {"provider": provider, "today": today}
     columns: dict[str, FieldKind] = dict.fromkeys(statement.names, "text")
-    return Export(query=BoundStatement(statement, values), columns=columns, values=_by_column)
-
-
-def _by_column(rows: Rows) -> list[tuple[Any, ...]]:
-    return list(zip(*rows, strict=True))
+    return Export(
+        query=BoundStatement(statement, values), columns=columns, values=lambda rows: list(zip(*rows, strict=True))
+    )
 
 
 @cached_statement(1)

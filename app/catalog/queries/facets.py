@@ -212,7 +212,11 @@ def find_relaxations(catalog: Catalog, search: SizeList) -> list[Relaxation]:
     was asked for.
     """
     search = normalize(search, catalog.snapshot)
-    names = [name for name in search.model_fields_set - _IGNORED if not _is_default(search, name)]
+    names = [
+        name
+        for name in search.model_fields_set - _IGNORED
+        if getattr(search, name) != SizeList.model_fields[name].default
+    ]
     names += [name for name in _INSTEAD if name not in names]
     relaxations: list[Relaxation] = []
     for together in (1, 2):
@@ -223,10 +227,6 @@ def find_relaxations(catalog: Catalog, search: SizeList) -> list[Relaxation]:
         if relaxations:
             break
     return sorted(relaxations, key=lambda option: (option.nearest is None, option.count, option.names))
-
-
-def _is_default(search: SizeList, name: str) -> bool:
-    return bool(getattr(search, name) == SizeList.model_fields[name].default)
 
 
 def _relaxed(catalog: Catalog, search: SizeList, names: tuple[str, ...]) -> Relaxation:

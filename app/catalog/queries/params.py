@@ -111,13 +111,8 @@ def _iso_day(value: Any) -> Any:
     return value
 
 
-def _is_none(value: Any) -> bool:
-    """Return whether a value is missing: left out of a dump, so that it changes no cursor of who does not give it."""
-    return value is None
-
-
-def _is_empty(value: Any) -> bool:
-    """Return whether a set has no values: left out of a dump as a missing value is."""
+def _is_absent(value: Any) -> bool:
+    """Return whether a value is missing, or a set empty: left out of a dump, it changes no cursor without it."""
     return not value
 
 
@@ -179,14 +174,14 @@ JsonBool = Annotated[bool, BeforeValidator(_true_or_false)]
 ProviderSet = Annotated[
     tuple[ProviderId, ...],
     AfterValidator(as_set),
-    Field(description="The cloud that sells the size; any of several.", examples=[["azure"]], exclude_if=_is_empty),
+    Field(description="The cloud that sells the size; any of several.", examples=[["azure"]], exclude_if=_is_absent),
 ]
 Country = Annotated[str, Field(pattern="^[A-Za-z]{2}$"), AfterValidator(_upper)]
 CountrySet = Annotated[
-    tuple[Country, ...], AfterValidator(as_set), Field(max_length=60, examples=[["US"]], exclude_if=_is_empty)
+    tuple[Country, ...], AfterValidator(as_set), Field(max_length=60, examples=[["US"]], exclude_if=_is_absent)
 ]
 ContinentSet = Annotated[
-    tuple[Continent, ...], AfterValidator(as_set), Field(examples=[["north_america"]], exclude_if=_is_empty)
+    tuple[Continent, ...], AfterValidator(as_set), Field(examples=[["north_america"]], exclude_if=_is_absent)
 ]
 Currency = Annotated[str, Field(pattern="^[A-Za-z]{3}$"), AfterValidator(_upper)]
 UsdAmount = Annotated[Decimal, Field(ge=0, le=Decimal("1e9"), allow_inf_nan=False)]
@@ -284,7 +279,7 @@ class CurrencyParams(QueryParams):
         description="Give prices in this currency, too (ISO 4217), by the European Central Bank's reference rate of "
         "the day whose prices they are; USD at the rate 1. Bounds, budgets and order stay in USD.",
         examples=["EUR"],
-        exclude_if=_is_none,
+        exclude_if=_is_absent,
     )
 
 
@@ -295,13 +290,13 @@ class PriceDayParams(QueryParams):
         default=None,
         description="Prices in force on this day; default: today. All else is as of today.",
         examples=["2026-07-01"],
-        exclude_if=_is_none,
+        exclude_if=_is_absent,
     )
     known_at: Day | None = Field(
         default=None,
         description="Prices as the catalog knew them at the end of this day; default: as it knows them now.",
         examples=["2026-09-01"],
-        exclude_if=_is_none,
+        exclude_if=_is_absent,
     )
 
     @property

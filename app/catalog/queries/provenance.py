@@ -140,7 +140,9 @@ def find_models(catalog: Catalog, search: ModelSearch) -> Listing:
     values = {f"word_{index}": f"%{escape_like(word)}%" for index, word in enumerate(words)}
     identity = f"models {search.model_dump_json(exclude=search.page_param_names())}"
     listing = read_list(catalog, _models_with(len(words)), values, search, identity=identity)
-    return replace(listing, items=[split_lists(row) | {"config": parse_config(row["config"])} for row in listing.items])
+    configs = [orjson.loads(row["config"]) if row["config"] is not None else {} for row in listing.items]
+    items = [split_lists(row) | {"config": config} for row, config in zip(listing.items, configs, strict=True)]
+    return replace(listing, items=items)
 
 
 @lru_cache(maxsize=8)
@@ -152,11 +154,6 @@ def _models_with(words: int) -> ListStatements:
         return select(_MODELS).where(*(_SEARCHED.like(bind, escape="\\") for bind in binds))
 
     return ListStatements(build, [SortKey(name="id", expression=_model.id, nullable=False)])
-
-
-def parse_config(text: str | None) -> Mapping[str, Any]:
-    """Return the object that a row has as JSON text; empty where there is none."""
-    return orjson.loads(text) if text is not None else {}
 
 
 FACT = table_of(Fact)

@@ -84,29 +84,17 @@ def _has_price(_scope: PriceScope, regions: Sequence[Any]) -> ColumnElement[bool
     return size.key.in_(select(OFFER.c.size_key).where(OFFER.c.region.in_(codes)))
 
 
-def _compare_date(name: str) -> Filter:
-    def condition(_scope: PriceScope, values: Sequence[Any]) -> ColumnElement[bool]:
-        day = bindparam(values[0].key, type_=Date)
-        later: ColumnElement[bool] = size.retirement_date > day
-        earlier: ColumnElement[bool] = size.retirement_date < day
-        return later if name == "after" else earlier
-
-    return Filter(condition, lambda day: (day.isoformat(),))
-
-
-def _has_passed(_scope: PriceScope, past: bool) -> ColumnElement[bool]:
-    passed: ColumnElement[bool] = size.retirement_date <= TODAY
-    to_come: ColumnElement[bool] = size.retirement_date > TODAY
-    return passed if past else to_come
+def _to_text(day: date) -> Sequence[str]:
+    return (day.isoformat(),)
 
 
 RETIREMENT_FILTERS: Mapping[str, Filter] = {
     "series": FILTERS["series"],
     "gpu": FILTERS["gpu"],
     "region": Filter(_has_price, tuple),
-    "after": _compare_date("after"),
-    "before": _compare_date("before"),
-    "past": Filter(_has_passed),
+    "after": Filter(lambda _scope, days: size.retirement_date > bindparam(days[0].key, type_=Date), _to_text),
+    "before": Filter(lambda _scope, days: size.retirement_date < bindparam(days[0].key, type_=Date), _to_text),
+    "past": Filter(lambda _scope, past: size.retirement_date <= TODAY if past else size.retirement_date > TODAY),
 }
 """Every filter of retirements by its name."""
 
@@ -250,12 +238,8 @@ def _sizes_statement() -> Select[Any]:
     return query.order_by(size.key)
 
 
-def aliases_query() -> BoundStatement:
-    """Return the query of every other name of a size: the key of the name, and the key of the size."""
-    return BoundStatement(_ALIASES, {})
-
-
-_ALIASES = Statement(lambda: select(*table_of(SizeAlias).c["alias_key", "size_key"]))
+ALIASES = BoundStatement(Statement(lambda: select(*table_of(SizeAlias).c["alias_key", "size_key"])), {})
+"""The query of every other name of a size: the key of the name, and the key of the size."""
 
 
 def prices_query(params: OfferParams) -> BoundStatement:

@@ -69,7 +69,6 @@ from app.errors import BadQuery, CatalogChanged, NotFound
 
 _MAX_NAMED = 6
 """The most regions a text names; more are only counted."""
-_REFRESH = "`vmsizes refresh azure-prices`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,18 +118,13 @@ def _detail(asked: OfferParams, known_in: Sequence[str], regions: int, past: dat
         elsewhere = f", only in {', '.join(known_in)}"
     else:
         elsewhere = f", but in {len(known_in)} of {regions} regions"
-    on = f" on {past}" if past else ""
-    advice = _advice(asked, past, has_others=bool(known_in))
-    return f"{asked.os} {asked.purchase}: no price is known {where}{elsewhere}{on}{advice}"
-
-
-def _advice(asked: OfferParams, past: date | None, *, has_others: bool) -> str:
-    """Return what to do next: feeds have only today's prices, and commitments never include a Windows licence."""
     if past is not None:
-        return ""
-    if asked.os == "windows" and asked.purchase.startswith(("reserved", "savings")):
-        return "; it covers the machine and not the licence of Windows: os=linux has its price"
-    return f"; {_REFRESH} brings {'the others' if has_others else 'them'}"
+        rest = f" on {past}"
+    elif asked.os == "windows" and asked.purchase.startswith(("reserved", "savings")):
+        rest = "; it covers the machine and not the licence of Windows: os=linux has its price"
+    else:
+        rest = f"; `vmsizes refresh azure-prices` brings {'the others' if known_in else 'them'}"
+    return f"{asked.os} {asked.purchase}: no price is known {where}{elsewhere}{rest}"
 
 
 STATUS_AND_OFFER_FIELDS = ("status", *OFFER_JSON_FIELDS, "price_age_days")
@@ -227,14 +221,15 @@ def find_sizes(catalog: Catalog, search: SizeSearch, *, offset: int = 0, natural
         items = [render_size(row, catalog.today) for row in rows]
     else:
         items = [render_converted_size(row, catalog.today, rate) for row in rows]
-    note = None if any(map(_has_price, rows)) else explain_no_price(catalog, search)
+    offers = (row[RENDERED_COLUMNS - 1] for row in rows)
+    has_prices = any(offer is not None and '"usd_per_hour":null' not in offer for offer in offers)
     return JsonPage(
         items=items,
         next_cursor=cursor_at(shown[-1]) if more else None,
         total=total,
         exchange_rate=rate,
         cursor=cursor_at(places[offset - 1]) if offset and shown else None,
-        no_price=note,
+        no_price=None if has_prices else explain_no_price(catalog, search),
         unknown={name: sizes.bit_count() for name, sizes in question.undecided().items()},
     )
 
@@ -247,12 +242,6 @@ def read_sizes(catalog: Catalog, selection: DatedSelection, names: Sequence[str]
     offered = question.offered()
     places = [place for place in map(question.sets.place_of, keys) if offered >> place & 1]
     return [render_size(row, catalog.today) for row in _read_rows(catalog, question, places)]
-
-
-def _has_price(row: Row) -> bool:
-    """Return whether a row that a page is rendered from has a price under the purchase model of the search."""
-    offer = row[RENDERED_COLUMNS - 1]
-    return offer is not None and '"usd_per_hour":null' not in offer
 
 
 def _first_places(

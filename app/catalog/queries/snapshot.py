@@ -153,11 +153,6 @@ class CatalogSnapshot:
     rows: KeptRows = field(default_factory=KeptRows)
     lists: OrderedDict[Hashable, list[Any]] = field(default_factory=OrderedDict)
 
-    @property
-    def small(self) -> bool:
-        """Return whether a scan of all sizes takes no more than a millisecond."""
-        return self.sizes <= SMALL_CATALOG
-
 
 @dataclass(slots=True, eq=False)
 class Catalog:
