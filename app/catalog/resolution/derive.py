@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from app.catalog.fields import GPU_FIELDS, SERIES_FIELDS, SIZE_FIELDS, FactValue
+from app.catalog.fields import GPU_FIELDS, SERIES_FIELDS, SIZE_FIELDS
 from app.catalog.names import size_key
 from app.catalog.providers import DEFAULT_PROVIDER, Provider
 from app.catalog.readings import AUTHORITY
@@ -103,12 +103,11 @@ def derive_size(
 
 def _columns(fields: Resolutions, registry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the accepted value of each field that has a column, None where there is no claim."""
-    accepted = {name: resolution.accepted.value for name, resolution in fields.items()}
-    return {name: _stored(accepted.get(name)) for name, field in registry.items() if field.column}
-
-
-def _stored(value: FactValue | None) -> Any:
-    return float(value) if isinstance(value, (Decimal, Fraction)) else value
+    row: dict[str, Any] = {name: None for name, field in registry.items() if field.column}
+    for name in row.keys() & fields.keys():
+        value = fields[name].accepted.value
+        row[name] = float(value) if isinstance(value, Decimal | Fraction) else value
+    return row
 
 
 def _gpu_columns(row: Mapping[str, Any], fields: Resolutions, gpus: Sequence[GpuName]) -> dict[str, Any]:

@@ -71,7 +71,7 @@ class ResolutionContext:
     """
 
     authorities: Mapping[str, SourceAuthority]
-    corrections: Mapping[tuple[str, str, str, str], tuple[str, str]]
+    corrections: Mapping[tuple[str, ...], tuple[str, str]]
     subjects: SubjectKeys
 
 
@@ -92,7 +92,10 @@ def reconcile(facts: Iterable[FactRow], context: ResolutionContext, named: Mappi
         for name, rows in fields.items()
         for row in _with_verdicts(rows, resolved[kind][subject][name])
     ]
-    naming = _series_claims(resolved["size"].values())
+    naming: dict[str, list[Claim]] = defaultdict(list)  # the accepted claims of sizes to belong to a series, by its id
+    for of_size in resolved["size"].values():
+        if "series" in of_size:
+            naming[str(of_size["series"].accepted.value)].append(of_size["series"].accepted)
     series = {
         key: derive_series(key, resolved["series"].get(key, {}), naming.get(key, ()))
         for key in {*resolved["series"], *naming}
@@ -103,15 +106,6 @@ def reconcile(facts: Iterable[FactRow], context: ResolutionContext, named: Mappi
     return ReconciledRows(
         facts=tuple(with_verdicts), series=tuple(series.values()), gpus=tuple(gpus), sizes=tuple(sizes)
     )
-
-
-def _series_claims(sizes: Iterable[Resolutions]) -> dict[str, list[Claim]]:
-    """Return the accepted claims of sizes to belong to a series, by its id."""
-    claims: dict[str, list[Claim]] = defaultdict(list)
-    for fields in sizes:
-        if "series" in fields:
-            claims[str(fields["series"].accepted.value)].append(fields["series"].accepted)
-    return claims
 
 
 def _resolve_field(rows: Iterable[FactRow], context: ResolutionContext) -> Resolution:

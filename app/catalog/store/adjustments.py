@@ -10,7 +10,7 @@ from app.catalog.adjustments import MAX_RULES
 from app.catalog.column_types import table_of
 from app.catalog.models import Adjustment, Region, Size
 from app.catalog.names import glob_to_like
-from app.catalog.readings import AdjustmentRow, Reading, Report
+from app.catalog.readings import Reading, Report
 from app.catalog.regions import explain_unknown_region
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.upsert import DbRow, TableChange, save_rows
@@ -36,9 +36,14 @@ def save_adjustments(session: Session, reading: Reading, subjects: SubjectKeys) 
             detail = explain_unknown_region(rule.region, regions)
             raise BadData(detail, file=entry.file, line=entry.line, column="region")
         if rule.size is not None:
-            rule = replace(rule, size=_to_key(rule.size, subjects))
-            if not _has_size(session, rule.size):
-                reports.append(_unmatched(entry))
+            is_glob = "*" in rule.size or "?" in rule.size
+            glob = rule.size if is_glob else subjects.size_key(rule.size)  # another name of a size means the size
+            rule = replace(rule, size=glob)
+            named = exists().where(table_of(Size).c.key.like(glob_to_like(glob), escape="\\"))
+            if not session.execute(select(named)).scalar_one():
+                detail = "matches no size of the catalog; the rule is kept for sizes to come"
+                cell = entry.rule.size
+                reports.append(Report(file=entry.file, line=entry.line, column="size", cell=cell, detail=detail))
         rows.append({"source_id": entry.source, "position": entry.position, **asdict(rule)})
     replaced = frozenset[str]().union(*(file.sources for file in files))
     kept = session.execute(select(ADJUSTMENT).where(ADJUSTMENT.c.source_id.not_in(replaced))).mappings()
@@ -54,19 +59,3 @@ def is_rule_edge_between(session: Session, after: date, until: date) -> bool:
     began = (rule.valid_from > after) & (rule.valid_from <= until)
     ended = (rule.valid_until >= after) & (rule.valid_until < until)
     return bool(session.execute(select(exists().where(or_(began, ended)))).scalar_one())
-
-
-def _to_key(glob: str, subjects: SubjectKeys) -> str:
-    """Return the glob on keys; another name of a size is replaced by the size's own."""
-    return glob if "*" in glob or "?" in glob else subjects.size_key(glob)
-
-
-def _has_size(session: Session, glob: str | None) -> bool:
-    key = table_of(Size).c.key
-    has_match = select(exists().where(key.like(glob_to_like(glob or "*"), escape="\\")))
-    return bool(session.execute(has_match).scalar_one())
-
-
-def _unmatched(entry: AdjustmentRow) -> Report:
-    detail = "matches no size of the catalog; the rule is kept for sizes to come"
-    return Report(file=entry.file, line=entry.line, column="size", cell=entry.rule.size, detail=detail)

@@ -96,7 +96,8 @@ class CatalogBefore:
 def start_tracking(session: Session) -> CatalogBefore:
     """Remember what an ingest may change; CHANGE_TABLES must be there."""
     session.execute(insert(PREVIOUS_SIZES).from_select(PREVIOUS_SIZES.c.keys(), select(*SIZE.columns)))
-    return CatalogBefore(revision=_newest_revision(session) + 1, disputes=frozenset(_load_disputes(session)))
+    newest = session.execute(select(func.max(table_of(Revision).c.number))).scalar_one() or 0
+    return CatalogBefore(revision=newest + 1, disputes=frozenset(_load_disputes(session)))
 
 
 def collect_lost_offers(session: Session, condition: ColumnElement[bool]) -> None:
@@ -139,7 +140,8 @@ def save_changes(session: Session, before: CatalogBefore, today: date) -> int:
     """Write the events of an ingest; return how many they are. Prices are those in force on `today`."""
     first = (session.execute(select(func.max(CHANGE.c.id))).scalar_one() or 0) + 1
     events = [*_size_events(session), *_dispute_events(session, before)]
-    rows = [_to_row(number, before.revision, event) for number, event in enumerate(events, first)]
+    empty = dict.fromkeys(CHANGE.c.keys()) | {"revision": before.revision}
+    rows = [empty | {"id": number} | event for number, event in enumerate(events, first)]
     for batch in batched(rows):
         session.execute(insert(CHANGE), batch)
     return len(rows) + _save_price_events(session, before.revision, today, first + len(rows))
@@ -162,14 +164,6 @@ def _insert_tracking() -> Insert:
     return insert(TRACKING).from_select(TRACKING.c.keys(), union_all(*new))
 
 
-def _newest_revision(session: Session) -> int:
-    return session.execute(select(func.max(table_of(Revision).c.number))).scalar_one() or 0
-
-
-def _to_row(number: int, revision: int, event: Event) -> Event:
-    return dict.fromkeys(CHANGE.c.keys()) | {"id": number, "revision": revision} | event
-
-
 # Sizes
 
 
@@ -183,14 +177,13 @@ def _size_events(session: Session) -> Iterator[Event]:
     differs = or_(*(old.c[name].is_distinct_from(new.c[name]) for name in CHANGE_FIELDS.values()))
     keys = select(new.c.key).join_from(old, new, same).where(differs).order_by(new.c.key)
     for batch in batched(session.execute(keys).scalars().all()):
-        rows_before, rows_after = ({row["key"]: row for row in _rows(session, table, batch)} for table in (old, new))
+        rows_before, rows_after = (
+            {row["key"]: row for row in session.execute(select(table).where(table.c.key.in_(batch))).mappings()}
+            for table in (old, new)
+        )
         sources = _accepted_sources(session, batch)
         for key in batch:
             yield from _field_events(rows_before[key], rows_after[key], sources)
-
-
-def _rows(session: Session, table: Table, keys: Iterable[str]) -> Iterator[RowMapping]:
-    yield from session.execute(select(table).where(table.c.key.in_(keys))).mappings()
 
 
 def _accepted_sources(session: Session, keys: Iterable[str]) -> Mapping[tuple[str, str], str]:

@@ -33,13 +33,13 @@ from app.catalog.readings import (
     AUTHORITY,
     AliasRow,
     BenchmarkRow,
+    CitedRow,
     CorrectionRow,
     DiskPriceRow,
     DiskRow,
     ExchangeRateRow,
     ModelRow,
     Reading,
-    RegionRow,
     Report,
     StatedFact,
 )
@@ -65,13 +65,8 @@ _LOWEST_AUTHORITY = len(AUTHORITY)
 
 
 def _to_alias(alias: AliasRow, _subjects: SubjectKeys) -> NewRow:
-    return {
-        "alias_key": size_key(alias.alias),
-        "alias": alias.alias,
-        "size_key": size_key(alias.size),
-        "source_id": alias.source,
-        "reason": alias.reason,
-    }
+    row = _cited_row(alias)
+    return {"alias_key": size_key(alias.alias), "size_key": size_key(row.pop("size"))} | row
 
 
 def _to_correction(correction: CorrectionRow, subjects: SubjectKeys) -> NewRow:
@@ -115,7 +110,7 @@ def _to_disk_price(price: DiskPriceRow, _subjects: SubjectKeys) -> NewRow:
     return {"disk_id": row.pop("disk"), "nano_usd": int(row.pop("usd") * NANO)} | row
 
 
-def _cited_row(entry: RegionRow | CorrectionRow | BenchmarkRow | DiskRow | DiskPriceRow) -> NewRow:
+def _cited_row(entry: CitedRow) -> NewRow:
     fields = asdict(entry)
     return {"source_id": fields.pop("source")} | {k: v for k, v in fields.items() if k not in {"file", "line"}}
 
@@ -194,35 +189,28 @@ def name_doubtful_sizes(session: Session, reading: Reading, subjects: SubjectKey
     return replace(reading, facts=tuple(kept), reports=(*reading.reports, *reports.values()))
 
 
-def to_fact_row(fact: StatedFact, subjects: SubjectKeys) -> NewRow:
-    """Map a stated fact to its row, without the verdict that resolution adds."""
-    return {
-        "kind": fact.kind,
-        "subject": subjects.key_of(fact),
-        "field": fact.field,
-        "source_id": fact.source,
-        "written_as": fact.subject,
-        "value": to_text(fact.value),
-        "unit": FIELDS[fact.kind][fact.field].unit,
-        "raw": fact.raw,
-        "file": fact.file,
-        "line": fact.line,
-        "note": fact.note,
-    }
-
-
-def to_fact_rows(facts: Iterable[StatedFact], subjects: SubjectKeys) -> tuple[dict[FactKey, NewRow], list[Report]]:
-    """Map facts to rows by key; of two different values of one source the first is kept, the other reported."""
+def _to_fact_rows(facts: Iterable[StatedFact], subjects: SubjectKeys) -> tuple[dict[FactKey, NewRow], list[Report]]:
+    """Map facts to rows by key, without verdicts; of two values of one source the first is kept, the other reported."""
     rows: dict[FactKey, NewRow] = {}
     reports = []
     for fact in facts:
-        row = to_fact_row(fact, subjects)
+        row = {
+            "kind": fact.kind,
+            "subject": subjects.key_of(fact),
+            "field": fact.field,
+            "source_id": fact.source,
+            "written_as": fact.subject,
+            "value": to_text(fact.value),
+            "unit": FIELDS[fact.kind][fact.field].unit,
+            "raw": fact.raw,
+            "file": fact.file,
+            "line": fact.line,
+            "note": fact.note,
+        }
         first = rows.setdefault(_fact_key(row), row)
         if first["value"] != row["value"]:
             detail = f"says {row['value']} here and {first['value']} at line {first['line']}; the first is kept"
-            reports.append(
-                Report(file=row["file"], line=row["line"], column=row["field"], cell=row["raw"], detail=detail)
-            )
+            reports.append(Report(file=fact.file, line=fact.line, column=fact.field, cell=fact.raw, detail=detail))
     return rows, reports
 
 
@@ -264,13 +252,14 @@ def reconcile_facts(
     the sources whose authority changed, only those subjects are resolved that these and the reading may change;
     aliases and corrections must be as they were.
     """
-    new, reports = to_fact_rows(reading.facts, subjects)
+    new, reports = _to_fact_rows(reading.facts, subjects)
     scope = None if scope_sources is None else _find_scope(session, reading, new, subjects, scope_sources)
     stored = _load_all(session, Fact) if scope is None else list(_load_facts(session, scope))
     facts = [_unresolved(fact, subjects) for fact in stored]
     read_again = reading.fact_files
     kept = {_fact_key(fact): fact for fact in facts if (fact["source_id"], fact["file"]) not in read_again}
-    context = _load_context(session, subjects)
+    corrections = {_fact_key(row): (row["value"], row["reason"]) for row in _load_all(session, Correction)}
+    context = ResolutionContext(authorities=load_authorities(session), corrections=corrections, subjects=subjects)
     spellings = _load_spellings(session, reading, context, priced, scope)
     rows = reconcile((kept | new).values(), context, spellings)
     before = {} if scope is None else _checksums(session, scope, spellings)
@@ -435,14 +424,6 @@ def _unresolved(row: Mapping[str, Any], subjects: SubjectKeys) -> NewRow:
 
 def _load_all(session: Session, model: type[SQLModel]) -> list[dict[str, Any]]:
     return [dict(row) for row in session.execute(select(table_of(model))).mappings()]
-
-
-def _load_context(session: Session, subjects: SubjectKeys) -> ResolutionContext:
-    corrections = {
-        (row["kind"], row["subject"], row["field"], row["source_id"]): (row["value"], row["reason"])
-        for row in _load_all(session, Correction)
-    }
-    return ResolutionContext(authorities=load_authorities(session), corrections=corrections, subjects=subjects)
 
 
 def _load_spellings(

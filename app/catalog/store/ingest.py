@@ -143,9 +143,9 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
         merged = merge_aliases(session, subjects)
         summary.changes["size"] += merged
         progress("writing prices", None, prices.rows)
-        runs = merge_lists(session, prices, today)
+        of_runs, lists = merge_lists(session, prices, today)
         written, overwritten_checksum = merge_prices(session, prices, today)
-        summary.add({"price": written + runs.prices + TableChange(removed=dropped), "price_list": runs.lists})
+        summary.add({"price": written + of_runs + TableChange(removed=dropped), "price_list": lists})
         summary.linux_at_windows_price = count_linux_at_windows_price(session)
         if is_restored or derived_on is None or _are_rules_moved(session, summary, retail_before):
             _check_prices(session, summary, today, progress, is_restored=is_restored)
@@ -156,7 +156,7 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
             summary.reports += reports
         _save_events(session, summary, before if derived_on else None, today)
         progress("digest", None)
-        moved = merged.has_changes or runs.prices.has_changes or "refused_price" in summary.changes
+        moved = merged.has_changes or of_runs.has_changes or "refused_price" in summary.changes
         added_checksum = None if moved else staged_checksum(session, prices, written.added + written.changed)
         replaced = overwritten_checksum + dropped_checksum
         summary.checksums = _known_checksums(summary, stored, replaced, added_checksum)
@@ -223,9 +223,8 @@ def _check_prices(
     if not is_restored:
         restore_refused(session)
     progress("checking prices", None)
-    checked = save_checked_prices(session, today)
-    summary.add({"refused_price": checked.change})
-    summary.refused = checked.refused
+    change, summary.refused = save_checked_prices(session, today)
+    summary.add({"refused_price": change})
 
 
 def _save_events(session: Session, summary: IngestSummary, before: CatalogBefore | None, today: date) -> None:

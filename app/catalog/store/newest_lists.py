@@ -8,12 +8,13 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Availability, ExchangeRate, Fact, Price, Region, Series, Size, Source
+from app.catalog.models import Availability, ExchangeRate, Fact, Price, Region, Series, Size
 from app.catalog.providers import DEFAULT_PROVIDER
+from app.catalog.store.price_checks import is_retail
 
 
 def load_rate_days(session: Session) -> frozenset[date]:
@@ -88,7 +89,7 @@ def _load_retail_lists(session: Session, but: str) -> Generator[RegionList]:
     query = (
         select(PRICE.region, *columns)
         .where(
-            _is_retail(),
+            is_retail(PRICE),
             PRICE.approximate_date.is_(False),
             PRICE.region.not_in(select(PRICE.region).where(PRICE.source_id == but)),
         )
@@ -98,13 +99,6 @@ def _load_retail_lists(session: Session, but: str) -> Generator[RegionList]:
     with session.execute(query) as result:
         for region, rows in groupby(result, key=attrgetter("region")):
             yield region, _choose_lists(rows)
-
-
-def _is_retail() -> ColumnElement[bool]:
-    """Return the condition that a price is of a source of the vendor's retail prices."""
-    source = table_of(Source).c
-    is_retail: ColumnElement[bool] = PRICE.source_id.in_(select(source.id).where(source.retail.is_(True)))
-    return is_retail
 
 
 def _choose_lists(rows: Iterable[Any]) -> dict[tuple[str, str, str], int]:

@@ -166,7 +166,10 @@ def save_derived(
     save_price_totals(session, price_groups if dirty_only else None)
     save_price_days(session, price_sources if dirty_only else None)
     with temporary_tables(session, _STAGED, _LEAST):
-        _stage_offers(session, today, dirty_only=dirty_only)
+        days = {"day": today, "spot_since": earliest_spot_day(today)}
+        session.execute(_stage_regional_offers(load_rules(session), dirty_only=dirty_only), days)
+        session.execute(_stage_least())
+        session.execute(_stage_cheapest_offers(dirty_only=dirty_only))
         removed = 0
         if may_remove or not dirty_only:
             outdated = and_(~exists().where(same_key(_OFFER, _STAGED, _KEY)), _stored_offers(session, dirty_only))
@@ -192,14 +195,6 @@ def _save_size_docs(session: Session, *, dirty_only: bool) -> None:
 
 
 # Offers
-
-
-def _stage_offers(session: Session, today: date, *, dirty_only: bool) -> None:
-    """Stage the offers: those of each region with any price, and those in the cheapest region by purchase model."""
-    days = {"day": today, "spot_since": earliest_spot_day(today)}
-    session.execute(_stage_regional_offers(load_rules(session), dirty_only=dirty_only), days)
-    session.execute(_stage_least())
-    session.execute(_stage_cheapest_offers(dirty_only=dirty_only))
 
 
 @lru_cache(maxsize=4)
@@ -294,18 +289,13 @@ def _write_staged(session: Session) -> TableChange:
     """Write the staged offers in the place of those with their keys; indexes of mostly new ones are made at the end."""
     key = [_OFFER.c[name] for name in _KEY]
     replaced = tuple_(*key).in_(select(*(_STAGED.c[name] for name in _KEY)))
-    is_mostly_new = _is_mostly_new(session)
+    staged, stored = (select(func.count()).select_from(table).scalar_subquery() for table in (_STAGED, _OFFER))
+    is_mostly_new = session.execute(select(2 * staged > stored)).scalar_one()
     whole = _whole_offers(session.connection().dialect.name)
     with without_indexes(session, _OFFER) if is_mostly_new else nullcontext():
         changed = execute_count(session, delete(_OFFER).where(replaced))
         written = execute_count(session, insert(_OFFER).from_select(_OFFER.c.keys(), whole))
     return TableChange(added=written - changed, changed=changed)
-
-
-def _is_mostly_new(session: Session) -> bool:
-    """Check whether more offers are staged than would be kept if each of them replaced a stored one."""
-    staged, stored = (select(func.count()).select_from(table).scalar_subquery() for table in (_STAGED, _OFFER))
-    return bool(session.execute(select(2 * staged > stored)).scalar_one())
 
 
 @cache

@@ -7,7 +7,6 @@ the evidence is gone.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import date, timedelta
 from itertools import groupby
 from operator import attrgetter, itemgetter
@@ -77,14 +76,6 @@ CHECK_TABLES = (_FOUND, _MARKED, _BEFORE)
 """The temporary tables of the checks."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckOutcome:
-    """Outcome of the checks: changes of `refused_price`, and newly refused prices by source and rule."""
-
-    change: TableChange = field(default_factory=TableChange)
-    refused: Mapping[tuple[str, str], int] = field(default_factory=dict)
-
-
 def have_sizes_moved(session: Session) -> bool:
     """Return whether an ingest changed the series or parent of a size, which decide what prices are compared."""
     old = PREVIOUS_SIZES.c
@@ -103,8 +94,11 @@ def restore_refused(session: Session) -> None:
         session.execute(update(PRICE).values({name: null()}).where(PRICE.c[name].is_not(None)))
 
 
-def save_checked_prices(session: Session, today: date) -> CheckOutcome:
-    """Check all retail prices after `restore_refused`: move refused ones to `refused_price`, and mark others."""
+def save_checked_prices(session: Session, today: date) -> tuple[TableChange, Mapping[tuple[str, str], int]]:
+    """Check all retail prices after `restore_refused`: move refused ones to `refused_price`, and mark others.
+
+    Returns the change of `refused_price`, and how many prices are newly refused by source and rule.
+    """
     listed: list[tuple[Any, ...]] = []
     ended: list[tuple[Any, ...]] = []
     found_rows = [*_check_by_series(session, listed, ended)]
@@ -119,10 +113,6 @@ def save_checked_prices(session: Session, today: date) -> CheckOutcome:
     _mark(session, "ends_on", ended)
     _mark(session, "median_nano_usd", _unusual_prices(session, today))
     _mark(session, "disputed", _disputed_prices(session))
-    return _outcome(session, refused)
-
-
-def _outcome(session: Session, refused: int) -> CheckOutcome:
     same = same_key(_BEFORE, REFUSED, _BEFORE.c.keys())
     newly_refused = select(REFUSED.c.source_id, REFUSED.c.rule, func.count()).where(~exists().where(same))
     by_rule = {(source, rule): number for source, rule, number in session.execute(
@@ -131,7 +121,7 @@ def _outcome(session: Session, refused: int) -> CheckOutcome:
     before: int = session.execute(select(func.count()).select_from(_BEFORE)).scalar_one()
     added = sum(by_rule.values())
     unchanged = refused - added
-    return CheckOutcome(TableChange(added=added, unchanged=unchanged, removed=before - unchanged), by_rule)
+    return TableChange(added=added, unchanged=unchanged, removed=before - unchanged), by_rule
 
 
 # Checks
@@ -255,18 +245,19 @@ def count_linux_at_windows_price(session: Session) -> int:
         *of_windows,
         windows.nano_usd_per_hour == staged.nano_usd_per_hour,
     )
-    own = and_(staged.os == "linux", staged.purchase == "on_demand", ~_retail(staged))
+    own = and_(staged.os == "linux", staged.purchase == "on_demand", ~is_retail(staged))
     return session.execute(select(func.count()).select_from(STAGED_PRICE).where(own, same)).scalar_one()
 
 
 def sizes_with_retail_prices() -> Select[Any]:
     """Select the sizes whose prices are checked."""
-    return select(PRICE.c.size_key).where(_retail(PRICE.c))
+    return select(PRICE.c.size_key).where(is_retail(PRICE.c))
 
 
-def _retail(run: Any) -> ColumnElement[bool]:
-    is_retail: ColumnElement[bool] = run.source_id.in_(select(_SOURCE.c.id).where(_SOURCE.c.retail.is_(True)))
-    return is_retail
+def is_retail(run: Any) -> ColumnElement[bool]:
+    """Return the condition that a price is of a source of the vendor's retail prices."""
+    retail: ColumnElement[bool] = run.source_id.in_(select(_SOURCE.c.id).where(_SOURCE.c.retail.is_(True)))
+    return retail
 
 
 def _unusual_prices(session: Session, today: date) -> Iterator[tuple[Any, ...]]:
@@ -279,7 +270,7 @@ def _unusual_prices(session: Session, today: date) -> Iterator[tuple[Any, ...]]:
     for day, offers in _days_of_outliers(session, today).items():
         days = (literal(bound, Date) for bound in (day, EVER_KNOWN, earliest_spot_day(day)))
         of_offers = tuple_(run.size_key, run.os, run.purchase).in_(offers)
-        query = select(*columns, run.seen_until, run.nano_usd_per_hour).where(of_offers, _retail(run))
+        query = select(*columns, run.seen_until, run.nano_usd_per_hour).where(of_offers, is_retail(run))
         rows = session.execute(
             query.where(is_in_force(run, *days)).order_by(*offer_of(run)), execution_options=_IN_PARTS
         )
@@ -301,9 +292,9 @@ def _days_of_outliers(session: Session, today: date) -> Mapping[date, list[tuple
     offer = (run.size_key, run.os, run.purchase)
     spread = 2 * func.max(run.nano_usd_per_hour) > 5 * func.min(run.nano_usd_per_hour)
     several = func.count(run.region.distinct()) >= MIN_REGIONS
-    wide = select(*offer).where(_retail(run)).group_by(*offer).having(several, spread)
+    wide = select(*offer).where(is_retail(run)).group_by(*offer).having(several, spread)
     columns = (*offer, run.region, run.seen_until, run.nano_usd_per_hour)
-    query = select(*columns).where(tuple_(*offer).in_(wide), _retail(run))
+    query = select(*columns).where(tuple_(*offer).in_(wide), is_retail(run))
     days: dict[date, set[tuple[str, str, str]]] = defaultdict(set)
     rows = session.execute(query.order_by(*offer), execution_options=_IN_PARTS)
     for key, of_offer in groupby(rows, key=itemgetter(0, 1, 2)):
@@ -327,7 +318,7 @@ def _disputed_prices(session: Session) -> Iterator[tuple[Any, ...]]:
         *(later.c[name] == run[name] for name in (*SERIES, "source_id")),
         tuple_(later.c.seen_until, later.c.known_from) > tuple_(run.seen_until, run.known_from),
     )
-    dated = and_(_retail(run), run.approximate_date.is_(False), ~superseded.correlate_except(later))
+    dated = and_(is_retail(run), run.approximate_date.is_(False), ~superseded.correlate_except(later))
     offer = [run[name] for name in SERIES]
     differ = func.min(run.nano_usd_per_hour) < func.max(run.nano_usd_per_hour)
     several = select(*offer).where(dated).group_by(*offer).having(differ).subquery()

@@ -14,7 +14,6 @@ counts from now on.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -100,36 +99,28 @@ RUN_TABLES = (STAGED_LIST, OBSERVED, _DAY_LIST, CUT_RUN, _EXTENDED)
 """The temporary tables that a merge needs."""
 
 
-@dataclass(slots=True)
-class RunChanges:
-    """What a merge did to the tables `price` and `price_list`."""
+def merge_lists(session: Session, staging: PriceStaging, today: date) -> tuple[TableChange, TableChange]:
+    """Take the prices of sources with complete lists out of the staged ones, and merge them into runs.
 
-    prices: TableChange
-    lists: TableChange
-
-
-def merge_lists(session: Session, staging: PriceStaging, today: date) -> RunChanges:
-    """Take the prices of sources with complete lists out of the staged ones, and merge them into runs."""
-    changes = RunChanges(TableChange(), TableChange())
+    Returns the changes of the tables `price` and `price_list`.
+    """
+    prices = lists = TableChange()
     complete = [staged for staged in staging.lists if staged[-1].complete]
     if not complete and not session.execute(select(exists(select(LIST.c.source_id)))).scalar_one():
-        return changes
+        return prices, lists
     _stage_lists(session, complete)
     _move_observed(session)
-    known_today = _known_since(session, today)
+    # The sources of which some run is known since today, from an earlier ingest.
+    of_today = select(PRICE.c.source_id).where(
+        PRICE.c.known_from == today, PRICE.c.source_id.in_(select(STAGED_LIST.c.source_id))
+    )
+    known_today = frozenset(session.execute(of_today.distinct()).scalars())
     days = session.execute(select(STAGED_LIST.c.day).distinct().order_by(STAGED_LIST.c.day)).scalars().all()
     for number, day in enumerate(days):
         staging.progress("price lists", number / len(days))
-        changes.prices += _merge_day(session, day, today, known_today)
-        changes.lists += _save_lists(session, day, today)
-    return changes
-
-
-def _known_since(session: Session, today: date) -> frozenset[str]:
-    """Return the sources of the lists of which some run is known since today, from an earlier ingest."""
-    sources = select(STAGED_LIST.c.source_id)
-    of_today = select(PRICE.c.source_id).where(PRICE.c.known_from == today, PRICE.c.source_id.in_(sources)).distinct()
-    return frozenset(session.execute(of_today).scalars())
+        prices += _merge_day(session, day, today, known_today)
+        lists += _save_lists(session, day, today)
+    return prices, lists
 
 
 def has_lists(session: Session) -> bool:

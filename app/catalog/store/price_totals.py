@@ -145,18 +145,13 @@ def _count_begun(session: Session, some: ColumnElement[bool]) -> None:
         begun.update(prices)
         offers = [price[:-_DAY_CHARACTERS] for price in prices]
         first.update(price for price, of, before in zip(prices, offers, ["", *offers], strict=False) if of != before)
-    rows = [_to_change(price, number, first[price]) for price, number in begun.items()]
+    rows = []
+    for price, number in begun.items():
+        region, os, purchase, day = price.split(_SEPARATOR)
+        group = {"region": region, "os": os, "purchase": purchase}
+        rows.append({**group, "day": date.fromisoformat(day), "in_force": first[price], "begun": number})
     if rows:
         session.execute(insert(_CHANGE), rows)
-
-
-def _to_change(price: str, begun: int, first: int) -> dict[str, Any]:
-    *group, day = price.split(_SEPARATOR)
-    return dict(zip(PRICE_GROUP, group, strict=True)) | {
-        "day": date.fromisoformat(day),
-        "in_force": first,
-        "begun": begun,
-    }
 
 
 def _ended_runs(some: ColumnElement[bool]) -> Select[Any]:

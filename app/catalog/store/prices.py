@@ -5,7 +5,7 @@ that differ by statements over whole tables. Between the two the caller adds the
 belongs to sources with complete lists is left to `app.catalog.store.price_runs`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from difflib import get_close_matches
@@ -83,7 +83,10 @@ class PriceStaging:
             self.lists.append((first, self.rows, price_list))
 
     def _columns(self, price_list: PriceList, block: PriceBlock) -> Columns:
-        self._check_regions(price_list, block)
+        if unknown := set(block.region) - self.regions:
+            line, region = next((n, code) for n, code in zip(block.line, block.region, strict=True) if code in unknown)
+            detail = explain_unknown_region(region, self.regions)
+            raise BadData(detail, file=price_list.file, line=line, column="region")
         self._resolve_sizes(price_list, block)
         keys = [*map(self._keys.__getitem__, block.size)]
         of_each = [*zip(keys, block.region, block.os, block.purchase, block.valid_from, block.source, strict=True)]
@@ -109,12 +112,6 @@ class PriceStaging:
             self.checksum += checksum_of([*zip(*(written[name] for name in _CONTENT_COLUMNS), strict=True)])
         return [by_name[column.name] for column in STAGED_PRICE.columns]
 
-    def _check_regions(self, price_list: PriceList, block: PriceBlock) -> None:
-        if unknown := set(block.region) - self.regions:
-            line, region = next((n, code) for n, code in zip(block.line, block.region, strict=True) if code in unknown)
-            detail = explain_unknown_region(region, self.regions)
-            raise BadData(detail, file=price_list.file, line=line, column="region")
-
     def _resolve_sizes(self, price_list: PriceList, block: PriceBlock) -> None:
         """Find the key of each name that is new in this ingest; raises BadData for a size that must be known."""
         self.sources.update(block.source)
@@ -138,27 +135,18 @@ def stage_prices(session: Session, prices: Prices, staging: PriceStaging) -> lis
     if not prices.lists:
         return []
     files = [price_list.file for price_list in prices.lists]
-    numbers = _known_files(session)
-    staging.file_ids = _number_files(session, files, numbers)
+    numbers = {row.file: row.id for row in session.execute(select(table_of(PriceFile)))}
+    new = [file for file in dict.fromkeys(files) if file not in numbers]
+    new_numbers = dict(zip(new, count(max(numbers.values(), default=0) + 1), strict=False))
+    if new:
+        session.execute(
+            insert(table_of(PriceFile)), [{"id": number, "file": file} for file, number in new_numbers.items()]
+        )
+    staging.file_ids = numbers | new_numbers
     if numbers.keys().isdisjoint(files) and not any(price_list.complete for price_list in prices.lists):
         staging.checksum = TableChecksum()
     bulk_load(session, STAGED_PRICE, staging.staged_columns(prices))
     return [] if staging.in_order else _drop_duplicates(session, staging)
-
-
-def _known_files(session: Session) -> dict[str, int]:
-    """Load the numbers of the files that prices were read from."""
-    return {row.file: row.id for row in session.execute(select(table_of(PriceFile)))}
-
-
-def _number_files(session: Session, files: Sequence[str], stored: Mapping[str, int]) -> dict[str, int]:
-    """Return the number of each file; one that is read for the first time gets the next."""
-    new = [file for file in dict.fromkeys(files) if file not in stored]
-    numbers = dict(zip(new, count(max(stored.values(), default=0) + 1), strict=False))
-    if numbers:
-        rows = [{"id": number, "file": file} for file, number in numbers.items()]
-        session.execute(insert(table_of(PriceFile)), rows)
-    return {**stored, **numbers}
 
 
 def _drop_duplicates(session: Session, staging: PriceStaging) -> list[Report]:
@@ -199,7 +187,11 @@ def merge_prices(session: Session, staging: PriceStaging, today: date) -> tuple[
     if not staging.rows:
         return TableChange(), TableChecksum()
     known_today = and_(same_key(STAGED_PRICE, PRICE, OBSERVATION_KEY), PRICE.c.known_from == today)
-    unchanged = _drop_known(session)
+    later = PRICE.alias("later")
+    alike = (STAGED_PRICE.c[name] == PRICE.c[name] for name in _VALUES)
+    newest = ~exists().where(same_key(later, PRICE, OBSERVATION_KEY), later.c.known_from > PRICE.c.known_from)
+    stored = exists().where(same_key(STAGED_PRICE, PRICE, OBSERVATION_KEY), *alike, newest)
+    unchanged = execute_count(session, delete(STAGED_PRICE).where(stored))
     old = compute_checksum(session, select_canonical(session, PRICE).join(STAGED_PRICE, known_today))
     day, staged = literal(today, Date), STAGED_PRICE.c
     columns = {name: staged[name] for name in _STAGED_COLUMNS} | {"known_from": day, "seen_until": staged.valid_from}
@@ -208,15 +200,6 @@ def merge_prices(session: Session, staging: PriceStaging, today: date) -> tuple[
         new = new.order_by(*(staged[name] for name in OBSERVATION_KEY))
     written = upsert(session, PRICE, [*columns], new, PRICE_KEY)
     return TableChange(added=written - old.rows, changed=old.rows, unchanged=unchanged), old
-
-
-def _drop_known(session: Session) -> int:
-    """Delete the staged prices that are what was known last of the same day; return how many they were."""
-    later = PRICE.alias("later")
-    alike = (STAGED_PRICE.c[name] == PRICE.c[name] for name in _VALUES)
-    newest = ~exists().where(same_key(later, PRICE, OBSERVATION_KEY), later.c.known_from > PRICE.c.known_from)
-    stored = exists().where(same_key(STAGED_PRICE, PRICE, OBSERVATION_KEY), *alike, newest)
-    return execute_count(session, delete(STAGED_PRICE).where(stored))
 
 
 def staged_checksum(session: Session, staging: PriceStaging, written: int) -> TableChecksum:

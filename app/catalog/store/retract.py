@@ -12,7 +12,6 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Date,
-    ScalarSelect,
     and_,
     delete,
     exists,
@@ -94,8 +93,12 @@ def drop_prices_of_files(session: Session, prices: Prices) -> tuple[int, TableCh
     The staged prices must be those of the lists. A file that is read for the first time costs nothing.
     """
     ingested = load_file_keys(session, "prices")
+    file = table_of(PriceFile).c
     of_lists = [
-        and_(PRICE.c.file_id == _file_id(price_list.file), PRICE.c.source_id.in_(sorted(price_list.sources)))
+        and_(
+            PRICE.c.file_id == select(file.id).where(file.file == price_list.file).scalar_subquery(),
+            PRICE.c.source_id.in_(sorted(price_list.sources)),
+        )
         for price_list in prices.lists
         if price_list.file in ingested and price_list.sources and not price_list.complete
     ]
@@ -114,11 +117,6 @@ def drop_prices_of_files(session: Session, prices: Prices) -> tuple[int, TableCh
     columns = ", ".join(OBSERVATION_KEY)
     session.connection().exec_driver_sql(f"create index staged_price_key on staged_price ({columns})")
     return drop_prices(session, and_(of_files, ~exists().where(same_key(STAGED_PRICE, PRICE, OBSERVATION_KEY))))
-
-
-def _file_id(file: str) -> ScalarSelect[int]:
-    table = table_of(PriceFile).c
-    return select(table.id).where(table.file == file).scalar_subquery()
 
 
 def drop_prices(session: Session, condition: ColumnElement[bool]) -> tuple[int, TableChecksum]:
@@ -195,17 +193,14 @@ _REFERENCES: Mapping[str, tuple[Column[Any], tuple[Column[Any], ...]]] = {
 """By kind of file: the key of what prices and availability are for, and the columns that refer to it."""
 
 
-def _is_in_use(key: Column[Any], columns: Iterable[Column[Any]]) -> ColumnElement[bool]:
-    return or_(*(exists().where(column == key) for column in columns))
-
-
 def _keys_in_use(session: Session, kind: str, keys: Iterable[FileKey]) -> set[str]:
     """Return those of the keys that prices or availability are for."""
     if kind not in _REFERENCES:
         return set()
     key, columns = _REFERENCES[kind]
     wanted = [text for (text,) in keys]
-    return set(session.execute(select(key).where(key.in_(wanted), _is_in_use(key, columns))).scalars())
+    is_in_use = or_(*(exists().where(column == key) for column in columns))
+    return set(session.execute(select(key).where(key.in_(wanted), is_in_use)).scalars())
 
 
 # Orphans

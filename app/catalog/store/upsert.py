@@ -97,7 +97,11 @@ def save_rows(
     stored = _load_existing(session, table, None if replace_all else wanted) if replaced is None else replaced
     existing = {_key(row, keys): row for row in stored}
     new = [row for key, row in wanted.items() if key not in existing]
-    different = [row for key, row in wanted.items() if key in existing and _differs(row, existing[key])]
+    different = [
+        row
+        for key, row in wanted.items()
+        if key in existing and any(existing[key][name] != value for name, value in row.items())
+    ]
     gone = [row for key, row in existing.items() if key not in wanted] if replace_all or replaced is not None else []
     if gone:
         session.execute(_where_key(delete(table), table), [_key_parameters(row, keys) for row in gone])
@@ -136,10 +140,6 @@ def batched(values: Iterable[T]) -> Iterator[list[T]]:
 
 def _key(row: DbRow, keys: Sequence[str]) -> RowKey:
     return tuple(row[name] for name in keys)
-
-
-def _differs(row: DbRow, existing: DbRow) -> bool:
-    return any(existing[name] != value for name, value in row.items())
 
 
 def _where_key(statement: Any, table: Table) -> Any:
