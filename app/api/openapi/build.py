@@ -345,34 +345,25 @@ HEADERS: Mapping[str, Response] = {
         "Identifies this response; send it as If-None-Match to get 304 if nothing has changed.",
         'W/"5b1e4a0c9d7f2e6b8a3c1d50"',
     ),
-    "CacheControl": _header(
+    "Cache-Control": _header(
         "How long a copy may be used without revalidation; no-cache: revalidate each time, by its ETag.", "no-cache"
     ),
     "Link": _header(
         "The OpenAPI document (service-desc); of a list, the next page (next), where there is one.",
         '</openapi.json>; rel="service-desc"',
     ),
-    "RequestID": _header(
+    "X-Request-ID": _header(
         "Identifies this request in the service's log: the ID that was sent, or a new one.",
         "0f8fad5bd9cb469fa16570867728950e",
     ),
     "Allow": _header("The methods of this path.", "GET, HEAD, OPTIONS"),
-    "AcceptPost": _header("The media types that are accepted.", "application/json"),
-    "ContentRange": _header("How long the file is.", "bytes */48213"),
-    "RetryAfter": {
+    "Accept-Post": _header("The media types that are accepted.", "application/json"),
+    "Content-Range": _header("How long the file is.", "bytes */48213"),
+    "Retry-After": {
         "description": "Seconds after which to try again.",
         "schema": {"type": "integer", "format": "int32"},
         "example": 5,
     },
-}
-"""Headers by the names of their components; HEADER_NAMES has the HTTP names of those that differ."""
-
-HEADER_NAMES = {
-    "CacheControl": "Cache-Control",
-    "RequestID": "X-Request-ID",
-    "RetryAfter": "Retry-After",
-    "AcceptPost": "Accept-Post",
-    "ContentRange": "Content-Range",
 }
 
 
@@ -387,7 +378,7 @@ class ResponseComponent(NamedTuple):
 
 COMMON_RESPONSES: Mapping[int, ResponseComponent] = {
     304: ResponseComponent(
-        "NotModified", "The copy that If-None-Match names is still current.", ("ETag", "CacheControl"), problem=False
+        "NotModified", "The copy that If-None-Match names is still current.", ("ETag", "Cache-Control"), problem=False
     ),
     400: ResponseComponent("BadRequest", "The cursor does not belong to this list in this order."),
     404: ResponseComponent("NotFound", "Nothing has this name; the detail suggests the nearest names."),
@@ -397,8 +388,8 @@ COMMON_RESPONSES: Mapping[int, ResponseComponent] = {
     ),
     412: ResponseComponent("PreconditionFailed", "The file is no longer the one that If-Match names."),
     413: ResponseComponent("ContentTooLarge", "The body is too long."),
-    415: ResponseComponent("UnsupportedMediaType", "The body is not application/json.", ("AcceptPost",)),
-    416: ResponseComponent("RangeNotSatisfiable", "The file ends before the requested range.", ("ContentRange",)),
+    415: ResponseComponent("UnsupportedMediaType", "The body is not application/json.", ("Accept-Post",)),
+    416: ResponseComponent("RangeNotSatisfiable", "The file ends before the requested range.", ("Content-Range",)),
     422: ResponseComponent(
         "UnprocessableContent",
         "A parameter is unknown, out of bounds or contradicts another; `errors` points to each.",
@@ -407,7 +398,7 @@ COMMON_RESPONSES: Mapping[int, ResponseComponent] = {
     503: ResponseComponent(
         "ServiceUnavailable",
         "The database cannot be reached, or has no catalog yet; the detail says what to do.",
-        ("RetryAfter",),
+        ("Retry-After",),
     ),
 }
 """The responses of most operations, by status."""
@@ -439,22 +430,14 @@ _OPERATION_RESPONSES: Mapping[str, Mapping[int, ResponseComponent]] = {
 }
 """Responses that differ for some operations, so that each shows an example of its own kind."""
 
+_RESPONSES = (COMMON_RESPONSES, _POST_RESPONSES, *_OPERATION_RESPONSES.values())
 PROBLEM_STATUSES: Mapping[str, int] = {
-    response.name: status
-    for table in (COMMON_RESPONSES, _POST_RESPONSES, *_OPERATION_RESPONSES.values())
-    for status, response in table.items()
-    if response.problem
+    response.name: status for table in _RESPONSES for status, response in table.items() if response.problem
 }
 """The status of every response that is a problem, by the name of its component."""
 
 _COMMON_STATUSES = {405, 422, 500, 503}
 _METHOD_STATUSES = {"get": {304}, "post": {400, 413, 415}}
-
-
-def response_components() -> dict[str, Response]:
-    """Return the response components by name."""
-    tables = (COMMON_RESPONSES, _POST_RESPONSES, *_OPERATION_RESPONSES.values())
-    return {response.name: _to_response(response) for table in tables for response in table.values()}
 
 
 def to_responses(method: str, generated: Mapping[str, Any]) -> dict[str, Response]:
@@ -479,7 +462,7 @@ def to_responses(method: str, generated: Mapping[str, Any]) -> dict[str, Respons
         if media_type == "application/octet-stream":
             schema["format"] = "binary"
         content[media_type] = {**described, "schema": schema}
-    caching = ("ETag", "CacheControl") if method == "get" else ()  # only these may be kept
+    caching = ("ETag", "Cache-Control") if method == "get" else ()  # only these may be kept
     success: Response = {"description": "The response.", "headers": _headers(*caching, "Link"), "content": content}
     links = to_links(generated["operationId"])
     return {"200": {**success, "links": links} if links else success, **errors}
@@ -497,7 +480,11 @@ def _to_response(component: ResponseComponent) -> Response:
 
 
 def _headers(*names: str) -> dict[str, Response]:
-    return {HEADER_NAMES.get(name, name): {"$ref": f"#/components/headers/{name}"} for name in (*names, "RequestID")}
+    return {name: {"$ref": f"#/components/headers/{_component(name)}"} for name in (*names, "X-Request-ID")}
+
+
+def _component(header: str) -> str:
+    return header.removeprefix("X-").replace("-", "")
 
 
 Document = dict[str, Any]
@@ -639,23 +626,19 @@ def openapi_document(app: FastAPI, *, needs_key: bool, is_limited: bool) -> Docu
     """Return the plain document of an app, with keys and limits that are set; it is built with the first call."""
     with _LOCK:
         if app.openapi_schema is None:
-            plain = to_plain_document(_generate(app))
+            described = [_to_described(route) for route in app.state.routes if isinstance(route, APIRoute)]
+            generated = get_openapi(
+                title=app.title,
+                version=app.version,
+                openapi_version=app.openapi_version,
+                summary=app.summary,
+                description=app.description,
+                routes=[route for route in described if route.include_in_schema],
+                servers=app.servers,
+            )
+            plain = to_plain_document(generated)
             app.openapi_schema = with_access(plain, needs_key=needs_key, is_limited=is_limited)
         return app.openapi_schema
-
-
-def _generate(app: FastAPI) -> Document:
-    """Return FastAPI's document of an app, of routes with the models that those of the app import late."""
-    described = [_to_described(route) for route in app.state.routes if isinstance(route, APIRoute)]
-    return get_openapi(
-        title=app.title,
-        version=app.version,
-        openapi_version=app.openapi_version,
-        summary=app.summary,
-        description=app.description,
-        routes=[route for route in described if route.include_in_schema],
-        servers=app.servers,
-    )
 
 
 def _to_described(route: APIRoute) -> APIRoute:
@@ -702,8 +685,8 @@ def to_plain_document(generated: Document) -> Document:
         "paths": paths,
         "components": {
             "schemas": schemas,
-            "responses": response_components(),
-            "headers": {name: dict(header) for name, header in HEADERS.items()},
+            "responses": {response.name: _to_response(response) for table in _RESPONSES for response in table.values()},
+            "headers": {_component(name): dict(header) for name, header in HEADERS.items()},
         },
     }
 
