@@ -118,7 +118,8 @@ def _ask_again(catalog: Catalog, questions: Iterable[Any]) -> tuple[list[tuple[Q
 
 def _rests_on(catalog: Catalog, asked: Asked, *, full: bool) -> dict[str, Any]:
     """Return the facts and prices behind answers: their number, sources and digest, and if `full` each of them."""
-    facts = _facts(catalog, {name for question, result in asked for name in _all_names(catalog, question, result)})
+    named = (name for question, result in asked for name in (*_names(result), *_own_name(catalog, question)))
+    facts = _facts(catalog, set(named))
     priced = {tuple(price.items()) for question, result in asked for price in _prices(catalog, question, result)}
     listed = {"facts": facts, "prices": [dict(price) for price in sorted(priced, key=str)]}
     sources = sorted({item["source_id"] for items in listed.values() for item in items})
@@ -153,11 +154,6 @@ def _prices(catalog: Catalog, question: Question, result: Any) -> Iterable[dict[
         listing = find_prices(catalog, name, search)
         for item in listing.items:
             yield {"size": name} | {column: item[column] for column in _PRICE_COLUMNS}
-
-
-def _all_names(catalog: Catalog, question: Question, result: Any) -> set[str]:
-    """Return the sizes that a question or its answer names."""
-    return {*_names(result), *_own_name(catalog, question)}
 
 
 def _all_places(catalog: Catalog, question: Question, result: Any) -> set[tuple[str, str]]:

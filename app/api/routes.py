@@ -123,20 +123,20 @@ async def export_sizes_parquet(query: SizesQuery, executor: Executor, files: Fil
 async def export_prices_csv(query: PricesQuery, executor: Executor, streams: Streams) -> Response:
     """Export prices as CSV: a header line, CRLF, UTF-8."""
     streams.ensure_free()
-    return CsvResponse(streams, await _export_prices(query, executor), Csv, file="prices.csv")
+    return CsvResponse(streams, await executor.ask(export_prices, query), Csv, file="prices.csv")
 
 
 @_exports.get("/prices.ndjson", response_class=StreamedExport, include_in_schema=False)
 async def export_prices_ndjson(query: PricesQuery, executor: Executor, streams: Streams) -> Response:
     """Export prices as one JSON object per line."""
     streams.ensure_free()
-    return StreamedExport(streams, await _export_prices(query, executor), Ndjson, file="prices.ndjson")
+    return StreamedExport(streams, await executor.ask(export_prices, query), Ndjson, file="prices.ndjson")
 
 
 @_exports.get("/prices.parquet", response_class=ParquetResponse, responses=_PARQUET_RESPONSES)
 async def export_prices_parquet(query: PricesQuery, executor: Executor, files: Files, request: Request) -> Response:
     """Export prices as a Parquet file; Range requests are supported."""
-    return await _parquet_response(await _export_prices(query, executor), files, request)
+    return await _parquet_response(await executor.ask(export_prices, query), files, request)
 
 
 def _add_offer_file(path: str, text_format: type[TextFormat], name: str) -> None:
@@ -161,10 +161,6 @@ _add_offer_file("sizes.json", SizesJson, "sizes.json")
 
 async def _export_sizes(query: SizeExport, executor: QueryExecutor) -> Export:
     return export_sizes(query, await executor.snapshot(), executor.today())
-
-
-async def _export_prices(query: PriceExport, executor: QueryExecutor) -> Export:
-    return await executor.ask(export_prices, query)
 
 
 async def _parquet_response(export: Export, files: ExportFileCache, request: Request) -> Response:

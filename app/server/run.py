@@ -297,19 +297,16 @@ class Supervisor:
             if not worker.is_ready and not worker.ready.closed and worker.ready.poll():
                 with suppress(EOFError):
                     worker.ready.recv()
-                    self._note_ready(worker)
+                    worker.is_ready = self._was_ready = True
+                    spare = sum(not other.is_ending for other in self._workers) > self._config.workers
+                    if self._outdated and spare:
+                        self._outdated.pop(0).end()
                 worker.ready.close()
             if not worker.process.is_alive():
                 self._note_death(worker)
             elif not worker.is_ready and time.monotonic() > worker.started_at + START_SECONDS:
                 _log.error("Worker [%s] did not start in %d s and is ended", worker.process.pid, START_SECONDS)
                 worker.process.kill()
-
-    def _note_ready(self, worker: Worker) -> None:
-        worker.is_ready = self._was_ready = True
-        spare = sum(not other.is_ending for other in self._workers) > self._config.workers
-        if self._outdated and spare:
-            self._outdated.pop(0).end()
 
     def _note_death(self, worker: Worker) -> None:
         self._workers.remove(worker)
