@@ -10,16 +10,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from app.db.engines import make_engine
+from app.db.writing import MIGRATIONS
 from tests.postgres import installation, postgres_running, version
 
 if TYPE_CHECKING:  # `tests.workers` needs none of what the application is made of
     from app.http.middleware import CacheMiddleware
 
 SELECTED_KINDS = tuple(filter(None, os.environ.get("VMSIZES_TEST_DATABASES", "sqlite,postgresql").split(",")))
+
+
+def schema_of(engine: Engine) -> str | None:
+    """The revision of the schema of a database; None where there is none."""
+    with engine.connect() as connection:
+        return MigrationContext.configure(connection).get_current_revision()
+
+
+def is_migrated(engine: Engine) -> bool:
+    """Whether a database has the newest schema."""
+    return schema_of(engine) == ScriptDirectory(str(MIGRATIONS)).get_current_head()
 
 
 class Databases(Protocol):

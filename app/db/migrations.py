@@ -1,4 +1,4 @@
-"""Schema migrations: upgrade, downgrade and check a database with the scripts in `migrations/`."""
+"""Schema migrations: upgrade and downgrade a database with the scripts in `migrations/`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,19 +45,6 @@ def downgrade(engine: Engine, revision: str) -> None:
         command.downgrade(_config(connection), revision)
 
 
-def current_revision(engine: Engine) -> str | None:
-    """Return the database's revision; None without our schema."""
-    with engine.connect() as connection:
-        return _revision_of(connection)
-
-
-def is_current(engine: Engine) -> bool:
-    """Check whether the database is at the newest revision of this version of the program."""
-    from alembic.script import ScriptDirectory
-
-    return current_revision(engine) == ScriptDirectory(str(MIGRATIONS)).get_current_head()
-
-
 def _config(connection: Connection) -> "Config":
     from alembic.config import Config
 
@@ -82,17 +69,12 @@ def _migrating(engine: Engine, on_wait: OnWait | None = None) -> Iterator[Connec
         begin_writing(connection, on_wait=on_wait)
         try:
             yield connection
-            _check_foreign_keys(connection)
+            if engine.dialect.name == "sqlite":
+                broken = connection.exec_driver_sql("pragma foreign_key_check").first()
+                if broken is not None:
+                    raise RuntimeError(f"row {broken[1]} of table {broken[0]} would point to no row of {broken[2]}")
             connection.commit()
         finally:
             connection.rollback()
             if engine.dialect.name == "sqlite":
                 connection.exec_driver_sql("pragma foreign_keys = on")
-
-
-def _check_foreign_keys(connection: Connection) -> None:
-    """Raise if a migration broke a foreign key, which SQLite did not enforce meanwhile."""
-    if connection.dialect.name == "sqlite":
-        broken = connection.exec_driver_sql("pragma foreign_key_check").first()
-        if broken is not None:
-            raise RuntimeError(f"row {broken[1]} of table {broken[0]} would point to no row of {broken[2]}")

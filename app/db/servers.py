@@ -58,11 +58,6 @@ class ServerChoice:
         servers = sorted(self._servers, key=lambda server: server != self.current)
         return {"host": ",".join(host for host, _ in servers), "port": ",".join(port for _, port in servers)}
 
-    def note(self, connection: Any) -> Server:
-        """Make the server of a new connection of psycopg the current one; return it."""
-        self.current = self.server_of(connection)
-        return self.current
-
     def server_of(self, connection: Any) -> Server:
         """Return the server that a connection of psycopg goes to, as the URL names it."""
         host, port = connection.info.host, str(connection.info.port)
@@ -76,7 +71,7 @@ class ServerChoice:
             dialect: Dialect, record: ConnectionPoolEntry, arguments: list[Any], parameters: dict[str, Any]
         ) -> DBAPIConnection:
             connection = dialect.connect(*arguments, **{**parameters, **self.in_order()})
-            record.info[_SERVER] = self.note(connection)
+            record.info[_SERVER] = self.current = self.server_of(connection)
             return connection
 
         @event.listens_for(engine, "checkout")

@@ -2,17 +2,16 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import suppress
 from threading import Lock
 
 from sqlalchemy import Connection, CursorResult, Engine
-from sqlalchemy.exc import OperationalError, ResourceClosedError
+from sqlalchemy.exc import OperationalError
 
+from app.db.executors import Interruptible
 from app.db.statements import BoundStatement, Row, Rows, convert_rows
 
 BLOCK_ROWS = 1000
 """How many rows are fetched at once; a block takes some hundred kilobytes."""
-_CANCEL_TIMEOUT_SECONDS = 5.0
 
 
 class StreamStopped(Exception):
@@ -32,7 +31,7 @@ class Stream:
         self._running.add(self)
         self._connection: Connection | None = None
         self._cursor: CursorResult[Row] | None = None
-        self._fetching, self._stopped, self._ended = Lock(), False, False
+        self._job, self._fetching, self._stopped, self._ended = Interruptible(), Lock(), False, False
 
     def fetch_block(self) -> Rows:
         """Return the next rows, none at the end; raises StreamStopped, or the database's error."""
@@ -59,7 +58,7 @@ class Stream:
         """Close the connection; a fetch in another thread is interrupted, and that thread then closes it."""
         self._stopped = True
         if not self._fetching.acquire(blocking=False):
-            self._interrupt()
+            self._job.interrupt()
             return
         try:
             if self._cursor is not None:
@@ -76,11 +75,13 @@ class Stream:
             return []
         if self._stopped:
             raise StreamStopped
-        if self._cursor is None:
+        if self._connection is None:
             self._connection = self._engine.connect().execution_options(stream_results=True, max_row_buffer=BLOCK_ROWS)
-            parameters = {**self._compiled.constants, **self._bound.parameters}
-            self._cursor = self._connection.exec_driver_sql(self._compiled.sql, parameters)
-        rows = self._fetch_many(self._cursor)
+        with self._job.running(self._connection.connection.driver_connection):
+            if self._cursor is None:
+                parameters = {**self._compiled.constants, **self._bound.parameters}
+                self._cursor = self._connection.exec_driver_sql(self._compiled.sql, parameters)
+            rows = self._fetch_many(self._cursor)
         self._ended = not rows
         return rows
 
@@ -93,19 +94,3 @@ class Stream:
         except sqlite3.DatabaseError as error:
             raise OperationalError(self._compiled.sql, None, error) from error
         return rows
-
-    def _interrupt(self) -> None:
-        connection = self._connection
-        if connection is None:
-            return
-        try:
-            driver = connection.connection.driver_connection
-        except ResourceClosedError:
-            return
-        if driver is None:  # the other thread is closing the connection right now
-            return
-        with suppress(self._engine.dialect.loaded_dbapi.Error):  # the fetch may have ended meanwhile
-            if self._engine.dialect.name == "sqlite":
-                driver.interrupt()
-            else:
-                driver.cancel_safe(timeout=_CANCEL_TIMEOUT_SECONDS)

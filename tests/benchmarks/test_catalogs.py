@@ -11,14 +11,13 @@ from app.catalog.column_types import NANO_USD, table_of
 from app.catalog.models import Offer, Price, Revision, Size, SizeJson
 from app.catalog.purchases import ANY_REGION, PURCHASE_MODELS
 from app.catalog.store.offers import save_derived
-from app.db import migrations
 from app.db.engines import make_engine
 from app.main import create_app
 from app.settings import Settings
 from benchmarks.build import postgres_catalog, sqlite_catalog
 from benchmarks.catalogs import PRICE_COLUMNS, TODAY, Scale, TableRow, prices_of, sizes
 from benchmarks.page_query import PRICED_TARGET
-from tests.databases import Databases
+from tests.databases import Databases, is_migrated
 from tests.servers import get, server
 
 FEW = Scale(sizes=300, prices=30_000)
@@ -68,7 +67,7 @@ def test_there_are_a_few_dozen_gpu_memories_and_more_of_it_costs_more() -> None:
 
 def test_a_catalog_has_the_rows_it_was_asked_for_and_what_an_ingest_derives_from_them(catalog_url: str) -> None:
     engine = make_engine(catalog_url)
-    assert migrations.is_current(engine)
+    assert is_migrated(engine)
     with Session(engine) as session:
         counts = [session.execute(select(func.count()).select_from(table_of(model))).scalar_one()
                   for model in (Size, Price, Revision, SizeJson)]  # fmt: skip

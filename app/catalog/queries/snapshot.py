@@ -110,12 +110,6 @@ class KeptAnswers:
             while self.nbytes > MAX_ANSWER_BYTES:
                 self.nbytes -= _ANSWER_BYTES + _bytes_of(self._kept.pop(next(iter(self._kept))))
 
-    def clear(self) -> None:
-        """Drop all answers, as for measuring how long they take."""
-        with self._adding:
-            self._kept.clear()
-            self.nbytes = 0
-
 
 def _bytes_of(answer: Any) -> int:
     """Return the memory of an answer, without the texts and numbers that answers share with others."""
