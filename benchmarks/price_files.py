@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 
 from app.catalog.column_types import NANO_USD, to_usd_text
-from app.catalog.readings import PriceBlock, PriceList, Prices
+from app.catalog.readings import PriceBlock, PriceList
 from benchmarks import catalogs
 from benchmarks.catalogs import PriceRow, Scale
 
@@ -21,7 +21,7 @@ class PriceFiles:
     """The same prices as table rows, as the reader returns them, and as files; `changed_file` differs in some."""
 
     rows: list[PriceRow]
-    prices: Prices
+    prices: tuple[PriceList, ...]
     file: Path
     changed_file: Path
 
@@ -38,7 +38,7 @@ def make_prices(folder: Path, scale: Scale) -> PriceFiles:
     _write(changed_file, COLUMNS, (_cells(row, names) for row in dearer))
     source = {name: cell for name, cell in catalogs.small_tables(scale)["source"][0].items() if name != "sha256"}
     _write(folder / "sources.csv", tuple(source), [tuple(source.values())])
-    prices = Prices((PriceList(file=str(file), blocks=lambda: iter(blocks)),))
+    prices = (PriceList(file=str(file), blocks=lambda: iter(blocks)),)
     return PriceFiles(rows=rows, prices=prices, file=file, changed_file=changed_file)
 
 

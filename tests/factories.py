@@ -1,16 +1,17 @@
 """Factories of readings with defaults, so that a test names only the values it is about."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+from app.catalog.column_types import USD_DECIMALS
 from app.catalog.fields import FactValue, SubjectKind, to_text
 from app.catalog.readings import (
     PriceBlock,
     PriceList,
     PriceRow,
-    Prices,
     Reading,
     RegionRow,
     SourceKind,
@@ -73,10 +74,21 @@ def price(name: str, usd: str | Decimal, **more: Any) -> PriceRow:
     return PriceRow(size=name, usd_per_hour=Decimal(usd), **ordinary | more)
 
 
-def price_list(*rows: PriceRow, at_once: int = 2) -> Prices:
+def price_list(*rows: PriceRow, at_once: int = 2) -> tuple[PriceList, ...]:
     """Return a price list in small blocks; its file is that of the first price."""
     blocks = [PriceBlock.of(rows[start : start + at_once]) for start in range(0, len(rows), at_once)]
-    return Prices((PriceList(file=rows[0].file, blocks=lambda: iter(blocks)),) if rows else ())
+    return (PriceList(file=rows[0].file, blocks=lambda: iter(blocks)),) if rows else ()
+
+
+def price_rows(lists: Iterable[PriceList]) -> Iterator[PriceRow]:
+    """Read every row of some price lists."""
+    shared = [field.name for field in fields(PriceRow) if field.name not in {"file", "usd_per_hour"}]
+    for listed in lists:
+        for block in listed.blocks():
+            columns = (getattr(block, name) for name in shared)
+            for nano, *values in zip(block.nano_usd_per_hour, *columns, strict=True):
+                usd = Decimal(nano).scaleb(-USD_DECIMALS)
+                yield PriceRow(**dict(zip(shared, values, strict=True)), usd_per_hour=usd, file=listed.file)
 
 
 def reading(

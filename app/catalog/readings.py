@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Literal, Protocol
 
 from app.catalog.adjustment_rules import AdjustmentRule
-from app.catalog.column_types import USD_DECIMALS, to_nano_usd
+from app.catalog.column_types import to_nano_usd
 from app.catalog.fields import FactValue, SubjectKind
 from app.catalog.presets import Preset
 from app.catalog.providers import DEFAULT_PROVIDER
@@ -73,14 +73,6 @@ class PriceBlock:
         columns = {name: [getattr(row, name) for row in rows] for name in _SHARED_COLUMNS}
         return cls(**columns, nano_usd_per_hour=[to_nano_usd(row.usd_per_hour) for row in rows], share=share)
 
-    def rows(self, file: str) -> Iterator[PriceRow]:
-        """Yield the rows of the columns."""
-        for nano, *values in zip(
-            self.nano_usd_per_hour, *(getattr(self, name) for name in _SHARED_COLUMNS), strict=True
-        ):
-            usd = Decimal(nano).scaleb(-USD_DECIMALS)
-            yield PriceRow(**dict(zip(_SHARED_COLUMNS, values, strict=True)), usd_per_hour=usd, file=file)
-
 
 _SHARED_COLUMNS = tuple(field.name for field in fields(PriceRow) if field.name not in ("file", "usd_per_hour"))
 """What a row and a block have by the same name."""
@@ -103,24 +95,6 @@ class PriceList:
     new_sizes: bool = True
     complete: bool = False
     regions: frozenset[str] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """Lists of prices, one after another; each iteration reads their rows again."""
-
-    lists: tuple[PriceList, ...] = ()
-
-    def __add__(self, other: "Prices") -> "Prices":
-        """Append the lists of another."""
-        return Prices(self.lists + other.lists)
-
-    def __iter__(self) -> Iterator[PriceRow]:
-        """Yield every row."""
-        return (row for listed in self.lists for block in listed.blocks() for row in block.rows(listed.file))
-
-
-NO_PRICES = Prices()
 
 
 SourceKind = Literal["vendor_page", "vendor_api", "vendor_announcement", "third_party"]
@@ -326,7 +300,7 @@ class Reading:
     citable: tuple[SourceRow, ...] = ()
     facts: tuple[StatedFact, ...] = ()
     regions: tuple[RegionRow, ...] = ()
-    prices: Prices = NO_PRICES
+    prices: tuple[PriceList, ...] = ()
     aliases: tuple[AliasRow, ...] = ()
     availability: tuple[AvailabilityRow, ...] = ()
     corrections: tuple[CorrectionRow, ...] = ()

@@ -8,7 +8,7 @@ from typing import Any
 
 from app.catalog.fields import SubjectKind
 from app.catalog.providers import DEFAULT_PROVIDER, PROVIDERS
-from app.catalog.readings import FileRead, Prices, Progress, Reading, SourceKind, SourceRow, no_progress
+from app.catalog.readings import FileRead, Progress, Reading, SourceKind, SourceRow, no_progress
 from app.errors import BadData
 from app.ingest.documents.gpu_rows import GpuMemoryIndex
 from app.ingest.files import refuse_special_file
@@ -98,7 +98,7 @@ def read_csv_source(name: str, path: Path, sources: Path | None = None, *, new_s
     sources_of_file = frozenset(listed) if source.cites_sources else frozenset(cited.id for cited in reading.sources)
     return replace(
         reading,
-        prices=Prices(tuple(replace(price_list, new_sizes=new_sizes) for price_list in reading.prices.lists)),
+        prices=tuple(replace(price_list, new_sizes=new_sizes) for price_list in reading.prices),
         files=(FileRead(kind=name, file=str(path), sources=sources_of_file, states_facts=source.states_facts),),
     )
 
@@ -184,11 +184,9 @@ def relative_to(folder: Path, reading: Reading) -> Reading:
 
     changed: dict[str, Any] = {}
     for field in fields(reading):
-        value = getattr(reading, field.name)
-        entries = value.lists if isinstance(value, Prices) else value
+        entries = getattr(reading, field.name)
         if any(hasattr(entry, "file") for entry in entries):
-            shortened = tuple(map(shorten, entries))
-            changed[field.name] = Prices(shortened) if isinstance(value, Prices) else shortened
+            changed[field.name] = tuple(map(shorten, entries))
     reports = (
         replace(report, detail=report.detail.replace(f"{folder}/", ""))
         for report in changed.get("reports", reading.reports)

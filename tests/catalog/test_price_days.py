@@ -13,7 +13,7 @@ from app.catalog.column_types import table_of
 from app.catalog.in_force import PRICE
 from app.catalog.models import PriceDay
 from app.catalog.queries.freshness import load_freshness
-from app.catalog.readings import AliasRow, Prices, Reading
+from app.catalog.readings import AliasRow, Reading
 from app.catalog.store.revisions import list_sources
 from app.db import migrations
 from app.db.engines import read_session
@@ -64,9 +64,9 @@ def some_prices(random: Random) -> Reading:
         price(key, str(random.randint(1, 2)), source=by, valid_from=day, approximate_date=random.random() < 0.3)
         for key in random.sample(SIZES, random.randint(1, 3))
     ]
-    (each,) = price_list(*rows).lists
+    (each,) = price_list(*rows)
     of_file = replace(each, file=random.choice(FILES), sources=frozenset([by]))
-    return replace(reading(regions=["eastus", "westus"]), prices=Prices((of_file,)))
+    return replace(reading(regions=["eastus", "westus"]), prices=(of_file,))
 
 
 def some_list(random: Random) -> Reading:

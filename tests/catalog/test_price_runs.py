@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from app.catalog.column_types import table_of
 from app.catalog.in_force import EVER_KNOWN, LIST, MISSING_LISTS, PRICE, KnownDay, is_in_force, last_observed
 from app.catalog.models import PriceTotal, Region, Size, Source
-from app.catalog.readings import PriceBlock, PriceList, PriceRow, Prices, Reading, no_progress
+from app.catalog.readings import PriceBlock, PriceList, PriceRow, Reading, no_progress
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.price_runs import RUN_TABLES, merge_lists
 from app.catalog.store.price_totals import save_price_totals
@@ -55,7 +55,7 @@ class Observed:
     undated: bool = False
     file: str = "file"
 
-    def to_prices(self) -> Prices:
+    def to_prices(self) -> tuple[PriceList, ...]:
         rows = [self._row(place, usd) for place, usd in sorted(self.prices.items())]
         complete = self.regions is not None
         each = PriceList(
@@ -64,7 +64,7 @@ class Observed:
             complete=complete,
             regions=frozenset(self.regions or ()) if complete else None,
         )
-        return Prices((each,))
+        return (each,)
 
     def _row(self, place: Place, usd: int) -> PriceRow:
         size, region = place
@@ -230,7 +230,7 @@ def test_an_older_day_changes_nothing_that_was_known_before(
 def one_list(day: int, prices: Mapping[Place, int], *, file: str = "list.csv", complete: bool = True) -> Reading:
     """A reading of a list for East US."""
     observed = Observed("prices", day, prices, ("eastus",) if complete else None, file=file)
-    lists = Prices(tuple(replace(each, sources=frozenset(["prices"])) for each in observed.to_prices().lists))
+    lists = tuple(replace(each, sources=frozenset(["prices"])) for each in observed.to_prices())
     return replace(reading(regions=REGIONS), prices=lists)
 
 
@@ -314,7 +314,7 @@ def test_a_run_that_an_ingest_begins_and_extends_is_added_and_not_changed(engine
             )
             for day, block in blocks.items()
         )
-        read = replace(reading(regions=["eastus"]), prices=Prices(lists))
+        read = replace(reading(regions=["eastus"]), prices=lists)
         change = ingest(engine, read, now=NOW).summary.changes["price"]
         return change.added, change.changed, change.unchanged
 

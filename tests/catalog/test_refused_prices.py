@@ -17,7 +17,7 @@ from app.catalog.queries.prices import AllPricesSearch, PriceSearch, find_all_pr
 from app.catalog.queries.provenance import ConflictSearch, RefusedPriceSearch, find_conflicts, find_refused_prices
 from app.catalog.queries.sizes import find_sizes
 from app.catalog.queries.snapshot import ask_catalog, load_catalog
-from app.catalog.readings import AliasRow, PriceBlock, PriceList, PriceRow, Prices, Reading
+from app.catalog.readings import AliasRow, PriceBlock, PriceList, PriceRow, Reading
 from app.db.engines import read_session
 from app.ingest.run import forget, ingest
 from app.services.costs import compute_costs
@@ -40,7 +40,7 @@ def list_of(key: str, *rows: PriceRow, retail: bool = True, complete: bool = Fal
         complete=complete,
         regions=frozenset(row.region for row in rows) if complete else None,
     )
-    return Reading(citable=(source(key, kind="third_party", retail=retail),), prices=Prices((each,)))
+    return Reading(citable=(source(key, kind="third_party", retail=retail),), prices=(each,))
 
 
 def of(key: str, usd: str, **more: Any) -> PriceRow:

@@ -17,6 +17,7 @@ from app.ingest.aside import CAN_READ_ASIDE, read_aside
 from app.ingest.sources import prices as price_files
 from app.ingest.sources.claims import read_sources
 from app.ingest.sources.prices import COLUMNS, read_prices
+from tests.factories import price_rows
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not CAN_READ_ASIDE, reason="only Linux with several processors reads so")
@@ -115,7 +116,7 @@ def test_a_long_file_of_prices_is_read_as_a_short_one(
     def read() -> tuple[list[object], str]:
         rows: list[object] = []
         try:
-            rows.extend(read_prices(path, read_sources(tmp_path / "sources.csv")).prices)
+            rows.extend(price_rows(read_prices(path, read_sources(tmp_path / "sources.csv")).prices))
         except BadData as error:
             return rows, str(error)
         return rows, ""
@@ -145,4 +146,4 @@ def test_a_file_that_vanishes_before_it_is_read_is_named(
     reading = read_prices(path, {})
     path.unlink()
     with pytest.raises(BadData, match=f"{path.name}.*cannot be read: No such file"):
-        list(reading.prices)
+        list(price_rows(reading.prices))

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.orm import Session
 
-from app.catalog.readings import PriceRow, Prices, Reading
+from app.catalog.readings import PriceRow, Reading
 from app.db.engines import make_engine
 from app.errors import BadData
 from app.ingest.audit import PEER_FORMATS, Audit, audit_file, share_that_agrees
@@ -45,7 +45,7 @@ def engine(engine: Engine) -> Engine:
     )
     files = {"first": [row for row in prices if row.source == "first"], "second": []}
     files["second"] = [row for row in prices if row.source == "second"]
-    lists = Prices(tuple(each for rows in files.values() for each in price_list(*rows).lists))
+    lists = tuple(each for rows in files.values() for each in price_list(*rows))
     ingest(
         engine,
         Reading(

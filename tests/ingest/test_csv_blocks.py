@@ -12,6 +12,7 @@ from app.ingest import csv_files
 from app.ingest.csv_files import CsvRow, read_blocks, read_rows
 from app.ingest.sources.claims import read_sources
 from app.ingest.sources.prices import COLUMNS, read_prices
+from tests.factories import price_rows
 
 HEADER = ",".join(COLUMNS)
 SOURCES = "id,title,publisher,kind,url,published_on\nlist,A list,Someone,third_party,,\n"
@@ -36,7 +37,7 @@ def line(number: int, **cells: str) -> str:
 
 
 def prices(path: Path) -> list[PriceRow]:
-    return list(read_prices(path, read_sources(path.with_name("sources.csv"))).prices)
+    return list(price_rows(read_prices(path, read_sources(path.with_name("sources.csv"))).prices))
 
 
 def one_by_one(path: Path) -> Iterator[CsvRow]:
@@ -106,7 +107,7 @@ def test_the_share_of_the_file_that_is_read_grows_to_the_whole(tmp_path: Path) -
 def test_prices_can_be_read_again(tmp_path: Path) -> None:
     path = write(tmp_path, *(line(n) for n in range(5)))
     read = read_prices(path, read_sources(path.with_name("sources.csv"))).prices
-    assert list(read) == list(read)
+    assert list(price_rows(read)) == list(price_rows(read))
 
 
 def test_a_price_list_may_cite_what_is_listed_with_the_digest_of_its_own_bytes(tmp_path: Path) -> None:

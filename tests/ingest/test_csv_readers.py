@@ -16,6 +16,7 @@ from app.ingest.registry import read_csv_source
 from app.ingest.sources.claims import load_gpu_rows, read_facts, read_sources
 from app.ingest.sources.prices import read_prices
 from app.ingest.sources.reference import read_aliases, read_benchmarks, read_corrections, read_regions
+from tests.factories import price_rows
 
 SOURCES = """id,title,publisher,kind,url,published_on
 list,A price list,Someone,third_party,https://example.org/list,2026-06-18
@@ -57,7 +58,7 @@ def test_a_bad_row_in_the_list_of_sources_is_refused(tmp_path: Path, line: str, 
 def test_a_price_is_read_with_its_place_and_its_exact_digits(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:
     path = write(tmp_path, PRICES + "Standard_NC6s_v3,West Europe,linux,spot,0.330480,2026-08-22,false,list\n")
     reading = read_prices(path, sources)
-    assert tuple(reading.prices) == (
+    assert tuple(price_rows(reading.prices)) == (
         PriceRow(
             size="Standard_NC6s_v3",
             region="westeurope",
@@ -84,7 +85,7 @@ def test_a_list_of_sizes_regions_and_prices_is_a_source_of_its_own(
     os.utime(path, (1_780_000_000, 1_780_000_000))  # 2026-05-28
     reading = read_csv_source("prices", path)
     assert [(note.id, note.publisher, note.published_on) for note in reading.citable] == [("prices-acme", "own", None)]
-    (price,) = reading.prices
+    (price,) = price_rows(reading.prices)
     assert price == PriceRow(
         size="Standard_NC6s_v3",
         region="westeurope",
@@ -101,14 +102,14 @@ def test_a_list_of_sizes_regions_and_prices_is_a_source_of_its_own(
 
 def test_a_day_of_a_list_is_not_a_guess_unless_it_says_so(tmp_path: Path) -> None:
     text = "size,region,usd_per_hour,valid_from\nnc6s_v3,eastus,3.5,2026-06-01\n"
-    (price,) = read_csv_source("prices", write(tmp_path, text)).prices
+    (price,) = price_rows(read_csv_source("prices", write(tmp_path, text)).prices)
     assert (price.valid_from, price.approximate_date) == (date(2026, 6, 1), False)
 
 
 def test_a_column_whose_unit_is_unknown_is_refused_with_the_name_that_has_it(tmp_path: Path) -> None:
     path = write(tmp_path, "size,region,price\nnc6s_v3,eastus,3.5\n")
     with pytest.raises(BadData, match="column 'price': is unknown; did you mean usd_per_hour"):
-        list(read_csv_source("prices", path).prices)
+        list(price_rows(read_csv_source("prices", path).prices))
 
 
 def test_only_cited_sources_are_handed_on_with_the_digest_of_the_citing_file(
@@ -138,7 +139,7 @@ def test_a_bad_price_is_refused_with_file_line_and_column(
 ) -> None:
     path = write(tmp_path, PRICES + line + "\n")
     with pytest.raises(BadData) as caught:
-        list(read_prices(path, sources).prices)
+        list(price_rows(read_prices(path, sources).prices))
     assert (caught.value.file, caught.value.line, caught.value.column) == (str(path), 2, column)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from app.errors import BadData
 from app.ingest.sources.prices import read_price_tables
-from tests.factories import source
+from tests.factories import price_rows, source
 
 SOURCES = {"list": source("list", kind="third_party")}
 COLUMNS = "linux:on_demand:2026-01-01;linux:spot:2026-02-01"
@@ -28,16 +28,18 @@ def write(folder: Path, *rows: str, columns: str = COLUMNS, name: str = "a.csv.g
 
 def test_each_cell_of_a_table_is_a_price_on_the_day_of_its_column(tmp_path: Path) -> None:
     reading = read_price_tables(write(tmp_path, *ROWS), SOURCES)
-    found = [(one.size, one.region, one.purchase, one.usd_per_hour, one.valid_from) for one in reading.prices]
+    found = [
+        (one.size, one.region, one.purchase, one.usd_per_hour, one.valid_from) for one in price_rows(reading.prices)
+    ]
     assert found == [
         ("X1", "eastus", "on_demand", Decimal("1.5"), date(2026, 1, 1)),
         ("X3", "westus", "on_demand", Decimal(2), date(2026, 1, 1)),
         ("X1", "eastus", "spot", Decimal("0.25"), date(2026, 2, 1)),
         ("X2", "westus", "spot", Decimal("0.125"), date(2026, 2, 1)),
     ]
-    (prices,) = reading.prices.lists
+    (prices,) = reading.prices
     assert prices.complete
-    assert [one.line for one in reading.prices] == [2, 4, 2, 3]
+    assert [one.line for one in price_rows(reading.prices)] == [2, 4, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +54,7 @@ def test_each_cell_of_a_table_is_a_price_on_the_day_of_its_column(tmp_path: Path
 )
 def test_a_wrong_cell_is_named(tmp_path: Path, rows: tuple[str, ...], line: int, column: str | None) -> None:
     with pytest.raises(BadData) as caught:
-        list(read_price_tables(write(tmp_path, *rows), SOURCES).prices)
+        list(price_rows(read_price_tables(write(tmp_path, *rows), SOURCES).prices))
     assert (caught.value.file, caught.value.line, caught.value.column) == (str(tmp_path / "a.csv.gz"), line, column)
 
 
@@ -76,7 +78,7 @@ def test_a_table_with_other_columns_than_its_manifest_is_refused(tmp_path: Path)
     reading = read_price_tables(write(tmp_path, *ROWS), SOURCES)
     write(tmp_path, *ROWS, columns="linux:spot:2026-02-01;linux:on_demand:2026-01-01")
     with pytest.raises(BadData, match="the manifest has size, region, linux:on_demand"):
-        list(reading.prices)
+        list(price_rows(reading.prices))
 
 
 def test_a_table_that_was_cut_short_is_refused(tmp_path: Path) -> None:
@@ -84,4 +86,4 @@ def test_a_table_that_was_cut_short_is_refused(tmp_path: Path) -> None:
     table = tmp_path / "a.csv.gz"
     table.write_bytes(table.read_bytes()[:-4])
     with pytest.raises(BadData, match="is not a whole gzip file"):
-        list(reading.prices)
+        list(price_rows(reading.prices))

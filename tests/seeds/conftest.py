@@ -10,6 +10,7 @@ from app.catalog.readings import PriceRow, Reading, SourceRow
 from app.ingest.registry import CSV_SOURCES, read_pages, seed_files
 from app.ingest.sources.claims import read_sources
 from app.ingest.sources.prices import read_price_tables
+from tests.factories import price_rows
 
 ByFile = dict[str, Reading]
 Facts = dict[tuple[str, str, str], FactValue]
@@ -40,7 +41,7 @@ def price_tables(sources: dict[str, SourceRow]) -> Reading:
 @pytest.fixture(scope="session")
 def prices(by_file: ByFile, price_tables: Reading) -> list[PriceRow]:
     """Every price of any day, of prices.csv and the tables."""
-    return [*by_file["prices"].prices, *price_tables.prices]
+    return [*price_rows((*by_file["prices"].prices, *price_tables.prices))]
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from app.catalog.disks import PRICED_PER
 from app.catalog.names import series_key, size_key
 from app.catalog.providers import DEFAULT_PROVIDER
 from app.catalog.readings import PriceRow, Reading, SourceRow
+from tests.factories import price_rows
 
 ByFile = dict[str, Reading]
 
@@ -40,7 +41,7 @@ def test_every_source_is_cited_and_by_one_file_only(
     sources: dict[str, SourceRow], by_file: ByFile, price_tables: Reading
 ) -> None:
     cited = Counter(note.id for reading in by_file.values() for note in reading.sources)
-    cited.update({price.source for price in by_file["prices"].prices})
+    cited.update({price.source for price in price_rows(by_file["prices"].prices)})
     cited.update(note.id for note in price_tables.citable)
     assert cited == Counter(dict.fromkeys(sources, 1))
 
@@ -73,7 +74,7 @@ def test_the_prices_are_all_there_and_above_zero(prices: list[PriceRow]) -> None
 
 
 def test_prices_that_belong_to_no_list_are_in_order(by_file: ByFile) -> None:
-    order = [(p.size, p.region, p.os, p.purchase, p.valid_from) for p in by_file["prices"].prices]
+    order = [(p.size, p.region, p.os, p.purchase, p.valid_from) for p in price_rows(by_file["prices"].prices)]
     assert order == sorted(order)
 
 

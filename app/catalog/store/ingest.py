@@ -208,7 +208,7 @@ def _retail_sources(session: Session) -> frozenset[str]:
 def _has_retail_prices(reading: Reading, stored: frozenset[str]) -> bool:
     """Return whether a list of a reading may have prices of a retail source."""
     retail = stored.union(source.id for source in (*reading.citable, *reading.sources) if source.retail)
-    return any(price_list.sources & retail for price_list in reading.prices.lists)
+    return any(price_list.sources & retail for price_list in reading.prices)
 
 
 def _are_rules_moved(session: Session, summary: IngestSummary, retail_before: frozenset[str]) -> bool:
@@ -321,7 +321,7 @@ def _load_size_names(session: Session, reading: Reading) -> dict[str, str]:
 
     Empty where every price list may add sizes: then no price needs a known size.
     """
-    if all(price_list.new_sizes for price_list in reading.prices.lists):
+    if all(price_list.new_sizes for price_list in reading.prices):
         return {}
     size = table_of(Size).c
     stated = {size_key(fact.subject): fact.subject for fact in reading.facts if fact.kind == "size"}

@@ -5,7 +5,7 @@ that differ by statements over whole tables. Between the two the caller adds the
 belongs to sources with complete lists is left to `app.catalog.store.price_runs`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from difflib import get_close_matches
@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from app.catalog.column_types import table_of, to_usd_text
 from app.catalog.models import Offer, Price, PriceFile, Size, SizeJson
 from app.catalog.names import size_key
-from app.catalog.readings import PriceBlock, PriceList, Prices, Progress, Report
+from app.catalog.readings import PriceBlock, PriceList, Progress, Report
 from app.catalog.regions import explain_unknown_region
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.availability import move_availability
@@ -73,9 +73,9 @@ class PriceStaging:
     _keys: dict[str, str] = field(default_factory=dict)
     _last: tuple[Any, ...] = ()
 
-    def staged_columns(self, prices: Prices) -> Iterator[Columns]:
+    def staged_columns(self, prices: Sequence[PriceList]) -> Iterator[Columns]:
         """Yield the columns of the staged table block by block; raises BadData for an unknown region or size."""
-        for price_list in prices.lists:
+        for price_list in prices:
             first = self.rows
             for block in price_list.blocks():
                 yield self._columns(price_list, block)
@@ -130,11 +130,11 @@ class PriceStaging:
             self._keys[name] = key
 
 
-def stage_prices(session: Session, prices: Prices, staging: PriceStaging) -> list[Report]:
+def stage_prices(session: Session, prices: Sequence[PriceList], staging: PriceStaging) -> list[Report]:
     """Fill the staged table; of two prices with one key the first is kept, and the other reported if it differs."""
-    if not prices.lists:
+    if not prices:
         return []
-    files = [price_list.file for price_list in prices.lists]
+    files = [price_list.file for price_list in prices]
     numbers = {row.file: row.id for row in session.execute(select(table_of(PriceFile)))}
     new = [file for file in dict.fromkeys(files) if file not in numbers]
     new_numbers = dict(zip(new, count(max(numbers.values(), default=0) + 1), strict=False))
@@ -143,7 +143,7 @@ def stage_prices(session: Session, prices: Prices, staging: PriceStaging) -> lis
             insert(table_of(PriceFile)), [{"id": number, "file": file} for file, number in new_numbers.items()]
         )
     staging.file_ids = numbers | new_numbers
-    if numbers.keys().isdisjoint(files) and not any(price_list.complete for price_list in prices.lists):
+    if numbers.keys().isdisjoint(files) and not any(price_list.complete for price_list in prices):
         staging.checksum = TableChecksum()
     bulk_load(session, STAGED_PRICE, staging.staged_columns(prices))
     return [] if staging.in_order else _drop_duplicates(session, staging)

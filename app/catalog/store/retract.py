@@ -4,7 +4,7 @@ A file that is read again is compared with what it stated before of the sources 
 a column with their file; the keys of other rows are stored in `ingested_file`.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -50,7 +50,7 @@ from app.catalog.models import (
     SizeJson,
     Source,
 )
-from app.catalog.readings import FileRead, Prices, Reading, Report
+from app.catalog.readings import FileRead, PriceList, Reading, Report
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.changes import collect_lost_offers
 from app.catalog.store.facts import LISTED_TABLES, listed_rows
@@ -87,7 +87,7 @@ def load_file_keys(session: Session, kind: str) -> dict[str, list[FileKey]]:
 # Prices
 
 
-def drop_prices_of_files(session: Session, prices: Prices) -> tuple[int, TableChecksum]:
+def drop_prices_of_files(session: Session, prices: Sequence[PriceList]) -> tuple[int, TableChecksum]:
     """Delete the prices that a list had when it was read before and has no more; return their number and checksum.
 
     The staged prices must be those of the lists. A file that is read for the first time costs nothing.
@@ -99,10 +99,10 @@ def drop_prices_of_files(session: Session, prices: Prices) -> tuple[int, TableCh
             PRICE.c.file_id == select(file.id).where(file.file == price_list.file).scalar_subquery(),
             PRICE.c.source_id.in_(sorted(price_list.sources)),
         )
-        for price_list in prices.lists
+        for price_list in prices
         if price_list.file in ingested and price_list.sources and not price_list.complete
     ]
-    files = [{"file": listed.file, "kind": "prices", "keys": []} for listed in prices.lists if listed.sources]
+    files = [{"file": listed.file, "kind": "prices", "keys": []} for listed in prices if listed.sources]
     save_rows(session, IngestedFile, files)
     if not of_lists:
         return 0, TableChecksum()

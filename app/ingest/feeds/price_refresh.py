@@ -15,7 +15,7 @@ from typing import Any, Unpack
 from sqlalchemy import Engine
 
 from app.catalog.names import region_key
-from app.catalog.readings import PriceBlock, PriceList, Prices, Reading, Report, SourceRow, no_progress
+from app.catalog.readings import PriceBlock, PriceList, Reading, Report, SourceRow, no_progress
 from app.catalog.regions import closest_regions, explain_unknown_region
 from app.catalog.store.facts import load_subject_keys
 from app.catalog.store.newest_lists import load_newest_lists, load_region_codes, load_size_figures, load_size_keys
@@ -290,7 +290,7 @@ def to_reading(refresh: PriceRefresh) -> Reading:
         for number, listed in enumerate(refresh.lists)
     )
     reports = (*(report for listed in refresh.lists for report in _reports(listed)), *_held_reports(refresh))
-    return Reading(citable=(source,), prices=Prices(lists), reports=reports)
+    return Reading(citable=(source,), prices=lists, reports=reports)
 
 
 def _reports(listed: RegionPrices) -> Iterator[Report]:

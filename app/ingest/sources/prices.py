@@ -21,7 +21,7 @@ from typing import Any
 from app.catalog.column_types import NANO_USD, to_nano_usd
 from app.catalog.names import region_key
 from app.catalog.purchases import PURCHASE_MODELS
-from app.catalog.readings import PriceBlock, PriceList, PriceRow, Prices, Reading, SourceRow
+from app.catalog.readings import PriceBlock, PriceList, PriceRow, Reading, SourceRow
 from app.catalog.store.prices import OPERATING_SYSTEMS
 from app.errors import BadData
 from app.ingest.aside import CAN_READ_ASIDE, read_aside
@@ -63,7 +63,7 @@ def read_prices(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
     read = partial(_read_blocks, path, frozenset(sources))
     blocks = partial(read_aside, read) if is_long and CAN_READ_ASIDE else read
     price_list = PriceList(file=str(path), blocks=blocks, sources=frozenset(sources))
-    return Reading(citable=citable, prices=Prices((price_list,)))
+    return Reading(citable=citable, prices=(price_list,))
 
 
 def find_own_source(path: Path) -> SourceRow | None:
@@ -181,7 +181,7 @@ def _read_table(folder: Path, row: CsvRow, sources: Mapping[str, SourceRow]) -> 
         sources=frozenset([source]),
         complete=row.flag("complete"),
     )
-    return Reading(citable=(replace(sources[source], sha256=digest),), prices=Prices((prices,)))
+    return Reading(citable=(replace(sources[source], sha256=digest),), prices=(prices,))
 
 
 def _to_list_column(row: CsvRow, name: str) -> _ListColumn:
