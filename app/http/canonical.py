@@ -58,9 +58,7 @@ class CacheableEndpoint:
 
     method: str
     path: str
-    first_segment: str
     pattern: re.Pattern[str]
-    has_path_params: bool
     model: Callable[[], type[BaseModel] | None]
     columns: Callable[[], tuple[str, ...]] = tuple
     streams: bool = False
@@ -103,9 +101,7 @@ def cacheable_endpoints(routers: Iterable[APIRouter], fast_paths: Mapping[str, F
         CacheableEndpoint(
             method=method,
             path=route.path,
-            first_segment=first_path_segment(route.path),
             pattern=route.path_regex,
-            has_path_params="{" in route.path,
             model=partial(model_of, route.dependant.query_params if method == "GET" else route.dependant.body_params),
             columns=partial(item_columns, route),
             streams=_responds_with(route, StreamingResponse | FileResponse),
@@ -131,11 +127,6 @@ def item_columns(route: APIRoute) -> tuple[str, ...]:
     return tuple(item.model_fields)
 
 
-def first_path_segment(path: str) -> str:
-    """Return the first segment of a path, which tells whether it may be cached."""
-    return path[1:].partition("/")[0]
-
-
 def _responds_with(route: APIRoute, classes: type | UnionType) -> bool:
     response = route.response_class
     return isinstance(response, type) and issubclass(response, classes)
@@ -149,31 +140,30 @@ def model_of(fields: Iterable[Any]) -> type[BaseModel] | None:
 
 def canonicalize(request: RawRequest, endpoints: Iterable[CacheableEndpoint]) -> CanonicalRequest | None:
     """Return what a request means; None if no endpoint matches or it is invalid, which the app then reports."""
-    for endpoint in endpoints:
-        if endpoint.method == request.method and endpoint.pattern.match(request.path):
-            canonical_path = request.path.lower() if endpoint.has_path_params else request.path
-            model = endpoint.model()
-            if model is None:
-                return None if request.query else CanonicalRequest(canonical_path, request, endpoint, None)
-            try:
-                if request.method == "GET":
-                    params = parse_query(request.query, model)
-                else:
-                    reject_unknown_params(parse_qsl(request.query.decode("latin-1"), keep_blank_values=True), None)
-                    reject_duplicate_keys(request.body)
-                    params = model.model_validate_json(request.body)
-            except (RequestValidationError, ValidationError):
-                return None
-            fields = getattr(params, "fields", ())
-            columns = endpoint.columns() if fields else ()  # an endpoint that has none checks the fields itself
-            if columns and not (len(set(fields)) == len(fields) and set(fields) <= set(columns)):
-                return None
-            if endpoint.page_version and not is_clean(request.query, params):
-                return None
-            return CanonicalRequest(
-                canonical_path, request, endpoint, params, params.model_dump_json(exclude_defaults=True)
-            )
-    return None
+    of_method = (endpoint for endpoint in endpoints if endpoint.method == request.method)
+    endpoint = next((endpoint for endpoint in of_method if endpoint.pattern.match(request.path)), None)
+    if endpoint is None:
+        return None
+    canonical_path = request.path.lower() if "{" in endpoint.path else request.path
+    model = endpoint.model()
+    if model is None:
+        return None if request.query else CanonicalRequest(canonical_path, request, endpoint, None)
+    try:
+        if request.method == "GET":
+            params = parse_query(request.query, model)
+        else:
+            reject_unknown_params(parse_qsl(request.query.decode("latin-1"), keep_blank_values=True), None)
+            reject_duplicate_keys(request.body)
+            params = model.model_validate_json(request.body)
+    except (RequestValidationError, ValidationError):
+        return None
+    fields = getattr(params, "fields", ())
+    columns = endpoint.columns() if fields else ()  # an endpoint that has none checks the fields itself
+    if columns and not (len(set(fields)) == len(fields) and set(fields) <= set(columns)):
+        return None
+    if endpoint.page_version and not is_clean(request.query, params):
+        return None
+    return CanonicalRequest(canonical_path, request, endpoint, params, params.model_dump_json(exclude_defaults=True))
 
 
 def clean_query(params: BaseModel) -> str:

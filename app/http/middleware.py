@@ -40,7 +40,6 @@ from app.http.canonical import (
     CanonicalRequest,
     RawRequest,
     canonicalize,
-    first_path_segment,
     link_header,
     next_cursor,
 )
@@ -133,7 +132,7 @@ class CacheMiddleware:
         self._cache_control = NO_CACHE
         if max_age_seconds:
             self._cache_control = (b"cache-control", b"public, max-age=%d" % max_age_seconds)
-        self._first_segments = {endpoint.first_segment for endpoint in endpoints}
+        self._first_segments = {_first_segment(endpoint.path) for endpoint in endpoints}
         self._enabled, self.responses = max_bytes > 0, ResponseCache(max_bytes)
         self._generation: str | None = None
         # By ETag, which differs between generations: a request never joins a run that reads an older revision.
@@ -184,7 +183,7 @@ class CacheMiddleware:
             await self.observer.observe(self._reject, started, scope, receive, send)
             return
         # Probes and the documentation are not cached; they must not wait for the database.
-        method = _CACHED_METHODS.get(scope["method"]) if first_path_segment(path) in self._first_segments else None
+        method = _CACHED_METHODS.get(scope["method"]) if _first_segment(path) in self._first_segments else None
         if path == HOME and not accepts_html(headers.get(b"accept", b"")):
             method = None  # the same links for every program, without the database
         body: bytes | None = b""
@@ -423,6 +422,10 @@ class CacheMiddleware:
         if self._enabled and not canonical.endpoint.is_private and generation == self._generation:
             self.responses.put(response)
         return response
+
+
+def _first_segment(path: str) -> str:
+    return path[1:].partition("/")[0]
 
 
 @lru_cache(maxsize=1024)

@@ -27,7 +27,6 @@ from app.errors import NotFound
 from app.http.canonical import (
     CacheableEndpoint,
     clean_query,
-    first_path_segment,
     is_clean,
     parse_pairs,
     to_query_text,
@@ -188,9 +187,7 @@ def page_endpoints(pages: Iterable[Page]) -> list[CacheableEndpoint]:
         CacheableEndpoint(
             method="GET",
             path=page.path,
-            first_segment=first_path_segment(page.path),
             pattern=compile_path(page.path)[0],
-            has_path_params="{" in page.path,
             model=page.load_params,
             page_version=assets().version,
         )
