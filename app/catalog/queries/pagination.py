@@ -216,7 +216,7 @@ class ListStatements:
     """The statements of a list in a total order: the first `limit` rows, those after a position, all, and their count.
 
     `build` returns the query, which must select each sort key's expression under the key's name; the values that it
-    compares with are binds. No key is nullable. The pages are `short` if what they read does not grow with the catalog.
+    compares with are binds. No key is nullable. The list is `short` if it does not grow with the catalog.
     """
 
     def __init__(self, build: Callable[[], Select[Any]], sort_keys: Sequence[SortKey], *, short: bool = False) -> None:
@@ -231,7 +231,7 @@ class ListStatements:
         self.whole = Statement(whole)
         self.first = Statement(lambda: whole().limit(_LIMIT), short=short)
         self.later = Statement(later, short=short)
-        self.count = Statement(lambda: select(func.count()).select_from(build().subquery()))
+        self.count = Statement(lambda: select(func.count()).select_from(build().subquery()), short=short)
 
 
 def read_list(
@@ -282,12 +282,9 @@ def read_position(cursor: str, query: str, sort_keys: Sequence[SortKey]) -> Curs
     return position
 
 
-def cursor_binds(sort_keys: Sequence[SortKey], has_value: Sequence[bool] | None = None) -> list[Any]:
-    """Return the binds of a position's parameters; None for a key whose value is not known."""
-    return [
-        bindparam(f"at_{index}", type_=key.expression.type) if has_value is None or has_value[index] else None
-        for index, key in enumerate(sort_keys)
-    ]
+def cursor_binds(sort_keys: Sequence[SortKey]) -> list[Any]:
+    """Return the binds of a position's parameters."""
+    return [bindparam(f"at_{index}", type_=key.expression.type) for index, key in enumerate(sort_keys)]
 
 
 def after_cursor(sort_keys: Sequence[SortKey], values: Sequence[Any]) -> ColumnElement[bool]:
