@@ -25,7 +25,6 @@ FIELDS = tuple(
     if (spec.column or name == "local_disk_gib") and name not in _NOT_OF_ALL
 )
 """The figures that are counted."""
-_OF_GPUS = {name for name in SIZE_GROUPS["GPU"] if name != "gpu_count"} | {"gpudirect_rdma"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,12 +75,9 @@ def find_coverage(catalog: Catalog, search: SizeFilter) -> Coverage:
     question = SizeQuestion(catalog, normalize(search, catalog.snapshot))
     matching = question.found()
     on_pages = question.sets.set_of_keys(catalog.fetch(BoundStatement(_on_pages(), {})))
-    without_gpus = question.sets_by_value("gpu_count").get(0, 0)
     items = []
     for field in FIELDS:
-        applicable = matching & ~without_gpus if field in _OF_GPUS else matching
-        if field == "infiniband_gbps":
-            applicable &= ~question.sets_by_value("infiniband").get(0, 0)
+        applicable = matching & ~question.inapplicable(field)
         with_value = applicable & ~question.sets_by_value(field).get(None, 0)
         categories = [
             CategoryCoverage(category=name, total=(applicable & of).bit_count(), known=(with_value & of).bit_count())

@@ -35,7 +35,7 @@ from sqlalchemy.sql import visitors
 
 from app.catalog.adjustments import Rules
 from app.catalog.column_types import table_of
-from app.catalog.fields import SHOWN_FIELDS
+from app.catalog.fields import SHOWN_FIELDS, SIZE_GROUPS
 from app.catalog.in_force import PRICE, prices_in_force
 from app.catalog.models import SizeJson
 from app.catalog.projections import SPOT_SAVING, UNIT_PRICES, offer_json, rank_usd
@@ -245,8 +245,8 @@ _FIGURES = {
     if name not in SizeSelection.model_fields or SHOWN_FIELDS[field].kind != "text"
 }
 """What filters of a VM itself are about; a size of which that is unknown may match."""
-_OF_GPUS = {"gpu_memory_gib", "gpu_memory_gib_per_gpu", "nvlink", "gpudirect_rdma"}
-"""Fields that do not apply to sizes without a GPU, so null does not mean unknown."""
+_OF_GPUS = {name for name in SIZE_GROUPS["GPU"] if name != "gpu_count"} | {"gpudirect_rdma"}
+"""Fields that do not apply to sizes without a GPU."""
 
 
 class SizeQuestion:
@@ -324,12 +324,13 @@ class SizeQuestion:
     def _unknown(self, field: str) -> int:
         if field == "usd_per_hour":
             return self.prices().offered & ~self.price_steps().priced
-        lacking = 0
+        return self.sets_by_value(field).get(None, 0) & ~self.inapplicable(field)
+
+    def inapplicable(self, field: str) -> int:
+        """Find the sizes that a figure does not apply to, so that null does not mean unknown."""
         if field in _OF_GPUS:
-            lacking = self.sets_by_value("gpu_count").get(0, 0)
-        elif field == "infiniband_gbps":
-            lacking = self.sets_by_value("infiniband").get(0, 0)
-        return self.sets_by_value(field).get(None, 0) & ~lacking
+            return self.sets_by_value("gpu_count").get(0, 0)
+        return self.sets_by_value("infiniband").get(0, 0) if field == "infiniband_gbps" else 0
 
     def orderable(self) -> int:
         """Find the sizes that are neither retired nor withdrawn."""
