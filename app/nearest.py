@@ -121,14 +121,14 @@ before it means the bound of what it means alone.
 _BOUNDS = ("min_", "max_")
 
 
-def nearest(name: str, candidates: Iterable[str], limit: int = 1) -> tuple[str, ...]:
+def nearest(name: str, candidates: Iterable[str]) -> tuple[str, ...]:
     """Return the known names that a wrong one may mean: its synonym, else names within a few typos, nearest first."""
     names, written = list(candidates), name.strip().lower().replace("-", "_")
     bound = next((prefix for prefix in _BOUNDS if written.startswith(prefix)), "")
     of_field = SYNONYMS.get(written.removeprefix(bound), ()) if bound else ()
     bounds = (bound + field.removeprefix("min_").removeprefix("max_") for field in of_field)
     meant = [meaning for meaning in (*SYNONYMS.get(written, ()), *bounds) if meaning.partition("=")[0] in names]
-    return tuple(meant[:1]) or closest_spellings(name, names, limit)
+    return tuple(meant[:1]) or closest_spellings(name, names)
 
 
 def starting_with(name: str, candidates: Iterable[str], limit: int = 1) -> tuple[str, ...]:

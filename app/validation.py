@@ -4,6 +4,7 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, get_args
 
 from pydantic_core.core_schema import ErrorType
@@ -87,14 +88,9 @@ def _raised_message(error: Error) -> str:
     return str(raised) if raised is not None else str(error["msg"]).partition(", ")[2]
 
 
-def _min_values(error: Error) -> str:
+def _too_few(error: Error, unit: str) -> str:
     least = error["ctx"]["min_length"]
-    return f"at least {least} {'value is' if least == 1 else 'values are'} needed"
-
-
-def _min_characters(error: Error) -> str:
-    least = error["ctx"]["min_length"]
-    return f"at least {least} {'character is' if least == 1 else 'characters are'} needed"
+    return f"at least {least} {unit} is needed" if least == 1 else f"at least {least} {unit}s are needed"
 
 
 _TEXTS: Mapping[str, str | Callable[[Error], str]] = {
@@ -103,7 +99,7 @@ _TEXTS: Mapping[str, str | Callable[[Error], str]] = {
     "extra_forbidden": "there is no such field",
     **dict.fromkeys(("string_type", "string_sub_type"), "expected a string"),
     "string_unicode": "expected text in Unicode",
-    "string_too_short": _min_characters,
+    "string_too_short": partial(_too_few, unit="character"),
     "string_too_long": "at most {max_length} characters are allowed",
     "string_pattern_mismatch": "must be of the form {pattern}",
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "expected a whole number"),
@@ -112,7 +108,7 @@ _TEXTS: Mapping[str, str | Callable[[Error], str]] = {
     "finite_number": "expected a finite number",
     **dict.fromkeys(("bool_type", "bool_parsing"), "expected true or false"),
     **dict.fromkeys(("list_type", "tuple_type", "set_type", "frozen_set_type", "iterable_type"), "expected a list"),
-    "too_short": _min_values,
+    "too_short": partial(_too_few, unit="value"),
     "too_long": "at most {max_length} values are allowed",
     **dict.fromkeys(
         ("model_type", "model_attributes_type", "dict_type", "mapping_type", "dataclass_type"), "expected a JSON object"

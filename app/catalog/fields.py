@@ -43,7 +43,6 @@ MAX_NUMBER = Decimal(10**12)
 
 _COUNT = FieldSpec(kind="integer", unit="count")
 _TEXT = FieldSpec(kind="text")
-_TFLOPS = FieldSpec(kind="number", unit="TFLOPS")
 
 OTHERS = "Others"
 """The group of fields that belong to none of the others."""

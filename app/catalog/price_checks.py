@@ -142,9 +142,8 @@ class _Check:
                 if base is None:
                     lower.append(price)
                 else:
-                    self._refuse_premium(
-                        price, f"the Linux price of {to_usd_text(base.nano_usd)} in {_place(base)}", base
-                    )
+                    what = f"the Linux price of {to_usd_text(base.nano_usd)} in {_place(base)}"
+                    self._refuse_premium(price, what, base.nano_usd)
         self._refuse_above_siblings(mixed, premiums)
 
     def _find_premiums(self, mixed: Mapping[Machine, Sequence[ListedPrice]]) -> Mapping[str, set[int]]:
@@ -187,10 +186,10 @@ class _Check:
                 noise = SIBLING_SHARE * expected
                 if any(abs(price.nano_usd - expected - premium) <= noise for premium in premiums[price.size_key]):
                     what = f"the {to_usd_text(expected)} predicted by the other sizes of {series} in {region}"
-                    self._refuse_premium(price, what, None, expected)
+                    self._refuse_premium(price, what, expected)
 
-    def _refuse_premium(self, price: ListedPrice, what: str, base: ListedPrice | None, expected: int = 0) -> None:
-        premium = to_usd_text(price.nano_usd - (base.nano_usd if base else expected))
+    def _refuse_premium(self, price: ListedPrice, what: str, base: int) -> None:
+        premium = to_usd_text(price.nano_usd - base)
         self._refuse(price, "cloud_services", f"exceeds {what} by {premium}, which separates these meters")
 
     def refuse_flapping(self, prices: Sequence[ListedPrice]) -> None:

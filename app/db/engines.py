@@ -42,6 +42,14 @@ _SERVING_CACHE_KIB = 512
 """How many pages of SQLite a connection of a service keeps: each thread has one. The system keeps the others anyway:
 with SQLite's own 2,000 KiB no question takes less CPU, of 1,000 sizes or of 100,000."""
 
+_PRAGMAS = ("foreign_keys = on", "journal_mode = wal", f"busy_timeout = {_BUSY_MS}")
+"""How a connection to SQLite is set up; with WAL readers continue during an ingest.
+
+The file is not mapped into memory: that saves no measurable time, a file that is truncated would end the process
+(SIGBUS), and every connection's view of it counts as memory of the worker.
+"""
+_SERVING_PRAGMAS = ("query_only = on", f"cache_size = -{_SERVING_CACHE_KIB}", f"busy_timeout = {_SERVING_BUSY_MS}")
+
 
 def make_engine(url: str, *, pooled: bool = True, serving: bool = False, pool_size: int = POOL_SIZE) -> Engine:
     """Return the engine for an SQLite or PostgreSQL URL (`postgresql://` is psycopg 3); raises ArgumentError.
@@ -67,7 +75,16 @@ def make_engine(url: str, *, pooled: bool = True, serving: bool = False, pool_si
     if file is not None:
         parsed = file.read_only_url(parsed)
     engine = create_engine(parsed, connect_args={"check_same_thread": False, "cached_statements": 32}, **pool)
-    event.listen(engine, "connect", _prepare_serving if file else _prepare_sqlite)
+    pragmas = _PRAGMAS if file is None else _SERVING_PRAGMAS
+
+    @event.listens_for(engine, "connect")
+    def set_up(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
+        functions.register(cast("sqlite3.Connection", connection))
+        cursor = connection.cursor()
+        for pragma in pragmas:
+            cursor.execute(f"pragma {pragma}")
+        cursor.close()
+
     if file is not None:
         file.watch(engine)
     return engine
@@ -96,29 +113,6 @@ def _supported(url: str) -> URL:
     hint = f"; write {kind.partition('+')[0]}://…" if problem and "+" in kind else ""
     allowed = "allowed are sqlite:///FILE and postgresql://USER:PASSWORD@HOST:PORT/NAME, without a driver"
     raise ArgumentError(f"{problem}{allowed}{hint}")
-
-
-def _prepare_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
-    """Set up a connection: foreign keys, WAL so that readers continue during an ingest, SQL functions.
-
-    The file is not mapped into memory: that saves no measurable time, a file that is truncated would end the process
-    (SIGBUS), and every connection's view of it counts as memory of the worker.
-    """
-    _set_up(connection, "foreign_keys = on", "journal_mode = wal", f"busy_timeout = {_BUSY_MS}")
-
-
-def _prepare_serving(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
-    """Set up a connection that reads only."""
-    pragmas = ("query_only = on", f"cache_size = -{_SERVING_CACHE_KIB}", f"busy_timeout = {_SERVING_BUSY_MS}")
-    _set_up(connection, *pragmas)
-
-
-def _set_up(connection: DBAPIConnection, *pragmas: str) -> None:
-    functions.register(cast("sqlite3.Connection", connection))
-    cursor = connection.cursor()
-    for pragma in pragmas:
-        cursor.execute(f"pragma {pragma}")
-    cursor.close()
 
 
 def _replace_outdated_connections(context: ExceptionContext) -> None:

@@ -73,10 +73,9 @@ def _ensure_role(driver: "psycopg.Connection[tuple[object, ...]]", role: str, pa
     ).fetchone()
     if rights is None:
         driver.execute(sql.SQL("create role {} login nosuperuser nocreatedb nocreaterole noinherit").format(name))
+        driver.execute(sql.SQL("alter role {} set default_transaction_read_only = on").format(name))
     elif rights[0]:
         raise RoleRefused("is a role that may do more than read; name another one")
-    if rights is None:
-        driver.execute(sql.SQL("alter role {} set default_transaction_read_only = on").format(name))
     if password:
         verifier = driver.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
         driver.execute(sql.SQL("alter role {} password {}").format(name, sql.Literal(verifier)))

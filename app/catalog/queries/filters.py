@@ -208,10 +208,6 @@ def any_of(column: ColumnElement[Any]) -> Filter:
     return Filter(lambda _scope, values: column.in_([_typed(value, column) for value in values]), tuple)
 
 
-def _at_least_usd(scope: PriceScope, least: Binds) -> Condition:
-    return and_(scope.rank >= _typed(least[0], scope.rank), is_priced(scope.offer, scope.purchase))
-
-
 def _in_usd(amount: Any) -> Sequence[float]:
     return (float(amount),)
 
@@ -244,7 +240,10 @@ _OF_THEIR_OWN: Mapping[str, Filter] = {
         lambda _scope, mbps: size.network_mbps >= bindparam(mbps[0].key, type_=Double), lambda gbps: (gbps * 1000,)
     ),
     "min_zones": _at_least(lambda _scope: zones_there()),
-    "min_usd_per_hour": Filter(_at_least_usd, _in_usd),
+    "min_usd_per_hour": Filter(
+        lambda scope, least: and_(scope.rank >= _typed(least[0], scope.rank), is_priced(scope.offer, scope.purchase)),
+        _in_usd,
+    ),
     "max_usd_per_hour": _at_most(lambda scope: scope.rank, _in_usd),
 }
 """Filters that are not about one column."""

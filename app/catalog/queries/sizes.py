@@ -331,17 +331,14 @@ def find_size_details(catalog: Catalog, keys: Sequence[str], params: OfferParams
     values = key_parameters(keys) | price_parameters(params, catalog.today)
     statement = _details_statement(PriceScopeKey.of(params, catalog.snapshot.rules))
     rows = catalog.fetch(BoundStatement(statement, values))
-    row_of = {key: row for key, *row in rows}
-    return tuple(_to_size_details(row_of[key], catalog.today) for key in keys)
-
-
-def _to_size_details(row: Sequence[Any], today: date) -> SizeDetails:
-    size_json, status, offer, numerator, denominator, *figures = row
-    return SizeDetails(
-        row=json.loads(render_size((size_json, status, offer), today), parse_float=Decimal),
-        gpus=Fraction(numerator, denominator) if denominator else None,
-        gpu=dict(zip(GPU_FIGURES, figures, strict=True)),
-    )
+    details: dict[str, SizeDetails] = {}
+    for key, size_json, status, offer, numerator, denominator, *figures in rows:
+        details[key] = SizeDetails(
+            row=json.loads(render_size((size_json, status, offer), catalog.today), parse_float=Decimal),
+            gpus=Fraction(numerator, denominator) if denominator else None,
+            gpu=dict(zip(GPU_FIGURES, figures, strict=True)),
+        )
+    return tuple(details[key] for key in keys)
 
 
 @cached_statement(32, short=True)

@@ -291,8 +291,10 @@ def _find_scope(
         for some in among(fact.source_id, sources)
         for row in session.execute(select(fact.kind, fact.subject, fact.field).where(some))
     ]
-    of_gpus = any(kind == "gpu" for kind, *_ in weighed) or _values_of_gpus(dropped) != _values_of_gpus(new)
-    if of_gpus or _moves_names(session, subjects):
+    if any(kind == "gpu" for kind, *_ in weighed) or _values_of_gpus(dropped) != _values_of_gpus(new):
+        return None
+    before, now = series_names(_load_series_names(session, but=())), subjects.series_ids
+    if any(before.get(key, key) != now.get(key, key) for key in {*before, *now}):  # a new series moves none
         return None
     touched = {key[:2] for key in (*dropped, *new, *weighed)}
     sizes = {subject for kind, subject in touched if kind == "size"}
@@ -311,12 +313,6 @@ def _find_scope(
 
 def _values_of_gpus(facts: Mapping[FactKey, Mapping[str, Any]]) -> dict[FactKey, str]:
     return {key: row["value"] for key, row in facts.items() if key[0] == "gpu"}
-
-
-def _moves_names(session: Session, subjects: SubjectKeys) -> bool:
-    """Check whether any name means another series now than by the stored facts; a new series by its own moves none."""
-    before, now = series_names(_load_series_names(session, but=())), subjects.series_ids
-    return any(before.get(key, key) != now.get(key, key) for key in {*before, *now})
 
 
 def _load_facts(session: Session, scope: Scope) -> Iterator[dict[str, Any]]:

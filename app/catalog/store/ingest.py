@@ -127,7 +127,8 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
         reading = name_doubtful_sizes(session, reading, subjects)
         summary.reports += reading.reports
         retail_before = _retail_sources(session)
-        is_restored = bool(reading.aliases) or _has_retail_prices(reading, retail_before)
+        retail = retail_before.union(source.id for source in (*reading.citable, *reading.sources) if source.retail)
+        is_restored = bool(reading.aliases) or any(price_list.sources & retail for price_list in reading.prices)
         if is_restored:
             restore_refused(session)
         prices = PriceStaging(
@@ -203,12 +204,6 @@ def _retail_sources(session: Session) -> frozenset[str]:
     """Load the ids of the sources whose prices are checked."""
     source = table_of(Source).c
     return frozenset(session.execute(select(source.id).where(source.retail.is_(True))).scalars())
-
-
-def _has_retail_prices(reading: Reading, stored: frozenset[str]) -> bool:
-    """Return whether a list of a reading may have prices of a retail source."""
-    retail = stored.union(source.id for source in (*reading.citable, *reading.sources) if source.retail)
-    return any(price_list.sources & retail for price_list in reading.prices)
 
 
 def _are_rules_moved(session: Session, summary: IngestSummary, retail_before: frozenset[str]) -> bool:
