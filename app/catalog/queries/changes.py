@@ -37,8 +37,8 @@ from app.catalog.queries.filters import (
     Filter,
     active_filters,
     any_of,
+    conditions_by,
     equals,
-    filter_condition,
     matches_name,
     name_patterns,
 )
@@ -48,7 +48,6 @@ from app.catalog.queries.params import (
     Count,
     GpuSet,
     LowerTextSet,
-    OfferParams,
     Os,
     PageParams,
     PlainText,
@@ -242,9 +241,7 @@ def _matching(filters: Filters, columns: Sequence[ColumnElement[Any]]) -> Select
         query = query.join(SIZE, SIZE.c.key == change.size_key)
     if "gpu" in used:
         query = query.join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
-    scope = PriceScope.of(OfferParams())  # required by filters of sizes; those of events do not use it
-    conditions = (filter_condition(condition, scope, CHANGE_FILTERS) for condition in filters)
-    return query.where(change.revision > bindparam("since", type_=Integer), *conditions)
+    return query.where(change.revision > bindparam("since", type_=Integer), *conditions_by(CHANGE_FILTERS, filters))
 
 
 _TRACKED = Statement(

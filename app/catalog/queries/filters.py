@@ -42,6 +42,7 @@ from app.catalog.queries.params import (
     PRICE_SORT_KEYS,
     SIZE_COLUMNS,
     SORT_KEYS,
+    OfferParams,
     QueryParams,
     SizeFilter,
     SizeSelection,
@@ -122,6 +123,12 @@ def filter_condition(
     if chosen.values is None:
         return chosen.sql(scope, active.literal)
     return chosen.sql(scope, [bindparam(f"{active.name}_{index}") for index in range(active.count)])
+
+
+def conditions_by(filters: Mapping[str, Filter], active: Iterable[ActiveFilter]) -> list[Condition]:
+    """Return the SQL of filters of another table, none of which uses a price scope."""
+    scope = PriceScope.of(OfferParams())
+    return [filter_condition(condition, scope, filters) for condition in active]
 
 
 def _matches(column: ColumnElement[Any], pattern: BindParameter[Any]) -> Condition:

@@ -27,7 +27,7 @@ from app.catalog.names import region_key
 from app.catalog.price_notes import price_note
 from app.catalog.purchases import Purchase
 from app.catalog.queries.exchange_rates import CurrencyRate, exchange_rate_json, find_exchange_rate
-from app.catalog.queries.filters import FILTERS, ActiveFilter, Filter, active_filters, any_of, equals, filter_condition
+from app.catalog.queries.filters import FILTERS, ActiveFilter, Filter, active_filters, any_of, conditions_by, equals
 from app.catalog.queries.lookups import check_regions, get_size_keys, place_regions, resolve_gpus, resolve_series
 from app.catalog.queries.pagination import Listing, SortKey, after_cursor, cursor_binds, read_page, read_position
 from app.catalog.queries.params import (
@@ -38,7 +38,6 @@ from app.catalog.queries.params import (
     GpuSet,
     JsonBool,
     LowerTextSet,
-    OfferParams,
     Os,
     PageParams,
     PlaceParams,
@@ -151,7 +150,7 @@ def price_list_statement(key: PriceStatementKey, names: tuple[str, ...]) -> Sele
 def price_count_statement(key: PriceStatementKey) -> Select[Any]:
     """Build the statement that counts a list."""
     query = select(func.count()).select_from(PRICE)
-    return query.where(_is_listed(key), *_conditions(key, PRICE_FILTERS))
+    return query.where(_is_listed(key), *conditions_by(PRICE_FILTERS, key.filters))
 
 
 @cached_statement(64)
@@ -163,7 +162,7 @@ def price_total_statement(key: PriceStatementKey) -> Select[Any]:
     total = TOTAL.c
     holds = (total.since <= _DAY, or_(total.until.is_(None), total.until > _DAY))
     number = cast(func.coalesce(func.sum(total.begun if key.history else total.in_force), 0), Integer)
-    return select(number.label("total")).where(*holds, *_conditions(key, TOTAL_FILTERS)).select_from(TOTAL)
+    return select(number.label("total")).where(*holds, *conditions_by(TOTAL_FILTERS, key.filters)).select_from(TOTAL)
 
 
 def _rows(key: PriceStatementKey) -> Select[Any]:
@@ -188,7 +187,7 @@ def _rows(key: PriceStatementKey) -> Select[Any]:
     names = {condition.name for condition in key.filters}
     query = select(*shown).join_from(PRICE, SIZE, SIZE.c.key == price.size_key, isouter=not names & {"series", "gpu"})
     # SQLite evaluates them in this order: what is not asked for is left out before others are looked for.
-    query = query.where(_has_prices(key), *_conditions(key, PRICE_FILTERS), _is_listed(key))
+    query = query.where(_has_prices(key), *conditions_by(PRICE_FILTERS, key.filters), _is_listed(key))
     return query.order_by(*(by for sort_key in _order(key) for by in sort_key.order_by))
 
 
@@ -213,14 +212,9 @@ def _has_prices(key: PriceStatementKey) -> ColumnElement[bool]:
 
     The prices themselves are in the order of sizes: all would be read before it is known that there are none.
     """
-    by_group = replace(key, filters=tuple(condition for condition in key.filters if condition.name in TOTAL_FILTERS))
-    begun = exists().where(TOTAL.c.since <= _DAY, *_conditions(by_group, TOTAL_FILTERS))
+    of_group = (condition for condition in key.filters if condition.name in TOTAL_FILTERS)
+    begun = exists().where(TOTAL.c.since <= _DAY, *conditions_by(TOTAL_FILTERS, of_group))
     return begun.correlate(None)
-
-
-def _conditions(key: PriceStatementKey, filters: Mapping[str, Filter]) -> list[ColumnElement[bool]]:
-    scope = PriceScope.of(OfferParams())  # required by filters of sizes; those of prices do not use it
-    return [filter_condition(condition, scope, filters) for condition in key.filters]
 
 
 class PriceFilter(PlaceParams):

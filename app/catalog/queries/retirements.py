@@ -14,7 +14,7 @@ from app.catalog.column_types import UsdColumn, table_of
 from app.catalog.models import Fact, SizeAlias, Source
 from app.catalog.projections import is_priced, usd_by
 from app.catalog.purchases import ANY_REGION
-from app.catalog.queries.filters import FILTERS, ActiveFilter, Filter, active_filters, filter_condition
+from app.catalog.queries.filters import FILTERS, ActiveFilter, Filter, active_filters, conditions_by
 from app.catalog.queries.lookups import check_regions, resolve_gpus, resolve_series
 from app.catalog.queries.pagination import Listing, ListStatements, SortKey, read_list
 from app.catalog.queries.params import (
@@ -117,10 +117,8 @@ def _listed(filters: tuple[ActiveFilter, ...]) -> ListStatements:
             *(size.gpu_count_numerator, size.gpu_count_denominator, _PAST.label("past")),
         ]
         query = with_retirement(select(*columns)).join(GPU, GPU.c.id == size.gpu_id, isouter=True)
-        scope = PriceScope.of(OfferParams())  # required by filters of sizes; those of retirements do not use it
-        conditions = (filter_condition(condition, scope, RETIREMENT_FILTERS) for condition in filters)
         query = query.join(SERIES, SERIES.c.id == size.series_id, isouter=True)
-        return query.where(size.retirement_date.is_not(None), *conditions)
+        return query.where(size.retirement_date.is_not(None), *conditions_by(RETIREMENT_FILTERS, filters))
 
     return ListStatements(build, _ORDER)
 

@@ -206,11 +206,7 @@ def list_sources(session: Session) -> list[dict[str, Any]]:
     table = table_of(Source)
     return [
         {
-            "id": row["id"],
-            "kind": row["kind"],
-            "title": row["title"],
-            "publisher": row["publisher"],
-            "published_on": row["published_on"],
+            **{name: row[name] for name in ("id", "kind", "title", "publisher", "published_on")},
             "facts": facts.get(row["id"], 0),
             "prices": prices.get(row["id"], 0),
             "others": sum(counts.get(row["id"], 0) for counts in others),
