@@ -7,20 +7,13 @@ from pydantic import BaseModel
 
 
 class LateModel(NamedTuple):
-    """The model of a response: a class of a module.
+    """The model of a response, by its path: `app.schemas.sizes.SizePage`.
 
     It is what a route has as `response_model`. FastAPI takes it for no model, since it is false: the endpoint writes
     the response itself, and the OpenAPI document is built of routes that have the class (`app.api.openapi.build`).
     """
 
-    module: str
-    name: str
-
-    @classmethod
-    def of(cls, path: str) -> "LateModel":
-        """Return the model at a path: `app.schemas.sizes.SizePage`."""
-        module, _, name = path.rpartition(".")
-        return cls(module, name)
+    path: str
 
     def __bool__(self) -> bool:
         """Return False: FastAPI shall build nothing of it."""
@@ -28,7 +21,8 @@ class LateModel(NamedTuple):
 
     def load(self) -> type[BaseModel]:
         """Return the class; its module is imported with the first call."""
-        model: type[BaseModel] = getattr(import_module(self.module), self.name)
+        module, _, name = self.path.rpartition(".")
+        model: type[BaseModel] = getattr(import_module(module), name)
         return model
 
     def to_json(self, result: Any) -> str:

@@ -164,8 +164,8 @@ def question(
         *_, params = (kind for name, kind in find.__annotations__.items() if name != "return")
         package = "app.catalog.queries" if method == "GET" else "app.schemas"
         ENDPOINTS[endpoint] = added = Endpoint(
-            takes=LateModel.of(f"{package}.{params}") if isinstance(params, str) else params,
-            model=LateModel.of(f"app.schemas.{schema}"),
+            takes=LateModel(f"{package}.{params}") if isinstance(params, str) else params,
+            model=LateModel(f"app.schemas.{schema}"),
             find=find,
             tag=_TAGS.get(own_path.split("/")[1], "catalog"),
             path=path or own_path,

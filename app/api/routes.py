@@ -177,8 +177,8 @@ async def _parquet_response(export: Export, files: ExportFileCache, request: Req
 # Estimates, which need the catalog for a preset only.
 
 _estimates = APIRouter(tags=["fit"], route_class=LongBodyRoute)
-_ESTIMATE = LateModel.of("app.schemas.fit_response.EstimateOut")
-_ACCURACY = LateModel.of("app.schemas.catalog.AccuracyOut")
+_ESTIMATE = LateModel("app.schemas.fit_response.EstimateOut")
+_ACCURACY = LateModel("app.schemas.catalog.AccuracyOut")
 
 
 @_estimates.post("/estimate", summary="Estimate what a model needs", response_model=_ESTIMATE)
