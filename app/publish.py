@@ -9,7 +9,7 @@ import os
 import posixpath
 import re
 import shutil
-from collections.abc import Callable, Iterator, MutableSequence
+from collections.abc import Callable, MutableSequence
 from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
 from html import escape, unescape
 from multiprocessing import get_context
@@ -172,16 +172,11 @@ class _Site:
                 done += len(urls)
                 self._tell(done)
             if self._share == 0:
-                for url in self._others():
+                sitemap = ["/sitemap.xml"] if self._public_url else []
+                files = (f"/files/{provider}/{file}" for provider in PROVIDER_IDS for file in FILES)
+                for url in ("/robots.txt", *sitemap, *files):
                     await self._copy(client, url)
         return done
-
-    def _others(self) -> Iterator[str]:
-        yield "/robots.txt"
-        if self._public_url:
-            yield "/sitemap.xml"
-        for provider in PROVIDER_IDS:
-            yield from (f"/files/{provider}/{file}" for file in FILES)
 
     def _place(self, url: str) -> str | None:
         """Return the file of a URL in the site, which will be written; None for what the site does not have."""
