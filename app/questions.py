@@ -267,14 +267,8 @@ def list_facets(catalog: Catalog, search: FacetSearch) -> str:
     return render_facets(find_facets(catalog, search))
 
 
-def _is_quick(search: "prices.AllPricesSearch") -> bool:
-    from app.catalog.queries.prices import is_quick
-
-    return is_quick(search)
-
-
 @question("GET /prices", "sizes.SizePricePage")
-@short_if(_is_quick)
+@short_if(lambda search: search.is_quick)
 def list_prices(catalog: Catalog, search: "prices.AllPricesSearch") -> str:
     """List prices by size, region, OS and purchase model: those in force on a day, or the whole history."""
     from app.catalog.queries.prices import find_all_prices, render_prices

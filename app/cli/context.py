@@ -25,7 +25,7 @@ from app.cli.options import OPTION_OF_FIELD, option_name
 from app.cli.output import EXIT_BAD_DATA, EXIT_NOT_FOUND, EXIT_NOT_READY, EXIT_OK, EXIT_USAGE, print_error
 from app.db.engines import driver_message, has_no_tables, lacks_what_was_asked, make_engine, outage_cause, read_session
 from app.db.sqlite_files import MISSING, DatabaseFile
-from app.db.writing import NewerSchema, WriterBusy, refuse_newer_schema, set_wait
+from app.db.writing import NewerSchema, WriterBusy, refuse_newer, schema_revision, set_wait
 from app.errors import BadData, BadQuery, BadWorkload, FetchError, NotFound, NotReady, VmsizesError
 from app.settings import BadEnvFile, Settings
 from app.telemetry import logs
@@ -229,7 +229,7 @@ def _newer_schema() -> str | None:
     """Return what to do where a newer program has migrated the database."""
     with read_session(engine()) as opened:
         try:
-            refuse_newer_schema(opened)
+            refuse_newer(schema_revision(opened))
         except NewerSchema as error:
             return error_message(error)
     return None

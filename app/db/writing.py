@@ -56,11 +56,6 @@ def schema_revision(session: Session) -> str:
     return str(session.execute(text("select version_num from alembic_version")).scalar())
 
 
-def refuse_newer_schema(session: Session) -> None:
-    """Raise NewerSchema where a newer program migrated the database: what it added would not be written."""
-    refuse_newer(schema_revision(session))
-
-
 def newer_schema_text(revision: str) -> str:
     """Return what a schema that this program does not know means."""
     return f"The database has schema {revision}; this version knows up to {newest_revision()}."
@@ -73,7 +68,7 @@ def newest_revision() -> str:
 
 
 def refuse_newer(revision: str | None) -> None:
-    """Raise NewerSchema for a revision that this program does not know."""
+    """Raise NewerSchema for a revision that this program does not know: what that added would not be written."""
     if revision is not None and revision > newest_revision():
         raise NewerSchema(newer_schema_text(revision))
 
@@ -92,7 +87,7 @@ def write_session(
     """
     with Session(engine) as session, session.begin() as transaction:
         begin_writing(session.connection(), on_wait=on_wait)
-        refuse_newer_schema(session)
+        refuse_newer(schema_revision(session))
         yield session
         if not commit:
             transaction.rollback()

@@ -15,6 +15,7 @@ from sqlalchemy import (
     String,
     and_,
     bindparam,
+    case,
     exists,
     func,
     literal,
@@ -48,15 +49,14 @@ from app.catalog.queries.params import (
     SizeSelection,
 )
 from app.catalog.queries.price_scope import (
+    TODAY,
     PriceScope,
     gpu,
     gpu_slice_gib,
-    is_orderable,
     literal_text,
     local_disk_gib,
     size,
     status_of,
-    whole_gpu_gib,
     zones_there,
 )
 from app.errors import BadQuery
@@ -173,7 +173,8 @@ def _statuses(scope: PriceScope, statuses: tuple[str, ...]) -> Condition:
     if "any" in statuses:
         return true()
     if not statuses or set(statuses) == set(ORDERABLE_STATUSES):
-        return is_orderable(scope.column("retirement_date"), scope.column("withdrawn"))
+        retires = scope.column("retirement_date")
+        return and_(or_(retires.is_(None), retires > TODAY), scope.column("withdrawn").is_not(True))
     return status_of(scope.offer).in_([literal_text(status) for status in statuses])
 
 
@@ -242,7 +243,9 @@ _OF_THEIR_OWN: Mapping[str, Filter] = {
     "available_in": Filter(lambda scope, regions: priced_in_all(scope, scope.key, regions), tuple),
     "min_local_disk": _at_least(lambda _scope: local_disk_gib()),
     "min_gpu_mem_per_gpu": _at_least(lambda _scope: gpu_slice_gib()),
-    "max_gpu_mem_per_gpu": _at_most(lambda _scope: whole_gpu_gib()),
+    "max_gpu_mem_per_gpu": _at_most(
+        lambda _scope: case((size.gpu_count.is_not(None), size.gpu_memory_gib_per_gpu))  # of a whole GPU
+    ),
     "min_network_gbps": Filter(
         lambda _scope, mbps: size.network_mbps >= bindparam(mbps[0].key, type_=Double), lambda gbps: (gbps * 1000,)
     ),

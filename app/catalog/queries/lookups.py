@@ -198,8 +198,16 @@ _FILLER_WORDS = frozenset(
 
 
 def get_gpu(reader: Reader, name: str) -> GpuRow:
-    """Return a GPU model by its id, its name, an alias, or words that only it has; raises NotFound."""
-    return match_gpu(find_gpus(reader), name)
+    """Return the only GPU model called exactly `name`, else the only one that has all its words; raises NotFound."""
+    rows, words = find_gpus(reader), _split_words(name)
+    exact = [row for row in rows if any(_split_words(alias) == words for alias in _gpu_aliases(row))]
+    if len(exact) == 1:
+        return exact[0]
+    words_of = {row["id"]: gpu_words(row) for row in rows}
+    ids = _ids_with_words(words_of, _meaningful_words(name, frozenset().union(*words_of.values())))
+    if len(ids) != 1:
+        raise NotFound("GPU", name, suggestions=tuple(ids or closest_spellings("-".join(words), words_of, 2)))
+    return next(row for row in rows if row["id"] == ids[0])
 
 
 def find_gpus(reader: Reader) -> Sequence[GpuRow]:
@@ -209,19 +217,6 @@ def find_gpus(reader: Reader) -> Sequence[GpuRow]:
 
 
 _GPUS = Statement(lambda: select(*GPU.c).order_by(GPU.c.id), short=True)
-
-
-def match_gpu(rows: Sequence[GpuRow], name: str) -> GpuRow:
-    """Return the only GPU called exactly `name`, else the only one that has all its words; raises NotFound."""
-    words = _split_words(name)
-    exact = [row for row in rows if any(_split_words(alias) == words for alias in _gpu_aliases(row))]
-    if len(exact) == 1:
-        return exact[0]
-    words_of = {row["id"]: gpu_words(row) for row in rows}
-    ids = _ids_with_words(words_of, _meaningful_words(name, frozenset().union(*words_of.values())))
-    if len(ids) != 1:
-        raise NotFound("GPU", name, suggestions=tuple(ids or closest_spellings("-".join(words), words_of, 2)))
-    return next(row for row in rows if row["id"] == ids[0])
 
 
 def gpu_words(row: GpuRow) -> frozenset[str]:

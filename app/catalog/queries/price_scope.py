@@ -390,11 +390,6 @@ def status_of(columns: Any) -> ColumnElement[str]:
     )
 
 
-def is_orderable(retirement_date: ColumnElement[Any], withdrawn: ColumnElement[Any]) -> ColumnElement[bool]:
-    """Return whether a size is neither retired on the day `today` nor withdrawn."""
-    return and_(or_(retirement_date.is_(None), retirement_date > TODAY), withdrawn.is_not(True))
-
-
 def literal_text(text: str) -> ColumnElement[str]:
     """Write a constant into the statement; only letters and underscores, so that no text of a client gets here."""
     if not text.isidentifier():
@@ -428,8 +423,3 @@ def gpu_slice_gib() -> ColumnElement[float]:
     """Return the memory that one GPU gives the VM, GiB: its slice for a fraction of a GPU; unknown without a count."""
     whole, a_slice = size.gpu_count >= 1, size.gpu_count < 1
     return case((a_slice, size.gpu_memory_gib), (whole, size.gpu_memory_gib_per_gpu))
-
-
-def whole_gpu_gib() -> ColumnElement[float]:
-    """Return the memory of one whole GPU of the VM, GiB; unknown where the number of GPUs is."""
-    return case((size.gpu_count.is_not(None), size.gpu_memory_gib_per_gpu))

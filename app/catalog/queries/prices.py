@@ -280,8 +280,23 @@ class AllPricesFilter(PriceFilter):
     )
 
 
+QUICK_ROWS = 100
+"""In a small catalog, this many prices of a region are found within 2 ms."""
+
+_QUICK = {"region", "os", "history", "currency", "limit", "fields"}
+"""The parameters of pages whose totals are kept, which begin where the list does, and which most regions have.
+
+A rare purchase model takes some milliseconds: the prices of all sizes are read.
+"""
+
+
 class AllPricesSearch(AllPricesFilter, PriceListSearch):
     """A page of prices."""
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether a page of a small catalog takes the database too little time to be handed to a thread."""
+        return bool(self.region) and self.limit <= QUICK_ROWS and self.model_fields_set <= _QUICK
 
 
 FilterT = TypeVar("FilterT", bound=AllPricesFilter)
@@ -329,21 +344,6 @@ def find_price_history(catalog: Catalog, name: str, search: PriceHistorySearch) 
 def _without(listing: PriceListing, *columns: str) -> PriceListing:
     items = [{name: value for name, value in item.items() if name not in columns} for item in listing.items]
     return replace(listing, items=items)
-
-
-QUICK_ROWS = 100
-"""In a small catalog, this many prices of a region are found within 2 ms."""
-
-_QUICK = {"region", "os", "history", "currency", "limit", "fields"}
-"""The parameters of pages whose totals are kept, which begin where the list does, and which most regions have.
-
-A rare purchase model takes some milliseconds: the prices of all sizes are read.
-"""
-
-
-def is_quick(search: AllPricesSearch) -> bool:
-    """Return whether a page of a small catalog takes the database too little time to be handed to a thread."""
-    return bool(search.region) and search.limit <= QUICK_ROWS and search.model_fields_set <= _QUICK
 
 
 def find_all_prices(catalog: Catalog, search: AllPricesSearch) -> PriceListing:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from app.catalog.names import series_key, size_key
-from app.catalog.readings import AliasRow, StatedFact
+from app.catalog.readings import StatedFact
 
 _GENERIC_WORDS = re.compile(
     r"\b(nvidia|amd|gpus?|tensor core|graphics|accelerators?|\d+ ?gi?b)\b|[®™(),]", re.IGNORECASE
@@ -72,11 +72,6 @@ class SubjectKeys:
                 return self.series_id(fact.subject)
             case _:
                 return fact.subject
-
-
-def alias_map(aliases: Iterable[AliasRow]) -> dict[str, str]:
-    """Map the key of each alias to the key of the size it means."""
-    return {size_key(row.alias): size_key(row.size) for row in aliases}
 
 
 @dataclass(frozen=True, slots=True, order=True)

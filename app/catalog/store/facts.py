@@ -45,7 +45,7 @@ from app.catalog.readings import (
 )
 from app.catalog.resolution.derive import Spelling, derive_size
 from app.catalog.resolution.reconcile import ResolutionContext, SourceAuthority, reconcile
-from app.catalog.resolution.subjects import SeriesName, SubjectKeys, alias_map, series_names
+from app.catalog.resolution.subjects import SeriesName, SubjectKeys, series_names
 from app.catalog.store.revisions import TableChecksum, compute_checksum, select_canonical
 from app.catalog.store.upsert import TableChange, among, save_rows
 from app.db.functions import NANO
@@ -373,7 +373,8 @@ def load_subject_keys(session: Session, reading: Reading) -> SubjectKeys:
         for fact in reading.facts
         if fact.kind == "series" and fact.field in _NAMES
     ]
-    return SubjectKeys(aliases=aliases | alias_map(reading.aliases), series_ids=series_names(names))
+    aliases |= {size_key(row.alias): size_key(row.size) for row in reading.aliases}
+    return SubjectKeys(aliases=aliases, series_ids=series_names(names))
 
 
 def _load_series_names(session: Session, but: Collection[tuple[str, str]]) -> list[SeriesName]:

@@ -41,9 +41,9 @@ from app.catalog.store.price_checks import (
     CHECK_TABLES,
     count_linux_at_windows_price,
     have_sizes_moved,
+    is_retail,
     restore_refused,
     save_checked_prices,
-    sizes_with_retail_prices,
 )
 from app.catalog.store.price_runs import RUN_TABLES, has_lists, merge_lists, sizes_of_lists
 from app.catalog.store.price_totals import changed_groups, changed_sources
@@ -445,7 +445,7 @@ def _derive(session: Session, summary: IngestSummary, since: date | None, today:
     mark_dirty(session, select(STAGED_PRICE.c.size_key))
     mark_dirty(session, select(DROPPED_PRICES.c.size_key))
     if is_checked:
-        mark_dirty(session, sizes_with_retail_prices())
+        mark_dirty(session, select(PRICE.c.size_key).where(is_retail(PRICE.c)))
     # An undated spot price is no offer, so staging one may end the offer of the price that it overwrote.
     undated = select(exists().where(STAGED_PRICE.c.purchase == "spot", STAGED_PRICE.c.approximate_date.is_(True)))
     may_remove = may_remove or session.execute(undated).scalar_one()

@@ -17,7 +17,6 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Date,
-    Select,
     and_,
     delete,
     exists,
@@ -247,11 +246,6 @@ def count_linux_at_windows_price(session: Session) -> int:
     )
     own = and_(staged.os == "linux", staged.purchase == "on_demand", ~is_retail(staged))
     return session.execute(select(func.count()).select_from(STAGED_PRICE).where(own, same)).scalar_one()
-
-
-def sizes_with_retail_prices() -> Select[Any]:
-    """Select the sizes whose prices are checked."""
-    return select(PRICE.c.size_key).where(is_retail(PRICE.c))
 
 
 def is_retail(run: Any) -> ColumnElement[bool]:
