@@ -21,7 +21,7 @@ from app.http.headers import (
     parse_headers,
     resolve_request_id,
 )
-from app.http.long_bodies import LimitedBody, LongBodies
+from app.http.long_bodies import LimitedBody
 from app.http.observer import note_route
 from app.http.problems import CRASH_DETAIL, MEDIA_TYPE, problem_response, status_problem
 
@@ -115,7 +115,7 @@ class CommonHeadersMiddleware:
     ) -> None:
         self._app, self._public_url, self._problem_page = app, public_url, problem_page
         self._common = [*security_headers, (b"link", link_header(public_url))]
-        self._long_bodies = LongBodies()
+        self._long_bodies: set[LimitedBody] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the app; HEAD runs as GET, without the body."""

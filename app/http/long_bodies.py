@@ -6,7 +6,6 @@ They are parsed in a thread by a scanner in Python: one in C would block the eve
 import asyncio
 import json
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from json.decoder import scanstring  # type: ignore[attr-defined]  # typeshed lacks it, as the next
 from json.scanner import py_make_scanner  # type: ignore[attr-defined]  # typeshed lacks it
 from typing import Any
@@ -41,28 +40,22 @@ MAX_DIGITS = 1_000
 PATHS = frozenset({"/fit", "/estimate"})
 
 
-@dataclass(slots=True)
-class LongBodies:
-    """How many bodies of more than MAX_BODY_BYTES a worker holds."""
-
-    held: int = 0
-
-
 class LimitedBody:
     """The body of a request; it has to be closed when the request ends.
 
     Reading it raises 413 for one that is too long, at once by Content-Length, else when it is received; Busy where
-    MAX_LONG_BODIES are there; 415 for a compressed one (RFC 9110, section 15.5.16).
+    MAX_LONG_BODIES are there; 415 for a compressed one (RFC 9110, section 15.5.16). `long_bodies` are those that a
+    worker holds of more than MAX_BODY_BYTES.
     """
 
-    def __init__(self, receive: Receive, scope: Scope, long_bodies: LongBodies) -> None:
+    def __init__(self, receive: Receive, scope: Scope, long_bodies: set["LimitedBody"]) -> None:
         sent = dict(scope["headers"])
         content_length = sent.get(b"content-length", b"0")
         self._announced = int(content_length) if content_length.isdigit() else 0
         self._coding = sent.get(b"content-encoding", b"identity").decode("latin-1")
         self._receive, self._long_bodies = receive, long_bodies
         self._max_bytes = MAX_LONG_BODY_BYTES if scope["path"] in PATHS else MAX_BODY_BYTES
-        self._received, self._is_held = 0, False
+        self._received = 0
 
     async def receive(self) -> Message:
         """Return the next message of the client."""
@@ -77,23 +70,20 @@ class LimitedBody:
 
     def close(self) -> None:
         """Let another long body take the place of this one."""
-        if self._is_held:
-            self._is_held = False
-            self._long_bodies.held -= 1
+        self._long_bodies.discard(self)
 
     def _check(self, size: int) -> None:
         if size > self._max_bytes:
             sent = f"{self._announced:,}" if self._announced > self._max_bytes else "more"
             detail = f"The body has {sent} bytes; at most {self._max_bytes:,} are allowed."
             raise HTTPException(413, detail + (_SHORTER if self._max_bytes > MAX_BODY_BYTES else ""))
-        if size > MAX_BODY_BYTES and not self._is_held:
-            if self._long_bodies.held >= MAX_LONG_BODIES:
+        if size > MAX_BODY_BYTES and self not in self._long_bodies:
+            if len(self._long_bodies) >= MAX_LONG_BODIES:
                 raise Busy(
                     f"{MAX_LONG_BODIES} other bodies of more than {MAX_BODY_BYTES:,} bytes are being answered. "
                     "Retry in some seconds."
                 )
-            self._is_held = True
-            self._long_bodies.held += 1
+            self._long_bodies.add(self)
 
 
 _SHORTER = (
