@@ -616,12 +616,6 @@ _LOCK = Lock()
 _OPERATION_KEYS = ("operationId", "tags", "summary", "description", "parameters", "requestBody", "responses")
 
 
-def operation_id(route: APIRoute) -> str:
-    """Return the operationId of a route: its function's name in lowerCamelCase, `listSizes`."""
-    first, *rest = route.name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
-
-
 def openapi_document(app: FastAPI, *, needs_key: bool, is_limited: bool) -> Document:
     """Return the plain document of an app, with keys and limits that are set; it is built with the first call."""
     with _LOCK:
@@ -643,7 +637,7 @@ def openapi_document(app: FastAPI, *, needs_key: bool, is_limited: bool) -> Docu
 
 def _to_described(route: APIRoute) -> APIRoute:
     """Return a route as the document needs it: with the model of its response, and the id of its operation."""
-    model = route.response_model
+    model, (first, *rest) = route.response_model, route.name.split("_")
     return APIRoute(
         route.path,
         route.endpoint,
@@ -656,7 +650,7 @@ def _to_described(route: APIRoute) -> APIRoute:
         include_in_schema=route.include_in_schema,
         response_class=route.response_class,
         name=route.name,
-        operation_id=operation_id(route),
+        operation_id=first + "".join(word.capitalize() for word in rest),  # its function's: `listSizes`
     )
 
 
