@@ -54,9 +54,15 @@ class Statement:
         """Return the statement for a database dialect, compiling it on first use."""
         compiled = self._compiled.get(kind)
         if compiled is None:
-            query = self._build()
+            query, dialect = self._build(), _dialect(kind)
             self.names = tuple(query.selected_columns.keys())
-            compiled = self._compiled[kind] = compile_query(query, kind)
+            text = query.compile(dialect=dialect)
+            converters = (_converter(column.type, dialect) for column in query.selected_columns)
+            compiled = self._compiled[kind] = CompiledStatement(
+                sql=str(text),
+                constants={name: bind.value for bind, name in text.bind_names.items() if bind.value is not None},
+                converters=tuple((index, convert) for index, convert in enumerate(converters) if convert is not None),
+            )
         return compiled
 
 
@@ -172,18 +178,6 @@ def convert_rows(rows: Rows, compiled: CompiledStatement) -> Rows:
             values[index] = convert(values[index])
         converted.append(tuple(values))
     return converted
-
-
-def compile_query(query: Select[Any], kind: str) -> CompiledStatement:
-    """Compile a query for a database dialect."""
-    dialect = _dialect(kind)
-    compiled = query.compile(dialect=dialect)
-    converters = (_converter(column.type, dialect) for column in query.selected_columns)
-    return CompiledStatement(
-        sql=str(compiled),
-        constants={name: bind.value for bind, name in compiled.bind_names.items() if bind.value is not None},
-        converters=tuple((index, convert) for index, convert in enumerate(converters) if convert is not None),
-    )
 
 
 def _converter(kind: TypeEngine[Any], dialect: Dialect) -> Converter | None:
