@@ -563,13 +563,10 @@ _TOO_MANY = {
 }
 
 
-def with_access(document: Document, *, needs_key: bool, is_limited: bool) -> Document:
-    """Return the document with the security schemes, and the responses of requests that are refused for them."""
-    if not needs_key and not is_limited:
-        return document
-    document = deepcopy(document)
+def add_access(document: Document, *, needs_key: bool, is_limited: bool) -> Document:
+    """Add the security schemes to a document, and the responses of requests that are refused for them; return it."""
     if needs_key:
-        document["components"]["securitySchemes"] = deepcopy(SCHEMES)
+        document["components"]["securitySchemes"] = SCHEMES
         document["security"] = [{name: []} for name in SCHEMES]
         _add_response(document, "401", "Unauthorized", _UNAUTHORIZED)
     if is_limited:
@@ -580,7 +577,7 @@ def with_access(document: Document, *, needs_key: bool, is_limited: bool) -> Doc
 def _add_response(document: Document, status: str, name: str, response: dict[str, Any]) -> None:
     headers = {**response["headers"], "X-Request-ID": {"$ref": "#/components/headers/RequestID"}}
     content = {MEDIA_TYPE: {"schema": {"$ref": f"{REFERENCE}Problem"}}}
-    document["components"]["responses"][name] = {**deepcopy(response), "headers": headers, "content": content}
+    document["components"]["responses"][name] = {**response, "headers": headers, "content": content}
     for operations in document["paths"].values():
         for operation in operations.values():
             responses = {**operation["responses"], status: {"$ref": f"#/components/responses/{name}"}}
@@ -631,7 +628,7 @@ def openapi_document(app: FastAPI, *, needs_key: bool, is_limited: bool) -> Docu
                 servers=app.servers,
             )
             plain = to_plain_document(generated)
-            app.openapi_schema = with_access(plain, needs_key=needs_key, is_limited=is_limited)
+            app.openapi_schema = add_access(plain, needs_key=needs_key, is_limited=is_limited)
         return app.openapi_schema
 
 
