@@ -31,10 +31,17 @@ def service() -> "ASGIApp":
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.disable()
-    _keep_freed_memory()
-    _defer_models()
+    # Have glibc keep some free memory: to return it, and have it mapped again, took a tenth of the time of a page. It
+    # learns its bounds from the largest block that was mapped and freed. To set them (mallopt) would fix them, also for
+    # columns of large catalogs.
+    block = bytearray(KEPT_BLOCK_BYTES)
+    del block
+    from pydantic import BaseModel  # noqa: PLC0415  # only after the collector is off
+
+    # Models of libraries are built when they are first used, as those of the service are: 15 ms of each start.
+    BaseModel.model_config["defer_build"] = True
     sys.modules["pydantic.v1"] = None  # type: ignore[assignment]  # cannot be imported: only FastAPI asks whether it can
-    from app.main import create_service  # noqa: PLC0415  # only after the collector is off
+    from app.main import create_service  # noqa: PLC0415
     from app.settings import Settings  # noqa: PLC0415
     from app.telemetry import logs  # noqa: PLC0415
 
@@ -45,23 +52,6 @@ def service() -> "ASGIApp":
     gc.callbacks.append(freeze_survivors)
     gc.enable()
     return application
-
-
-def _keep_freed_memory() -> None:
-    """Have glibc keep some free memory: to return it, and have it mapped again, took a tenth of the time of a page.
-
-    It learns its bounds from the largest block that was mapped and freed. To set them (mallopt) would fix them, also
-    for columns of large catalogs.
-    """
-    block = bytearray(KEPT_BLOCK_BYTES)
-    del block
-
-
-def _defer_models() -> None:
-    """Have models of libraries built when they are first used, as those of the service are: 15 ms of each start."""
-    from pydantic import BaseModel  # noqa: PLC0415  # only after the collector is off
-
-    BaseModel.model_config["defer_build"] = True
 
 
 def freeze_survivors(phase: str, info: "Mapping[str, int]") -> None:
