@@ -137,21 +137,18 @@ class SessionThreads:
         """Stop the threads; work that has not started is cancelled."""
         self._threads.shutdown(cancel_futures=True)
 
-    def _with_connection(self, job: Interruptible, work: Callable[[DriverReader], T]) -> T:
+    def _with_connection(self, job: Interruptible, work: Callable[[DriverReader], T], *, again: bool = True) -> T:
         try:
-            return self._once(job, work)
+            with tracing.span(self.name), self._engine.connect() as connection:
+                reader = DriverReader(connection)
+                with job.running(reader.driver):
+                    return work(reader)
         except DBAPIError as error:
-            if not error.connection_invalidated:
-                if is_damaged(error):
-                    self._engine.dispose()  # a connection keeps pages of the file, which may be damaged
-                raise
-        return self._once(job, work)
-
-    def _once(self, job: Interruptible, work: Callable[[DriverReader], T]) -> T:
-        with tracing.span(self.name), self._engine.connect() as connection:
-            reader = DriverReader(connection)
-            with job.running(reader.driver):
-                return work(reader)
+            if again and error.connection_invalidated:
+                return self._with_connection(job, work, again=False)
+            if is_damaged(error):
+                self._engine.dispose()  # a connection keeps pages of the file, which may be damaged
+            raise
 
 
 class LoopConnection:

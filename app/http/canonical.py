@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from itertools import islice
 from types import UnionType
 from typing import Any, NamedTuple, TypeVar, get_args
@@ -102,7 +102,9 @@ def cacheable_endpoints(routers: Iterable[APIRouter], fast_paths: Mapping[str, F
             method=method,
             path=route.path,
             pattern=route.path_regex,
-            model=partial(model_of, route.dependant.query_params if method == "GET" else route.dependant.body_params),
+            model=cache(
+                partial(model_of, route.dependant.query_params if method == "GET" else route.dependant.body_params)
+            ),
             columns=partial(item_columns, route),
             streams=_responds_with(route, StreamingResponse | FileResponse),
             is_file=_responds_with(route, FileResponse),

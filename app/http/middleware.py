@@ -132,7 +132,7 @@ class CacheMiddleware:
         self._cache_control = NO_CACHE
         if max_age_seconds:
             self._cache_control = (b"cache-control", b"public, max-age=%d" % max_age_seconds)
-        self._first_segments = {_first_segment(endpoint.path) for endpoint in endpoints}
+        self._first_segments = {endpoint.path.split("/")[1] for endpoint in endpoints}
         self._enabled, self.responses = max_bytes > 0, ResponseCache(max_bytes)
         self._generation: str | None = None
         # By ETag, which differs between generations: a request never joins a run that reads an older revision.
@@ -183,7 +183,7 @@ class CacheMiddleware:
             await self.observer.observe(self._reject, started, scope, receive, send)
             return
         # Probes and the documentation are not cached; they must not wait for the database.
-        method = _CACHED_METHODS.get(scope["method"]) if _first_segment(path) in self._first_segments else None
+        method = _CACHED_METHODS.get(scope["method"]) if path[1:].partition("/")[0] in self._first_segments else None
         if path == HOME and not accepts_html(headers.get(b"accept", b"")):
             method = None  # the same links for every program, without the database
         body: bytes | None = b""
@@ -422,10 +422,6 @@ class CacheMiddleware:
         if self._enabled and not canonical.endpoint.is_private and generation == self._generation:
             self.responses.put(response)
         return response
-
-
-def _first_segment(path: str) -> str:
-    return path[1:].partition("/")[0]
 
 
 @lru_cache(maxsize=1024)

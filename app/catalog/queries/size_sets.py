@@ -198,19 +198,15 @@ class SortColumn:
 
 
 class SizeSets:
-    """The sizes of a revision by place: their keys, ascending."""
+    """The sizes of a revision by place: their keys, ascending; `all` is the set of them all."""
 
     def __init__(self, keys: Sequence[str]) -> None:
         self.keys = keys
         self.places = {key: place for place, key in enumerate(keys)}
+        self.all = (1 << len(keys)) - 1
 
     def __len__(self) -> int:
         return len(self.keys)
-
-    @property
-    def all(self) -> int:
-        """Return the set of all sizes."""
-        return (1 << len(self.keys)) - 1
 
     def set_of(self, places: Iterable[int]) -> int:
         """Return the set of some places."""
@@ -250,7 +246,10 @@ _OF_GPUS = {name for name in SIZE_GROUPS["GPU"] if name != "gpu_count"} | {"gpud
 
 
 class SizeQuestion:
-    """A search for sizes: which meet its filters, their prices and their order. Only what is new is asked of SQL."""
+    """A search for sizes: which meet its filters, their prices and their order. Only what is new is asked of SQL.
+
+    `names` are its filters of sizes. The price and the status in a row depend on what it is `priced_by`.
+    """
 
     def __init__(self, catalog: Catalog, search: OfferParams) -> None:
         self.search, self.catalog, self._today = search, catalog, catalog.today
@@ -265,20 +264,13 @@ class SizeQuestion:
             (days.as_of or catalog.today) if days is not None else None,
             days.known_at if days is not None else None,
         )
-
-    @property
-    def names(self) -> list[str]:
-        """Return which filters of sizes the search has."""
-        return [name for name in active_names(self.search, FILTERS) if name not in SCOPE_FILTERS]
-
-    @property
-    def priced_by(self) -> Hashable:
-        """Return what the price and the status in a row depend on: the key that rows are kept under."""
-        return self._scope, self._today
+        self.names = [name for name in active_names(search, FILTERS) if name not in SCOPE_FILTERS]
+        self.priced_by = (self._scope, catalog.today)
+        self._parameters = price_parameters(search, catalog.today)
 
     def rows_of(self, keys: Sequence[str]) -> BoundStatement:
         """Return the statement of the keys, JSON, status and offer of some sizes."""
-        return BoundStatement(rows_statement(self._key), self._parameters() | key_parameters(keys))
+        return BoundStatement(rows_statement(self._key), self._parameters | key_parameters(keys))
 
     def found(self) -> int:
         """Find the sizes that meet all filters and have an offer."""
@@ -488,13 +480,13 @@ class SizeQuestion:
         return self.catalog.keep((SPOT_SAVING, self._scope), ask)
 
     def _fetch_set(self, statement: Statement, values: Mapping[str, Any]) -> int:
-        return self.sets.set_of_keys(self.catalog.fetch(BoundStatement(statement, {**values, **self._parameters()})))
+        return self.sets.set_of_keys(self.catalog.fetch(BoundStatement(statement, {**values, **self._parameters})))
 
     def _ask_prices(self, purchase: str) -> SizePrices:
         statement = _prices_statement(self._key, purchase)
         usd = array("d", [UNKNOWN]) * len(self.sets.keys)
         places = []
-        for key, price in self.catalog.fetch(BoundStatement(statement, self._parameters())):
+        for key, price in self.catalog.fetch(BoundStatement(statement, self._parameters)):
             place = self.sets.place_of(key)
             places.append(place)
             if price is not None:
@@ -505,7 +497,7 @@ class SizeQuestion:
         os, purchase, place_of = self._scope.os, self._scope.purchase, self.sets.place_of
         by_region: dict[str, list[tuple[int, float | None]]] = defaultdict(list)
         if self._scope.as_of is None:
-            rows = self.catalog.fetch(BoundStatement(_region_prices_statement(os, purchase), self._parameters()))
+            rows = self.catalog.fetch(BoundStatement(_region_prices_statement(os, purchase), self._parameters))
             for region, key, usd in rows:
                 by_region[region].append((place_of(key), usd))
         else:
@@ -514,7 +506,7 @@ class SizeQuestion:
             for start in range(0, len(keys), _SIZES):
                 some = keys[start : start + _SIZES]
                 bounds = {"first_key": some[0], "last_key": some[-1]}
-                for key, region, usd in self.catalog.fetch(BoundStatement(statement, self._parameters() | bounds)):
+                for key, region, usd in self.catalog.fetch(BoundStatement(statement, self._parameters | bounds)):
                     by_region[region].append((place_of(key), usd))
         regions: dict[str, RegionOffers] = {}
         for region, offers in by_region.items():
@@ -524,9 +516,6 @@ class SizeQuestion:
                 places, usds = array("I", (place for place, _ in priced)), array("d", (usd for _, usd in priced))
                 regions[region] = RegionOffers(offered, places, usds)
         return regions
-
-    def _parameters(self) -> dict[str, Any]:
-        return price_parameters(self.search, self._today)
 
 
 _PSEUDO_REGIONS = frozenset(ANY_REGION.values())

@@ -262,7 +262,7 @@ def _first_places(
 
 def _read_rows(catalog: Catalog, question: SizeQuestion, places: Sequence[int]) -> Rows:
     """Read the rows that sizes are rendered from, unless they are kept; raises CatalogChanged."""
-    kept = catalog.snapshot.rows.of(question.priced_by)
+    kept = catalog.snapshot.rows.by_scope.get(question.priced_by, {})
     keys = [question.sets.keys[place] for place in places]
     missing = [key for key in keys if key not in kept]
     read: dict[str, Row] = {}
@@ -270,7 +270,7 @@ def _read_rows(catalog: Catalog, question: SizeQuestion, places: Sequence[int]) 
         read = {row[0]: row[1:] for row in catalog.fetch(question.rows_of(missing))}
         if len(read) != len(missing):
             raise CatalogChanged
-        catalog.when_confirmed(partial(catalog.snapshot.rows.add, question.priced_by, read))
+        catalog.when_confirmed.append(partial(catalog.snapshot.rows.add, question.priced_by, read))
     return [read[key] if key in read else kept[key] for key in keys]
 
 

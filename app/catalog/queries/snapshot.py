@@ -57,23 +57,19 @@ class KeptRows:
     """
 
     def __init__(self) -> None:
-        self._rows: dict[Hashable, dict[str, Row]] = {}
+        self.by_scope: dict[Hashable, dict[str, Row]] = {}
         self._sizes: dict[str, str] = {}
         self._adding = Lock()
         self.nbytes = 0
-
-    def of(self, scope: Hashable) -> Mapping[str, Row]:
-        """Return the rows of a scope that were read before."""
-        return self._rows.get(scope, {})
 
     def add(self, scope: Hashable, rows: Mapping[str, Row]) -> None:
         """Keep rows that are known to be of this revision; if they would be too many, those of before are dropped."""
         with self._adding:
             if self.nbytes + sum(map(_row_bytes, rows.values())) > MAX_ROW_BYTES:
-                self._rows.clear()
+                self.by_scope.clear()
                 self._sizes.clear()
                 self.nbytes = 0
-            kept = self._rows.setdefault(scope, {})
+            kept = self.by_scope.setdefault(scope, {})
             for key, row in rows.items():
                 size_json = self._sizes.setdefault(key, row[0])
                 self.nbytes += _row_bytes(row) - (len(row[0]) if size_json is not row[0] else 0)
@@ -93,22 +89,18 @@ class KeptAnswers:
 
     def __init__(self) -> None:
         self.nbytes = 0
-        self._kept: dict[Hashable, Any] = {}
+        self.by_key: dict[Hashable, Any] = {}
         self._adding = Lock()
-
-    def get(self, key: Hashable) -> Any:
-        """Return an answer; None if it is not kept."""
-        return self._kept.get(key)
 
     def add(self, answers: Mapping[Hashable, Any]) -> None:
         """Keep answers that are known to be of this revision."""
         with self._adding:
             for key, answer in answers.items():
-                if key not in self._kept:
-                    self._kept[key] = answer
+                if key not in self.by_key:
+                    self.by_key[key] = answer
                     self.nbytes += _ANSWER_BYTES + _bytes_of(answer)
             while self.nbytes > MAX_ANSWER_BYTES:
-                self.nbytes -= _ANSWER_BYTES + _bytes_of(self._kept.pop(next(iter(self._kept))))
+                self.nbytes -= _ANSWER_BYTES + _bytes_of(self.by_key.pop(next(iter(self.by_key))))
 
 
 def _bytes_of(answer: Any) -> int:
@@ -154,15 +146,15 @@ class Catalog:
 
     What is read while an ingest commits may be of two revisions. So the revision is read after all else: where it has
     moved CatalogChanged is raised, and the question is to be asked again of the new one. What is new is kept with the
-    snapshot then, and not before.
+    snapshot then, and not before: the functions of `when_confirmed` do that.
     """
 
     reader: Reader
     snapshot: CatalogSnapshot
     today: date
+    when_confirmed: list[Callable[[], None]] = field(default_factory=list)
     _has_read: bool = False
     _answers: dict[Hashable, Any] = field(default_factory=dict)
-    _when_confirmed: list[Callable[[], None]] = field(default_factory=list)
 
     def ask(self, question: "Callable[Concatenate[Catalog, P], T]", *args: P.args, **more: P.kwargs) -> T:
         """Answer a question from one revision; raises CatalogChanged if an ingest has committed since the snapshot."""
@@ -193,7 +185,7 @@ class Catalog:
 
     def kept(self, key: Hashable) -> Any:
         """Return the answer from before; None if there is none."""
-        kept = self.snapshot.answers.get(key)
+        kept = self.snapshot.answers.by_key.get(key)
         return self._answers.get(key) if kept is None else kept
 
     def keep_list(self, query: BoundStatement, convert: Callable[[list[dict[str, Any]]], list[T]]) -> list[T]:
@@ -207,21 +199,17 @@ class Catalog:
             return kept
         converted = convert(to_dicts(query, self.fetch(query)))
         if len(converted) <= _MAX_LISTED:
-            self.when_confirmed(partial(self._add_list, key, converted))
+            self.when_confirmed.append(partial(self._add_list, key, converted))
         return converted
-
-    def when_confirmed(self, keep: Callable[[], None]) -> None:
-        """Have something kept as soon as all is known to be of one revision."""
-        self._when_confirmed.append(keep)
 
     def confirm(self) -> None:
         """Check that the snapshot is still of the current revision, and keep what is new; raises CatalogChanged."""
         if self._has_read and current_revision(self.reader) != self.snapshot.revision:
             raise CatalogChanged
         self.snapshot.answers.add(self._answers)
-        for keep in self._when_confirmed:
+        for keep in self.when_confirmed:
             keep()
-        self._has_read, self._answers, self._when_confirmed = False, {}, []
+        self._has_read, self._answers, self.when_confirmed = False, {}, []
 
     def _add_list(self, key: Hashable, converted: list[Any]) -> None:
         self.snapshot.lists[key] = converted
