@@ -56,6 +56,8 @@ from app.catalog.queries.params import (
     QueryParams,
     RegionSet,
     as_set,
+    optional,
+    several,
 )
 from app.catalog.queries.price_scope import GPU, SIZE, PriceScope
 from app.catalog.queries.snapshot import Catalog
@@ -98,40 +100,24 @@ Since = Annotated[PlainText, Field(json_schema_extra={"pattern": SINCE_PATTERN})
 class ChangeFilter(QueryParams):
     """Which events."""
 
-    since: Since | None = Field(
-        default=None,
-        description="After this revision, by its number; or on this day (UTC) and later. Default: all.",
-        examples=["2026-09-01"],
+    since: Since | None = optional(
+        "After this revision, by its number; or on this day (UTC) and later. Default: all.", "2026-09-01"
     )
-    kind: Annotated[tuple[ChangeKind, ...], AfterValidator(as_set)] = Field(
-        default=(), description="Of this kind; of any of several.", examples=[["price_up"]]
+    kind: Annotated[tuple[ChangeKind, ...], AfterValidator(as_set)] = several(
+        "Of this kind; of any of several.", "price_up"
     )
-    size: LowerTextSet = Field(
-        default=(),
-        description="Of this size, by any of its names, or a glob on its name; of any of several.",
-        examples=[["Standard_NC*_v5"]],
+    size: LowerTextSet = several(
+        "Of this size, by any of its names, or a glob on its name; of any of several.", "Standard_NC*_v5"
     )
-    series: LowerTextSet = Field(
-        default=(),
-        description="Of the sizes of a series that are in the catalog; of any of several.",
-        examples=[["ndv2"]],
-    )
+    series: LowerTextSet = several("Of the sizes of a series that are in the catalog; of any of several.", "ndv2")
     provider: ProviderSet = ()
-    gpu: GpuSet = Field(
-        default=(),
-        description="Of sizes in the catalog with this GPU: a name or a glob, as GET /sizes takes it.",
-        examples=[["A100"]],
-    )
-    revision: Count | None = Field(default=None, description="Of this revision, by its number.", examples=[2])
-    region: RegionSet = Field(
-        default=(), description="Only of prices in this region; in any of several.", examples=[["eastus"]]
-    )
-    os: Os | None = Field(default=None, description="Only of prices of this operating system.")
-    purchase: Purchase | None = Field(default=None, description="Only of prices of this purchase model.")
-    min_percent: Quantity | None = Field(
-        default=None,
-        description="Only prices that rose or fell by at least this percentage of the old price.",
-        examples=[5],
+    gpu: GpuSet = several("Of sizes in the catalog with this GPU: a name or a glob, as GET /sizes takes it.", "A100")
+    revision: Count | None = optional("Of this revision, by its number.", 2)
+    region: RegionSet = several("Only of prices in this region; in any of several.", "eastus")
+    os: Os | None = optional("Only of prices of this operating system.")
+    purchase: Purchase | None = optional("Only of prices of this purchase model.")
+    min_percent: Quantity | None = optional(
+        "Only prices that rose or fell by at least this percentage of the old price.", 5
     )
 
 

@@ -28,6 +28,8 @@ from app.catalog.queries.params import (
     PageParams,
     RegionSet,
     SortOrder,
+    optional,
+    several,
 )
 from app.catalog.queries.price_scope import region_binds
 from app.catalog.queries.snapshot import Catalog
@@ -43,24 +45,14 @@ DISK_SORT_KEYS = ("type", "max_gib", "max_iops", "max_mbps", "usd_per_month", "u
 class DiskSearch(CurrencyParams, PageParams):
     """Which disks, and where their prices are."""
 
-    type: tuple[DiskType, ...] = Field(
-        default=(), description="Of this type; of any of several.", examples=[["premium_ssd"]]
+    type: tuple[DiskType, ...] = several("Of this type; of any of several.", "premium_ssd")
+    redundancy: Redundancy | None = optional("Copies in one zone (`lrs`) or in three (`zrs`).", "lrs")
+    min_gib: Count | None = optional("The disk holds at least this many GiB.", 1000)
+    min_iops: Count | None = optional("The disk allows at least this many IOPS.", 5000)
+    region: RegionSet = several(
+        "The prices of this region, of the cheapest of several; default: of the cheapest of all.", "westeurope"
     )
-    redundancy: Redundancy | None = Field(
-        default=None, description="Copies in one zone (`lrs`) or in three (`zrs`).", examples=["lrs"]
-    )
-    min_gib: Count | None = Field(default=None, description="The disk holds at least this many GiB.", examples=[1000])
-    min_iops: Count | None = Field(
-        default=None, description="The disk allows at least this many IOPS.", examples=[5000]
-    )
-    region: RegionSet = Field(
-        default=(),
-        description="The prices of this region, of the cheapest of several; default: of the cheapest of all.",
-        examples=[["westeurope"]],
-    )
-    as_of: Day | None = Field(
-        default=None, description="The prices in force on this day; default: today.", examples=["2026-09-01"]
-    )
+    as_of: Day | None = optional("The prices in force on this day; default: today.", "2026-09-01")
     sort: SortOrder = Field(
         default=("type",),
         description="What to order by, `-` before one descends; unknown comes last, equals go by type and capacity. "
@@ -178,13 +170,9 @@ class CostSearch(OfferParams, CurrencyParams):
     redundancy: Redundancy = Field(
         default="lrs", description="Of all disks: copies in one zone (`lrs`) or in three (`zrs`)."
     )
-    as_of: Day | None = Field(
-        default=None, description="At the prices in force on this day; default: today.", examples=["2026-09-01"]
-    )
-    known_at: Day | None = Field(
-        default=None,
-        description="At the VM's price as the catalog knew it at the end of this day; default: as it knows it now.",
-        examples=["2026-09-01"],
+    as_of: Day | None = optional("At the prices in force on this day; default: today.", "2026-09-01")
+    known_at: Day | None = optional(
+        "At the VM's price as the catalog knew it at the end of this day; default: as it knows it now.", "2026-09-01"
     )
 
 
@@ -192,10 +180,8 @@ class BuySearch(CurrencyParams):
     """Which VMs are bought, for how long, and how they are used."""
 
     os: Os = Field(default="linux", description=PRICED_OS)
-    region: RegionSet = Field(
-        default=(),
-        description="The prices of this region; default, and of several: of the cheapest on demand.",
-        examples=[["eastus"]],
+    region: RegionSet = several(
+        "The prices of this region; default, and of several: of the cheapest on demand.", "eastus"
     )
     count: int = Field(default=1, ge=1, le=100_000, description="Number of VMs.", examples=[2])
     months: int = Field(default=36, ge=1, le=60, description="Months for which they are needed.", examples=[12])
@@ -210,13 +196,9 @@ class BuySearch(CurrencyParams):
     hybrid_benefit: JsonBool = Field(
         default=False, description="With Azure Hybrid Benefit: Windows VMs cost what Linux VMs do.", examples=[False]
     )
-    as_of: Day | None = Field(
-        default=None, description="At the prices in force on this day; default: today.", examples=["2026-09-01"]
-    )
-    known_at: Day | None = Field(
-        default=None,
-        description="At the prices as the catalog knew them at the end of this day; default: as it knows them now.",
-        examples=["2026-09-01"],
+    as_of: Day | None = optional("At the prices in force on this day; default: today.", "2026-09-01")
+    known_at: Day | None = optional(
+        "At the prices as the catalog knew them at the end of this day; default: as it knows them now.", "2026-09-01"
     )
 
 

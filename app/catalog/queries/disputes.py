@@ -6,7 +6,6 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from pydantic import Field
 from sqlalchemy import ColumnElement, Subquery, and_, case, func, or_, select
 from sqlalchemy.orm import Session
 
@@ -15,7 +14,7 @@ from app.catalog.fields import FIELDS
 from app.catalog.in_force import PRICE, SERIES
 from app.catalog.models import Fact, Size, Source
 from app.catalog.queries.lookups import check_field, get_subject_key, resolve_series
-from app.catalog.queries.params import LowerTextSet, PlainText, QueryParams
+from app.catalog.queries.params import LowerTextSet, PlainText, QueryParams, optional, several
 from app.catalog.queries.provenance import PRICE_FIELD
 from app.catalog.queries.snapshot import Catalog
 from app.db.functions import usd_of, usd_text
@@ -30,12 +29,10 @@ _FIGURE = ("kind", "subject", "field")
 class DisputeFilter(QueryParams):
     """Which figures."""
 
-    field: PlainText | None = Field(default=None, description="Of this field: `gpu_memory_gib`.")
-    series: LowerTextSet = Field(default=(), description="Of a series or its sizes, by id or name; of any of several.")
-    source: PlainText | None = Field(default=None, description="Of which this source says something, by its id.")
-    subject: PlainText | None = Field(
-        default=None, description="Of this size, in any spelling; or series or GPU by id."
-    )
+    field: PlainText | None = optional("Of this field: `gpu_memory_gib`.")
+    series: LowerTextSet = several("Of a series or its sizes, by id or name; of any of several.")
+    source: PlainText | None = optional("Of which this source says something, by its id.")
+    subject: PlainText | None = optional("Of this size, in any spelling; or series or GPU by id.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

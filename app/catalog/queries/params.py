@@ -187,6 +187,18 @@ Currency = Annotated[str, Field(pattern="^[A-Za-z]{3}$"), AfterValidator(_upper)
 UsdAmount = Annotated[Decimal, Field(ge=0, le=Decimal("1e9"), allow_inf_nan=False)]
 
 
+def optional(description: str, example: Any = None) -> Any:
+    """Return the field of a parameter that may be left out; without an example it has those of its type."""
+    shown: dict[str, Any] = {"examples": [example]} if example is not None else {}
+    return Field(default=None, description=description, **shown)
+
+
+def several(description: str, *example: str) -> Any:
+    """Return the field of a parameter that takes any number of values; its example as that of `optional`."""
+    shown: dict[str, Any] = {"examples": [list(example)]} if example else {}
+    return Field(default=(), description=description, **shown)
+
+
 def is_multi_valued(field: FieldInfo) -> bool:
     """Return whether a parameter takes several values."""
     return get_origin(field.annotation) is tuple
@@ -322,11 +334,7 @@ class PageParams(QueryParams):
     """Which part of a list to return."""
 
     limit: int = Field(default=50, ge=1, le=500, description="How many items a page holds at most.", examples=[2])
-    cursor: Cursor | None = Field(
-        default=None,
-        description="`next_cursor` of the page before; belongs to the same question.",
-        examples=[""],
-    )
+    cursor: Cursor | None = optional("`next_cursor` of the page before; belongs to the same question.", "")
     fields: tuple[PlainText, ...] = Field(
         default=(),
         max_length=100,
@@ -349,185 +357,111 @@ class OfferParams(QueryParams):
     purchase: Purchase = Field(
         default="on_demand", description="Which price is `usd_per_hour`, is bounded and is sorted by."
     )
-    region: RegionSet = Field(
-        default=(),
-        description="The prices of this region, of the cheapest of several; default: of the cheapest of all.",
-        examples=[["eastus"]],
+    region: RegionSet = several(
+        "The prices of this region, of the cheapest of several; default: of the cheapest of all.", "eastus"
     )
 
 
 class PlaceParams(QueryParams):
     """Where regions are whose prices are meant."""
 
-    country: CountrySet = Field(
-        default=(),
-        description="The prices of the regions in this country (ISO 3166-1), or in any of several.",
-    )
-    continent: ContinentSet = Field(
-        default=(),
-        description="The prices of the regions on this continent, or on any of several.",
-    )
+    country: CountrySet = several("The prices of the regions in this country (ISO 3166-1), or in any of several.")
+    continent: ContinentSet = several("The prices of the regions on this continent, or on any of several.")
 
 
 class SizeSelection(PlaceParams, OfferParams):
     """Which sizes a query selects: by name, GPU, status and region."""
 
-    q: LowerText | None = Field(
-        default=None, description="Words to find in name, series and GPU; all must be there.", examples=["h100"]
+    q: LowerText | None = optional("Words to find in name, series and GPU; all must be there.", "h100")
+    name: NameSet = several(
+        "Glob on the name, `*` and `?`: `Standard_NC*_v5`; any of several. No match is an empty list.", "Standard_ND96*"
     )
-    name: NameSet = Field(
-        default=(),
-        description="Glob on the name, `*` and `?`: `Standard_NC*_v5`; any of several. No match is an empty list.",
-        examples=[["Standard_ND96*"]],
-    )
-    series: LowerTextSet = Field(
-        default=(), description="A series, by its id or name; any of several.", examples=[["nd_h100_v5"]]
-    )
+    series: LowerTextSet = several("A series, by its id or name; any of several.", "nd_h100_v5")
     provider: ProviderSet = ()
-    category: Annotated[tuple[Category, ...], AfterValidator(as_set)] = Field(
-        default=(), description="The type of size; any of several.", examples=[["gpu_accelerated"]]
+    category: Annotated[tuple[Category, ...], AfterValidator(as_set)] = several(
+        "The type of size; any of several.", "gpu_accelerated"
     )
-    gpu: GpuSet = Field(
-        default=(),
-        description="A GPU by model, family, id or another name (`A100`, `NVIDIA H100 80GB`), or a glob on the first "
+    gpu: GpuSet = several(
+        "A GPU by model, family, id or another name (`A100`, `NVIDIA H100 80GB`), or a glob on the first "
         "three; any of several.",
-        examples=[["H100"]],
+        "H100",
     )
-    gpu_vendor: LowerText | None = Field(
-        default=None, description="The maker of the GPU: `NVIDIA`, `AMD`.", examples=["NVIDIA"]
+    gpu_vendor: LowerText | None = optional("The maker of the GPU: `NVIDIA`, `AMD`.", "NVIDIA")
+    verified: JsonBool | None = optional("Whether the vendor's own documents name the size.")
+    disputed: JsonBool | None = optional("Whether sources disagree on any field.")
+    status: Annotated[tuple[Status, ...], AfterValidator(as_set)] = several(
+        "Any of several; default: all that can be ordered; `any`: retired and withdrawn ones, too.", "current"
     )
-    verified: JsonBool | None = Field(default=None, description="Whether the vendor's own documents name the size.")
-    disputed: JsonBool | None = Field(default=None, description="Whether sources disagree on any field.")
-    status: Annotated[tuple[Status, ...], AfterValidator(as_set)] = Field(
-        default=(),
-        description="Any of several; default: all that can be ordered; `any`: retired and withdrawn ones, too.",
-        examples=[["current"]],
-    )
-    region: RegionSet = Field(
-        default=(), description="Priced in this region by any purchase model; any of several.", examples=[["eastus"]]
-    )
-    available_in: RegionSet = Field(
-        default=(),
-        description="Priced here by the purchase model that is meant; in ALL of several.",
-        examples=[["eastus"]],
-    )
+    region: RegionSet = several("Priced in this region by any purchase model; any of several.", "eastus")
+    available_in: RegionSet = several("Priced here by the purchase model that is meant; in ALL of several.", "eastus")
 
 
 class SizeRequirements(QueryParams):
     """What a VM must have, each an inclusive bound; an unknown figure meets none."""
 
-    min_gpu_mem: Gib | None = Field(
-        default=None, description="GPU memory of all the VM's GPUs together, GiB.", examples=[80]
+    min_gpu_mem: Gib | None = optional("GPU memory of all the VM's GPUs together, GiB.", 80)
+    min_gpu_mem_per_gpu: Gib | None = optional(
+        "GPU memory on one GPU, GiB; a fraction of a GPU counts with its slice, an unknown one not at all.", 80
     )
-    min_gpu_mem_per_gpu: Gib | None = Field(
-        default=None,
-        description="GPU memory on one GPU, GiB; a fraction of a GPU counts with its slice, an unknown one not at all.",
-        examples=[80],
-    )
-    min_gpus: GpuCount | None = Field(
-        default=None, description="GPUs; a sixth may be written 1/6 or 0.1667.", examples=[8]
-    )
-    min_vcpus: Count | None = Field(default=None, description="vCPUs.", examples=[96])
-    min_memory: Gib | None = Field(default=None, description="Memory, GiB.", examples=[900])
-    min_local_disk: Gib | None = Field(
-        default=None, description="Temporary and NVMe disks together, GiB.", examples=[1000]
-    )
-    min_network_gbps: Quantity | None = Field(
-        default=None, description="Network bandwidth of the VM, Gbps.", examples=[80]
-    )
-    infiniband: JsonBool | None = Field(default=None, description="InfiniBand (RDMA), or none.")
-    min_infiniband_gbps: Quantity | None = Field(
-        default=None, description="InfiniBand of the VM, Gbps.", examples=[400]
-    )
-    nvlink: JsonBool | None = Field(default=None, description="GPUs joined by NVLink, or not.")
-    arch: Arch | None = Field(default=None, description="CPU architecture.")
-    premium_storage: JsonBool | None = Field(default=None, description="Premium Storage is supported, or not.")
-    premium_storage_caching: JsonBool | None = Field(
-        default=None, description="Premium Storage caching is supported, or not."
-    )
-    ultra_disk: JsonBool | None = Field(default=None, description="Ultra Disk is supported, or not.")
-    live_migration: JsonBool | None = Field(
-        default=None, description="Live migration is supported, or not.", examples=[False]
-    )
-    memory_preserving_updates: JsonBool | None = Field(
-        default=None, description="Memory-preserving updates are supported, or not.", examples=[False]
-    )
-    generation_1: JsonBool | None = Field(
-        default=None, description="Generation 1 VMs are supported, or not.", examples=[False]
-    )
-    generation_2: JsonBool | None = Field(default=None, description="Generation 2 VMs are supported, or not.")
-    accelerated_networking: JsonBool | None = Field(
-        default=None, description="Accelerated networking is supported, or not."
-    )
-    ephemeral_os_disk: JsonBool | None = Field(default=None, description="Ephemeral OS disk is supported, or not.")
-    nested_virtualization: JsonBool | None = Field(
-        default=None, description="Nested virtualization is supported, or not.", examples=[False]
-    )
-    hibernation: JsonBool | None = Field(
-        default=None, description="Hibernation is supported, or not.", examples=[False]
-    )
-    gpudirect_rdma: JsonBool | None = Field(default=None, description="GPUDirect RDMA is supported, or not.")
-    encryption_at_host: JsonBool | None = Field(default=None, description="Encryption at host is supported, or not.")
-    trusted_launch: JsonBool | None = Field(
-        default=None, description="Trusted launch is supported, or not.", examples=[False]
-    )
+    min_gpus: GpuCount | None = optional("GPUs; a sixth may be written 1/6 or 0.1667.", 8)
+    min_vcpus: Count | None = optional("vCPUs.", 96)
+    min_memory: Gib | None = optional("Memory, GiB.", 900)
+    min_local_disk: Gib | None = optional("Temporary and NVMe disks together, GiB.", 1000)
+    min_network_gbps: Quantity | None = optional("Network bandwidth of the VM, Gbps.", 80)
+    infiniband: JsonBool | None = optional("InfiniBand (RDMA), or none.")
+    min_infiniband_gbps: Quantity | None = optional("InfiniBand of the VM, Gbps.", 400)
+    nvlink: JsonBool | None = optional("GPUs joined by NVLink, or not.")
+    arch: Arch | None = optional("CPU architecture.")
+    premium_storage: JsonBool | None = optional("Premium Storage is supported, or not.")
+    premium_storage_caching: JsonBool | None = optional("Premium Storage caching is supported, or not.")
+    ultra_disk: JsonBool | None = optional("Ultra Disk is supported, or not.")
+    live_migration: JsonBool | None = optional("Live migration is supported, or not.", False)
+    memory_preserving_updates: JsonBool | None = optional("Memory-preserving updates are supported, or not.", False)
+    generation_1: JsonBool | None = optional("Generation 1 VMs are supported, or not.", False)
+    generation_2: JsonBool | None = optional("Generation 2 VMs are supported, or not.")
+    accelerated_networking: JsonBool | None = optional("Accelerated networking is supported, or not.")
+    ephemeral_os_disk: JsonBool | None = optional("Ephemeral OS disk is supported, or not.")
+    nested_virtualization: JsonBool | None = optional("Nested virtualization is supported, or not.", False)
+    hibernation: JsonBool | None = optional("Hibernation is supported, or not.", False)
+    gpudirect_rdma: JsonBool | None = optional("GPUDirect RDMA is supported, or not.")
+    encryption_at_host: JsonBool | None = optional("Encryption at host is supported, or not.")
+    trusted_launch: JsonBool | None = optional("Trusted launch is supported, or not.", False)
 
 
 class SizeFilter(SizeSelection, SizeRequirements):
     """All filters of a search."""
 
-    cpu: LowerTextSet = Field(
-        default=(),
-        description="A processor by model or generation, whole words or a glob: `EPYC 9*`, `Cobalt`, `Sapphire*`; any "
+    cpu: LowerTextSet = several(
+        "A processor by model or generation, whole words or a glob: `EPYC 9*`, `Cobalt`, `Sapphire*`; any "
         "of several. Of a VM that may get one of several processors, one is enough.",
-        examples=[["EPYC 9*"]],
+        "EPYC 9*",
     )
-    cpu_vendor: LowerText | None = Field(
-        default=None, description="The maker of the processor: `Intel`, `AMD`, `Microsoft`.", examples=["AMD"]
+    cpu_vendor: LowerText | None = optional("The maker of the processor: `Intel`, `AMD`, `Microsoft`.", "AMD")
+    burstable: JsonBool | None = optional("Saves and spends CPU credits, or not.")
+    min_data_disks: Count | None = optional("Data disks that can be attached.", 16)
+    min_uncached_disk_iops: Count | None = optional("Operations a second on remote disks, uncached.", 20000)
+    min_uncached_disk_mbps: Quantity | None = optional(
+        "Throughput of remote disks, uncached, megabytes (10^6) a second.", 500
     )
-    burstable: JsonBool | None = Field(default=None, description="Saves and spends CPU credits, or not.")
-    min_data_disks: Count | None = Field(default=None, description="Data disks that can be attached.", examples=[16])
-    min_uncached_disk_iops: Count | None = Field(
-        default=None, description="Operations a second on remote disks, uncached.", examples=[20000]
+    local_nvme: JsonBool | None = optional("Local NVMe disks, or none.")
+    disk_controller: LowerText | None = optional("What remote disks can be attached by: `NVMe`, `SCSI`.", "NVMe")
+    min_nics: Count | None = optional("Network interfaces.", 4)
+    fabric: LowerText | None = optional(
+        "The network for work on several VMs together: `InfiniBand`, `EFA`, `RoCE`, `none`.", "EFA"
     )
-    min_uncached_disk_mbps: Quantity | None = Field(
-        default=None, description="Throughput of remote disks, uncached, megabytes (10^6) a second.", examples=[500]
+    confidential_computing: LowerText | None = optional("What encrypts the memory of the VM: `SNP`, `TDX`.", "SNP")
+    min_zones: Count | None = optional(
+        "Zones of `region`, which must be one region, in which the size is offered, as lists of zones say.", 3
     )
-    local_nvme: JsonBool | None = Field(default=None, description="Local NVMe disks, or none.")
-    disk_controller: LowerText | None = Field(
-        default=None, description="What remote disks can be attached by: `NVMe`, `SCSI`.", examples=["NVMe"]
+    max_gpu_mem: Gib | None = optional("GPU memory of all the VM's GPUs together, GiB.", 1128)
+    max_gpu_mem_per_gpu: Gib | None = optional(
+        "GPU memory of one whole GPU, GiB; where the number of GPUs is unknown, so is this.", 141
     )
-    min_nics: Count | None = Field(default=None, description="Network interfaces.", examples=[4])
-    fabric: LowerText | None = Field(
-        default=None,
-        description="The network for work on several VMs together: `InfiniBand`, `EFA`, `RoCE`, `none`.",
-        examples=["EFA"],
-    )
-    confidential_computing: LowerText | None = Field(
-        default=None, description="What encrypts the memory of the VM: `SNP`, `TDX`.", examples=["SNP"]
-    )
-    min_zones: Count | None = Field(
-        default=None,
-        description="Zones of `region`, which must be one region, in which the size is offered, as lists of zones say.",
-        examples=[3],
-    )
-    max_gpu_mem: Gib | None = Field(
-        default=None, description="GPU memory of all the VM's GPUs together, GiB.", examples=[1128]
-    )
-    max_gpu_mem_per_gpu: Gib | None = Field(
-        default=None,
-        description="GPU memory of one whole GPU, GiB; where the number of GPUs is unknown, so is this.",
-        examples=[141],
-    )
-    max_gpus: GpuCount | None = Field(default=None, description="GPUs; 0 means no GPU.", examples=[8])
-    max_vcpus: Count | None = Field(default=None, description="vCPUs.", examples=[96])
-    max_memory: Gib | None = Field(default=None, description="Memory, GiB.", examples=[2000])
-    min_usd_per_hour: UsdAmount | None = Field(
-        default=None, description="Price in the region that the row names, USD an hour.", examples=[1]
-    )
-    max_usd_per_hour: UsdAmount | None = Field(
-        default=None, description="Price in the region that the row names, USD an hour.", examples=[100]
-    )
+    max_gpus: GpuCount | None = optional("GPUs; 0 means no GPU.", 8)
+    max_vcpus: Count | None = optional("vCPUs.", 96)
+    max_memory: Gib | None = optional("Memory, GiB.", 2000)
+    min_usd_per_hour: UsdAmount | None = optional("Price in the region that the row names, USD an hour.", 1)
+    max_usd_per_hour: UsdAmount | None = optional("Price in the region that the row names, USD an hour.", 100)
 
 
 _SHORT_NAMES = {
@@ -615,20 +549,16 @@ class FitSearch(DatedSelection, SizeRequirements, CurrencyParams, PageParams):
     max_nodes: int = Field(
         default=1, ge=1, le=10_000, description="Pooled amounts may be met by up to this many VMs.", examples=[2]
     )
-    hours: Hours | None = Field(
-        default=None, description="How long the job runs; gives the cost of the job.", examples=[24]
-    )
+    hours: Hours | None = optional("How long the job runs; gives the cost of the job.", 24)
     hours_per_month: Annotated[Hours, Field(le=744)] = Field(
         default=Decimal(730),
         description="Hours a month that a month's cost is made of.",
         examples=[730],
     )
-    budget_usd_per_month: UsdAmount | None = Field(
-        default=None, description="The most that all VMs may cost a month, USD.", examples=[100000]
-    )
+    budget_usd_per_month: UsdAmount | None = optional("The most that all VMs may cost a month, USD.", 100000)
     sort: FitSort = Field(default="cost_per_hour", description="What the best option is; unknown prices come last.")
-    include: tuple[ResourceInclude, ...] = Field(
-        default=(), description="`rejected` lists sizes that do not fit, 2,000 at most, with each failing constraint."
+    include: tuple[ResourceInclude, ...] = several(
+        "`rejected` lists sizes that do not fit, 2,000 at most, with each failing constraint."
     )
 
     @field_validator("sort")
@@ -642,10 +572,8 @@ class FitSearch(DatedSelection, SizeRequirements, CurrencyParams, PageParams):
 class SimilarSearch(PriceDayParams, PlaceParams, OfferParams, PageParams):
     """Parameters of a search for similar sizes."""
 
-    region: RegionSet = Field(
-        default=(),
-        description="Only sizes that have a price in this region, in any of several, with the cheapest of them.",
-        examples=[["eastus"]],
+    region: RegionSet = several(
+        "Only sizes that have a price in this region, in any of several, with the cheapest of them.", "eastus"
     )
     provider: ProviderSet = ()
     limit: int = Field(default=10, ge=1, le=500, description="How many items a page holds at most.", examples=[2])
@@ -658,8 +586,6 @@ class CompareSearch(PriceDayParams, PlaceParams, OfferParams, CurrencyParams):
         description="The sizes, 2 to 10, by any of their names; the answer keeps their order.",
         examples=[["nc24ads_a100_v4", "nc40ads_h100_v5"]],
     )
-    baseline: LowerText | None = Field(
-        default=None,
-        description="The one of them that the others are compared with; default: the first.",
-        examples=["nc24ads_a100_v4"],
+    baseline: LowerText | None = optional(
+        "The one of them that the others are compared with; default: the first.", "nc24ads_a100_v4"
     )

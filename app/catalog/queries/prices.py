@@ -45,6 +45,8 @@ from app.catalog.queries.params import (
     ProviderSet,
     RegionSet,
     check_days,
+    optional,
+    several,
 )
 from app.catalog.queries.price_scope import GPU, PRICE_KEY, SIZE, PriceScope
 from app.catalog.queries.sizes import age_days
@@ -220,13 +222,11 @@ def _has_prices(key: PriceStatementKey) -> ColumnElement[bool]:
 class PriceFilter(PlaceParams):
     """Which prices, of whatever size."""
 
-    region: RegionSet = Field(default=(), description="In this region; in any of several.", examples=[["eastus"]])
-    os: Os | None = Field(default=None, description=PRICED_OS)
-    purchase: Purchase | None = Field(default=None, description="Of this purchase model.")
-    as_of: Day | None = Field(
-        default=None, description="In force on this day; default: today.", examples=["2026-07-01"]
-    )
-    known_at: Day | None = Field(default=None, description=KNOWN_AT, examples=["2026-09-01"])
+    region: RegionSet = several("In this region; in any of several.", "eastus")
+    os: Os | None = optional(PRICED_OS)
+    purchase: Purchase | None = optional("Of this purchase model.")
+    as_of: Day | None = optional("In force on this day; default: today.", "2026-07-01")
+    known_at: Day | None = optional(KNOWN_AT, "2026-09-01")
     history: JsonBool = Field(
         default=False, description="Every price up to that day, not only the one in force.", examples=[False]
     )
@@ -254,30 +254,18 @@ class PriceHistorySearch(PageParams):
     )
     os: Os = Field(default="linux", description=PRICED_OS)
     purchase: Purchase = Field(default="on_demand", description="Of this purchase model.")
-    since: Day | None = Field(
-        default=None,
-        description="Last observed on this day or later, by `until`; default: all.",
-        examples=["2024-01-01"],
-    )
-    until: Day | None = Field(
-        default=None, description="First observed on this day or before; default: today.", examples=["2026-09-01"]
-    )
-    known_at: Day | None = Field(default=None, description=KNOWN_AT, examples=["2026-09-01"])
+    since: Day | None = optional("Last observed on this day or later, by `until`; default: all.", "2024-01-01")
+    until: Day | None = optional("First observed on this day or before; default: today.", "2026-09-01")
+    known_at: Day | None = optional(KNOWN_AT, "2026-09-01")
 
 
 class AllPricesFilter(PriceFilter):
     """Which prices, and of which sizes."""
 
-    size: LowerTextSet = Field(
-        default=(), description="Of this size, by any of its names; of any of several.", examples=[["nd40rs_v2"]]
-    )
-    series: LowerTextSet = Field(
-        default=(), description="Of the sizes of a series, by its id or name; of any of several.", examples=[["ndv2"]]
-    )
+    size: LowerTextSet = several("Of this size, by any of its names; of any of several.", "nd40rs_v2")
+    series: LowerTextSet = several("Of the sizes of a series, by its id or name; of any of several.", "ndv2")
     provider: ProviderSet = ()
-    gpu: GpuSet = Field(
-        default=(), description="Of sizes with this GPU: a name or a glob, as GET /sizes takes it.", examples=[["A100"]]
-    )
+    gpu: GpuSet = several("Of sizes with this GPU: a name or a glob, as GET /sizes takes it.", "A100")
 
 
 QUICK_ROWS = 100

@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 from typing import Annotated, Any
 
 import orjson
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
@@ -60,7 +60,7 @@ from app.catalog.queries.pagination import (
     split_lists,
     write_cursor,
 )
-from app.catalog.queries.params import LowerText, LowerTextSet, PageParams, PlainText, RegionSet
+from app.catalog.queries.params import LowerText, LowerTextSet, PageParams, PlainText, RegionSet, optional, several
 from app.catalog.queries.price_scope import KEYS, key_parameters
 from app.catalog.queries.snapshot import Catalog, short
 from app.db.functions import is_listed, usd_of, usd_text
@@ -126,11 +126,7 @@ _SEARCHED = func.lower(
 class ModelSearch(PageParams):
     """Which language models."""
 
-    q: LowerText | None = Field(
-        default=None,
-        description="Words to find in id, name, repository and aliases; all must be there.",
-        examples=["llama 3.1"],
-    )
+    q: LowerText | None = optional("Words to find in id, name, repository and aliases; all must be there.", "llama 3.1")
 
 
 @short
@@ -162,20 +158,14 @@ FACT = table_of(Fact)
 class FactSearch(PageParams):
     """Which facts of a size."""
 
-    field: LowerTextSet = Field(
-        default=(), description="On this field: `gpu_memory_gib`; on any of several.", examples=[["gpu_memory_gib"]]
-    )
+    field: LowerTextSet = several("On this field: `gpu_memory_gib`; on any of several.", "gpu_memory_gib")
 
 
 class ConflictSearch(PageParams):
     """Which conflicts."""
 
-    field: PlainText | None = Field(
-        default=None, description="On this field: `gpu_memory_gib`.", examples=["gpu_memory_gib"]
-    )
-    subject: PlainText | None = Field(
-        default=None, description="On this size, in any spelling; or series or GPU by id.", examples=["nd40rs_v2"]
-    )
+    field: PlainText | None = optional("On this field: `gpu_memory_gib`.", "gpu_memory_gib")
+    subject: PlainText | None = optional("On this size, in any spelling; or series or GPU by id.", "nd40rs_v2")
 
 
 @short
@@ -387,14 +377,10 @@ REFUSED = table_of(RefusedPrice)
 class RefusedPriceSearch(PageParams):
     """Which refused prices."""
 
-    size: PlainText | None = Field(default=None, description="Of this size, in any spelling.", examples=["e96as_v5"])
-    region: Annotated[PlainText, AfterValidator(RegionCode)] | None = Field(
-        default=None, description="In this region.", examples=["eastus"]
-    )
-    source: PlainText | None = Field(
-        default=None, description="Of this source, by its id.", examples=["karpenter-azure-prices"]
-    )
-    rule: Rule | None = Field(default=None, description="By this rule.", examples=["equals_windows"])
+    size: PlainText | None = optional("Of this size, in any spelling.", "e96as_v5")
+    region: Annotated[PlainText, AfterValidator(RegionCode)] | None = optional("In this region.", "eastus")
+    source: PlainText | None = optional("Of this source, by its id.", "karpenter-azure-prices")
+    rule: Rule | None = optional("By this rule.", "equals_windows")
 
 
 @short
@@ -445,7 +431,7 @@ _availability, _source = table_of(Availability), table_of(Source)
 class AvailabilitySearch(PageParams):
     """Which regions of a size."""
 
-    region: RegionSet = Field(default=(), description="This region; any of several.", examples=[["eastus"]])
+    region: RegionSet = several("This region; any of several.", "eastus")
 
 
 @short

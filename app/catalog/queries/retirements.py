@@ -7,7 +7,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from pydantic import Field
 from sqlalchemy import ColumnElement, Date, FromClause, Select, and_, bindparam, case, cast, func, select
 
 from app.catalog.column_types import UsdColumn, table_of
@@ -27,6 +26,8 @@ from app.catalog.queries.params import (
     PageParams,
     QueryParams,
     RegionSet,
+    optional,
+    several,
 )
 from app.catalog.queries.price_scope import (
     GPU,
@@ -55,24 +56,12 @@ _SOURCE_FIELDS = ("title", "kind", "url", "published_on")
 class RetirementFilter(QueryParams):
     """Which retirements."""
 
-    series: LowerTextSet = Field(
-        default=(),
-        description="Of the sizes of a series, by its id or name; of any of several.",
-        examples=[["nvv3"]],
-    )
-    gpu: GpuSet = Field(
-        default=(),
-        description="Of sizes with this GPU: a name or a glob, as GET /sizes takes it.",
-        examples=[["M60"]],
-    )
-    region: RegionSet = Field(
-        default=(), description="Of sizes that have a price in this region; in any of several.", examples=[["eastus"]]
-    )
-    after: Day | None = Field(default=None, description="Later than this day.", examples=["2026-06-30"])
-    before: Day | None = Field(default=None, description="Earlier than this day.", examples=["2027-01-01"])
-    past: JsonBool | None = Field(
-        default=None, description="Only those that have passed, or only those that are to come; default: both."
-    )
+    series: LowerTextSet = several("Of the sizes of a series, by its id or name; of any of several.", "nvv3")
+    gpu: GpuSet = several("Of sizes with this GPU: a name or a glob, as GET /sizes takes it.", "M60")
+    region: RegionSet = several("Of sizes that have a price in this region; in any of several.", "eastus")
+    after: Day | None = optional("Later than this day.", "2026-06-30")
+    before: Day | None = optional("Earlier than this day.", "2027-01-01")
+    past: JsonBool | None = optional("Only those that have passed, or only those that are to come; default: both.")
 
 
 class RetirementSearch(RetirementFilter, PageParams):
