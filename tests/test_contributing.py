@@ -22,14 +22,12 @@ from tests.servers import open_client
 pytestmark = pytest.mark.one_database  # what is added is found alike on both
 
 FILTER = """
-    min_nvme_disk_count: Count | None = Field(
-        default=None, description="Number of NVMe disks.", examples=[6400]
-    )
-    board_vendor: LowerText | None = Field(default=None, description="Who makes the board.", examples=["AMD"])
+    min_nvme_disk_count: Count | None = optional("Number of NVMe disks.", 6400)
+    board_vendor: LowerText | None = optional("Who makes the board.", "AMD")
 """
 FIGURE = """
-        "memory_channels": FieldSpec(kind="integer", unit="count", sentence="Channels of memory of the host."),
-        "board_vendor": FieldSpec(kind="text", sentence="Who makes the board."),
+        "memory_channels": FieldSpec("integer", "count", sentence="Channels of memory of the host."),
+        "board_vendor": FieldSpec("text", sentence="Who makes the board."),
 """
 COLUMN = """
     memory_channels: int | None = None

@@ -1,7 +1,7 @@
 """The fields of sizes, series and GPUs: the one table for parsing, resolving, storing and showing them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -12,7 +12,7 @@ SubjectKind = Literal["size", "series", "gpu"]
 FactValue = int | Decimal | Fraction | str | bool | date
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FieldSpec:
     """A field: how it is stored, and how every face shows it.
 
@@ -24,6 +24,7 @@ class FieldSpec:
 
     kind: FieldKind
     unit: str | None = None
+    _: KW_ONLY
     column: bool = True
     stated: bool = True
     nullable: bool = True
@@ -35,14 +36,25 @@ class FieldSpec:
     in_resource_skus: bool = False
 
 
+def _feature(name: str, *, title: str = "", more_is_better: bool = False, in_resource_skus: bool = False) -> FieldSpec:
+    """Return the field of what documents state as Supported or Not Supported."""
+    return FieldSpec(
+        "boolean",
+        title=title,
+        more_is_better=more_is_better,
+        in_resource_skus=in_resource_skus,
+        sentence=f"{name}: supported, or not.",
+    )
+
+
 MAX_INTEGER = 2**31 - 1
 """The largest whole number that a column of PostgreSQL's `integer` holds, and more than any size has of anything."""
 
 MAX_NUMBER = Decimal(10**12)
 """A bound above every amount, in any unit, that a size, series or GPU has."""
 
-_COUNT = FieldSpec(kind="integer", unit="count")
-_TEXT = FieldSpec(kind="text")
+_COUNT = FieldSpec("integer", "count")
+_TEXT = FieldSpec("text")
 
 OTHERS = "Others"
 """The group of fields that belong to none of the others."""
@@ -50,8 +62,8 @@ OTHERS = "Others"
 SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
     "Price": {
         "usd_per_hour": FieldSpec(
-            kind="number",
-            unit="USD an hour",
+            "number",
+            "USD an hour",
             column=False,
             stated=False,
             title="Price",
@@ -60,314 +72,268 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
         )
     },
     "GPU": {
-        "gpu_model": FieldSpec(kind="text", title="GPU", sentence="The GPU with its memory: `A100 80GB PCIe`."),
-        "gpu_vendor": FieldSpec(kind="text", title="GPU maker", sentence="Who makes the GPU: NVIDIA, AMD. Extensible."),
-        "gpu_id": FieldSpec(kind="text", stated=False, sentence="Id of the model in GET /gpus."),
+        "gpu_model": FieldSpec("text", title="GPU", sentence="The GPU with its memory: `A100 80GB PCIe`."),
+        "gpu_vendor": FieldSpec("text", title="GPU maker", sentence="Who makes the GPU: NVIDIA, AMD. Extensible."),
+        "gpu_id": FieldSpec("text", stated=False, sentence="Id of the model in GET /gpus."),
         "gpu_count": FieldSpec(
-            kind="fraction",
-            unit="count",
+            "fraction",
+            "count",
             title="GPUs",
             sentence="GPUs of the VM, to four digits; the exact fraction is in gpu_fraction.",
         ),
         "gpu_fraction": FieldSpec(
-            kind="text",
-            column=False,
-            title="Part of a GPU",
-            sentence="The exact part of a GPU, `1/6`; null for whole GPUs.",
+            "text", column=False, title="Part of a GPU", sentence="The exact part of a GPU, `1/6`; null for whole GPUs."
         ),
         "gpu_memory_gib": FieldSpec(
-            kind="number",
-            unit="GiB",
+            "number",
+            "GiB",
             title="GPU memory",
             heading="GPU GiB",
             sentence="GPU memory of all GPUs of the VM together; for a fraction, its slice.",
         ),
         "gpu_memory_gib_per_gpu": FieldSpec(
-            kind="number",
-            unit="GiB",
+            "number",
+            "GiB",
             title="GPU memory on one GPU",
             short="On one GPU",
             heading="GiB/GPU",
             sentence="GPU memory of one whole GPU, as marketed.",
         ),
         "gpu_interconnect": FieldSpec(
-            kind="text", title="GPUs joined by", sentence="What joins the GPUs of the VM: `NVLink 3.0`, PCIe."
+            "text", title="GPUs joined by", sentence="What joins the GPUs of the VM: `NVLink 3.0`, PCIe."
         ),
         "nvlink": FieldSpec(
-            kind="boolean",
-            title="NVLink",
-            more_is_better=True,
-            sentence="Whether the GPUs of the VM are joined by NVLink.",
+            "boolean", title="NVLink", more_is_better=True, sentence="Whether the GPUs of the VM are joined by NVLink."
         ),
-        "virtual_workstations": FieldSpec(kind="integer", unit="count", column=False),
-        "virtual_applications": FieldSpec(kind="integer", unit="count", column=False),
+        "virtual_workstations": FieldSpec("integer", "count", column=False),
+        "virtual_applications": FieldSpec("integer", "count", column=False),
     },
     "Processor and memory": {
-        "vcpus": FieldSpec(
-            kind="integer", unit="count", title="vCPUs", sentence="vCPUs of the VM.", in_resource_skus=True
-        ),
+        "vcpus": FieldSpec("integer", "count", title="vCPUs", sentence="vCPUs of the VM.", in_resource_skus=True),
         "memory_gib": FieldSpec(
-            kind="number",
-            unit="GiB",
-            title="Memory",
-            heading="mem GiB",
-            sentence="Memory of the VM, GiB.",
-            in_resource_skus=True,
+            "number", "GiB", title="Memory", heading="mem GiB", sentence="Memory of the VM, GiB.", in_resource_skus=True
         ),
-        "cpu_model": FieldSpec(kind="text", title="Processor", sentence="The processor, by its vendor's name."),
+        "cpu_model": FieldSpec("text", title="Processor", sentence="The processor, by its vendor's name."),
         "cpu_vendor": FieldSpec(
-            kind="text",
+            "text",
             title="Processor maker",
             sentence="Who makes the processor: Intel, AMD, Ampere, Microsoft, NVIDIA, AWS, Google; null where a VM may "
             "get those of two. Extensible.",
         ),
         "arch": FieldSpec(
-            kind="text", title="Architecture", short="CPU", sentence="x64 or arm64. Extensible.", in_resource_skus=True
+            "text", title="Architecture", short="CPU", sentence="x64 or arm64. Extensible.", in_resource_skus=True
         ),
         "coremark": FieldSpec(
-            kind="integer",
-            unit="iterations/s",
+            "integer",
+            "iterations/s",
             title="CoreMark",
             sentence="CoreMark on all vCPUs, iterations a second, as Azure and Google measured it, and Vantage on "
             "AWS: on the slowest of the processors that it may have.",
         ),
-        "cpu_count": FieldSpec(kind="integer", unit="count", column=False),
-        "cpu_base_ghz": FieldSpec(kind="number", unit="GHz", column=False),
-        "cpu_all_core_peak_ghz": FieldSpec(kind="number", unit="GHz", column=False),
-        "cpu_peak_ghz": FieldSpec(kind="number", unit="GHz", column=False),
-        "memory_bandwidth_gb_per_s": FieldSpec(kind="number", unit="GB/s", column=False, title="Memory bandwidth"),
-        "l3_cache_mib": FieldSpec(kind="number", unit="MiB", column=False),
-        "epc_memory_mib": FieldSpec(kind="number", unit="MiB", column=False),
-        "parent_size": FieldSpec(kind="text", sentence="The size that it is, with fewer vCPUs; null for most."),
+        "cpu_count": FieldSpec("integer", "count", column=False),
+        "cpu_base_ghz": FieldSpec("number", "GHz", column=False),
+        "cpu_all_core_peak_ghz": FieldSpec("number", "GHz", column=False),
+        "cpu_peak_ghz": FieldSpec("number", "GHz", column=False),
+        "memory_bandwidth_gb_per_s": FieldSpec("number", "GB/s", column=False, title="Memory bandwidth"),
+        "l3_cache_mib": FieldSpec("number", "MiB", column=False),
+        "epc_memory_mib": FieldSpec("number", "MiB", column=False),
+        "parent_size": FieldSpec("text", sentence="The size that it is, with fewer vCPUs; null for most."),
         "burstable": FieldSpec(
-            kind="boolean",
+            "boolean",
             stated=False,
             sentence="Whether the VM saves CPU credits below a baseline and spends them above it; null where no "
             "source says.",
         ),
         "cpu_baseline_percent": FieldSpec(
-            kind="number",
-            unit="%",
-            title="CPU baseline",
-            sentence="CPU of a burstable VM that costs no credits, percent.",
+            "number", "%", title="CPU baseline", sentence="CPU of a burstable VM that costs no credits, percent."
         ),
-        "cpu_credits_initial": FieldSpec(kind="integer", unit="count", column=False),
+        "cpu_credits_initial": FieldSpec("integer", "count", column=False),
         "cpu_credits_per_hour": FieldSpec(
-            kind="integer",
-            unit="count",
+            "integer",
+            "count",
             title="CPU credits an hour",
             sentence="CPU credits that a burstable VM is given an hour.",
         ),
-        "cpu_credits_max": FieldSpec(kind="integer", unit="count", column=False),
+        "cpu_credits_max": FieldSpec("integer", "count", column=False),
     },
     "Disks": {
         "local_disk_gib": FieldSpec(
-            kind="number",
-            unit="GiB",
-            column=False,
-            stated=False,
-            sentence="Temporary and NVMe disks together, GiB.",
+            "number", "GiB", column=False, stated=False, sentence="Temporary and NVMe disks together, GiB."
         ),
         "temp_disk_gib": FieldSpec(
-            kind="number",
-            unit="GiB",
+            "number",
+            "GiB",
             title="Temporary disk",
             short="Temp disk",
             sentence="Of all temporary disks together, GiB.",
             in_resource_skus=True,
         ),
         "temp_disk_count": FieldSpec(
-            kind="integer", unit="count", title="Temporary disks, number", sentence="Number of temporary disks."
+            "integer", "count", title="Temporary disks, number", sentence="Number of temporary disks."
         ),
         "nvme_disk_gib": FieldSpec(
-            kind="number",
-            unit="GiB",
+            "number",
+            "GiB",
             title="NVMe disks",
             sentence="Of all local NVMe disks together, GiB.",
             in_resource_skus=True,
         ),
         "nvme_disk_count": FieldSpec(
-            kind="integer",
-            unit="count",
+            "integer",
+            "count",
             title="NVMe disks, number",
             sentence="Number of local NVMe disks.",
             in_resource_skus=True,
         ),
         "local_nvme": FieldSpec(
-            kind="boolean", stated=False, title="Local NVMe disks", sentence="Whether the VM has local NVMe disks."
+            "boolean", stated=False, title="Local NVMe disks", sentence="Whether the VM has local NVMe disks."
         ),
-        "local_ssd_gib": FieldSpec(kind="number", unit="GiB", column=False),
-        "local_ssd_count": FieldSpec(kind="integer", unit="count", column=False),
+        "local_ssd_gib": FieldSpec("number", "GiB", column=False),
+        "local_ssd_count": FieldSpec("integer", "count", column=False),
         "max_data_disks": FieldSpec(
-            kind="integer",
-            unit="count",
+            "integer",
+            "count",
             title="Data disks",
             sentence="Number of data disks that can be attached.",
             in_resource_skus=True,
         ),
         "uncached_disk_iops": FieldSpec(
-            kind="integer",
-            unit="IOPS",
+            "integer",
+            "IOPS",
             title="Disk rate, uncached",
             short="Disk rate",
             sentence="Operations a second on remote disks, uncached.",
             in_resource_skus=True,
         ),
         "uncached_disk_mbps": FieldSpec(
-            kind="number",
-            unit="MBps",
+            "number",
+            "MBps",
             title="Disk throughput, uncached",
             short="Disk rate",
             sentence="Throughput of remote disks, uncached, megabytes (10^6) a second.",
             in_resource_skus=True,
         ),
         "disk_controller": FieldSpec(
-            kind="text",
-            stated=False,
-            sentence="What remote disks can be attached by: NVMe, SCSI, or both. Extensible.",
+            "text", stated=False, sentence="What remote disks can be attached by: NVMe, SCSI, or both. Extensible."
         ),
-        "disk_cache_gib": FieldSpec(kind="number", unit="GiB", column=False),
+        "disk_cache_gib": FieldSpec("number", "GiB", column=False),
     },
     "Network": {
         "network_mbps": FieldSpec(
-            kind="integer",
-            unit="Mbps",
+            "integer",
+            "Mbps",
             title="Network",
             sentence="The highest network bandwidth of the VM, megabits a second; `Up to` sizes of AWS burst to it.",
         ),
         "max_nics": FieldSpec(
-            kind="integer", unit="count", title="NICs", sentence="Number of network interfaces.", in_resource_skus=True
+            "integer", "count", title="NICs", sentence="Number of network interfaces.", in_resource_skus=True
         ),
-        "backend_nics": FieldSpec(kind="integer", unit="count", column=False),
+        "backend_nics": FieldSpec("integer", "count", column=False),
         "infiniband": FieldSpec(
-            kind="boolean", title="InfiniBand", more_is_better=True, sentence="Whether the VM has InfiniBand."
+            "boolean", title="InfiniBand", more_is_better=True, sentence="Whether the VM has InfiniBand."
         ),
         "infiniband_gbps": FieldSpec(
-            kind="number",
-            unit="Gbps",
+            "number",
+            "Gbps",
             title="InfiniBand rate",
             short="InfiniBand",
             sentence="InfiniBand of the VM, gigabits a second.",
         ),
         "fabric": FieldSpec(
-            kind="text",
+            "text",
             title="Fabric between VMs",
             short="Fabric",
             sentence="The network for work on several VMs together: InfiniBand, EFA, RoCE, GPUDirect-TCPXO; `none` "
             "where a source says that there is none. Extensible.",
         ),
-        "infiniband_gbps_per_gpu": FieldSpec(kind="number", unit="Gbps", column=False),
+        "infiniband_gbps_per_gpu": FieldSpec("number", "Gbps", column=False),
     },
     "Status": {
         "status": FieldSpec(
-            kind="text",
+            "text",
             stated=False,
             nullable=False,
             sentence="preview, current, retiring (dated), withdrawn or retired, today. Extensible.",
         ),
-        "series": FieldSpec(kind="text", sentence="Id of the series."),
+        "series": FieldSpec("text", sentence="Id of the series."),
         "category": FieldSpec(
-            kind="text",
+            "text",
             stated=False,
             title="Type",
             sentence="Its type: `gpu_accelerated` if it has GPUs, else that of its series. Extensible.",
         ),
         "quota_family": FieldSpec(
-            kind="text", sentence="The family whose vCPU quota it counts towards.", in_resource_skus=True
+            "text", sentence="The family whose vCPU quota it counts towards.", in_resource_skus=True
         ),
-        "preview": FieldSpec(kind="boolean", sentence="Whether the size is in preview."),
+        "preview": FieldSpec("boolean", sentence="Whether the size is in preview."),
         "withdrawn": FieldSpec(
-            kind="boolean", sentence="Whether it can no longer be deployed, though no date was announced."
+            "boolean", sentence="Whether it can no longer be deployed, though no date was announced."
         ),
-        "retirement_date": FieldSpec(kind="date", short="Retires", sentence="The day on which the size retires."),
+        "retirement_date": FieldSpec("date", short="Retires", sentence="The day on which the size retires."),
         "verified": FieldSpec(
-            kind="boolean", stated=False, nullable=False, sentence="Whether the vendor's own documents name this size."
+            "boolean", stated=False, nullable=False, sentence="Whether the vendor's own documents name this size."
         ),
         "disputed": FieldSpec(
-            kind="boolean",
+            "boolean",
             stated=False,
             nullable=False,
             sentence="Whether sources disagree on a field; GET /sizes/{name}/facts has the value of each source.",
         ),
     },
     "Features": {
-        "premium_storage": FieldSpec(
-            kind="boolean",
-            title="Premium Storage",
-            sentence="Premium Storage: supported, or not.",
-            in_resource_skus=True,
-        ),
-        "premium_storage_caching": FieldSpec(
-            kind="boolean", title="Premium Storage caching", sentence="Premium Storage caching: supported, or not."
-        ),
-        "ultra_disk": FieldSpec(kind="boolean", title="Ultra Disk", sentence="Ultra Disk: supported, or not."),
-        "live_migration": FieldSpec(kind="boolean", sentence="Live migration: supported, or not."),
-        "memory_preserving_updates": FieldSpec(
-            kind="boolean", sentence="Memory-preserving updates: supported, or not.", in_resource_skus=True
-        ),
-        "generation_1": FieldSpec(
-            kind="boolean", sentence="Generation 1 VMs: supported, or not.", in_resource_skus=True
-        ),
-        "generation_2": FieldSpec(
-            kind="boolean", sentence="Generation 2 VMs: supported, or not.", in_resource_skus=True
-        ),
-        "accelerated_networking": FieldSpec(
-            kind="boolean", sentence="Accelerated networking: supported, or not.", in_resource_skus=True
-        ),
-        "ephemeral_os_disk": FieldSpec(
-            kind="boolean", sentence="Ephemeral OS disks: supported, or not.", in_resource_skus=True
-        ),
-        "nested_virtualization": FieldSpec(kind="boolean", sentence="Nested virtualization: supported, or not."),
-        "hibernation": FieldSpec(kind="boolean", sentence="Hibernation: supported, or not.", in_resource_skus=True),
-        "gpudirect_rdma": FieldSpec(
-            kind="boolean", title="GPUDirect RDMA", more_is_better=True, sentence="GPUDirect RDMA: supported, or not."
-        ),
-        "encryption_at_host": FieldSpec(
-            kind="boolean", sentence="Encryption at host: supported, or not.", in_resource_skus=True
-        ),
-        "trusted_launch": FieldSpec(kind="boolean", sentence="Trusted launch: supported, or not."),
+        "premium_storage": _feature("Premium Storage", title="Premium Storage", in_resource_skus=True),
+        "premium_storage_caching": _feature("Premium Storage caching", title="Premium Storage caching"),
+        "ultra_disk": _feature("Ultra Disk", title="Ultra Disk"),
+        "live_migration": _feature("Live migration"),
+        "memory_preserving_updates": _feature("Memory-preserving updates", in_resource_skus=True),
+        "generation_1": _feature("Generation 1 VMs", in_resource_skus=True),
+        "generation_2": _feature("Generation 2 VMs", in_resource_skus=True),
+        "accelerated_networking": _feature("Accelerated networking", in_resource_skus=True),
+        "ephemeral_os_disk": _feature("Ephemeral OS disks", in_resource_skus=True),
+        "nested_virtualization": _feature("Nested virtualization"),
+        "hibernation": _feature("Hibernation", in_resource_skus=True),
+        "gpudirect_rdma": _feature("GPUDirect RDMA", title="GPUDirect RDMA", more_is_better=True),
+        "encryption_at_host": _feature("Encryption at host", in_resource_skus=True),
+        "trusted_launch": _feature("Trusted launch"),
     },
     OTHERS: {
         "name": FieldSpec(
-            kind="text",
-            stated=False,
-            nullable=False,
-            sentence="The vendor's name of the size: `Standard_NC24ads_A100_v4`.",
+            "text", stated=False, nullable=False, sentence="The vendor's name of the size: `Standard_NC24ads_A100_v4`."
         ),
-        "provider": FieldSpec(kind="text", stated=False, nullable=False, sentence="Who sells it. Extensible."),
+        "provider": FieldSpec("text", stated=False, nullable=False, sentence="Who sells it. Extensible."),
         "disputed_fields": FieldSpec(
-            kind="list", stated=False, nullable=False, sentence="The fields on which sources disagree."
+            "list", stated=False, nullable=False, sentence="The fields on which sources disagree."
         ),
         "confidential_computing": FieldSpec(
-            kind="text", short="Confidential", sentence="What encrypts the memory of the VM: SNP, TDX. Extensible."
+            "text", short="Confidential", sentence="What encrypts the memory of the VM: SNP, TDX. Extensible."
         ),
         "price_parts": FieldSpec(
-            kind="text",
+            "text",
             column=False,
             title="Parts of the price",
             sentence="What a price is computed from, USD an hour: `4 OCPU x 0.03 + 64 GiB x 0.002`; by region where it "
             "depends on that: `eu-west-1: 0.102 in us-east-1 x 1.1; …`.",
         ),
         "zones": FieldSpec(
-            kind="integer",
-            unit="count",
+            "integer",
+            "count",
             column=False,
             stated=False,
             title="Zones of the region",
             sentence="In how many zones of the requested region the size is offered; 0 where zones cannot be chosen.",
         ),
         "flags": FieldSpec(
-            kind="list",
+            "list",
             stated=False,
             nullable=False,
             sentence="The features that are supported; each is a field of its own, too.",
         ),
         "source_url": FieldSpec(
-            kind="text", stated=False, sentence="The page with the highest authority among those that name the size."
+            "text", stated=False, sentence="The page with the highest authority among those that name the size."
         ),
-        "physical_cores": FieldSpec(kind="integer", unit="count", column=False),
+        "physical_cores": FieldSpec("integer", "count", column=False),
         **{
-            f"{disk}_{suffix}": FieldSpec(kind="number", unit=unit, column=False)
+            f"{disk}_{suffix}": FieldSpec("number", unit, column=False)
             for disk in (
                 "uncached_disk_burst",
                 "ultra_disk",
@@ -397,7 +363,7 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
                 "disk_encryption_linux",
                 "disk_encryption_windows",
             ),
-            FieldSpec(kind="boolean", column=False),
+            FieldSpec("boolean", column=False),
         ),
     },
 }
@@ -450,64 +416,55 @@ def field_heading(name: str) -> str:
 
 
 SERIES_FIELDS: dict[str, FieldSpec] = {
-    "name": FieldSpec(kind="text", nullable=False, sentence="Its name: `ND_H100_v5`."),
-    "provider": FieldSpec(kind="text", nullable=False, sentence="Who sells it."),
-    "family": FieldSpec(kind="text", sentence="The family it belongs to: D, NC."),
-    "category": FieldSpec(
-        kind="text", sentence="The type of its sizes: `general_purpose`, `gpu_accelerated`. Extensible."
-    ),
-    "aliases": FieldSpec(kind="list", nullable=False, sentence="Other names that find it."),
-    "use_cases": FieldSpec(kind="list", nullable=False, sentence="Use cases that the vendor names."),
-    "integrations": FieldSpec(kind="list", nullable=False, sentence="Integrations that the vendor names."),
-    "gpu_dtypes": FieldSpec(kind="list", nullable=False, sentence="Data types that the vendor names for its GPUs."),
-    "supported_images": FieldSpec(kind="list", nullable=False, sentence="Images that the vendor names as supported."),
-    "ofed_driver": FieldSpec(kind="text", sentence="The InfiniBand driver that the vendor names."),
-    "scale_up_domain_gpus": FieldSpec(
-        kind="integer", unit="count", sentence="GPUs that share one NVLink (or xGMI) domain."
-    ),
-    "rack_vms": FieldSpec(kind="integer", unit="count", sentence="VMs of one rack."),
-    "rack_gpus": FieldSpec(kind="integer", unit="count", sentence="GPUs of one rack."),
-    "rack_nvlink_tb_per_s": FieldSpec(kind="number", unit="TB/s", sentence="NVLink bandwidth of one rack, TB/s."),
-    "rack_fast_memory_tb": FieldSpec(
-        kind="number", unit="TB", sentence="Memory of one rack, of GPUs and CPUs together, TB."
-    ),
-    "rack_hbm_tb": FieldSpec(kind="number", unit="TB", sentence="GPU memory of one rack, TB."),
-    "rack_lpddr_tb": FieldSpec(kind="number", unit="TB", sentence="CPU memory of one rack, TB."),
-    "rack_fp4_pflops": FieldSpec(kind="number", unit="PFLOPS", sentence="FP4 throughput of one rack, PFLOPS."),
-    "retirement_date": FieldSpec(kind="date", sentence="The day on which the series retires."),
+    "name": FieldSpec("text", nullable=False, sentence="Its name: `ND_H100_v5`."),
+    "provider": FieldSpec("text", nullable=False, sentence="Who sells it."),
+    "family": FieldSpec("text", sentence="The family it belongs to: D, NC."),
+    "category": FieldSpec("text", sentence="The type of its sizes: `general_purpose`, `gpu_accelerated`. Extensible."),
+    "aliases": FieldSpec("list", nullable=False, sentence="Other names that find it."),
+    "use_cases": FieldSpec("list", nullable=False, sentence="Use cases that the vendor names."),
+    "integrations": FieldSpec("list", nullable=False, sentence="Integrations that the vendor names."),
+    "gpu_dtypes": FieldSpec("list", nullable=False, sentence="Data types that the vendor names for its GPUs."),
+    "supported_images": FieldSpec("list", nullable=False, sentence="Images that the vendor names as supported."),
+    "ofed_driver": FieldSpec("text", sentence="The InfiniBand driver that the vendor names."),
+    "scale_up_domain_gpus": FieldSpec("integer", "count", sentence="GPUs that share one NVLink (or xGMI) domain."),
+    "rack_vms": FieldSpec("integer", "count", sentence="VMs of one rack."),
+    "rack_gpus": FieldSpec("integer", "count", sentence="GPUs of one rack."),
+    "rack_nvlink_tb_per_s": FieldSpec("number", "TB/s", sentence="NVLink bandwidth of one rack, TB/s."),
+    "rack_fast_memory_tb": FieldSpec("number", "TB", sentence="Memory of one rack, of GPUs and CPUs together, TB."),
+    "rack_hbm_tb": FieldSpec("number", "TB", sentence="GPU memory of one rack, TB."),
+    "rack_lpddr_tb": FieldSpec("number", "TB", sentence="CPU memory of one rack, TB."),
+    "rack_fp4_pflops": FieldSpec("number", "PFLOPS", sentence="FP4 throughput of one rack, PFLOPS."),
+    "retirement_date": FieldSpec("date", sentence="The day on which the series retires."),
     "cloud_services": FieldSpec(
-        kind="boolean",
-        sentence="Whether price lists have meters of Cloud Services for its sizes, beside those of Linux.",
+        "boolean", sentence="Whether price lists have meters of Cloud Services for its sizes, beside those of Linux."
     ),
-    "reserved_1y_until": FieldSpec(kind="date", sentence="The last day on which reservations of a year were sold."),
-    "reserved_3y_until": FieldSpec(
-        kind="date", sentence="The last day on which reservations of three years were sold."
-    ),
+    "reserved_1y_until": FieldSpec("date", sentence="The last day on which reservations of a year were sold."),
+    "reserved_3y_until": FieldSpec("date", sentence="The last day on which reservations of three years were sold."),
 }
 """Fields of a series; the rack is that of GB200 and GB300, where all VMs of a rack share one NVLink domain."""
 
 GPU_FIELDS: dict[str, FieldSpec] = {
-    "vendor": FieldSpec(kind="text", nullable=False, sentence="Who makes it: NVIDIA, AMD. Extensible."),
-    "model": FieldSpec(kind="text", nullable=False, sentence="The model with its memory: `H100 80GB`."),
-    "family": FieldSpec(kind="text", nullable=False, sentence="The model without memory and form: `H100`."),
-    "aliases": FieldSpec(kind="list", nullable=False, sentence="Other names that find it."),
-    "architecture": FieldSpec(kind="text", sentence="The architecture: `Hopper`."),
-    "compute_capability": FieldSpec(kind="text", sentence="CUDA compute capability, or AMD's target: `9.0`, `gfx942`."),
-    "memory_gib": FieldSpec(kind="number", unit="GiB", sentence="As marketed."),
-    "usable_memory_gib": FieldSpec(kind="number", unit="GiB", sentence="As the operating system sees it."),
-    "memory_bandwidth_gb_per_s": FieldSpec(kind="number", unit="GB/s", sentence="Memory bandwidth, GB/s."),
-    "fp64_tflops": FieldSpec(kind="number", unit="TFLOPS", sentence="FP64 throughput, dense, TFLOPS."),
-    "fp32_tflops": FieldSpec(kind="number", unit="TFLOPS", sentence="FP32 throughput, dense, TFLOPS."),
-    "tf32_tflops": FieldSpec(kind="number", unit="TFLOPS", sentence="TF32 throughput, dense, TFLOPS."),
-    "fp16_tflops": FieldSpec(kind="number", unit="TFLOPS", sentence="FP16 throughput, dense, TFLOPS."),
-    "bf16_tflops": FieldSpec(kind="number", unit="TFLOPS", sentence="BF16 throughput, dense, TFLOPS."),
-    "fp8_tflops": FieldSpec(kind="number", unit="TFLOPS", sentence="FP8 throughput, dense, TFLOPS."),
-    "fp4_tflops": FieldSpec(kind="number", unit="TFLOPS", sentence="FP4 throughput, dense, TFLOPS."),
-    "int8_tops": FieldSpec(kind="number", unit="TOPS", sentence="INT8 throughput, dense, TOPS."),
-    "interconnect": FieldSpec(kind="text", sentence="What joins it to other GPUs: `NVLink 4.0`."),
-    "interconnect_gb_per_s": FieldSpec(kind="number", unit="GB/s", sentence="Bandwidth to other GPUs, GB/s."),
+    "vendor": FieldSpec("text", nullable=False, sentence="Who makes it: NVIDIA, AMD. Extensible."),
+    "model": FieldSpec("text", nullable=False, sentence="The model with its memory: `H100 80GB`."),
+    "family": FieldSpec("text", nullable=False, sentence="The model without memory and form: `H100`."),
+    "aliases": FieldSpec("list", nullable=False, sentence="Other names that find it."),
+    "architecture": FieldSpec("text", sentence="The architecture: `Hopper`."),
+    "compute_capability": FieldSpec("text", sentence="CUDA compute capability, or AMD's target: `9.0`, `gfx942`."),
+    "memory_gib": FieldSpec("number", "GiB", sentence="As marketed."),
+    "usable_memory_gib": FieldSpec("number", "GiB", sentence="As the operating system sees it."),
+    "memory_bandwidth_gb_per_s": FieldSpec("number", "GB/s", sentence="Memory bandwidth, GB/s."),
+    "fp64_tflops": FieldSpec("number", "TFLOPS", sentence="FP64 throughput, dense, TFLOPS."),
+    "fp32_tflops": FieldSpec("number", "TFLOPS", sentence="FP32 throughput, dense, TFLOPS."),
+    "tf32_tflops": FieldSpec("number", "TFLOPS", sentence="TF32 throughput, dense, TFLOPS."),
+    "fp16_tflops": FieldSpec("number", "TFLOPS", sentence="FP16 throughput, dense, TFLOPS."),
+    "bf16_tflops": FieldSpec("number", "TFLOPS", sentence="BF16 throughput, dense, TFLOPS."),
+    "fp8_tflops": FieldSpec("number", "TFLOPS", sentence="FP8 throughput, dense, TFLOPS."),
+    "fp4_tflops": FieldSpec("number", "TFLOPS", sentence="FP4 throughput, dense, TFLOPS."),
+    "int8_tops": FieldSpec("number", "TOPS", sentence="INT8 throughput, dense, TOPS."),
+    "interconnect": FieldSpec("text", sentence="What joins it to other GPUs: `NVLink 4.0`."),
+    "interconnect_gb_per_s": FieldSpec("number", "GB/s", sentence="Bandwidth to other GPUs, GB/s."),
     "scale_up_domain_gpus": FieldSpec(
-        kind="integer", unit="count", sentence="The most GPUs that can be linked, this one included."
+        "integer", "count", sentence="The most GPUs that can be linked, this one included."
     ),
 }
 """Fields of a GPU model: throughput is dense, bandwidths are decimal, `memory_gib` is the marketed figure and
