@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -80,9 +81,7 @@ def request_span(method: str, headers: Iterable[tuple[bytes, bytes]]) -> Abstrac
 
 
 def describe_request(name: str, attributes: Mapping[str, str | int]) -> None:
-    """Name the span of the request, and say what became of it."""
-    if _tracer is None:
-        return
+    """Name the span of the request, and say what became of it; called only where spans are sent."""
     from opentelemetry.trace import Status, StatusCode, get_current_span  # noqa: PLC0415
 
     current = get_current_span()
@@ -96,9 +95,4 @@ def within_current(work: Callable[P, T]) -> Callable[P, T]:
     """Return a function that runs in a thread as part of the current span."""
     if _tracer is None:
         return work
-    context = copy_context()
-
-    def run(*args: P.args, **more: P.kwargs) -> T:
-        return context.run(work, *args, **more)
-
-    return run
+    return partial(copy_context().run, work)

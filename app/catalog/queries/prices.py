@@ -337,8 +337,7 @@ def _without(listing: PriceListing, *columns: str) -> PriceListing:
 def find_all_prices(catalog: Catalog, search: AllPricesSearch) -> PriceListing:
     """Find one page of prices; raises BadQuery for a size, series, GPU or region that the catalog lacks, or a day."""
     check_days(search, catalog.today)
-    normalized = normalize_prices(catalog, search)
-    return _find_page(catalog, normalized)
+    return _find_page(catalog, normalize_prices(catalog, search))
 
 
 def render_prices(listing: PriceListing) -> str:
@@ -382,11 +381,8 @@ def _find_page(
     rate = find_exchange_rate(catalog, search.currency, search.as_of or catalog.today)
     key, values = to_price_statement_key(search, catalog.today, catalog.snapshot.rules)
     identity = f"prices {search.model_dump_json(exclude=search.page_param_names())} {since} {sort} {catalog.today}"
-    key = replace(key, sort=sort)
-    if since is not None:
-        key = replace(key, since=True)
-        values |= {"since": since.isoformat()}
-    values |= {"limit": search.limit + 1}
+    key = replace(key, sort=sort, since=since is not None)
+    values |= {"limit": search.limit + 1} | ({"since": since.isoformat()} if since is not None else {})
     has_total = (
         since is None
         and search.known_at is None
