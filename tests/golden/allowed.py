@@ -24,12 +24,19 @@ def _only_descriptions(question: "Question", before: "Answer", after: "Answer") 
     return "/openapi" in question.target and before.status == after.status and was == is_now
 
 
+def _only_kept(question: "Question", before: "Answer", after: "Answer") -> bool:
+    is_kept = before.headers.get("cache-control") == "no-store" and "cache-control" not in after.headers
+    same = (before.status, before.body) == (after.status, after.body)
+    return question.method == "POST" and '"architecture"' in question.body and is_kept and same
+
+
 _DESCRIPTION = re.compile(rb'"description": ?"(?:[^"\\]|\\.)*"')
 
 
 ALLOWED: Mapping[str, Callable[["Question", "Answer", "Answer"], bool]] = {
     "Figures are described by the table of fields, alike in sizes and facets": _only_descriptions,
     "Names of features are written alike on all pages, whose ETags change with any template": _only_names,
+    "Answers about an architecture are kept like those about models": _only_kept,
 }
 """Whether a difference is of a kind, by the reason for it."""
 
