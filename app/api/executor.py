@@ -1,7 +1,7 @@
 """Asks the catalog for endpoints: what is short on the event loop, where it reads SQLite, all else in threads."""
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
@@ -16,11 +16,12 @@ from app.catalog.queries.snapshot import (
     Catalog,
     CatalogSnapshot,
     changes_too_fast,
+    or_busy,
 )
-from app.db.executors import LoopConnection, QueueFull, SessionThreads
+from app.db.executors import LoopConnection, SessionThreads
 from app.db.servers import Replication, load_replication
 from app.db.statements import Reader, TakesLong
-from app.errors import Busy, CatalogChanged, NotReady
+from app.errors import CatalogChanged, NotReady
 from app.http.revision import RevisionWatcher
 from app.telemetry import tracing
 
@@ -84,9 +85,9 @@ class QueryExecutor:
                     except TakesLong:
                         on_loop = False
                 if question not in COMPUTING:
-                    return await _or_busy(self._threads.read(work))
+                    return await or_busy(self._threads.read(work))
                 with tracing.span("fit"):
-                    return await _or_busy(self._computing.read(work))
+                    return await or_busy(self._computing.read(work))
             except CatalogChanged:
                 self._watcher.expire()
         raise changes_too_fast()
@@ -108,7 +109,7 @@ class QueryExecutor:
     async def compute(self, work: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
         """Compute something that needs no catalog, in the thread for arithmetic; raises Busy."""
         with tracing.span("fit"):
-            return await _or_busy(self._computing.compute(work, *args, **more))
+            return await or_busy(self._computing.compute(work, *args, **more))
 
     @property
     def queues(self) -> tuple[SessionThreads, ...]:
@@ -159,11 +160,3 @@ class QueryExecutor:
         if state.revision is None or reason:
             raise NotReady(reason)
         return state.revision
-
-
-async def _or_busy(answer: Awaitable[T]) -> T:
-    """Wait for an answer; raises Busy if it cannot be queued."""
-    try:
-        return await answer
-    except QueueFull:
-        raise Busy("Too many requests wait for the database. Retry in some seconds.") from None

@@ -17,6 +17,7 @@ from app.catalog.queries.snapshot import (
     CatalogSnapshot,
     changes_too_fast,
     load_snapshot,
+    or_busy,
     revision_id,
 )
 from app.catalog.store.revisions import latest_revision
@@ -60,7 +61,7 @@ class CatalogReader:
         """
         for _ in range(MAX_ATTEMPTS):
             with suppress(CatalogChanged):
-                return await self._threads.run(self._work, work)
+                return await or_busy(self._threads.run(self._work, work))
         raise changes_too_fast()
 
     def close(self) -> None:

@@ -10,8 +10,10 @@ from sqlmodel import Session
 
 from app.catalog.queries.params import SizeSearch
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, load_snapshot
+from app.db import executors
+from app.errors import Busy
 from app.ingest.run import ingest
-from app.mcp.catalog import CatalogReader, RevisionInfo
+from app.mcp.catalog import MAX_THREADS, CatalogReader, RevisionInfo
 from app.questions import answer
 from tests.conftest import TODAY
 from tests.factories import NOW, reading, size
@@ -78,3 +80,11 @@ def test_a_question_is_asked_again_where_an_ingest_commits_meanwhile(engine: Eng
     finally:
         reader.close()
     assert pages == [["Standard_X1"], ["Standard_X2"]]
+
+
+def test_a_tool_says_that_too_many_wait(seeded_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "MAX_WAITING", -MAX_THREADS)
+    reader = CatalogReader(seeded_engine, lambda: TODAY)
+    with pytest.raises(Busy, match="Retry in some seconds"):
+        anyio.run(reader.run, lambda _catalog, revision: revision)
+    reader.close()

@@ -2,7 +2,7 @@
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
@@ -28,6 +28,7 @@ from app.catalog.queries.lookups import (
     load_region_places,
     load_series_ids,
 )
+from app.db.executors import QueueFull
 from app.db.statements import BoundStatement, DriverReader, Reader, Row, Rows, Statement, TakesLong, fetch, to_dicts
 from app.errors import Busy, CatalogChanged
 
@@ -289,6 +290,14 @@ MAX_ATTEMPTS = 5
 def changes_too_fast() -> Busy:
     """Return the error for a question whose catalog has changed MAX_ATTEMPTS times while it was answered."""
     return Busy("The catalog changes faster than it can be read. Retry in some seconds.")
+
+
+async def or_busy(answer: Awaitable[T]) -> T:
+    """Wait for an answer; raises Busy if it cannot be queued."""
+    try:
+        return await answer
+    except QueueFull:
+        raise Busy("Too many requests wait for the database. Retry in some seconds.") from None
 
 
 def load_catalog(session: Session, today: date) -> Catalog:
