@@ -251,15 +251,15 @@ def test_the_oldest_answers_are_dropped_beyond_a_bound(
 ) -> None:
     monkeypatch.setattr(snapshot_module, "MAX_ANSWER_BYTES", 20_000)
     own = replace(snapshot, answers=KeptAnswers())
-    for vcpus in range(30):
-        found = Catalog(session, own, TODAY).ask(_found, vcpus)
-        assert found.bit_count() == find(session, SizeSearch(min_vcpus=vcpus, limit=1), snapshot).total
+    for text in map(str, range(30)):
+        found = Catalog(session, own, TODAY).ask(_found, text)
+        assert found.bit_count() == find(session, SizeSearch(q=text, limit=1), snapshot).total
         assert 0 < own.answers.nbytes <= 20_000
     assert own.answers.nbytes > 15_000
 
 
-def _found(catalog: Catalog, min_vcpus: int) -> int:
-    return SizeQuestion(catalog, SizeFilter(min_vcpus=min_vcpus)).found()
+def _found(catalog: Catalog, text: str) -> int:
+    return SizeQuestion(catalog, SizeFilter(q=text)).found()
 
 
 @pytest.mark.one_database

@@ -70,11 +70,13 @@ Binds = Sequence[BindParameter[Any]]
 class Filter:
     """How one filter becomes SQL: `sql` takes the price scope and the binds of the parameters that `values` returns.
 
-    Without `values` it takes the value of the filter itself, and writes it into the statement.
+    Without `values` it takes the value of the filter itself, and writes it into the statement. `figure` is that
+    of a size which the filter is an inclusive bound of, if it is nothing else.
     """
 
     sql: Callable[[PriceScope, Any], Condition]
     values: Callable[[Any], Sequence[Any]] | None = None
+    figure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,12 +205,14 @@ def _one(value: Any) -> Sequence[Any]:
     return (value,)
 
 
-def _at_least(of: Callable[[PriceScope], ColumnElement[Any]], values: Callable[[Any], Sequence[Any]] = _one) -> Filter:
-    return Filter(lambda scope, least: of(scope) >= _typed(least[0], of(scope)), values)
+def _at_least(of: Callable[[PriceScope], ColumnElement[Any]], figure: str) -> Filter:
+    return Filter(lambda scope, least: of(scope) >= _typed(least[0], of(scope)), _one, figure)
 
 
-def _at_most(of: Callable[[PriceScope], ColumnElement[Any]], values: Callable[[Any], Sequence[Any]] = _one) -> Filter:
-    return Filter(lambda scope, most: of(scope) <= _typed(most[0], of(scope)), values)
+def _at_most(
+    of: Callable[[PriceScope], ColumnElement[Any]], figure: str = "", values: Callable[[Any], Sequence[Any]] = _one
+) -> Filter:
+    return Filter(lambda scope, most: of(scope) <= _typed(most[0], of(scope)), values, figure)
 
 
 def any_of(column: ColumnElement[Any]) -> Filter:
@@ -241,20 +245,22 @@ _OF_THEIR_OWN: Mapping[str, Filter] = {
     **dict.fromkeys(SCOPE_FILTERS, Filter(lambda *_: true())),
     "provider": Filter(lambda _scope, ids: size.provider.in_([literal_text(id_) for id_ in ids])),
     "available_in": Filter(lambda scope, regions: priced_in_all(scope, scope.key, regions), tuple),
-    "min_local_disk": _at_least(lambda _scope: local_disk_gib()),
-    "min_gpu_mem_per_gpu": _at_least(lambda _scope: gpu_slice_gib()),
+    "min_local_disk": _at_least(lambda _scope: local_disk_gib(), "local_disk_gib"),
+    "min_gpu_mem_per_gpu": _at_least(lambda _scope: gpu_slice_gib(), "gpu_slice_gib"),
     "max_gpu_mem_per_gpu": _at_most(
         lambda _scope: case((size.gpu_count.is_not(None), size.gpu_memory_gib_per_gpu))  # of a whole GPU
     ),
     "min_network_gbps": Filter(
-        lambda _scope, mbps: size.network_mbps >= bindparam(mbps[0].key, type_=Double), lambda gbps: (gbps * 1000,)
+        lambda _scope, mbps: size.network_mbps >= bindparam(mbps[0].key, type_=Double),
+        lambda gbps: (gbps * 1000,),
+        "network_mbps",
     ),
-    "min_zones": _at_least(lambda _scope: zones_there()),
+    "min_zones": _at_least(lambda _scope: zones_there(), "zones"),
     "min_usd_per_hour": Filter(
         lambda scope, least: and_(scope.rank >= _typed(least[0], scope.rank), is_priced(scope.offer, scope.purchase)),
         _in_usd,
     ),
-    "max_usd_per_hour": _at_most(lambda scope: scope.rank, _in_usd),
+    "max_usd_per_hour": _at_most(lambda scope: scope.rank, values=_in_usd),
 }
 """Filters that are not about one column."""
 
@@ -268,7 +274,7 @@ def _of_column(name: str) -> Filter:
         column = size[field]
         return Filter(lambda _scope, text: func.lower(column) == _typed(text[0], column), lambda text: (text.lower(),))
     bound = _at_least if name.startswith("min_") else _at_most
-    return bound(lambda scope: scope.column(field))
+    return bound(lambda scope: scope.column(field), field)
 
 
 def _place(name: str) -> tuple[bool, bool, int]:

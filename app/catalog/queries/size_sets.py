@@ -1,9 +1,10 @@
 """The sizes of a revision in memory, and what was asked about them: which meet a condition, their prices, their orders.
 
 SQL judges every condition. It is asked once for each revision, and its answer is kept as a set of bits: an integer
-whose bit `n` is set if the size at place `n` meets it. Places are those of the keys, ascending. Lists, totals and
-facets are then intersections (`&`), counts (`int.bit_count`) and walks in an order. A set of 1,600 sizes takes 200
-bytes. Only exports read a whole list by one statement.
+whose bit `n` is set if the size at place `n` meets it. Bounds alone are compared here, with the figures and prices that
+SQL gave. Places are those of the keys, ascending. Lists, totals and facets are then intersections (`&`), counts
+(`int.bit_count`) and walks in an order. A set of 1,600 sizes takes 200 bytes. Only exports read a whole list by one
+statement.
 
 """
 
@@ -15,8 +16,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from itertools import compress
+from operator import ge, le, or_
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -284,10 +286,11 @@ class SizeQuestion:
         value = getattr(self.search, name)
         if name in PRICE_FILTERS:
             return self.price_steps().within(name, float(value))
+        if figure := FILTERS[name].figure:
+            return self._within(name, figure)
         scopes: Mapping[str, Hashable] = {
             "status": self._today,
             "available_in": self._scope._replace(regions=()),
-            "min_zones": self._scope.regions,
         }
 
         def ask() -> int:
@@ -296,6 +299,13 @@ class SizeQuestion:
             return self._fetch_set(statement, values)
 
         return self.catalog.keep((name, value, scopes.get(name)), ask)
+
+    def _within(self, name: str, figure: str) -> int:
+        """Find the sizes whose figure meets a bound; a figure has few values, and clients ask for any bound."""
+        (bound,) = active_filters(self.search, [name])[1].values()
+        meets = partial(le if name.startswith("min_") else ge, bound)
+        of_values = self.sets_by_value(figure).items()
+        return reduce(or_, (sizes for value, sizes in of_values if value is not None and meets(value)), 0)
 
     def undecided(self) -> Mapping[str, int]:
         """Find the sizes that may match, by the unknown figure of theirs that a filter is on.
