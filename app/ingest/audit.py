@@ -19,7 +19,7 @@ from fractions import Fraction
 from math import ceil
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -32,7 +32,7 @@ from app.catalog.readings import Reading
 from app.catalog.store.facts import load_subject_keys
 from app.catalog.store.price_checks import prices_by_series
 from app.errors import BadData
-from app.ingest.csv_files import open_csv, wrong_width
+from app.ingest.csv_files import open_csv, whole_rows
 from app.ingest.feeds.price_lists import NANO, format_usd
 from app.ingest.files import json_items, open_json
 
@@ -202,7 +202,12 @@ def read_claims(file: Path, peer: PeerFormat) -> Iterator[PeerClaim]:
                 value, digits = _to_number(cell)
             except (InvalidOperation, ValueError, ZeroDivisionError):
                 continue  # such as N/A, or Yes for a GPU
-            day = _to_day(row.get(peer.day or "", ""), file, line, peer.day)
+            written = row.get(peer.day or "", "")
+            try:
+                day = date.fromisoformat(written) if written else None
+            except ValueError as error:
+                detail = f"{written!r}: must be a date written as YYYY-MM-DD"
+                raise BadData(detail, file=str(file), line=line, column=peer.day) from error
             yield PeerClaim(
                 size.replace(" ", "_"), region, day, meaning, value * meaning.unit, digits * meaning.unit,
                 cell, line, column,
@@ -220,15 +225,6 @@ def _to_number(cell: str) -> tuple[Fraction, Fraction]:
     return Fraction(number), Fraction(10) ** int(exponent)
 
 
-def _to_day(cell: str, file: Path, line: int, column: str | None) -> date | None:
-    try:
-        return date.fromisoformat(cell) if cell else None
-    except ValueError as error:
-        raise BadData(
-            f"{cell!r}: must be a date written as YYYY-MM-DD", file=str(file), line=line, column=column
-        ) from error
-
-
 def _read_csv(file: Path, peer: PeerFormat) -> Iterator[tuple[int, dict[str, str]]]:
     with open_csv(file) as opened:
         lines = csv.reader(opened, strict=True)
@@ -241,10 +237,8 @@ def _read_csv(file: Path, peer: PeerFormat) -> Iterator[tuple[int, dict[str, str
             raise BadData(detail, file=str(file), line=1, column=missing[0])
         if not peer.columns.keys() & set(header):
             raise BadData(f"has none of the columns {', '.join(peer.columns)}", file=str(file), line=1)
-        for cells in lines:
-            if cells and len(cells) != len(header):
-                raise wrong_width(str(file), lines.line_num, len(cells), len(header))
-            yield lines.line_num, dict(zip(header, cells, strict=False))
+        for line, cells in whole_rows(lines, str(file), len(header)):
+            yield line, dict(zip(header, cells, strict=True))
 
 
 def _read_json(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
@@ -254,20 +248,16 @@ def _read_json(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
         for number, entry in enumerate(json_items(opened, file, "item"), 1):
             if not isinstance(entry, dict):
                 raise BadData(f"entry {number} is not an object", file=str(file), line=number)
-            size = str(entry.get("instance_type", ""))
             yield number, {name: str(value) for name, value in entry.items() if not isinstance(value, dict | list)}
             for region, systems in (entry.get("pricing") or {}).items():
-                yield number, {"instance_type": size, "region": region, **_prices(systems)}
+                prices = {
+                    f"{system}.ondemand": str(of_system["ondemand"])
+                    for system, of_system in (systems.items() if isinstance(systems, dict) else ())
+                    if isinstance(of_system, dict) and "ondemand" in of_system
+                }
+                yield number, {"instance_type": str(entry.get("instance_type", "")), "region": region, **prices}
         if not number:
             raise BadData("has no list of objects", file=str(file))
-
-
-def _prices(systems: Any) -> dict[str, str]:
-    return {
-        f"{system}.ondemand": str(prices["ondemand"])
-        for system, prices in (systems.items() if isinstance(systems, dict) else ())
-        if isinstance(prices, dict) and "ondemand" in prices
-    }
 
 
 Verdict = Literal["agrees", "other_meaning", "stale", "wrong", "unknown"]

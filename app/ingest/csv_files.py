@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from hashlib import file_digest
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO, TextIO, TypeVar, cast
@@ -21,11 +21,10 @@ from typing import Any, BinaryIO, TextIO, TypeVar, cast
 from app.catalog.column_types import SIGNIFICANT_DIGITS, USD_DECIMALS, is_exact
 from app.catalog.names import size_key
 from app.errors import BadData
-from app.ingest.files import refuse_json, refuse_special_file
+from app.ingest.files import describe_json, refuse_special_file
 from app.nearest import did_you_mean, nearest
 
 ChoiceText = TypeVar("ChoiceText", bound=str)
-NumberedCells = tuple[int, list[str]]
 
 BLOCK_LINES = 1_000
 """Lines per block: few enough that their cells stay in the processor's cache."""
@@ -40,6 +39,7 @@ _CONTROL = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\u202a-\u202e
 """Control characters but tabs and line ends, and those that reverse the order in which text is shown."""
 _NUMBER = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?")
 _INTEGER = re.compile(r"[0-9]{1,18}")
+_JSON_KEY = re.compile(r'"(\w{1,40})"\s*:')
 _QUOTED_CHARACTERS = 100
 _UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 SEPARATORS = ",;\t"
@@ -142,12 +142,8 @@ def read_rows(path: Path, columns: Collection[str], *, optional: Collection[str]
     with open_csv(path) as file:
         reader = _open_reader(file, str(path))
         header = read_header(reader, str(path), columns, optional)
-        for cells in reader:
-            if not cells:
-                continue
-            if len(cells) != len(header):
-                raise wrong_width(str(path), reader.line_num, len(cells), len(header))
-            row = CsvRow(str(path), reader.line_num, dict(zip(header, map(str.strip, cells), strict=True)))
+        for line, cells in whole_rows(reader, str(path), len(header)):
+            row = CsvRow(str(path), line, dict(zip(header, map(str.strip, cells), strict=True)))
             if _CONTROL.search("".join(cells)):
                 column = next(name for name, cell in zip(header, cells, strict=True) if _CONTROL.search(cell))
                 raise row.error(column, "has a control character, which a terminal would obey")
@@ -234,6 +230,15 @@ def read_header(
     return header
 
 
+def whole_rows(reader: Any, name: str, columns: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the cells of each line that is not empty; raises BadData for one of another width."""
+    for cells in reader:
+        if cells:
+            if len(cells) != columns:
+                raise wrong_width(name, reader.line_num, len(cells), columns)
+            yield reader.line_num, cells
+
+
 def wrong_width(name: str, line: int, cells: int, columns: int) -> BadData:
     """Return the error for a row with more or fewer cells than the header."""
     return BadData(f"has {cells} cells where the header names {columns} columns", file=name, line=line)
@@ -284,42 +289,23 @@ def read_blocks(
         header = read_header(reader, str(path), needed, [*defaults])
         missing = {column: cell for column, cell in defaults.items() if column not in header}
         size = path.stat().st_size
-        while numbered := _read_numbered(reader):
-            lines, rows, odd = _split_at_wrong_width(*numbered, len(header))
-            if rows:
+        while numbered := [(reader.line_num, cells) for cells in islice(reader, BLOCK_LINES)]:
+            filled = [row for row in numbered if row[1]]
+            fitting = [*takewhile(lambda row: len(row[1]) == len(header), filled)]
+            if fitting:
+                lines, rows = zip(*fitting, strict=True)
                 by_column = dict(zip(header, zip(*rows, strict=True), strict=True))
                 by_column |= {column: (cell,) * len(rows) for column, cell in missing.items()}
                 read_bytes = cast("io.BufferedReader", file.buffer).raw.tell()
                 yield CsvBlock(str(path), lines, by_column, read_bytes / size)
-            if odd:
-                line, cells = odd
+            for line, cells in filled[len(fitting) :]:
                 raise wrong_width(str(path), line, len(cells), len(header))
 
 
 def _open_reader(file: TextIO, name: str) -> Any:  # the class of readers has no public name
     """Return the reader of a file from which nothing has been read; raises BadData for JSON."""
     start = cast("io.BufferedReader", file.buffer).peek()
-    refuse_json(start, name)
+    text = start.decode("utf-8-sig", errors="replace").lstrip()
+    if text[:1] in ("[", "{"):
+        raise BadData(describe_json(_JSON_KEY.findall(text)) or "is JSON, where a CSV file is expected", file=name)
     return csv.reader(file, strict=True, delimiter=separator_of(start.partition(b"\n")[0].decode("latin-1")))
-
-
-def _read_numbered(reader: Any) -> tuple[Sequence[int], list[list[str]]] | None:
-    """Return the line number and the cells of each of the next rows; None at the end."""
-    lines: list[int] = []
-    rows: list[list[str]] = []
-    for cells in islice(reader, BLOCK_LINES):
-        rows.append(cells)
-        lines.append(reader.line_num)
-    return (lines, rows) if rows else None
-
-
-def _split_at_wrong_width(
-    lines: Sequence[int], rows: Sequence[list[str]], width: int
-) -> tuple[Sequence[int], Sequence[list[str]], NumberedCells | None]:
-    """Return the rows up to the first of another width, and that one; empty lines are skipped."""
-    if {*map(len, rows)} == {width}:
-        return lines, rows, None
-    filled = [(line, cells) for line, cells in zip(lines, rows, strict=True) if cells]
-    odd = next((index for index, (_, cells) in enumerate(filled) if len(cells) != width), len(filled))
-    fitting = filled[:odd]
-    return [line for line, _ in fitting], [cells for _, cells in fitting], next(iter(filled[odd:]), None)

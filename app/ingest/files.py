@@ -5,7 +5,6 @@ A pipe may never be written to, and a device may have no end: only regular files
 """
 
 import gzip
-import re
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -50,20 +49,12 @@ _JSON_KEYS: Mapping[str, str] = {
     "hardwareprofile": "is the JSON of `az vm list`; `vmsizes retirements` reads it",
 }
 """What JSON of Azure is, by a key in lower case that only it has, and which command reads it."""
-_KEY = re.compile(r'"(\w{1,40})"\s*:')
 
 
 def describe_json(keys: Iterable[str]) -> str | None:
     """Return what JSON with these keys is and what reads it; None for none of Azure."""
     lowered = {key.lower() for key in keys}
     return next((detail for key, detail in _JSON_KEYS.items() if key in lowered), None)
-
-
-def refuse_json(start: bytes, name: str) -> None:
-    """Raise BadData for a file that begins as JSON does, where CSV is expected, saying what it is."""
-    text = start.decode("utf-8-sig", errors="replace").lstrip()
-    if text[:1] in ("[", "{"):
-        raise BadData(describe_json(_KEY.findall(text)) or "is JSON, where a CSV file is expected", file=name)
 
 
 MAX_DEPTH = 200
@@ -83,14 +74,6 @@ def open_json(file: Path) -> Iterator[BinaryIO]:
         raise BadData(f"cannot be read: {error.strerror or error}", file=str(file)) from error
     except (EOFError, zlib.error) as error:
         raise BadData(f"cannot be read: {error}", file=str(file)) from error
-
-
-def first_byte(opened: BinaryIO) -> bytes:
-    """Return the first byte that is no white space; nothing has been read afterwards."""
-    while (byte := opened.read(1)).isspace():
-        pass
-    opened.seek(0)
-    return byte
 
 
 def json_items(opened: BinaryIO, file: Path, prefix: str) -> Iterator[Any]:

@@ -20,13 +20,15 @@ from typing import Unpack
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import httpx
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 
+from app.catalog.column_types import table_of
+from app.catalog.models import ExchangeRate
 from app.catalog.readings import Reading, SourceRow, no_progress
-from app.catalog.store.newest_lists import load_rate_days
 from app.db.engines import read_session
 from app.errors import BadData, FetchError
-from app.ingest.csv_files import CsvRow, wrong_width
+from app.ingest.csv_files import CsvRow, whole_rows
+from app.ingest.documents.values import MONTHS, find_date
 from app.ingest.feeds.fetching import MAX_PAGE_BYTES, TIMEOUT, USER_AGENT, RetryPolicy, get
 from app.ingest.files import read_bounded
 from app.ingest.run import IngestOptions, IngestOutcome, ingest
@@ -41,11 +43,7 @@ FIRST_DAY = date(2023, 1, 1)
 MAX_BYTES = 50_000_000
 """The Bank's file has 600 kB zipped and 1.4 MB unpacked; a longer one is not its file."""
 
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-_LONG_DAY = re.compile(rf"(?P<day>\d{{1,2}}) (?P<month>{'|'.join(_MONTHS)}) (?P<year>\d{{4}})")
+_LONG_DAY = re.compile(rf"\d{{1,2}} (?:{'|'.join(map(str.title, MONTHS))}) \d{{4}}")
 
 
 def read_reference_rates(data: bytes, name: str, *, known_days: Collection[date] = ()) -> Reading:
@@ -105,12 +103,8 @@ def _read_rows(text: str, name: str) -> Iterator[tuple[CsvRow, tuple[str, ...]]]
     try:
         header = [cell.strip() for cell in next(lines, [])]
         currencies = _currencies(header, name)
-        for cells in lines:
-            if not cells:
-                continue
-            if len(cells) != len(header):
-                raise wrong_width(name, lines.line_num, len(cells), len(header))
-            row = CsvRow(name, lines.line_num, dict(zip(header, map(str.strip, cells), strict=True)))
+        for line, cells in whole_rows(lines, name, len(header)):
+            row = CsvRow(name, line, dict(zip(header, map(str.strip, cells), strict=True)))
             if row.cells["Date"] in days:
                 raise row.error("Date", "is listed twice")
             days.add(row.cells["Date"])
@@ -138,13 +132,11 @@ def _currencies(header: list[str], name: str) -> tuple[str, ...]:
 
 def _day(row: CsvRow) -> date:
     """Return the day of a row: `2026-10-30`, or `30 October 2026` in the file of one day."""
-    written = _LONG_DAY.fullmatch(row.cells["Date"])
-    if written is None:
+    if not _LONG_DAY.fullmatch(row.cells["Date"]):
         return row.date("Date")
-    try:
-        return date(int(written["year"]), _MONTHS.index(written["month"]) + 1, int(written["day"]))
-    except ValueError as error:
-        raise row.error("Date", "is no day of the calendar") from error
+    if (day := find_date(row.cells["Date"])) is None:
+        raise row.error("Date", "is no day of the calendar")
+    return day
 
 
 # The Bank's file
@@ -209,7 +201,7 @@ def run_rate_refresh(
     options.get("progress", no_progress)("exchange rates", None)
     data = read_bounded(file, MAX_PAGE_BYTES) if file else fetch_history(url, policy)
     with read_session(engine) as session:
-        known_days = load_rate_days(session)
+        known_days = frozenset(session.execute(select(table_of(ExchangeRate).c.day).distinct()).scalars())
     reading = read_reference_rates(data, str(file or url), known_days=known_days)
     days = sorted({rate.day for rate in reading.exchange_rates})
     outcome = ingest(engine, reading, **options) if days else None

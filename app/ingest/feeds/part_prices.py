@@ -27,6 +27,7 @@ from app.errors import BadData, FetchError
 from app.ingest.csv_files import read_rows
 from app.ingest.feeds.fetching import Page, PageApi, PriceApi, fetch_pages, read_pages
 from app.ingest.feeds.price_lists import (
+    NANO,
     Item,
     ItemRules,
     Outcome,
@@ -44,8 +45,6 @@ Recipe = Mapping[str, Fraction]
 PartPrices = Mapping[tuple[str, Purchase], Mapping[str, Fraction]]
 """USD an hour of each part, by region and way to buy."""
 
-PARTS_COLUMNS = ("size", "part", "quantity")
-
 
 class LeftOut(StrEnum):
     """Why a size has no price although the vendor lists parts."""
@@ -58,7 +57,7 @@ def load_stated_parts(seeds: Path | None, provider: str) -> Mapping[str, Recipe]
     """Return the parts of sizes, by key, that a file of the seeds states since they do not follow from its figures."""
     path = seeds / "clouds" / provider / "parts.csv" if seeds else None
     recipes: dict[str, dict[str, Fraction]] = {}
-    for row in read_rows(path, PARTS_COLUMNS) if path and path.is_file() else ():
+    for row in read_rows(path, ("size", "part", "quantity")) if path and path.is_file() else ():
         parts = recipes.setdefault(size_key(row.size_name("size")), {})
         parts[row.text("part")] = Fraction(row.positive("quantity"))
     return recipes
@@ -91,7 +90,6 @@ _SUMS = ItemRules(to_prices=_to_prices, describe=lambda item: str(item["size"]),
 
 
 HOURS_A_MONTH = 730
-NANO = 10**9
 
 GCP_PURCHASES = {"OnDemand": "on_demand", "Preemptible": "spot", "Commit1Yr": "reserved_1y", "Commit3Yr": "reserved_3y"}
 """The purchase model of each usage type; a commitment is paid by the hour over its term."""

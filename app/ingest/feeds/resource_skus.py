@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar, Unpack
 
 import httpx
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 
+from app.catalog.column_types import table_of
 from app.catalog.fields import FactValue, too_large
+from app.catalog.models import Availability, Fact
 from app.catalog.names import region_key, size_key
 from app.catalog.readings import (
     AvailabilityRow,
@@ -33,13 +35,13 @@ from app.catalog.readings import (
     no_progress,
 )
 from app.catalog.store.facts import load_subject_keys
-from app.catalog.store.newest_lists import load_places, load_region_codes, load_stated_sizes
+from app.catalog.store.newest_lists import load_region_codes
 from app.db.engines import read_session
 from app.errors import BadData, FetchError
 from app.ingest.csv_files import sha256_of
 from app.ingest.feeds.fetching import TIMEOUT, USER_AGENT, RetryPolicy, download
 from app.ingest.feeds.gate import find_loss
-from app.ingest.files import describe_json, first_byte, json_items, open_json, refuse_special_file
+from app.ingest.files import describe_json, json_items, open_json, refuse_special_file
 from app.ingest.run import IngestOptions, IngestOutcome, ingest
 
 SOURCE_ID = "azure-resource-skus"
@@ -353,13 +355,9 @@ async def _fetch(api: SkuApi) -> None:
             file = api.folder / f"skus-{len(seen)}.json"
             # Only the query of a link is used: the token is sent to no other host.
             await download(client, url.copy_with(query=query), RetryPolicy(), file, headers)
-            query = _next_query(file)
-
-
-def _next_query(file: Path) -> bytes | None:
-    with open_json(file) as opened:
-        link = next(json_items(opened, file, "nextLink"), None)
-    return httpx.URL(link).query or None if isinstance(link, str) and link else None
+            with open_json(file) as opened:
+                link = next(json_items(opened, file, "nextLink"), None)
+            query = httpx.URL(link).query or None if isinstance(link, str) and link else None
 
 
 # Files
@@ -380,8 +378,10 @@ def read_entries(
     entries = 0
     for file in sku_files(path):
         with open_json(file) as opened:
-            prefix = "item" if first_byte(opened) == b"[" else f"{items}.item"
-            has_entries = False
+            while (byte := opened.read(1)).isspace():
+                pass
+            opened.seek(0)
+            prefix, has_entries = "item" if byte == b"[" else f"{items}.item", False
             for entry in json_items(opened, file, prefix):
                 if not isinstance(entry, dict):
                     raise BadData("has something else than objects in its list", file=str(file))
@@ -451,8 +451,11 @@ def run_sku_refresh(
         regions, identify = load_region_codes(session), load_subject_keys(session, Reading()).size_key
     mapper = mapper_type(regions=frozenset(regions), identify=identify)
     mapper.read(path, progress)
+    fact, availability = table_of(Fact).c, table_of(Availability).c
+    stated = select(fact.subject).where(fact.source_id == mapper.source.id, fact.kind == "size").distinct()
+    offered = select(availability.size_key, availability.region).where(availability.source_id == mapper.source.id)
     with read_session(engine) as session:
-        sizes, places = load_stated_sizes(session, mapper.source.id), load_places(session, mapper.source.id)
+        sizes, places = {*session.execute(stated).scalars()}, {*map(tuple, session.execute(offered))}
     reading, refused = mapper.finish(day=day, sha256=digest_of(path)), None
     if not accept:
         refused = find_loss("sizes", sizes, mapper.sizes)

@@ -74,6 +74,14 @@ def own_source(path: Path, kind: str, title: str) -> SourceRow:
     )
 
 
+def listed_source(row: CsvRow, sources: Collection[str]) -> str:
+    """Return the id of the source that a row cites; raises BadData for one that is not in the list of sources."""
+    source = row.text("source")
+    if source not in sources:
+        raise row.error("source", "is not in the list of sources; add a row there")
+    return source
+
+
 def read_cited(
     path: Path,
     columns: Collection[str],
@@ -92,10 +100,7 @@ def read_cited(
     values: list[Value] = []
     seen: set[tuple[Any, ...]] = set()
     for row in read_rows(path, columns, optional=optional):
-        source = row.text("source")
-        if source not in sources:
-            raise row.error("source", "is not in the list of sources; add a row there")
-        cited[source] = None
+        cited[listed_source(row, sources)] = None
         value = to_value(row)
         key = tuple(getattr(value, name) for name in once)
         if key and key in seen:
@@ -135,7 +140,7 @@ def read_facts(path: Path, sources: Mapping[str, SourceRow], *, kind: SubjectKin
 
 def to_facts(row: CsvRow, kind: SubjectKind) -> list[StatedFact]:
     """Map one row to the facts that it states."""
-    subject, source = row.size_name("id") if kind == "size" else row.text("id"), row.text("source")
+    subject = row.size_name("id") if kind == "size" else row.text("id")
     return [
         StatedFact(
             kind=kind,
@@ -143,9 +148,7 @@ def to_facts(row: CsvRow, kind: SubjectKind) -> list[StatedFact]:
             field=column,
             value=_to_value(row, column, field),
             raw=row.cells[column],
-            file=row.file,
-            line=row.line,
-            source=source,
+            **row.cited(),
         )
         for column, field in FIELDS[kind].items()
         if row.cells.get(column)

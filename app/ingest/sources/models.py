@@ -92,15 +92,6 @@ RULES: tuple[Rule, ...] = (
 """The conditions of a configuration; the first that is broken is reported."""
 
 
-def broken_rule(preset: Preset) -> Rule | None:
-    """Return the first rule that a configuration breaks, or None.
-
-    Where a model has a `config`, its layers differ, and rules of equal layers do not hold.
-    """
-    rules = RULES if not preset.config else [rule for rule in RULES if rule.field in _OF_ANY_LAYERS]
-    return next((rule for rule in rules if not rule.holds(preset)), None)
-
-
 _OF_ANY_LAYERS = frozenset({"experts_per_token", "active_params", "params_note", "sliding_layers", "moe_layers"})
 
 
@@ -122,8 +113,10 @@ def to_model(row: CsvRow) -> ModelRow:
         wrong = error.errors()[0]
         detail = "must not be blank" if wrong["type"] == "missing" else explain(wrong)
         raise row.error(str(wrong["loc"][0]), detail) from error
-    if rule := broken_rule(preset):
-        raise row.error(rule.field, rule.detail)
+    # Where a model has a `config`, its layers differ, and rules of equal layers do not hold.
+    rules = [rule for rule in RULES if not preset.config or rule.field in _OF_ANY_LAYERS]
+    if broken := next((rule for rule in rules if not rule.holds(preset)), None):
+        raise row.error(broken.field, broken.detail)
     return ModelRow(preset=preset, file=row.file, line=row.line)
 
 

@@ -25,8 +25,8 @@ from app.catalog.readings import PriceBlock, PriceList, PriceRow, Reading, Sourc
 from app.catalog.store.prices import OPERATING_SYSTEMS
 from app.errors import BadData
 from app.ingest.aside import CAN_READ_ASIDE, read_aside
-from app.ingest.csv_files import CsvBlock, CsvRow, columns_of, open_csv, read_blocks, read_rows, sha256_of, wrong_width
-from app.ingest.sources.claims import own_source
+from app.ingest.csv_files import CsvBlock, CsvRow, columns_of, open_csv, read_blocks, read_rows, sha256_of, whole_rows
+from app.ingest.sources.claims import listed_source, own_source
 
 _COLUMN_READERS: dict[str, Callable[[CsvRow], Any]] = {
     "size": lambda row: row.size_name("size"),
@@ -84,17 +84,10 @@ def _defaults(path: Path, sources: Collection[str]) -> Mapping[str, str]:
 
 
 def _read_blocks(path: Path, sources: Collection[str]) -> Iterator[PriceBlock]:
-    cells = _COLUMN_READERS | {"source": lambda row: _listed_source(row, sources)}
+    cells = _COLUMN_READERS | {"source": lambda row: listed_source(row, sources)}
     caches = {name: _CellCache(name, read) for name, read in cells.items() if name != "usd_per_hour"}
     for block in read_blocks(path, COLUMNS, _defaults(path, sources)):
         yield _to_block(block, caches) or PriceBlock.of([_to_price(row, cells) for row in block.rows()], block.share)
-
-
-def _listed_source(row: CsvRow, sources: Collection[str]) -> str:
-    source = row.text("source")
-    if source not in sources:
-        raise row.error("source", "is not in the list of sources; add a row there")
-    return source
 
 
 def _to_price(row: CsvRow, cells: Mapping[str, Callable[[CsvRow], Any]]) -> PriceRow:
@@ -166,12 +159,10 @@ def read_price_tables(folder: Path, sources: Mapping[str, SourceRow]) -> Reading
 
 
 def _read_table(folder: Path, row: CsvRow, sources: Mapping[str, SourceRow]) -> Reading:
-    path, source = folder / row.text("file"), row.text("source")
+    path = folder / row.text("file")
     if not path.is_file():
         raise row.error("file", "there is no such file in the folder")
-    if source not in sources:
-        raise row.error("source", "is not in the list of sources; add a row there")
-    digest = sha256_of(path)
+    source, digest = listed_source(row, sources), sha256_of(path)
     if digest != row.text("sha256"):
         raise row.error("sha256", f"is not that of {path.name}, which is {digest}")
     columns = tuple(_to_list_column(row, name.strip()) for name in row.text("columns").split(";"))
@@ -201,13 +192,8 @@ def _read_table_blocks(path: Path, columns: Sequence[_ListColumn], source: str) 
         if names != header:
             detail = f"the columns are {', '.join(names)}; the manifest has {', '.join(header)}"
             raise BadData(detail, file=str(path), line=1)
-        while numbered := [(reader.line_num, cells) for cells in islice(reader, _LINES)]:
-            rows = [(line, cells) for line, cells in numbered if cells]
-            for line, cells in rows:
-                if len(cells) != len(header):
-                    raise wrong_width(str(path), line, len(cells), len(header))
-            if not rows:
-                continue
+        lines = whole_rows(reader, str(path), len(header))
+        while rows := [*islice(lines, _LINES)]:
             yield from _to_blocks(path, rows, columns, source)
 
 
@@ -239,7 +225,6 @@ def _to_blocks(
 
 _SIZES, _REGIONS = (_CellCache(name, _COLUMN_READERS[name]) for name in KEY_COLUMNS)
 _PRICES = _CellCache("usd", lambda row: row.usd("usd"))
-_CELL_READERS: Mapping[str, Callable[[CsvRow, str], object]] = {"size": CsvRow.size_name, "region": CsvRow.text}
 
 
 def _read_cells(path: Path, lines: Sequence[int], column: str, cells: Sequence[str], parsed: _CellCache) -> list[Any]:
@@ -252,5 +237,5 @@ def _read_cells(path: Path, lines: Sequence[int], column: str, cells: Sequence[s
         return values
     for line, cell in zip(lines, cells, strict=True):
         row = CsvRow(str(path), line, {column: cell.strip()})
-        _CELL_READERS.get(column, CsvRow.usd)(row, column)
+        {"size": CsvRow.size_name, "region": CsvRow.text}.get(column, CsvRow.usd)(row, column)
     raise AssertionError(column)

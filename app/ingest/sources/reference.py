@@ -129,11 +129,9 @@ def to_correction(row: CsvRow) -> CorrectionRow:
         kind=kind,
         subject=row.text("subject"),
         field=name,
-        source=row.text("source"),
+        **row.cited(),
         value=value,
         reason=row.text("reason"),
-        file=row.file,
-        line=row.line,
     )
 
 
@@ -159,26 +157,14 @@ def read_availability(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
 
 def to_availability(row: CsvRow, regions: list[str]) -> list[AvailabilityRow]:
     """Map one row to an entry for each region that has the size; zones are numbers or ids with spaces between."""
-    size, source = row.text("size"), row.text("source")
-    return [
-        AvailabilityRow(
-            size=size,
-            region=region_key(region),
-            zones=_to_zones(row, region, cell),
-            source=source,
-            file=row.file,
-            line=row.line,
-        )
-        for region in regions
-        if (cell := row.cells[region])
-    ]
-
-
-def _to_zones(row: CsvRow, region: str, cell: str) -> str:
-    zones = [] if cell == NO_ZONES else cell.split()
-    if not all(map(_ZONE.fullmatch, zones)):
-        raise row.error(region, f"must be zones such as 1 2 3 or use1-az1, or {NO_ZONES} for none")
-    return " ".join(zones)
+    offered = []
+    for region in filter(row.cells.__getitem__, regions):
+        zones = [] if row.cells[region] == NO_ZONES else row.cells[region].split()
+        if not all(map(_ZONE.fullmatch, zones)):
+            raise row.error(region, f"must be zones such as 1 2 3 or use1-az1, or {NO_ZONES} for none")
+        place = AvailabilityRow(size=row.text("size"), region=region_key(region), zones=" ".join(zones), **row.cited())
+        offered.append(place)
+    return offered
 
 
 ADJUSTMENT_COLUMNS = ("name",)
