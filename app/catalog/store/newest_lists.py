@@ -1,26 +1,19 @@
 """Loads what a source stated last, for the comparison with what it states next."""
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import closing
 from datetime import date
 from heapq import merge
 from itertools import groupby
 from operator import attrgetter, itemgetter
-from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Availability, ExchangeRate, Fact, Price, Region, Series, Size
+from app.catalog.models import Price, Region
 from app.catalog.providers import DEFAULT_PROVIDER
 from app.catalog.store.price_checks import is_retail
-
-
-def load_rate_days(session: Session) -> frozenset[date]:
-    """Load the days of which any source has rates."""
-    return frozenset(session.execute(select(table_of(ExchangeRate).c.day).distinct()).scalars())
-
 
 PRICE = table_of(Price).c
 
@@ -30,25 +23,6 @@ def load_region_codes(session: Session, provider: str = DEFAULT_PROVIDER.id) -> 
     region = table_of(Region).c
     codes = select(region.code).where(region.provider == provider)
     return tuple(session.execute(codes.order_by(region.code)).scalars())
-
-
-def load_size_keys(session: Session) -> frozenset[str]:
-    """Return the keys of all sizes."""
-    return frozenset(session.execute(select(table_of(Size).c.key)).scalars())
-
-
-def load_size_figures(session: Session, provider: str) -> Iterator[Any]:
-    """Yield what prices by parts are computed from: the figures of each size of a provider, by name."""
-    size, series = table_of(Size).c, table_of(Series).c
-    counts = (size.gpu_count_numerator, size.gpu_count_denominator)
-    figures = (size.name, size.vcpus, size.memory_gib, size.gpu_model, *counts, size.nvme_disk_gib)
-    query = (
-        select(series.family, *figures)
-        .outerjoin_from(table_of(Size), table_of(Series), series.id == size.series_id)
-        .where(size.provider == provider)
-        .order_by(size.name)
-    )
-    yield from session.execute(query)
 
 
 RegionList = tuple[str, dict[tuple[str, str, str], int]]
@@ -84,7 +58,11 @@ def _load_own_lists(session: Session, source: str) -> Generator[RegionList]:
 
 
 def _load_retail_lists(session: Session, but: str) -> Generator[RegionList]:
-    """Yield the regions that a source has no price for, with retail prices of the others."""
+    """Yield the regions that a source has no price for, with retail prices of the others.
+
+    Those of each system and purchase model are from one list of one source. Lists of several sources are never mixed:
+    what an older one has beside the newest may not be sold any more.
+    """
     columns = (PRICE.size_key, PRICE.os, PRICE.purchase, PRICE.source_id, PRICE.seen_until, PRICE.nano_usd_per_hour)
     query = (
         select(PRICE.region, *columns)
@@ -98,19 +76,12 @@ def _load_retail_lists(session: Session, but: str) -> Generator[RegionList]:
     )
     with session.execute(query) as result:
         for region, rows in groupby(result, key=attrgetter("region")):
-            yield region, _choose_lists(rows)
-
-
-def _choose_lists(rows: Iterable[Any]) -> dict[tuple[str, str, str], int]:
-    """Return the prices of a region, those of each system and purchase model from one list of one source.
-
-    Lists of several sources are never mixed: what an older one has beside the newest may not be sold any more.
-    """
-    lists: dict[tuple[str, str], dict[tuple[date, str], dict[str, int]]] = {}
-    for row in rows:
-        of_kind = lists.setdefault((row.os, row.purchase), {})
-        of_kind.setdefault((row.seen_until, row.source_id), {})[row.size_key] = row.nano_usd_per_hour
-    return {(size, *kind): nano for kind, of_kind in lists.items() for size, nano in _newest_large(of_kind).items()}
+            lists: dict[tuple[str, str], dict[tuple[date, str], dict[str, int]]] = {}
+            for row in rows:
+                of_kind = lists.setdefault((row.os, row.purchase), {})
+                of_kind.setdefault((row.seen_until, row.source_id), {})[row.size_key] = row.nano_usd_per_hour
+            prices = {kind: _newest_large(of_kind) for kind, of_kind in lists.items()}
+            yield region, {(size, *kind): nano for kind, of_kind in prices.items() for size, nano in of_kind.items()}
 
 
 def _newest_large(lists: Mapping[tuple[date, str], dict[str, int]]) -> dict[str, int]:
@@ -121,17 +92,3 @@ def _newest_large(lists: Mapping[tuple[date, str], dict[str, int]]) -> dict[str,
     most = max(map(len, lists.values()))
     large = {key: prices for key, prices in lists.items() if 2 * len(prices) >= most}
     return max(large.items(), key=lambda item: (item[0][0], len(item[1]), item[0][1]))[1]
-
-
-def load_stated_sizes(session: Session, source: str) -> frozenset[str]:
-    """Return the keys of the sizes of which a source states anything."""
-    fact = table_of(Fact).c
-    query = select(fact.subject).where(fact.source_id == source, fact.kind == "size").distinct()
-    return frozenset(session.execute(query).scalars())
-
-
-def load_places(session: Session, source: str) -> frozenset[tuple[str, str]]:
-    """Return the keys of the sizes that a source says are offered, each with a region."""
-    table = table_of(Availability).c
-    query = select(table.size_key, table.region).where(table.source_id == source)
-    return frozenset((key, region) for key, region in session.execute(query))

@@ -10,27 +10,22 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from hashlib import sha256
-from typing import Any, Unpack
+from typing import Unpack
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
+from sqlalchemy.orm import Session
 
+from app.catalog.column_types import table_of
+from app.catalog.models import Series, Size
 from app.catalog.names import region_key
 from app.catalog.readings import PriceBlock, PriceList, Reading, Report, SourceRow, no_progress
 from app.catalog.regions import closest_regions, explain_unknown_region
 from app.catalog.store.facts import load_subject_keys
-from app.catalog.store.newest_lists import load_newest_lists, load_region_codes, load_size_figures, load_size_keys
+from app.catalog.store.newest_lists import load_newest_lists, load_region_codes
 from app.db.engines import read_session
 from app.errors import BadQuery
 from app.ingest.feeds.fetching import FetchedLists, PriceApi, PriceFeed, fetch_lists, saved_files
-from app.ingest.feeds.gate import (
-    HeldPrice,
-    PriceKey,
-    PriceMap,
-    check_list,
-    find_jumps,
-    load_held,
-    save_held,
-)
+from app.ingest.feeds.gate import HeldPrice, PriceKey, PriceMap, check_list, find_jumps, load_held, save_held
 from app.ingest.feeds.part_prices import load_stated_parts
 from app.ingest.feeds.price_lists import REPORT_LIMIT, MeterPrice, ReadScope, RegionPrices, SizeSpec, format_usd
 from app.ingest.run import IngestOptions, IngestOutcome, ingest
@@ -110,8 +105,8 @@ def run_price_refresh(
     api, progress = feed.api, options.get("progress", no_progress)
     with read_session(engine) as session:
         codes, identify = load_region_codes(session, api.provider), load_subject_keys(session, Reading()).size_key
-        sizes = None if feed.new_sizes else load_size_keys(session)
-        specs = () if api.by_region else [*map(_to_spec, load_size_figures(session, api.provider))]
+        sizes = None if feed.new_sizes else frozenset(session.execute(select(table_of(Size).c.key)).scalars())
+        specs = () if api.by_region else [*_load_specs(session, api.provider)]
     known_names, regions = KnownNames(regions=codes, sizes=sizes, identify=identify), _find_regions(feed.regions, codes)
     scope = ReadScope(
         source_id=api.source_id,
@@ -132,7 +127,11 @@ def run_price_refresh(
         if feed.accept:
             store.restore_refused(names)
         failures = asyncio.run(fetch_lists(feed, names, store, progress))
-        fetched = _read_fetched(api, store, names, scope)
+        fetched = (  # only one list is in memory
+            prices
+            for name in sorted(filter(store.has, names))
+            for prices in api.read([store.file(name)], replace(scope, only_region=name if api.by_region else None))
+        )
     with read_session(engine) as session, closing(load_newest_lists(session, api.source_id)) as last_lists:
         refresh = refresh_prices(feed, day, fetched, last_lists, known_names)
     for region, reason in failures.items():
@@ -151,24 +150,26 @@ def run_price_refresh(
     return refresh, outcome
 
 
-def _read_fetched(api: PriceApi, store: FetchedLists, names: Sequence[str], scope: ReadScope) -> Iterator[RegionPrices]:
-    """Yield the prices of the lists that were fetched, of which only one is in memory."""
-    for name in sorted(filter(store.has, names)):
-        yield from api.read([store.file(name)], replace(scope, only_region=name if api.by_region else None))
-
-
-def _to_spec(size: Any) -> SizeSpec:
-    """Return the figures of a size; the database has fractions as two integers, and numbers as floats."""
-    numerator, denominator = size.gpu_count_numerator, size.gpu_count_denominator
-    return SizeSpec(
-        name=size.name,
-        family=size.family,
-        vcpus=size.vcpus,
-        memory_gib=None if size.memory_gib is None else Decimal(str(size.memory_gib)),
-        gpu_model=size.gpu_model,
-        gpu_count=None if numerator is None else Fraction(numerator, denominator),
-        nvme_disk_gib=None if size.nvme_disk_gib is None else Decimal(str(size.nvme_disk_gib)),
+def _load_specs(session: Session, provider: str) -> Iterator[SizeSpec]:
+    """Yield the figures of each size of a provider, by name; the database has numbers as floats."""
+    size, series = table_of(Size).c, table_of(Series).c
+    counts = (size.gpu_count_numerator, size.gpu_count_denominator)
+    query = (
+        select(size.name, series.family, size.vcpus, size.memory_gib, size.gpu_model, *counts, size.nvme_disk_gib)
+        .outerjoin_from(table_of(Size), table_of(Series), series.id == size.series_id)
+        .where(size.provider == provider)
+        .order_by(size.name)
     )
+    for name, family, vcpus, memory_gib, gpu_model, numerator, denominator, nvme_disk_gib in session.execute(query):
+        yield SizeSpec(
+            name=name,
+            family=family,
+            vcpus=vcpus,
+            memory_gib=None if memory_gib is None else Decimal(str(memory_gib)),
+            gpu_model=gpu_model,
+            gpu_count=None if numerator is None else Fraction(numerator, denominator),
+            nvme_disk_gib=None if nvme_disk_gib is None else Decimal(str(nvme_disk_gib)),
+        )
 
 
 def _find_regions(names: Sequence[str], region_codes: Sequence[str]) -> tuple[str, ...]:
