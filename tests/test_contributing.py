@@ -79,7 +79,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     insert_after(copy / "app/catalog/queries/params.py", filters, FILTER)
     insert_after(copy / "app/catalog/fields.py", '    "Processor and memory": {\n', FIGURE)
     insert_after(
-        copy / "app/catalog/models/sizes.py", "    arch: str | None = Field(sa_type=BYTEWISE, default=None)\n", COLUMN
+        copy / "app/catalog/models/__init__.py",
+        "    arch: str | None = Field(sa_type=BYTEWISE, default=None)\n",
+        COLUMN,
     )
     versions = copy / "migrations/versions"
     last = max(path.name.partition("_")[0] for path in versions.glob("0*.py"))

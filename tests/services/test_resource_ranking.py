@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Engine
 from sqlmodel import Session, col, func, select
 
-from app.catalog.models.sizes import Size
+from app.catalog.models import Size
 from app.catalog.queries.candidates import SELECTION_FILTERS, candidates_query
 from app.catalog.queries.filters import active_filters, filter_condition
 from app.catalog.queries.params import FitSearch
