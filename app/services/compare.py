@@ -9,9 +9,9 @@ from typing import Any
 from app.catalog.fields import GPU_FIELDS, SIZE_FIELDS
 from app.catalog.price_notes import adjustment_columns
 from app.catalog.purchases import PURCHASE_MODELS
+from app.catalog.queries.candidates import neighbours_query
 from app.catalog.queries.exchange_rates import CurrencyRate, convert_prices, converted_name, find_exchange_rate
 from app.catalog.queries.lookups import check_regions, get_size_keys, place_regions
-from app.catalog.queries.neighbours import neighbours_query
 from app.catalog.queries.params import CompareSearch, SimilarSearch, check_days
 from app.catalog.queries.size_sets import IS_SET, SizeQuestion
 from app.catalog.queries.sizes import GPU_FIGURES, SizeDetails, find_size_details

@@ -8,7 +8,7 @@ from sqlalchemy import Engine, select
 from sqlmodel import Session
 
 from app.catalog.purchases import Purchase
-from app.catalog.queries.neighbours import neighbours_query
+from app.catalog.queries.candidates import neighbours_query
 from app.catalog.queries.params import SimilarSearch
 from app.catalog.queries.price_scope import SIZE
 from app.catalog.queries.snapshot import Catalog, load_catalog, load_snapshot

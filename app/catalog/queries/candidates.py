@@ -1,4 +1,4 @@
-"""Read the candidates of a fit: every size that a request selects, with the one offer it would be bought at."""
+"""Read what sizes are compared by with the prices they would be bought at: the candidates of a fit, similar sizes."""
 
 from collections.abc import Collection, Sequence
 from datetime import date
@@ -24,7 +24,7 @@ from app.catalog.column_types import UsdColumn
 from app.catalog.projections import usd_by
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.filters import ActiveFilter, active_filters, filter_condition, priced_in_all
-from app.catalog.queries.params import SizeSelection
+from app.catalog.queries.params import SimilarSearch, SizeSelection
 from app.catalog.queries.price_scope import (
     GPU,
     KEYS,
@@ -219,3 +219,38 @@ def _hardware_columns(series_gpus: Subquery) -> list[ColumnElement[Any]]:
         *counts,
         described.label("described"),
     ]
+
+
+_COMPARED = (
+    *("name", "verified", "series_id", "gpu_id", "gpu_vendor", "gpu_model", "gpu_count", "gpu_count_numerator"),
+    *("gpu_count_denominator", "gpu_memory_gib", "arch", "vcpus", "memory_gib", "provider"),
+    *("cpu_vendor", "cpu_model", "uncached_disk_iops", "network_mbps"),
+)
+
+
+def neighbours_query(keys: Sequence[str], params: SimilarSearch, today: date, rules: Rules) -> BoundStatement:
+    """Return the query of what similarity is computed from, by key, with JSON of what rules did to the price.
+
+    The columns of the offer are null for a size without one.
+    """
+    values = key_parameters(keys) | price_parameters(params, today)
+    return BoundStatement(_neighbours_statement(PriceScopeKey.of(params, rules)), values)
+
+
+@cached_statement(32)
+def _neighbours_statement(scope_key: PriceScopeKey) -> Select[Any]:
+    scope = PriceScope.for_keys(scope_key)
+    these = select(size.key.label("size_key")).where(is_listed(size.key, KEYS)).cte("these")
+    columns = [
+        *(size.key, status_of(size).label("status"), gpu.family.label("gpu_family")),
+        scope.offer.priced_in.label("region"),
+        cast(usd_by(scope.offer, scope.purchase), UsdColumn).label("usd_per_hour"),
+        scope.offer[f"{scope.purchase}_adjustment"].label("adjustment"),
+        local_disk_gib().label("local_disk_gib"),
+        *(size[name] for name in _COMPARED),
+    ]
+    return (
+        scope.join_to_sizes(select(*columns).join_from(these, SIZE, size.key == these.c.size_key))
+        .join(GPU, gpu.id == size.gpu_id, isouter=True)
+        .order_by(size.key)
+    )
