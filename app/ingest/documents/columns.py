@@ -1,7 +1,6 @@
 """Table headers to columns: the field that a column holds, its unit, and the fields of a joint one (`vCPU / Memory`).
 
 To teach a new spelling of a known header, add a pattern to `_SYNONYMS`.
-
 """
 
 import re
@@ -237,13 +236,11 @@ def to_column_fields(header: str) -> tuple[ColumnField, ...]:
     pieces = re.split(r"\s*/\s*|\s+and\s+|\s*&\s*|\s*,\s*", text)
     parts = [part for piece in pieces if (part := _column_field(piece))]
     if len(parts) == len(pieces) == len({part.field for part in parts}) and len(pieces) > 1:
-        return tuple(_as_gpu_memory(part) if parts[0].field in ("gpu", "gpu_model") else part for part in parts)
+        if parts[0].field not in ("gpu", "gpu_model"):
+            return tuple(parts)
+        # The memory of `GPU / Memory` is that of the GPU, not of the VM.
+        return tuple(replace(part, field="gpu_memory") if part.field == "memory_gib" else part for part in parts)
     return (whole,) if whole else ()
-
-
-def _as_gpu_memory(part: ColumnField) -> ColumnField:
-    """Read the memory of `GPU / Memory` as that of the GPU, not of the VM."""
-    return replace(part, field="gpu_memory") if part.field == "memory_gib" else part
 
 
 def header_key(header: str) -> str:

@@ -2,7 +2,6 @@
 
 A memory may be of one GPU or of the whole VM. Headers do not decide it, because pages use the same words for both;
 arithmetic and other evidence do.
-
 """
 
 import re
@@ -145,8 +144,10 @@ def resolve_text_memories(
     for name, text in list(texts.items()):
         candidates = possible[name]
         if len(candidates) > 1:
-            beside = {other: possible[other] for other in texts if tables.get(other) == tables.get(name)}
-            candidates = candidates & _memories_of_same_model(text, beside, texts)
+            # Of other sizes of the table with the same model the memory may be unambiguous.
+            of_table = [other for other in texts if tables.get(other) == tables.get(name)]
+            alike = [possible[other] for other in of_table if texts[other].model == text.model]
+            candidates = candidates & {size for sizes in alike if len(sizes) == 1 for size in sizes}
         if len(candidates) == 1:
             texts[name] = replace(text, memory_gib=next(iter(candidates)))
         elif text.memory_gib is not None:
@@ -169,16 +170,6 @@ def _possible_memories(text: GpuText, memories: GpuMemoryIndex) -> set[Decimal]:
         return {memory}
     shares = {size for size in sizes if abs(Fraction(memory) - count * Fraction(size)) <= TOLERANCE * Fraction(memory)}
     return ({memory} & set(sizes)) | shares
-
-
-def _memories_of_same_model(
-    text: GpuText, possible: dict[str, set[Decimal]], texts: dict[str, GpuText]
-) -> set[Decimal]:
-    """Return the memories that are unambiguous for other sizes of the table with the same model."""
-    return {
-        size for name, sizes in possible.items() if len(sizes) == 1 and texts[name].model == text.model
-        for size in sizes
-    }  # fmt: skip
 
 
 def _report_undecided(name: str, rows: Sequence[SizeRow]) -> Iterator[Report]:

@@ -2,7 +2,6 @@
 
 Pages break tables in ways that make a Markdown parser miss them; `repair_layout` fixes these without losing count of
 the source lines. markdown-it-py parses what it returns, and tokens become plain text and tables.
-
 """
 
 import re
@@ -127,7 +126,9 @@ def _repaired_lines(lines: Sequence[str], first: int) -> Iterator[tuple[int, str
             inside = True
             yield number, ""
         elif inside and _DELIMITER.match(line) and _is_table_header(lines, at - 1):
-            line = _fit_delimiter_row(line, len(split_row(lines[at - 1])))
+            width = len(split_row(lines[at - 1]))
+            if len(split_row(line)) != width:
+                line = f"{line[: len(line) - len(line.lstrip())]}|{'|'.join(['---'] * width)}|"
         yield number, "" if _SPACER.match(line) else line
 
 
@@ -136,14 +137,6 @@ def _is_table_header(lines: Sequence[str], at: int) -> bool:
         return False
     # `---` without a pipe below a line makes it a heading, not a table.
     return bool(_DELIMITER.match(lines[at + 1]) and "|" in lines[at + 1]) and not _DELIMITER.match(lines[at])
-
-
-def _fit_delimiter_row(line: str, width: int) -> str:
-    cells = split_row(line)
-    if len(cells) == width:
-        return line
-    indent = line[: len(line) - len(line.lstrip())]
-    return f"{indent}|{'|'.join(['---'] * width)}|"
 
 
 _TAG = re.compile(r"<\s*(/?)\s*([a-zA-Z]+)")
@@ -306,7 +299,9 @@ class _BlockBuilder:
             elif token.type == "inline":
                 cells.append(to_cell(token.children or [], token.content))
             elif token.type == "tr_close":
-                extra = self._extra_cells(opening, len(cells))
+                # The parser drops cells beyond the last column, so the source line is split again.
+                source = split_row(self.lines[opening.map[0]]) if opening.map else []
+                extra = tuple(filter(None, source[len(cells) :]))
                 rows.append(TableRow(line=self._line_number(opening), cells=tuple(cells), extra_cells=extra))
             elif token.type == "table_close":
                 break
@@ -321,8 +316,3 @@ class _BlockBuilder:
             in_list=self.list_depth > 0,
             heading=self.heading,
         )
-
-    def _extra_cells(self, row: Token, width: int) -> tuple[str, ...]:
-        # The parser drops cells beyond the last column, so the source line is split again.
-        cells = split_row(self.lines[row.map[0]]) if row.map else []
-        return tuple(cell for cell in cells[width:] if cell)

@@ -1,7 +1,6 @@
 """The series of a page, read from its title, its list fields (use cases, images, data types, drivers), and retirements.
 
 Dates of these are in sentences about a page's own series, and in tables that list many series.
-
 """
 
 import re
