@@ -34,10 +34,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from app.catalog.adjustment_rules import AdjustmentRule
 from app.catalog.column_types import table_of
 from app.catalog.models import Adjustment
 from app.catalog.names import glob_to_like
+from app.catalog.purchases import AdjustmentRule
 from app.db.functions import adjusted_nano, after_last, json_text, usd_of
 
 MAX_RULES = 200

@@ -6,11 +6,11 @@ from datetime import date
 from decimal import Decimal
 from typing import Literal, Protocol
 
-from app.catalog.adjustment_rules import AdjustmentRule
 from app.catalog.column_types import to_nano_usd
 from app.catalog.fields import FactValue, SubjectKind
 from app.catalog.presets import Preset
 from app.catalog.providers import DEFAULT_PROVIDER
+from app.catalog.purchases import AdjustmentRule
 from app.catalog.regions import Continent
 
 

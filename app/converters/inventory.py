@@ -14,8 +14,7 @@ from typing import Any
 
 from app.catalog.names import RegionCode
 from app.errors import BadData
-from app.ingest.csv_files import CsvRow, open_csv, separator_of, wrong_width
-from app.ingest.files import describe_json
+from app.ingest.files import CsvRow, describe_json, open_csv, separator_of, wrong_width
 from app.nearest import closest_spellings, did_you_mean
 from app.services.retirements import InventoryItem
 from app.validation import check_encodable

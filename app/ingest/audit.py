@@ -6,7 +6,6 @@ Sources that were made from the audited catalog are no evidence for or against i
 
 Of how other catalogs write their files there is a row of a table each, and a reader of CSV and JSON for all of them:
 which column has which figure, in which unit, and what it means where that is not what this catalog means by the field.
-
 """
 
 import csv
@@ -32,9 +31,8 @@ from app.catalog.readings import Reading
 from app.catalog.store.facts import load_subject_keys
 from app.catalog.store.price_checks import prices_by_series
 from app.errors import BadData
-from app.ingest.csv_files import open_csv, whole_rows
 from app.ingest.feeds.price_lists import NANO, format_usd
-from app.ingest.files import json_items, open_json
+from app.ingest.files import json_items, open_csv, open_json, whole_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,21 +1,34 @@
-"""Reads files of any kind and JSON of any length, which is never whole in memory; tells what other files of Azure are.
+"""Reads files of any kind, CSV row by row or in blocks, and JSON of any length, which is never whole in memory.
 
-A pipe may never be written to, and a device may have no end: only regular files are read.
-
+Every error names the file, line and column. A pipe may never be written to, and a device may have no end: only regular
+files are read.
 """
 
+import codecs
+import csv
 import gzip
+import io
+import re
 import stat
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from decimal import InvalidOperation
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from hashlib import file_digest
+from itertools import islice, takewhile
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from types import MappingProxyType
+from typing import Any, BinaryIO, TextIO, TypeVar, cast
 
 import ijson  # type: ignore[import-untyped]  # has no type information
 
+from app.catalog.column_types import SIGNIFICANT_DIGITS, USD_DECIMALS, is_exact
+from app.catalog.names import size_key
 from app.errors import BadData
+from app.nearest import did_you_mean, nearest
 
 
 def refuse_special_file(path: Path) -> None:
@@ -112,3 +125,290 @@ class _ShallowJson:
             if self._depth > MAX_DEPTH:
                 raise BadData(f"is nested deeper than {MAX_DEPTH} levels", file=self._name)
         return data
+
+
+ChoiceText = TypeVar("ChoiceText", bound=str)
+
+BLOCK_LINES = 1_000
+"""Lines per block: few enough that their cells stay in the processor's cache."""
+
+MAX_LINE_BYTES = 4 * 2**20
+"""Of a line of a file; the longest of the seeds has some 2 kB."""
+_BUFFER_BYTES = 64 * 1024
+_MAX_RATIO, _MIN_BOMB_BYTES = 200, 64 * 2**20
+"""How many times as long as a compressed file its content may be, beyond this many bytes; price lists reach 30."""
+
+_CONTROL = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters but tabs and line ends, and those that reverse the order in which text is shown."""
+_NUMBER = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?")
+_INTEGER = re.compile(r"[0-9]{1,18}")
+_JSON_KEY = re.compile(r'"(\w{1,40})"\s*:')
+_QUOTED_CHARACTERS = 100
+_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+SEPARATORS = ",;\t"
+"""What separates cells, whichever the header has most of: spreadsheets copy tabs, and some save semicolons."""
+_SIZE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
+_FIRST_YEAR, _LAST_YEAR = 2006, 2099
+"""Virtual machines are sold since 2006; a date outside of these years is a typing error."""
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class CsvRow:
+    """A row of a CSV file: its cells by column, stripped; a blank cell is the empty string."""
+
+    file: str
+    line: int
+    cells: Mapping[str, str]
+
+    def error(self, column: str, detail: str) -> BadData:
+        """Return the error for a cell, whose beginning it quotes; a missing column counts as a blank cell."""
+        cell = self.cells.get(column, "")
+        quoted = repr(cell) if len(cell) <= _QUOTED_CHARACTERS else f"{cell[:_QUOTED_CHARACTERS]!r}…"
+        return BadData(f"{quoted}: {detail}", file=self.file, line=self.line, column=column)
+
+    def text(self, column: str) -> str:
+        """Return the cell; it must not be blank."""
+        if not self.cells[column]:
+            raise self.error(column, "must not be blank")
+        return self.cells[column]
+
+    def cited(self) -> dict[str, Any]:
+        """Return the fields of a `CitedRow`: the source that the row names, the file and the line."""
+        return {"source": self.text("source"), "file": self.file, "line": self.line}
+
+    def size_name(self, column: str) -> str:
+        """Return the cell as the name of a size."""
+        name = self.text(column)
+        if not _SIZE_NAME.fullmatch(name) or not size_key(name):
+            raise self.error(column, "must be the name of a size: up to 100 letters, digits, `_`, `-`, `.` and `+`")
+        return name
+
+    def optional(self, column: str) -> str | None:
+        """Return the cell, or None where it is blank."""
+        return self.cells[column] or None
+
+    def choice(self, column: str, allowed: Collection[ChoiceText]) -> ChoiceText:
+        """Return the cell, which must be one of the allowed values."""
+        for value in allowed:
+            if value == self.cells[column]:
+                return value
+        raise self.error(column, f"must be one of {', '.join(allowed)}")
+
+    def positive(self, column: str) -> Decimal:
+        """Return the cell as an exact number above zero; exponents and signs are refused."""
+        if not _NUMBER.fullmatch(self.cells[column]) or not (number := Decimal(self.cells[column])):
+            raise self.error(column, "must be a number above 0, written like 3.673")
+        return number
+
+    def usd(self, column: str) -> Decimal:
+        """Return the cell as a price in US dollars; it must be one that every database stores exactly."""
+        usd = self.positive(column)
+        if not is_exact(usd):
+            allowed = f"at most {USD_DECIMALS} decimals and {SIGNIFICANT_DIGITS} significant digits"
+            raise self.error(column, f"must be below a billion, with {allowed}")
+        return usd
+
+    def integer(self, column: str) -> int:
+        """Return the cell as an integer of zero or more."""
+        if not _INTEGER.fullmatch(self.cells[column]):
+            raise self.error(column, "must be a whole number, written like 4096")
+        return int(self.cells[column])
+
+    def optional_date(self, column: str) -> date | None:
+        """Return the cell as a date, or None where it is blank."""
+        if not (cell := self.cells[column]):
+            return None
+        try:
+            day = date.fromisoformat(cell) if _DATE.fullmatch(cell) else None
+        except ValueError:
+            day = None
+        if day is None:
+            raise self.error(column, "must be a date written as YYYY-MM-DD")
+        if not _FIRST_YEAR <= day.year <= _LAST_YEAR:
+            raise self.error(column, f"must be a date from {_FIRST_YEAR} to {_LAST_YEAR}")
+        return day
+
+    def date(self, column: str) -> date:
+        """Return the cell as a date; it must not be blank."""
+        if (day := self.optional_date(column)) is None:
+            raise self.error(column, "must be a date written as YYYY-MM-DD")
+        return day
+
+    def flag(self, column: str) -> bool:
+        """Return the cell as a boolean."""
+        return self.choice(column, ("true", "false")) == "true"
+
+
+def read_rows(path: Path, columns: Collection[str], *, optional: Collection[str] = ()) -> Iterator[CsvRow]:
+    """Yield the rows of a file; its header must have every column, in any order, and no unknown one."""
+    with open_csv(path) as file:
+        reader = _open_reader(file, str(path))
+        header = read_header(reader, str(path), columns, optional)
+        for line, cells in whole_rows(reader, str(path), len(header)):
+            row = CsvRow(str(path), line, dict(zip(header, map(str.strip, cells), strict=True)))
+            if _CONTROL.search("".join(cells)):
+                column = next(name for name, cell in zip(header, cells, strict=True) if _CONTROL.search(cell))
+                raise row.error(column, "has a control character, which a terminal would obey")
+            yield row
+
+
+@contextmanager
+def open_csv(path: Path) -> Iterator[TextIO]:
+    """Open a file in UTF-8, or in UTF-16 with its mark, as Windows PowerShell writes it; by gzip if it ends in `.gz`.
+
+    Raises BadData, also while it is read, for what is no CSV.
+    """
+    refuse_special_file(path)
+    try:
+        with path.open("rb") as packed, _unpacked(path, packed) as raw:
+            bounded = io.BufferedReader(_BoundedLines(raw, packed, str(path)), _BUFFER_BYTES)
+            encoding = "utf-16" if bounded.peek(2)[:2] in _UTF_16_MARKS else "utf-8-sig"
+            with io.TextIOWrapper(bounded, encoding=encoding, newline="") as file:
+                yield file
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise BadData(f"is not a whole gzip file: {error}", file=str(path)) from error
+    except OSError as error:
+        raise BadData(f"cannot be read: {error.strerror}; give the path of a CSV file", file=str(path)) from error
+    except (UnicodeError, csv.Error) as error:
+        raise BadData(f"is not a CSV file in UTF-8: {error}", file=str(path)) from error
+
+
+def _unpacked(path: Path, packed: BinaryIO) -> BinaryIO:
+    return cast("BinaryIO", gzip.GzipFile(fileobj=packed, mode="rb")) if path.suffix == ".gz" else packed
+
+
+class _BoundedLines(io.RawIOBase):
+    """The bytes of a file; raises BadData for a line, or a compressed file, that would fill the memory or the day.
+
+    A line is in memory before its cells are parsed, so its length is bounded here.
+    """
+
+    def __init__(self, raw: BinaryIO, packed: BinaryIO, name: str) -> None:
+        self._raw, self._packed, self._name = raw, packed, name
+        self._read_bytes = self._line_bytes = 0
+        self._lines = 1
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        """Return how far the file itself has been read, which of a compressed one is less than what came out."""
+        return self._packed.tell()
+
+    def readinto(self, buffer: Any, /) -> int:
+        data = self._raw.read(len(buffer))
+        buffer[: len(data)] = data
+        self._read_bytes += len(data)
+        lines = data.count(b"\n") or data.count(b"\r")
+        self._line_bytes = (
+            len(data) - 1 - max(data.rfind(b"\n"), data.rfind(b"\r")) if lines else self._line_bytes + len(data)
+        )
+        self._lines += lines
+        if self._line_bytes > MAX_LINE_BYTES:
+            raise BadData(f"has a line of more than {MAX_LINE_BYTES:,} bytes", file=self._name, line=self._lines)
+        if self._read_bytes > _MIN_BOMB_BYTES and self._read_bytes > _MAX_RATIO * self._packed.tell():
+            detail = f"unpacks to more than {_MAX_RATIO} times its length"
+            raise BadData(detail, file=self._name, line=self._lines)
+        return len(data)
+
+
+def read_header(
+    lines: Iterator[list[str]], name: str, columns: Collection[str], optional: Collection[str] = ()
+) -> list[str]:
+    """Return the columns of the header; raises BadData for one that is missing, unknown or repeated."""
+    header = [column.strip() for column in next(lines, [])]
+    names, times = [*columns, *optional], Counter(header)
+    unknown = [column for column in header if column not in names]
+    hint = did_you_mean(nearest(unknown[0], names), " ") if unknown else ""
+    problems: tuple[tuple[list[str], str], ...] = (
+        (unknown[:1] if hint else [], f"is unknown; {hint.strip()}"),
+        ([column for column in columns if column not in header], "is missing from the header"),
+        (unknown, f"is unknown; the columns are {', '.join(names)}"),
+        ([column for column in header if times[column] > 1], "is in the header twice"),
+    )
+    for wrong, detail in problems:
+        if wrong:
+            raise BadData(detail, file=name, line=1, column=wrong[0])
+    return header
+
+
+def whole_rows(reader: Any, name: str, columns: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the cells of each line that is not empty; raises BadData for one of another width."""
+    for cells in reader:
+        if cells:
+            if len(cells) != columns:
+                raise wrong_width(name, reader.line_num, len(cells), columns)
+            yield reader.line_num, cells
+
+
+def wrong_width(name: str, line: int, cells: int, columns: int) -> BadData:
+    """Return the error for a row with more or fewer cells than the header."""
+    return BadData(f"has {cells} cells where the header names {columns} columns", file=name, line=line)
+
+
+def separator_of(header: str) -> str:
+    """Return what separates the cells of a file, by the line of its header."""
+    return max(SEPARATORS, key=header.count)
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes, in hexadecimal."""
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class CsvBlock:
+    """Consecutive rows: line numbers, unstripped cells by column, and the share of the file read so far, 0 to 1."""
+
+    file: str
+    lines: Sequence[int]
+    cells: Mapping[str, Sequence[str]]
+    share: float
+
+    def rows(self) -> Iterator[CsvRow]:
+        """Yield the rows one by one, as `read_rows` does."""
+        for line, *cells in zip(self.lines, *self.cells.values(), strict=True):
+            yield CsvRow(self.file, line, dict(zip(self.cells, map(str.strip, cells), strict=True)))
+
+
+def columns_of(path: Path) -> list[str]:
+    """Return the columns that the header of a file names, whatever they are."""
+    with open_csv(path) as file:
+        return [column.strip() for column in next(_open_reader(file, str(path)), [])]
+
+
+def read_blocks(
+    path: Path, columns: Collection[str], defaults: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[CsvBlock]:
+    """Yield the rows of a file in blocks, with the errors of `read_rows`; for files of millions of rows.
+
+    A column of `defaults` may be missing from the header: each of its cells is the default then.
+    """
+    with open_csv(path) as file:
+        reader = _open_reader(file, str(path))
+        needed = [column for column in columns if column not in defaults]
+        header = read_header(reader, str(path), needed, [*defaults])
+        missing = {column: cell for column, cell in defaults.items() if column not in header}
+        size = path.stat().st_size
+        while numbered := [(reader.line_num, cells) for cells in islice(reader, BLOCK_LINES)]:
+            filled = [row for row in numbered if row[1]]
+            fitting = [*takewhile(lambda row: len(row[1]) == len(header), filled)]
+            if fitting:
+                lines, rows = zip(*fitting, strict=True)
+                by_column = dict(zip(header, zip(*rows, strict=True), strict=True))
+                by_column |= {column: (cell,) * len(rows) for column, cell in missing.items()}
+                read_bytes = cast("io.BufferedReader", file.buffer).raw.tell()
+                yield CsvBlock(str(path), lines, by_column, read_bytes / size)
+            for line, cells in filled[len(fitting) :]:
+                raise wrong_width(str(path), line, len(cells), len(header))
+
+
+def _open_reader(file: TextIO, name: str) -> Any:  # the class of readers has no public name
+    """Return the reader of a file from which nothing has been read; raises BadData for JSON."""
+    start = cast("io.BufferedReader", file.buffer).peek()
+    text = start.decode("utf-8-sig", errors="replace").lstrip()
+    if text[:1] in ("[", "{"):
+        raise BadData(describe_json(_JSON_KEY.findall(text)) or "is JSON, where a CSV file is expected", file=name)
+    return csv.reader(file, strict=True, delimiter=separator_of(start.partition(b"\n")[0].decode("latin-1")))

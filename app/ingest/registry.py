@@ -14,7 +14,6 @@ from app.ingest.documents.gpu_rows import GpuMemoryIndex
 from app.ingest.files import refuse_special_file
 from app.ingest.sources.claims import load_gpu_rows, read_facts, read_sources
 from app.ingest.sources.documents import read_documents
-from app.ingest.sources.models import read_models
 from app.ingest.sources.prices import MANIFEST, find_own_source, read_price_tables, read_prices
 from app.ingest.sources.reference import (
     read_adjustments,
@@ -25,6 +24,7 @@ from app.ingest.sources.reference import (
     read_disk_prices,
     read_disks,
     read_exchange_rates,
+    read_models,
     read_regions,
 )
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from app.catalog.disks import DISK_TYPES
+from app.catalog.purchases import DISK_TYPES
 from app.catalog.queries.costs import (
     DISK_SORT_KEYS,
     CostSearch,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.ingest.csv_files import read_rows
+from app.ingest.files import read_rows
 from app.settings import PROJECT
 from tests.command_line import run_command
 

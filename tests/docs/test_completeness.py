@@ -26,7 +26,7 @@ from app.fit.results import CostFigures, InferenceFigures, ParameterFigures, Ser
 from app.fit.similarity import DISTANCE_TERMS
 from app.fit.successors import FEATURE_NAMES
 from app.ingest.registry import CSV_SOURCES
-from app.ingest.sources import claims, models, prices, reference
+from app.ingest.sources import claims, prices, reference
 from app.schemas.estimate_request import ArchitectureIn, EstimateIn, GpusIn, InferenceIn, ServingIn, TrainingIn
 from app.schemas.fit_request import ConstraintsIn, FitIn, HardwareIn, PricingIn, Sort
 from app.schemas.retirement_request import InventoryItemIn, RetirementPlanIn
@@ -44,7 +44,7 @@ COLUMNS: dict[str, Collection[str]] = {
     "Adjustments": (*reference.ADJUSTMENT_COLUMNS, *reference.ADJUSTMENT_OPTIONAL),
     "Disks": reference.DISK_COLUMNS,
     "Prices of disks": reference.DISK_PRICE_COLUMNS,
-    "Models": (*models.COLUMNS, *models.OPTIONAL),
+    "Models": (*reference.MODEL_COLUMNS, *reference.MODEL_OPTIONAL),
     "GPUs": ("id", "source", *GPU_FIELDS),
     "Series": ("id", "source", *SERIES_FIELDS),
 }

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.adjustment_rules import AdjustmentRule
+from app.catalog.purchases import AdjustmentRule
 from app.errors import BadData
 from app.ingest.registry import read_csv_source
 

@@ -7,8 +7,8 @@ from sqlalchemy import Engine, text
 from sqlalchemy.orm import Session
 
 from app.catalog.providers import PROVIDERS
-from app.catalog.store.newest_lists import load_region_codes
 from app.errors import BadData
+from app.ingest.feeds.gate import load_region_codes
 from app.ingest.registry import parse_clouds, read_seeds, relative_to
 from app.ingest.run import ingest
 from app.main import create_asgi_app

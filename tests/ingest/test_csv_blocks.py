@@ -8,8 +8,8 @@ import pytest
 
 from app.catalog.readings import PriceRow
 from app.errors import BadData
-from app.ingest import csv_files
-from app.ingest.csv_files import CsvRow, read_blocks, read_rows
+from app.ingest import files
+from app.ingest.files import CsvRow, read_blocks, read_rows
 from app.ingest.sources.claims import read_sources
 from app.ingest.sources.prices import COLUMNS, read_prices
 from tests.factories import price_rows
@@ -20,7 +20,7 @@ SOURCES = "id,title,publisher,kind,url,published_on\nlist,A list,Someone,third_p
 
 @pytest.fixture(autouse=True)
 def three_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csv_files, "BLOCK_LINES", 3)
+    monkeypatch.setattr(files, "BLOCK_LINES", 3)
 
 
 def write(folder: Path, *lines: str) -> Path:

@@ -7,7 +7,7 @@ from time import process_time
 import pytest
 
 from app.errors import BadData
-from app.ingest.csv_files import CsvRow, read_blocks, read_rows
+from app.ingest.files import CsvRow, read_blocks, read_rows
 
 COLUMNS = ("name", "price")
 

@@ -8,7 +8,7 @@ import pytest
 from app.catalog.presets import Preset
 from app.catalog.readings import SourceRow
 from app.errors import BadData
-from app.ingest.sources.models import read_models
+from app.ingest.sources.reference import read_models
 from tests.factories import source
 
 SOURCES: Mapping[str, SourceRow] = {"card": source("card")}

@@ -7,9 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from app.catalog.disks import PRICED_PER
 from app.catalog.names import series_key, size_key
 from app.catalog.providers import DEFAULT_PROVIDER
+from app.catalog.purchases import PRICED_PER
 from app.catalog.readings import PriceRow, Reading, SourceRow
 from tests.factories import price_rows
 

@@ -14,10 +14,9 @@ from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 
 from app.catalog.changes import CHANGE_KINDS
-from app.catalog.disks import DISK_TYPES, REDUNDANCIES
 from app.catalog.price_checks import Rule
 from app.catalog.providers import PROVIDER_IDS
-from app.catalog.purchases import PURCHASE_MODELS
+from app.catalog.purchases import DISK_TYPES, PURCHASE_MODELS, REDUNDANCIES
 from app.catalog.queries import params
 from app.catalog.queries.prices import PriceSort
 from app.catalog.regions import CONTINENTS

@@ -12,9 +12,9 @@ from sqlalchemy import Date, Select, String, and_, bindparam, cast, exists, or_,
 
 from app.catalog.adjustments import Rules, adjusted_nano_usd, adjustment_json
 from app.catalog.column_types import table_of
-from app.catalog.disks import DISK_TYPES, DiskType, Redundancy
 from app.catalog.in_force import PRICE, earliest_spot_day, is_in_force, last_observed
 from app.catalog.models import Disk, DiskPrice
+from app.catalog.purchases import DISK_TYPES, DiskType, Redundancy
 from app.catalog.queries.params import (
     PRICED_OS,
     Count,

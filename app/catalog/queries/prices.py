@@ -2,7 +2,6 @@
 
 Every statement reads the table in the order of its primary key, so that neither a page nor an export sorts anything,
 but for the prices of one size in the order of the prices.
-
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -16,7 +16,6 @@ from typing import Any
 import orjson
 
 from app.errors import BadData, FetchError
-from app.ingest.csv_files import open_csv, wrong_width
 from app.ingest.feeds.fetching import PriceApi, Walk, download, get
 from app.ingest.feeds.price_lists import (
     Item,
@@ -30,7 +29,7 @@ from app.ingest.feeds.price_lists import (
     to_nano,
     to_usd,
 )
-from app.ingest.files import json_pairs, open_json
+from app.ingest.files import json_pairs, open_csv, open_json, wrong_width
 
 INDEX = "/offers/v1.0/aws/AmazonEC2/current/region_index.json"
 

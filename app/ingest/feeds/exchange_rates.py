@@ -27,10 +27,9 @@ from app.catalog.models import ExchangeRate
 from app.catalog.readings import Reading, SourceRow, no_progress
 from app.db.engines import read_session
 from app.errors import BadData, FetchError
-from app.ingest.csv_files import CsvRow, whole_rows
 from app.ingest.documents.values import MONTHS, find_date
 from app.ingest.feeds.fetching import MAX_PAGE_BYTES, TIMEOUT, USER_AGENT, RetryPolicy, get
-from app.ingest.files import read_bounded
+from app.ingest.files import CsvRow, read_bounded, whole_rows
 from app.ingest.run import IngestOptions, IngestOutcome, ingest
 from app.ingest.sources.reference import CURRENCY, rates_of_day
 

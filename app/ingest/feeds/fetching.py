@@ -3,7 +3,6 @@
 A request waits as long as the server asks for, and raises one error with its host and reason. A walk from page to page
 ends with a page that links to no other; everything else that could end it is an error. A refresh that was stopped goes
 on with the files of the same day; those of two days are not one list.
-
 """
 
 import asyncio

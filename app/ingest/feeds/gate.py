@@ -4,21 +4,33 @@ A vendor's API sometimes loses most of its rows for days, or sends figures of an
 that shrinks or moves more than lists do is refused, with everything that is odd about it; of another list the prices
 that jump are held back, until a list of another day has the same. Those are remembered in a file beside the fetched
 lists and not in the catalog, which has what sources are believed to state.
+
+The last accepted list is what the catalog has of the source, or of other retail prices where it has nothing.
 """
 
 import csv
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import closing
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
+from heapq import merge
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from app.catalog.column_types import to_nano_usd
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.catalog.column_types import table_of, to_nano_usd
+from app.catalog.models import Price, Region
+from app.catalog.providers import DEFAULT_PROVIDER
+from app.catalog.store.price_checks import is_retail
 from app.errors import BadData
 from app.ingest.feeds.price_lists import format_usd
 
@@ -160,3 +172,82 @@ def save_held(path: Path, regions: Collection[str], held: Sequence[HeldPrice]) -
             figures = format_usd(price.old_nano), format_usd(price.new_nano)
             writer.writerow((price.region, price.size, price.os, price.purchase, *figures, price.day))
     part.replace(path)
+
+
+PRICE = table_of(Price).c
+
+
+def load_region_codes(session: Session, provider: str = DEFAULT_PROVIDER.id) -> tuple[str, ...]:
+    """Return the codes of the regions of a provider, sorted."""
+    region = table_of(Region).c
+    codes = select(region.code).where(region.provider == provider)
+    return tuple(session.execute(codes.order_by(region.code)).scalars())
+
+
+RegionList = tuple[str, dict[tuple[str, str, str], int]]
+"""A region with the prices of a list: nano-USD an hour by size key, system and purchase model."""
+
+
+def load_newest_lists(session: Session, source: str) -> Generator[RegionList]:
+    """Yield each region with its newest list of a source, or of other sources where that one has none; by code.
+
+    The rows come from open cursors, so that a caller who stops early must close the generator.
+    """
+    with closing(_load_own_lists(session, source)) as own, closing(_load_retail_lists(session, source)) as others:
+        yield from merge(own, others, key=itemgetter(0))
+
+
+def _load_own_lists(session: Session, source: str) -> Generator[RegionList]:
+    newest = (
+        select(PRICE.region, func.max(PRICE.seen_until).label("day"))
+        .where(PRICE.source_id == source)
+        .group_by(PRICE.region)
+        .subquery()
+    )
+    query = (
+        select(PRICE.region, PRICE.size_key, PRICE.os, PRICE.purchase, PRICE.nano_usd_per_hour)
+        .join(newest, (newest.c.region == PRICE.region) & (newest.c.day == PRICE.seen_until))
+        .where(PRICE.source_id == source)
+        .order_by(PRICE.region)
+        .execution_options(yield_per=10_000)
+    )
+    with session.execute(query) as result:
+        for region, rows in groupby(result, key=attrgetter("region")):
+            yield region, {(row.size_key, row.os, row.purchase): row.nano_usd_per_hour for row in rows}
+
+
+def _load_retail_lists(session: Session, but: str) -> Generator[RegionList]:
+    """Yield the regions that a source has no price for, with retail prices of the others.
+
+    Those of each system and purchase model are from one list of one source. Lists of several sources are never mixed:
+    what an older one has beside the newest may not be sold any more.
+    """
+    columns = (PRICE.size_key, PRICE.os, PRICE.purchase, PRICE.source_id, PRICE.seen_until, PRICE.nano_usd_per_hour)
+    query = (
+        select(PRICE.region, *columns)
+        .where(
+            is_retail(PRICE),
+            PRICE.approximate_date.is_(False),
+            PRICE.region.not_in(select(PRICE.region).where(PRICE.source_id == but)),
+        )
+        .order_by(PRICE.region, PRICE.known_from)
+        .execution_options(yield_per=10_000)
+    )
+    with session.execute(query) as result:
+        for region, rows in groupby(result, key=attrgetter("region")):
+            lists: dict[tuple[str, str], dict[tuple[date, str], dict[str, int]]] = {}
+            for row in rows:
+                of_kind = lists.setdefault((row.os, row.purchase), {})
+                of_kind.setdefault((row.seen_until, row.source_id), {})[row.size_key] = row.nano_usd_per_hour
+            prices = {kind: _newest_large(of_kind) for kind, of_kind in lists.items()}
+            yield region, {(size, *kind): nano for kind, of_kind in prices.items() for size, nano in of_kind.items()}
+
+
+def _newest_large(lists: Mapping[tuple[date, str], dict[str, int]]) -> dict[str, int]:
+    """Return the newest list, of those that have at least half as many prices as the longest.
+
+    Some sources have prices of a few sizes only; what ended before a source's newest list is a short list, too.
+    """
+    most = max(map(len, lists.values()))
+    large = {key: prices for key, prices in lists.items() if 2 * len(prices) >= most}
+    return max(large.items(), key=lambda item: (item[0][0], len(item[1]), item[0][1]))[1]

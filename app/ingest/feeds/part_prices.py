@@ -24,7 +24,6 @@ import httpx
 
 from app.catalog.names import size_key
 from app.errors import BadData, FetchError
-from app.ingest.csv_files import read_rows
 from app.ingest.feeds.fetching import Page, PageApi, PriceApi, fetch_pages, read_pages
 from app.ingest.feeds.price_lists import (
     NANO,
@@ -39,6 +38,7 @@ from app.ingest.feeds.price_lists import (
     to_nano,
     to_usd,
 )
+from app.ingest.files import read_rows
 
 Recipe = Mapping[str, Fraction]
 """How much of each part a size is."""

@@ -21,11 +21,20 @@ from app.catalog.names import region_key
 from app.catalog.readings import PriceBlock, PriceList, Reading, Report, SourceRow, no_progress
 from app.catalog.regions import closest_regions, explain_unknown_region
 from app.catalog.store.facts import load_subject_keys
-from app.catalog.store.newest_lists import load_newest_lists, load_region_codes
 from app.db.engines import read_session
 from app.errors import BadQuery
 from app.ingest.feeds.fetching import FetchedLists, PriceApi, PriceFeed, fetch_lists, saved_files
-from app.ingest.feeds.gate import HeldPrice, PriceKey, PriceMap, check_list, find_jumps, load_held, save_held
+from app.ingest.feeds.gate import (
+    HeldPrice,
+    PriceKey,
+    PriceMap,
+    check_list,
+    find_jumps,
+    load_held,
+    load_newest_lists,
+    load_region_codes,
+    save_held,
+)
 from app.ingest.feeds.part_prices import load_stated_parts
 from app.ingest.feeds.price_lists import REPORT_LIMIT, MeterPrice, ReadScope, RegionPrices, SizeSpec, format_usd
 from app.ingest.run import IngestOptions, IngestOutcome, ingest

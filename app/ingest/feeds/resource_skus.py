@@ -35,13 +35,11 @@ from app.catalog.readings import (
     no_progress,
 )
 from app.catalog.store.facts import load_subject_keys
-from app.catalog.store.newest_lists import load_region_codes
 from app.db.engines import read_session
 from app.errors import BadData, FetchError
-from app.ingest.csv_files import sha256_of
 from app.ingest.feeds.fetching import TIMEOUT, USER_AGENT, RetryPolicy, download
-from app.ingest.feeds.gate import find_loss
-from app.ingest.files import describe_json, json_items, open_json, refuse_special_file
+from app.ingest.feeds.gate import find_loss, load_region_codes
+from app.ingest.files import describe_json, json_items, open_json, refuse_special_file, sha256_of
 from app.ingest.run import IngestOptions, IngestOutcome, ingest
 
 SOURCE_ID = "azure-resource-skus"

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from app.catalog.fields import FIELDS, GPU_FIELDS, FactValue, FieldSpec, SubjectKind, parse_text, too_large
 from app.catalog.readings import AUTHORITY, Reading, SourceRow, StatedFact
 from app.errors import BadData
-from app.ingest.csv_files import CsvRow, read_rows, sha256_of
+from app.ingest.files import CsvRow, read_rows, sha256_of
 
 Value = TypeVar("Value")
 

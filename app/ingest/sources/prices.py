@@ -25,7 +25,7 @@ from app.catalog.readings import PriceBlock, PriceList, PriceRow, Reading, Sourc
 from app.catalog.store.prices import OPERATING_SYSTEMS
 from app.errors import BadData
 from app.ingest.aside import CAN_READ_ASIDE, read_aside
-from app.ingest.csv_files import CsvBlock, CsvRow, columns_of, open_csv, read_blocks, read_rows, sha256_of, whole_rows
+from app.ingest.files import CsvBlock, CsvRow, columns_of, open_csv, read_blocks, read_rows, sha256_of, whole_rows
 from app.ingest.sources.claims import listed_source, own_source
 
 _COLUMN_READERS: dict[str, Callable[[CsvRow], Any]] = {
