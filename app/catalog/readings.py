@@ -12,6 +12,7 @@ from app.catalog.presets import Preset
 from app.catalog.providers import DEFAULT_PROVIDER
 from app.catalog.purchases import AdjustmentRule
 from app.catalog.regions import Continent
+from app.errors import BadData
 
 
 class Progress(Protocol):
@@ -32,6 +33,10 @@ class CitedRow:
     source: str
     file: str
     line: int
+
+    def error(self, column: str, detail: str) -> BadData:
+        """Return the error for a column of the row."""
+        return BadData(detail, file=self.file, line=self.line, column=column)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,12 +275,10 @@ class AdjustmentRow(CitedRow):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelRow:
+class ModelRow(CitedRow):
     """A language model's configuration, and where it was read."""
 
     preset: Preset
-    file: str
-    line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

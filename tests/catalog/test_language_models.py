@@ -24,7 +24,7 @@ def model(id_: str = "acme-3.1-7b", line: int = 2, **more: Any) -> ModelRow:
         "name": id_, "params": 1000, "active_params": 1000, "layers": 4, "hidden": 64, "vocab": 100,
         "attention": "gqa", "heads": 8, "kv_heads": 2, "head_dim": 8, "intermediate": 128, "source_id": "page",
     }  # fmt: skip
-    return ModelRow(preset=Preset(id=id_, **ordinary | more), file="models.csv", line=line)
+    return ModelRow(preset=Preset(id=id_, **ordinary | more), source="cards", file="models.csv", line=line)
 
 
 def take(engine: Engine, *models: ModelRow) -> IngestOutcome:

@@ -84,8 +84,8 @@ STEPS = {
 def check_resolution(engine: Engine) -> None:
     """Check that resolving all facts again changes nothing."""
     with write_session(engine) as session:
-        of_all = reconcile_facts(session, Reading(), load_subject_keys(session, Reading()), {})
-        assert {name: change.has_changes for name, change in of_all.changes.items()} == dict.fromkeys(
+        of_all, *_ = reconcile_facts(session, Reading(), load_subject_keys(session, Reading()), {})
+        assert {name: change.has_changes for name, change in of_all.items()} == dict.fromkeys(
             ("gpu", "series", "size", "fact"), False
         )
 

@@ -4,7 +4,7 @@ Events compare the catalog before an ingest with the catalog after it. Prices ar
 since they are many: the offers whose prices differ, or that are deleted, are collected in CHANGED_OFFERS.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
@@ -147,14 +147,12 @@ def save_changes(session: Session, before: CatalogBefore, today: date) -> int:
     return len(rows) + _save_price_events(session, before.revision, today, first + len(rows))
 
 
-def save_tracking(session: Session) -> None:
-    """Note for which regions, systems and purchase models there are prices, so that further ones are new."""
-    session.execute(_insert_tracking())
-
-
 @cache
-def _insert_tracking() -> Insert:
-    """Build the statement; only of what has totals of prices, which are few rows, offers are looked for."""
+def insert_tracking() -> Insert:
+    """Build the statement that notes which regions, systems and purchase models have prices: further ones are new.
+
+    Only of what has totals of prices, which are few rows, offers are looked for.
+    """
     group = [TOTAL.c[column.name] for column in TRACKING.columns]
     counted = select(*group).where(~exists().where(same_key(TRACKING, TOTAL, TRACKING.c.keys()))).distinct().subquery()
     new = []
@@ -168,7 +166,7 @@ def _insert_tracking() -> Insert:
 
 
 def _size_events(session: Session) -> Iterator[Event]:
-    old, new = PREVIOUS_SIZES, SIZE
+    old, new, fact = PREVIOUS_SIZES, SIZE, table_of(Fact).c
     same = same_key(old, new, ("key",))
     for kind, table in (("size_new", new), ("size_gone", old)):
         query = select(table.c.key, table.c.name).where(~exists().where(same).correlate(table)).order_by(table.c.key)
@@ -181,20 +179,15 @@ def _size_events(session: Session) -> Iterator[Event]:
             {row["key"]: row for row in session.execute(select(table).where(table.c.key.in_(batch))).mappings()}
             for table in (old, new)
         )
-        sources = _accepted_sources(session, batch)
+        accepted = (fact.kind == "size", fact.verdict == "accepted", fact.subject.in_(batch))
+        stated = session.execute(select(fact.subject, fact.field, fact.source_id).where(*accepted))
+        sources = {(row.subject, row.field): row.source_id for row in stated}
         for key in batch:
             yield from _field_events(rows_before[key], rows_after[key], sources)
 
 
-def _accepted_sources(session: Session, keys: Iterable[str]) -> Mapping[tuple[str, str], str]:
-    """Load the source of each accepted value, by the key of the size and the field."""
-    fact = table_of(Fact).c
-    accepted = (fact.kind == "size", fact.verdict == "accepted", fact.subject.in_(keys))
-    rows = session.execute(select(fact.subject, fact.field, fact.source_id).where(*accepted))
-    return {(row.subject, row.field): row.source_id for row in rows}
-
-
 def _field_events(old: RowMapping, new: RowMapping, sources: Mapping[tuple[str, str], str]) -> Iterator[Event]:
+    """Yield the fields that differ; `sources` are those of accepted values, by the key of the size and the field."""
     for field in CHANGE_FIELDS:
         before, after = _value_text(field, old), _value_text(field, new)
         if before != after:
@@ -236,11 +229,14 @@ def _load_disputes(session: Session) -> Iterator[Dispute]:
 def _dispute_events(session: Session, before: CatalogBefore) -> Iterator[Event]:
     """Yield the disputes that began and ended; those of sizes that are new or gone are left out."""
     disputes = frozenset(_load_disputes(session))
+    both = select(SIZE.c.key, SIZE.c.name).join_from(SIZE, PREVIOUS_SIZES, same_key(SIZE, PREVIOUS_SIZES, ("key",)))
     for kind, state, disputed in (
         ("dispute_closed", "old", before.disputes - disputes),
         ("dispute_opened", "new", disputes - before.disputes),
     ):
-        names = _names_of(session, {dispute.size_key for dispute in disputed})
+        names: dict[str, str] = {}
+        for batch in batched(sorted({dispute.size_key for dispute in disputed})):
+            names |= {row.key: row.name for row in session.execute(both.where(SIZE.c.key.in_(batch)))}
         for dispute in sorted(disputed, key=lambda item: (item.size_key, item.field, item.source_id)):
             if dispute.size_key in names:
                 yield {
@@ -251,15 +247,6 @@ def _dispute_events(session: Session, before: CatalogBefore) -> Iterator[Event]:
                     state: dispute.value,
                     "source_id": dispute.source_id,
                 }
-
-
-def _names_of(session: Session, keys: Iterable[str]) -> Mapping[str, str]:
-    """Load the names of those sizes that were there before the ingest and still are, by key."""
-    names: dict[str, str] = {}
-    both = select(SIZE.c.key, SIZE.c.name).join_from(SIZE, PREVIOUS_SIZES, same_key(SIZE, PREVIOUS_SIZES, ("key",)))
-    for batch in batched(sorted(keys)):
-        names |= {row.key: row.name for row in session.execute(both.where(SIZE.c.key.in_(batch)))}
-    return names
 
 
 # Prices

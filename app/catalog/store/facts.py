@@ -1,9 +1,8 @@
 """Maps readings to rows, and reconciles stored facts with new ones into the tables of sizes, series and GPUs."""
 
-import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Table, func, select, true
@@ -12,43 +11,15 @@ from sqlmodel import SQLModel
 
 from app.catalog.column_types import table_of
 from app.catalog.fields import FIELDS, to_text
-from app.catalog.models import (
-    Benchmark,
-    Correction,
-    Disk,
-    DiskPrice,
-    ExchangeRate,
-    Fact,
-    Gpu,
-    LanguageModel,
-    Region,
-    Series,
-    Size,
-    SizeAlias,
-    Source,
-)
+from app.catalog.models import Correction, Fact, Gpu, Series, Size, SizeAlias, Source
 from app.catalog.names import size_key
 from app.catalog.providers import DEFAULT_PROVIDER, provider_of
-from app.catalog.readings import (
-    AUTHORITY,
-    AliasRow,
-    BenchmarkRow,
-    CitedRow,
-    CorrectionRow,
-    DiskPriceRow,
-    DiskRow,
-    ExchangeRateRow,
-    ModelRow,
-    Reading,
-    Report,
-    StatedFact,
-)
+from app.catalog.readings import AUTHORITY, Reading, Report, StatedFact
 from app.catalog.resolution.derive import Spelling, derive_size
 from app.catalog.resolution.reconcile import ResolutionContext, SourceAuthority, reconcile
 from app.catalog.resolution.subjects import SeriesName, SubjectKeys, series_names
 from app.catalog.store.revisions import TableChecksum, compute_checksum, select_canonical
 from app.catalog.store.upsert import TableChange, among, save_rows
-from app.db.functions import NANO
 
 NewRow = dict[str, Any]
 FactKey = tuple[str, ...]
@@ -59,96 +30,6 @@ FirstSpellings = Mapping[str, tuple[str, str]]
 
 _LOWEST_AUTHORITY = len(AUTHORITY)
 """The authority of a spelling that only a price list or an alias gives."""
-
-
-# Tables whose rows a file lists one by one
-
-
-def _to_alias(alias: AliasRow, _subjects: SubjectKeys) -> NewRow:
-    row = _cited_row(alias)
-    return {"alias_key": size_key(alias.alias), "size_key": size_key(row.pop("size"))} | row
-
-
-def _to_correction(correction: CorrectionRow, subjects: SubjectKeys) -> NewRow:
-    row = _cited_row(correction)
-    if correction.kind == "size":
-        row["subject"] = subjects.size_key(correction.subject)
-    return row
-
-
-def _to_benchmark(benchmark: BenchmarkRow, subjects: SubjectKeys) -> NewRow:
-    row = _cited_row(benchmark)
-    row["series_id"] = subjects.series_id(row.pop("series"))
-    row["value"] = float(benchmark.value)
-    return row
-
-
-def _to_model(model: ModelRow, _subjects: SubjectKeys) -> NewRow:
-    config = model.preset.config
-    return model.preset.model_dump() | {
-        "aliases": "; ".join(model.preset.aliases) or None,
-        "config": json.dumps(config, separators=(",", ":")) if config else None,
-    }
-
-
-def _to_exchange_rate(rate: ExchangeRateRow, _subjects: SubjectKeys) -> NewRow:
-    return {
-        "currency": rate.currency,
-        "day": rate.day,
-        "source_id": rate.source,
-        "units_per_euro": rate.units_per_euro,
-    }
-
-
-def _to_disk(disk: DiskRow, _subjects: SubjectKeys) -> NewRow:
-    row = _cited_row(disk)
-    return row | {"mbps_per_iops": float(disk.mbps_per_iops) if disk.mbps_per_iops is not None else None}
-
-
-def _to_disk_price(price: DiskPriceRow, _subjects: SubjectKeys) -> NewRow:
-    row = _cited_row(price)
-    return {"disk_id": row.pop("disk"), "nano_usd": int(row.pop("usd") * NANO)} | row
-
-
-def _cited_row(entry: CitedRow) -> NewRow:
-    fields = asdict(entry)
-    return {"source_id": fields.pop("source")} | {k: v for k, v in fields.items() if k not in {"file", "line"}}
-
-
-@dataclass(frozen=True, slots=True)
-class ListedTable:
-    """A table whose rows are listed in files of one kind: its model, and what maps an entry of a reading to a row."""
-
-    model: type[SQLModel]
-    to_row: Callable[[Any, SubjectKeys], NewRow]
-
-
-LISTED_TABLES: Mapping[str, ListedTable] = {
-    "aliases": ListedTable(SizeAlias, _to_alias),
-    "corrections": ListedTable(Correction, _to_correction),
-    "regions": ListedTable(Region, lambda region, _: _cited_row(region)),
-    "benchmarks": ListedTable(Benchmark, _to_benchmark),
-    "models": ListedTable(LanguageModel, _to_model),
-    "disks": ListedTable(Disk, _to_disk),
-    "disk_prices": ListedTable(DiskPrice, _to_disk_price),
-    "exchange_rates": ListedTable(ExchangeRate, _to_exchange_rate),
-}
-"""By kind of file, which is also the field of a reading that holds the entries."""
-
-
-def listed_rows(kind: str, reading: Reading, subjects: SubjectKeys) -> Iterator[tuple[str, NewRow]]:
-    """Yield the rows that a reading has of a kind, each with the file that it was read in."""
-    to_row = LISTED_TABLES[kind].to_row
-    return ((entry.file, to_row(entry, subjects)) for entry in getattr(reading, kind))
-
-
-def save_listed(session: Session, kind: str, reading: Reading, subjects: SubjectKeys) -> TableChange:
-    """Write the rows that a reading has of a kind."""
-    rows = (row for _, row in listed_rows(kind, reading, subjects))
-    return save_rows(session, LISTED_TABLES[kind].model, rows)
-
-
-# Facts
 
 
 def name_doubtful_sizes(session: Session, reading: Reading, subjects: SubjectKeys) -> Reading:
@@ -222,18 +103,6 @@ class Scope:
     series: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reconciled:
-    """What a reconciliation changed, what could not be read, and how it changed the checksums of tables, by name.
-
-    Without checksums all facts were resolved.
-    """
-
-    changes: dict[str, TableChange]
-    reports: list[Report]
-    checksums: Mapping[str, TableChecksum]
-
-
 _NAMES = ("aliases", "name")
 """The fields of a series by which sizes and facts of any page may be found to belong to it."""
 
@@ -245,8 +114,11 @@ def reconcile_facts(
     priced: FirstSpellings,
     *,
     scope_sources: Collection[str] | None = None,
-) -> Reconciled:
+) -> tuple[dict[str, TableChange], list[Report], Mapping[str, TableChecksum]]:
     """Resolve stored facts and those of a reading, and write facts, sizes, series and GPUs.
+
+    Returns what changed, what could not be read, and how the checksums of tables changed, by name; none where all facts
+    were resolved.
 
     The facts of files that the reading has read again replace those that were stored of them. With `scope_sources`,
     the sources whose authority changed, only those subjects are resolved that these and the reading may change;
@@ -270,7 +142,7 @@ def reconcile_facts(
         "fact": save_rows(session, Fact, rows.facts, replaced=stored),
     }
     after = {} if scope is None else _checksums(session, scope, spellings)
-    return Reconciled(changes=changes, reports=reports, checksums={name: after[name] - before[name] for name in after})
+    return changes, reports, {name: after[name] - before[name] for name in after}
 
 
 def _find_scope(

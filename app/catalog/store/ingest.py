@@ -1,6 +1,6 @@
 """Saves a reading, or forgets sources: rows, resolution, prices, derived offers and checksums, in one transaction."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import date, datetime
 from difflib import get_close_matches
@@ -16,18 +16,16 @@ from app.catalog.presets import split_names
 from app.catalog.readings import ModelRow, Progress, Reading, Report, no_progress
 from app.catalog.regions import explain_unknown_region
 from app.catalog.resolution.subjects import SubjectKeys
-from app.catalog.store.adjustments import is_rule_edge_between, save_adjustments
-from app.catalog.store.availability import save_availability
-from app.catalog.store.changes import CHANGE_TABLES, CatalogBefore, save_changes, save_tracking, start_tracking
+from app.catalog.store.changes import CHANGE_TABLES, CatalogBefore, insert_tracking, save_changes, start_tracking
 from app.catalog.store.facts import (
     add_priced_sizes,
     load_sources,
     load_subject_keys,
     name_doubtful_sizes,
     reconcile_facts,
-    save_listed,
     to_authority,
 )
+from app.catalog.store.listed import is_rule_edge_between, save_adjustments, save_availability, save_listed
 from app.catalog.store.offers import (
     DIRTY_SIZES,
     is_derived,
@@ -69,7 +67,7 @@ from app.catalog.store.retract import (
 )
 from app.catalog.store.revisions import TableChecksum, latest_revision, load_checksums, table_signature
 from app.catalog.store.upsert import TableChange, save_rows, temporary_tables
-from app.errors import BadData, NotFound
+from app.errors import NotFound
 
 _TEMPORARY_TABLES = (STAGED_PRICE, DROPPED_PRICES, DIRTY_SIZES, *RUN_TABLES, *CHANGE_TABLES, *CHECK_TABLES)
 
@@ -187,8 +185,8 @@ def forget_sources(
         dropped, dropped_checksum = drop_prices(session, PRICE.c.source_id.in_(sources))
         summary.changes = drop_rows_of_sources(session, sources)
         progress("facts", None)
-        reconciled = reconcile_facts(session, Reading(), load_subject_keys(session, Reading()), {})
-        summary.add(reconciled.changes | {"price": TableChange(removed=dropped)})
+        changes, *_ = reconcile_facts(session, Reading(), load_subject_keys(session, Reading()), {})
+        summary.add(changes | {"price": TableChange(removed=dropped)})
         if is_retail or _are_rules_moved(session, summary, retail_before):
             _check_prices(session, summary, today, progress, is_restored=is_retail)
         _derive(session, summary, derived_on, today, progress)
@@ -226,7 +224,7 @@ def _save_events(session: Session, summary: IngestSummary, before: CatalogBefore
     """Write the change events of an ingest; without a catalog `before` it there are none."""
     if before is not None:
         summary.events = save_changes(session, before, today)
-    save_tracking(session)
+    session.execute(insert_tracking())
 
 
 def check_references(session: Session, reading: Reading, subjects: SubjectKeys) -> None:
@@ -238,11 +236,11 @@ def check_references(session: Session, reading: Reading, subjects: SubjectKeys) 
     sources = _load_column(session, Source, "id")
     for correction in reading.corrections:
         if correction.source not in sources:
-            raise _unknown_reference("source", correction.source, correction.file, correction.line)
+            raise correction.error("source", f"unknown source {correction.source!r}; ingest it first")
     series = _load_column(session, Series, "id") | set(subjects.series_ids.values())
     for benchmark in reading.benchmarks:
         if subjects.series_id(benchmark.series) not in series:
-            raise _unknown_reference("series", benchmark.series, benchmark.file, benchmark.line)
+            raise benchmark.error("series", f"unknown series {benchmark.series!r}; ingest it first")
     _check_disk_prices(session, reading)
     _check_model_names(session, reading)
 
@@ -255,17 +253,12 @@ def _check_disk_prices(session: Session, reading: Reading) -> None:
     sizes = {row.id: row.size for row in session.execute(select(disk.id, disk.size))}
     for price in reading.disk_prices:
         if price.region not in regions:
-            detail = explain_unknown_region(price.region, regions)
-            raise BadData(detail, file=price.file, line=price.line, column="region")
+            raise price.error("region", explain_unknown_region(price.region, regions))
         if price.disk not in sizes:
-            raise _unknown_reference("disk", price.disk, price.file, price.line)
+            raise price.error("disk", f"unknown disk {price.disk!r}; ingest it first")
         if (price.per == "month") != (sizes[price.disk] is not None):
             kind = "is of one size, and priced per month" if sizes[price.disk] else "is of any size, and priced by GiB"
-            raise BadData(f"{price.per!r}: {price.disk} {kind}", file=price.file, line=price.line, column="per")
-
-
-def _unknown_reference(kind: str, name: str, file: str, line: int) -> BadData:
-    return BadData(f"unknown {kind} {name!r}; ingest it first", file=file, line=line, column=kind)
+            raise price.error("per", f"{price.per!r}: {price.disk} {kind}")
 
 
 def _check_model_names(session: Session, reading: Reading) -> None:
@@ -290,7 +283,7 @@ def _check_model_names(session: Session, reading: Reading) -> None:
             if owner is not model:
                 other = owner if isinstance(owner, str) else owner.preset.id
                 detail = f"{name!r}: already means {other!r}; every name and alias must be one model's"
-                raise BadData(detail, file=model.file, line=model.line, column=column)
+                raise model.error(column, detail)
 
 
 def _load_column(session: Session, model: type[SQLModel], column: str) -> set[str]:
@@ -303,12 +296,10 @@ def _check_aliases(reading: Reading, subjects: SubjectKeys) -> None:
     for row in reading.aliases:
         if size_key(row.size) in subjects.aliases:
             detail = f"{row.size!r}: is itself another name, of {subjects.aliases[size_key(row.size)]}; name that size"
-            raise BadData(detail, file=row.file, line=row.line, column="size")
+            raise row.error("size", detail)
         if other := named_by.get(size_key(row.alias)):
-            detail = (
-                f"{row.alias!r}: is the size that the alias {other} means; make {other} an alias of {row.size}, too"
-            )
-            raise BadData(detail, file=row.file, line=row.line, column="alias")
+            detail = f"is the size that the alias {other} means; make {other} an alias of {row.size}, too"
+            raise row.error("alias", f"{row.alias!r}: {detail}")
 
 
 def _load_size_names(session: Session, reading: Reading) -> dict[str, str]:
@@ -350,33 +341,24 @@ def _save_rows(
     new = load_sources(session)
     weighed = [id_ for id_, source in old.items() if to_authority(source) != to_authority(new[id_])]
     of_all = summary.is_changed("correction", "size_alias") or bool(reading.aliases)
-    if reading.fact_files or of_all or _states_facts(session, weighed):
-        reconciled = reconcile_facts(
+    # The date of a list of prices decides between no facts.
+    are_weighed = select(exists().where(table_of(Fact).c.source_id.in_(weighed)))
+    if reading.fact_files or of_all or (weighed and session.execute(are_weighed).scalar_one()):
+        of_facts, reports, summary.checksum_changes = reconcile_facts(
             session, reading, subjects, prices.first_spellings, scope_sources=None if of_all else weighed
         )
-        summary.reports += reconciled.reports
-        summary.checksum_changes = reconciled.checksums
-        changes |= reconciled.changes
+        summary.reports += reports
+        changes |= of_facts
     else:
         changes |= add_priced_sizes(session, prices.first_spellings)
     changes["size_alias"] += save_listed(session, "aliases", reading, subjects)
-    changes["benchmark"] += save_listed(session, "benchmarks", reading, subjects)
-    changes["model"] += save_listed(session, "models", reading, subjects)
-    changes["disk_price"] += save_listed(session, "disk_prices", reading, subjects)
+    for table in ("benchmark", "model", "exchange_rate", "disk_price"):
+        changes[table] += save_listed(session, _FREE_TABLES[table], reading, subjects)
     changes["availability"] = save_availability(session, reading, subjects)
     changes["adjustment"], reports = save_adjustments(session, reading, subjects)
     summary.reports += reports
-    changes["exchange_rate"] += save_listed(session, "exchange_rates", reading, subjects)
     summary.sources |= sources.keys()
     summary.moved_sources |= {id_ for id_, source in old.items() if source["url"] != new[id_]["url"]}
-
-
-def _states_facts(session: Session, sources: Sequence[str]) -> bool:
-    """Check whether any of the sources states a fact: the date of a list of prices decides between no facts."""
-    if not sources:
-        return False
-    stated = exists().where(table_of(Fact).c.source_id.in_(sources))
-    return bool(session.execute(select(stated)).scalar_one())
 
 
 def _stored_checksums(session: Session) -> dict[str, TableChecksum]:
@@ -402,7 +384,8 @@ def _known_checksums(
     checksums = {
         signature: checksum for signature, checksum in stored.items() if signature.partition("(")[0] not in changed
     }
-    for name, signature in ((stored_signature.partition("(")[0], stored_signature) for stored_signature in stored):
+    for signature in stored:
+        name = signature.partition("(")[0]
         # Sizes and series that nothing mentions any more were deleted later.
         if name in summary.checksum_changes and (name == "fact" or not summary.changes[name].removed):
             checksums[signature] = stored[signature] + summary.checksum_changes[name]

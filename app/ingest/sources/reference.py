@@ -448,7 +448,7 @@ def to_model(row: CsvRow) -> ModelRow:
     rules = [rule for rule in RULES if not preset.config or rule.field in _OF_ANY_LAYERS]
     if broken := next((rule for rule in rules if not rule.holds(preset)), None):
         raise row.error(broken.field, broken.detail)
-    return ModelRow(preset=preset, file=row.file, line=row.line)
+    return ModelRow(preset=preset, **row.cited())
 
 
 _READERS: dict[type, Callable[[CsvRow, str], Any]] = {bool: CsvRow.flag, int: CsvRow.integer, str: CsvRow.text}
