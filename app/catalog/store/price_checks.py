@@ -114,12 +114,10 @@ def save_checked_prices(session: Session, today: date) -> tuple[TableChange, Map
     _mark(session, "disputed", _disputed_prices(session))
     same = same_key(_BEFORE, REFUSED, _BEFORE.c.keys())
     newly_refused = select(REFUSED.c.source_id, REFUSED.c.rule, func.count()).where(~exists().where(same))
-    by_rule = {(source, rule): number for source, rule, number in session.execute(
-        newly_refused.group_by(REFUSED.c.source_id, REFUSED.c.rule)
-    )}  # fmt: skip
+    counted = session.execute(newly_refused.group_by(REFUSED.c.source_id, REFUSED.c.rule))
+    by_rule = {(source, rule): number for source, rule, number in counted}
     before: int = session.execute(select(func.count()).select_from(_BEFORE)).scalar_one()
-    added = sum(by_rule.values())
-    unchanged = refused - added
+    unchanged = refused - (added := sum(by_rule.values()))
     return TableChange(added=added, unchanged=unchanged, removed=before - unchanged), by_rule
 
 

@@ -120,9 +120,12 @@ def save_price_totals(session: Session, groups: Sequence[Group] | None = None) -
 
 def changed_groups(session: Session) -> list[Group]:
     """Return the groups of which this ingest changed prices or lists of prices."""
+    return [(region, os, purchase) for region, os, purchase in session.execute(_of_changed(PRICE_GROUP))]
+
+
+def _of_changed(names: Sequence[str]) -> CompoundSelect[Any]:
     tables = (STAGED_PRICE, STAGED_LIST, DROPPED_PRICES)
-    query: CompoundSelect[Any] = union(*(select(*(table.c[name] for name in PRICE_GROUP)) for table in tables))
-    return [(region, os, purchase) for region, os, purchase in session.execute(query)]
+    return union(*(select(*(table.c[name] for name in names)) for table in tables))
 
 
 def _in_groups(table: Table, groups: Sequence[Group] | None) -> ColumnElement[bool]:
@@ -232,6 +235,4 @@ def save_price_days(session: Session, sources: Sequence[str] | None = None) -> N
 
 def changed_sources(session: Session) -> list[str]:
     """Return the sources of which this ingest changed prices or lists of prices."""
-    tables = (STAGED_PRICE, STAGED_LIST, DROPPED_PRICES)
-    query: CompoundSelect[Any] = union(*(select(table.c.source_id) for table in tables))
-    return list(session.execute(query).scalars())
+    return list(session.execute(_of_changed(("source_id",))).scalars())

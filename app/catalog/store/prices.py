@@ -22,8 +22,8 @@ from app.catalog.names import size_key
 from app.catalog.readings import PriceBlock, PriceList, Progress, Report
 from app.catalog.regions import explain_unknown_region
 from app.catalog.resolution.subjects import SubjectKeys
-from app.catalog.store.availability import move_availability
 from app.catalog.store.changes import collect_lost_offers
+from app.catalog.store.listed import move_availability
 from app.catalog.store.revisions import TableChecksum, checksum_of, compute_checksum, content_columns, select_canonical
 from app.catalog.store.upsert import Columns, TableChange, bulk_load, execute_count, same_key, temporary_table, upsert
 from app.errors import BadData
@@ -166,17 +166,17 @@ def _drop_duplicates(session: Session, staging: PriceStaging) -> list[Report]:
     if duplicates:
         positions = select(staged.position).join_from(STAGED_PRICE, several, later)
         session.execute(delete(STAGED_PRICE).where(staged.position.in_(positions)))
-    return [_duplicate_report(row, staging) for row in duplicates if row.nano_usd_per_hour != row.kept]
-
-
-def _duplicate_report(row: Any, staging: PriceStaging) -> Report:
-    return Report(
-        file=next(price_list.file for first, end, price_list in staging.lists if first <= row.position < end),
-        line=row.line,
-        column="usd_per_hour",
-        cell=to_usd_text(row.nano_usd_per_hour),
-        detail=f"is another price for the same size, region and day; {to_usd_text(row.kept)} is kept",
-    )
+    return [
+        Report(
+            file=next(price_list.file for start, end, price_list in staging.lists if start <= row.position < end),
+            line=row.line,
+            column="usd_per_hour",
+            cell=to_usd_text(row.nano_usd_per_hour),
+            detail=f"is another price for the same size, region and day; {to_usd_text(row.kept)} is kept",
+        )
+        for row in duplicates
+        if row.nano_usd_per_hour != row.kept
+    ]
 
 
 def merge_prices(session: Session, staging: PriceStaging, today: date) -> tuple[TableChange, TableChecksum]:

@@ -8,20 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Date,
-    and_,
-    delete,
-    exists,
-    func,
-    insert,
-    or_,
-    select,
-    tuple_,
-    update,
-)
+from sqlalchemy import Column, ColumnElement, Date, and_, delete, exists, func, insert, or_, select, tuple_, update
 from sqlalchemy.orm import Session
 from sqlmodel import SQLModel
 
@@ -53,7 +40,7 @@ from app.catalog.models import (
 from app.catalog.readings import FileRead, PriceList, Reading, Report
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.changes import collect_lost_offers
-from app.catalog.store.facts import LISTED_TABLES, listed_rows
+from app.catalog.store.listed import LISTED_TABLES, listed_rows
 from app.catalog.store.prices import OBSERVATION_KEY, PRICE, PRICE_KEY, STAGED_PRICE
 from app.catalog.store.revisions import TableChecksum, compute_checksum, select_canonical
 from app.catalog.store.upsert import (
@@ -237,10 +224,11 @@ def drop_orphan_series(session: Session) -> dict[str, TableChange]:
     of_gpu = or_(
         exists().where(fact.kind == "gpu", fact.subject == gpu.c.id), exists().where(size.c.gpu_id == gpu.c.id)
     )
-    return {
-        "series": TableChange(removed=execute_count(session, delete(series).where(~of_series))),
-        "gpu": TableChange(removed=execute_count(session, delete(gpu).where(~of_gpu))),
-    }
+    return {"series": _drop(session, series, ~of_series), "gpu": _drop(session, gpu, ~of_gpu)}
+
+
+def _drop(session: Session, table: Any, condition: ColumnElement[bool]) -> TableChange:
+    return TableChange(removed=execute_count(session, delete(table).where(condition)))
 
 
 # A whole source
@@ -258,9 +246,9 @@ def check_nothing_is_in_use(session: Session, sources: Collection[str]) -> None:
         source_id = key.table.c.source_id
         rows = session.execute(select(key, source_id).where(source_id.in_(sources), others).order_by(key)).all()
         if rows:
-            used, source = [row[0] for row in rows], rows[0][1]
-            more = f" and {len(used) - 1} more" if len(used) > 1 else ""
-            which = f"{key.table.name} {used[0]}{more}"
+            used, source = rows[0]
+            more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+            which = f"{key.table.name} {used}{more}"
             of_others = "prices or availability of other sources are for"
             detail = f"names the {which}, which {of_others}; forget those sources first"
             raise BadQuery("source", source, detail)
@@ -274,18 +262,12 @@ def drop_rows_of_sources(session: Session, sources: Collection[str]) -> dict[str
     size, price = table_of(Size), table_of(Price).c
     another = select(func.min(price.source_id)).where(price.size_key == size.c.key).scalar_subquery()
     session.execute(update(size).where(size.c.source_id.in_(sources)).values(source_id=another))
-    changes = {}
-    for table in map(table_of, _TABLES_BY_SOURCE):
-        removed = execute_count(session, delete(table).where(table.c.source_id.in_(sources)))
-        changes[table.name] = TableChange(removed=removed)
-    return changes
+    return {
+        table.name: _drop(session, table, table.c.source_id.in_(sources)) for table in map(table_of, _TABLES_BY_SOURCE)
+    }
 
 
 def drop_sources(session: Session, sources: Collection[str]) -> dict[str, TableChange]:
     """Delete sources, their regions and disks; nothing may refer to them any more."""
-    region, disk, row = table_of(Region), table_of(Disk), table_of(Source)
-    return {
-        "disk": TableChange(removed=execute_count(session, delete(disk).where(disk.c.source_id.in_(sources)))),
-        "region": TableChange(removed=execute_count(session, delete(region).where(region.c.source_id.in_(sources)))),
-        "source": TableChange(removed=execute_count(session, delete(row).where(row.c.id.in_(sources)))),
-    }
+    ids = (table_of(Disk).c.source_id, table_of(Region).c.source_id, table_of(Source).c.id)
+    return {id_.table.name: _drop(session, id_.table, id_.in_(sources)) for id_ in ids}

@@ -148,7 +148,7 @@ def save_revision(
 ) -> dict[str, Any]:
     """Write the revision of an ingest that changed something; `now` must have a time zone.
 
-    `known` are the checksums that need not be computed, by signature; the other tables are read. `changes` is the
+    `kept` are the checksums that need not be computed, by signature; the other tables are read. `changes` is the
     number of its events, None where there was nothing to compare with.
     """
     previous = latest_revision(session)
@@ -201,7 +201,9 @@ _OTHER_TABLES = (SizeAlias, Correction, Region, Benchmark, LanguageModel, Exchan
 
 def list_sources(session: Session) -> list[dict[str, Any]]:
     """Return every source by id, with how many facts, prices and other rows cite it."""
-    facts, prices = _count_by_source(session, Fact), _count_prices(session)
+    facts, of_day = _count_by_source(session, Fact), table_of(PriceDay).c
+    counted = session.execute(select(of_day.source_id, func.sum(of_day.prices)).group_by(of_day.source_id))
+    prices = {source: int(number) for source, number in counted}
     others = [_count_by_source(session, model) for model in _OTHER_TABLES]
     table = table_of(Source)
     return [
@@ -247,14 +249,7 @@ def find_sources_taken_in(session: Session, number: int) -> tuple[list[str], dic
 
 def _count_by_source(session: Session, model: type[SQLModel]) -> dict[str, int]:
     column = table_of(model).c.source_id
-    rows = session.execute(select(column, func.count().label("number")).group_by(column)).mappings()
-    return {row["source_id"]: row["number"] for row in rows}
-
-
-def _count_prices(session: Session) -> dict[str, int]:
-    column = table_of(PriceDay).c
-    rows = session.execute(select(column.source_id, func.sum(column.prices)).group_by(column.source_id))
-    return {source: int(number) for source, number in rows}
+    return dict(session.execute(select(column, func.count()).group_by(column)).tuples().all())
 
 
 def save_feed_run(session: Session, feed: str, ended_at: datetime, *, succeeded: bool) -> None:
