@@ -4,8 +4,8 @@
 """
 
 import re
-from collections.abc import Iterable
-from typing import Self
+from collections.abc import Callable, Iterable
+from typing import ClassVar, Self
 
 from app.catalog.providers import DEFAULT_PROVIDER, Provider, provider_of_region
 
@@ -49,38 +49,30 @@ def region_key(name: str, provider: Provider | None = None) -> str:
     return provider.region_separators.sub("", name).lower()
 
 
-class RegionCode(str):
-    """The code of a region that remembers how it was written, so that an error can quote that.
-
-    It equals the plain code, and so do all spellings of a region.
-    """
-
-    __slots__ = ("written",)
-    written: str
-
-    def __new__(cls, written: str) -> Self:
-        """Normalize a region's name; its form says whose region it is."""
-        code = super().__new__(cls, region_key(written))
-        code.written = written
-        return code
-
-
 class LowerName(str):
-    """A name in lower case that remembers how it was written, as a `RegionCode` does."""
+    """A name in lower case that remembers how it was written, so that an error can quote that."""
 
     __slots__ = ("written",)
     written: str
+    normalize: ClassVar[Callable[[str], str]] = str.lower
 
     def __new__(cls, written: str) -> Self:
-        """Normalize a name that is compared in lower case."""
-        name = super().__new__(cls, written.lower())
+        """Normalize a name."""
+        name = super().__new__(cls, cls.normalize(written))
         name.written = written
         return name
 
 
+class RegionCode(LowerName):
+    """The code of a region; it equals the plain code, and so do all spellings, whose form says whose region it is."""
+
+    __slots__ = ()
+    normalize = region_key
+
+
 def as_written(name: str) -> str:
     """Return a region code or name in the client's spelling, if known."""
-    return name.written if isinstance(name, RegionCode | LowerName) else name
+    return name.written if isinstance(name, LowerName) else name
 
 
 def model_key(name: str) -> str:
