@@ -1,11 +1,11 @@
 """The fields of sizes, series and GPUs: the one table for parsing, resolving, storing and showing them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, get_args
 
 FieldKind = Literal["integer", "number", "fraction", "text", "boolean", "date", "list"]
 SubjectKind = Literal["size", "series", "gpu"]
@@ -508,3 +508,29 @@ def parse_text(kind: FieldKind, text: str) -> FactValue:
         return _PARSERS[kind](text)
     except (ArithmeticError, KeyError) as error:
         raise ValueError(f"{text!r} is not of the kind {kind}") from error
+
+
+ChangeKind = Literal[
+    "price_up",
+    "price_down",
+    "price_new",
+    "price_gone",
+    "size_new",
+    "size_gone",
+    "field_changed",
+    "dispute_opened",
+    "dispute_closed",
+    "retirement_announced",
+]
+"""What an event tells of."""
+
+CHANGE_KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
+
+CHANGE_FIELDS: Mapping[str, str] = {
+    "name": "name",
+    "verified": "verified",
+    "category": "category",
+    **{name: name for name, field in SIZE_FIELDS.items() if field.column},
+    "series": "series_id",
+}
+"""The fields of a size whose accepted values are compared, each with its column."""

@@ -5,8 +5,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, PlainSerializer
 
-from app.catalog.changes import CHANGE_KINDS
-from app.catalog.fields import FIELDS
+from app.catalog.fields import CHANGE_KINDS, FIELDS
 from app.catalog.presets import Preset
 from app.catalog.providers import PROVIDERS
 from app.catalog.regions import CONTINENTS

@@ -2,8 +2,7 @@
 
 from typing import Any, get_args
 
-from app.catalog.changes import CHANGE_KINDS
-from app.catalog.fields import SIZE_FIELDS, field_title
+from app.catalog.fields import CHANGE_KINDS, SIZE_FIELDS, field_title
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.changes import (
     MAX_LINES,

@@ -13,7 +13,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 
-from app.catalog.changes import CHANGE_KINDS
+from app.catalog.fields import CHANGE_KINDS
 from app.catalog.price_checks import Rule
 from app.catalog.providers import PROVIDER_IDS
 from app.catalog.purchases import DISK_TYPES, PURCHASE_MODELS, REDUNDANCIES

@@ -653,7 +653,7 @@ class Change(CatalogTable, table=True):
 
     id: int = Field(primary_key=True, description="grows from event to event, and from revision to revision")
     revision: int = Field(index=True, description="the number of the revision, which is written after its events")
-    kind: str = Field(sa_type=BYTEWISE, description="app.catalog.changes.ChangeKind")
+    kind: str = Field(sa_type=BYTEWISE, description="app.catalog.fields.ChangeKind")
     size_key: str = Field(sa_type=BYTEWISE, description="no foreign key: the size may be gone")
     size: str = Field(sa_type=BYTEWISE, description="the name of the size at that revision")
     region: str | None = Field(sa_type=BYTEWISE, default=None, description="this and the two below: of a price")

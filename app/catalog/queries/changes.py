@@ -25,8 +25,8 @@ from sqlalchemy import (
     select,
 )
 
-from app.catalog.changes import ChangeKind
 from app.catalog.column_types import table_of
+from app.catalog.fields import ChangeKind
 from app.catalog.in_force import PRICE
 from app.catalog.models import Change, Revision
 from app.catalog.names import size_key
@@ -43,7 +43,7 @@ from app.catalog.queries.filters import (
     name_patterns,
 )
 from app.catalog.queries.lookups import check_regions, get_size_keys, resolve_gpus, resolve_series
-from app.catalog.queries.pagination import Listing, ListStatements, SortKey, read_list
+from app.catalog.queries.pagination import Listing, ListStatements, read_list
 from app.catalog.queries.params import (
     Count,
     GpuSet,
@@ -144,7 +144,6 @@ CHANGE_FILTERS: Mapping[str, Filter] = {
 }
 """Every filter of events by its name, except `since`, which is a revision when the statement runs."""
 
-_ORDER = [SortKey(name="id", expression=change.id, nullable=False)]
 _COLUMNS = (
     *("id", "revision", "kind", "size", "region", "os", "purchase", "field"),
     *("old", "new", "percent", "valid_from", "source_id"),
@@ -186,7 +185,7 @@ Filters = tuple[ActiveFilter, ...]
 
 @lru_cache(maxsize=64)
 def _listed(filters: Filters) -> ListStatements:
-    return ListStatements(lambda: _matching(filters, _event_columns()), _ORDER)
+    return ListStatements(lambda: _matching(filters, _event_columns()), ("id",))
 
 
 @cached_statement(64)

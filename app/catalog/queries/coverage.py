@@ -85,15 +85,8 @@ def find_coverage(catalog: Catalog, search: SizeFilter) -> Coverage:
             if applicable & of
         ]
         unknown = [*_unknown(question.sets_by_value("series_id"), applicable, with_value, on_pages)]
-        items.append(
-            FieldCoverage(
-                field=field,
-                total=applicable.bit_count(),
-                known=with_value.bit_count(),
-                categories=categories,
-                unknown=unknown,
-            )
-        )
+        total, known = applicable.bit_count(), with_value.bit_count()
+        items.append(FieldCoverage(field=field, total=total, known=known, categories=categories, unknown=unknown))
     return Coverage(total=matching.bit_count(), items=items)
 
 

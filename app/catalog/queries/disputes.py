@@ -15,7 +15,7 @@ from app.catalog.in_force import PRICE, SERIES
 from app.catalog.models import Fact, Size, Source
 from app.catalog.queries.lookups import check_field, get_subject_key, resolve_series
 from app.catalog.queries.params import LowerTextSet, PlainText, QueryParams, optional, several
-from app.catalog.queries.provenance import PRICE_FIELD
+from app.catalog.queries.provenance import PRICE_FIELD, about
 from app.catalog.queries.snapshot import Catalog
 from app.db.functions import usd_of, usd_text
 from app.errors import BadQuery
@@ -108,7 +108,7 @@ def _disputed_prices(catalog: Catalog, filters: DisputeFilter) -> list[DisputedF
             usd_text(usd_of(run.nano_usd_per_hour)).label("value"),
             run.seen_until,
             run.source_id,
-            *(SOURCE.c[name].label(f"source_{name}") for name in ("title", "kind", "url", "published_on")),
+            *about(SOURCE),
             SIZE.c.name,
             SIZE.c.series_id,
         )
@@ -127,33 +127,22 @@ def _disputed_prices(catalog: Catalog, filters: DisputeFilter) -> list[DisputedF
     ):
         first, *others = (dict(row) for row in rows)
         seen = f"last seen on {first['seen_until']}"
+        judged = [(first, "accepted", seen)]
+        judged += [(row, "disputed", f"last seen on {row['seen_until']}, the accepted one {seen}") for row in others]
+        common = {"corrected_value": None, "unit": "USD/h"}
         facts = [
-            {
-                **fact,
-                "raw": fact["value"],
-                "corrected_value": None,
-                "unit": "USD/h",
-                "verdict": verdict,
-                "reason": reason,
-            }
-            for fact, verdict, reason in (
-                (first, "accepted", seen),
-                *((row, "disputed", f"last seen on {row['seen_until']}, the accepted one {seen}") for row in others),
-            )
+            {**fact, "raw": fact["value"], "verdict": verdict, "reason": reason, **common}
+            for fact, verdict, reason in judged
         ]
         where = f"{region}, {os}, {purchase.replace('_', ' ')}"
-        figures.append(
-            DisputedFigure(
-                kind="price",
-                subject=key,
-                name=first["name"],
-                series=first["series_id"],
-                field=PRICE_FIELD,
-                facts=facts,
-                where=where,
-            )
-        )
+        figures.append(_to_figure(("price", key, PRICE_FIELD), facts, where))
     return figures
+
+
+def _to_figure(figure: tuple[str, ...], facts: Sequence[Mapping[str, Any]], where: str | None = None) -> DisputedFigure:
+    kind, subject, field = figure
+    name, series = facts[0]["name"], facts[0]["series_id"]
+    return DisputedFigure(kind=kind, subject=subject, name=name, series=series, field=field, facts=facts, where=where)
 
 
 def _conditions(catalog: Catalog, filters: DisputeFilter) -> dict[str, ColumnElement[bool]]:
@@ -203,7 +192,7 @@ def _read(session: Session, disputed: Subquery, offset: int, limit: int) -> list
     rows = session.execute(
         select(
             *(FACT.c[name] for name in stated),
-            *(SOURCE.c[name].label(f"source_{name}") for name in ("title", "kind", "url", "published_on")),
+            *about(SOURCE),
             func.coalesce(SIZE.c.name, FACT.c.subject).label("name"),
             SIZE.c.series_id,
         )
@@ -215,9 +204,4 @@ def _read(session: Session, disputed: Subquery, offset: int, limit: int) -> list
     by_figure: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         by_figure.setdefault(tuple(row[name] for name in _FIGURE), []).append(dict(row))
-    return [
-        DisputedFigure(
-            kind=kind, subject=subject, name=facts[0]["name"], series=facts[0]["series_id"], field=field, facts=facts
-        )
-        for (kind, subject, field), facts in by_figure.items()
-    ]
+    return [_to_figure(figure, facts) for figure, facts in by_figure.items()]

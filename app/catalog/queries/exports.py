@@ -176,13 +176,7 @@ def select_columns(columns: Mapping[str, T], names: Sequence[str]) -> Mapping[st
     return {name: columns[name] for name in names} if names else columns
 
 
-_KINDS: Mapping[type, FieldKind] = {
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    Decimal: "number",
-    date: "date",
-}
+_KINDS: Mapping[type, FieldKind] = {bool: "boolean", int: "integer", float: "number", Decimal: "number", date: "date"}
 
 
 def _table(model: type[SQLModel]) -> Select[Any]:
@@ -257,12 +251,9 @@ def export_offers(provider: ProviderId, today: date) -> Export:
 
     Those of a size come together, and of these those of a region. A size without any price has a row without a region.
     """
-    statement = _offers_statement()
-    values = {"provider": provider, "today": today}
-    columns: dict[str, FieldKind] = dict.fromkeys(statement.names, "text")
-    return Export(
-        query=BoundStatement(statement, values), columns=columns, values=lambda rows: list(zip(*rows, strict=True))
-    )
+    query = BoundStatement(_offers_statement(), {"provider": provider, "today": today})
+    columns: dict[str, FieldKind] = dict.fromkeys(query.statement.names, "text")
+    return Export(query=query, columns=columns, values=lambda rows: list(zip(*rows, strict=True)))
 
 
 @cached_statement(1)

@@ -7,11 +7,12 @@ revision, so that each row comes once, or the next page is refused.
 import base64
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
+from functools import cached_property
 from math import isfinite
-from typing import Any
+from typing import Any, Self
 
 import orjson
 from sqlalchemy import ColumnElement, Integer, and_, bindparam, false, or_, select, tuple_
@@ -167,6 +168,11 @@ class Listing:
     next_cursor: str | None
     total: int
 
+    def without(self, *names: str) -> Self:
+        """Return the same page without some fields of its items."""
+        items = [{name: value for name, value in item.items() if name not in names} for item in self.items]
+        return replace(self, items=items)
+
 
 def read_page(
     catalog: Catalog,
@@ -215,12 +221,19 @@ _LIMIT = bindparam("limit", type_=Integer)
 class ListStatements:
     """The statements of a list in a total order: the first `limit` rows, those after a position, all, and their count.
 
-    `build` returns the query, which must select each sort key's expression under the key's name; the values that it
-    compares with are binds. No key is nullable. The list is `short` if it does not grow with the catalog.
+    `build` returns the query; the values that it compares with are binds. `order` are the columns that it selects by
+    which it is sorted, none of which is ever null. The list is `short` if it does not grow with the catalog.
     """
 
-    def __init__(self, build: Callable[[], Select[Any]], sort_keys: Sequence[SortKey], *, short: bool = False) -> None:
-        self.sort_keys = tuple(sort_keys)
+    def __init__(
+        self,
+        build: Callable[[], Select[Any]],
+        order: Sequence[str],
+        *,
+        descending: bool = False,
+        short: bool = False,
+    ) -> None:
+        self._build, self._order, self._descending = build, order, descending
 
         def whole() -> Select[Any]:
             return build().order_by(*(clause for key in self.sort_keys for clause in key.order_by))
@@ -232,6 +245,15 @@ class ListStatements:
         self.first = Statement(lambda: whole().limit(_LIMIT), short=short)
         self.later = Statement(later, short=short)
         self.count = Statement(lambda: select(func.count()).select_from(build().subquery()), short=short)
+
+    @cached_property
+    def sort_keys(self) -> tuple[SortKey, ...]:
+        """The keys of the order."""
+        columns = self._build().selected_columns
+        return tuple(
+            SortKey(name=name, expression=columns[name], descending=self._descending, nullable=False)
+            for name in self._order
+        )
 
 
 def read_list(

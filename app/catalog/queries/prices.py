@@ -214,8 +214,7 @@ def _has_prices(key: PriceStatementKey) -> ColumnElement[bool]:
     The prices themselves are in the order of sizes: all would be read before it is known that there are none.
     """
     of_group = (condition for condition in key.filters if condition.name in TOTAL_FILTERS)
-    begun = exists().where(TOTAL.c.since <= _DAY, *conditions_by(TOTAL_FILTERS, of_group))
-    return begun.correlate(None)
+    return exists().where(TOTAL.c.since <= _DAY, *conditions_by(TOTAL_FILTERS, of_group)).correlate(None)
 
 
 class PriceFilter(PlaceParams):
@@ -304,7 +303,7 @@ def find_prices(catalog: Catalog, name: str, search: PriceSearch) -> PriceListin
     search = place_regions(search, catalog.snapshot.regions)
     given = search.model_fields_set | {"size"}
     of_size = AllPricesSearch.model_construct(given, **dict(search), size=keys)
-    return _without(_find_page(catalog, of_size, sort=search.sort), "size")
+    return _find_page(catalog, of_size, sort=search.sort).without("size")
 
 
 def find_price_history(catalog: Catalog, name: str, search: PriceHistorySearch) -> PriceListing:
@@ -325,12 +324,7 @@ def find_price_history(catalog: Catalog, name: str, search: PriceHistorySearch) 
     }
     prices = AllPricesSearch.model_construct(set(given), **given)
     listing = _find_page(catalog, prices, since=search.since)
-    return _without(listing, "size", "region", "os", "purchase", "price_age_days")
-
-
-def _without(listing: PriceListing, *columns: str) -> PriceListing:
-    items = [{name: value for name, value in item.items() if name not in columns} for item in listing.items]
-    return replace(listing, items=items)
+    return listing.without("size", "region", "os", "purchase", "price_age_days")
 
 
 def find_all_prices(catalog: Catalog, search: AllPricesSearch) -> PriceListing:

@@ -54,7 +54,6 @@ from app.catalog.queries.pagination import (
     Item,
     Listing,
     ListStatements,
-    SortKey,
     is_cursor_of,
     read_list,
     split_lists,
@@ -78,11 +77,8 @@ def find_rows(catalog: Catalog, model: type[SQLModel], page: PageParams, *, newe
 @lru_cache(maxsize=16)
 def _rows_of(model: type[SQLModel], newest_first: bool) -> ListStatements:
     table = table_of(model)
-    order = [
-        SortKey(name=column.name, expression=column, descending=newest_first, nullable=False)
-        for column in table.primary_key
-    ]
-    return ListStatements(lambda: select(table), order, short=True)
+    order = [column.name for column in table.primary_key]
+    return ListStatements(lambda: select(table), order, descending=newest_first, short=True)
 
 
 def get_series(catalog: Catalog, name: str) -> Item:
@@ -149,7 +145,7 @@ def _models_with(words: int) -> ListStatements:
         binds = (bindparam(f"word_{index}", type_=String) for index in range(words))
         return select(_MODELS).where(*(_SEARCHED.like(bind, escape="\\") for bind in binds))
 
-    return ListStatements(build, [SortKey(name="id", expression=_model.id, nullable=False)])
+    return ListStatements(build, ("id",))
 
 
 FACT = table_of(Fact)
@@ -180,8 +176,7 @@ def find_facts(catalog: Catalog, name: str, search: FactSearch) -> Listing:
     values = {"subject": key} | ({"fields": orjson.dumps(search.field).decode()} if search.field else {})
     identity = f"{key} {search.model_dump_json(exclude=search.page_param_names())}"
     listing = read_list(catalog, _facts_of(some=bool(search.field)), values, search, identity=identity)
-    items = [{name: value for name, value in item.items() if name != "rank"} for item in listing.items]
-    return replace(listing, items=items)
+    return listing.without("rank")
 
 
 @cache
@@ -194,14 +189,13 @@ def _facts_of(*, some: bool) -> ListStatements:
 
     def build() -> Select[Any]:
         query = (
-            select(*(FACT.c[column] for column in shown), *_about(source), rank.label("rank"))
+            select(*(FACT.c[column] for column in shown), *about(source), rank.label("rank"))
             .join_from(FACT, source, source.c.id == FACT.c.source_id)
             .where(FACT.c.kind == "size", FACT.c.subject == _bind("subject"))
         )
         return query.where(is_listed(FACT.c.field, _bind("fields"))) if some else query
 
-    order = {"field": FACT.c.field, "rank": rank, "source_id": FACT.c.source_id}
-    return ListStatements(build, [_sort_key(*key) for key in order.items()], short=True)
+    return ListStatements(build, ("field", "rank", "source_id"), short=True)
 
 
 def _bind(name: str) -> BindParameter[str]:
@@ -277,7 +271,7 @@ def _conflicts(query: Callable[[], Select[Any]], order: Sequence[str], filters: 
     def build() -> Select[Any]:
         return query().where(*(columns[name] == _bind(name) for name in filters))
 
-    return ListStatements(build, [_sort_key(name, columns[name]) for name in order])
+    return ListStatements(build, order)
 
 
 _FACT_ORDER = ("kind", "subject", "field", "source_id")
@@ -308,7 +302,7 @@ def _fact_conflicts() -> Select[Any]:
             accepted.c.source_id.label("accepted_source_id"),
             func.coalesce(FACT.c.corrected_value, FACT.c.value).label("value"),
             *(FACT.c[name] for name in ("raw", "reason", "file", "line", "source_id")),
-            *_about(source),
+            *about(source),
         )
         .join_from(FACT, accepted, and_(same, accepted.c.verdict == "accepted"))
         .join(source, source.c.id == FACT.c.source_id)
@@ -354,19 +348,16 @@ def _price_conflicts() -> Select[Any]:
             func.coalesce(file.c.file, "").label("file"),
             cast(null(), Integer).label("line"),
             run.source_id,
-            *_about(source),
+            *about(source),
         )
         .select_from(joined)
         .where(run.disputed.is_(True), run.nano_usd_per_hour != accepted.nano_usd_per_hour)
     )
 
 
-def _about(source: FromClause) -> list[ColumnElement[Any]]:
+def about(source: FromClause) -> list[ColumnElement[Any]]:
+    """Return what is shown of a source beside what it states."""
     return [source.c[name].label(f"source_{name}") for name in ("title", "kind", "url", "published_on")]
-
-
-def _sort_key(name: str, expression: ColumnElement[Any]) -> SortKey:
-    return SortKey(name=name, expression=expression, nullable=False)
 
 
 # Refused prices
@@ -396,9 +387,7 @@ def find_refused_prices(catalog: Catalog, search: RefusedPriceSearch) -> Listing
         except NotFound as unknown:
             raise BadQuery("size", search.size, f"{unknown} GET /sizes lists them.") from None
     identity = f"refused {search.model_dump_json(exclude=search.page_param_names())}"
-    listed = _refused_prices(tuple(values))
-    listing = read_list(catalog, listed, values, search, identity=identity)
-    return replace(listing, items=[{n: v for n, v in item.items() if n != "size_key"} for item in listing.items])
+    return read_list(catalog, _refused_prices(tuple(values)), values, search, identity=identity).without("size_key")
 
 
 _REFUSED_FILTERS = {"size": "size_key", "region": "region", "source": "source_id", "rule": "rule"}
@@ -409,7 +398,7 @@ def _refused_prices(filters: tuple[str, ...]) -> ListStatements:
     def build() -> Select[Any]:
         return refused_prices_query().order_by(None).where(*(REFUSED.c[name] == _bind(name) for name in filters))
 
-    return ListStatements(build, [_sort_key(column.name, column) for column in REFUSED.primary_key])
+    return ListStatements(build, [column.name for column in REFUSED.primary_key])
 
 
 def refused_prices_query() -> Select[Any]:
@@ -458,8 +447,7 @@ def _regions_of(*, some: bool) -> ListStatements:
         )
         return query.where(is_listed(table.region, bindparam("regions", type_=String))) if some else query
 
-    order = [SortKey(name=column.name, expression=column, nullable=False) for column in (table.region, table.source_id)]
-    return ListStatements(build, order, short=True)
+    return ListStatements(build, ("region", "source_id"), short=True)
 
 
 @short

@@ -15,7 +15,7 @@ from app.catalog.projections import is_priced, usd_by
 from app.catalog.purchases import ANY_REGION
 from app.catalog.queries.filters import FILTERS, ActiveFilter, Filter, active_filters, conditions_by
 from app.catalog.queries.lookups import check_regions, resolve_gpus, resolve_series
-from app.catalog.queries.pagination import Listing, ListStatements, SortKey, read_list
+from app.catalog.queries.pagination import Listing, ListStatements, read_list
 from app.catalog.queries.params import (
     Day,
     GpuSet,
@@ -45,12 +45,12 @@ from app.catalog.queries.price_scope import (
     size,
     status_of,
 )
+from app.catalog.queries.provenance import about
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot
 from app.db.statements import BoundStatement, Reader, Statement, cached_statement, fetch, to_dicts
 from app.errors import BadQuery
 
 _FIELD = "retirement_date"
-_SOURCE_FIELDS = ("title", "kind", "url", "published_on")
 
 
 class RetirementFilter(QueryParams):
@@ -88,11 +88,6 @@ RETIREMENT_FILTERS: Mapping[str, Filter] = {
 """Every filter of retirements by its name."""
 
 _PAST: ColumnElement[int] = case((size.retirement_date > TODAY, 0), else_=1)
-_ORDER = [
-    SortKey(name="past", expression=_PAST, nullable=False),
-    SortKey(name=_FIELD, expression=size.retirement_date, nullable=False),
-    SortKey(name="key", expression=size.key, nullable=False),
-]
 
 
 @lru_cache(maxsize=32)
@@ -109,7 +104,7 @@ def _listed(filters: tuple[ActiveFilter, ...]) -> ListStatements:
         query = query.join(SERIES, SERIES.c.id == size.series_id, isouter=True)
         return query.where(size.retirement_date.is_not(None), *conditions_by(RETIREMENT_FILTERS, filters))
 
-    return ListStatements(build, _ORDER)
+    return ListStatements(build, ("past", _FIELD, "key"))
 
 
 def with_retirement(query: Select[Any]) -> Select[Any]:
@@ -120,7 +115,7 @@ def with_retirement(query: Select[Any]) -> Select[Any]:
         status_of(size).label("status"),
         size.retirement_date,
         *(func.coalesce(of_size.c[name], of_series.c[name]).label(name) for name in ("file", "line", "source_id")),
-        *(source.c[name].label(f"source_{name}") for name in _SOURCE_FIELDS),
+        *about(source),
     ).select_from(SIZE)
     joined = joined.join(of_size, and_(of_size.c.kind == "size", of_size.c.subject == size.key), isouter=True)
     joined = joined.join(
@@ -158,9 +153,8 @@ def find_all_retirements(catalog: Catalog, filters: RetirementFilter) -> Sequenc
 
 def find_usual_region(reader: Reader, os: Os) -> str | None:
     """Return the region in which most sizes that retire are cheapest on demand; None where none has a price."""
-    query = BoundStatement(_usual_region_statement(), {"os": os, "any": ANY_REGION["on_demand"]})
-    rows = fetch(reader, query)
-    return next((row[0] for row in rows), None)
+    rows = fetch(reader, BoundStatement(_usual_region_statement(), {"os": os, "any": ANY_REGION["on_demand"]}))
+    return next((region for (region,) in rows), None)
 
 
 @cached_statement(1)
@@ -247,9 +241,5 @@ def _prices_statement(key: PriceScopeKey) -> Select[Any]:
         offer[f"{key.purchase}_as_of"],
         offer[f"{key.purchase}_adjustment"],
     )
-    there = (
-        offer.region.in_(region_binds(key.regions)),
-        offer.os == literal_text(key.os),
-        is_priced(offer, key.purchase),
-    )
-    return query.where(*there)
+    there = (offer.region.in_(region_binds(key.regions)), offer.os == literal_text(key.os))
+    return query.where(*there, is_priced(offer, key.purchase))

@@ -39,8 +39,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from app.catalog.changes import CHANGE_FIELDS
 from app.catalog.column_types import BYTEWISE, table_of
+from app.catalog.fields import CHANGE_FIELDS
 from app.catalog.in_force import EVER_KNOWN, SERIES, earliest_spot_day, is_in_force
 from app.catalog.models import Change, Fact, Offer, Price, PriceTotal, PriceTracking, Revision, Size
 from app.catalog.projections import RANK_COLUMNS, UNRANKED, is_priced
