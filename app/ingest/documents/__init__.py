@@ -2,8 +2,8 @@
 
 `app.ingest.sources.documents` reads the files.
 
-1. page -> blocks: `page` parses front matter and source, `markdown` the tables, passages and includes; `values` decodes
-   bytes and parses numbers, dates and units.
+1. page -> blocks: `page` parses front matter and source, tables, passages and includes; `values` decodes bytes and
+   parses numbers, dates and units.
 2. blocks -> tables: `columns` recognises headers; `size_tables` and `series` read the kinds of tables,
    `document_tables` host specifications, too; it splits pages of several series and joins all tables of a document.
 3. tables -> rows -> facts: `cells` has a reader for each column, and for what needs the rest of the row; `hardware`

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from app.ingest.documents.features import FLAGS, flag_key
-from app.ingest.documents.markdown import TableCell
+from app.ingest.documents.page import TableCell
 from app.ingest.documents.values import find_units, normalize_rates
 
 _DISK = r"(?:premium (?:ssd|storage) )?(?:storage )?(?:disks? )?"

@@ -576,7 +576,11 @@ def _assign_series(facts: DocumentFacts, owners: dict[str, tuple[str, str]]) -> 
             return None, [page.report("names sizes, but no series can be read from its title", 1)]
         return None, []
     fitting = [subject for subject in facts.subjects if _is_of(series, subject)]
-    reports = _report_mismatches(facts, series, fitting)
+    reports: list[Report] = []
+    if others := [subject for subject in facts.subjects if subject not in fitting]:
+        more = f" and {len(others) - _MAX_NAMED_SIZES} more" if len(others) > _MAX_NAMED_SIZES else ""
+        detail = f"does not fit {', '.join(others[:_MAX_NAMED_SIZES])}{more}, whose series stays unknown"
+        reports.append(page.report(detail, series.line, "series", series.raw))
     if facts.subjects and not fitting:
         return None, [*reports]
     assigned: list[Finding] = []
@@ -594,12 +598,3 @@ def _assign_series(facts: DocumentFacts, owners: dict[str, tuple[str, str]]) -> 
     if facts.subjects:
         assigned.append(page.series_fact(series.name, "name", series.name, series.raw, series.line))
     return series.name, [*assigned, *reports]
-
-
-def _report_mismatches(facts: DocumentFacts, series: SeriesTitle, fitting: Sequence[str]) -> list[Report]:
-    others = [subject for subject in facts.subjects if subject not in fitting]
-    if not others:
-        return []
-    more = f" and {len(others) - _MAX_NAMED_SIZES} more" if len(others) > _MAX_NAMED_SIZES else ""
-    detail = f"does not fit {', '.join(others[:_MAX_NAMED_SIZES])}{more}, whose series stays unknown"
-    return [facts.document.page.report(detail, series.line, "series", series.raw)]

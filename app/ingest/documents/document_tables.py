@@ -24,8 +24,18 @@ from app.ingest.documents.cells import read_cell
 from app.ingest.documents.columns import header_key, to_columns
 from app.ingest.documents.features import find_table_flags
 from app.ingest.documents.hardware import GpuText, MissingUnit, UnreadableCell, to_cpus, to_gpu_text
-from app.ingest.documents.markdown import MAX_COLUMNS, Blocks, MarkdownTable, Passage, TableRow
-from app.ingest.documents.page import Finding, FrontMatter, NetworkUnit, SourceDocument, SourcePage
+from app.ingest.documents.page import (
+    MAX_COLUMNS,
+    Blocks,
+    Finding,
+    FrontMatter,
+    MarkdownTable,
+    NetworkUnit,
+    Passage,
+    SourceDocument,
+    SourcePage,
+    TableRow,
+)
 from app.ingest.documents.series import (
     belongs_to_series,
     is_retirement_table,

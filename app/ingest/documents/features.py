@@ -11,8 +11,7 @@ from decimal import Decimal
 from app.catalog.names import size_key
 from app.catalog.readings import StatedFact
 from app.ingest.documents.hardware import UnreadableCell, read_infiniband
-from app.ingest.documents.markdown import MarkdownTable, Passage
-from app.ingest.documents.page import Finding, Sentence, SourcePage
+from app.ingest.documents.page import Finding, MarkdownTable, Passage, Sentence, SourcePage
 from app.ingest.documents.values import FieldValue, normalize_rates
 
 _LINE = re.compile(r"^\s*[-*+]?\s*(?P<name>[A-Z][\w .\-/()]{2,60}?)\s*:\s*(?P<status>\S.*?)\s*$")

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
 from typing import Literal
 
 from app.catalog.readings import Report
@@ -66,10 +67,8 @@ def find_per_gpu_in_column(rows: Sequence[tuple[Fraction, Decimal]]) -> frozense
     singles = {memory for count, memory in rows if count == 1}
     if singles:
         return frozenset(singles)
-    counts = {count for count, _ in rows}
-    shares = {Fraction(memory) / count for count, memory in rows if count}
-    memories = {memory for _, memory in rows}
-    if len(counts) < 2:  # noqa: PLR2004  # one count shows nothing
+    shares, memories = {Fraction(memory) / count for count, memory in rows if count}, {memory for _, memory in rows}
+    if len({count for count, _ in rows}) < 2:  # noqa: PLR2004  # one count shows nothing
         return frozenset()
     if len(shares) == 1:
         share = next(iter(shares))
@@ -152,7 +151,8 @@ def resolve_text_memories(
             texts[name] = replace(text, memory_gib=next(iter(candidates)))
         elif text.memory_gib is not None:
             texts[name] = replace(text, memory_gib=None)
-            yield from _report_undecided(name, rows)
+            cells = ((row, cell) for row in rows if row.name == name and (cell := row.find("gpu", "gpu_model")))
+            yield from (row.report(cell, UNDECIDED) for row, cell in islice(cells, 1))
 
 
 def _possible_memories(text: GpuText, memories: GpuMemoryIndex) -> set[Decimal]:
@@ -170,14 +170,6 @@ def _possible_memories(text: GpuText, memories: GpuMemoryIndex) -> set[Decimal]:
         return {memory}
     shares = {size for size in sizes if abs(Fraction(memory) - count * Fraction(size)) <= TOLERANCE * Fraction(memory)}
     return ({memory} & set(sizes)) | shares
-
-
-def _report_undecided(name: str, rows: Sequence[SizeRow]) -> Iterator[Report]:
-    for row in rows:
-        cell = row.find("gpu", "gpu_model")
-        if row.name == name and cell:
-            yield row.report(cell, UNDECIDED)
-            return
 
 
 _PER_GPU = re.compile(r"\b(?:per|each|/)\s*(?:GPU|card|accelerator)?\b", re.IGNORECASE)
@@ -299,9 +291,7 @@ def _read_text(row: SizeRow, texts: dict[str, GpuText]) -> Iterator[Finding]:
 
 def _text_facts(row: SizeRow, cell: FieldCell, text: GpuText) -> Iterator[Finding]:
     values = {"gpu_vendor": text.vendor, "gpu_model": text.model, "gpu_interconnect": text.interconnect}
-    for field, value in values.items():
-        if value is not None:
-            yield row.fact(cell, field, value)
+    yield from (row.fact(cell, field, value) for field, value in values.items() if value is not None)
     if re.search(r"\+\s*(?:IB|InfiniBand)\b", cell.text):
         yield row.fact(cell, "infiniband", True)
     if text.interconnect and text.interconnect.startswith("NVLink"):

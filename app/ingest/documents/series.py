@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from app.catalog.names import series_key
 from app.ingest.documents.columns import header_key
-from app.ingest.documents.markdown import MarkdownTable, Passage
-from app.ingest.documents.page import Finding, Sentence, SourceDocument, SourcePage
+from app.ingest.documents.page import Finding, MarkdownTable, Passage, Sentence, SourceDocument, SourcePage
 from app.ingest.documents.values import find_date, find_slashed_dates, is_blank
 
 LIST_SEPARATOR = "; "

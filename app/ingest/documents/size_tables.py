@@ -9,8 +9,7 @@ from app.catalog.fields import FactValue
 from app.catalog.names import size_key
 from app.catalog.readings import Report, StatedFact
 from app.ingest.documents.columns import ColumnField, TableColumn, to_column_fields, to_columns
-from app.ingest.documents.markdown import MarkdownTable, TableCell, TableRow
-from app.ingest.documents.page import Finding, SourceDocument, SourcePage
+from app.ingest.documents.page import Finding, MarkdownTable, SourceDocument, SourcePage, TableCell, TableRow
 from app.ingest.documents.series import belongs_to_series, find_series, to_series_name
 from app.ingest.documents.values import is_blank
 
@@ -84,16 +83,12 @@ def is_size_name(text: str) -> bool:
     return bool(_NAME.match(text) or _SPACED_NAME.match(text))
 
 
-def _without_annotation(text: str) -> str:
-    return _ANNOTATION.sub("", text)
-
-
 def find_name_column(table: MarkdownTable, columns: tuple[TableColumn, ...]) -> TableColumn | None:
     """Return the column of the sizes' names: its header says so and at least half of its cells look like names."""
     for column in columns:
         cells = [row.cells[column.index].text for row in table.rows]
         filled = [cell for cell in cells if not is_blank(cell)]
-        names = sum(is_size_name(_without_annotation(cell)) for cell in filled)
+        names = sum(is_size_name(_ANNOTATION.sub("", cell)) for cell in filled)
         if column.is_for("name") and names and 2 * names >= len(filled):
             return column
     return None
@@ -101,7 +96,7 @@ def find_name_column(table: MarkdownTable, columns: tuple[TableColumn, ...]) -> 
 
 def find_names(table: MarkdownTable, column: TableColumn) -> list[str]:
     """Return the names of sizes in a column."""
-    names = (_without_annotation(row.cells[column.index].text) for row in table.rows)
+    names = (_ANNOTATION.sub("", row.cells[column.index].text) for row in table.rows)
     return [name for name in names if is_size_name(name)]
 
 
@@ -137,7 +132,7 @@ def _read_row(
     page: SourcePage, table: MarkdownTable, row: TableRow, columns: tuple[TableColumn, ...], names: TableColumn
 ) -> Iterator[SizeRow | Finding]:
     cell = row.cells[names.index]
-    name = _without_annotation(cell.text)
+    name = _ANNOTATION.sub("", cell.text)
     marks = (*cell.footnote_marks, PREVIEW_MARK) if _PREVIEW_SUFFIX.search(cell.text) else cell.footnote_marks
     # A row with nothing but a name is a group heading inside the table.
     if all(is_blank(other.text) for other in row.cells if other is not cell):
