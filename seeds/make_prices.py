@@ -19,9 +19,10 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
+from app.catalog.column_types import to_usd_text
 from app.catalog.names import region_key, size_key
 from app.ingest.feeds.azure_prices import AZURE_RULES
-from app.ingest.feeds.price_lists import ReadScope, RegionMapper, format_usd
+from app.ingest.feeds.price_lists import ReadScope, RegionMapper
 
 SEEDS = Path(__file__).parent
 Row = Mapping[str, str]
@@ -106,7 +107,7 @@ def add(table: Table, sizes: Sizes, name: str, region: str, *, column: str, usd:
     if by_alias and column in prices:
         left_out["a second name of a size"] += 1
         return
-    prices[column] = format_usd(round(Decimal(usd) * 10**9))
+    prices[column] = to_usd_text(round(Decimal(usd) * 10**9))
 
 
 def karpenter(folder: Path, sizes: Sizes) -> Table:
@@ -149,7 +150,7 @@ def radar(folder: Path, sizes: Sizes) -> dict[str, Table]:
         left_out["radar: reported"] += found.reported
         table = tables.setdefault(region, {})
         for price in found.prices:
-            usd, column = format_usd(price.nano_usd_per_hour), f"{price.os}:{price.purchase}:{RADAR_DAY}"
+            usd, column = to_usd_text(price.nano_usd_per_hour), f"{price.os}:{price.purchase}:{RADAR_DAY}"
             add(table, sizes, price.size, region, column=column, usd=usd)
     return tables
 

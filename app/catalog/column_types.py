@@ -48,7 +48,7 @@ def is_exact(usd: Decimal) -> bool:
     return len(digits) <= SIGNIFICANT_DIGITS and plain.adjusted() < USD_DECIMALS and -int(exponent) <= USD_DECIMALS
 
 
-NANO_USD = 10**USD_DECIMALS
+NANO_USD: int = 10**USD_DECIMALS
 """Nano-dollars in a US dollar."""
 _DECIMAL_NANO_USD = Decimal(NANO_USD)
 

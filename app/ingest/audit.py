@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.catalog.column_types import table_of
+from app.catalog.column_types import NANO_USD, table_of, to_usd_text
 from app.catalog.models import Fact, Region, Size, Source
 from app.catalog.names import region_key
 from app.catalog.price_checks import REFUSAL_REASONS, ListedPrice, Refusal, check_prices
@@ -31,7 +31,6 @@ from app.catalog.readings import Reading
 from app.catalog.store.facts import load_subject_keys
 from app.catalog.store.price_checks import prices_by_series
 from app.errors import BadData
-from app.ingest.feeds.price_lists import NANO, format_usd
 from app.ingest.files import json_items, open_csv, open_json, whole_rows
 
 
@@ -355,7 +354,7 @@ def _judge_figure(claim: PeerClaim, stated: Sequence[_Stated]) -> Judgement:
         return Judgement(claim=claim, verdict="unknown", evidence="no source of the catalog states it")
     ours = [figure for figure in stated if figure.value == accepted.value]
     theirs = [figure.source for figure in stated if figure.kind in VENDOR_KINDS and _is_equal(claim, figure.value)]
-    expected = str(accepted.value) if accepted.value.denominator < NANO else str(float(accepted.value))
+    expected = str(accepted.value) if accepted.value.denominator < NANO_USD else str(float(accepted.value))
     verdict: Verdict = "unknown"
     evidence = f"{expected} in {', '.join(figure.source for figure in ours)}"
     if _is_equal(claim, accepted.value):
@@ -406,7 +405,7 @@ def _judge_prices(
         if region not in regions:
             judgements[claim] = Judgement(claim=claim, verdict="unknown", evidence="the catalog has no such region")
             continue
-        key, nano = keys[claim.size], round(claim.value * NANO)
+        key, nano = keys[claim.size], round(claim.value * NANO_USD)
         claimed[key].append((claim, ListedPrice(key, region, os, purchase, on, CLAIMED, on, on, nano)))
     publishers = {row.id: row.publisher for row in session.execute(select(SOURCE.c.id, SOURCE.c.publisher))}
     others = (SOURCE.c.publisher.not_in(sorted(peer.publishers)), SOURCE.c.formula.is_(None))
@@ -442,7 +441,7 @@ def _judge_price(
     before = max((run for run in listed if run.valid_from <= day), key=lambda run: run.valid_from, default=None)
     after = min((run for run in listed if run.seen_until >= day), key=lambda run: run.seen_until, default=None)
     nearest = after or before
-    expected = format_usd(nearest.nano_usd) if nearest else ""
+    expected = to_usd_text(nearest.nano_usd) if nearest else ""
     if (
         refusal is not None
         and refusal.rule in _IDENTITIES
@@ -458,10 +457,10 @@ def _judge_price(
         last = max(same, key=lambda run: run.seen_until)
         newer = [run for run in listed if run not in same and last.seen_until < run.valid_from <= day]
         if not newer:
-            return Judgement(claim=claim, verdict="agrees", expected=format_usd(last.nano_usd), evidence=_place(last))
+            return Judgement(claim=claim, verdict="agrees", expected=to_usd_text(last.nano_usd), evidence=_place(last))
         first = min(newer, key=lambda run: run.valid_from)
-        evidence = f"right in {_place(last)}; {format_usd(first.nano_usd)} in {_place(first)}"
-        return Judgement(claim=claim, verdict="stale", expected=format_usd(first.nano_usd), evidence=evidence)
+        evidence = f"right in {_place(last)}; {to_usd_text(first.nano_usd)} in {_place(first)}"
+        return Judgement(claim=claim, verdict="stale", expected=to_usd_text(first.nano_usd), evidence=evidence)
     if before and after and price.purchase != "spot" and before.nano_usd == after.nano_usd:
         evidence = f"{expected} in {_place(before)} and in {_place(after)}"
         if publishers[before.source_id] != publishers[after.source_id]:
@@ -471,7 +470,7 @@ def _judge_price(
 
 
 def _usd(price: ListedPrice) -> Fraction:
-    return Fraction(price.nano_usd, NANO)
+    return Fraction(price.nano_usd, NANO_USD)
 
 
 def _place(price: ListedPrice) -> str:

@@ -28,23 +28,18 @@ _DIGITS = 4
 def to_json_line(fact: StatedFact) -> dict[str, JsonValue | None]:
     """Return a fact with its unit as a JSON object; a fraction is rounded to four decimals."""
     field = FIELDS[fact.kind][fact.field]
+    value: Any = fact.value.isoformat() if isinstance(fact.value, date) else fact.value
+    if isinstance(value, Decimal | Fraction):
+        value = int(value) if value == int(value) else round(float(value), _DIGITS)
     return {
         "subject": fact.subject,
         "field": fact.field,
-        "value": _json_value(fact.value),
+        "value": value,
         "unit": field.unit,
         "raw": fact.raw,
         "file": fact.file,
         "line": fact.line,
     }
-
-
-def _json_value(value: int | Decimal | Fraction | str | bool | date) -> JsonValue:  # a value, not a switch
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, Decimal | Fraction):
-        return int(value) if value == int(value) else round(float(value), _DIGITS)
-    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

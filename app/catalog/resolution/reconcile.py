@@ -86,12 +86,15 @@ def reconcile(facts: Iterable[FactRow], context: ResolutionContext, named: Mappi
     gpus = [derive_gpu(key, fields) for key, fields in resolved["gpu"].items()]
     halves = half_card_memories(gpus)
     resolved["size"] = {key: reconcile_gpu_units(fields, halves) for key, fields in resolved["size"].items()}
-    with_verdicts = [
-        row
-        for (kind, subject), fields in by_subject.items()
-        for name, rows in fields.items()
-        for row in _with_verdicts(rows, resolved[kind][subject][name])
-    ]
+    with_verdicts: list[FactRow] = []
+    for (kind, subject), fields in by_subject.items():
+        for name, rows in fields.items():
+            by_source = {judged.claim.source: judged for judged in resolved[kind][subject][name].claims}
+            for row in rows:
+                judged = by_source[row["source_id"]]
+                corrected = to_text(judged.claim.value) if judged.claim.correction else None
+                verdict = {"verdict": judged.verdict, "reason": judged.reason, "corrected_value": corrected}
+                with_verdicts.append(row | verdict)
     naming: dict[str, list[Claim]] = defaultdict(list)  # the accepted claims of sizes to belong to a series, by its id
     for of_size in resolved["size"].values():
         if "series" in of_size:
@@ -137,14 +140,6 @@ def _to_claim(fact: FactRow, context: ResolutionContext) -> Claim:
         pinned=authority.pinned,
         provider=authority.provider,
     )
-
-
-def _with_verdicts(rows: Iterable[FactRow], resolution: Resolution) -> Iterable[FactRow]:
-    by_source = {resolved.claim.source: resolved for resolved in resolution.claims}
-    for row in rows:
-        resolved = by_source[row["source_id"]]
-        corrected = to_text(resolved.claim.value) if resolved.claim.correction else None
-        yield row | {"verdict": resolved.verdict, "reason": resolved.reason, "corrected_value": corrected}
 
 
 def _spellings(

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import date, datetime
 from difflib import get_close_matches
 
-from sqlalchemy import exists, select
+from sqlalchemy import exists, select, union
 from sqlalchemy.orm import Session
 from sqlmodel import SQLModel
 
@@ -43,7 +43,7 @@ from app.catalog.store.price_checks import (
     restore_refused,
     save_checked_prices,
 )
-from app.catalog.store.price_runs import RUN_TABLES, has_lists, merge_lists, sizes_of_lists
+from app.catalog.store.price_runs import CUT_RUN, RUN_TABLES, STAGED_LIST, merge_lists
 from app.catalog.store.price_totals import changed_groups, changed_sources
 from app.catalog.store.prices import (
     PRICE,
@@ -434,8 +434,9 @@ def _derive(session: Session, summary: IngestSummary, since: date | None, today:
     may_remove = may_remove or session.execute(undated).scalar_one()
     if "price_list" in summary.changes:
         may_remove = may_remove or summary.is_changed("price_list", "price")
-        if has_lists(session):
-            mark_dirty(session, sizes_of_lists())
+        if session.execute(select(exists(select(STAGED_LIST.c.day)))).scalar_one():
+            of_sources = select(PRICE.c.size_key).where(PRICE.c.source_id.in_(select(STAGED_LIST.c.source_id)))
+            mark_dirty(session, select(union(select(CUT_RUN.c.size_key), of_sources).subquery().c.size_key))
     if since < today:
         mark_dirty(session, sizes_newly_priced(since, today))
         expired = sizes_with_expired_spot(since, today)

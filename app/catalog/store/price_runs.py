@@ -123,17 +123,6 @@ def merge_lists(session: Session, staging: PriceStaging, today: date) -> tuple[T
     return prices, lists
 
 
-def has_lists(session: Session) -> bool:
-    """Check whether any list of a source with complete lists is merged."""
-    return bool(session.execute(select(exists(select(STAGED_LIST.c.day)))).scalar_one())
-
-
-def sizes_of_lists() -> Select[Any]:
-    """Select the sizes whose prices in force the merged lists may have changed."""
-    of_sources = select(PRICE.c.size_key).where(PRICE.c.source_id.in_(select(STAGED_LIST.c.source_id)))
-    return select(union(select(CUT_RUN.c.size_key), of_sources).subquery().c.size_key)
-
-
 # Staging
 
 _LIST_KEY = (*LIST_GROUP, "day")

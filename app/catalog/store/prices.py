@@ -95,16 +95,10 @@ class PriceStaging:
             self._last = of_each[-1]
         first, self.rows = self.rows, self.rows + len(keys)
         by_name: dict[str, Any] = {
+            **{name: getattr(block, name) for name in ("region", "os", "purchase", "valid_from", *_VALUES, "line")},
             "size_key": keys,
-            "region": block.region,
-            "os": block.os,
-            "purchase": block.purchase,
-            "valid_from": block.valid_from,
-            "nano_usd_per_hour": block.nano_usd_per_hour,
-            "approximate_date": block.approximate_date,
             "source_id": block.source,
             "file_id": [self.file_ids[price_list.file]] * len(keys),
-            "line": block.line,
             "position": range(first, self.rows),
         }
         if self.checksum is not None:

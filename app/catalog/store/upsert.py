@@ -191,7 +191,11 @@ def _insert(connection: sqlite3.Connection, table: Table, blocks: Iterable[Colum
 def _copy(connection: Any, table: Table, blocks: Iterable[Columns]) -> None:
     with connection.cursor() as cursor, cursor.copy(f"copy {table.name} from stdin") as copy:
         for columns in _driver_values(table, blocks, _COPY_CONVERTERS):
-            escaped = [_escape_for_copy(column) for column in columns]
+            # As a rule no column has what COPY reads as the end of a cell or line, so one search skips it.
+            escaped = [
+                [text.translate(_ESCAPES) for text in column] if _SPECIAL.search(" ".join(column)) else column
+                for column in columns
+            ]
             copy.write("\n".join(map("\t".join, zip(*escaped, strict=True))) + "\n")
 
 
@@ -222,13 +226,6 @@ def _convert(kind: type, column: Sequence[Any], converters: Converters) -> Seque
 
 _SPECIAL = re.compile(r"[\\\t\n\r]")
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
-
-
-def _escape_for_copy(column: Sequence[str]) -> Sequence[str]:
-    """Escape what COPY reads as the end of a cell or line; as a rule no column has any, so one search skips it."""
-    if not _SPECIAL.search(" ".join(column)):
-        return column
-    return [text.translate(_ESCAPES) for text in column]
 
 
 def _insert_into(session: Session, table: Table) -> "postgresql.Insert | sqlite.Insert":

@@ -27,12 +27,11 @@ from typing import NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.catalog.column_types import table_of, to_nano_usd
+from app.catalog.column_types import table_of, to_nano_usd, to_usd_text
 from app.catalog.models import Price, Region
 from app.catalog.providers import DEFAULT_PROVIDER
 from app.catalog.store.price_checks import is_retail
 from app.errors import BadData
-from app.ingest.feeds.price_lists import format_usd
 
 
 class PriceKey(NamedTuple):
@@ -94,7 +93,7 @@ def _describe_jumps(previous: PriceMap, new: PriceMap) -> Iterable[str]:
     for spot, factor in ((False, _FACTOR), (True, _SPOT_FACTOR)):
         if jumps := [key for key in all_jumps if (key.purchase == "spot") is spot]:
             examples = "; ".join(
-                f"{key.size} {key.os} {key.purchase} {format_usd(previous[key])} -> {format_usd(new[key])}"
+                f"{key.size} {key.os} {key.purchase} {to_usd_text(previous[key])} -> {to_usd_text(new[key])}"
                 for key in jumps[:_EXAMPLES]
             )
             kind = "spot price" if spot else "price"
@@ -169,7 +168,7 @@ def save_held(path: Path, regions: Collection[str], held: Sequence[HeldPrice]) -
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(_COLUMNS)
         for price in after:
-            figures = format_usd(price.old_nano), format_usd(price.new_nano)
+            figures = to_usd_text(price.old_nano), to_usd_text(price.new_nano)
             writer.writerow((price.region, price.size, price.os, price.purchase, *figures, price.day))
     part.replace(path)
 

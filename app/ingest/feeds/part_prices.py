@@ -22,11 +22,11 @@ from typing import Any
 
 import httpx
 
+from app.catalog.column_types import NANO_USD
 from app.catalog.names import size_key
 from app.errors import BadData, FetchError
 from app.ingest.feeds.fetching import Page, PageApi, PriceApi, fetch_pages, read_pages
 from app.ingest.feeds.price_lists import (
-    NANO,
     Item,
     ItemRules,
     Outcome,
@@ -152,7 +152,7 @@ def price_of(sku: Mapping[str, Any], day: date) -> Fraction | None:
         raise ValueError(f"currencyCode {price['currencyCode']!r} is not USD")
     if (unit := expression["usageUnit"]) not in _UNITS:
         raise ValueError(f"usageUnit {unit!r} is not one of {', '.join(_UNITS)}")
-    usd = Fraction(int(price.get("units") or 0)) + Fraction(int(price.get("nanos") or 0), NANO)
+    usd = Fraction(int(price.get("units") or 0)) + Fraction(int(price.get("nanos") or 0), NANO_USD)
     if usd < 0:
         raise ValueError("is below 0")
     return usd * _UNITS[unit]

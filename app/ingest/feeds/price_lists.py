@@ -15,11 +15,11 @@ from fractions import Fraction
 from sys import intern
 from typing import Any, NamedTuple
 
+from app.catalog.column_types import NANO_USD, to_usd_text
 from app.catalog.names import region_key, size_key
 from app.catalog.readings import Progress, Report, no_progress
 
-NANO = 10**9
-_NANO_BOUND = 10**9 * NANO
+_NANO_BOUND = 10**9 * NANO_USD
 """A billion dollars: columns hold prices below it."""
 Item = Mapping[str, Any]
 
@@ -68,7 +68,7 @@ class ItemRules:
 def to_nano(usd: Decimal | Fraction, hours: int = 1) -> int:
     """Return a price over `hours` as nano-USD an hour, rounded once, half up; raises ValueError for too much."""
     numerator, denominator = usd.as_integer_ratio()
-    numerator, denominator = numerator * NANO, denominator * hours
+    numerator, denominator = numerator * NANO_USD, denominator * hours
     nano = (2 * numerator + denominator) // (2 * denominator)
     if nano >= _NANO_BOUND:
         raise ValueError("is not a price: it is a billion dollars an hour or more")
@@ -84,11 +84,6 @@ def to_usd(value: object) -> Decimal:
     if usd is None or not usd.is_finite() or usd < 0:
         raise ValueError("is not a price: it must be a number, 0 or more")
     return usd
-
-
-def format_usd(nano: int) -> str:
-    """Return nano-USD as USD, without trailing zeros."""
-    return f"{Decimal(nano).scaleb(-9).normalize():f}"
 
 
 # A region
@@ -229,7 +224,7 @@ class RegionMapper:
             return min(several, key=lambda price: price.size)
         told = several[:_TOLD]
         lines = ", ".join(str(price.line) for price in told)
-        figures = ", ".join(format_usd(price.nano_usd_per_hour) for price in told)
+        figures = ", ".join(to_usd_text(price.nano_usd_per_hour) for price in told)
         more = f" and {len(several) - _TOLD:,} more" if len(several) > _TOLD else ""
         detail = f"items {lines}{more} all are the price of {first.os} {first.purchase} ({figures}); none is taken"
         self._report(first.line, self.rules.size_column, first.size, detail)

@@ -15,7 +15,7 @@ from typing import Unpack
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from app.catalog.column_types import table_of
+from app.catalog.column_types import table_of, to_usd_text
 from app.catalog.models import Series, Size
 from app.catalog.names import region_key
 from app.catalog.readings import PriceBlock, PriceList, Reading, Report, SourceRow, no_progress
@@ -36,7 +36,7 @@ from app.ingest.feeds.gate import (
     save_held,
 )
 from app.ingest.feeds.part_prices import load_stated_parts
-from app.ingest.feeds.price_lists import REPORT_LIMIT, MeterPrice, ReadScope, RegionPrices, SizeSpec, format_usd
+from app.ingest.feeds.price_lists import REPORT_LIMIT, MeterPrice, ReadScope, RegionPrices, SizeSpec
 from app.ingest.run import IngestOptions, IngestOutcome, ingest
 from app.nearest import did_you_mean
 
@@ -313,10 +313,10 @@ def _reports(listed: RegionPrices) -> Iterator[Report]:
 def _held_reports(refresh: PriceRefresh) -> Iterator[Report]:
     for price in refresh.held[:REPORT_LIMIT]:
         detail = (
-            f"{price.size} {price.os} {price.purchase} was {format_usd(price.old_nano)}; the new price is held back "
+            f"{price.size} {price.os} {price.purchase} was {to_usd_text(price.old_nano)}; the new price is held back "
             "until a list of another day has the same"
         )
-        file, cell = f"{refresh.api.source_id}/{price.day}/{price.region}", format_usd(price.new_nano)
+        file, cell = f"{refresh.api.source_id}/{price.day}/{price.region}", to_usd_text(price.new_nano)
         yield Report(file=file, line=None, column=refresh.api.figure, cell=cell, detail=detail)
     if (more := len(refresh.held) - REPORT_LIMIT) > 0:
         detail = f"{more} more prices are held back"
@@ -326,18 +326,14 @@ def _held_reports(refresh: PriceRefresh) -> Iterator[Report]:
 def _blocks(listed: RegionPrices, source: str, day: date, share: float) -> Iterator[PriceBlock]:
     for start in range(0, len(listed), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        size = listed.size[rows]
-        number = len(size)
+        number = len(listed.size[rows])
+        columns = ("size", "os", "purchase", "nano_usd_per_hour", "line")
         yield PriceBlock(
-            size=size,
+            **{name: getattr(listed, name)[rows] for name in columns},
             region=[listed.region] * number,
-            os=listed.os[rows],
-            purchase=listed.purchase[rows],
-            nano_usd_per_hour=listed.nano_usd_per_hour[rows],
             valid_from=[day] * number,
             approximate_date=[False] * number,
             source=[source] * number,
-            line=listed.line[rows],
             share=share,
         )
 

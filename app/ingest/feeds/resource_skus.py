@@ -9,7 +9,7 @@ An answer for all regions has 100 MB and more: it is kept in a file, and never w
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
@@ -283,41 +283,40 @@ class SkuMapper:
     def finish(self, *, day: date, sha256: str) -> Reading:
         """Return the facts of all sizes, as one source of the day; `sha256` is of the files that were read."""
         id_ = self.source.id
-        return Reading(
-            sources=(replace(self.source, published_on=day, sha256=sha256),),
-            facts=tuple(self._facts()),
-            availability=tuple(self._availability()),
-            reports=tuple(self._reports.values()),
-            files=(FileRead(kind=self.file_kind, file=id_, sources=frozenset({id_}), states_facts=True),),
+        stated = ((key, column, figure) for key, of_size in self._sizes.items() for column, figure in of_size.items())
+        facts = (
+            StatedFact(
+                kind="size",
+                subject=self._names[key],
+                field=column,
+                value=figure.value,
+                raw=figure.raw,
+                file=id_,
+                line=figure.line,
+                source=id_,
+            )
+            for key, column, figure in stated
+            if (key, column) not in self._differing
         )
-
-    def _facts(self) -> Iterable[StatedFact]:
-        for key, stated in self._sizes.items():
-            for column, figure in stated.items():
-                if (key, column) not in self._differing:
-                    yield StatedFact(
-                        kind="size",
-                        subject=self._names[key],
-                        field=column,
-                        value=figure.value,
-                        raw=figure.raw,
-                        file=self.source.id,
-                        line=figure.line,
-                        source=self.source.id,
-                    )
-
-    def _availability(self) -> Iterable[AvailabilityRow]:
-        for (key, region), zones in self._zones.items():
-            if not self._sizes[key]:  # the catalog has no size of which nothing is stated
-                continue
-            yield AvailabilityRow(
+        availability = (
+            AvailabilityRow(
                 size=self._names[key],
                 region=region,
                 zones=" ".join(sorted(zones)),
-                source=self.source.id,
-                file=self.source.id,
+                source=id_,
+                file=id_,
                 line=self._lines[key, region],
             )
+            for (key, region), zones in self._zones.items()
+            if self._sizes[key]  # the catalog has no size of which nothing is stated
+        )
+        return Reading(
+            sources=(replace(self.source, published_on=day, sha256=sha256),),
+            facts=tuple(facts),
+            availability=tuple(availability),
+            reports=tuple(self._reports.values()),
+            files=(FileRead(kind=self.file_kind, file=id_, sources=frozenset({id_}), states_facts=True),),
+        )
 
 
 # Over HTTP

@@ -62,7 +62,9 @@ def read_documents(
     cache = _PageCache(folders=tuple(path.resolve() for path in paths if path.is_dir()))
     documents: dict[Path, SourceDocument] = {}
     for number, path in enumerate(pages := find_pages(paths), 1):
-        documents[path] = _read_document(cache, path, kind)
+        page = _read_page(cache, path, kind, None)
+        included = tuple(_read_includes(cache, path, page, {path.resolve()}))
+        documents[path] = SourceDocument(page=page, included=included)
         progress(f"reading {path.name}", number / len(pages))
     sources = {page.source.id: page.source for page in cache.pages.values()}
     files = tuple(
@@ -70,39 +72,29 @@ def read_documents(
         for page in cache.pages.values()
     )
     reading = Reading(sources=tuple(sources.values()), reports=tuple(cache.reports), files=files)
-    reading += _without_too_large(read_batch([*documents.values()], gpu_memories))
-    reading = _without_other_vendors(reading)
+    reading = _without_unusable(reading + read_batch([*documents.values()], gpu_memories))
     return _without_factless_pages(paths, documents, reading) if require_facts else reading
 
 
-def _without_too_large(reading: Reading) -> Reading:
-    """Leave out facts whose number no column holds, with a report; cells, sentences and lists all come here."""
-    kept: list[StatedFact] = []
-    reports: list[Report] = []
-    for fact in reading.facts:
-        problem = None
-        if isinstance(fact.value, int | Decimal | Fraction):
-            problem = too_large(FIELDS[fact.kind][fact.field].kind, Fraction(fact.value))
-        if problem is None:
-            kept.append(fact)
-        else:
-            cell = fact.raw[:100]
-            reports.append(Report(file=fact.file, line=fact.line, column=fact.field, cell=cell, detail=problem))
-    return replace(reading, facts=tuple(kept), reports=(*reading.reports, *reports)) if reports else reading
+def _without_unusable(reading: Reading) -> Reading:
+    """Leave out facts whose number no column holds, and those of sizes of clouds that the catalog does not have.
 
-
-def _without_other_vendors(reading: Reading) -> Reading:
-    """Leave out facts of sizes of clouds that the catalog does not have, with a report of each page, or of each size.
-
-    They are of a vendor's page whose publisher is no provider, or their names are not written as the provider writes.
+    There is a report of each such number, and of each page or size of another cloud: these are of a vendor's page whose
+    publisher is no provider, or their names are not written as the provider writes.
     """
     sources = {source.id: source for source in reading.sources}
     kept: list[StatedFact] = []
+    too_long: list[Report] = []
     reports: dict[tuple[str, str], Report] = {}
     for fact in reading.facts:
-        source = sources[fact.source]
+        source, problem = sources[fact.source], None
         provider = provider_of(source.publisher)
-        if fact.kind == "gpu":
+        if isinstance(fact.value, int | Decimal | Fraction):
+            problem = too_large(FIELDS[fact.kind][fact.field].kind, Fraction(fact.value))
+        if problem is not None:
+            cell = fact.raw[:100]
+            too_long.append(Report(file=fact.file, line=fact.line, column=fact.field, cell=cell, detail=problem))
+        elif fact.kind == "gpu":
             kept.append(fact)
         elif source.kind != "third_party" and is_other_vendor(source.publisher):
             detail = (
@@ -115,7 +107,7 @@ def _without_other_vendors(reading: Reading) -> Reading:
             reports.setdefault((fact.file, fact.subject), report)
         else:
             kept.append(fact)
-    return replace(reading, facts=tuple(kept), reports=(*reports.values(), *reading.reports)) if reports else reading
+    return replace(reading, facts=tuple(kept), reports=(*reports.values(), *reading.reports, *too_long))
 
 
 def _without_factless_pages(
@@ -178,11 +170,6 @@ def _pages_below(folder: Path) -> list[Path]:
         if not page.resolve().is_relative_to(folder.resolve()):
             raise BadData("is a link to a file outside of the folder; give that file itself", file=str(page))
     return pages
-
-
-def _read_document(cache: _PageCache, path: Path, kind: SourceKind | None) -> SourceDocument:
-    page = _read_page(cache, path, kind, None)
-    return SourceDocument(page=page, included=tuple(_read_includes(cache, path, page, {path.resolve()})))
 
 
 def _read_includes(

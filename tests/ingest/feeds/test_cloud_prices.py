@@ -20,13 +20,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
+from app.catalog.column_types import to_usd_text
 from app.catalog.readings import Reading
 from app.db.engines import make_engine
 from app.errors import BadData
 from app.ingest.feeds.aws_prices import AWS_PRICES, COLUMNS, read_offers
 from app.ingest.feeds.fetching import PriceApi, PriceFeed, RetryPolicy
 from app.ingest.feeds.part_prices import GCP_PRICES, OCI_PRICES, price_of, read_part_prices, to_part
-from app.ingest.feeds.price_lists import format_usd
 from app.ingest.feeds.price_refresh import PriceRefresh, run_price_refresh
 from app.ingest.run import IngestOutcome, ingest
 from app.settings import Settings
@@ -89,7 +89,7 @@ def refresh(
 
 def prices_of(found: PriceRefresh, code: str) -> dict[tuple[str, str, str], str]:
     return {
-        (price.size, price.os, price.purchase): format_usd(price.nano_usd_per_hour)
+        (price.size, price.os, price.purchase): to_usd_text(price.nano_usd_per_hour)
         for prices in found.lists
         if prices.region == code
         for price in prices.prices

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from app.catalog.column_types import to_usd_text
 from app.ingest.feeds.azure_prices import AZURE_RULES, LeftOut
-from app.ingest.feeds.price_lists import REPORT_LIMIT, ReadScope, RegionMapper, RegionPrices, format_usd
+from app.ingest.feeds.price_lists import REPORT_LIMIT, ReadScope, RegionMapper, RegionPrices
 from tests.ingest.feeds.meters import B16ALS_V2, CLOUD_SERVICES, LINUX, WINDOWS, Item, item, plans
 
 DAY = date(2026, 8, 22)
@@ -23,7 +24,7 @@ def mapped(items: Iterable[Item], region: str = "australiacentral", **more: Any)
 
 
 def prices(found: RegionPrices) -> dict[tuple[str, str], str]:
-    return {(price.os, price.purchase): format_usd(price.nano_usd_per_hour) for price in found.prices}
+    return {(price.os, price.purchase): to_usd_text(price.nano_usd_per_hour) for price in found.prices}
 
 
 def reason(**fields: Any) -> str:
@@ -186,7 +187,7 @@ def test_spaces_around_the_name_of_a_size_are_dropped(name: str) -> None:
 def test_a_promotion_is_a_size_of_its_own() -> None:
     regular = item(armSkuName="Standard_NC24", productName="Virtual Machines NC Series", retailPrice=3.6)
     promo = item(armSkuName="Standard_NC24_Promo", productName="Virtual Machines NC Promo Series", retailPrice=0.864)
-    found = {price.size: format_usd(price.nano_usd_per_hour) for price in mapped([regular, promo]).prices}
+    found = {price.size: to_usd_text(price.nano_usd_per_hour) for price in mapped([regular, promo]).prices}
     assert found == {"Standard_NC24": "3.6", "Standard_NC24_Promo": "0.864"}
 
 
