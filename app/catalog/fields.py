@@ -335,33 +335,17 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
         **{
             f"{disk}_{suffix}": FieldSpec("number", unit, column=False)
             for disk in (
-                "uncached_disk_burst",
-                "ultra_disk",
-                "ultra_disk_burst",
-                "cached_disk",
-                "temp_disk",
-                "temp_disk_burst",
-                "temp_disk_read",
-                "temp_disk_write",
-                "temp_disk_sequential_read",
-                "temp_disk_sequential_write",
-                "nvme_disk",
+                *("uncached_disk_burst", "ultra_disk", "ultra_disk_burst", "cached_disk", "temp_disk"),
+                *("temp_disk_burst", "temp_disk_read", "temp_disk_write", "temp_disk_sequential_read"),
+                *("temp_disk_sequential_write", "nvme_disk"),
             )
             for suffix, unit in (("iops", "IOPS"), ("mbps", "MBps"))
         },
         **dict.fromkeys(
             (
-                "nvme_interface",
-                "scsi_interface",
-                "nvme_storage",
-                "write_accelerator",
-                "constrained_vcpus",
-                "premium_storage_v2",
-                "local_temporary_storage",
-                "service_healing",
-                "vcore_customization",
-                "disk_encryption_linux",
-                "disk_encryption_windows",
+                *("nvme_interface", "scsi_interface", "nvme_storage", "write_accelerator", "constrained_vcpus"),
+                *("premium_storage_v2", "local_temporary_storage", "service_healing", "vcore_customization"),
+                *("disk_encryption_linux", "disk_encryption_windows"),
             ),
             FieldSpec("boolean", column=False),
         ),

@@ -8,10 +8,10 @@ from typing import Literal, Protocol
 
 from app.catalog.column_types import to_nano_usd
 from app.catalog.fields import FactValue, SubjectKind
+from app.catalog.names import Continent
 from app.catalog.presets import Preset
 from app.catalog.providers import DEFAULT_PROVIDER
 from app.catalog.purchases import AdjustmentRule
-from app.catalog.regions import Continent
 from app.errors import BadData
 
 

@@ -6,9 +6,9 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, PlainSerializer
 
 from app.catalog.fields import CHANGE_KINDS, FIELDS
+from app.catalog.names import CONTINENTS
 from app.catalog.presets import Preset
 from app.catalog.providers import PROVIDERS
-from app.catalog.regions import CONTINENTS
 from app.fit.results import FamilyAccuracy
 from app.fit.similarity import DISTANCE_DIGITS
 from app.schemas.sizes import (

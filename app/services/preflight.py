@@ -14,10 +14,9 @@ from sqlalchemy import Select, String, bindparam, select
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Availability, Offer
-from app.catalog.names import RegionCode, as_written
+from app.catalog.names import RegionCode, as_written, closest_regions
 from app.catalog.providers import ProviderId
 from app.catalog.queries.snapshot import Catalog
-from app.catalog.regions import closest_regions
 from app.db.functions import is_listed
 from app.db.statements import BoundStatement, cached_statement
 from app.errors import BadWorkload

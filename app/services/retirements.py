@@ -11,7 +11,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from app.catalog.names import RegionCode, as_written, display_keys
+from app.catalog.names import RegionCode, as_written, closest_regions, display_keys
 from app.catalog.providers import split_provider
 from app.catalog.purchases import Purchase
 from app.catalog.queries.lookups import NEAREST_WINDOW
@@ -19,7 +19,6 @@ from app.catalog.queries.params import OfferParams
 from app.catalog.queries.retirements import ALIASES, planned_sizes_query, prices_query
 from app.catalog.queries.sizes import NoPrice, explain_no_price
 from app.catalog.queries.snapshot import Catalog, computing
-from app.catalog.regions import closest_regions
 from app.db.statements import Reader, fetch
 from app.fit.successors import (
     ESSENTIAL_FEATURES,

@@ -15,13 +15,12 @@ from sqlalchemy import select
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Region, Size
-from app.catalog.names import model_key
+from app.catalog.names import CONTINENTS, model_key
 from app.catalog.providers import PROVIDERS
 from app.catalog.queries.exchange_rates import USD
 from app.catalog.queries.lookups import RELEASE_TYPES
 from app.catalog.queries.provenance import find_currencies
 from app.catalog.queries.snapshot import Catalog
-from app.catalog.regions import CONTINENTS
 from app.nearest import closest_spellings, starting_with
 
 MAX_SUGGESTIONS = 8

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select
 
-from app.catalog.adjustments import MAX_RULES, load_rules
 from app.catalog.column_types import table_of
+from app.catalog.in_force import MAX_RULES, load_rules
 from app.catalog.models import Change, Offer
 from app.catalog.store.revisions import compute_digest
 from app.db.engines import read_session

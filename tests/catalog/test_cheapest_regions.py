@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from sqlalchemy import Date, Engine, insert, literal, select
 from sqlalchemy.orm import Session
 
-from app.catalog.adjustments import UnevenRules
 from app.catalog.column_types import table_of
-from app.catalog.in_force import EVER_KNOWN, PRICE, earliest_spot_day, prices_in_force
+from app.catalog.in_force import EVER_KNOWN, PRICE, UnevenRules, earliest_spot_day, prices_in_force
 from app.catalog.models import Region, Size, Source
 from app.catalog.purchases import AdjustmentRule
 from app.catalog.queries.params import SizeSearch

@@ -13,10 +13,9 @@ import pytest
 
 from app.catalog.readings import PriceBlock
 from app.errors import BadData
-from app.ingest.aside import CAN_READ_ASIDE, read_aside
 from app.ingest.sources import prices as price_files
 from app.ingest.sources.claims import read_sources
-from app.ingest.sources.prices import COLUMNS, read_prices
+from app.ingest.sources.prices import CAN_READ_ASIDE, COLUMNS, read_aside, read_prices
 from tests.factories import price_rows
 from tests.waiting import wait_until
 
@@ -85,7 +84,7 @@ def test_a_process_that_is_killed_is_an_error() -> None:
 
 READER = """
 import os, time
-from app.ingest.aside import read_aside
+from app.ingest.sources.prices import read_aside
 def numbers():
     yield os.getpid()
     yield from ["x" * 1_000_000] * 1_000

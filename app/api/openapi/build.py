@@ -14,12 +14,12 @@ from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 
 from app.catalog.fields import CHANGE_KINDS
+from app.catalog.names import CONTINENTS
 from app.catalog.price_checks import Rule
 from app.catalog.providers import PROVIDER_IDS
 from app.catalog.purchases import DISK_TYPES, PURCHASE_MODELS, REDUNDANCIES
 from app.catalog.queries import params
 from app.catalog.queries.prices import PriceSort
-from app.catalog.regions import CONTINENTS
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
 from app.fit.formulas.quantization import BITS
 from app.fit.successors import FEATURE_NAMES

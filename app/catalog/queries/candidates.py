@@ -19,8 +19,8 @@ from sqlalchemy import (
     true,
 )
 
-from app.catalog.adjustments import Rules
 from app.catalog.column_types import UsdColumn
+from app.catalog.in_force import Rules
 from app.catalog.projections import usd_by
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.filters import ActiveFilter, active_filters, filter_condition, priced_in_all

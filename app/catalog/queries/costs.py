@@ -10,9 +10,16 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 from sqlalchemy import Date, Select, String, and_, bindparam, cast, exists, or_, select
 
-from app.catalog.adjustments import Rules, adjusted_nano_usd, adjustment_json
 from app.catalog.column_types import table_of
-from app.catalog.in_force import PRICE, earliest_spot_day, is_in_force, last_observed
+from app.catalog.in_force import (
+    PRICE,
+    Rules,
+    adjusted_nano_usd,
+    adjustment_json,
+    earliest_spot_day,
+    is_in_force,
+    last_observed,
+)
 from app.catalog.models import Disk, DiskPrice
 from app.catalog.purchases import DISK_TYPES, DiskType, Redundancy
 from app.catalog.queries.params import (

@@ -15,12 +15,11 @@ from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Fact, Gpu, LanguageModel, Region, Series, SizeAlias, Source
-from app.catalog.names import as_written, display_keys, model_key, model_keys, series_key
+from app.catalog.names import as_written, closest_regions, display_keys, model_key, model_keys, series_key
 from app.catalog.presets import Preset, split_names
 from app.catalog.providers import split_provider
 from app.catalog.queries.params import PlaceParams
 from app.catalog.queries.price_scope import GPU, SIZE, size
-from app.catalog.regions import closest_regions
 from app.db.statements import BoundStatement, Reader, Statement, cached_statement, fetch, to_dicts
 from app.errors import BadQuery, NotFound
 from app.nearest import TWO_TYPOS_LENGTH, closest_spellings, did_you_mean, nearest, starting_with

@@ -22,11 +22,10 @@ from pydantic.fields import FieldInfo
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
 from app.catalog.fields import SHOWN_FIELDS, SIZE_FIELDS
-from app.catalog.names import LowerName, RegionCode
+from app.catalog.names import Continent, LowerName, RegionCode
 from app.catalog.projections import SIZE_JSON_FIELDS, SPOT_SAVING, UNIT_PRICE_FIELDS
 from app.catalog.providers import ProviderId
 from app.catalog.purchases import PURCHASE_MODELS, Purchase
-from app.catalog.regions import Continent
 from app.errors import BadQuery
 
 SIZE_COLUMNS = {
@@ -532,15 +531,8 @@ class FitSearch(DatedSelection, SizeRequirements, CurrencyParams, PageParams):
         **QueryParams.elsewhere,
         **dict.fromkeys(
             (
-                "model",
-                "config",
-                "inference",
-                "training",
-                "serving",
-                "concurrency",
-                "users",
-                "context",
-                "context_tokens",
+                *("model", "config", "inference", "training", "serving"),
+                *("concurrency", "users", "context", "context_tokens"),
             ),
             "sizes for a model are found by POST /fit",
         ),

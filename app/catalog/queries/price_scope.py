@@ -28,9 +28,18 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.elements import ColumnElement
 
-from app.catalog.adjustments import Rules, UnevenRules, adjusted_nano_usd
 from app.catalog.column_types import table_of
-from app.catalog.in_force import PRICE, KnownDay, earliest_spot_day, is_in_force, known_on, prices_in_force
+from app.catalog.in_force import (
+    PRICE,
+    KnownDay,
+    Rules,
+    UnevenRules,
+    adjusted_nano_usd,
+    earliest_spot_day,
+    is_in_force,
+    known_on,
+    prices_in_force,
+)
 from app.catalog.models import Availability, Gpu, Offer, Series, Size, Source
 from app.catalog.projections import (
     COPIED_SIZE_COLUMNS,

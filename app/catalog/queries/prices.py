@@ -17,10 +17,9 @@ from pydantic import AfterValidator, Field
 from sqlalchemy import Date, Double, Integer, Select, String, and_, bindparam, cast, exists, func, or_, select
 from sqlalchemy.sql import ColumnElement, type_coerce
 
-from app.catalog.adjustments import Rules, adjustment_json
 from app.catalog.column_types import table_of
 from app.catalog.fields import FieldKind
-from app.catalog.in_force import PRICE, is_in_force, known_on, last_observed, usd_per_hour
+from app.catalog.in_force import PRICE, Rules, adjustment_json, is_in_force, known_on, last_observed, usd_per_hour
 from app.catalog.models import PriceTotal
 from app.catalog.names import region_key
 from app.catalog.price_notes import price_note

@@ -35,10 +35,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql import visitors
 
-from app.catalog.adjustments import Rules
 from app.catalog.column_types import table_of
 from app.catalog.fields import SHOWN_FIELDS, SIZE_GROUPS
-from app.catalog.in_force import PRICE, prices_in_force
+from app.catalog.in_force import PRICE, Rules, prices_in_force
 from app.catalog.models import SizeJson
 from app.catalog.projections import SPOT_SAVING, UNIT_PRICES, offer_json, rank_usd
 from app.catalog.purchases import ANY_REGION

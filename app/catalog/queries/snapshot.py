@@ -14,8 +14,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.catalog.adjustments import Rules, load_rules
 from app.catalog.column_types import table_of
+from app.catalog.in_force import Rules, load_rules
 from app.catalog.models import Revision, Size
 from app.catalog.queries.lookups import (
     GpuNames,

@@ -11,10 +11,9 @@ from sqlmodel import SQLModel
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Disk, Fact, LanguageModel, Region, Series, Size, Source
-from app.catalog.names import model_keys, size_key
+from app.catalog.names import explain_unknown_region, model_keys, size_key
 from app.catalog.presets import split_names
 from app.catalog.readings import ModelRow, Progress, Reading, Report, no_progress
-from app.catalog.regions import explain_unknown_region
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.changes import CHANGE_TABLES, CatalogBefore, insert_tracking, save_changes, start_tracking
 from app.catalog.store.facts import (

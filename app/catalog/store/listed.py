@@ -10,8 +10,8 @@ from sqlalchemy import delete, exists, or_, select, update
 from sqlalchemy.orm import Session
 from sqlmodel import SQLModel
 
-from app.catalog.adjustments import MAX_RULES
 from app.catalog.column_types import table_of
+from app.catalog.in_force import MAX_RULES
 from app.catalog.models import (
     Adjustment,
     Availability,
@@ -25,7 +25,7 @@ from app.catalog.models import (
     Size,
     SizeAlias,
 )
-from app.catalog.names import glob_to_like, size_key
+from app.catalog.names import explain_unknown_region, glob_to_like, size_key
 from app.catalog.readings import (
     AliasRow,
     BenchmarkRow,
@@ -37,7 +37,6 @@ from app.catalog.readings import (
     Reading,
     Report,
 )
-from app.catalog.regions import explain_unknown_region
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.upsert import DbRow, TableChange, save_rows
 from app.db.functions import NANO

@@ -35,9 +35,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from app.catalog.adjustments import Rules, load_rules
 from app.catalog.column_types import BYTEWISE, table_of
-from app.catalog.in_force import EVER_KNOWN, earliest_spot_day, prices_in_force
+from app.catalog.in_force import EVER_KNOWN, Rules, earliest_spot_day, load_rules, prices_in_force
 from app.catalog.models import CompleteList, Offer, Price, PriceTotal, Region, Size, SizeJson, Source
 from app.catalog.projections import (
     COPIED_SIZE_COLUMNS,

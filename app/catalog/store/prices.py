@@ -18,9 +18,8 @@ from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of, to_usd_text
 from app.catalog.models import Offer, Price, PriceFile, Size, SizeJson
-from app.catalog.names import size_key
+from app.catalog.names import explain_unknown_region, size_key
 from app.catalog.readings import PriceBlock, PriceList, Progress, Report
-from app.catalog.regions import explain_unknown_region
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.changes import collect_lost_offers
 from app.catalog.store.listed import move_availability

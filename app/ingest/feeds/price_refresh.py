@@ -17,9 +17,8 @@ from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of, to_usd_text
 from app.catalog.models import Series, Size
-from app.catalog.names import region_key
+from app.catalog.names import closest_regions, explain_unknown_region, region_key
 from app.catalog.readings import PriceBlock, PriceList, Reading, Report, SourceRow, no_progress
-from app.catalog.regions import closest_regions, explain_unknown_region
 from app.catalog.store.facts import load_subject_keys
 from app.db.engines import read_session
 from app.errors import BadQuery

@@ -12,10 +12,10 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from app.catalog.adjustments import BASIS_POINTS
 from app.catalog.column_types import SIGNIFICANT_DIGITS, USD_DECIMALS, is_exact, to_nano_usd
 from app.catalog.fields import FIELDS, parse_text
-from app.catalog.names import region_key, size_key
+from app.catalog.in_force import BASIS_POINTS
+from app.catalog.names import CONTINENTS, region_key, size_key
 from app.catalog.presets import Attention, Preset
 from app.catalog.providers import provider_of_region
 from app.catalog.purchases import DISK_TYPES, PRICED_PER, PURCHASE_MODELS, REDUNDANCIES, AdjustmentRule
@@ -33,7 +33,6 @@ from app.catalog.readings import (
     RegionRow,
     SourceRow,
 )
-from app.catalog.regions import CONTINENTS
 from app.catalog.store.prices import OPERATING_SYSTEMS
 from app.ingest.files import CsvRow, open_csv, read_rows
 from app.ingest.sources.claims import own_source, read_cited, reader_of
@@ -173,14 +172,8 @@ def to_availability(row: CsvRow, regions: list[str]) -> list[AvailabilityRow]:
 
 ADJUSTMENT_COLUMNS = ("name",)
 ADJUSTMENT_OPTIONAL = (
-    "size",
-    "region",
-    "os",
-    "purchase",
-    "discount_percent",
-    "usd_per_hour",
-    "valid_from",
-    "valid_until",
+    *("size", "region", "os", "purchase"),
+    *("discount_percent", "usd_per_hour", "valid_from", "valid_until"),
 )
 
 MAX_NAME_LENGTH = 100
