@@ -53,8 +53,6 @@ MAX_INTEGER = 2**31 - 1
 MAX_NUMBER = Decimal(10**12)
 """A bound above every amount, in any unit, that a size, series or GPU has."""
 
-_COUNT = FieldSpec("integer", "count")
-_TEXT = FieldSpec("text")
 
 OTHERS = "Others"
 """The group of fields that belong to none of the others."""

@@ -224,7 +224,12 @@ def is_in_force(
     """
     others = PRICE.alias()
     other = others.c
-    rival = [*(other[name] == run[name] for name in SERIES), known_on(other, day, known_at), _counts(other, spot_since)]
+    rival = [*(other[name] == run[name] for name in SERIES), known_on(other, day, known_at)]
+    is_offer: ColumnElement[bool] = true()
+    if spot_since is not None:
+        rival.append(or_(other.purchase != "spot", other.approximate_date.is_(False)))  # whatever its age
+        recent = and_(run.approximate_date.is_(False), last_observed(run, day, known_at) >= spot_since)
+        is_offer = or_(run.purchase != "spot", recent)
     # The row value compares what counts most first; where less is better, the two sides are swapped.
     ours = (last_observed(run, day, known_at), other.approximate_date, other.source_id, run.known_from, run.valid_from)
     theirs = (
@@ -252,7 +257,7 @@ def is_in_force(
     )
     return and_(
         known_on(run, day, known_at),
-        _is_offer(run, day, known_at, spot_since),
+        is_offer,
         # One condition, which PostgreSQL evaluates for each run. Two it turns into joins, which read all prices for
         # a page of 50, and lose the order of a sorted subquery (price_scope._first_in_force).
         ~or_(later, better.correlate_except(others)),
@@ -312,18 +317,3 @@ def _is_listed(run: Any, day: ColumnElement[date], known_at: KnownDay) -> Column
     still_listed = func.coalesce(first_missing, run.valid_from, type_=Date) <= listed
     # Most sources have no complete lists: one set settles them, without reading the lists for each run.
     return or_(run.source_id.not_in(select(LIST.c.source_id)), still_listed)
-
-
-def _counts(run: Any, spot_since: ColumnElement[date] | None) -> ColumnElement[bool]:
-    """Return the condition that a run can be an offer, whatever its age."""
-    return true() if spot_since is None else or_(run.purchase != "spot", run.approximate_date.is_(False))
-
-
-def _is_offer(
-    run: Any, day: ColumnElement[date], known_at: KnownDay, spot_since: ColumnElement[date] | None
-) -> ColumnElement[bool]:
-    """Return the condition that a run is an offer: a spot price must have an exact date, not before `spot_since`."""
-    if spot_since is None:
-        return true()
-    recent = and_(run.approximate_date.is_(False), last_observed(run, day, known_at) >= spot_since)
-    return or_(run.purchase != "spot", recent)

@@ -329,13 +329,12 @@ def _next_outgoing(session: Session, name: str, now: datetime) -> _Outgoing | No
     unsent = and_(MESSAGE.c.webhook == name, MESSAGE.c.body.is_not(None))
     message = session.execute(select(WebhookMessage).where(unsent)).scalar()
     if message is None:
-        changes = find_next_changes(
-            session, ChangeFilter.model_validate(webhook.filters), webhook.after_change, MAX_EVENTS + 1
-        )
-        if not changes.items:
-            webhook.after_change = max(webhook.after_change, changes.newest)
+        filters = ChangeFilter.model_validate(webhook.filters)
+        events, newest = find_next_changes(session, filters, webhook.after_change, MAX_EVENTS + 1)
+        if not events:
+            webhook.after_change = max(webhook.after_change, newest)
             return None
-        message = _changes_message(name, changes.items, now)
+        message = _changes_message(name, events, now)
         session.add(message)
     return _outgoing(webhook, message)
 

@@ -168,14 +168,6 @@ class RevisionChanges:
     events: Sequence[Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NextChanges:
-    """The events after one, the oldest first, and the id of the newest event of all."""
-
-    items: list[dict[str, Any]]
-    newest: int
-
-
 # Statements
 
 
@@ -287,13 +279,18 @@ def find_revision_changes(catalog: Catalog, filters: ChangeFilter) -> list[Revis
     ]
 
 
-def find_next_changes(reader: Reader, filters: ChangeFilter, after: int, limit: int) -> NextChanges:
-    """Find the first events after one by its id; `filters` are normalized, and no name in them is looked up again."""
+def find_next_changes(
+    reader: Reader, filters: ChangeFilter, after: int, limit: int
+) -> tuple[list[dict[str, Any]], int]:
+    """Find the first events after one by its id, the oldest first, and the id of the newest event of all.
+
+    `filters` are normalized, and no name in them is looked up again.
+    """
     ((newest,),) = fetch(reader, BoundStatement(_NEWEST, {}))
     active, values = _active(reader, filters)
     page = BoundStatement(_listed(active).later, values | {"at_0": after, "limit": limit})
     rows = fetch(reader, page)
-    return NextChanges(items=to_dicts(page, rows), newest=newest)
+    return to_dicts(page, rows), newest
 
 
 PAST_DAYS = 365

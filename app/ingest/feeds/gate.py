@@ -64,7 +64,11 @@ def series_of(size: str) -> str:
 
 def check_list(previous: PriceMap, new: PriceMap) -> tuple[str, ...]:
     """Return what is wrong with the new list of a region as a whole, compared with the one before; empty: nothing."""
-    losses, moves = (*_find_losses(previous, new),), (*_find_moves(previous, new),)
+    both = [key for key in new if key in previous]
+    moved = [key for key in both if _exceeds(previous[key], new[key], _MOVED_FACTOR)]
+    losses, moves = (*_find_losses(previous, new),), list[str]()
+    if len(moved) > _MOVED * len(both):
+        moves.append(f"{_part(len(moved), len(both))} changed more than {_MOVED_FACTOR} times")
     return (*losses, *_describe_jumps(previous, new), *moves) if losses or moves else ()
 
 
@@ -98,13 +102,6 @@ def _describe_jumps(previous: PriceMap, new: PriceMap) -> Iterable[str]:
             )
             kind = "spot price" if spot else "price"
             yield f"{len(jumps)} {kind}{'' if len(jumps) == 1 else 's'} changed more than {factor} times: {examples}"
-
-
-def _find_moves(previous: PriceMap, new: PriceMap) -> Iterable[str]:
-    both = [key for key in new if key in previous]
-    moved = [key for key in both if _exceeds(previous[key], new[key], _MOVED_FACTOR)]
-    if len(moved) > _MOVED * len(both):
-        yield f"{_part(len(moved), len(both))} changed more than {_MOVED_FACTOR} times"
 
 
 def _exceeds(old: int | None, new: int, factor: int) -> bool:

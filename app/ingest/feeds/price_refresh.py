@@ -42,10 +42,6 @@ from app.nearest import did_you_mean
 _BLOCK = 1_000
 
 
-Identify = Callable[[str], str]
-"""Returns the key of a size by any of its names."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownNames:
     """The regions and sizes of the catalog: codes, and keys, which `identify` returns for any name of a size.
@@ -55,7 +51,7 @@ class KnownNames:
 
     regions: Collection[str]
     sizes: Collection[str] | None
-    identify: Identify
+    identify: Callable[[str], str]
 
     def price_key(self, price: MeterPrice | HeldPrice) -> PriceKey:
         """Return what a price is of."""
