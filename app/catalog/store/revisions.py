@@ -249,7 +249,7 @@ def find_sources_taken_in(session: Session, number: int) -> tuple[list[str], dic
 
 def _count_by_source(session: Session, model: type[SQLModel]) -> dict[str, int]:
     column = table_of(model).c.source_id
-    return dict(session.execute(select(column, func.count()).group_by(column)).tuples().all())
+    return dict(session.execute(select(column, func.count()).group_by(column)).all())
 
 
 def save_feed_run(session: Session, feed: str, ended_at: datetime, *, succeeded: bool) -> None:
