@@ -14,11 +14,11 @@ from app.catalog.providers import (
     provider_of_region,
     split_provider,
 )
-from app.catalog.resolution.derive import Spelling
 from app.catalog.resolution.reconcile import (
     FactRow,
     ResolutionContext,
     SourceAuthority,
+    Spelling,
     authority_order,
     reconcile,
 )

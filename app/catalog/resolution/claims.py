@@ -78,17 +78,14 @@ def resolve(
     ordered = sorted(claims, key=lambda claim: claim.sort_key(order, older_first=older_first))
     if not ordered:
         raise ValueError("a field without claims cannot be resolved")
-    accepted = _most_precise(ordered)
+    accepted = ordered[0]
+    if isinstance(accepted.value, str | Decimal):  # of those of the same kind that agree with it the most precise
+        peers = (claim for claim in ordered if claim.kind == ordered[0].kind)
+        alike = (claim for claim in peers if values_agree(claim.value, ordered[0].value))
+        accepted = max(alike, key=lambda claim: _precision(claim.value))
     tie_break = "then the older page keeps it" if older_first else "then by date"
     resolved = tuple(_resolve_claim(claim, accepted, tie_break, alone=len(ordered) == 1) for claim in ordered)
     return Resolution(accepted=accepted, claims=resolved)
-
-
-def _most_precise(claims: Sequence[Claim]) -> Claim:
-    """Return the most precise claim among those that agree with the first and are of the same kind of source."""
-    first = claims[0]
-    peers = [claim for claim in claims if claim.kind == first.kind and values_agree(claim.value, first.value)]
-    return max(peers, key=lambda claim: _precision(claim.value)) if isinstance(first.value, str | Decimal) else first
 
 
 def _precision(value: FactValue) -> int:

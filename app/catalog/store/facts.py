@@ -15,8 +15,7 @@ from app.catalog.models import Correction, Fact, Gpu, Series, Size, SizeAlias, S
 from app.catalog.names import size_key
 from app.catalog.providers import DEFAULT_PROVIDER, provider_of
 from app.catalog.readings import AUTHORITY, Reading, Report, StatedFact
-from app.catalog.resolution.derive import Spelling, derive_size
-from app.catalog.resolution.reconcile import ResolutionContext, SourceAuthority, reconcile
+from app.catalog.resolution.reconcile import ResolutionContext, SourceAuthority, Spelling, derive_size, reconcile
 from app.catalog.resolution.subjects import SeriesName, SubjectKeys, series_names
 from app.catalog.store.revisions import TableChecksum, compute_checksum, select_canonical
 from app.catalog.store.upsert import TableChange, among, save_rows
