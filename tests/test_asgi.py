@@ -50,7 +50,7 @@ MAPPED = """
 import app.asgi
 app.asgi.service()
 from app.catalog import models
-print(*(name for name in models.__all__ if hasattr(getattr(models, name), "__mapper__")))
+print(*(name for name, model in vars(models).items() if hasattr(model, "__mapper__")))
 """
 
 
