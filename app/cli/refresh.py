@@ -409,7 +409,7 @@ def aws_types(
     run: RunOptions,
 ) -> None:
     """Read what Amazon's DescribeInstanceTypes says of sizes, from a saved answer."""
-    from app.ingest.feeds.resource_skus import TypeMapper
+    from app.ingest.feeds.aws_types import TypeMapper
 
     context.use_wait(run.wait)
     context.require_catalog()

@@ -1,12 +1,10 @@
-"""Maps what APIs say of sizes to facts: Azure's Resource SKUs (or `az vm list-skus`), Amazon's DescribeInstanceTypes.
+"""Maps entries of Azure's Resource SKUs API, or of `az vm list-skus`, to facts about sizes and where they are offered.
 
-An entry of Azure is one size in one region, with capabilities whose values all are texts. Not taken are `restrictions`,
-which are those of the subscription that asked, the number of GPUs, since a part of a GPU is counted as one, and
-capabilities that differ between regions, which are reported. An answer for all regions has 100 MB and more: it is kept
-in a file, and never whole in memory.
+An entry is one size in one region, with capabilities whose values all are texts. Not taken are `restrictions`, which
+are those of the subscription that asked, the number of GPUs, since a part of a GPU is counted as one, and capabilities
+that differ between regions, which are reported.
 
-Of Amazon's types GPU models and their memory are not taken: the API names a card without its form, and gives memory in
-decimal gigabytes for some cards and in GiB for others.
+An answer for all regions has 100 MB and more: it is kept in a file, and never whole in memory.
 """
 
 import asyncio
@@ -15,7 +13,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
-from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, Unpack
@@ -462,138 +459,3 @@ def run_sku_refresh(
         refused = refused or find_loss("regions of sizes", places, mapper.places)
     refresh = SkuRefresh(entries=mapper.entries, sizes=len(mapper.sizes), facts=len(reading.facts), refused=refused)
     return refresh, None if refused else ingest(engine, reading, **options)
-
-
-TypeFigure = tuple[FactValue, str]
-"""A value in the unit of its field, and what the API says."""
-_NETWORK = re.compile(r"(?:(?P<cards>\d+)x )?(?:Up to )?(?P<gigabit>\d+(?:\.\d+)?) Gigabit")
-
-
-def _at(*path: str, unit: Fraction | None = None) -> Callable[[Entry], TypeFigure | None]:
-    """Return a reader of a number or flag at a path of names; `unit` is how much of the field's unit it counts."""
-
-    def read(entry: Entry) -> TypeFigure | None:
-        value: Any = entry
-        for name in path:
-            value = value.get(name) if isinstance(value, dict) else None
-        if value is None or isinstance(value, bool):
-            return None if value is None else (value, str(value))
-        number = Decimal(str(value))
-        if not number.is_finite() or number < 0:
-            raise ValueError(value)
-        number = number * unit.numerator / unit.denominator if unit is not None else number
-        return (int(number) if number == int(number) else number), str(value)
-
-    return read
-
-
-def _arch(entry: Entry) -> TypeFigure | None:
-    names = entry.get("ProcessorInfo", {}).get("SupportedArchitectures") or []
-    arch_of = {"x86_64": "x64", "x86_64_mac": "x64", "arm64": "arm64", "arm64_mac": "arm64"}
-    arches = {arch_of[name] for name in names if name != "i386"}
-    return (arches.pop(), " ".join(names)) if len(arches) == 1 else None
-
-
-def _cpu_vendor(entry: Entry) -> TypeFigure | None:
-    maker = entry.get("ProcessorInfo", {}).get("Manufacturer")
-    return (maker, maker) if isinstance(maker, str) and maker else None
-
-
-def _gpu_count(entry: Entry) -> TypeFigure:
-    """Return the GPUs: of a part of one the Count is 0, and each of the logical GPUs has its share."""
-    total = Fraction(0)
-    for gpu in entry.get("GpuInfo", {}).get("Gpus") or ():
-        share = Fraction(str(gpu.get("GpuPartitionSize") or 1))
-        total += Fraction(gpu["Count"]) or Fraction(gpu["LogicalGpuCount"]) * share
-    return total, str(entry.get("GpuInfo", {}).get("Gpus", "no GpuInfo"))
-
-
-def _disks(kind: str, what: str) -> Callable[[Entry], TypeFigure | None]:
-    """Return a reader of the local disks by NVMe or by another interface; a type without any has none by NVMe."""
-
-    def read(entry: Entry) -> TypeFigure | None:
-        if entry.get("InstanceStorageSupported") is False:
-            return (0, "InstanceStorageSupported False") if kind == "nvme" else None
-        storage = entry.get("InstanceStorageInfo", {})
-        disks, has_nvme = storage.get("Disks"), storage.get("NvmeSupport") in ("required", "supported")
-        if not disks or has_nvme is not (kind == "nvme"):
-            return None
-        if what == "count":
-            return sum(int(disk["Count"]) for disk in disks), str(disks)
-        return round(Decimal(str(storage["TotalSizeInGB"])) * 10**9 / 2**30, 2), str(storage["TotalSizeInGB"])
-
-    return read
-
-
-def _network(entry: Entry) -> TypeFigure | None:
-    """Return what the network is called; the sum of its cards counts a total that they share once for each."""
-    text = str(entry.get("NetworkInfo", {}).get("NetworkPerformance", ""))
-    named = _NETWORK.fullmatch(text)
-    return (int(Decimal(named["gigabit"]) * 1000) * int(named["cards"] or 1), text) if named else None
-
-
-def _fabric(entry: Entry) -> TypeFigure | None:
-    has_efa = entry.get("NetworkInfo", {}).get("EfaSupported")
-    return ("EFA" if has_efa else "none", f"EfaSupported {has_efa}") if isinstance(has_efa, bool) else None
-
-
-_EBS = ("EbsInfo", "EbsOptimizedInfo")
-TYPE_READERS: Mapping[str, Callable[[Entry], TypeFigure | None]] = {
-    "vcpus": _at("VCpuInfo", "DefaultVCpus"),
-    "physical_cores": _at("VCpuInfo", "DefaultCores"),
-    "cpu_vendor": _cpu_vendor,
-    "arch": _arch,
-    "memory_gib": _at("MemoryInfo", "SizeInMiB", unit=Fraction(1, 1024)),
-    "gpu_count": _gpu_count,
-    "nvme_disk_gib": _disks("nvme", "gib"),
-    "nvme_disk_count": _disks("nvme", "count"),
-    "temp_disk_gib": _disks("temp", "gib"),
-    "temp_disk_count": _disks("temp", "count"),
-    "max_data_disks": _at("EbsInfo", "MaximumEbsAttachments"),
-    "uncached_disk_iops": _at(*_EBS, "BaselineIops"),
-    "uncached_disk_mbps": _at(*_EBS, "BaselineThroughputInMBps"),
-    "max_nics": _at("NetworkInfo", "MaximumNetworkInterfaces"),
-    "network_mbps": _network,
-    "fabric": _fabric,
-    "hibernation": _at("HibernationSupported"),
-}
-"""What reads each field of a size from an instance type."""
-
-
-class TypeMapper(SkuMapper):
-    """Collects instance types, of which each is listed once."""
-
-    source = SourceRow(
-        id="aws-instance-types",
-        title="Amazon EC2 DescribeInstanceTypes",
-        publisher="AWS",
-        kind="vendor_api",
-        url="https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html",
-        published_on=None,
-        sha256="",
-    )
-    file_kind = "sizes"
-
-    def read(self, path: Path, progress: Progress) -> None:
-        """Take the types in what `aws ec2 describe-instance-types` prints, or in the list alone; raises BadData."""
-        missing = "has no instance types; give the JSON of `aws ec2 describe-instance-types`"
-        for entry in read_entries(path, items="InstanceTypes", missing=missing, progress=progress):
-            self.add(entry)
-
-    def add(self, entry: Entry) -> None:
-        """Take the figures of one type; a type that is listed twice, and a figure that is none, are reported."""
-        self.entries += 1
-        name = str(entry.get("InstanceType") or "")
-        key = self.identify(name)
-        if not name or key in self._sizes:
-            self._report(name, "InstanceType", name, "is listed twice" if name else "names no size")
-            return
-        self._names[key], self._sizes[key] = name, {}
-        for column, read in TYPE_READERS.items():
-            try:
-                figure = read(entry)
-            except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-                self._report(name, column, name, f"is not a value of {column}: {error!r}")
-                continue
-            if figure is not None:
-                self._sizes[key][column] = Stated(value=figure[0], raw=figure[1][:200], line=self.entries)

@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import Engine
 
 from app.errors import BadData
-from app.ingest.feeds.resource_skus import TypeMapper, run_sku_refresh
+from app.ingest.feeds.aws_types import TypeMapper
+from app.ingest.feeds.resource_skus import run_sku_refresh
 from tests.factories import NOW
 
 DAY = date(2026, 10, 27)
