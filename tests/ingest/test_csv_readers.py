@@ -15,7 +15,13 @@ from app.errors import BadData
 from app.ingest.registry import read_csv_source
 from app.ingest.sources.claims import load_gpu_rows, read_facts, read_sources
 from app.ingest.sources.prices import read_prices
-from app.ingest.sources.reference import read_aliases, read_benchmarks, read_corrections, read_regions
+from app.ingest.sources.reference import (
+    read_aliases,
+    read_availability,
+    read_benchmarks,
+    read_corrections,
+    read_regions,
+)
 from tests.factories import price_rows
 
 SOURCES = """id,title,publisher,kind,url,published_on
@@ -241,6 +247,15 @@ def test_a_region_is_read_under_its_code(tmp_path: Path, sources: Mapping[str, S
     path = write(tmp_path, "code,name,geography,source\nWest US 3,West US 3,,list\n")
     (region,) = read_regions(path, sources).regions
     assert (region.code, region.name, region.geography) == ("westus3", "West US 3", None)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_each_region_is_a_column_of_the_zones_of_sizes(
+    tmp_path: Path, sources: Mapping[str, SourceRow], separator: str
+) -> None:
+    text = "size,eastus,West Europe,source\nStandard_NC6s_v3,1 2,,memo\n".replace(",", separator)
+    (place,) = read_availability(write(tmp_path, text), sources).availability
+    assert (place.size, place.region, place.zones) == ("Standard_NC6s_v3", "eastus", "1 2")
 
 
 def test_a_code_that_is_no_code_is_refused(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:

@@ -21,6 +21,13 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_cells_may_be_separated_as_in_any_other_file(tmp_path: Path, separator: str) -> None:
+    text = "day,USD,source\n2026-01-02,1.1721,bank\n".replace(",", separator)
+    (rate,) = read_exchange_rates(write(tmp_path, text), SOURCES).exchange_rates
+    assert (rate.currency, rate.units_per_euro) == ("USD", Decimal("1.1721"))
+
+
 def test_a_blank_cell_and_na_are_no_rate(tmp_path: Path) -> None:
     reading = read_exchange_rates(write(tmp_path, "day,USD,BGN,CHF,source\n2026-01-02,1.1721,,N/A,bank\n"), SOURCES)
     assert reading.exchange_rates == (

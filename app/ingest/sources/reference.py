@@ -1,6 +1,5 @@
 """Reads CSV files of regions, aliases, corrections, benchmarks, availability, adjustments, disks, rates and models."""
 
-import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ from app.catalog.readings import (
     SourceRow,
 )
 from app.catalog.store.prices import OPERATING_SYSTEMS
-from app.ingest.files import CsvRow, open_csv, read_rows
+from app.ingest.files import CsvRow, columns_of, read_rows
 from app.ingest.sources.claims import own_source, read_cited, reader_of
 from app.validation import explain
 
@@ -148,10 +147,7 @@ NO_ZONES = "-"
 
 def read_availability(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
     """Read in which regions and zones sizes are offered; all columns but AVAILABILITY_COLUMNS are regions."""
-    with open_csv(path) as file:
-        regions = [
-            column.strip() for column in next(csv.reader(file), []) if column.strip() not in AVAILABILITY_COLUMNS
-        ]
+    regions = [column for column in columns_of(path) if column not in AVAILABILITY_COLUMNS]
     rows, cited = read_cited(
         path, AVAILABILITY_COLUMNS, sources, partial(to_availability, regions=regions), optional=regions
     )
@@ -311,7 +307,8 @@ def read_exchange_rates(path: Path, sources: Mapping[str, SourceRow]) -> Reading
         days.add((source, day))
         return tuple(rates_of_day(row, currencies, day, source))
 
-    currencies = _currencies_of(path)
+    # What else is unknown is refused when the rows are read.
+    currencies = [*dict.fromkeys(filter(CURRENCY.fullmatch, columns_of(path)))]
     rows, cited = read_cited(path, RATE_COLUMNS, sources, to_rates, optional=currencies)
     return Reading(sources=cited, exchange_rates=tuple(rate for rates in rows for rate in rates))
 
@@ -328,13 +325,6 @@ def rates_of_day(row: CsvRow, currencies: Iterable[str], day: date, source: str)
         yield ExchangeRateRow(
             currency=currency, day=day, units_per_euro=units, source=source, file=row.file, line=row.line
         )
-
-
-def _currencies_of(path: Path) -> tuple[str, ...]:
-    """Return the columns of a file that are currencies; what else is unknown is refused when its rows are read."""
-    with open_csv(path) as file:
-        header = next(csv.reader(file, strict=True), [])
-    return tuple(dict.fromkeys(name for name in map(str.strip, header) if CURRENCY.fullmatch(name)))
 
 
 @dataclass(frozen=True, slots=True)
