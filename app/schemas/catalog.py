@@ -9,6 +9,7 @@ from app.catalog.fields import CHANGE_KINDS, FIELDS
 from app.catalog.names import CONTINENTS
 from app.catalog.presets import Preset
 from app.catalog.providers import PROVIDERS
+from app.catalog.queries.params import optional
 from app.fit.results import FamilyAccuracy
 from app.fit.similarity import DISTANCE_DIGITS
 from app.schemas.sizes import (
@@ -357,9 +358,7 @@ class DiskOut(Out):
     price_as_of: date | None = Field(description="The day from which the oldest of the prices is known to hold.")
     price_age_days: int | None = Field(description="Days since price_as_of, today.")
     price_source_ids: list[str] = Field(description="Ids of the sources of the prices in GET /sources.")
-    converted: Omittable[ConvertedDiskPricesOut] = Field(
-        default=None, description="With `currency`: the prices in that currency."
-    )
+    converted: Omittable[ConvertedDiskPricesOut] = optional("With `currency`: the prices in that currency.")
 
 
 class DiskPage(PageOut):
@@ -407,9 +406,7 @@ class CostOfVmOut(Out):
     approximate_date: bool | None = Field(description="The source is undated: price_as_of is only the year.")
     source_id: str | None = Field(description="Id of the source of the price in GET /sources.")
     adjustment: AdjustmentField = None
-    converted: Omittable[ConvertedCostOfVmOut] = Field(
-        default=None, description="With `currency`: the cost in that currency."
-    )
+    converted: Omittable[ConvertedCostOfVmOut] = optional("With `currency`: the cost in that currency.")
 
 
 class CostOfDiskOut(Out):
@@ -428,9 +425,7 @@ class CostOfDiskOut(Out):
     price_as_of: date | None = Field(description="The day from which the oldest of its prices is known to hold.")
     price_age_days: int | None = Field(description="Days since price_as_of, today.")
     source_ids: list[str] = Field(description="Ids of the sources of its prices in GET /sources.")
-    converted: Omittable[ConvertedMonthOut] = Field(
-        default=None, description="With `currency`: the cost in that currency."
-    )
+    converted: Omittable[ConvertedMonthOut] = optional("With `currency`: the cost in that currency.")
 
 
 class CostInAllOut(Out):
@@ -438,9 +433,7 @@ class CostInAllOut(Out):
 
     usd_per_month: Usd | None = Field(description="count x (the VM and its disks).")
     usd_per_year: Usd | None = Field(description="usd_per_month x 12.")
-    converted: Omittable[ConvertedMonthOut] = Field(
-        default=None, description="With `currency`: the cost in that currency."
-    )
+    converted: Omittable[ConvertedMonthOut] = optional("With `currency`: the cost in that currency.")
 
 
 class CostOut(Out):
@@ -479,7 +472,7 @@ class BuyPriceOut(Out):
     unusual: bool = Field(description="The price is far from that of other regions.")
     disputed: bool = Field(description="Sources disagree on it.")
     adjustment: AdjustmentField = None
-    converted: Omittable[ConvertedPriceOut] = Field(default=None, description="With `currency`: the price in it.")
+    converted: Omittable[ConvertedPriceOut] = optional("With `currency`: the price in it.")
 
 
 class ConvertedWayOut(Out):
@@ -526,9 +519,7 @@ class BuyWayOut(Out):
         description="The prices that it is made of. A commitment for Windows is that for Linux, and the licence by the "
         "hour: the difference of the two prices on demand."
     )
-    converted: Omittable[ConvertedWayOut] = Field(
-        default=None, description="With `currency`: the amounts in that currency."
-    )
+    converted: Omittable[ConvertedWayOut] = optional("With `currency`: the amounts in that currency.")
 
 
 class BuyOut(Out):

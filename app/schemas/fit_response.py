@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from app.catalog.queries.params import optional
 from app.fit.formulas.quantities import Assumption, Figure, OmittedFigure
 from app.fit.results import (
     CostFigures,
@@ -114,9 +115,8 @@ class EstimateOut(Out):
     parameters: Omittable[ParameterFigures] = Field(description="Parameters of the model.")
     inference: Omittable[InferenceFigures] = Field(description="With inference in the workload.")
     training: Omittable[TrainingFigures] = Field(description="With training in the workload.")
-    serving: Omittable[ServiceReport] = Field(
-        default=None,
-        description="With `serving`: the replicas that its load takes; the other figures are of its peak.",
+    serving: Omittable[ServiceReport] = optional(
+        "With `serving`: the replicas that its load takes; the other figures are of its peak."
     )
     cost: Omittable[CostFigures] = Field(description="Needs gpus.usd_per_gpu_hour.")
     weights_type: Omittable[WeightsType] = Field(description="With inference: the type of the weights.")
@@ -132,7 +132,7 @@ class ConvertedCostOut(Out):
     cost_per_month: Amount | None = Field(description="usd_per_month, converted.")
     cost_per_job: Omittable[Figure] = Field(description="usd_per_job, converted.")
     cost_per_million_tokens: Omittable[Figure] = Field(description="usd_per_million_tokens, converted.")
-    cost_per_request: Omittable[Figure] = Field(default=None, description="usd_per_request, converted.")
+    cost_per_request: Omittable[Figure] = optional("usd_per_request, converted.")
 
 
 class InterruptionsOut(Out):
@@ -164,16 +164,12 @@ class OptionCostOut(Out):
     usd_per_million_tokens: Omittable[Figure] = Field(
         description="Generated, or trained on, at the expected rate; of a service those it generates on average."
     )
-    usd_per_request: Omittable[Figure] = Field(
-        default=None, description="Of a service: all VMs over the requests that it gets on average."
-    )
+    usd_per_request: Omittable[Figure] = optional("Of a service: all VMs over the requests that it gets on average.")
     adjustment: AdjustmentField = None
-    interruptions: Omittable[InterruptionsOut] = Field(
-        default=None, description="On spot, of a training: what evictions add, where `spot_overhead` is not given."
+    interruptions: Omittable[InterruptionsOut] = optional(
+        "On spot, of a training: what evictions add, where `spot_overhead` is not given."
     )
-    converted: Omittable[ConvertedCostOut] = Field(
-        default=None, description="With `currency`: the cost in that currency."
-    )
+    converted: Omittable[ConvertedCostOut] = optional("With `currency`: the cost in that currency.")
 
 
 class CostsOut(Out):
@@ -291,7 +287,7 @@ class PlacedOut(Out):
     per_gpu: Omittable[PerGpuOut] = Field(description="The fullest GPU.")
     max_concurrency: Omittable[Figure] = Field(description="Sequences that all copies serve at the same time.")
     speed: Omittable[SpeedFigures] = Field(description="How fast it is.")
-    serving: Omittable[ServiceFigures] = Field(default=None, description="With `serving`: what it bears of the load.")
+    serving: Omittable[ServiceFigures] = optional("With `serving`: what it bears of the load.")
     cost: CostsOut = Field(description="The cost, by purchase model.")
     headroom: list[HeadroomOut] = Field(description="The headroom of each resource.")
     limiting_resource: str | None = Field(description="The resource with the least headroom.")

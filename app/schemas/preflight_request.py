@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from app.catalog.queries.params import PlainText
+from app.catalog.queries.params import PlainText, optional, several
 from app.schemas.bodies import In
 
 MAX_ITEMS = 1000
@@ -18,8 +18,8 @@ class QuotaUsageIn(In):
         description="What `az vm list-usage`, `aws service-quotas list-service-quotas --service-code ec2` or "
         "`gcloud compute regions describe` prints as JSON; of Google also `project-info describe`, for all regions.",
     )
-    region: PlainText | None = Field(
-        default=None, description="The region, which Azure's command does not print; default: the body's `region`."
+    region: PlainText | None = optional(
+        "The region, which Azure's command does not print; default: the body's `region`."
     )
 
 
@@ -32,14 +32,12 @@ class PreflightIn(In):
         "and id; a JSON list of objects with these; or what `terraform show -json` prints of a plan. At most 1,000 "
         "lines.",
     )
-    usage: Annotated[tuple[QuotaUsageIn, ...], Field(max_length=100)] = Field(
-        default=(), description="The quotas of each region. What no quota is given for is unknown."
+    usage: Annotated[tuple[QuotaUsageIn, ...], Field(max_length=100)] = several(
+        "The quotas of each region. What no quota is given for is unknown."
     )
     skus: str | None = Field(
         default=None,
         min_length=1,
         description="What `az vm list-skus --all` prints as JSON: which sizes a subscription may not use where.",
     )
-    region: PlainText | None = Field(
-        default=None, description="The region of VMs of Terraform, and of quotas, that name none."
-    )
+    region: PlainText | None = optional("The region of VMs of Terraform, and of quotas, that name none.")

@@ -6,7 +6,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from app.catalog.purchases import Purchase
-from app.catalog.queries.params import PRICED_OS, Day, Hours, Os, PlainText
+from app.catalog.queries.params import PRICED_OS, Day, Hours, Os, PlainText, optional
 from app.fit.successors import ESSENTIAL_FEATURES, FEATURE_NAMES
 from app.schemas.bodies import In, Keyword, OneOf, contradiction
 
@@ -23,7 +23,7 @@ class InventoryItemIn(In):
     size: PlainText = Field(description="The size, by any of its names.")
     region: PlainText = Field(description="The region, in any spelling.")
     count: Annotated[int, Field(ge=1, le=1_000_000)] = Field(default=1, description="Number of VMs.")
-    id: PlainText | None = Field(default=None, description="An id of yours, which the answer repeats.")
+    id: PlainText | None = optional("An id of yours, which the answer repeats.")
 
 
 class InventoryIn(In):
@@ -47,7 +47,7 @@ class SuccessorNeedsIn(In):
     )
     os: Os = Field(default="linux", description=PRICED_OS)
     purchase: Purchase = Field(default="on_demand", description="How the VMs are paid for.")
-    before: Day | None = Field(default=None, description="Only sizes that retire before this day need a successor.")
+    before: Day | None = optional("Only sizes that retire before this day need a successor.")
     max_successors: Annotated[int, Field(ge=1, le=20)] = Field(default=3, description="The most successors per item.")
     successor_days: Annotated[int, Field(ge=0, le=36_500)] = Field(
         default=1095, description="Days from today within which a successor must not retire."

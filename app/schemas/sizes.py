@@ -11,6 +11,7 @@ from app.catalog.fields import SHOWN_FIELDS, FieldKind, FieldSpec
 from app.catalog.projections import SIZE_JSON_FIELDS
 from app.catalog.providers import PROVIDERS
 from app.catalog.queries.facets import COUNTED_FACETS, RANGE_FACETS
+from app.catalog.queries.params import optional
 
 Amount = Annotated[
     Decimal,
@@ -84,7 +85,7 @@ class ComputedPriceOut(Out):
 
     estimated: bool = Field(description="Always true.")
     formula: str = Field(description="What the price is computed from, in words.")
-    sum: Omittable[SumOut] = Field(default=None, description="In lists of prices: the figures of the formula.")
+    sum: Omittable[SumOut] = optional("In lists of prices: the figures of the formula.")
 
 
 EstimateField = Annotated[
@@ -191,9 +192,7 @@ class SizeOut(model_of_fields(_SHOWN)):  # type: ignore[misc]  # made of the tab
     price_age_days: int | None = Field(description="Days since price_as_of, today.")
     adjustment: AdjustmentField = None
     estimate: EstimateField = None
-    converted: Omittable[ConvertedPricesOut] = Field(
-        default=None, description="With `currency`: the prices in that currency."
-    )
+    converted: Omittable[ConvertedPricesOut] = optional("With `currency`: the prices in that currency.")
 
 
 class NoPriceOut(Out):
@@ -336,9 +335,7 @@ class PriceOut(Out):
     disputed: bool = DISPUTED_PRICE
     adjustment: AdjustmentField = None
     estimate: EstimateField = None
-    converted: Omittable[ConvertedPriceOut] = Field(
-        default=None, description="With `currency`: the price in that currency."
-    )
+    converted: Omittable[ConvertedPriceOut] = optional("With `currency`: the price in that currency.")
 
 
 class PricePage(PageOut):

@@ -187,7 +187,7 @@ UsdAmount = Annotated[Decimal, Field(ge=0, le=Decimal("1e9"), allow_inf_nan=Fals
 
 
 def optional(description: str, example: Any = None) -> Any:
-    """Return the field of a parameter that may be left out; without an example it has those of its type."""
+    """Return a field that may be left out; without an example, that of a parameter has those of its type."""
     shown: dict[str, Any] = {"examples": [example]} if example is not None else {}
     return Field(default=None, description=description, **shown)
 
