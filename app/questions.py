@@ -246,7 +246,7 @@ def compare_ways_to_buy(catalog: Catalog, name: str, search: "costs.BuySearch") 
 
     On demand, spot, reservations and savings plans, each with its prices, their days and sources.
     """
-    from app.services.buying import compare_ways
+    from app.services.costs import compare_ways
 
     return compare_ways(catalog, name, search)
 

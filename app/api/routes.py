@@ -28,7 +28,7 @@ from app.http.headers import if_match_holds, parse_headers
 from app.http.long_bodies import PATHS, LongBodyRoute
 from app.late_models import LateModel
 from app.questions import ENDPOINTS, Endpoint, NoParams
-from app.schemas.estimate_request import EstimateIn
+from app.schemas.fit_request import EstimateIn
 
 if TYPE_CHECKING:
     from app.formats.feeds import Feed

@@ -86,7 +86,7 @@ def estimate(
 ) -> None:
     """Compute the memory, time and cost of a language model on GPUs described by their figures."""
     from app.catalog.queries.lookups import load_models
-    from app.schemas.estimate_request import EstimateIn
+    from app.schemas.fit_request import EstimateIn
     from app.services.fit import estimate_body
 
     values = _with_model_name(model_name, values)

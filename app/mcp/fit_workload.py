@@ -7,8 +7,7 @@ from typing import Any, get_args
 from app.catalog.queries.params import parse_gpu_count
 from app.mcp import tool
 from app.questions import Inquiry
-from app.schemas.estimate_request import Recompute, TrainingMethod
-from app.schemas.fit_request import FitIn
+from app.schemas.fit_request import FitIn, Recompute, TrainingMethod
 
 DEFAULT_LIMIT = 3
 

@@ -32,8 +32,14 @@ from app.db.statements import Reader
 from app.errors import BadCursor, BadQuery, BadWorkload, NotFound
 from app.fit.estimator.estimate import estimate_serving, estimate_training, parameter_figures
 from app.fit.estimator.model import build_architecture
-from app.fit.estimator.parallelism import requested_gpus
-from app.fit.estimator.workload import Gpus, InferenceWorkload, ServiceLevel, Speculation, TrainingWorkload
+from app.fit.estimator.workload import (
+    Gpus,
+    InferenceWorkload,
+    ServiceLevel,
+    Speculation,
+    TrainingWorkload,
+    requested_gpus,
+)
 from app.fit.formulas.architecture import Architecture, missing_for_count
 from app.fit.formulas.compute import USUAL_NETWORK_GBPS
 from app.fit.formulas.hf_config import read_config
@@ -56,8 +62,7 @@ from app.fit.placement.prepare import Constraints, MemoryUnknown, PlacementReque
 from app.fit.placement.ranking import rank
 from app.fit.results import Estimate
 from app.fit.verdict import MAX_REJECTED, NEAREST_MISSES, Vm
-from app.schemas.estimate_request import EstimateIn, InferenceIn, ModelIn, TrainingIn
-from app.schemas.fit_request import FitIn, HardwareIn
+from app.schemas.fit_request import EstimateIn, FitIn, HardwareIn, InferenceIn, ModelIn, TrainingIn
 from app.schemas.fit_response import (
     CostsOut,
     EstimateOut,

@@ -23,28 +23,26 @@ from app.db.functions import NANO
 from app.db.statements import to_dicts
 from app.errors import CatalogChanged
 from app.fit.formulas.quantities import GIB, Figure, exact
-from app.fit.resources import (
-    QUANTITIES,
-    ResourceNeeds,
-    evaluate_vm,
-    explain_option,
-    find_failures,
-    headroom_of,
-    nodes_needed,
-    requested_quantities,
-    unused_gpu_memory_gib,
-    unused_gpu_memory_percent,
-)
 from app.fit.verdict import (
     MAX_REJECTED,
     NEAREST_MISSES,
+    QUANTITIES,
     Failure,
     Option,
     OptionCost,
     Rejection,
+    ResourceNeeds,
     Vm,
     check_budget,
+    evaluate_vm,
+    explain_option,
+    find_failures,
+    headroom_of,
     miss_distance,
+    nodes_needed,
+    requested_quantities,
+    unused_gpu_memory_gib,
+    unused_gpu_memory_percent,
     worst_first,
 )
 from app.schemas.fit_response import (

@@ -26,18 +26,21 @@ from app.catalog.queries.params import (
 )
 from app.errors import BadQuery
 from app.schemas.bodies import Count, Dtype, NonNegative, Positive, Sequences, Tokens
-from app.schemas.estimate_request import (
+from app.schemas.fit_request import (
+    ConstraintsIn,
     Engine,
+    FitIn,
     InferenceIn,
+    Nodes,
     Offload,
     Precision,
     Rate,
     Recompute,
     ServingIn,
+    Sort,
     TrainingIn,
     TrainingMethod,
 )
-from app.schemas.fit_request import ConstraintsIn, FitIn, Nodes, Sort
 from app.validation import check_encodable
 from app.web.sizes_view import ShownCurrency
 

@@ -288,7 +288,7 @@ class BuyView(BuySearch):
 
 async def render_buy(request: PageRequest) -> str:
     """Render the ways to buy VMs of a size; raises NotFound for its name."""
-    from app.services.buying import compare_ways
+    from app.services.costs import compare_ways
 
     ways = await request.executor.ask(compare_ways, request.names["name"], request.params)
     return render_page(

@@ -13,7 +13,7 @@ from app.fit.estimator.serving import ServingSetup
 from app.fit.estimator.workload import InferenceWorkload
 from app.fit.formulas.quantities import Assumptions, Figure
 from app.fit.results import Estimate
-from app.schemas.estimate_request import EstimateIn
+from app.schemas.fit_request import EstimateIn
 from app.services.fit import estimate as estimate_body
 from app.services.fit import resolve_architecture, to_estimated_gpus, to_workload
 from app.settings import PROJECT

@@ -27,8 +27,19 @@ from app.fit.similarity import DISTANCE_TERMS
 from app.fit.successors import FEATURE_NAMES
 from app.ingest.registry import CSV_SOURCES
 from app.ingest.sources import claims, prices, reference
-from app.schemas.estimate_request import ArchitectureIn, EstimateIn, GpusIn, InferenceIn, ServingIn, TrainingIn
-from app.schemas.fit_request import ConstraintsIn, FitIn, HardwareIn, PricingIn, Sort
+from app.schemas.fit_request import (
+    ArchitectureIn,
+    ConstraintsIn,
+    EstimateIn,
+    FitIn,
+    GpusIn,
+    HardwareIn,
+    InferenceIn,
+    PricingIn,
+    ServingIn,
+    Sort,
+    TrainingIn,
+)
 from app.schemas.retirement_request import InventoryItemIn, RetirementPlanIn
 from app.settings import PROJECT, Settings
 from tests.docs.pages import PAGES, anchor, first_column, links, read, sections

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.fit.resources import ResourceNeeds, evaluate_vm, explain_option
-from app.fit.verdict import Option, Rejection, Vm
+from app.fit.verdict import Option, Rejection, ResourceNeeds, Vm, evaluate_vm, explain_option
 
 
 def vm(name: str = "a", **facts: Any) -> Vm:

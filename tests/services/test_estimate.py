@@ -12,7 +12,7 @@ from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
 from app.fit.formulas.quantities import Figure
 from app.fit.formulas.quantization import BITS
 from app.schemas.bodies import TEXT_VALUES
-from app.schemas.estimate_request import EstimateIn
+from app.schemas.fit_request import EstimateIn
 from app.schemas.fit_response import EstimateOut
 from app.services.fit import estimate, to_architecture
 

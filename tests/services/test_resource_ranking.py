@@ -15,8 +15,7 @@ from app.catalog.queries.price_scope import GPU, SIZE, PriceScope
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, load_catalog, load_snapshot
 from app.db.statements import BoundStatement, Statement, fetch, to_dicts
-from app.fit.resources import ResourceNeeds, evaluate_vm, unused_gpu_memory_gib
-from app.fit.verdict import Option, Rejection, miss_distance
+from app.fit.verdict import Option, Rejection, ResourceNeeds, evaluate_vm, miss_distance, unused_gpu_memory_gib
 from app.services.resource_fit import TRAITS, _to_vm, plan_resource_fit, to_fit_out, to_needs
 from tests.conftest import TODAY
 from tests.databases import first_on_each_kind, one_in

@@ -25,8 +25,7 @@ from app.fit.formulas.quantization import BITS
 from app.fit.successors import FEATURE_NAMES
 from app.http.problems import MEDIA_TYPE, Problem
 from app.late_models import LateModel
-from app.schemas import estimate_request
-from app.schemas.fit_request import Include, Sort
+from app.schemas import fit_request
 from app.schemas.fit_response import RESULTS
 
 ENUMS: Mapping[str, tuple[str, ...]] = {
@@ -42,19 +41,19 @@ ENUMS: Mapping[str, tuple[str, ...]] = {
     "ChangeKind": CHANGE_KINDS,
     "PriceRule": get_args(Rule),
     "PriceSort": get_args(PriceSort),
-    "FitSort": get_args(Sort),
-    "FitInclude": get_args(Include),
+    "FitSort": get_args(fit_request.Sort),
+    "FitInclude": get_args(fit_request.Include),
     "ResourceSort": get_args(params.FitSort),
     "ResourceInclude": get_args(params.ResourceInclude),
     "Feature": FEATURE_NAMES,
     "Dtype": tuple(BITS),
-    "Attention": get_args(estimate_request.AttentionKind),
-    "Mlp": get_args(estimate_request.MlpKind),
-    "QkNorm": get_args(estimate_request.QkNormKind),
+    "Attention": get_args(fit_request.AttentionKind),
+    "Mlp": get_args(fit_request.MlpKind),
+    "QkNorm": get_args(fit_request.QkNormKind),
     "Recipe": tuple(RECIPES),
     "LoraModule": tuple(LORA_MODULES),
     **{
-        name: get_args(getattr(estimate_request, name))
+        name: get_args(getattr(fit_request, name))
         for name in (
             *("Engine", "Arrivals", "Confidence", "Link", "Network", "TrainingMethod", "Precision", "Offload"),
             *("Loading", "Recompute", "CrossEntropy", "ActivationFormula"),

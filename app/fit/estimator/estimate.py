@@ -4,7 +4,6 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from app.fit.estimator.model import AS_COUNTED, Model, range_figure, resolve_model
-from app.fit.estimator.parallelism import check_experts, plan_serving, plan_training
 from app.fit.estimator.service_level import (
     SizedService,
     at_service_level,
@@ -45,7 +44,15 @@ from app.fit.estimator.training_memory import (
     training_memory,
 )
 from app.fit.estimator.training_time import compute_figures
-from app.fit.estimator.workload import Gpus, InferenceWorkload, ServiceLevel, TrainingWorkload
+from app.fit.estimator.workload import (
+    Gpus,
+    InferenceWorkload,
+    ServiceLevel,
+    TrainingWorkload,
+    check_experts,
+    plan_serving,
+    plan_training,
+)
 from app.fit.formulas.architecture import Architecture, ModelKind
 from app.fit.formulas.compute import HOURS_PER_MONTH, per_million_tokens
 from app.fit.formulas.quantities import Assumptions, Figure, InvalidWorkload, Range, estimate, exact, single_value

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from math import ceil, floor
 from typing import Any, NamedTuple
 
-from app.fit.estimator.parallelism import Deployment, assume_network
 from app.fit.estimator.serving import ServingSetup, sequences_in_memory
 from app.fit.estimator.serving_speed import (
     CopyWork,
@@ -38,7 +37,7 @@ from app.fit.estimator.speed_model import (
     transfer_s,
     wait_s,
 )
-from app.fit.estimator.workload import Confidence, InferenceWorkload, ServiceLevel
+from app.fit.estimator.workload import Confidence, Deployment, InferenceWorkload, ServiceLevel, assume_network
 from app.fit.formulas.memory import KvCache
 from app.fit.formulas.quantities import (
     Assumptions,

@@ -4,9 +4,8 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from app.fit.estimator.model import AS_COUNTED, Model, architecture_paths, range_figure
-from app.fit.estimator.parallelism import ONE_GPU, Deployment
 from app.fit.estimator.weights import Weights, count_weights, find_draft, with_draft, with_own_draft
-from app.fit.estimator.workload import Engine, Gpus, InferenceWorkload
+from app.fit.estimator.workload import ONE_GPU, Deployment, Engine, Gpus, InferenceWorkload
 from app.fit.formulas.memory import (
     NO_EXPERTS,
     STEP_SPREAD,

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from math import ceil, inf, log2
 from typing import NamedTuple, TypeVar
 
-from app.fit.estimator.parallelism import assume_network
 from app.fit.estimator.serving import ServingSetup, kv_cache_of, sequence_bytes, weights_range
 from app.fit.estimator.speed_model import (
     EXPERT_PASSES,
@@ -25,7 +24,7 @@ from app.fit.estimator.speed_model import (
     wait_s,
 )
 from app.fit.estimator.weights import proposed, with_draft_passes, yielded
-from app.fit.estimator.workload import Gpus, InferenceWorkload
+from app.fit.estimator.workload import Gpus, InferenceWorkload, assume_network
 from app.fit.formulas.architecture import SELECTED_ENTRIES, Architecture, LayerCache, ModelKind, is_sparse
 from app.fit.formulas.compute import (
     LinkKind,

@@ -3,9 +3,8 @@
 from dataclasses import dataclass, replace
 
 from app.fit.estimator.model import Model, architecture_paths, range_figure
-from app.fit.estimator.parallelism import ONE_GPU, Deployment
 from app.fit.estimator.weights import weights_in_dtype
-from app.fit.estimator.workload import Gpus, TrainingWorkload
+from app.fit.estimator.workload import ONE_GPU, Deployment, Gpus, TrainingWorkload
 from app.fit.formulas.optimizer import (
     RECIPES,
     Recipe,

@@ -5,8 +5,8 @@ from math import sqrt
 from typing import NamedTuple
 
 from app.fit.estimator.model import architecture_paths
-from app.fit.estimator.parallelism import assume_network
 from app.fit.estimator.training_memory import BASE_DTYPES, TrainingSetup, trainable_params
+from app.fit.estimator.workload import assume_network
 from app.fit.formulas.architecture import ParameterCount, missing_for_count, typical_shape
 from app.fit.formulas.compute import (
     FLOPS_PER_PARAM,

@@ -10,8 +10,7 @@ from decimal import ROUND_CEILING, Decimal
 from math import ceil
 from typing import Any, get_args
 
-from app.fit.estimator.parallelism import PARALLEL_FIELDS
-from app.fit.estimator.workload import ServiceLevel
+from app.fit.estimator.workload import PARALLEL_FIELDS, ServiceLevel
 from app.fit.formulas.quantities import Assumptions, InvalidWorkload
 from app.fit.formulas.quantization import BITS
 from app.fit.formulas.training_memory import Recompute

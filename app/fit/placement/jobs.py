@@ -6,7 +6,6 @@ from math import ceil, floor, inf, isfinite
 from typing import NamedTuple
 
 from app.fit.estimator.model import Model
-from app.fit.estimator.parallelism import Deployment
 from app.fit.estimator.service_level import (
     MAX_SEQUENCES,
     CopySpeed,
@@ -23,7 +22,7 @@ from app.fit.estimator.serving import ServingSetup
 from app.fit.estimator.serving_speed import ServingSpeed, Speed, speed_of_kind
 from app.fit.estimator.training_memory import TrainingSetup, total_need
 from app.fit.estimator.training_time import RATE_FAMILY, domain, gpu_hours, rate_of, run_overhead
-from app.fit.estimator.workload import Gpus, ServiceLevel
+from app.fit.estimator.workload import Deployment, Gpus, ServiceLevel
 from app.fit.formulas.compute import network_hop
 from app.fit.formulas.memory import (
     SERVING_RUNTIME_SHARE,

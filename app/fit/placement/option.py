@@ -6,7 +6,6 @@ from functools import cached_property
 from math import inf, isfinite
 
 from app.fit.estimator.estimate import cost_of_rate
-from app.fit.estimator.parallelism import Deployment
 from app.fit.estimator.service_level import (
     ServiceLoad,
     load_figures,
@@ -17,7 +16,7 @@ from app.fit.estimator.serving import check_context_length, has_no_context, memo
 from app.fit.estimator.serving_speed import Speed, first_token_evidence, speed_evidence
 from app.fit.estimator.training_memory import compute_need, training_memory
 from app.fit.estimator.training_time import HOURS_FAMILY
-from app.fit.estimator.workload import Gpus, ServiceLevel
+from app.fit.estimator.workload import Deployment, Gpus, ServiceLevel
 from app.fit.formulas.quantities import GIB, Range, bound, estimate, exact, exact_gib
 from app.fit.formulas.training_speed import Interruptions, interruptions
 from app.fit.placement.jobs import ServingJob, TrainingJob, linked_gpus

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from app.fit.estimator.estimate import raise_missing
 from app.fit.estimator.model import Model, resolve_model
-from app.fit.estimator.parallelism import PARALLEL_FIELDS, check_experts
 from app.fit.estimator.service_level import at_service_level
 from app.fit.estimator.serving import (
     ServingSetup,
@@ -34,7 +33,14 @@ from app.fit.estimator.training_memory import (
     trained_model,
 )
 from app.fit.estimator.training_time import precision, run_overhead, work_per_token
-from app.fit.estimator.workload import Gpus, InferenceWorkload, ServiceLevel, TrainingWorkload
+from app.fit.estimator.workload import (
+    PARALLEL_FIELDS,
+    Gpus,
+    InferenceWorkload,
+    ServiceLevel,
+    TrainingWorkload,
+    check_experts,
+)
 from app.fit.formulas.architecture import Architecture, typical_shape
 from app.fit.formulas.memory import Parallelism, ServingLoad, missing_for_cache
 from app.fit.formulas.quantities import DEFAULTS, ZERO, Assumption, Assumptions, InvalidWorkload

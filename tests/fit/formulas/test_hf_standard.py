@@ -10,7 +10,7 @@ from app.fit.formulas.architecture import Architecture, count_parameters
 from app.fit.formulas.hf_config import read_config
 from app.fit.formulas.quantities import Assumptions, InvalidWorkload
 from app.fit.results import Estimate
-from app.schemas.estimate_request import ModelIn
+from app.schemas.fit_request import ModelIn
 from app.services.fit import resolve_architecture
 from tests.fit.formulas.test_hf_config import DEEPSEEK, LLAMA, RELEASED
 
