@@ -259,14 +259,8 @@ def check_budget(usd_per_month: Decimal | None, constraints: SizeConstraints) ->
     if usd_per_month is None:
         yield unknown_price_failure("budget_usd_per_month", constraints)
     elif usd_per_month > budget:
-        yield Failure(
-            constraint="budget_usd_per_month",
-            code="BUDGET",
-            required=float(usd_per_month),
-            available=float(budget),
-            unit="USD",
-            detail=f"costs {usd_per_month:.2f} USD a month, the budget is {budget:.2f}",
-        )
+        detail = f"costs {usd_per_month:.2f} USD a month, the budget is {budget:.2f}"
+        yield Failure("budget_usd_per_month", "BUDGET", detail, float(usd_per_month), float(budget), "USD")
 
 
 def unknown_price_failure(constraint: str, constraints: SizeConstraints) -> Failure:
@@ -372,7 +366,7 @@ def evaluate_vm(vm: Vm, needs: ResourceNeeds) -> Option | Rejection:
     over_budget = [*check_budget(usd_per_month, needs)]
     if over_budget:
         return Rejection(vm=vm, failures=worst_first(over_budget))
-    headrooms = tuple(headroom_of(quantity, vm, nodes, needs) for quantity in requested_quantities(needs))
+    headrooms = tuple(headrooms_of(vm, nodes, needs))
     return Option(vm=vm, nodes=nodes, headrooms=headrooms, costs=costs, warnings=warning_codes(vm, needs))
 
 
@@ -415,51 +409,34 @@ def _check_amounts(vm: Vm, needs: ResourceNeeds) -> Iterator[Failure]:
         required, available = needs.amounts[quantity.name], _available(quantity, vm, needs.max_nodes)
         if available is not None and available >= required:
             continue
-        parts_of_gpu = vm.fractional and quantity.on_gpus and needs.max_nodes > 1
-        yield Failure(
-            constraint=quantity.name,
-            code="FRACTIONAL_GPU" if parts_of_gpu else quantity.code,
-            required=required,
-            available=available,
-            unit=quantity.unit,
-            detail=_describe_shortfall(quantity, vm, required, available, needs.max_nodes),
-        )
-
-
-def _describe_shortfall(quantity: Quantity, vm: Vm, required: float, available: float | None, nodes: int) -> str:
-    unit = "" if quantity.unit == "count" else f"{quantity.unit} of "
-    if available is None:
-        return f"needs {required:g} {unit}{quantity.label}, and no source says what it has"
-    if vm.fractional and quantity.on_gpus and nodes > 1:
-        return f"has {available:g} {unit}{quantity.label} on part of a GPU, and parts do not pool"
-    where = f"{nodes} nodes have" if nodes > 1 and quantity.pooled else "has"
-    return f"needs {required:g} {unit}{quantity.label}, {where} {available:g}"
+        code, unit = quantity.code, "" if quantity.unit == "count" else f"{quantity.unit} of "
+        where = f"{needs.max_nodes} nodes have" if needs.max_nodes > 1 and quantity.pooled else "has"
+        finding = "and no source says what it has" if available is None else f"{where} {available:g}"
+        detail = f"needs {required:g} {unit}{quantity.label}, {finding}"
+        if vm.fractional and quantity.on_gpus and needs.max_nodes > 1:
+            code = "FRACTIONAL_GPU"
+            if available is not None:
+                detail = f"has {available:g} {unit}{quantity.label} on part of a GPU, and parts do not pool"
+        yield Failure(quantity.name, code, detail, required, available, quantity.unit)
 
 
 def _check_traits(vm: Vm, needs: ResourceNeeds) -> Iterator[Failure]:
     """Yield the failures of traits that a VM does not have, or that no source states."""
     for name, wanted in needs.traits.items():
         actual = vm.traits.get(name)
-        if actual == wanted:
-            continue
-        finding = "no source says" if actual is None else f"it is {_format(actual)}"
-        yield Failure(name, TRAIT_CODES.get(name, "FEATURE"), f"{name} must be {_format(wanted)}, {finding}")
+        if actual != wanted:
+            finding = "no source says" if actual is None else f"it is {str(actual).lower()}"
+            detail = f"{name} must be {str(wanted).lower()}, {finding}"
+            yield Failure(name, TRAIT_CODES.get(name, "FEATURE"), detail)
 
 
-def _format(value: bool | str) -> str:
-    return str(value).lower()
-
-
-def headroom_of(quantity: Quantity, vm: Vm, nodes: int, needs: ResourceNeeds) -> Headroom:
-    """Return what a number of VMs have of an amount beyond what is required; the amount must be known."""
-    available = _available(quantity, vm, nodes)
-    assert available is not None  # noqa: S101  # an unknown amount was rejected before
-    return Headroom(
-        resource=quantity.resource,
-        unit=quantity.unit,
-        required=needs.amounts[quantity.name],
-        available=available,
-    )
+def headrooms_of(vm: Vm, nodes: int, needs: ResourceNeeds) -> Iterator[Headroom]:
+    """Yield what a number of VMs have of each required amount beyond it; the amounts must be known."""
+    for quantity in requested_quantities(needs):
+        available = _available(quantity, vm, nodes)
+        assert available is not None  # noqa: S101  # an unknown amount was rejected before
+        required = needs.amounts[quantity.name]
+        yield Headroom(resource=quantity.resource, unit=quantity.unit, required=required, available=available)
 
 
 def unused_gpu_memory_gib(vm: Vm, nodes: int, needs: ResourceNeeds) -> float | None:
@@ -480,22 +457,13 @@ _LABELS = {quantity.resource: quantity.label for quantity in QUANTITIES}
 def explain_option(option: Option, needs: ResourceNeeds) -> str:
     """Describe in a sentence why an option fits: its tightest resource, and its cost."""
     nodes = f"{option.nodes} VMs" if option.nodes > 1 else "1 VM"
-    limit = f": {_describe_limit(option.limiting)}" if option.limiting else ""
-    return f"Fits on {nodes}{limit}; {_describe_price(option, needs)}."
-
-
-def _describe_limit(headroom: Headroom) -> str:
-    unit = "" if headroom.unit == "count" else f" {headroom.unit}"
-    return (
-        f"needs {headroom.required:g} of {headroom.available:g}{unit} {_LABELS[headroom.resource]}"
-        f" ({headroom.percent:.0f}% to spare)"
-    )
-
-
-def _describe_price(option: Option, needs: ResourceNeeds) -> str:
-    cost = option.costs.get(needs.purchase)
-    model = needs.purchase.replace("_", "-")
+    limit, tightest = "", option.limiting
+    if tightest is not None:
+        unit = "" if tightest.unit == "count" else f" {tightest.unit}"
+        having = f"{tightest.available:g}{unit} {_LABELS[tightest.resource]} ({tightest.percent:.0f}% to spare)"
+        limit = f": needs {tightest.required:g} of {having}"
+    cost, model = option.costs.get(needs.purchase), needs.purchase.replace("_", "-")
     if cost is None or cost.usd_per_hour is None or cost.usd_per_month is None:
-        return f"its {model} price is unknown"
-    where = f" in {option.vm.region}" if option.vm.region else ""
-    return f"{cost.usd_per_hour.normalize():f} USD an hour {model}{where}, {cost.usd_per_month:.2f} USD a month"
+        return f"Fits on {nodes}{limit}; its {model} price is unknown."
+    where, month = f" in {option.vm.region}" if option.vm.region else "", f"{cost.usd_per_month:.2f} USD a month"
+    return f"Fits on {nodes}{limit}; {cost.usd_per_hour.normalize():f} USD an hour {model}{where}, {month}."
