@@ -165,12 +165,11 @@ def meets(machine: Candidate, wanted: Requirements) -> bool:
 def unmet(machine: Candidate, wanted: Requirements) -> tuple[str, ...]:
     """Return the names of the features that a size does not keep."""
     values = machine.values
-    missing = []
-    for index, check, least in wanted.of(machine):
-        value = values[index]
-        if value is None or not check(value, least):
-            missing.append(FEATURE_NAMES[index])
-    return tuple(missing)
+    return tuple(
+        FEATURE_NAMES[index]
+        for index, check, least in wanted.of(machine)
+        if (value := values[index]) is None or not check(value, least)
+    )
 
 
 def unknown_features(old: Candidate, keep: Collection[str]) -> tuple[str, ...]:
@@ -202,8 +201,7 @@ def unit_suffix(feature: Feature) -> str:
     return "" if feature.unit in (None, "count") else f" {feature.unit}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusals:
+class Refusals(NamedTuple):
     """Why there is no successor: how many sizes fail for each code, and those that fail least."""
 
     summary: Mapping[str, int]
@@ -258,21 +256,21 @@ def refuse_all(shortcomings: Shortcomings, priced: Container[str], unpriced: Fai
         *(_rejection(shortcomings, index) for index in islice(sold, COMPARED_REFUSALS)),
         *(_rejection(shortcomings, index, unpriced) for index in islice(unsold, COMPARED_REFUSALS)),
     ]
-    return Refusals(
-        summary=dict(sorted(summary.items())), nearest=tuple(sorted(near, key=_distance)[:NEAREST_REFUSALS])
+    # Those with the fewest reasons, then with the least sum of the shares that are missing.
+    near.sort(
+        key=lambda refusal: (
+            len(refusal.failures),
+            sum(failure.share_missing for failure in refusal.failures),
+            refusal.vm.name.lower(),
+        )
     )
+    return Refusals(dict(sorted(summary.items())), tuple(near[:NEAREST_REFUSALS]))
 
 
 def _rejection(shortcomings: Shortcomings, index: int, *more: Failure) -> Rejection:
     machine = shortcomings.machines[index]
     of_features = (_failure(name, shortcomings.old, machine) for name in shortcomings.features[index])
     return Rejection(vm=machine, failures=(*shortcomings.failures[machine.key], *more, *of_features))
-
-
-def _distance(refusal: Rejection) -> tuple[int, float, str]:
-    """Sort key: the number of reasons, then the sum of the shares that are missing."""
-    failures = refusal.failures
-    return (len(failures), sum(failure.share_missing for failure in failures), refusal.vm.name.lower())
 
 
 def _failure(name: str, old: Candidate, machine: Candidate) -> Failure:
@@ -282,14 +280,8 @@ def _failure(name: str, old: Candidate, machine: Candidate) -> Failure:
         return Failure(name, feature.code, f"{feature.label} must be {to_words(to_shown(wanted))}, {finding}")
     finding = "no source says what it has" if actual is None else f"has {actual:.10g}"
     of = f"{unit_suffix(feature)} of" if unit_suffix(feature) else ""
-    return Failure(
-        constraint=name,
-        code=feature.code,
-        required=float(wanted),
-        available=None if actual is None else float(actual),
-        unit=feature.unit,
-        detail=f"needs {wanted:.10g}{of} {feature.label}, {finding}",
-    )
+    detail = f"needs {wanted:.10g}{of} {feature.label}, {finding}"
+    return Failure(name, feature.code, detail, float(wanted), None if actual is None else float(actual), feature.unit)
 
 
 def candidate_failures(machine: Candidate, not_before: date) -> Iterator[Failure]:
@@ -345,8 +337,7 @@ class Differences(NamedTuple):
     unknown: list[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
+class Match(NamedTuple):
     """A size that keeps what it must; `relation` is one of RELATIONS."""
 
     machine: Candidate
@@ -421,18 +412,18 @@ def find_successors(
         for _, equals in groupby(machines, key=lambda machine: usd_per_hour[machine.key]):
             if len(successors) >= places:
                 break
-            matches = [Match(machine=machine, relation=_relation(old, machine)) for machine in equals]
-            if len(matches) > 1:
-                matches.sort(key=lambda match: _tie_break(match, everything))
+            matches = [Match(machine, _relation(old, machine)) for machine in equals]
+            if len(matches) > 1:  # how much is lost or unknown, the relation, the name
+                matches.sort(
+                    key=lambda match: (
+                        len(unmet(match.machine, everything)),
+                        RELATIONS.index(match.relation),
+                        match.machine.name.lower(),
+                    )
+                )
             successors += matches
         del successors[places:]
     return successors
-
-
-def _tie_break(match: Match, everything: Requirements) -> tuple[int, int, str]:
-    """Sort key of successors that cost the same: how much is lost or unknown, the relation, the name."""
-    machine = match.machine
-    return (len(unmet(machine, everything)), RELATIONS.index(match.relation), machine.name.lower())
 
 
 def _relation(old: Candidate, machine: Candidate) -> str:
@@ -460,6 +451,5 @@ def differences(old: Candidate, machine: Candidate) -> Differences:
 
 def _change(feature: Feature, was: Any, now: Any) -> FeatureChange:
     old, new = to_shown(was), to_shown(now)
-    amounts = f"{to_words(old)} -> {to_words(new)}{unit_suffix(feature)}"
-    detail = f"{feature.label}: {amounts}"
+    detail = f"{feature.label}: {to_words(old)} -> {to_words(new)}{unit_suffix(feature)}"
     return FeatureChange(feature=feature.name, unit=feature.unit, old=old, new=new, detail=detail)

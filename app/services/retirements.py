@@ -173,17 +173,16 @@ def _read_prices(reader: Reader, params: OfferParams) -> RegionPrices:
     return prices
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
+class _Answer(NamedTuple):
     """What is the same for all items of one size in one region; costs are of one VM."""
 
     unknown: list[str]
     successors: Sequence[tuple[Match, Differences, PriceInForce]]
-    refusals: Refusals | None
+    refusals: Refusals
     fixes: list[GiveUpOut]
 
 
-_NO_ANSWER = _Answer(unknown=[], successors=(), refusals=None, fixes=[])
+_NO_ANSWER = _Answer([], (), Refusals({}, ()), [])
 """Of what needs no successor."""
 
 
@@ -201,9 +200,7 @@ class _Planner:
         self._facts = self._names.sizes
         self._orderable = [machine for machine in self._machines.values() if machine.status in ORDERABLE]
         not_before = catalog.today + timedelta(days=needs.successor_days)
-        self._failures = {
-            candidate.key: tuple(candidate_failures(candidate, not_before)) for candidate in self._orderable
-        }
+        self._failures = {size.key: tuple(candidate_failures(size, not_before)) for size in self._orderable}
         self._candidates = [machine for machine in self._orderable if not self._failures[machine.key]]
         self._markets: dict[str, Market] = {}
         self._shortcomings: dict[str, Shortcomings] = {}
@@ -241,8 +238,8 @@ class _Planner:
             adjustment=price.adjustment if price is not None else None,
             cost=self._cost(price.usd_per_hour, item.count) if price is not None else None,
             successors=[self._successor(*successor, price, item.count) for successor in answer.successors],
-            rejection_summary=dict(answer.refusals.summary) if answer.refusals is not None else {},
-            nearest_misses=answer.refusals.nearest if answer.refusals is not None else (),
+            rejection_summary=dict(answer.refusals.summary),
+            nearest_misses=answer.refusals.nearest,
             fixes=answer.fixes,
             errors=errors,
         )
@@ -287,7 +284,7 @@ class _Planner:
         answer = self._answers[old.key, region] = _Answer(
             unknown=list(unknown_features(old, keep)),
             successors=[(match, differences(old, match.machine), prices[match.machine.key]) for match in best],
-            refusals=None if best else refuse_all(self._shortcomings_of(old), prices, unpriced),
+            refusals=Refusals({}, ()) if best else refuse_all(self._shortcomings_of(old), prices, unpriced),
             fixes=[] if best else list(self._fixes(old, region)),
         )
         return answer
@@ -316,12 +313,8 @@ class _Planner:
             kept = [name for name in keep if name not in names]
             for match in find_successors(old, market, kept, 1):
                 price = self._prices[region][match.machine.key]
-                yield GiveUpOut(
-                    give_up=list(names),
-                    size=match.machine.name,
-                    usd_per_hour=price.usd_per_hour,
-                    adjustment=price.adjustment,
-                )
+                paid = {"usd_per_hour": price.usd_per_hour, "adjustment": price.adjustment}
+                yield GiveUpOut(give_up=list(names), size=match.machine.name, **paid)
 
     def _cost(self, usd_per_hour: Decimal, count: int) -> VmCostOut:
         hourly = count * usd_per_hour
