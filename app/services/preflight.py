@@ -207,14 +207,12 @@ class _Preflight:
                 yield _Charge(name, title, *of_vcpus)
             yield _Charge("virtualMachines", "Virtual Machines", vms.count, vms.count, unit="VMs")
         elif size["provider"] == "aws":
-            named = [
-                quota
-                for quota in quotas.values()
-                if quota.spot is vms.spot and any(re.match(family, size["family"] or "") for family in quota.families)
-            ]
-            for quota in named:
-                yield _Charge(quota.name, quota.title, *of_vcpus)
-            if not named:
+            is_named = False
+            for quota in quotas.values():
+                if quota.spot is vms.spot and any(re.match(name, size["family"] or "") for name in quota.families):
+                    is_named = True
+                    yield _Charge(quota.name, quota.title, *of_vcpus)
+            if not is_named:
                 yield _Charge(None, f"quota of {size['family'] or size['name']}, which no file names", *of_vcpus)
         elif size["provider"] == "gcp":
             yield from self._gcp(size, quotas, vms, of_vcpus)
@@ -262,24 +260,12 @@ class _Preflight:
             yield _Charge(spot_or(metric), spot_or(metric), *of_gpus)
         yield _Charge("GPUS_ALL_REGIONS", "GPUS_ALL_REGIONS", *of_gpus, is_global=True)
 
-    def _verdict(self, quota: Quota | None, least: int, most: int | None) -> str:
-        if quota is None or quota.limit is None:
-            return UNKNOWN
-        if most is not None and most <= 0:
-            return FITS
-        if least > 0 and (quota.used or 0) + least > quota.limit:
-            return MISSING
-        return FITS if most is not None and quota.used is not None and quota.used + most <= quota.limit else UNKNOWN
-
     def _quota_out(self, place: tuple[str, str, str], need: _Need) -> QuotaOut:
         provider, region, key = place
         quota = self._files.quotas.get((provider, region), {}).get(key) if need.charge.name is not None else None
-        verdict = self._verdict(quota, need.least, need.most)
-        limit = used = missing = request = command = None
-        if quota is not None:
-            limit, used = quota.limit, quota.used
-        if quota is not None and limit is not None and verdict == FITS:
-            missing = 0
+        verdict = _verdict(quota, need.least, need.most)
+        limit, used = (quota.limit, quota.used) if quota is not None else (None, None)
+        missing, request, command = 0 if verdict == FITS else None, None, None
         if quota is not None and limit is not None and verdict == MISSING:
             needed = need.most if need.most is not None else need.least
             wanted = (used or 0) + needed
@@ -318,12 +304,12 @@ class _Preflight:
         verdicts = {verdict for verdict, _ in needs}
         offered, restriction = self._is_offered(key, region), self._files.offered.get((key, region))
         details = [detail for verdict, detail in needs if verdict != FITS]
+        why = restriction.restriction if restriction is not None else None
         if offered is None:
             details.append(f"no source lists {size['name']} in {region}")
             verdicts.add(UNKNOWN)
         if offered is False:
-            why = restriction.restriction if restriction is not None else ""
-            details.append(f"the subscription may not use {size['name']} in {region}: {why}")
+            details.append(f"the subscription may not use {size['name']} in {region}: {why or ''}")
             verdicts.add(MISSING)
         return PreflightItemOut(
             **sent,
@@ -331,7 +317,7 @@ class _Preflight:
             region=region,
             verdict=next((level for level in (MISSING, UNKNOWN) if level in verdicts), FITS),
             offered=offered,
-            restriction=restriction.restriction if restriction is not None else None,
+            restriction=why,
             closed_zones=list(restriction.closed_zones) if restriction is not None else [],
             fits_in=[*self._other_regions(key, vms)],
             details=details,
@@ -344,10 +330,8 @@ class _Preflight:
         total = replace(self._needs.get(place, _Need(charge)))
         for part in more:
             total.add(part)
-        verdict = self._verdict(quota, total.least, total.most)
-        if quota is None:
-            return verdict, f"unknown: {charge.title} in {where}"
-        return verdict, f"{verdict}: {quota.title} in {where}"
+        verdict = _verdict(quota, total.least, total.most)
+        return verdict, f"{verdict}: {charge.title if quota is None else quota.title} in {where}"
 
     def _is_offered(self, key: str, region: str) -> bool | None:
         """Return whether a size is offered in a region, to the subscription if its list is given; None is unknown."""
@@ -364,6 +348,16 @@ class _Preflight:
                 charges = self._charges(key, region, vms)
                 if all(self._need_of(provider, region, charge, charge)[0] == FITS for charge in charges):
                     yield region
+
+
+def _verdict(quota: Quota | None, least: int, most: int | None) -> str:
+    if quota is None or quota.limit is None:
+        return UNKNOWN
+    if most is not None and most <= 0:
+        return FITS
+    if least > 0 and (quota.used or 0) + least > quota.limit:
+        return MISSING
+    return FITS if most is not None and quota.used is not None and quota.used + most <= quota.limit else UNKNOWN
 
 
 def _request(quota: Quota, need: _Need, needed: int, wanted: int) -> str:
