@@ -311,9 +311,9 @@ def to_path(field: str) -> str:
     return PATHS.get(field, field)
 
 
-def search_params(body: FitIn) -> dict[str, Any]:
+def search_params(body: FitIn, search: type[SizeSelection] = FitSearch) -> dict[str, Any]:
     """Return the parameters of a catalog search that a body has, by name; regions as they are written there."""
-    params = {name: attrgetter(path)(body) for name, path in PATHS.items() if name in SizeSelection.model_fields}
+    params = {name: attrgetter(path)(body) for name, path in PATHS.items() if name in search.model_fields}
     return params | {name: tuple(map(as_written, params[name])) for name in ("region", "available_in")}
 
 
@@ -441,9 +441,6 @@ def _fit_search(body: FitIn) -> FitSearch:
     return FitSearch(
         **search_params(body),
         purchase=pricing.purchases[0],
-        currency=pricing.currency,
-        as_of=pricing.as_of,
-        known_at=pricing.known_at,
         **(body.resources.model_dump(exclude_none=True) if body.resources is not None else {}),
         status=("current", *(status for status, allowed in statuses.items() if allowed)),
         max_nodes=constraints.max_nodes,
@@ -492,10 +489,11 @@ def _place_model(catalog: Catalog, body: FitIn, most_of_reason: int | None, amon
     is_priced = body.hardware or body.cursor or any(option.usd_per_hour is not None for option in page.items)
     no_price = None if is_priced else explain_no_price(catalog, scope)
 
-    rejected = nearest_of_each(rejections, most_of_reason)[:MAX_REJECTED] if "rejected" in body.include else ()
+    codes = [rejection.failures[0].code for rejection in rejections]
+    rejected = nearest_of_each(rejections, codes, most_of_reason)[:MAX_REJECTED] if "rejected" in body.include else ()
     nearest = rejections[:NEAREST_MISSES]
     listed = {miss.vm.name: miss for miss in (*nearest, *rejected)}
-    fixed = listed if most_of_reason is None else {miss.vm.name for miss in nearest_of_each(rejections, 1)}
+    fixed = listed if most_of_reason is None else {miss.vm.name for miss in nearest_of_each(rejections, codes, 1)}
     fixer = FixFinder(prepared)
     misses: dict[str, MissOut] = {}
     for vm, machine in sizes:
@@ -512,7 +510,7 @@ def _place_model(catalog: Catalog, body: FitIn, most_of_reason: int | None, amon
         total=len(options),
         rejected=[misses[miss.vm.name] for miss in rejected],
         rejected_total=len(rejections),
-        rejection_summary=dict(sorted(Counter(miss.failures[0].code for miss in rejections).items())),
+        rejection_summary=dict(sorted(Counter(codes).items())),
         nearest_misses=[misses[miss.vm.name] for miss in nearest],
         assumptions=with_paths(prepared.assumptions) if "assumptions" in body.include else [],
         exchange_rate=rate,
@@ -526,10 +524,7 @@ def _place_model(catalog: Catalog, body: FitIn, most_of_reason: int | None, amon
 
 def to_scope(body: FitIn) -> DatedSelection:
     """Convert which sizes are searched, and whose prices are used."""
-    pricing = body.pricing
-    return DatedSelection(
-        **search_params(body), purchase=pricing.purchases[0], as_of=pricing.as_of, known_at=pricing.known_at
-    )
+    return DatedSelection(**search_params(body, DatedSelection), purchase=body.pricing.purchases[0])
 
 
 def to_request(body: FitIn, models: ModelsByKey, assumptions: Assumptions, today: date) -> PlacementRequest:
@@ -578,17 +573,11 @@ def _described_machine(
         except NotFound as unknown:
             if hardware.memory_gib is None and hardware.usable_gib is None:
                 raise BadWorkload("hardware.gpu", f"{unknown} Or give memory_gib.") from None
-            assumptions.record(
-                "hardware.gpu",
-                hardware.gpu,
-                "not in the catalog: any data type, no speed",
-            )
+            assumptions.record("hardware.gpu", hardware.gpu, "not in the catalog: any data type, no speed")
     gpus = hardware.gpus
     if gpus is None:
-        gpus_of_split = requested_gpus(request.workload)
-        gpus = assumptions.record(
-            "hardware.gpus", gpus_of_split, "as many as the split needs" if gpus_of_split > 1 else "one GPU"
-        )
+        gpus = requested_gpus(request.workload)
+        assumptions.record("hardware.gpus", gpus, "as many as the split needs" if gpus > 1 else "one GPU")
     vm, machine = to_vm_and_machine(hardware, gpu, gpus, assumptions)
     if request.constraints.max_nodes > 1:
         if hardware.infiniband is None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.candidates import SELECTION_FILTERS, candidates_query
@@ -37,7 +37,7 @@ from app.fit.verdict import (
     evaluate_vm,
     explain_option,
     find_failures,
-    headroom_of,
+    headrooms_of,
     miss_distance,
     nodes_needed,
     requested_quantities,
@@ -61,6 +61,8 @@ from app.services.ranked import paginate, to_gpus, to_vm
 
 if TYPE_CHECKING:
     from app.fit.formulas.training_speed import Interruptions
+
+T = TypeVar("T")
 
 _AMOUNTS = tuple(quantity.name for quantity in QUANTITIES)
 TRAITS = tuple(name for name in SizeRequirements.model_fields if name not in _AMOUNTS)
@@ -107,14 +109,14 @@ def plan_resource_fit(
     rate = find_exchange_rate(catalog, search.currency, search.as_of or catalog.today)
     needs = replace(to_needs(search, catalog.today), verified_only=verified_only)
     question = SizeQuestion(catalog, search)
-    ranking = rank_sizes(question, needs, search.sort)
+    ranked, missed, codes = _rank_sizes(question, needs, search.sort)
     request_key = (
         f"{search.model_dump_json(exclude=search.page_param_names())} {catalog.today} {purchases} {verified_only}"
     )
-    page = paginate(catalog, ranking.options, search, request_key)
-    misses = ranking.nearest(
-        MAX_REJECTED if rejected else NEAREST_MISSES, most_of_code=most_of_reason if rejected else None
-    )
+    page = paginate(catalog, ranked, search, request_key)
+    misses = missed[:NEAREST_MISSES]
+    if rejected:
+        misses = [*nearest_of_each(missed, codes, most_of_reason, NEAREST_MISSES)[:MAX_REJECTED]]
     priced = tuple(("on_demand", "spot", search.purchase) if purchases is None else purchases)
     keys = [question.sets.keys[place] for place in (*page.items, *misses)]
     vms = _read_vms(catalog, keys, search, priced) if keys else []
@@ -125,9 +127,9 @@ def plan_resource_fit(
     has_price = bool(search.cursor) or any(cost is not None and cost.usd_per_hour is not None for cost in costs)
     return ResourceFit(
         needs=needs,
-        total=len(ranking.options),
-        rejected_total=len(ranking.rejections),
-        summary=dict(sorted(Counter(ranking.codes).items())),
+        total=len(ranked),
+        rejected_total=len(missed),
+        summary=dict(sorted(Counter(codes).items())),
         nearest_misses=rejections[:NEAREST_MISSES],
         rejections=rejections if rejected else (),
         page=options,
@@ -182,32 +184,12 @@ _COLUMNS = {"gpu_memory_gib_on_one_gpu": "gpu_slice_gib", "network_gbps": "netwo
 """Columns of figures whose names differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class RankedSizes:
-    """The places of the sizes that fit, best first, and of those that do not, nearest miss first.
+def _rank_sizes(question: SizeQuestion, needs: ResourceNeeds, sort: str) -> tuple[list[int], list[int], list[str]]:
+    """Rank the sizes that a search selects: by a sort, then cost, then fewer VMs, then name.
 
-    `codes` gives the code of the largest shortfall of each rejected size.
+    Return the places of those that fit, best first, of those that do not, nearest miss first, and the code of the
+    largest shortfall of each of the latter.
     """
-
-    options: Sequence[int]
-    rejections: Sequence[int]
-    codes: Sequence[str]
-
-    def nearest(self, most: int, *, most_of_code: int | None = None) -> Sequence[int]:
-        """Return the nearest misses; with `most_of_code`, at most that many of each code besides the NEAREST_MISSES."""
-        if most_of_code is None:
-            return self.rejections[:most]
-        before: Counter[str] = Counter()
-        chosen: list[int] = []
-        for number, (place, code) in enumerate(zip(self.rejections, self.codes, strict=True)):
-            if number < NEAREST_MISSES or before[code] < most_of_code:
-                chosen.append(place)
-            before[code] += 1
-        return chosen[:most]
-
-
-def rank_sizes(question: SizeQuestion, needs: ResourceNeeds, sort: str) -> RankedSizes:
-    """Rank the sizes that a search selects: by a sort, then cost, then fewer VMs, then name."""
     names, prices = question.values("name"), question.prices()
     figures = _deciding_figures(question, needs)
     alike: dict[tuple[Any, ...], list[int]] = defaultdict(list)
@@ -245,18 +227,14 @@ def rank_sizes(question: SizeQuestion, needs: ResourceNeeds, sort: str) -> Ranke
             options.append((nano is None, cost if order is None else order, cost, nodes, names[place], place))
     options.sort()
     rejections.sort()
-    return RankedSizes(
-        options=[option[-1] for option in options],
-        rejections=[rejection[-1] for rejection in rejections],
-        codes=[rejection[-2] for rejection in rejections],
-    )
+    misses = [rejection[-1] for rejection in rejections]
+    return [option[-1] for option in options], misses, [rejection[-2] for rejection in rejections]
 
 
 def _order_of(vm: Vm, nodes: int, needs: ResourceNeeds, sort: str) -> float | None:
     """Return the figure that options are sorted by; None where it is their cost."""
     if sort == "headroom":
-        headrooms = (headroom_of(quantity, vm, nodes, needs) for quantity in requested_quantities(needs))
-        return -min((headroom.percent for headroom in headrooms), default=0.0)
+        return -min((headroom.percent for headroom in headrooms_of(vm, nodes, needs)), default=0.0)
     if sort == "waste":
         return unused_gpu_memory_gib(vm, nodes, needs) or 0.0
     return nodes if sort == "nodes" else None
@@ -318,12 +296,13 @@ def to_fit_out(answer: ResourceFit) -> FitOut:
 
 def to_resource_answer_out(answer: ResourceFit, most_of_reason: int | None) -> FitAnswerOut:
     """Convert the sizes that have the given resources; there are no assumptions and no fixes for resources."""
+    codes = [rejection.failures[0].code for rejection in answer.rejections]
     of_models = dict.fromkeys(("parallelism", "per_gpu", "max_concurrency", "speed", "pareto_optimal"))
     return FitAnswerOut(
         **_page_of(answer),
         fits=bool(answer.total),
         items=[PlacedOut(**_shown(option, answer), **of_models) for option in answer.page],
-        rejected=list(map(to_miss, nearest_of_each(answer.rejections, most_of_reason))),
+        rejected=list(map(to_miss, nearest_of_each(answer.rejections, codes, most_of_reason))),
         nearest_misses=list(map(to_miss, answer.nearest_misses)),
         assumptions=[],
         weights_type=None,
@@ -360,25 +339,23 @@ def _shown(option: Option, answer: ResourceFit) -> dict[str, Any]:
 
 def to_miss(rejection: Rejection, fixes: Sequence[FixOut] = ()) -> MissOut:
     """Convert a size that does not fit, with the changes that would make it fit."""
-    return MissOut(
-        size=rejection.size,
-        provider=rejection.provider,
-        status=rejection.status,
-        failures=rejection.failures,
-        fixes=fixes,
-    )
+    about = {name: getattr(rejection, name) for name in ("size", "provider", "status", "failures")}
+    return MissOut(**about, fixes=fixes)
 
 
-def nearest_of_each(rejections: Sequence[Rejection], most: int | None) -> Sequence[Rejection]:
-    """Return the first rejections of each code, up to a number of them, in order; all of them for None."""
+def nearest_of_each(misses: Sequence[T], codes: Sequence[str], most: int | None, always: int = 0) -> Sequence[T]:
+    """Return the first misses of each code, up to a number of them, in order; all of them for None.
+
+    The first misses of all, `always`, are among them.
+    """
     if most is None:
-        return rejections
+        return misses
     counts: Counter[str] = Counter()
     kept = []
-    for rejection in rejections:
-        counts[rejection.failures[0].code] += 1
-        if counts[rejection.failures[0].code] <= most:
-            kept.append(rejection)
+    for number, (miss, code) in enumerate(zip(misses, codes, strict=True)):
+        counts[code] += 1
+        if number < always or counts[code] <= most:
+            kept.append(miss)
     return kept
 
 
@@ -400,14 +377,13 @@ def to_cost_out(figures: OptionCost, rate: CurrencyRate | None) -> OptionCostOut
 
 
 def _interruptions(interruptions: "Interruptions") -> InterruptionsOut:
+    overhead, interval_minutes = interruptions.overhead, interruptions.interval_hours * 60
     return InterruptionsOut(
-        overhead=interruptions.overhead if isfinite(interruptions.overhead) else None,
+        overhead=overhead if isfinite(overhead) else None,
         evictions_per_hour=interruptions.evictions_per_hour,
         checkpoint_gib=interruptions.checkpoint_bytes / GIB,
         checkpoint_minutes=interruptions.checkpoint_hours * 60,
-        checkpoint_interval_minutes=interruptions.interval_hours * 60
-        if isfinite(interruptions.interval_hours)
-        else None,
+        checkpoint_interval_minutes=interval_minutes if isfinite(interval_minutes) else None,
         storage_usd_per_hour=interruptions.storage_usd_per_hour,
     )
 
