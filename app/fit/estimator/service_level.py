@@ -232,11 +232,6 @@ class ServiceLoad(NamedTuple):
     prefill_replicas: int = 0
     prefill_busy: float | None = None
 
-    @property
-    def mean_tokens_per_s(self) -> float:
-        """Tokens a second that are generated on average."""
-        return self.mean_requests_per_s * self.level.output_tokens
-
 
 def at_service_level(
     workload: InferenceWorkload, level: ServiceLevel, assumptions: Assumptions

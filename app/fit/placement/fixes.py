@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from math import ceil
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from app.fit.estimator.workload import PARALLEL_FIELDS, ServiceLevel
 from app.fit.formulas.quantities import Assumptions, InvalidWorkload
@@ -22,7 +22,7 @@ from app.fit.placement.prepare import PreparedRequest, prepare
 from app.fit.verdict import Failure, Rejection, Vm
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FieldChange:
     """One field of a request set to a value (None unsets it), and a short text of that.
 
@@ -50,18 +50,18 @@ Alternatives = list[tuple[FieldChange, ...]]
 
 def set_field(part: str, field: str, value: Any) -> tuple[FieldChange]:
     """Set a field: `dtype=fp8`."""
-    return (FieldChange(part=part, field=field, value=value, text=f"{field}={json.dumps(value).strip(chr(34))}"),)
+    return (FieldChange(part, field, value, f"{field}={json.dumps(value).strip(chr(34))}"),)
 
 
 def lower_field(part: str, field: str, value: float) -> tuple[FieldChange]:
     """Lower a field to the most that fits: `concurrency <= 14`."""
-    return (FieldChange(part=part, field=field, value=value, text=f"{field} <= {value}"),)
+    return (FieldChange(part, field, value, f"{field} <= {value}"),)
 
 
 def _raise_field(part: str, field: str, needed: float) -> tuple[FieldChange]:
     """Raise a field to what is needed, rounded up to a tenth: `tpot_ms >= 12.3`."""
     value = ceil(needed * 10) / 10
-    return (FieldChange(part=part, field=field, value=value, text=f"{field} >= {value:g}"),)
+    return (FieldChange(part, field, value, f"{field} >= {value:g}"),)
 
 
 MAX_NODES = 10_000
@@ -133,13 +133,8 @@ def _lighter_load(level: ServiceLevel, share: float) -> Alternatives:
 
 def _narrower_weights(job: ServingJob) -> Alternatives:
     """Propose narrower types of weights; none where bits or bytes are given instead of a type."""
-    if job.dtype is None:
-        return []
-    return [
-        set_field("inference", "dtype", dtype)
-        for dtype in NARROWER_DTYPES
-        if BITS[dtype] < MAX_BITS_RATIO * BITS[job.dtype]
-    ]
+    most = MAX_BITS_RATIO * BITS[job.dtype] if job.dtype is not None else 0.0
+    return [set_field("inference", "dtype", dtype) for dtype in NARROWER_DTYPES if BITS[dtype] < most]
 
 
 def _training_memory(job: TrainingJob) -> Iterator[Alternatives]:
@@ -186,7 +181,7 @@ def _raise_max_nodes(nodes: int, allowed: int) -> tuple[FieldChange]:
     """Allow this many VMs: `+1 node`."""
     more = nodes - allowed
     text = f"+{more} node" if more == 1 else f"+{more} nodes"
-    return (FieldChange(part="constraints", field="max_nodes", value=nodes, text=text),)
+    return (FieldChange("constraints", "max_nodes", nodes, text),)
 
 
 def _waive(field: str) -> Callable[[FixContext], Iterator[Alternatives]]:
@@ -212,12 +207,10 @@ def _for_tensor_parallel(context: FixContext) -> Iterator[Alternatives]:
 
 
 def _for_nvlink_domain(context: FixContext) -> Iterator[Alternatives]:
-    if context.failure.constraint == "tp_in_nvlink":
-        yield [set_field("constraints", "tp_in_nvlink", False)]
-    else:
+    if context.failure.constraint != "tp_in_nvlink":
         yield from _for_tensor_parallel(context)
-        if context.prepared.limits.tp_in_nvlink:
-            yield [set_field("constraints", "tp_in_nvlink", False)]
+    if context.prepared.limits.tp_in_nvlink:
+        yield [set_field("constraints", "tp_in_nvlink", False)]
 
 
 def _for_max_nodes(context: FixContext) -> Iterator[Alternatives]:
@@ -268,7 +261,7 @@ def _for_budget(context: FixContext) -> Iterator[Alternatives]:
     """Propose a budget of what the size costs, rounded up to a cent."""
     field = context.failure.constraint
     needed = Decimal(repr(context.failure.required)).quantize(Decimal("0.01"), rounding=ROUND_CEILING)
-    yield [(FieldChange(part="constraints", field=field, value=needed, text=f"{field} >= {needed}"),)]
+    yield [(FieldChange("constraints", field, needed, f"{field} >= {needed}"),)]
 
 
 def _for_time(context: FixContext) -> Iterator[Alternatives]:
@@ -308,8 +301,7 @@ MAX_COMBINATIONS = 4
 Changes = tuple[FieldChange, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fix:
+class Fix(NamedTuple):
     """Changes that together make a size fit."""
 
     changes: Changes
@@ -333,10 +325,8 @@ class FixFinder:
         if not _is_fixable(rejection.failures):
             return ()
         self._rejections.clear()
-        fixes = list(self._sufficient_changes(vm, machine, rejection, ()))
-        if not fixes:
-            fixes = list(self._combinations(vm, machine, rejection, ()))
-        return tuple(Fix(changes=changes) for changes in fixes)
+        fixes = [*self._sufficient_changes(vm, machine, rejection, ())]
+        return tuple(Fix(changes) for changes in fixes or self._combinations(vm, machine, rejection, ()))
 
     def _sufficient_changes(self, vm: Vm, machine: Machine, rejection: Rejection, before: Changes) -> Iterator[Changes]:
         """Yield of each kind of change the first that makes the size fit, together with those `before`."""
@@ -374,11 +364,10 @@ class FixFinder:
 
     def _completions(self, vm: Vm, machine: Machine, rejection: Rejection, before: Changes) -> Iterator[Changes]:
         """Yield what resolves a remaining rejection: one more change, else more of them up to the limit."""
-        if not _is_fixable(rejection.failures):
-            return
-        yield from self._sufficient_changes(vm, machine, rejection, before)
-        if len(before) + 1 < MAX_CHANGES:
-            yield from self._combinations(vm, machine, rejection, before)
+        if _is_fixable(rejection.failures):
+            yield from self._sufficient_changes(vm, machine, rejection, before)
+            if len(before) + 1 < MAX_CHANGES:
+                yield from self._combinations(vm, machine, rejection, before)
 
     def _proposals(self, machine: Machine, rejection: Rejection, code: str, before: Changes) -> list[list[Changes]]:
         """Return the proposals for a failure after the changes `before`; no field is changed twice."""
@@ -388,11 +377,7 @@ class FixFinder:
         failure = next(candidate for candidate in rejection.failures if candidate.code == code)
         changed = {(change.part, change.field) for change in before}
         return [
-            [
-                changes
-                for changes in alternatives
-                if not any((change.part, change.field) in changed for change in changes)
-            ]
+            [changes for changes in alternatives if not changed & {(change.part, change.field) for change in changes}]
             for alternatives in PROPOSALS[code](FixContext(machine=machine, prepared=prepared, failure=failure))
         ]
 

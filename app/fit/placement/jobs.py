@@ -53,21 +53,10 @@ from app.fit.placement.layouts import (
 )
 from app.fit.placement.machine import Machine, compute_dtype, generation, is_weight_only, peak_flops
 
-
-class MemoryShares(NamedTuple):
-    """Bytes on the fullest GPU: everything but the KV cache, its upper bound, and the KV cache of one sequence."""
-
-    fixed_bytes: float
-    max_fixed_bytes: float
-    sequence_bytes: float
-
-
-class Room(NamedTuple):
-    """What VMs leave to sequences in one layout: how many groups of GPUs hold some, and the bytes that each GPU has."""
-
-    parallelism: Parallelism
-    groups: int
-    free_bytes: float
+MemoryShares = tuple[float, float, float]
+"""Bytes on the fullest GPU: everything but the KV cache, its upper bound, and the KV cache of one sequence."""
+Room = tuple[Parallelism, int, float]
+"""What VMs leave to sequences in one layout: how many groups of GPUs hold some, and the bytes that each GPU has."""
 
 
 class _SearchBounds(NamedTuple):
@@ -134,7 +123,7 @@ class ServingJob:
         """Return what the fullest GPU holds. All but the runtime's share of its memory is computed once."""
         fixed, most, sequence = self._shares_of_any_gpu(parallelism)
         share = SERVING_RUNTIME_SHARE
-        return MemoryShares(fixed + share.mid * usable_bytes, most + share.high * usable_bytes, sequence)
+        return fixed + share.mid * usable_bytes, most + share.high * usable_bytes, sequence
 
     def _shares_of_any_gpu(self, parallelism: Parallelism) -> MemoryShares:
         shares = self._shares.get(parallelism)
@@ -143,7 +132,7 @@ class ServingJob:
             required = inference_need(self.served, replace(self.load, sequences=0), parallelism, overhead)
             share = required.weights / self.weights.mid if self.weights.mid else 0.0
             most = required.total.high + self.weights.spread.high * share
-            shares = MemoryShares(required.total.mid, most, self._sequence(parallelism, self.load.context_tokens))
+            shares = required.total.mid, most, self._sequence(parallelism, self.load.context_tokens)
             self._shares[parallelism] = shares
         return shares
 
@@ -236,7 +225,7 @@ class ServingJob:
         required = fixed + ceil(self.concurrency / (replicas * parallelism.data)) * sequence
         if not fits:
             return Attempt((2, required), False, False, parallelism, replicas, nodes, required, budget)
-        loadable = machine.holds(self._host_bytes(machine, parallelism), compared)
+        loadable = machine.holds(self.host_bytes(machine, layout), compared)
         key = _order_key(parallelism, nodes, machine.domain_gpus, loadable=loadable)
         return Attempt(key, True, loadable, parallelism, replicas, nodes, required, budget)
 
@@ -263,7 +252,7 @@ class ServingJob:
         nodes, fits = min(nodes_at_peak, most), nodes_at_peak <= most
         replicas = nodes // layout.nodes * layout.replicas
         load = load._replace(needed_nodes=nodes_at_peak, mean_nodes=nodes_at_mean)
-        loadable = fits and machine.holds(self._host_bytes(machine, parallelism), compared)
+        loadable = fits and machine.holds(self.host_bytes(machine, layout), compared)
         key = (2, 0, nodes_at_peak)
         if fits:
             key = _order_key(parallelism, nodes, machine.domain_gpus, loadable=loadable)
@@ -324,7 +313,7 @@ class ServingJob:
             fixed, _, _ = self.memory_shares(parallelism, machine.usable_bytes or 0.0)
             free = self.budget_bytes(machine) - fixed
             if free >= 0:
-                rooms.append(Room(parallelism, nodes // layout.nodes * layout.replicas * parallelism.data, free))
+                rooms.append((parallelism, nodes // layout.nodes * layout.replicas * parallelism.data, free))
         return rooms
 
     def _most_sequences(self, rooms: Iterable[Room], context_tokens: int) -> int:
@@ -335,12 +324,9 @@ class ServingJob:
                 most = max(most, groups * floor(free / sequence))
         return most
 
-    def host_bytes(self, machine: Machine, attempt: Attempt) -> float:
+    def host_bytes(self, machine: Machine, placed: Attempt | Layout) -> float:
         """Return the VM memory needed to load its part of the weights, bytes."""
-        return self._host_bytes(machine, attempt.parallelism)
-
-    def _host_bytes(self, machine: Machine, parallelism: Parallelism) -> float:
-        return self.weights.mid * min(1.0, machine.ranks / parallelism.gpus)
+        return self.weights.mid * min(1.0, machine.ranks / placed.parallelism.gpus)
 
     @property
     def disk_bytes(self) -> float:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import count
 from math import inf
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from app.fit.formulas.compute import Network
 from app.fit.verdict import is_part_of_gpu
@@ -177,19 +177,14 @@ def _number_of(_facts: tuple[Hashable, ...]) -> int:
     return next(_numbers)
 
 
-class _Kept(NamedTuple):
-    """What was found for machines with memory from the first amount on and below the second, bytes."""
-
-    least_bytes: float
-    next_bytes: float
-    found: Any
-
-
 class KeptByGpus:
-    """Keeps what is found for machines, where it depends on nothing but their GPUs and what their memory holds."""
+    """Keeps what is found for machines, where it depends on nothing but their GPUs and what their memory holds.
+
+    It is for machines with memory from an amount on and below another, bytes.
+    """
 
     def __init__(self) -> None:
-        self._kept: dict[Hashable, list[_Kept]] = {}
+        self._kept: dict[Hashable, list[tuple[float, float, Any]]] = {}
 
     def find(self, machine: Machine, what: Hashable, search: Callable[[list[float]], T], *, alone: bool = False) -> T:
         """Return what a search finds for a machine, or has found for one that is the same to it.
@@ -199,13 +194,13 @@ class KeptByGpus:
         """
         entries = self._kept.setdefault((what, machine.gpu_class_alone if alone else machine.gpu_class), [])
         memory = inf if machine.memory_bytes is None else machine.memory_bytes  # unknown: assumed to hold everything
-        for kept in entries:
-            if kept.least_bytes <= memory < kept.next_bytes or memory == kept.next_bytes == inf:
-                before: T = kept.found
+        before: T
+        for least, following, before in entries:
+            if least <= memory < following or memory == following == inf:
                 return before
         compared: list[float] = []
         result = search(compared)
         held = max((size for size in compared if size <= memory), default=0.0)
         more = min((size for size in compared if size > memory), default=inf)
-        entries.append(_Kept(held, more, result))
+        entries.append((held, more, result))
         return result

@@ -6,12 +6,7 @@ from functools import cached_property
 from math import inf, isfinite
 
 from app.fit.estimator.estimate import cost_of_rate
-from app.fit.estimator.service_level import (
-    ServiceLoad,
-    load_figures,
-    rate_range,
-    request_seconds,
-)
+from app.fit.estimator.service_level import ServiceLoad, load_figures, rate_range, request_seconds
 from app.fit.estimator.serving import check_context_length, has_no_context, memory_figures
 from app.fit.estimator.serving_speed import Speed, first_token_evidence, speed_evidence
 from app.fit.estimator.training_memory import compute_need, training_memory
@@ -145,8 +140,8 @@ class PlacementOption:
         level = self.attempt.load.level if self.attempt.load is not None else None
         return (
             *_placement_warnings(self.prepared.job, self.machine, self.attempt),
-            *_evidence_warnings(self.prepared.job, self.speed),
-            *(_target_warnings(level, self.speed) if level is not None else ()),
+            *(() if _is_measured(self.prepared.job, self.speed) else ("UNMEASURED",)),
+            *(_target_warnings(level, self.speed) if level is not None and self.speed is not None else ()),
             *warning_codes(self.vm, self.prepared.size_constraints),
         )
 
@@ -177,22 +172,17 @@ class PlacementOption:
 
     @property
     def usd_per_million_tokens(self) -> float | None:
-        """USD for a million tokens at the expected rate; None where the price or the rate is unknown."""
-        rate = self.mean_tokens_per_s
-        return None if self.usd_per_hour is None or rate is None else float(self.usd_per_hour) / rate / 3600 * 1e6
-
-    @property
-    def mean_tokens_per_s(self) -> float | None:
-        """The expected rate, of a service that of its load; None where it is unknown."""
-        if self.speed is None:
+        """USD for a million tokens at the expected rate, of a service of its load; None where unknown."""
+        load = self.attempt.load
+        if self.usd_per_hour is None or self.speed is None:
             return None
-        return self.speed.tokens_per_s.mid if self.attempt.load is None else self.attempt.load.mean_tokens_per_s
+        rate = self.speed.tokens_per_s.mid if load is None else load.mean_requests_per_s * load.level.output_tokens
+        return float(self.usd_per_hour) / rate / 3600 * 1e6
 
     @property
     def cost(self) -> float | None:
         """What the Pareto comparison takes as cost: USD for the job, else per hour."""
-        job = self.usd_per_job
-        hourly = self.usd_per_hour
+        job, hourly = self.usd_per_job, self.usd_per_hour
         return job if job is not None or hourly is None else float(hourly)
 
     @property
@@ -237,19 +227,15 @@ def _placement_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[s
     return tuple(code for code, holds in raised.items() if holds)
 
 
-def _evidence_warnings(job: Job, speed: Speed | None) -> tuple[str, ...]:
-    """Return the code of a speed, or of the memory of a pass, that no measurement backs."""
-    measured = job.model.shape.keeps_cache
-    if speed is not None:
-        first = speed.first_token_s is None or first_token_evidence(speed.departures).n
-        measured = measured and bool(speed_evidence(speed).n and first)
-    return () if measured else ("UNMEASURED",)
+def _is_measured(job: Job, speed: Speed | None) -> bool:
+    """Whether measurements back a speed, where it is known, and the memory of a pass."""
+    if not job.model.shape.keeps_cache or speed is None:
+        return job.model.shape.keeps_cache
+    return speed_evidence(speed).n > 0 and (speed.first_token_s is None or first_token_evidence(speed.departures).n > 0)
 
 
-def _target_warnings(level: ServiceLevel, speed: Speed | None) -> tuple[str, ...]:
+def _target_warnings(level: ServiceLevel, speed: Speed) -> tuple[str, ...]:
     """Return the codes of the targets that the middle of a time misses, or its upper end alone."""
-    if speed is None:
-        return ()
     times = (
         ("TPOT_UNLIKELY", "TPOT_UNCERTAIN", speed.step_s, level.tpot_ms),
         ("TTFT_UNLIKELY", "TTFT_UNCERTAIN", speed.first_token_s, level.ttft_ms),
@@ -267,11 +253,19 @@ ROUNDING = 1e-9
 
 def explain(option: PlacementOption) -> str:
     """Return one sentence: VMs and parallelism, memory of each GPU, what is assumed, speed and price."""
-    attempt = option.attempt
+    attempt, parallelism = option.attempt, option.attempt.parallelism
     nodes = f"{attempt.nodes} VMs" if attempt.nodes > 1 else "1 VM"
+    need, budget = attempt.required_bytes / GIB, attempt.budget_bytes / GIB
+    memory = "the model can be cut that way"
+    if isfinite(budget):
+        memory = f"needs {need:.1f} of {budget:.1f} GiB on each GPU ({100 * (budget - need) / budget:.0f}% to spare)"
+    experts = "the experts are dealt out whole" if parallelism.expert > 1 else ""
+    if parallelism.data > 1:
+        whose = "each GPU" if parallelism.tensor == 1 else f"each group of {parallelism.tensor} GPUs"
+        experts = f"{whose} has the attention and the cache of its own sequences, and the experts are dealt out"
     parts = [
-        f"Fits on {nodes}{_parallelism_text(option)}: {_memory_text(option)}",
-        _experts_text(option),
+        f"Fits on {nodes}{_parallelism_text(option)}: {memory}",
+        experts,
         _weights_text(option),
         option.prepared.job.assumed,
         _speed_text(option),
@@ -293,23 +287,6 @@ def _parallelism_text(option: PlacementOption) -> str:
     }
     shown = [part for part, applies in parts.items() if applies]
     return f" with {', '.join(shown)}" if shown else ""
-
-
-def _experts_text(option: PlacementOption) -> str:
-    """Return what it means that experts are dealt out, and attention is data-parallel, where they are."""
-    parallelism = option.attempt.parallelism
-    if parallelism.data > 1:
-        whose = "each GPU" if parallelism.tensor == 1 else f"each group of {parallelism.tensor} GPUs"
-        return f"{whose} has the attention and the cache of its own sequences, and the experts are dealt out"
-    return "the experts are dealt out whole" if parallelism.expert > 1 else ""
-
-
-def _memory_text(option: PlacementOption) -> str:
-    need, budget = option.attempt.required_bytes / GIB, option.attempt.budget_bytes / GIB
-    if not isfinite(budget):
-        return "the model can be cut that way"
-    spare = 100 * (budget - need) / budget
-    return f"needs {need:.1f} of {budget:.1f} GiB on each GPU ({spare:.0f}% to spare)"
 
 
 WEIGHTS_SOURCE_TEXTS = {
@@ -369,9 +346,9 @@ def _price_text(option: PlacementOption) -> str:
 
 def per_gpu_memory(job: Job, option: PlacementOption) -> PerGpuMemory | None:
     """Return what the fullest GPU of an option needs, by component; None where memory was not checked."""
-    if not isfinite(option.attempt.budget_bytes):
-        return None
     attempt = option.attempt
+    if not isfinite(attempt.budget_bytes):
+        return None
     if isinstance(job, ServingJob):
         served = memory_figures(job.serving_on(option.machine, attempt), job.weights, job.served.cache)
         names = ("weights", "kv_cache", "activations", "overhead", "need", "budget", "max_concurrency")
@@ -383,14 +360,8 @@ def per_gpu_memory(job: Job, option: PlacementOption) -> PerGpuMemory | None:
         deployment=Deployment(parallelism=attempt.parallelism, copies=attempt.replicas),
     )
     memory = training_memory(training, base, compute_need(training, base))
-    return PerGpuMemory(
-        states=memory.states,
-        activations=memory.activations,
-        buffers=memory.buffers,
-        overhead=memory.overhead,
-        need=memory.need,
-        budget=exact_gib(attempt.budget_bytes),
-    )
+    parts = {name: getattr(memory, name) for name in ("states", "activations", "buffers", "overhead", "need")}
+    return PerGpuMemory(**parts, budget=exact_gib(attempt.budget_bytes))
 
 
 def speed_figures(option: PlacementOption) -> SpeedFigures | None:
@@ -398,7 +369,7 @@ def speed_figures(option: PlacementOption) -> SpeedFigures | None:
     speed = option.speed
     if speed is None:
         return None
-    most, least, first = speed.max_tokens_per_s, speed.min_step_s, speed.first_token_s
+    most, least, first, hours = speed.max_tokens_per_s, speed.min_step_s, speed.first_token_s, speed.hours
     rests_on = speed_evidence(speed)
     return SpeedFigures(
         step=bound(least * 1e3, "ms") if least is not None else None,
@@ -406,9 +377,7 @@ def speed_figures(option: PlacementOption) -> SpeedFigures | None:
         tokens_per_s=bound(most, "tokens/s") if most is not None else None,
         expected_tokens_per_s=estimate(speed.tokens_per_s, "tokens/s", rests_on),
         ttft=estimate(first.times(1e3), "ms", first_token_evidence(speed.departures)) if first is not None else None,
-        hours=estimate(speed.hours, "hours", evidence_of(HOURS_FAMILY, speed.departures))
-        if speed.hours is not None
-        else None,
+        hours=estimate(hours, "hours", evidence_of(HOURS_FAMILY, speed.departures)) if hours is not None else None,
     )
 
 

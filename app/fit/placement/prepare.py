@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from app.fit.estimator.estimate import raise_missing
 from app.fit.estimator.model import Model, resolve_model
@@ -229,31 +229,27 @@ def prepare(request: PlacementRequest, assumptions: Assumptions) -> PreparedRequ
     """
     released = request.architecture.released
     is_long = released is not None and released.quantization is not None and not released.quantization.is_kept
-    prepared = prepare_job(request) if request.machine_described or is_long else kept_job(request.on_gpus)
-    assumptions.add(prepared.assumptions)
+    is_kept = not request.machine_described and not is_long
+    job, assumed, kept = kept_job(request.on_gpus) if is_kept else prepare_job(request)
+    assumptions.add(assumed)
     return PreparedRequest(
         request=request,
-        job=prepared.job,
-        parallelism=prepared.job.partition.requested,
+        job=job,
+        parallelism=job.partition.requested,
         limits=request.limits,
         size_constraints=request.size_constraints,
         assumptions=assumptions.recorded,
         # How well a training is measured may depend on the network of those that were, whatever its own VM has.
-        alone=isinstance(prepared.job, ServingJob) and request.serving is None and request.constraints.max_nodes == 1,
-        kept=prepared.kept,
+        alone=isinstance(job, ServingJob) and request.serving is None and request.constraints.max_nodes == 1,
+        kept=kept,
     )
 
 
-class PreparedJob(NamedTuple):
-    """A job on any GPUs, what is assumed for it, and what was found for machines with it."""
+def prepare_job(request: PlacementRequest) -> tuple[Job, tuple[Assumption, ...], KeptByGpus]:
+    """Return the job of a request on any GPUs, what is assumed for it, and what is found for machines with it.
 
-    job: Job
-    assumptions: tuple[Assumption, ...]
-    kept: KeptByGpus
-
-
-def prepare_job(request: PlacementRequest) -> PreparedJob:
-    """Prepare the job of a request; raises what `prepare` does."""
+    Raises what `prepare` does.
+    """
     assumptions, constraints, workload = Assumptions(), request.constraints, request.workload
     if constraints.min_nodes > constraints.max_nodes:
         detail = f"{constraints.min_nodes} is more than max_nodes, {constraints.max_nodes}"
@@ -268,7 +264,7 @@ def prepare_job(request: PlacementRequest) -> PreparedJob:
         job = replace(_serving_job(request, workload, assumptions), level=level)
     else:
         job = _training_job(request, workload, assumptions)
-    return PreparedJob(job, assumptions.recorded, KeptByGpus())
+    return job, assumptions.recorded, KeptByGpus()
 
 
 kept_job = lru_cache(maxsize=MAX_JOBS)(prepare_job)
@@ -411,9 +407,7 @@ def _spot_terms(pricing: Pricing, assumptions: Assumptions) -> SpotTerms | None:
     """Return how spot VMs are evicted and where checkpoints go; None where that is not needed."""
     if "spot" not in pricing.purchases or pricing.spot_overhead is not None:
         return None
-
-    interval = pricing.checkpoint_interval_minutes
-    get = assumptions.get
+    interval, get = pricing.checkpoint_interval_minutes, assumptions.get
     return SpotTerms(
         evictions_per_hour=get(pricing.spot_evictions_per_hour, "pricing.spot_evictions_per_hour"),
         restart_hours=get(pricing.spot_restart_minutes, "pricing.spot_restart_minutes") / 60,
@@ -429,10 +423,9 @@ def _with_typical_shape(shape: Architecture, assumptions: Assumptions) -> Archit
     if shape.params is None or not shape.missing_fields("layers", "hidden"):
         return shape
     filled = typical_shape(shape)
+    why = "a typical transformer with this number of parameters"
     for name in ("layers", "hidden"):
-        assumptions.record(
-            f"architecture.{name}", getattr(filled, name), "a typical transformer with this number of parameters"
-        )
+        assumptions.record(f"architecture.{name}", getattr(filled, name), why)
     return filled
 
 
