@@ -286,17 +286,16 @@ class SpeedFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerGpuMemory:
-    """What the fullest GPU needs by component; None does not apply to this kind of workload."""
+    """The memory that the fullest GPU needs, part by part, and its budget; parts that do not apply are left out."""
 
-    weights: Figure | None = None
-    kv_cache: Figure | None = None
-    states: Figure | None = None
-    activations: Figure | None = None
-    buffers: Figure | None = None
-    overhead: Figure
-    need: Figure
-    budget: Figure | None
-    max_concurrency: Figure | None = None
+    weights: Figure | None = field(metadata=if_known("Of a server."))
+    kv_cache: Figure | None = field(metadata=if_known("Of a server."))
+    states: Figure | None = field(metadata=if_known("Of a training: weights, gradients, optimizer, frozen base."))
+    activations: Figure | None = field(metadata=if_known("Of one step, or of one micro-batch."))
+    buffers: Figure | None = field(metadata=if_known("Of a training: what sharding gathers for a moment."))
+    overhead: Figure = field(metadata=about("The runtime and the buffers of collectives."))
+    need: Figure = field(metadata=about("All parts together."))
+    budget: Figure | None = field(metadata=if_known("The memory of a GPU that may be used."))
 
 
 TABLE = Path(__file__).with_stem("accuracy").with_suffix(".csv")

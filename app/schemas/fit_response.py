@@ -15,6 +15,7 @@ from app.fit.results import (
     CostFigures,
     InferenceFigures,
     ParameterFigures,
+    PerGpuMemory,
     ServiceFigures,
     ServiceReport,
     SpeedFigures,
@@ -56,6 +57,7 @@ RESULTS: Mapping[str, str] = {
     "OmittedFigure": "LeftOutOut",
     "ServiceFigures": "ServiceOut",
     "SpeedFigures": "SpeedOut",
+    "PerGpuMemory": "PerGpuOut",
     "FamilyAccuracy": "FamilyAccuracyOut",
     "FeatureChange": "FeatureChangeOut",
 }
@@ -262,19 +264,6 @@ class ParallelismOut(Out):
     idle_gpus: int = Field(description="GPUs that are paid for but not used.")
 
 
-class PerGpuOut(Out):
-    """The memory that the fullest GPU needs, part by part, and its budget; parts that do not apply are left out."""
-
-    weights: Omittable[Figure] = Field(description="Of a server.")
-    kv_cache: Omittable[Figure] = Field(description="Of a server.")
-    states: Omittable[Figure] = Field(description="Of a training: weights, gradients, optimizer, frozen base.")
-    activations: Omittable[Figure] = Field(description="Of one step, or of one micro-batch.")
-    buffers: Omittable[Figure] = Field(description="Of a training: what sharding gathers for a moment.")
-    overhead: Figure = Field(description="The runtime and the buffers of collectives.")
-    need: Figure = Field(description="All parts together.")
-    budget: Omittable[Figure] = Field(description="The memory of a GPU that may be used.")
-
-
 class PlacedOut(Out):
     """A size that fits, and how; `parallelism`, `per_gpu` and `speed` are left out if the request gives resources."""
 
@@ -284,7 +273,7 @@ class PlacedOut(Out):
     status: str = Field(description="preview, current, retiring, withdrawn or retired, today. Extensible.")
     nodes: int = Field(description="Number of VMs of this size.")
     parallelism: Omittable[ParallelismOut] = Field(description="How the model is distributed.")
-    per_gpu: Omittable[PerGpuOut] = Field(description="The fullest GPU.")
+    per_gpu: Omittable[PerGpuMemory] = Field(description="The fullest GPU.")
     max_concurrency: Omittable[Figure] = Field(description="Sequences that all copies serve at the same time.")
     speed: Omittable[SpeedFigures] = Field(description="How fast it is.")
     serving: Omittable[ServiceFigures] = optional("With `serving`: what it bears of the load.")

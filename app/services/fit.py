@@ -46,7 +46,7 @@ from app.fit.formulas.hf_config import read_config
 from app.fit.formulas.hf_quantization import Checkpoint, read_checkpoint
 from app.fit.formulas.optimizer import AdaptedMatrix
 from app.fit.formulas.quantities import GIB, Assumption, Assumptions, InvalidWorkload
-from app.fit.formulas.quantization import ReleasedWeights, fp8_blocks, fp8_tensors, mxfp4_experts
+from app.fit.formulas.quantization import FP8_TENSORS, MXFP4_EXPERTS, ReleasedWeights, fp8_blocks
 from app.fit.placement.fixes import FieldChange, FixFinder
 from app.fit.placement.jobs import ServingJob
 from app.fit.placement.machine import MIN_CAPABILITY, Machine
@@ -148,8 +148,7 @@ def _released(row: Mapping[str, Any]) -> ReleasedWeights | None:
         return None
     if (suffix := row.get("released_as")) is not None:
         return ReleasedWeights(dtype=dtype, source="preset", why=f"the name ends in {suffix}")
-    quantized = {"mxfp4": mxfp4_experts(), "fp8": fp8_blocks(block) if block else fp8_tensors()}
-    stored = quantized.get(dtype)
+    stored = {"mxfp4": MXFP4_EXPERTS, "fp8": fp8_blocks(block) if block else FP8_TENSORS}.get(dtype)
     why = "the type it is released in"
     if stored is not None:
         what = "routed experts" if dtype == "mxfp4" else "the matrices of its layers"
@@ -595,7 +594,7 @@ def to_sizes(rows: Iterable[Mapping[str, Any]]) -> Sizes:
 
 def _option(option: PlacementOption, rate: CurrencyRate | None) -> PlacedOut:
     job, attempt = option.prepared.job, option.attempt
-    memory = per_gpu_memory(job, option)
+    memory, max_concurrency = per_gpu_memory(job, option)
     costs = {name: to_cost_out(cost_figures(option, name), rate) for name in option.costs}
     return PlacedOut(
         size=option.vm.name,
@@ -614,7 +613,7 @@ def _option(option: PlacementOption, rate: CurrencyRate | None) -> PlacedOut:
             idle_gpus=attempt.nodes * option.machine.ranks - attempt.gpus,
         ),
         per_gpu=memory,
-        max_concurrency=memory.max_concurrency if memory is not None else None,
+        max_concurrency=max_concurrency,
         speed=speed_figures(option),
         serving=service_figures(job, option.machine, attempt, option.speed) if isinstance(job, ServingJob) else None,
         cost=CostsOut(**dict.fromkeys(PURCHASE_MODELS) | costs),

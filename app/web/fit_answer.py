@@ -8,7 +8,7 @@ from typing import Any
 
 from app.catalog.queries.params import SizeRequirements
 from app.fit.formulas.quantities import Figure
-from app.fit.results import FamilyAccuracy, read_accuracy
+from app.fit.results import FamilyAccuracy, PerGpuMemory, read_accuracy
 from app.schemas.fit_response import (
     FailureOut,
     FitAnswerOut,
@@ -16,7 +16,6 @@ from app.schemas.fit_response import (
     MissOut,
     OptionCostOut,
     ParallelismOut,
-    PerGpuOut,
 )
 from app.web.fit_view import FitView, param_of
 from app.web.rendering import format_number, middle
@@ -140,7 +139,7 @@ _PARTS = (
 )
 
 
-def memory_parts(memory: PerGpuOut) -> list[Part]:
+def memory_parts(memory: PerGpuMemory) -> list[Part]:
     """Return the parts of the memory that may be used of a GPU, the free one last; empty where it is not known."""
     if memory.budget is None:
         return []

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from app.fit.formulas.quantities import Certainty, Figure
-from app.fit.results import DEPARTURES
-from app.schemas.fit_response import ParallelismOut, PerGpuOut
+from app.fit.results import DEPARTURES, PerGpuMemory
+from app.schemas.fit_response import ParallelismOut
 from app.settings import PROJECT
 from app.web import fit_answer
 from app.web.fit import EXAMPLES
@@ -162,7 +162,7 @@ def test_every_example_finds_a_size_or_a_fix(client: httpx.Client) -> None:
 
 def test_the_parts_of_a_gpu_fill_its_bar() -> None:
     need = figure(low=54.0, mid=55.0, high=56.0)
-    memory = PerGpuOut(
+    memory = PerGpuMemory(
         weights=figure(value=33.0),
         kv_cache=figure(value=20.0),
         states=None,

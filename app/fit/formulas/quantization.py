@@ -332,17 +332,13 @@ def fp8_blocks(block: int) -> Quantization:
     return Quantization(groups=(QuantizationGroup(format=coding),))
 
 
-def fp8_tensors() -> Quantization:
-    """Return FP8 weights with one scale for each matrix, whose size is negligible."""
-    return Quantization(groups=(QuantizationGroup(format=WeightFormat(dtype="fp8", bits=8)),))
-
-
+FP8_TENSORS = Quantization(groups=(QuantizationGroup(format=WeightFormat(dtype="fp8", bits=8)),))
+"""FP8 weights with one scale for each matrix, whose size is negligible."""
 MXFP4 = WeightFormat(dtype="mxfp4", bits=4, scale_bits=8, block=(1, 32))
 """Blocks of 32 with an 8-bit scale: OCP Microscaling Formats 1.0."""
 NVFP4 = WeightFormat(dtype="nvfp4", bits=4, scale_bits=8, block=(1, 16))
 """Blocks of 16 with an 8-bit scale; the additional scale of the matrix is negligible."""
 
 
-def mxfp4_experts() -> Quantization:
-    """Return routed experts in MXFP4 and everything else in 16 bits, as gpt-oss is released (arXiv 2508.10925)."""
-    return Quantization(groups=(QuantizationGroup(format=MXFP4),), parts=EXPERT_PARTS)
+MXFP4_EXPERTS = Quantization(groups=(QuantizationGroup(format=MXFP4),), parts=EXPERT_PARTS)
+"""Routed experts in MXFP4 and everything else in 16 bits, as gpt-oss is released (arXiv 2508.10925)."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from math import inf, isfinite
+from typing import Any
 
 from app.fit.estimator.estimate import cost_of_rate
 from app.fit.estimator.service_level import ServiceLoad, load_figures, rate_range, request_seconds
@@ -12,7 +13,7 @@ from app.fit.estimator.serving_speed import Speed, first_token_evidence, speed_e
 from app.fit.estimator.training_memory import compute_need, training_memory
 from app.fit.estimator.training_time import HOURS_FAMILY
 from app.fit.estimator.workload import Deployment, Gpus, ServiceLevel
-from app.fit.formulas.quantities import GIB, Range, bound, estimate, exact, exact_gib
+from app.fit.formulas.quantities import GIB, Figure, Range, bound, estimate, exact, exact_gib
 from app.fit.formulas.training_speed import Interruptions, interruptions
 from app.fit.placement.jobs import ServingJob, TrainingJob, linked_gpus
 from app.fit.placement.layouts import Attempt
@@ -344,15 +345,19 @@ def _price_text(option: PlacementOption) -> str:
     return f"{hourly}, {_rounded(job.low)} to {_rounded(job.high)} USD for the job"
 
 
-def per_gpu_memory(job: Job, option: PlacementOption) -> PerGpuMemory | None:
-    """Return what the fullest GPU of an option needs, by component; None where memory was not checked."""
+def per_gpu_memory(job: Job, option: PlacementOption) -> tuple[PerGpuMemory | None, Figure | None]:
+    """Return what the fullest GPU of an option needs, by component, and the sequences that all copies of a server hold.
+
+    Both are None where memory was not checked.
+    """
     attempt = option.attempt
+    absent: dict[str, Any] = dict.fromkeys(("weights", "kv_cache", "states", "activations", "buffers"))
     if not isfinite(attempt.budget_bytes):
-        return None
+        return None, None
     if isinstance(job, ServingJob):
         served = memory_figures(job.serving_on(option.machine, attempt), job.weights, job.served.cache)
-        names = ("weights", "kv_cache", "activations", "overhead", "need", "budget", "max_concurrency")
-        return PerGpuMemory(**{name: getattr(served, name) for name in names})
+        names = ("weights", "kv_cache", "activations", "overhead", "need", "budget")
+        return PerGpuMemory(**absent | {name: getattr(served, name) for name in names}), served.max_concurrency
     base = job.states_by_stage[attempt.zero_stage or 0]
     training = replace(
         job.training,
@@ -361,7 +366,7 @@ def per_gpu_memory(job: Job, option: PlacementOption) -> PerGpuMemory | None:
     )
     memory = training_memory(training, base, compute_need(training, base))
     parts = {name: getattr(memory, name) for name in ("states", "activations", "buffers", "overhead", "need")}
-    return PerGpuMemory(**parts, budget=exact_gib(attempt.budget_bytes))
+    return PerGpuMemory(**absent | parts, budget=exact_gib(attempt.budget_bytes)), None
 
 
 def speed_figures(option: PlacementOption) -> SpeedFigures | None:
