@@ -111,20 +111,9 @@ def _training_cost(gpus: Gpus, count: int, hours: Figure | None, given_hours: De
     return _cost(count * price, per_job=job)
 
 
-def _cost(
-    usd_per_hour: Decimal,
-    *,
-    per_job: Figure | None = None,
-    per_million_tokens: Figure | None = None,
-    per_request: Figure | None = None,
-) -> CostFigures:
-    return CostFigures(
-        per_hour=exact(usd_per_hour, "USD"),
-        per_month=exact(usd_per_hour * HOURS_PER_MONTH, "USD"),
-        per_job=per_job,
-        per_million_tokens=per_million_tokens,
-        per_request=per_request,
-    )
+def _cost(usd_per_hour: Decimal, **others: Figure | None) -> CostFigures:
+    hour, month = exact(usd_per_hour, "USD"), exact(usd_per_hour * HOURS_PER_MONTH, "USD")
+    return CostFigures(per_hour=hour, per_month=month, **{"per_job": None, "per_million_tokens": None} | others)
 
 
 def decimal(number: float | Decimal) -> Decimal:

@@ -240,10 +240,9 @@ def at_service_level(
 
     Raises InvalidWorkload where the workload says what the level does, or keeps fewer tokens than a request has.
     """
-    if workload.prompt_tokens is not None:
-        raise InvalidWorkload("inference.prompt_tokens", "and serving.input_tokens say the same thing: give one")
-    if workload.output_tokens is not None:
-        raise InvalidWorkload("inference.output_tokens", "and serving.output_tokens say the same thing: give one")
+    for name, same in (("prompt_tokens", "input_tokens"), ("output_tokens", "output_tokens")):
+        if getattr(workload, name) is not None:
+            raise InvalidWorkload(f"inference.{name}", f"and serving.{same} say the same thing: give one")
     if workload.concurrency is not None:
         detail = "cannot be given with serving: how many requests are open follows from its load and targets"
         raise InvalidWorkload("inference.concurrency", detail)
@@ -472,9 +471,8 @@ def request_seconds(level: ServiceLevel, first_token_s: Range, step_s: Range) ->
 
 def rate_range(level: ServiceLevel, request_s: Range, *, peak: bool) -> Range:
     """Return the requests a second of a service, on average or at its peak; of users those that their requests take."""
-    low, mid, high = (
-        requests_per_s(level, seconds, peak=peak) for seconds in (request_s.high, request_s.mid, request_s.low)
-    )
+    times = (request_s.high, request_s.mid, request_s.low)
+    low, mid, high = (requests_per_s(level, seconds, peak=peak) for seconds in times)
     return Range(low=low, mid=mid, high=high)
 
 
@@ -575,10 +573,8 @@ def load_figures(
     sequences = load.replica.sequences * generating
     answered, disaggregation, prefill = longest_s.divide(sequences), None, load.replica.prefill
     if prefill is not None:
-        decoded, at_mean = (
-            step_s.times(level.output_tokens).divide(sequences),
-            fleet_for(level, load.replica, peak=False),
-        )
+        decoded = step_s.times(level.output_tokens).divide(sequences)
+        at_mean = fleet_for(level, load.replica, peak=False)
         spread, read = prefill.copy.spreads(1).first_token, load.prefill_replicas * prefill.most_busy / prefill.prompt_s
         answered = Range(
             low=min(decoded.low, read / spread.high),

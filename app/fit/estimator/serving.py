@@ -156,26 +156,20 @@ def kv_figures(setup: ServingSetup, cache: KvCache | None) -> KvFigures | None:
         # Windows can only let more fit.
         has_windows = any(kept.window is not None for kept, _ in cache.kinds)
         tokens_fit = bound(tokens, "tokens") if has_windows else exact_within(tokens, "tokens", fitting)
+    fit_in = exact_within(int(room // sequence), "sequences", fitting) if room is not None and sequence else None
     return KvFigures(
         per_token=exact_within(kv_bytes_per_token(cache), "bytes", setup.model.cached_within) if cache else None,
         per_sequence=exact_within(sequence / GIB, "GiB", within) if sequence is not None else None,
         total=exact_within(sequence * setup.concurrency / GIB, "GiB", within) if sequence is not None else None,
         tokens_in_budget=tokens_fit,
-        sequences_in_budget=exact_within(int(room // sequence), "sequences", fitting)
-        if room is not None and sequence
-        else None,
+        sequences_in_budget=fit_in,
     )
 
 
 def memory_figures(setup: ServingSetup, weights: Range, cache: KvCache | None) -> ServingMemory:
     """Return what the fullest GPU of a copy needs, and whether that fits."""
     model, parallelism = served_model(setup, weights, cache), setup.deployment.parallelism
-    load = ServingLoad(
-        context_tokens=setup.workload.context_tokens or 0,
-        sequences=setup.sequences,
-        batched_tokens=batched_tokens(setup),
-    )
-    overhead = _overhead(setup)
+    load, overhead = load_of(setup, setup.sequences), _overhead(setup)
     need = inference_need(model, load, parallelism, overhead)
     stored, cached = weights.times(need.weights / weights.mid), single_value(need.kv_cache).within(setup.cached_within)
     total = need.total + stored.spread + cached.spread
@@ -203,9 +197,7 @@ def memory_figures(setup: ServingSetup, weights: Range, cache: KvCache | None) -
 
 def sequences_in_memory(setup: ServingSetup, weights: Range, cache: KvCache | None) -> Range | None:
     """Return how many sequences the memory of a copy holds; None where a sequence takes nothing."""
-    load = ServingLoad(
-        context_tokens=setup.workload.context_tokens or 0, sequences=0, batched_tokens=batched_tokens(setup)
-    )
+    load = load_of(setup, 0)
     model, budget = served_model(setup, weights, cache), _memory_budget(setup) or 0.0
     return max_sequences(model, load, setup.deployment.parallelism, budget, _overhead(setup))
 
@@ -234,9 +226,8 @@ def served_model(setup: ServingSetup, weights: Range, cache: KvCache | None) -> 
         )
     width = _activation_width(setup)
     if has_no_context(setup.workload):
-        setup.assumptions.record(
-            "inference.context_tokens", 0, "no context is given: no KV cache is counted in the need"
-        )
+        why = "no context is given: no KV cache is counted in the need"
+        setup.assumptions.record("inference.context_tokens", 0, why)
     shape, stored, experts = setup.model.shape, setup.weights, NO_EXPERTS
     if shape.experts and stored is not None:
         padded = None
@@ -255,11 +246,12 @@ def served_model(setup: ServingSetup, weights: Range, cache: KvCache | None) -> 
     )
 
 
-def batched_tokens(setup: ServingSetup) -> int:
-    """Return the tokens that one step computes; 0 of a model whose passes are counted by their sequences."""
-    if not setup.model.shape.keeps_cache:
-        return 0
-    return setup.assumptions.get(setup.workload.max_batched_tokens, "inference.max_batched_tokens")
+def load_of(setup: ServingSetup, sequences: int) -> ServingLoad:
+    """Return the load of some sequences; of a model whose passes are counted by these without batched tokens."""
+    tokens, context = 0, setup.workload.context_tokens or 0
+    if setup.model.shape.keeps_cache:
+        tokens = setup.assumptions.get(setup.workload.max_batched_tokens, "inference.max_batched_tokens")
+    return ServingLoad(context_tokens=context, sequences=sequences, batched_tokens=tokens)
 
 
 IMAGE_BYTES = Range(low=1.0, mid=3.0, high=8.0).times(GIB)

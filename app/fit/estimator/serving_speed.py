@@ -180,7 +180,11 @@ def find_spreads(setup: ServingSetup, work: StepWork, departures: tuple[str, ...
         kind = "unseen"
     step = _widened(STEP_SPREAD[kind], [name for name in departures if name not in COMPARED])
     if setup.workload.engine is None:
-        step = _over_engines(step, work)
+        # The range also has the other engines' steps.
+        expected, own = step_time(work, STEP), (work.sglang, work.vllm)
+        others = [flags for flags in ((1.0, 0.0), (0.0, 1.0), (0.0, 0.0)) if flags != own]
+        steps = [expected, *(step_time(work._replace(sglang=sglang, vllm=vllm), STEP) for sglang, vllm in others)]
+        step = Spread(step.low * min(steps) / expected, step.high * max(steps) / expected)
     arrivals = "burst" if setup.workload.arrivals == "burst" else "steady"
     return Spreads(step, _widened(FIRST_TOKEN_SPREAD[arrivals], departures), departures)
 
@@ -189,14 +193,6 @@ def _widened(factor: float, departures: Iterable[str]) -> Spread:
     """Return a range that goes as far to either side, and further for each other departure."""
     factor *= WIDER ** min(sum(name not in LEFT_OUT for name in departures), MAX_DEPARTURES)
     return Spread(1 / factor, factor)
-
-
-def _over_engines(spread: Spread, work: StepWork) -> Spread:
-    """Return a spread that also has the other engines' steps: of work whose engine is not named."""
-    step, own = step_time(work, STEP), (work.sglang, work.vllm)
-    others = [flags for flags in ((1.0, 0.0), (0.0, 1.0), (0.0, 0.0)) if flags != own]
-    steps = [step, *(step_time(work._replace(sglang=sglang, vllm=vllm), STEP) for sglang, vllm in others)]
-    return Spread(spread.low * min(steps) / step, spread.high * max(steps) / step)
 
 
 def step_evidence(departures: tuple[str, ...]) -> Evidence:

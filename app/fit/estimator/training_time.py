@@ -140,20 +140,14 @@ def rate_of(setup: TrainingSetup, work: TokenWork, seconds: float, accelerator: 
     if not batch:
         return spread.times(1 / seconds)
     stated = setup.workload.global_batch is not None or setup.workload.tokens is not None
+    gpus, launching = setup.deployment.gpus, work.layers * STEP_LAYER_S
+    sending = sending_seconds(*_sent_bytes(setup), accelerator, gpus)
+    # A step also takes, beside the time of its tokens, launches, and what they and computing do not hide.
     usual, least = (
-        seconds + _step_seconds(setup, work, seconds, accelerator, tokens) * setup.deployment.gpus / tokens
+        seconds + max(launching, sending - HIDING_SHARE * seconds * tokens / gpus) * gpus / tokens
         for tokens in (batch, batch if stated else max(float(setup.sequence_tokens), batch * LEAST_BATCH))
     )
     return Range(low=spread.low / least, mid=spread.mid / usual, high=spread.high / usual)
-
-
-def _step_seconds(
-    setup: TrainingSetup, work: TokenWork, seconds: float, accelerator: Accelerator, batch: float
-) -> float:
-    """Return what a step takes beside the time of its tokens, s: launches, and what they and computing do not hide."""
-    gpus, launching = setup.deployment.gpus, work.layers * STEP_LAYER_S
-    sending = sending_seconds(*_sent_bytes(setup), accelerator, gpus)
-    return max(launching, sending - HIDING_SHARE * seconds * batch / gpus)
 
 
 def _sent_bytes(setup: TrainingSetup) -> tuple[float, float]:
@@ -275,21 +269,19 @@ def compute_figures(setup: TrainingSetup) -> ComputeFigures:
     rate, hours = training_rate(setup), gpu_hours(setup)
     is_measured = measured is not None or setup.workload.gpu_hours is not None
     outside = rate.outside if rate is not None and not is_measured else None
-    by_rate, by_hours = (
-        evidence_of(family, outside) if outside is not None else None for family in (RATE_FAMILY, HOURS_FAMILY)
-    )
+    families = (RATE_FAMILY, HOURS_FAMILY)
+    by_rate, by_hours = (evidence_of(family, outside) if outside is not None else None for family in families)
     gpt, gpus, step = gpt_shape(setup), setup.deployment.gpus, iteration_flops(setup)
     tokens_per_s = estimate(rate.tokens_per_s.times(gpus), "tokens/s", by_rate) if rate is not None else None
     if measured is not None:
         tokens_per_s = exact(measured * gpus, "tokens/s")
+    days = hours.times(SECONDS_PER_HOUR / SECONDS_PER_DAY / gpus) if hours else None
     return ComputeFigures(
         model_flops=_flops_figure(setup, total),
         hardware_flops=_flops_figure(setup, total, extra=_recomputed_flops(setup)),
         tokens_per_s=tokens_per_s,
         gpu_hours=_time_figure(setup, hours, "GPU-hours", by_hours),
-        days=_time_figure(setup, hours.times(SECONDS_PER_HOUR / SECONDS_PER_DAY / gpus), "days", by_hours)
-        if hours
-        else None,
+        days=_time_figure(setup, days, "days", by_hours),
         iteration=_iteration_figure(setup, step, rate),
         iteration_flops=estimate(single_value(step), "FLOP") if step is not None else None,
         hfu_over_mfu=exact(hfu_over_mfu(gpt), "ratio") if gpt else None,

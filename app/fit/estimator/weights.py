@@ -136,7 +136,9 @@ def weights_in_dtype(model: Model, count: ParameterCount, dtype: str) -> tuple[S
     """Return the bytes of a model in a type: as released where that is its type, else as the type is usually stored."""
     released = model.shape.released
     if released is not None and released.dtype == dtype and released.quantization is not None:
-        return _bytes_as_released(model, count, released.quantization)
+        stored, counted = quantized_bytes(model.shape, count, released.quantization), not missing_for_count(model.shape)
+        is_exact, spread = counted and released.quantization.exact_size, FILE_SPREAD if counted else UNQUANTIZED_SHARE
+        return stored, single_value(stored.total) if is_exact else plus_minus(stored.total, spread)
     if dtype in FULL_BITS and FULL_BITS[dtype] >= FULL_BITS["bf16"]:
         stored = uniform_bytes(count, FULL_BITS[dtype])
         return stored, single_value(stored.total)
@@ -145,14 +147,6 @@ def weights_in_dtype(model: Model, count: ParameterCount, dtype: str) -> tuple[S
         return stored, plus_minus(stored.total, FILE_SPREAD)
     stored = quantized_bytes(model.shape, count, typical_quantization(model, dtype))
     return stored, _range_of_requantized(model, count, dtype, stored)
-
-
-def _bytes_as_released(model: Model, count: ParameterCount, quantization: Quantization) -> tuple[StoredBytes, Range]:
-    stored = quantized_bytes(model.shape, count, quantization)
-    counted = not missing_for_count(model.shape)
-    if counted and quantization.exact_size:
-        return stored, single_value(stored.total)
-    return stored, plus_minus(stored.total, FILE_SPREAD if counted else UNQUANTIZED_SHARE)
 
 
 def typical_quantization(model: Model, dtype: str) -> Quantization:
@@ -182,11 +176,8 @@ def _range_of_requantized(model: Model, count: ParameterCount, dtype: str, store
     if dtype in {"fp8", "int8", "nvfp4"} or (model.shape.experts is not None and dtype != "mxfp4"):
         bits = MAX_INT4_BITS if dtype in {"int4", "fp4"} else BITS[dtype]
         group = QuantizationGroup(format=WeightFormat(dtype=dtype, bits=bits))
-        others = Quantization(
-            groups=(group,),
-            parts=LAYER_PARTS - {"attention"},
-            unquantized=first_and_last_layer(model.shape),
-        )
+        ends = first_and_last_layer(model.shape)
+        others = Quantization(groups=(group,), parts=LAYER_PARTS - {"attention"}, unquantized=ends)
         most = max(most, quantized_bytes(model.shape, count, others).total)
     elif dtype in {"int4", "fp4"}:
         most += (count.total - count.embeddings) * (MAX_INT4_BITS - BITS[dtype]) / 8

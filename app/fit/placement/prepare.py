@@ -14,10 +14,10 @@ from app.fit.estimator.model import Model, resolve_model
 from app.fit.estimator.service_level import at_service_level
 from app.fit.estimator.serving import (
     ServingSetup,
-    batched_tokens,
     check_context_length,
     has_no_context,
     kv_cache_of,
+    load_of,
     served_model,
     weights_range,
     with_context,
@@ -42,7 +42,7 @@ from app.fit.estimator.workload import (
     check_experts,
 )
 from app.fit.formulas.architecture import Architecture, typical_shape
-from app.fit.formulas.memory import Parallelism, ServingLoad, missing_for_cache
+from app.fit.formulas.memory import Parallelism, missing_for_cache
 from app.fit.formulas.quantities import DEFAULTS, ZERO, Assumption, Assumptions, InvalidWorkload
 from app.fit.formulas.training_memory import TrainedModel
 from app.fit.formulas.training_speed import PRECISION_DTYPES, SpotTerms
@@ -295,11 +295,8 @@ def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumpt
     if limit is not None and given is not None:
         raise InvalidWorkload("constraints.utilization", "and inference.utilization say the same thing: give one")
     utilization = assumptions.get(given if limit is None else limit, "inference.utilization")
-    serving = with_weights(
-        ServingSetup(
-            model=model, workload=replace(workload, utilization=utilization), gpus=Gpus(), assumptions=assumptions
-        )
-    )
+    workload = replace(workload, utilization=utilization)
+    serving = with_weights(ServingSetup(model=model, workload=workload, gpus=Gpus(), assumptions=assumptions))
     check_context_length(serving)
     if model.shape.kind == "decoder":
         record_lengths(serving)
@@ -317,11 +314,7 @@ def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumpt
         serving=serving,
         weights=weights,
         served=served,
-        load=ServingLoad(
-            context_tokens=workload.context_tokens or 0,
-            sequences=concurrency,
-            batched_tokens=batched_tokens(serving),
-        ),
+        load=load_of(serving, concurrency),
         concurrency=concurrency,
         utilization=utilization,
         partition=replace(
