@@ -139,16 +139,13 @@ def disk_usd_per_month(chosen: ProvisionedDisk, rates: Mapping[str, Decimal]) ->
         "iops_hour": _above(chosen.iops, disk.included_iops),
         "mbps_hour": _above(chosen.mbps, disk.included_mbps),
     }
-    return total(
-        _hourly(rates.get(per), amount, HOURS_PER_MONTH) if amount != 0 else Fraction()
-        for per, amount in amounts.items()
-    )
+    return total(_a_month(rates.get(per), amount) if amount != 0 else Fraction() for per, amount in amounts.items())
 
 
 def usd_per_gib_month(disk: DiskModel, rates: Mapping[str, Decimal]) -> Fraction | None:
     """Return what a GiB of a full disk costs a month, without IOPS and throughput above those that are included."""
     if disk.size is None:
-        return _hourly(rates.get("gib_hour"), 1, HOURS_PER_MONTH)
+        return _a_month(rates.get("gib_hour"), 1)
     return to_exact(rates["month"]) / disk.max_gib if "month" in rates else None
 
 
@@ -156,8 +153,8 @@ def _above(amount: int | None, included: int | None) -> int | None:
     return None if amount is None or included is None else max(0, amount - included)
 
 
-def _hourly(rate: Decimal | None, amount: int | None, hours: int) -> Fraction | None:
-    return None if rate is None or amount is None else to_exact(rate) * amount * hours
+def _a_month(rate: Decimal | None, amount: int | None) -> Fraction | None:
+    return None if rate is None or amount is None else to_exact(rate) * amount * HOURS_PER_MONTH
 
 
 # Ways to buy

@@ -243,11 +243,8 @@ def read_diffusion(
     parts = {"transformer": raw} if name in TRANSFORMERS else {part: raw.get(part) for part in _COMPONENTS}
     given = {part: config for part, config in parts.items() if isinstance(config, Mapping)}
     if "transformer" not in given:
-        classes = ", ".join(TRANSFORMERS)
-        detail = (
-            f"{name[:80]!r} is not understood without transformer, its config.json in an object; known are {classes}"
-        )
-        raise InvalidWorkload("config._class_name", detail)
+        detail = f"{name[:80]!r} is not understood without transformer, its config.json in an object; known are "
+        raise InvalidWorkload("config._class_name", detail + ", ".join(TRANSFORMERS))
     params = {part: _count(part, config, assumptions, count_model) for part, config in given.items()}
     autoencoder = raw.get("vae")
     if isinstance(autoencoder, Mapping) and autoencoder.get("_class_name") == "AutoencoderKL":
@@ -279,19 +276,12 @@ def _record_parts(raw: Mapping[str, Any], params: Mapping[str, int], assumptions
     absent += [] if {"vae"} & {*params, *named} else ["vae"]
     for part in (*named, *absent):
         recognized = part in _COMPONENTS or (part == "vae" and not isinstance(raw.get(part), Mapping))
-        why = (
-            "not counted: send its config.json as an object"
-            if recognized
-            else "not counted: of a kind that is not known"
-        )
-        assumptions.record(f"config.{part}", None, why)
+        why = "send its config.json as an object" if recognized else "of a kind that is not known"
+        assumptions.record(f"config.{part}", None, f"not counted: {why}")
 
 
 def _count(
-    part: str,
-    raw: Mapping[str, Any],
-    assumptions: Assumptions,
-    count_model: Callable[[Mapping[str, Any]], int],
+    part: str, raw: Mapping[str, Any], assumptions: Assumptions, count_model: Callable[[Mapping[str, Any]], int]
 ) -> int:
     config = ConfigReader(raw, assumptions, f"config.{part}")
     if part.startswith("transformer"):
@@ -413,30 +403,24 @@ def _residual(inputs: int, outputs: int) -> int:
 def _autoencoder(config: ConfigReader) -> int:
     """Count AutoencoderKL, of Stable Diffusion and FLUX.1: an encoder and a decoder of residual blocks."""
     widths: list[int] = config.get_list("block_out_channels")
-    if (
-        not widths
-        or len(widths) > MAX_BLOCKS
-        or not all(type(size) is int and 0 < size <= MAX_COUNT for size in widths)
-    ):
+    are_widths = all(type(size) is int and 0 < size <= MAX_COUNT for size in widths)
+    if not 0 < len(widths) <= MAX_BLOCKS or not are_widths:
         raise InvalidWorkload("config.vae.block_out_channels", f"{str(widths)[:80]} is no list of widths")
     blocks, latent = config.count_or_default("layers_per_block", 1), config.count_or_default("latent_channels", 4)
     first, last = widths[0], widths[-1]
     attention = 2 * last + 4 * _linear(last, last) if config.raw.get("mid_block_add_attention", True) else 0
     middle = 2 * _residual(last, last) + attention
     resized = sum(_convolution(width, width) for width in widths)
-    inner = [(blocks - 1) * _residual(width, width) for width in widths]
-    down = (
-        sum(_residual(*pair) for pair in pairwise((first, *widths))) + sum(inner) + resized - _convolution(last, last)
-    )
+    same = sum(_residual(width, width) for width in widths)
+    down = sum(_residual(*pair) for pair in pairwise((first, *widths))) + resized - _convolution(last, last)
     up = sum(_residual(*pair) for pair in pairwise((last, *reversed(widths)))) + resized - _convolution(first, first)
-    up += blocks * sum(_residual(width, width) for width in widths)
     ends = _convolution(first, config.count_or_default("in_channels", 3)) + 2 * last + _convolution(2 * latent, last)
     ends += _convolution(last, latent) + 2 * first + _convolution(config.count_or_default("out_channels", 3), first)
     if config.raw.get("use_quant_conv", True):
         ends += _convolution(2 * latent, 2 * latent, 1)
     if config.raw.get("use_post_quant_conv", True):
         ends += _convolution(latent, latent, 1)
-    return down + up + 2 * middle + ends
+    return down + up + (2 * blocks - 1) * same + 2 * middle + ends
 
 
 def vision_parameters(outer: Mapping[str, Any], hidden: int, assumptions: Assumptions) -> int:
@@ -523,13 +507,8 @@ def _moonvit_k3(config: ConfigReader, _outer: Mapping[str, Any], hidden: int) ->
     layer = _transformer(width, mlp, biases=False, inner=inner) + 2 * width
     merged = 4 * width
     projector = merged * merged + merged * hidden + hidden
-    return (
-        config.count("vt_num_hidden_layers") * layer
-        + grid
-        + 3 * config.count("patch_size") ** 2 * width
-        + width
-        + projector
-    )
+    patch = 3 * config.count("patch_size") ** 2 * width
+    return config.count("vt_num_hidden_layers") * layer + grid + patch + width + projector
 
 
 def _siglip(config: ConfigReader, _outer: Mapping[str, Any], hidden: int) -> int:

@@ -145,13 +145,10 @@ def _selecting_layers(config: ConfigReader) -> list[bool]:
     kinds = kinds_of_layers(config, "indexer_types", ("full", "shared"))
     if kinds is not None:
         return [kind == "full" for kind in kinds]
-    every, first = (config.raw.get(name, value) for name, value in (("index_topk_freq", 1), _SKIPPED))
+    every, first = config.raw.get("index_topk_freq", 1), config.raw.get("index_skip_topk_offset", 2)
     if type(every) is not int or type(first) is not int or every < 1:
         raise InvalidWorkload("config.index_topk_freq", "and index_skip_topk_offset are no whole numbers")
     return [max(number - first + 1, 0) % every == 0 for number in range(config.layers())]
-
-
-_SKIPPED = ("index_skip_topk_offset", 2)
 
 
 def _sparse_mla_mixers(config: ConfigReader) -> list[LayerPart]:
@@ -248,11 +245,8 @@ def gemma4(config: ConfigReader) -> ArchitectureFields:
     reused = layers - config.number("num_kv_shared_layers")
     heads, kv_heads = config.count("num_attention_heads"), config.count("num_key_value_heads")
     wide = _gemma4_wide_heads(config, kinds) | {"keys_are_values": bool(config.raw.get("attention_k_eq_v"))}
-    narrow: dict[str, Any] = {
-        "kv_heads": kv_heads,
-        "head_dim": config.count("head_dim"),
-        "window": config.count("sliding_window"),
-    }
+    narrow: dict[str, Any] = {"kv_heads": kv_heads, "head_dim": config.count("head_dim")}
+    narrow["window"] = config.count("sliding_window")
     intermediate = config.count("intermediate_size")
     double = 2 if config.raw.get("use_double_wide_mlp") else 1
     beside, experts = _gemma4_parts(config)
@@ -852,11 +846,7 @@ FAMILIES: dict[str, Reader] = {
         plain("ffn_dim", tied=True),
     ),
     "bloom": family(plain("n_inner", tied=True), {"embedding_norm": True}),
-    "falcon": family(
-        FALCON,
-        plain("ffn_hidden_size", tied=True),
-        FALCON,
-    ),
+    "falcon": family(FALCON, plain("ffn_hidden_size", tied=True), FALCON),
     "starcoder2": family(STARCODER_BIASES, plain("intermediate_size", tied=True), STARCODER_BIASES, window()),
     "phi": family(plain("intermediate_size", tied=False), {"norms_per_layer": 1, "lm_head_bias": True}),
 }

@@ -319,11 +319,9 @@ def delta_net(config: ConfigReader) -> LayerPart:
 
 def _state_bytes(config: ConfigReader) -> int:
     """Return the bytes of a value of a recurrent state."""
-    named = next((config.raw[name] for name in _STATE_TYPES if config.has(name)), "float32")
+    names = ("mamba_ssm_cache_dtype", "mamba_ssm_dtype")
+    named = next((config.raw[name] for name in names if config.has(name)), "float32")
     return FP32_BYTES if str(named).endswith("float32") else CONV_BYTES
-
-
-_STATE_TYPES = ("mamba_ssm_cache_dtype", "mamba_ssm_dtype")
 
 
 def kimi_delta_attention(config: ConfigReader) -> LayerPart:

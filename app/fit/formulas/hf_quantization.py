@@ -168,11 +168,8 @@ def _method_name(raw: Mapping[str, Any]) -> str:
     if given is not None:
         return METHOD_ALIASES.get(str(given), str(given))
     producer = raw.get("producer")
-    if (
-        "quant_algo" in raw
-        or "quantized_layers" in raw
-        or (isinstance(producer, Mapping) and producer.get("name") == "modelopt")
-    ):
+    is_modelopt = isinstance(producer, Mapping) and producer.get("name") == "modelopt"
+    if is_modelopt or not {"quant_algo", "quantized_layers"}.isdisjoint(raw):
         return "modelopt"
     if any(raw.get(name) for name in ("load_in_4bit", "_load_in_4bit", "load_in_8bit", "_load_in_8bit")):
         return "bitsandbytes"

@@ -20,11 +20,7 @@ def about(text: str, *, alias: str | None = None) -> Mapping[str, Any]:
 
 def if_known(text: str) -> Mapping[str, Any]:
     """Describe a field that JSON leaves out where it is None."""
-    return {"description": text, "exclude_if": _is_none}
-
-
-def _is_none(value: object) -> bool:
-    return value is None
+    return {"description": text, "exclude_if": lambda value: value is None}
 
 
 class WrittenAs:

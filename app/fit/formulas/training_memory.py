@@ -231,10 +231,8 @@ def selective_saving(layer: LayerWidths, batch: MicroBatch) -> float:
     Source: Korthikanti et al., arXiv 2205.05198, section 5.
     """
     whole = korthikanti_layer_bytes(layer, batch, ActivationPolicy(formula="korthikanti"))
-    return (
-        1
-        - korthikanti_layer_bytes(layer, batch, ActivationPolicy(formula="korthikanti", recompute="selective")) / whole
-    )
+    kept = korthikanti_layer_bytes(layer, batch, ActivationPolicy(formula="korthikanti", recompute="selective"))
+    return 1 - kept / whole
 
 
 CUDA_CONTEXT = Range(low=0.5 * GIB, mid=0.75 * GIB, high=1.0 * GIB)
@@ -328,11 +326,11 @@ def training_need(
     Sources: those of `optimizer.model_states`, `activations`, and of the constants above.
     """
     share = largest_gpu_share(parallelism, layers=model.layers, embeddings=model.embeddings)
+    params, stage = model.params * share, model.stage
+    states = model_states(params, model.recipe, stage=stage, shards=shards, offload=model.offload)
     overhead = CUDA_CONTEXT + (NCCL_BUFFERS if parallelism.gpus * shards > 1 else ZERO)
     return TrainingNeed(
-        states=model_states(
-            model.params * share, model.recipe, stage=model.stage, shards=shards, offload=model.offload
-        ),
+        states=states,
         frozen=model.frozen_bytes * share / (shards if model.stage >= WEIGHT_SHARDING_STAGE else 1),
         static=model.static_bytes,
         activations=activations_of(model, parallelism) if activations is None else activations,
