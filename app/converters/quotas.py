@@ -6,6 +6,7 @@ A plan is an inventory (CSV or JSON), or what `terraform show -json` and `tofu s
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from app.catalog.names import RegionCode, region_key, size_key
@@ -130,11 +131,8 @@ def _read_terraform(plan: Mapping[str, Any], region: str | None) -> Iterator[Wan
             if isinstance(after, WantedVms) and isinstance(before, WantedVms) and actions != ["create", "delete"]:
                 if "delete" not in actions and before == after:
                     continue
-                after = WantedVms(**{name: getattr(after, name) for name in _FIELDS}, frees=before)
+                after = replace(after, frees=before)
             yield after
-
-
-_FIELDS = ("id", "size", "region", "count", "spot")
 
 
 def _to_vms(kind: str, values: Mapping[str, Any], address: str, region: str | None) -> WantedVms | NotCounted:
@@ -184,10 +182,8 @@ _AWS = (
 def _read_quotas(text: str, region: str | None, name: str) -> Iterator[Quota]:
     """Yield the quotas in what `az vm list-usage`, `list-service-quotas` of AWS, or gcloud print as JSON."""
     loaded = _load(text, name)
-    regions = (
-        [entry for entry in loaded if isinstance(_dict(entry).get("quotas"), list)] if isinstance(loaded, list) else []
-    )
-    for listed in regions or [loaded]:
+    entries = loaded if isinstance(loaded, list) else []
+    for listed in [entry for entry in entries if isinstance(_dict(entry).get("quotas"), list)] or [loaded]:
         fields = _lower(listed)
         rows = next((fields[key] for key in _LISTS if key in fields), listed)
         kind = fields.get("kind")

@@ -69,7 +69,11 @@ class In(BaseModel):
     def _reject_unknown_fields(cls, data: Any) -> Any:
         unknown = [name for name in data if name not in cls.allowed_names()] if isinstance(data, dict) else []
         if unknown:
-            errors = [_unknown_field(name, data[name], cls) for name in unknown[:MAX_ERRORS]]
+            errors = []
+            for name in unknown[:MAX_ERRORS]:
+                hint = did_you_mean(_meant_fields(name, cls)) or f"there are {', '.join(cls.model_fields)}"
+                missing = PydanticCustomError("unknown_field", "there is no such field; {hint}", {"hint": hint})
+                errors.append(InitErrorDetails(type=missing, loc=(name,), input=data[name]))
             more = len(unknown) - len(errors)
             if more:
                 several = PydanticCustomError("unknown_field", "there are {times} more such fields", {"times": more})
@@ -90,16 +94,6 @@ class In(BaseModel):
                 expected = " or ".join(_EXPECTED[allowed] for allowed in sorted(kinds))
                 raise PydanticCustomError("strict_type", "expected {expected}", {"expected": expected})
         return value
-
-
-def _unknown_field(name: str, value: Any, body: type[In]) -> InitErrorDetails:
-    allowed = body.model_fields
-    hint = did_you_mean(_meant_fields(name, body)) or f"there are {', '.join(allowed)}"
-    return InitErrorDetails(
-        type=PydanticCustomError("unknown_field", "there is no such field; {hint}", {"hint": hint}),
-        loc=(name,),
-        input=value,
-    )
 
 
 def _meant_fields(name: str, body: type[In]) -> Collection[str]:

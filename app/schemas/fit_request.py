@@ -373,10 +373,6 @@ class EstimateIn(ModelIn):
 Nodes = Annotated[int, Field(ge=1, le=10_000)]
 
 
-def _drop_duplicates(values: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(values))
-
-
 class ResourcesIn(In, SizeRequirements):
     """The resources that a VM must have, as in the parameters of GET /fit; a bound has either of its names."""
 
@@ -454,7 +450,7 @@ class PricingIn(In):
     purchases: Annotated[
         tuple[Purchase, ...],
         Field(min_length=1, max_length=len(PURCHASE_MODELS)),
-        AfterValidator(_drop_duplicates),
+        AfterValidator(lambda purchases: tuple(dict.fromkeys(purchases))),
     ] = Field(default=("on_demand", "spot"), description="Purchase models to price; options are ranked by the first.")
     os: Os = Field(default="linux", description=PRICED_OS)
     hours: Hours | None = optional("How long the VMs run, for the cost of the job.")

@@ -292,16 +292,13 @@ def _choose_disk(text: str, redundancy: str, catalog: DiskCatalog) -> Provisione
     wanted = DiskRequest(**amounts)
     chosen = smallest_disk(disks, wanted)
     if chosen is None:
-        limits = (max(filter(None, (getattr(disk, name) for disk in disks)), default=0) for name in _LIMITS)
-        gib, iops, mbps = limits
+        limits = ("max_gib", "max_iops", "max_mbps")
+        gib, iops, mbps = (max(filter(None, (getattr(disk, name) for disk in disks)), default=0) for name in limits)
         least = min(disk.min_gib or 1 for disk in disks)
         raise BadQuery("disk", text, f"{kind} holds {least} to {gib} GiB, with up to {iops} IOPS and {mbps} MBps")
     if chosen.disk.size is None:
         _check_performance(text, chosen, wanted)
     return chosen
-
-
-_LIMITS = ("max_gib", "max_iops", "max_mbps")
 
 
 def _check_performance(text: str, chosen: ProvisionedDisk, wanted: DiskRequest) -> None:
@@ -316,14 +313,12 @@ def _check_performance(text: str, chosen: ProvisionedDisk, wanted: DiskRequest) 
         raise BadQuery("disk", text, f"with {chosen.iops} IOPS it can have up to {mbps} MBps")
 
 
-_PREMIUM_TYPES = ("premium_ssd", "premium_ssd_v2", "ultra_disk")
-
-
 def _warnings(
     size: Mapping[str, Any], price: SizePrice | None, vm: CostOfVmOut, disks: Sequence[CostOfDiskOut], os: str
 ) -> tuple[str, ...]:
     """Return the problems of the VM with these disks, and of their prices."""
     types, most = {disk.type for disk in disks}, size["max_data_disks"]
+    premium = ("premium_ssd", "premium_ssd_v2", "ultra_disk")
     ages = [age for age in (vm.price_age_days, *(disk.price_age_days for disk in disks)) if age is not None]
     raised = {
         "NO_PRICE": vm.usd_per_hour is None or any(disk.usd_per_month is None for disk in disks),
@@ -331,7 +326,7 @@ def _warnings(
         "UNUSUAL_PRICE": price is not None and price.unusual,
         "DISPUTED_PRICE": price is not None and price.disputed,
         "LICENCE_INCLUDED": os == "windows" and vm.usd_per_hour is not None,
-        "NO_PREMIUM_STORAGE": size["premium_storage"] is False and not types.isdisjoint(_PREMIUM_TYPES),
+        "NO_PREMIUM_STORAGE": size["premium_storage"] is False and not types.isdisjoint(premium),
         "NO_ULTRA_DISK": size["ultra_disk"] is False and "ultra_disk" in types,
         "TOO_MANY_DISKS": most is not None and len(disks) > most + 1,  # one may be the operating system's
         "RETIRING": size["status"] == "retiring",
