@@ -25,6 +25,7 @@ from app.schemas.sizes import (
     Total,
     Usd,
     model_of_fields,
+    page_of,
 )
 
 
@@ -34,10 +35,7 @@ class SeriesOut(model_of_fields(FIELDS["series"], id="Its id: `nd_h100_v5`.")): 
     provider: str = Field(description=f"Who sells it: {', '.join(PROVIDERS)}. Extensible.")
 
 
-class SeriesPage(PageOut):
-    """Series."""
-
-    items: list[SeriesOut] = Field(description="The series of this page.")
+SeriesPage = page_of(SeriesOut, "SeriesPage", "series")
 
 
 class BenchmarkOut(Out):
@@ -66,10 +64,7 @@ class GpuOut(model_of_fields(FIELDS["gpu"], id="Its id: `h100-sxm-80`.")):  # ty
     """A GPU model: throughput is dense, bandwidths are decimal."""
 
 
-class GpuPage(PageOut):
-    """GPU models."""
-
-    items: list[GpuOut] = Field(description="The GPU models of this page.")
+GpuPage = page_of(GpuOut, "GpuPage", "GPU models")
 
 
 class RegionOut(Out):
@@ -87,10 +82,7 @@ class RegionOut(Out):
     source_id: str = Field(description="Id of the source in GET /sources.")
 
 
-class RegionPage(PageOut):
-    """Regions."""
-
-    items: list[RegionOut] = Field(description="The regions of this page.")
+RegionPage = page_of(RegionOut, "RegionPage", "regions")
 
 
 class SourceOut(Out):
@@ -111,10 +103,7 @@ class SourceOut(Out):
     )
 
 
-class SourcePage(PageOut):
-    """Sources."""
-
-    items: list[SourceOut] = Field(description="The sources of this page.")
+SourcePage = page_of(SourceOut, "SourcePage", "sources")
 
 
 class RevisionOut(Out):
@@ -130,10 +119,7 @@ class RevisionOut(Out):
     )
 
 
-class RevisionPage(PageOut):
-    """Revisions, the newest first."""
-
-    items: list[RevisionOut] = Field(description="The revisions of this page.")
+RevisionPage = page_of(RevisionOut, "RevisionPage", "revisions", "Revisions, the newest first.")
 
 
 class ModelOut(Preset):
@@ -142,10 +128,7 @@ class ModelOut(Preset):
     model_config = ConfigDict(from_attributes=True, json_schema_serialization_defaults_required=True)
 
 
-class ModelPage(PageOut):
-    """Language models."""
-
-    items: list[ModelOut] = Field(description="The language models of this page.")
+ModelPage = page_of(ModelOut, "ModelPage", "language models")
 
 
 class CategoryCoverageOut(Out):

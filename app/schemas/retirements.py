@@ -6,7 +6,7 @@ from pydantic import Field
 
 from app.fit.successors import FeatureChange
 from app.schemas.fit_response import RejectionOut
-from app.schemas.sizes import AdjustmentField, NoPriceField, Omittable, Out, PageOut, SourcedOut, Usd
+from app.schemas.sizes import AdjustmentField, NoPriceField, Omittable, Out, SourcedOut, Usd, page_of
 
 
 class FiguresOut(Out):
@@ -36,10 +36,12 @@ class RetirementOut(SourcedOut, DatedOut):
     """A size that retires, with the source of the date."""
 
 
-class RetirementPage(PageOut):
-    """Sizes that retire, those to come before those that have, the earliest first."""
-
-    items: list[RetirementOut] = Field(description="The retirements of this page.")
+RetirementPage = page_of(
+    RetirementOut,
+    "RetirementPage",
+    "retirements",
+    "Sizes that retire, those to come before those that have, the earliest first.",
+)
 
 
 class VmCostOut(Out):

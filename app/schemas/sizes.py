@@ -45,6 +45,12 @@ class PageOut(Out):
     total: Total
 
 
+def page_of(item: type[BaseModel], name: str, things: str, about: str | None = None) -> type[PageOut]:
+    """Return a page of a list of things, which documents call by its name."""
+    items = (list[item], Field(description=f"The {things} of this page."))  # type: ignore[valid-type]
+    return create_model(name, __base__=PageOut, __doc__=about or f"{things[0].upper()}{things[1:]}.", items=items)
+
+
 class ExchangeRateOut(Out):
     """The rate by which an answer's prices are converted: an amount is USD x units_per_euro / usd_per_euro.
 
@@ -254,10 +260,7 @@ class FactOut(SourcedOut):
     written_as: str = Field(description="The size's name as the source spells it.")
 
 
-class FactPage(PageOut):
-    """Facts."""
-
-    items: list[FactOut] = Field(description="The facts of this page.")
+FactPage = page_of(FactOut, "FactPage", "facts")
 
 
 class AvailabilityOut(Out):
@@ -302,10 +305,7 @@ class ConflictOut(SourcedOut):
     reason: str = Field(description="Why it was not accepted.")
 
 
-class ConflictPage(PageOut):
-    """Conflicts."""
-
-    items: list[ConflictOut] = Field(description="The conflicts of this page.")
+ConflictPage = page_of(ConflictOut, "ConflictPage", "conflicts")
 
 
 UNUSUAL = Field(description="Whether it is below 0.4 or above 2.5 of the median of the size over all regions.")
@@ -359,10 +359,9 @@ class PricePointOut(Out):
     disputed: bool = DISPUTED_PRICE
 
 
-class PriceHistoryPage(PageOut):
-    """Prices of a size in a region over time, the oldest first."""
-
-    items: list[PricePointOut] = Field(description="The prices of this page.")
+PriceHistoryPage = page_of(
+    PricePointOut, "PriceHistoryPage", "prices", "Prices of a size in a region over time, the oldest first."
+)
 
 
 class RefusedPriceOut(Out):
@@ -381,10 +380,7 @@ class RefusedPriceOut(Out):
     evidence: str = Field(description="What it was compared with.")
 
 
-class RefusedPricePage(PageOut):
-    """Refused prices."""
-
-    items: list[RefusedPriceOut] = Field(description="The refused prices of this page.")
+RefusedPricePage = page_of(RefusedPriceOut, "RefusedPricePage", "refused prices")
 
 
 class OfSizeOut(Out):
