@@ -84,12 +84,8 @@ def _find_columns(header: list[str], file: str, line: int) -> Mapping[str, int]:
                 again = header[keys.index(key, at + 1)]
                 raise BadData(f"is the {column}, as {header[at]!r} is", file=file, line=line, column=again)
         elif column in REQUIRED:
-            raise BadData(
-                f"is missing from the header; it may be called {', '.join(names)}",
-                file=file,
-                line=line,
-                column=column,
-            )
+            detail = f"is missing from the header; it may be called {', '.join(names)}"
+            raise BadData(detail, file=file, line=line, column=column)
     if "count" not in columns:
         for cell in header:  # without a count each line is a single VM, which a typo in its name must not be
             if near := closest_spellings(cell, HEADERS["count"]):

@@ -102,7 +102,8 @@ def plan_resource_fit(
     """Evaluate and rank the selected sizes.
 
     `purchases` are the purchase models to price: by default on demand, spot and that of the search. With `rejected` the
-    result has the rejected sizes: at most MAX_REJECTED, and at most `most_of_reason` of each reason.
+    result has the rejected sizes: at most MAX_REJECTED, and at most `most_of_reason` of each reason. Raises
+    CatalogChanged.
     """
     check_days(search, catalog.today)
     search = normalize(search, catalog.snapshot)
@@ -119,12 +120,17 @@ def plan_resource_fit(
         misses = [*nearest_of_each(missed, codes, most_of_reason, NEAREST_MISSES)[:MAX_REJECTED]]
     priced = tuple(("on_demand", "spot", search.purchase) if purchases is None else purchases)
     keys = [question.sets.keys[place] for place in (*page.items, *misses)]
-    vms = _read_vms(catalog, keys, search, priced) if keys else []
-    verdicts = [evaluate_vm(vm, needs) for vm in vms]
+    rows: dict[str, Mapping[str, Any]] = {}
+    if keys:
+        query = candidates_query(search, priced, TRAITS, keys, today=catalog.today, rules=catalog.snapshot.rules)
+        rows = {row["key"]: row for row in to_dicts(query, catalog.fetch(query))}
+    if rows.keys() < set(keys):
+        raise CatalogChanged
+    verdicts = [evaluate_vm(_to_vm(rows[key]), needs) for key in keys]
     options = [verdict for verdict in verdicts if isinstance(verdict, Option)]
     rejections = [verdict for verdict in verdicts if isinstance(verdict, Rejection)]
-    costs = (option.costs.get(search.purchase) for option in options)
-    has_price = bool(search.cursor) or any(cost is not None and cost.usd_per_hour is not None for cost in costs)
+    costs = [option.costs[search.purchase] for option in options if search.purchase in option.costs]
+    has_price = bool(search.cursor) or any(cost.usd_per_hour is not None for cost in costs)
     return ResourceFit(
         needs=needs,
         total=len(ranked),
@@ -137,15 +143,6 @@ def plan_resource_fit(
         exchange_rate=rate,
         no_price=None if has_price else explain_no_price(catalog, search),
     )
-
-
-def _read_vms(catalog: Catalog, keys: Sequence[str], search: FitSearch, purchases: Collection[str]) -> list[Vm]:
-    """Read sizes with their prices; raises CatalogChanged."""
-    query = candidates_query(search, purchases, TRAITS, keys, today=catalog.today, rules=catalog.snapshot.rules)
-    rows = {row["key"]: row for row in to_dicts(query, catalog.fetch(query))}
-    if rows.keys() < set(keys):
-        raise CatalogChanged
-    return [_to_vm(rows[key]) for key in keys]
 
 
 def to_needs(search: FitSearch, today: date) -> ResourceNeeds:
