@@ -24,6 +24,7 @@ from app.schemas.sizes import (
     PageOut,
     Total,
     Usd,
+    converted_amounts,
     model_of_fields,
     page_of,
 )
@@ -299,15 +300,10 @@ class ComparisonOut(Out):
     exchange_rate: ExchangeRateField = None
 
 
-class ConvertedDiskPricesOut(Out):
+class ConvertedDiskPricesOut(
+    converted_amounts("per_month", "per_gib_hour", "per_iops_hour", "per_mbps_hour", "per_gib_month")  # type: ignore[misc]
+):
     """The prices of a disk in the requested currency, by the answer's exchange rate; null is unknown."""
-
-    currency: str = Field(description="The currency (ISO 4217): `EUR`.")
-    price_per_month: Amount | None = Field(description="usd_per_month, converted.")
-    price_per_gib_hour: Amount | None = Field(description="usd_per_gib_hour, converted.")
-    price_per_iops_hour: Amount | None = Field(description="usd_per_iops_hour, converted.")
-    price_per_mbps_hour: Amount | None = Field(description="usd_per_mbps_hour, converted.")
-    price_per_gib_month: Amount | None = Field(description="usd_per_gib_month, converted.")
 
 
 class DiskOut(Out):
@@ -351,26 +347,17 @@ class DiskPage(PageOut):
     exchange_rate: ExchangeRateField = None
 
 
-class ConvertedCostOfVmOut(Out):
+class ConvertedCostOfVmOut(
+    converted_amounts(  # type: ignore[misc]
+        *("per_hour", "per_month", "per_year", "per_vcpu_hour", "per_1000_coremark_hour", "per_memory_gib_hour"),
+        *("per_gpu_hour", "per_gpu_gib_hour"),
+    )
+):
     """What one VM costs in the requested currency, by the answer's exchange rate; null is unknown."""
 
-    currency: str = Field(description="The currency (ISO 4217): `EUR`.")
-    price_per_hour: Amount | None = Field(description="usd_per_hour, converted.")
-    price_per_month: Amount | None = Field(description="usd_per_month, converted.")
-    price_per_year: Amount | None = Field(description="usd_per_year, converted.")
-    price_per_vcpu_hour: Amount | None = Field(description="usd_per_vcpu_hour, converted.")
-    price_per_1000_coremark_hour: Amount | None = Field(description="usd_per_1000_coremark_hour, converted.")
-    price_per_memory_gib_hour: Amount | None = Field(description="usd_per_memory_gib_hour, converted.")
-    price_per_gpu_hour: Amount | None = Field(description="usd_per_gpu_hour, converted.")
-    price_per_gpu_gib_hour: Amount | None = Field(description="usd_per_gpu_gib_hour, converted.")
 
-
-class ConvertedMonthOut(Out):
+class ConvertedMonthOut(converted_amounts("per_month", "per_year")):  # type: ignore[misc]
     """What a disk, or all VMs with their disks, cost in the requested currency; null is unknown."""
-
-    currency: str = Field(description="The currency (ISO 4217): `EUR`.")
-    price_per_month: Amount | None = Field(description="usd_per_month, converted.")
-    price_per_year: Amount | None = Field(description="usd_per_year, converted.")
 
 
 class CostOfVmOut(Out):

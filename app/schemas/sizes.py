@@ -104,6 +104,15 @@ AdjustmentField = Annotated[
 ]
 
 
+def converted_amounts(*names: str) -> type[Out]:
+    """Return a model with a currency, and the amounts `price_...` in it that are `usd_...` in US dollars."""
+    fields: dict[str, Any] = {
+        f"price_{name}": (Amount | None, Field(description=f"usd_{name}, converted.")) for name in names
+    }
+    currency = (str, Field(description="The currency (ISO 4217): `EUR`."))
+    return create_model("Fields", __base__=Out, currency=currency, **fields)
+
+
 class ConvertedPricesOut(Out):
     """The prices of a size in the requested currency, by the answer's exchange rate; null is unknown."""
 
