@@ -232,45 +232,6 @@ MAX_GPUS_PER_SERVER = 8
 """A scale-up domain with more GPUs than this spans the servers of a rack."""
 
 
-def to_vm_and_machine(
-    hardware: HardwareIn, gpu: Mapping[str, Any], gpus: int, assumptions: Assumptions
-) -> tuple[Vm, Machine]:
-    """Map described hardware to a VM and a Machine; `gpu` is the row of its GPU model, empty where that is unknown."""
-    vm = Vm(
-        name="hardware",
-        status="current",
-        verified=True,
-        usd_per_hour={**dict.fromkeys(PURCHASE_MODELS), "on_demand": hardware.usd_per_hour},
-    )
-    domain = hardware.scale_up_domain_gpus or gpu.get("scale_up_domain_gpus")
-    if domain is None:
-        domain = assumptions.record("hardware.scale_up_domain_gpus", gpus, "its GPUs are joined by NVLink")
-    peaks = {kind: gpu[f"{kind}_tflops"] * 1e12 for kind in PEAK_DTYPES if gpu.get(f"{kind}_tflops") is not None}
-    if hardware.peak_tflops is not None:
-        peaks = dict.fromkeys(MIN_CAPABILITY, hardware.peak_tflops * 1e12)
-    bandwidth = _first_known(hardware.bandwidth_gb_per_s, gpu.get("memory_bandwidth_gb_per_s"))
-    infiniband = True if hardware.infiniband is None else hardware.infiniband
-    usual_gbps = USUAL_NETWORK_GBPS["infiniband" if infiniband else "ethernet"]
-    machine = Machine(
-        gpus=Fraction(gpus),
-        gpu_id=gpu.get("id") if hardware.bandwidth_gb_per_s is None else None,
-        usable_bytes=_described_gib(hardware, gpu, assumptions) * GIB,
-        bandwidth=_scaled(bandwidth, 1e9),
-        peaks=peaks,
-        capability=hardware.compute_capability or gpu.get("compute_capability"),
-        domain_gpus=int(domain),
-        domain_vms=int(domain) // gpus if domain > MAX_GPUS_PER_SERVER else 1,
-        link_gb_per_s=gpu.get("interconnect_gb_per_s"),
-        infiniband=infiniband,
-        network_gbps=usual_gbps if hardware.network_gbps is None else hardware.network_gbps / gpus,
-        memory_bytes=_scaled(hardware.host_memory_gib, GIB),
-        disk_bytes=_scaled(hardware.local_disk_gib, GIB),
-        vcpus=hardware.vcpus,
-        described=True,
-    )
-    return vm, machine
-
-
 def _first_known(explicit: float | None, looked_up: float | None) -> float | None:
     return explicit if explicit is not None else looked_up
 
@@ -577,7 +538,38 @@ def _described_machine(
     if gpus is None:
         gpus = requested_gpus(request.workload)
         assumptions.record("hardware.gpus", gpus, "as many as the split needs" if gpus > 1 else "one GPU")
-    vm, machine = to_vm_and_machine(hardware, gpu, gpus, assumptions)
+    vm = Vm(
+        name="hardware",
+        status="current",
+        verified=True,
+        usd_per_hour={**dict.fromkeys(PURCHASE_MODELS), "on_demand": hardware.usd_per_hour},
+    )
+    domain = hardware.scale_up_domain_gpus or gpu.get("scale_up_domain_gpus")
+    if domain is None:
+        domain = assumptions.record("hardware.scale_up_domain_gpus", gpus, "its GPUs are joined by NVLink")
+    peaks = {kind: gpu[f"{kind}_tflops"] * 1e12 for kind in PEAK_DTYPES if gpu.get(f"{kind}_tflops") is not None}
+    if hardware.peak_tflops is not None:
+        peaks = dict.fromkeys(MIN_CAPABILITY, hardware.peak_tflops * 1e12)
+    bandwidth = _first_known(hardware.bandwidth_gb_per_s, gpu.get("memory_bandwidth_gb_per_s"))
+    infiniband = True if hardware.infiniband is None else hardware.infiniband
+    usual_gbps = USUAL_NETWORK_GBPS["infiniband" if infiniband else "ethernet"]
+    machine = Machine(
+        gpus=Fraction(gpus),
+        gpu_id=gpu.get("id") if hardware.bandwidth_gb_per_s is None else None,
+        usable_bytes=_described_gib(hardware, gpu, assumptions) * GIB,
+        bandwidth=_scaled(bandwidth, 1e9),
+        peaks=peaks,
+        capability=hardware.compute_capability or gpu.get("compute_capability"),
+        domain_gpus=int(domain),
+        domain_vms=int(domain) // gpus if domain > MAX_GPUS_PER_SERVER else 1,
+        link_gb_per_s=gpu.get("interconnect_gb_per_s"),
+        infiniband=infiniband,
+        network_gbps=usual_gbps if hardware.network_gbps is None else hardware.network_gbps / gpus,
+        memory_bytes=_scaled(hardware.host_memory_gib, GIB),
+        disk_bytes=_scaled(hardware.local_disk_gib, GIB),
+        vcpus=hardware.vcpus,
+        described=True,
+    )
     if request.constraints.max_nodes > 1:
         if hardware.infiniband is None:
             assumptions.record("hardware.infiniband", True, "machines that work together are connected by InfiniBand")
