@@ -99,9 +99,8 @@ def _apply_attention(shape: Architecture, attention: str) -> Architecture:
     if shape.kv_heads is None and heads is not None:
         shape = replace(shape, kv_heads=heads)
     if (attention == "mla") != (shape.kv_lora_rank is not None):
-        raise InvalidWorkload(
-            "architecture.kv_lora_rank", "is the rank of the latent of attention mla: give both or none"
-        )
+        detail = "is the rank of the latent of attention mla: give both or none"
+        raise InvalidWorkload("architecture.kv_lora_rank", detail)
     if heads is not None and shape.kv_heads != heads:
         raise InvalidWorkload("architecture.kv_heads", f"is {shape.kv_heads}, and attention {attention} has {heads}")
     return shape

@@ -128,9 +128,8 @@ def recipe_of(setup: TrainingSetup) -> tuple[str, Recipe]:
     if len(stated) == len(given):
         return "given", Recipe(**stated)
     if workload.recipe is None and setup.method in BASE_DTYPES:
-        name = setup.assumptions.record(
-            "training.recipe", "mixed_adam", "adapters are trained with 16 bytes a parameter"
-        )
+        why = "adapters are trained with 16 bytes a parameter"
+        name = setup.assumptions.record("training.recipe", "mixed_adam", why)
     else:
         name = setup.assumptions.get(workload.recipe, "training.recipe")
     return name, replace(RECIPES[name], **stated)
@@ -303,9 +302,8 @@ def layer_widths(setup: TrainingSetup) -> LayerWidths | None:
     if not shape.experts:
         width = shape.intermediate or 0
     if not width and not simple:
-        width = setup.assumptions.record(
-            "architecture.intermediate", 4 * hidden, "4 x hidden, a GPT's MLP, for activations"
-        )
+        why = "4 x hidden, a GPT's MLP, for activations"
+        width = setup.assumptions.record("architecture.intermediate", 4 * hidden, why)
     kv_width = (shape.kv_heads or 0) * (shape.head_dim or 0)
     return LayerWidths(hidden=hidden, heads=shape.heads or 0, kv_width=kv_width or hidden, intermediate=width)
 

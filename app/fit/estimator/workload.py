@@ -244,9 +244,8 @@ def plan_training(workload: TrainingWorkload, gpus: Gpus, heads: int | None, ass
         "training", Parallelism(tensor=tensor, pipeline=stages), gpus.count or tensor * stages * copies, heads
     )
     if gpus.count is not None and gpus.count != tensor * stages * copies:
-        raise InvalidWorkload(
-            "training.data_parallel", f"{tensor} x {stages} x {copies} are not the {gpus.count} GPUs given"
-        )
+        detail = f"{tensor} x {stages} x {copies} are not the {gpus.count} GPUs given"
+        raise InvalidWorkload("training.data_parallel", detail)
     return Deployment(parallelism=Parallelism(tensor=tensor, pipeline=stages), copies=copies)
 
 

@@ -126,9 +126,8 @@ class ConfigReader:
         """Reject any other value of a field that would change the model in a way that is not counted."""
         if self.has(name) and self.raw[name] not in allowed:
             choices = " or ".join(map(repr, allowed))
-            raise InvalidWorkload(
-                f"{self._path}.{name}", f"{self.raw[name]!r} is not understood, only {choices}; give architecture"
-            )
+            detail = f"{self.raw[name]!r} is not understood, only {choices}; give architecture"
+            raise InvalidWorkload(f"{self._path}.{name}", detail)
 
 
 Reader = Callable[[ConfigReader], Any]

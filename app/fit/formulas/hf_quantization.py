@@ -190,9 +190,8 @@ def _reject(name: str, value: Any, allowed: Iterable[object], *, of: str = FIELD
     """Raise InvalidWorkload for a field, naming what is allowed and what else the client can do."""
     shown = str(value) if len(str(value)) <= 80 else f"{str(value)[:80]}..."  # noqa: PLR2004  # a line of text
     choices = ", ".join(map(str, allowed))
-    raise InvalidWorkload(
-        f"{of}.{name}", f"{shown!r} is not understood; allowed are {choices}; or leave it out and give inference.dtype"
-    )
+    detail = f"{shown!r} is not understood; allowed are {choices}; or leave it out and give inference.dtype"
+    raise InvalidWorkload(f"{of}.{name}", detail)
 
 
 class QuantizationFields:
@@ -516,9 +515,8 @@ def _read_index(raw: Mapping[str, Any]) -> Checkpoint:
     if isinstance(total, float) and total.is_integer():
         total = int(total)
     if isinstance(total, bool) or not isinstance(total, int):
-        raise InvalidWorkload(
-            f"{SAFETENSORS}.metadata.total_size", "is missing or no number of bytes; or give the headers"
-        )
+        detail = "is missing or no number of bytes; or give the headers"
+        raise InvalidWorkload(f"{SAFETENSORS}.metadata.total_size", detail)
     size = _checked(total, f"{SAFETENSORS}.metadata.total_size")
     params = metadata.get("total_parameters") if isinstance(metadata, Mapping) else None
     # Some writers count one rank of a sharded model only: fewer than a parameter for 8 bytes.

@@ -544,18 +544,9 @@ class TrainingJob:
             units = fewest(lambda count: self._is_in_time(stage, layout, machine, count), units, most_units)
         nodes, required = max(limits.min_nodes, units * layout.nodes), self._required_mid(stage, layout, units)
         over_pcie = parallelism.tensor > machine.domain_gpus
-        key = (1 - loadable, nodes, over_pcie, parallelism.pipeline, parallelism.tensor, stage)
-        return Attempt(
-            sort_key=key if fits else (2, required),
-            fits=fits,
-            loadable=loadable,
-            parallelism=parallelism,
-            replicas=self._replicas(layout, units),
-            nodes=nodes,
-            required_bytes=required,
-            budget_bytes=budget,
-            zero_stage=stage,
-        )
+        key: tuple[float, ...] = (1 - loadable, nodes, over_pcie, parallelism.pipeline, parallelism.tensor, stage)
+        key, replicas = key if fits else (2, required), self._replicas(layout, units)
+        return Attempt(key, fits, loadable, parallelism, replicas, nodes, required, budget, stage)
 
     def _required_mid(self, stage: int, layout: Layout, units: int) -> float:
         return self.required_bytes(stage, layout.parallelism, self._replicas(layout, units)).mid
