@@ -240,9 +240,10 @@ def at_service_level(
 
     Raises InvalidWorkload where the workload says what the level does, or keeps fewer tokens than a request has.
     """
-    for name, same in (("prompt_tokens", "input_tokens"), ("output_tokens", "output_tokens")):
-        if getattr(workload, name) is not None:
-            raise InvalidWorkload(f"inference.{name}", f"and serving.{same} say the same thing: give one")
+    if workload.prompt_tokens is not None:
+        raise InvalidWorkload("inference.prompt_tokens", "and serving.input_tokens say the same thing: give one")
+    if workload.output_tokens is not None:
+        raise InvalidWorkload("inference.output_tokens", "and serving.output_tokens say the same thing: give one")
     if workload.concurrency is not None:
         detail = "cannot be given with serving: how many requests are open follows from its load and targets"
         raise InvalidWorkload("inference.concurrency", detail)
