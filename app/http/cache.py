@@ -12,12 +12,15 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 import brotli  # type: ignore[import-untyped]  # has no type information
 import zstandard
 from cachetools import LRUCache
 from starlette.types import Message, Send
+
+from app.http.headers import HOME
 
 Header = tuple[bytes, bytes]
 Headers = list[Header]
@@ -29,9 +32,9 @@ VARY_BY_MEDIA_TYPE = (b"vary", b"accept, accept-encoding, origin")
 """For a path that is a page for browsers, and JSON for programs."""
 
 
-def validator_headers(etag: bytes, cache_control: Header, vary: Header = VARY) -> Headers:
-    """Return the headers by which clients store and revalidate a copy."""
-    return [(b"etag", etag), cache_control, vary]
+def validator_headers(etag: bytes, cache_control: Header, path: str = "") -> Headers:
+    """Return the headers by which clients store and revalidate a copy of what is at a path."""
+    return [(b"etag", etag), cache_control, VARY_BY_MEDIA_TYPE if path == HOME else VARY]
 
 
 MIN_ENCODED_BYTES = 512
@@ -207,7 +210,7 @@ class _PlainBodies(LRUCache[bytes, CachedResponse]):
     """Responses with a long plain body by their key; the least recently used make room, and keep it as zstd."""
 
     def __init__(self, max_bytes: int, recount: Callable[[CachedResponse], None]) -> None:
-        super().__init__(max_bytes, getsizeof=lambda response: response.length)
+        super().__init__(max_bytes, getsizeof=attrgetter("length"))
         self._recount = recount
 
     def popitem(self) -> tuple[bytes, CachedResponse]:
@@ -226,7 +229,7 @@ class ResponseCache:
         self._keys: LRUCache[bytes, bytes] = LRUCache(max_urls)
         self._responses: LRUCache[bytes, CachedResponse] = LRUCache(
             max_bytes - max_urls * _URL_BYTES - max_bytes // _PLAIN_SHARE,
-            getsizeof=lambda response: response.size_bytes,
+            getsizeof=attrgetter("size_bytes"),
         )
         self._plain = _PlainBodies(max_bytes // _PLAIN_SHARE, self.recount)
 
@@ -340,7 +343,10 @@ def with_validators(send: Send, etag: bytes, cache_control: Header, encoding: st
             if message["status"] in (_OK, _PARTIAL_CONTENT):
                 kept = [header for header in message["headers"] if header[0] not in _REPLACED_HEADERS]
                 headers = kept + validator_headers(etag, cache_control)
-                if encoding is not None and _is_text_stream(headers):
+                sent = dict(headers)
+                content_type = sent.get(b"content-type", b"")
+                is_text = content_type.startswith(b"text/") or b"json" in content_type
+                if encoding is not None and is_text and b"content-length" not in sent:
                     encoder = _STREAM_ENCODERS[encoding]()
                     headers.append((b"content-encoding", encoding.encode()))
                 message = {**message, "headers": headers}
@@ -358,9 +364,3 @@ def with_validators(send: Send, etag: bytes, cache_control: Header, encoding: st
         await send(message)
 
     return send_with_validators
-
-
-def _is_text_stream(headers: Headers) -> bool:
-    values = dict(headers)
-    content_type = values.get(b"content-type", b"")
-    return b"content-length" not in values and (content_type.startswith(b"text/") or b"json" in content_type)

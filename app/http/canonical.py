@@ -142,9 +142,10 @@ def model_of(fields: Iterable[Any]) -> type[BaseModel] | None:
 
 def canonicalize(request: RawRequest, endpoints: Iterable[CacheableEndpoint]) -> CanonicalRequest | None:
     """Return what a request means; None if no endpoint matches or it is invalid, which the app then reports."""
-    of_method = (endpoint for endpoint in endpoints if endpoint.method == request.method)
-    endpoint = next((endpoint for endpoint in of_method if endpoint.pattern.match(request.path)), None)
-    if endpoint is None:
+    for endpoint in endpoints:
+        if endpoint.method == request.method and endpoint.pattern.match(request.path):
+            break
+    else:
         return None
     canonical_path = request.path.lower() if "{" in endpoint.path else request.path
     model = endpoint.model()
@@ -199,7 +200,7 @@ def parse_pairs(pairs: Collection[tuple[str, str]], model: type[Model]) -> Model
         else:
             values[name] = value
     names = multi_valued.keys() | other_spellings(model).keys()
-    if len(values) < len(pairs) or not values.keys() <= names or _find_undecodable(pairs):
+    if len(values) < len(pairs) or not values.keys() <= names or any(_UNDECODABLE in value for _, value in pairs):
         reject_unknown_params(pairs, model)
     try:
         return model.model_validate(values)
@@ -220,10 +221,14 @@ def reject_unknown_params(pairs: Collection[tuple[str, str]], model: type[BaseMo
     counts = Counter(name for name, _ in pairs)
     values = dict(pairs)
     unknown = [name for name in counts if name not in multi_valued and name not in spellings]
-    errors = [_unknown_param_error(name, values[name], model, multi_valued) for name in unknown[:MAX_ERRORS]]
-    without_hint = [error for error in errors if error["msg"].startswith(_LISTED)]
-    for error in without_hint[1:]:
-        error["msg"] = _NO_SUCH  # the first one lists what is allowed
+    errors: list[dict[str, Any]] = []
+    others = f"allowed are {', '.join(multi_valued)}" if multi_valued else "none is allowed here"
+    for name in unknown[:MAX_ERRORS]:
+        hint = getattr(model, "elsewhere", {}).get(name) or did_you_mean(nearest(name, multi_valued))
+        message = "; ".join(filter(None, (_NO_SUCH, hint or others)))
+        errors.append({"type": "unknown_parameter", "loc": ("query", name), "input": values[name], "msg": message})
+        if not hint and multi_valued:
+            others = ""  # the first one lists what is allowed
     if len(unknown) > MAX_ERRORS:
         times = {"times": len(unknown) - MAX_ERRORS}
         errors.append({"type": "unknown_parameter", "loc": ("query", unknown[MAX_ERRORS]), "msg": "", "ctx": times})
@@ -237,7 +242,7 @@ def reject_unknown_params(pairs: Collection[tuple[str, str]], model: type[BaseMo
         for spelling, name in spellings.items()
         if counts[spelling] and counts[name]
     ]
-    wrong = dict.fromkeys(name for name in _find_undecodable(pairs) if name not in unknown)
+    wrong = dict.fromkeys(name for name, value in pairs if _UNDECODABLE in value and name not in unknown)
     errors += [
         {"type": "not_utf8", "loc": ("query", name), "msg": "its percent-escapes are not UTF-8"} for name in wrong
     ]
@@ -245,22 +250,9 @@ def reject_unknown_params(pairs: Collection[tuple[str, str]], model: type[BaseMo
         raise RequestValidationError(errors)
 
 
-def _unknown_param_error(
-    name: str, value: str, model: type[BaseModel] | None, allowed: Collection[str]
-) -> dict[str, Any]:
-    hint = getattr(model, "elsewhere", {}).get(name) or did_you_mean(nearest(name, allowed))
-    others = f"allowed are {', '.join(allowed)}" if allowed else "none is allowed here"
-    message = f"{_NO_SUCH}; {hint or others}"
-    return {"type": "unknown_parameter", "loc": ("query", name), "input": value, "msg": message}
-
-
-def _find_undecodable(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the names of values in which the replacement character stands for bytes that are not UTF-8."""
-    return [name for name, value in pairs if "\N{REPLACEMENT CHARACTER}" in value]
-
-
+_UNDECODABLE = "\N{REPLACEMENT CHARACTER}"
+"""What stands in a value for bytes that are not UTF-8."""
 _NO_SUCH = "there is no such parameter"
-_LISTED = f"{_NO_SUCH}; allowed are"
 
 
 class _JsonObject(dict[str, Any]):
@@ -318,29 +310,22 @@ _NEXT_CURSOR_KEY = b'"next_cursor":"'
 """In JSON text this can only be the key: quotes inside strings are escaped."""
 
 
-def link_header(public_url: str, canonical: CanonicalRequest | None = None, body: bytes = b"") -> bytes:
-    """Return the value of Link: the OpenAPI document, and the next page if `body` is a page that has one."""
-    contract = _contract_link(public_url)
-    cursor = next_cursor(body) if canonical is not None and canonical.endpoint.method == "GET" else ""
-    if canonical is None or not cursor:
-        return contract
-    params = {**orjson.loads(canonical.params_json), "cursor": cursor}
-    query = "&".join(f"{name}={_quote(to_query_text(value))}" for name, value in params.items())
-    return contract + f', <{public_url}{quote(canonical.request.path)}?{query}>; rel="next"'.encode()
-
-
 @lru_cache(maxsize=4)
-def _contract_link(public_url: str) -> bytes:
-    """Return one object, which all stored responses without a next page share."""
+def contract_link(public_url: str) -> bytes:
+    """Return the link to the OpenAPI document: one object, which all stored responses without a next page share."""
     return f'<{public_url}/openapi.json>; rel="service-desc"'.encode()
 
 
+def next_link(public_url: str, canonical: CanonicalRequest, cursor: str) -> bytes:
+    """Return the link to the next page of a list, which begins at a cursor."""
+    params = {**orjson.loads(canonical.params_json), "cursor": cursor}
+    texts = ((name, to_query_text(value)) for name, value in params.items())
+    # Most texts need no quoting, and telling that takes a tenth of the time.
+    query = "&".join(f"{name}={text if _PLAIN.fullmatch(text) else quote_plus(text)}" for name, text in texts)
+    return f'<{public_url}{quote(canonical.request.path)}?{query}>; rel="next"'.encode()
+
+
 _PLAIN = re.compile("[A-Za-z0-9_.~-]*")
-
-
-def _quote(text: str) -> str:
-    """Return a text as a query has it; most need no quoting, and telling that takes a tenth of the time."""
-    return text if _PLAIN.fullmatch(text) else quote_plus(text)
 
 
 def next_cursor(body: bytes) -> str:

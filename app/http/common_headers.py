@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive
 
 from app.http.cache import Header, Headers
-from app.http.canonical import link_header
+from app.http.canonical import contract_link
 from app.http.headers import (
     HOME,
     MAX_HEADER_BYTES,
@@ -114,7 +114,7 @@ class CommonHeadersMiddleware:
         problem_page: ProblemPage | None = None,
     ) -> None:
         self._app, self._public_url, self._problem_page = app, public_url, problem_page
-        self._common = [*security_headers, (b"link", link_header(public_url))]
+        self._common = [*security_headers, (b"link", contract_link(public_url))]
         self._long_bodies: set[LimitedBody] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

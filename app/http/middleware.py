@@ -24,7 +24,6 @@ from app.http.cache import (
     MAX_INLINE_BYTES,
     NO_CACHE,
     VARY,
-    VARY_BY_MEDIA_TYPE,
     CachedResponse,
     Header,
     Headers,
@@ -40,8 +39,9 @@ from app.http.canonical import (
     CanonicalRequest,
     RawRequest,
     canonicalize,
-    link_header,
+    contract_link,
     next_cursor,
+    next_link,
 )
 from app.http.common_headers import (
     DATA_HEADERS,
@@ -288,7 +288,7 @@ class CacheMiddleware:
         # Only rendering tells whether there is a response, which `*` needs, or a next page, which forbids max-age.
         if scope["method"] != "POST" and _client_has(etag, headers, exists=False):
             scope[RECORD].cache = "hit"
-            await self._send_not_modified(validator_headers(etag, NO_CACHE, _vary(scope)), scope, send)
+            await self._send_not_modified(validator_headers(etag, NO_CACHE, scope["path"]), scope, send)
             return
         scope[RECORD].cache = "miss"
         try:
@@ -335,7 +335,7 @@ class CacheMiddleware:
         }
         body = orjson.dumps(problem)
         headers = [*_REFUSED, *self._security_headers, (b"x-request-id", scope[REQUEST_ID])]
-        headers += [(b"content-length", b"%d" % len(body)), (b"link", link_header(self._public_url))]
+        headers += [(b"content-length", b"%d" % len(body)), (b"link", contract_link(self._public_url))]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body} if scope["method"] != "HEAD" else NO_BODY)
 
@@ -387,39 +387,50 @@ class CacheMiddleware:
         self, canonical: CanonicalRequest, etag: bytes, headers: RequestHeaders, scope: Scope, receive: Receive
     ) -> CachedResponse | list[Message]:
         """Render a response in its client's encoding and store it; return the app's messages if it is not a 200."""
-        generation = self._generation
+        generation, endpoint = self._generation, canonical.endpoint
         own: Headers = [_JSON]
-        body = await _try_fast_path(canonical)
+        common, body = self._security_headers, None
+        if endpoint.fast_path is not None:
+            try:
+                body = (await endpoint.fast_path(canonical.params)).encode()
+            except (VmsizesError, DBAPIError):
+                pass  # the app reports it
+            except Exception:  # noqa: BLE001  # logged with its traceback; the app answers, or sends 500
+                _log.exception("fast path failed for %s; falling back to the app", canonical.request.path)
         if body is None:
             start, *rest = messages = await _run_app(self._inner, scope, receive)
             if start["status"] != 200:  # noqa: PLR2004  # only complete responses are stored
                 return messages
             own = [(name, value) for name, value in start["headers"] if name in _KEPT_HEADERS]
+            common = missing_from(own, common)
             body = b"".join(message.get("body", b"") for message in rest)
-        body = _select_fields(body, canonical)
-        cache_control = NO_CACHE if next_cursor(body) else self._cache_control
-        validators = validator_headers(etag, cache_control, _vary(scope)) if scope["method"] != "POST" else []
+        fields: Sequence[str] = getattr(canonical.params, "fields", ())
+        if fields and endpoint.columns():  # of a list, whose items are reduced to them, in their order
+            page = orjson.loads(body)
+            page["items"] = [{name: item[name] for name in fields if name in item} for item in page["items"]]
+            body = orjson.dumps(page)
+        cursor, link = next_cursor(body), contract_link(self._public_url)
+        validators: Headers = []
+        if endpoint.method == "GET":
+            if cursor:
+                link += b", " + next_link(self._public_url, canonical, cursor)
+            validators = validator_headers(etag, NO_CACHE if cursor else self._cache_control, scope["path"])
         response = CachedResponse(
             key=canonical.key,
             etag=etag if validators else b"",
             validators=validators,
-            headers=[
-                *own,
-                *(validators[1:] or [_vary(scope)]),
-                *([NO_STORE] if canonical.endpoint.is_private else []),
-                *missing_from(own, self._security_headers),
-            ],
-            link=link_header(self._public_url, canonical, body),
+            headers=[*own, *(validators[1:] or [VARY]), *([NO_STORE] if endpoint.is_private else []), *common],
+            link=link,
             length=len(body),
             created_at=time.monotonic(),
-            series=self.observer.series_of(canonical.endpoint.method, canonical.endpoint.path),
+            series=self.observer.series_of(endpoint.method, endpoint.path),
         )
         encoding = preferred_encoding(headers.get(b"accept-encoding", b""))
         if response.length > MAX_INLINE_BYTES:
             await asyncio.to_thread(response.add_variant, body, encoding)
         else:
             response.add_variant(body, encoding)
-        if self._enabled and not canonical.endpoint.is_private and generation == self._generation:
+        if self._enabled and not endpoint.is_private and generation == self._generation:
             self.responses.put(response)
         return response
 
@@ -428,10 +439,6 @@ class CacheMiddleware:
 def _hit_status(age_seconds: int) -> Header:
     """Return Cache-Status of a stored response (RFC 9211)."""
     return b"cache-status", b'%s; detail="age %d s"' % (_HIT, age_seconds)
-
-
-def _vary(scope: Scope) -> Header:
-    return VARY_BY_MEDIA_TYPE if scope["path"] == HOME else VARY
 
 
 def _sends_json(headers: RequestHeaders) -> bool:
@@ -444,19 +451,6 @@ def _client_has(etag: bytes, headers: RequestHeaders, *, exists: bool = True) ->
     return bool(etags) and etag_matches(etags, etag, exists=exists)
 
 
-async def _try_fast_path(canonical: CanonicalRequest) -> bytes | None:
-    """Render without the framework; None if the endpoint has no fast path, or the app has to report an error."""
-    if canonical.endpoint.fast_path is None:
-        return None
-    try:
-        return (await canonical.endpoint.fast_path(canonical.params)).encode()
-    except (VmsizesError, DBAPIError):
-        return None
-    except Exception:  # noqa: BLE001  # logged with its traceback; the app answers, or sends 500
-        _log.exception("fast path failed for %s; falling back to the app", canonical.request.path)
-        return None
-
-
 async def _run_app(app: App, scope: Scope, receive: Receive) -> list[Message]:
     messages: list[Message] = []
     method = _CACHED_METHODS[scope["method"]]
@@ -465,21 +459,10 @@ async def _run_app(app: App, scope: Scope, receive: Receive) -> list[Message]:
     async def record(message: Message) -> None:
         messages.append(message)
 
+    async def no_body() -> Message:
+        # A client that disconnects must not cancel a run that others wait for.
+        return {"type": "http.request", "body": b"", "more_body": False}
+
     scope = {**scope, "method": method, "headers": headers, PARSED: True}
-    await app(scope, receive if method == "POST" else _no_body, record)
+    await app(scope, receive if method == "POST" else no_body, record)
     return messages
-
-
-async def _no_body() -> Message:
-    # A client that disconnects must not cancel a run that others wait for.
-    return {"type": "http.request", "body": b"", "more_body": False}
-
-
-def _select_fields(body: bytes, canonical: CanonicalRequest) -> bytes:
-    """Reduce each item of a list to the requested fields, in their order."""
-    fields: Sequence[str] = getattr(canonical.params, "fields", ())
-    if not fields or not canonical.endpoint.columns():
-        return body
-    page = orjson.loads(body)
-    page["items"] = [{name: item[name] for name in fields if name in item} for item in page["items"]]
-    return orjson.dumps(page)

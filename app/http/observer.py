@@ -7,7 +7,7 @@ nor a scrape grows with what clients send.
 import asyncio
 import logging
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -191,7 +191,12 @@ class RequestObserver:
                         "vmsizes.revision": self._revision() or 0,
                     }
                     tracing.describe_request(f"{scope['method']} {record.route[1]}", attributes)
-                if self._is_logged(record):
+                if self._access_log == "misses":
+                    is_logged = record.cache != "hit" and record.route[1] not in _PROBES
+                else:
+                    is_error = record.status >= 500 and record.problem not in _COUNTED_ONLY  # noqa: PLR2004
+                    is_logged = self._log_all or (self._access_log == "errors" and is_error)
+                if is_logged:
                     self._write(record, seconds, scope)
 
     def _count(self, record: RequestRecord, seconds: float) -> None:
@@ -202,13 +207,6 @@ class RequestObserver:
         if record.problem:
             problem = record.problem if record.problem in self._problems else OTHER
             self._values[self._first_problem + self._problems.index(problem)] += 1.0
-
-    def _is_logged(self, record: RequestRecord) -> bool:
-        if self._access_log == "misses":
-            return record.cache != "hit" and record.route[1] not in _PROBES
-        if record.problem in _COUNTED_ONLY:
-            return self._log_all
-        return self._log_all or (self._access_log == "errors" and record.status >= 500)  # noqa: PLR2004
 
     def _write(self, record: RequestRecord, seconds: float, scope: Scope) -> None:
         query = scope["query_string"].decode("latin-1")
@@ -248,7 +246,13 @@ class RequestObserver:
         totals = self._shared.totals()
         counted = totals.counters
         return Measurements(
-            list(self._latencies(counted)),
+            [
+                Latencies(method, route, cache, status, counts, counted[first + _SUM])
+                for (method, route), series in self._series.items()
+                for (cache, status), place in _FIRST_OF.items()
+                for first in (series + place,)
+                if any(counts := counted[first : first + _SUM])
+            ],
             dict(zip(self._problems, counted[self._first_problem :], strict=False)),
             dict(zip(self._counters, counted[self._first_counter :], strict=True)),
             dict(zip(self._gauges, totals.gauges, strict=True)),
@@ -259,14 +263,6 @@ class RequestObserver:
         """Publish for the last time."""
         self.sample()
         self._shared.close()
-
-    def _latencies(self, counted: list[float]) -> Iterator[Latencies]:
-        for (method, route), series in self._series.items():
-            for (cache, status), place in _FIRST_OF.items():
-                first = series + place
-                counts = counted[first : first + _SUM]
-                if any(counts):
-                    yield Latencies(method, route, cache, status, counts, counted[first + _SUM])
 
 
 def note_route(scope: Scope) -> None:

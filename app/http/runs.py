@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
@@ -68,7 +69,7 @@ class SharedRuns(Generic[T]):
             if len(self._runs) >= self.max_runs:
                 raise TooManyRuns
             run = self._runs[key] = _Run(asyncio.create_task(start()))
-            run.task.add_done_callback(lambda task: self._forget(key, task))
+            run.task.add_done_callback(partial(self._forget, key))
         run.waiting += 1
         try:
             await asyncio.sleep(0)  # most runs never wait for a thread, and have ended after that
