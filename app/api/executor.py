@@ -18,8 +18,8 @@ from app.catalog.queries.snapshot import (
     changes_too_fast,
     or_busy,
 )
+from app.db.engines import Replication, load_replication
 from app.db.executors import LoopConnection, SessionThreads
-from app.db.servers import Replication, load_replication
 from app.db.statements import Reader, TakesLong
 from app.errors import CatalogChanged, NotReady
 from app.http.revision import RevisionWatcher

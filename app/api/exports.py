@@ -20,7 +20,7 @@ from starlette.responses import FileResponse, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from app.catalog.queries.exports import Export
-from app.db.streams import Stream
+from app.db.executors import Stream
 from app.errors import Busy
 from app.formats.text import Csv, TextFormat
 from app.telemetry.counters import OwnFolder

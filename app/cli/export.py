@@ -28,7 +28,7 @@ from app.catalog.queries.snapshot import Catalog, load_catalog, load_snapshot
 from app.cli import context, options
 from app.cli.options import Command, Group, parse_params, query_options
 from app.cli.output import EXIT_NOT_FOUND, print_line, print_note
-from app.db.streams import Stream
+from app.db.executors import Stream
 from app.errors import BadData, BadQuery, NotReady
 from app.formats.text import Csv, Ndjson, TextFormat
 

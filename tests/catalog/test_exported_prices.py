@@ -14,7 +14,7 @@ from app.catalog.queries.exports import Export, PriceExport, export_prices
 from app.catalog.queries.price_scope import PRICE_KEY
 from app.catalog.queries.prices import AllPricesSearch, find_all_prices
 from app.catalog.queries.snapshot import Catalog, load_catalog, load_snapshot
-from app.db.streams import Stream
+from app.db.executors import Stream
 from app.formats.parquet import write_parquet
 from app.http.canonical import parse_query
 from app.ingest.run import ingest

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, make_url, text
 from sqlalchemy.exc import DBAPIError, ProgrammingError
 
 from app.db.engines import make_engine
-from app.db.reader import RoleRefused, grant_reader
+from app.db.migrations import RoleRefused, grant_reader
 from app.main import create_asgi_app
 from app.settings import Settings
 from tests.api.bodies import LLAMA

@@ -6,8 +6,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import make_url
 
-from app.db.engines import make_engine
-from app.db.servers import choice_of, parse_url
+from app.db.engines import choice_of, make_engine, parse_url
 
 SEVERAL = {
     "postgresql://u@a:5432,b:5433/n": ("a,b", "5432,5433"),

@@ -10,8 +10,8 @@ from sqlalchemy import Engine, Integer, Select, bindparam, func, literal_column,
 from sqlalchemy.exc import DBAPIError
 
 from app.db.engines import make_engine
+from app.db.executors import BLOCK_ROWS, Stream, StreamStopped
 from app.db.statements import BoundStatement, Statement
-from app.db.streams import BLOCK_ROWS, Stream, StreamStopped
 from tests.waiting import LONGEST_SECONDS
 
 DIGITS = union_all(*(select(literal_column(str(digit), Integer).label("digit")) for digit in range(10)))
