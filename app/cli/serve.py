@@ -22,7 +22,7 @@ from app.telemetry.counters import counters_folder
 if TYPE_CHECKING:
     import socket
 
-    from app.server.limits import Limits
+    from app.server.protocol import Limits
 
 
 app = typer.Typer()
@@ -124,7 +124,7 @@ def proxy_options(settings: Settings) -> dict[str, Any]:
 
 def _limits(settings: Settings) -> "Limits":
     """Return the limits of a worker by the settings and the limit of open files; raises BadQuery if that is too low."""
-    from app.server.limits import Limits, TooFewFiles, fit_to_descriptors
+    from app.server.protocol import Limits, TooFewFiles, fit_to_descriptors
 
     limits = Limits(**settings.model_dump(include={limit.name for limit in fields(Limits)}))
     try:
@@ -170,7 +170,7 @@ def migrate(*, wait: Wait = None) -> None:
     for offers in rebuilt:
         print_line(f"Derived tables were rebuilt: {offers} offers.")
     if role := context.settings().reader_role:
-        from app.db.reader import RoleRefused, grant_reader
+        from app.db.migrations import RoleRefused, grant_reader
 
         try:
             tables = grant_reader(context.engine(), role, context.settings().reader_password.get_secret_value())

@@ -26,8 +26,7 @@ from typing import Any
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 
-from app.server.limits import Limits
-from app.server.protocol import BoundedProtocol, count_refusal
+from app.server.protocol import BoundedProtocol, Limits, count_refusal
 from app.server.sockets import Acceptor, ConnectionCounts
 
 _log = logging.getLogger("uvicorn.error")

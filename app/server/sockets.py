@@ -18,8 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from app.server.limits import REFUSING
-from app.server.protocol import FIRST_BYTE, BoundedProtocol, is_reset, problem_body, problem_headers
+from app.server.protocol import FIRST_BYTE, REFUSING, BoundedProtocol, is_reset, problem_body, problem_headers
 
 BACKLOG = 2048
 """Connections that the system keeps until a worker accepts them."""
