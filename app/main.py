@@ -17,9 +17,9 @@ from app.api import system
 from app.api.deps import validate_request
 from app.api.executor import QueryExecutor
 from app.api.exports import ExportFileCache, ExportStreams
-from app.api.metrics import worker_counters, worker_gauges
 from app.api.openapi import docs
 from app.api.routes import api_routers, render_estimate
+from app.api.system import worker_counters, worker_gauges
 from app.db.engines import make_engine, trace_statements
 from app.http.access import AccessMiddleware, RateLimiter
 from app.http.canonical import cacheable_endpoints

@@ -1,20 +1,31 @@
 """Probes, metrics, explanations of problem types, and receipts; none of these is in the OpenAPI document."""
 
 import asyncio
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from typing import Annotated, Any
+from itertools import accumulate
+from pathlib import Path
+from platform import python_version
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Body, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import QueuePool
+from starlette.datastructures import State
 
 from app.api.deps import Executor, StaleAfterDays
-from app.api.metrics import catalog_values, render
+from app.api.executor import QueryExecutor
 from app.catalog.queries.params import PlainText
 from app.catalog.queries.snapshot import Catalog
-from app.errors import NotFound
+from app.db.executors import SessionThreads
+from app.errors import NotFound, NotReady
 from app.http.headers import HOLDER
+from app.http.observer import BUCKETS, Measurements, Metric
 from app.http.problems import (
     CONTRADICTION,
     DOMAIN_PROBLEMS,
@@ -26,6 +37,9 @@ from app.http.problems import (
 )
 from app.questions import answer, parse_question
 from app.schemas.bodies import In
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric as Family
 
 router = APIRouter(include_in_schema=False)
 
@@ -136,15 +150,195 @@ class QuestionIn(In):
 @router.post("/receipts")
 async def make_receipt(question: Annotated[QuestionIn, Body()], executor: Executor) -> dict[str, Any]:
     """Return the receipt of the answer to a question: what it rests on, for `vmsizes verify`."""
+
+    def make(catalog: Catalog) -> dict[str, Any]:
+        from app import receipts
+
+        asked = parse_question(question.model_dump())
+        return receipts.make_receipt(catalog, [(asked, answer(catalog, *asked))])
+
     try:
-        return await executor.ask(_make_receipt, question)
+        return await executor.ask(make)
     except ValidationError as error:
         located = [{**fault, "loc": ("body", "params", *fault["loc"])} for fault in error.errors()]
         raise RequestValidationError(located) from None
 
 
-def _make_receipt(catalog: Catalog, question: QuestionIn) -> dict[str, Any]:
-    from app.receipts import make_receipt
+# The text that Prometheus scrapes
 
-    asked = parse_question(question.model_dump())
-    return make_receipt(catalog, [(asked, answer(catalog, *asked))])
+Values = Iterable[tuple[Metric, float | None]]
+Read = dict[Metric, Callable[[], float]]
+
+_PROCESS = Path("/proc/self")
+
+
+def worker_counters(state: State) -> Read:
+    """Return what a worker counts besides requests."""
+    dropped = "Log lines that were dropped because they were not read in time."
+    return {
+        Metric("vmsizes_db_queries", "Queries that were sent to the database's driver."): lambda: (
+            state.executor.query_count
+        ),
+        Metric("vmsizes_log_records_dropped", dropped): lambda: state.logs.dropped if state.logs else 0,
+        Metric("process_cpu_seconds", "CPU time of all workers, those that ended too."): time.process_time,
+    }
+
+
+def worker_gauges(state: State) -> Read:
+    """Return what a worker tells of its state; the gauges of all workers are added up."""
+    cache, limit, executor = "vmsizes_response_cache", state.cache_bytes, state.executor
+    gauges: Read = {
+        Metric(f"{cache}_entries", "Responses in the cache."): lambda: len(state.cache.responses),
+        Metric(f"{cache}_bytes", "Bytes of the responses in the cache."): lambda: state.cache.responses.size_bytes,
+        Metric(f"{cache}_limit_bytes", "Bytes that the cache may have."): lambda: limit,
+        Metric("vmsizes_exports_running", "Exports that are being written."): lambda: len(state.streams.running),
+        Metric("vmsizes_export_files_bytes", "Bytes of the Parquet files that are kept."): lambda: (
+            state.files.size_bytes
+        ),
+        Metric("process_resident_memory_bytes", "Memory of all workers."): _resident_bytes,
+        Metric("process_open_fds", "Open files and connections of all workers."): lambda: (
+            len(os.listdir(files)) if (files := _PROCESS / "fd").exists() else float("nan")  # noqa: PTH208  # counted
+        ),
+        Metric("process_max_fds", "Files and connections that all workers may have."): _max_files,
+    }
+    for queue in executor.queues:
+        gauges |= _queue_gauges(queue)
+    pool = state.engine.pool if isinstance(state.engine.pool, QueuePool) else None
+    on_loop = executor.loop_connection
+    name, text = "vmsizes_db_connections", "Connections to the database."
+    return gauges | {
+        Metric(name, text, (("state", "in_use"),)): lambda: pool.checkedout() if pool else 0,
+        Metric(name, text, (("state", "idle"),)): lambda: (
+            (pool.checkedin() if pool else 0) + (on_loop is not None and on_loop.is_open)
+        ),
+    }
+
+
+def _queue_gauges(queue: SessionThreads) -> Read:
+    name, text = "vmsizes_queue_requests", "Requests that run in threads, or wait for one."
+    states: dict[str, Callable[[], float]] = {
+        "running": lambda: min(queue.unfinished, queue.max_threads),
+        "waiting": lambda: max(queue.unfinished - queue.max_threads, 0),
+    }
+    return {Metric(name, text, (("queue", queue.name), ("state", state))): read for state, read in states.items()}
+
+
+def _resident_bytes() -> float:
+    pages = _PROCESS / "statm"
+    return int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if pages.exists() else float("nan")
+
+
+def _max_files() -> float:
+    limits = _PROCESS / "limits"
+    lines = limits.read_text().splitlines() if limits.exists() else ()
+    return next((float(line.split()[3]) for line in lines if line.startswith("Max open files")), float("nan"))
+
+
+async def catalog_values(executor: QueryExecutor, stale_after_days: int) -> list[tuple[Metric, float | None]]:
+    """Return the state of the catalog, unknown figures as None; without a database only that it is not ready.
+
+    A scrape tells of the workers also while the database cannot be reached.
+    """
+    ready = Metric("vmsizes_catalog_ready", "Whether there is a catalog that can be read.")
+    try:
+        revision, freshness, last_ingests, feed_refreshes, replication = await executor.health()
+    except (NotReady, DBAPIError):
+        return [(ready, 0)]
+    values: list[tuple[Metric, float | None]] = [(ready, 1)]
+
+    def add(name: str, text: str, value: float | None, **labels: str) -> None:
+        values.append((Metric(name, text, tuple(labels.items())), value))
+
+    add("vmsizes_catalog_revision", "The number of the catalog's revision.", revision["number"])
+    written_at = revision["created_at"].timestamp()
+    add("vmsizes_catalog_revision_timestamp_seconds", "When the catalog's revision was written.", written_at)
+    for table, rows in sorted(revision["counts"].items()):
+        add("vmsizes_catalog_rows", "Rows of the catalog's tables.", rows, table=table)
+    for source, moment in last_ingests.items():
+        changed = "When an ingest of a source last changed the catalog."
+        add("vmsizes_last_ingest_timestamp_seconds", changed, moment.timestamp(), source=source)
+    for refresh in feed_refreshes:
+        feed, well = refresh.feed, refresh.succeeded_at
+        ended_at = refresh.ended_at.timestamp()
+        add("vmsizes_refresh_timestamp_seconds", "When the last refresh of a feed ended.", ended_at, feed=feed)
+        ended_well = "When a refresh of a feed last ended well."
+        add("vmsizes_refresh_success_timestamp_seconds", ended_well, well.timestamp() if well else None, feed=feed)
+        failed = "Whether the last refresh of a feed failed, in part at least."
+        add("vmsizes_refresh_failed", failed, int(refresh.has_failed), feed=feed)
+    add("vmsizes_prices_age_days", "Days since the newest prices.", freshness.prices_age_days)
+    rates_age = freshness.exchange_rates_age_days
+    add("vmsizes_exchange_rates_age_days", "Days since the newest exchange rates.", rates_age)
+    stale = "Whether prices or exchange rates are older than VMSIZES_STALE_AFTER_DAYS."
+    add("vmsizes_catalog_stale", stale, int(freshness.is_stale(stale_after_days)))
+    is_replica, is_receiving = int(replication.is_replica), replication.is_receiving
+    add("vmsizes_database_is_replica", "Whether the database is a replica of another server.", is_replica)
+    receiving = "Whether a replica is connected to the server that it follows."
+    add("vmsizes_database_is_receiving", receiving, None if is_receiving is None else int(is_receiving))
+    replayed = "Seconds since the last transaction that a replica replayed."
+    add("vmsizes_database_replay_age_seconds", replayed, replication.replay_age_seconds)
+    return values
+
+
+def render(measured: Measurements, catalog: Values, *, version: str, database: str) -> bytes:
+    """Return the text of a scrape (Prometheus text format 0.0.4)."""
+    from prometheus_client import generate_latest  # only a scrape needs it
+    from prometheus_client.registry import Collector, CollectorRegistry
+
+    labels = (("version", version), ("python", python_version()), ("database", database))
+    build = Metric("vmsizes_build_info", "The program's version, Python's, and the kind of database.", labels)
+    workers = Metric("vmsizes_workers", "Processes that serve.")
+
+    class Scraped(Collector):
+        def collect(self) -> Iterator["Family"]:
+            yield from _request_families(measured)
+            yield from _families(measured.counters.items(), counters=True)
+            yield from _families([(build, 1), (workers, measured.workers), *measured.gauges.items(), *catalog])
+
+    registry = CollectorRegistry()
+    registry.register(Scraped())
+    return generate_latest(registry)
+
+
+def _families(values: Values, *, counters: bool = False) -> Iterator["Family"]:
+    """Yield a family for the values of each name; those that are not known are left out."""
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+    made: dict[str, Family] = {}
+    for metric, value in values:
+        if value is None or value != value:  # noqa: PLR0124  # not a number: /proc is missing
+            continue
+        names = [name for name, _ in metric.labels]
+        if metric.name not in made:
+            kind = CounterMetricFamily if counters else GaugeMetricFamily
+            made[metric.name] = kind(metric.name, metric.text, labels=names)
+        made[metric.name].add_metric([of for _, of in metric.labels], value)  # type: ignore[attr-defined]
+    yield from made.values()
+
+
+_BOUNDS = [*map(str, BUCKETS), "+Inf"]
+
+
+def _request_families(measured: Measurements) -> Iterator["Family"]:
+    from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+
+    latencies = HistogramMetricFamily(
+        "vmsizes_http_request_duration_seconds",
+        "Time from a request to the end of its response, by route, status, and whether the cache had the response.",
+        labels=["method", "route", "cache", "status"],
+    )
+    for latency in measured.latencies:
+        buckets = list(zip(_BOUNDS, accumulate(latency.counts), strict=True))
+        latencies.add_metric([latency.method, latency.route, latency.cache, latency.status], buckets, latency.seconds)
+    yield latencies
+    for name, text, cache in (
+        ("vmsizes_response_cache_hits", "Responses that were served from the cache.", "hit"),
+        ("vmsizes_response_cache_misses", "Responses that were computed.", "miss"),
+    ):
+        of_cache = (latency for latency in measured.latencies if (latency.cache, latency.status) == (cache, "2xx"))
+        yield CounterMetricFamily(name, text, value=sum(sum(latency.counts) for latency in of_cache))
+    problems = CounterMetricFamily(
+        "vmsizes_http_problems", "Requests that got a problem, by its type.", labels=["type"]
+    )
+    for slug, count in measured.problems.items():
+        problems.add_metric([slug], count)
+    yield problems
