@@ -51,6 +51,11 @@ def display_value(value: Any) -> str | None:
     return str(value)
 
 
+def plural(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 fact`, `2,000 facts`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def decode_text(raw: bytes, errors: str = "strict") -> str:
     """Return the text of a file in UTF-8, or in UTF-16 with its mark, as Windows PowerShell writes it."""
     marked = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))

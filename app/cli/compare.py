@@ -33,7 +33,6 @@ from app.cli.output import (
     make_columns,
     mark_unverified,
     min_table_width,
-    plural,
     print_exchange_rate,
     print_line,
     print_next_cursor,
@@ -48,6 +47,7 @@ from app.cli.output import (
     with_output_options,
 )
 from app.errors import BadQuery, BadWorkload
+from app.validation import plural
 
 if TYPE_CHECKING:
     from app.questions import Inquiry
@@ -119,18 +119,15 @@ def compare(
     if output.format is Format.table:
         _print_comparison(comparison, output, {cell["size"] for cell in verified if cell["value"] is False})
     else:
-        rows = [_comparison_row(field, comparison["baseline"]) for field in comparison["fields"]]
+        rows = []
+        for field in comparison["fields"]:  # the value of each size, and its difference from the baseline in percent
+            row: dict[str, Any] = {"field": field["field"], "unit": field["unit"]}
+            for cell in field["values"]:
+                row[cell["size"]] = cell["value"]
+                if cell["size"] != comparison["baseline"]:
+                    row[f"{cell['size']} %"] = cell["difference_percent"]
+            rows.append(row)
         print_rows(rows, {}, OutputOptions(format=output.format), json_value=comparison)
-
-
-def _comparison_row(field: Mapping[str, Any], baseline: str) -> dict[str, Any]:
-    """Return a field as a row: the value of each size, and its difference from the baseline in percent."""
-    row: dict[str, Any] = {"field": field["field"], "unit": field["unit"]}
-    for cell in field["values"]:
-        row[cell["size"]] = cell["value"]
-        if cell["size"] != baseline:
-            row[f"{cell['size']} %"] = cell["difference_percent"]
-    return row
 
 
 def _print_comparison(comparison: Mapping[str, Any], output: OutputOptions, unverified: Collection[str]) -> None:
@@ -141,8 +138,14 @@ def _print_comparison(comparison: Mapping[str, Any], output: OutputOptions, unve
     """
     sizes, baseline = comparison["sizes"], comparison["baseline"]
     max_width = None if output.wide else terminal_width()
+    currency = (comparison.get("exchange_rate") or {}).get("currency")
+
+    def label(field: Mapping[str, Any]) -> str:
+        is_converted = currency is not None and str(field["unit"]).startswith(currency)
+        return f"{field['field']} ({currency})" if is_converted else str(field["field"])
+
     rows = [
-        {"field": _label(field, comparison)} | {cell["size"]: _cell(cell, baseline) for cell in field["values"]}
+        {"field": label(field)} | {cell["size"]: _cell(cell, baseline) for cell in field["values"]}
         for field in comparison["fields"]
         if output.columns or any(cell["value"] not in (None, []) for cell in field["values"])
     ]
@@ -174,14 +177,6 @@ def _print_comparison(comparison: Mapping[str, Any], output: OutputOptions, unve
     left_out = [field for field in left_out if field != "name"]  # names stand above the table
     if left_out:
         print_note(f"Left out at {max_width} columns: {', '.join(left_out)}. --wide shows all.")
-
-
-def _label(field: Mapping[str, Any], comparison: Mapping[str, Any]) -> str:
-    """Return the name of a field, with the currency of a converted price."""
-    rate = comparison.get("exchange_rate")
-    if rate is None or not str(field["unit"]).startswith(rate["currency"]):
-        return str(field["field"])
-    return f"{field['field']} ({rate['currency']})"
 
 
 def _columns(headings: Mapping[str, str]) -> dict[str, Column]:
@@ -417,7 +412,12 @@ def buy(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, *
     """Compare the ways to buy VMs of a size over months: on demand, spot, reserved, savings plans."""
     params = parse_params(BuySearch, values)
     answer = context.ask("GET /sizes/{name}/buy", params, name)
-    rows = [_way_row(way) for way in answer["ways"]]
+    rows = []
+    for way in answer["ways"]:  # with its first price: the others are those of a licence
+        price = flatten_converted(next(iter(way["prices"]), {}))
+        plain = {name: value for name, value in flatten_converted(way).items() if name not in ("prices", "cumulative")}
+        of_price = ("usd_per_hour", "price_per_hour", "price_as_of", "source_id")
+        rows.append(plain | {field: price.get(field) for field in of_price})
     columns = _WAY_COLUMNS
     if params.currency not in (None, USD):
         columns = {
@@ -447,10 +447,3 @@ def buy(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, *
         if answer["retirement_date"]:
             print_text(f"The size retires on {answer['retirement_date']}.")
         print_text(f"Assumed: {'; '.join(answer['assumptions'])}.")
-
-
-def _way_row(way: Record) -> dict[str, Any]:
-    """Return a way as a flat row, with its first price: the others are those of a licence."""
-    price = flatten_converted(next(iter(way["prices"]), {}))
-    plain = {name: value for name, value in flatten_converted(way).items() if name not in ("prices", "cumulative")}
-    return plain | {name: price.get(name) for name in ("usd_per_hour", "price_per_hour", "price_as_of", "source_id")}

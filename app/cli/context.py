@@ -22,9 +22,17 @@ from sqlmodel import Session
 
 from app.catalog.queries.snapshot import current_revision
 from app.cli.options import OPTION_OF_FIELD, option_name
-from app.cli.output import EXIT_BAD_DATA, EXIT_NOT_FOUND, EXIT_NOT_READY, EXIT_OK, EXIT_USAGE, print_error
-from app.db.engines import driver_message, has_no_tables, lacks_what_was_asked, make_engine, outage_cause, read_session
-from app.db.sqlite_files import MISSING, DatabaseFile
+from app.cli.output import EXIT_BAD_DATA, EXIT_NOT_FOUND, EXIT_NOT_READY, EXIT_OK, EXIT_USAGE, print_note
+from app.db.engines import (
+    MISSING,
+    DatabaseFile,
+    driver_message,
+    has_no_tables,
+    lacks_what_was_asked,
+    make_engine,
+    outage_cause,
+    read_session,
+)
 from app.db.writing import NewerSchema, WriterBusy, refuse_newer, schema_revision, set_wait
 from app.errors import BadData, BadQuery, BadWorkload, FetchError, NotFound, NotReady, VmsizesError
 from app.settings import BadEnvFile, Settings
@@ -265,5 +273,5 @@ def _exit(message: str, code: int) -> NoReturn:
     with suppress(VmsizesError):  # a setting that is wrong is told as text
         settings()
     if not log_result("command failed", {"error": message, "exit_code": code}, level=logging.ERROR):
-        print_error(message)
+        print_note(message, "error: ")
     sys.exit(code)

@@ -347,19 +347,16 @@ def read_model_files(config: str | None, safetensors: str | None) -> dict[str, A
     fields: dict[str, Any] = {}
     if config is not None:
         fields["config"] = _read_json("--config", Path(config))
-    if safetensors is not None:
-        fields["safetensors"] = _read_checkpoint(Path(safetensors))
-    return fields
-
-
-def _read_checkpoint(path: Path) -> dict[str, Any]:
-    """Return an index, or the tensors of the headers of one file or of all files of a folder."""
+    if safetensors is None:
+        return fields
+    path = Path(safetensors)
     if path.suffix == ".json":
-        return _read_json("--safetensors", path)
+        return fields | {"safetensors": _read_json("--safetensors", path)}
+    # The tensors of the headers of one file, or of all files of a folder.
     files = sorted(path.glob("*.safetensors")) if path.is_dir() else [path]
     if not files:
         raise BadQuery("--safetensors", str(path), "has no .safetensors files")
-    return {name: tensor for file in files for name, tensor in _read_header(file).items()}
+    return fields | {"safetensors": {name: tensor for file in files for name, tensor in _read_header(file).items()}}
 
 
 def _read_json(option: str, path: Path) -> dict[str, Any]:

@@ -27,7 +27,6 @@ from app.cli.output import (
     OutputOptions,
     get_console,
     make_columns,
-    plural,
     print_json,
     print_note,
     print_rows,
@@ -37,6 +36,7 @@ from app.errors import BadData, BadQuery
 from app.ingest.registry import CSV_SOURCES, parse_clouds, read_csv_source, read_pages, read_seeds, relative_to
 from app.ingest.run import forget as forget_sources
 from app.ingest.run import has_catalog, ingest, to_json_line
+from app.validation import plural
 
 if TYPE_CHECKING:
     from app.ingest.audit import Judgement

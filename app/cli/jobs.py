@@ -17,7 +17,8 @@ from app.catalog.price_checks import REFUSAL_REASONS
 from app.catalog.readings import Progress, Reading, Report, no_progress
 from app.cli import context
 from app.cli.options import Wait, with_options
-from app.cli.output import EXIT_OK, Json, get_console, plural, print_json
+from app.cli.output import EXIT_OK, Json, get_console, print_json
+from app.validation import plural
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -20,7 +20,6 @@ from app.cli.output import (
     Record,
     format_value,
     make_columns,
-    plural,
     print_line,
     print_no_price,
     print_page,
@@ -31,7 +30,7 @@ from app.cli.output import (
 )
 from app.errors import BadQuery
 from app.schemas.retirement_request import SuccessorNeedsIn
-from app.validation import display_value
+from app.validation import display_value, plural
 
 if TYPE_CHECKING:
     from app.questions import Inquiry

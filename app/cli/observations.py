@@ -12,7 +12,6 @@ from app.cli.options import Command, Group
 from app.cli.output import (
     OutputOptions,
     make_columns,
-    plural,
     print_json,
     print_note,
     print_rows,
@@ -22,6 +21,7 @@ from app.cli.output import (
 )
 from app.db.writing import write_session
 from app.errors import BadQuery
+from app.validation import plural
 
 app = typer.Typer()
 observations_app = typer.Typer(

@@ -126,11 +126,6 @@ def _within(annotation: Any) -> Iterator[Any]:
         yield from _within(argument)
 
 
-def choices_of(annotation: Any) -> tuple[str, ...]:
-    """Return the literal values that a type takes; none for any other type."""
-    return next((tuple(map(str, get_args(part))) for part in _within(annotation) if get_origin(part) is Literal), ())
-
-
 def _late_values(module: str, name: str) -> Callable[[], Sequence[str]]:
     """Return a function that imports a module when it is called, and returns values of it."""
     return lambda: tuple(getattr(import_module(module), name))
@@ -309,10 +304,13 @@ def _make_option(
     name: str, field: FieldInfo, heading: str | None, choices_by_name: Choices, *, hidden: bool = False
 ) -> inspect.Parameter:
     several = is_multi_valued(field)
-    parser = _find_parser(field.annotation)
+    parsed_by = (part for part in _within(field.annotation) if part == GIB or isinstance(part, ParsedBy))
+    parser = next((part.parse if isinstance(part, ParsedBy) else parse_gib for part in parsed_by), None)
     cli_type: Any = list[str] if several else str if parser else _cli_type(field.annotation)
     flag = option_name(name)
-    choices = choices_of(field.annotation) or (choices_by_name[name]() if name in choices_by_name else ())
+    literals = (part for part in _within(field.annotation) if get_origin(part) is Literal)
+    choices: Sequence[str] = next((tuple(map(str, get_args(part))) for part in literals), ())
+    choices = choices or (choices_by_name[name]() if name in choices_by_name else ())
     values = (lambda: choices) if choices else CATALOG_VALUES.get(name)
     option = typer.Option(
         f"{flag}/--no-{flag[2:]}" if cli_type is bool else flag,
@@ -327,11 +325,6 @@ def _make_option(
     optional: Any = cli_type if several else cli_type | None
     annotation: Any = Annotated[optional, option]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-
-
-def _find_parser(annotation: Any) -> Callable[[Any], Any] | None:
-    parsed_by = (part for part in _within(annotation) if part == GIB or isinstance(part, ParsedBy))
-    return next((part.parse if isinstance(part, ParsedBy) else parse_gib for part in parsed_by), None)
 
 
 def _cli_type(annotation: Any) -> type:

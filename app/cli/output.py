@@ -182,7 +182,11 @@ def print_rows(
     elif output.format is Format.csv:
         print_csv(rows)
     elif rows:
-        marked = [_mark_name(row, full) for row, full in zip(rows, originals, strict=True)]
+        marked = []
+        for shown, full in zip(rows, originals, strict=True):
+            name = "name" if "name" in shown else "size"
+            unverified = full.get("verified") is False or "UNVERIFIED" in full.get("warnings", ())
+            marked.append({**shown, name: mark_unverified(shown[name])} if unverified and name in shown else shown)
         note = UNVERIFIED_NOTE if marked != list(rows) else ""
         max_width = None if output.wide or output.columns else terminal_width()
         lines, left_out = format_table(marked, columns, max_width)
@@ -235,12 +239,6 @@ UNVERIFIED_NOTE = "* Not verified: no vendor page names the size, or it is withd
 def mark_unverified(size: str) -> str:
     """Return the name of a size that is not verified as tables have it; UNVERIFIED_NOTE stands below them."""
     return f"{size}*"
-
-
-def _mark_name(row: Record, full: Record) -> Record:
-    name = "name" if "name" in row else "size"
-    unverified = full.get("verified") is False or "UNVERIFIED" in full.get("warnings", ())
-    return {**row, name: mark_unverified(row[name])} if unverified and name in row else row
 
 
 _MISSING = object()
@@ -408,11 +406,6 @@ def print_text(text: str, *, first: str = "", indent: str = "") -> None:
         print_line(line)
 
 
-def print_note(text: str) -> None:
-    """Print a remark to standard error, so that a pipe gets the result alone."""
-    _print_error_text(text)
-
-
 def print_no_price(answer: Mapping[str, Any]) -> None:
     """Print where prices are known, if an answer has none, to standard error: no format of rows has a place for it."""
     if "no_price" in answer:
@@ -425,17 +418,13 @@ def print_next_cursor(cursor: str) -> None:
     sys.stderr.write(f"More: --cursor {cursor}\n")
 
 
-def print_error(text: str) -> None:
-    """Print an error message to standard error."""
-    colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ
-    _print_error_text(text, label="error: ", style="\033[1;31m{}\033[0m" if colour else "{}")
-
-
-def _print_error_text(text: str, *, label: str = "", style: str = "{}") -> None:
-    # The label is wrapped without its colour, since escape sequences would count as characters.
+def print_note(text: str, label: str = "") -> None:
+    """Print a remark to standard error, so that a pipe gets the result alone; a label stands before it, in red."""
     sys.stdout.flush()
+    # The label is wrapped without its colour, since escape sequences would count as characters.
     start, *rest = wrap(text, terminal_width() if sys.stderr.isatty() else None, first=" " * len(label))
-    styled = f"{style.format(label.rstrip())} " if label else ""
+    colour = label and sys.stderr.isatty() and "NO_COLOR" not in os.environ
+    styled = f"\033[1;31m{label.rstrip()}\033[0m " if colour else label
     sys.stderr.write("\n".join((styled + start[len(label) :], *rest)) + "\n")
 
 
@@ -455,11 +444,6 @@ def get_console(name: str) -> Any:
 def terminal_width() -> int | None:
     """Return the width of the terminal, or None where standard output is none: a program gets every column."""
     return max(shutil.get_terminal_size().columns, _MIN_TERMINAL_WIDTH) if sys.stdout.isatty() else None
-
-
-def plural(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 fact`, `2,000 facts`."""
-    return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def format_value(value: object) -> str:

@@ -19,12 +19,13 @@ from app.catalog.store.revisions import save_feed_run
 from app.cli import context
 from app.cli.jobs import RunOptions, outcome_json, parse_interval, print_reports, print_tables, repeat, with_run_options
 from app.cli.options import Command, Group
-from app.cli.output import EXIT_BAD_DATA, get_console, plural, print_json, print_note
+from app.cli.output import EXIT_BAD_DATA, get_console, print_json, print_note
 from app.cli.webhooks import deliver_after_refresh
 from app.db.writing import WriterBusy, write_session
 from app.errors import BadData, FetchError
 from app.ingest.registry import read_pages, relative_to
 from app.ingest.run import IngestOutcome, ingest
+from app.validation import plural
 
 if TYPE_CHECKING:
     from app.ingest.feeds.fetching import PriceFeed

@@ -390,9 +390,9 @@ def prices_by_region(prices: Sequence[Record]) -> list[dict[str, Any]]:
             row |= {price["purchase"]: amount, f"{price['purchase']}_from": price["seen_until"]}
             if price["purchase"] == "on_demand":
                 row |= {"unusual": price["unusual"], "note": price_note(price)}
-    return sorted(rows.values(), key=_by_price)
 
+    def place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+        on_demand, spot = row["on_demand"], row["spot"]
+        return (on_demand is None, row.get("unusual", False), on_demand or 0, spot is None, spot or 0, row["region"])
 
-def _by_price(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    on_demand, spot = row["on_demand"], row["spot"]
-    return (on_demand is None, row.get("unusual", False), on_demand or 0, spot is None, spot or 0, row["region"])
+    return sorted(rows.values(), key=place)

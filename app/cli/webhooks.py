@@ -18,7 +18,6 @@ from app.cli.output import (
     Json,
     OutputOptions,
     make_columns,
-    plural,
     print_json,
     print_line,
     print_note,
@@ -27,6 +26,7 @@ from app.cli.output import (
     with_output_options,
 )
 from app.db.writing import write_session
+from app.validation import plural
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

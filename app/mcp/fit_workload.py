@@ -8,6 +8,7 @@ from app.catalog.queries.params import parse_gpu_count
 from app.mcp import tool
 from app.questions import Inquiry
 from app.schemas.fit_request import FitIn, Recompute, TrainingMethod
+from app.validation import plural
 
 DEFAULT_LIMIT = 3
 
@@ -185,7 +186,7 @@ def _to_text(answer: Mapping[str, Any], currency: str) -> str:
         costs: Mapping[str, Any] = next((cost for cost in best["cost"].values() if cost is not None), {})
         hourly = costs.get("converted", {}).get("cost_per_hour")
         converted = f" That is {hourly} {currency} an hour." if hourly is not None else ""
-        return f"{tool.plural(answer['total'], 'size')} can do it. {name}: {best['explanation']}{converted}{note}"
+        return f"{plural(answer['total'], 'size')} can do it. {name}: {best['explanation']}{converted}{note}"
     misses = answer["nearest_misses"]
     nearest = f" The nearest, {misses[0]['size']}: {misses[0]['failures'][0]['detail']}." if misses else ""
     return f"No size fits; {answer['rejected_total']:,} were checked.{nearest}{note}"

@@ -1,6 +1,5 @@
 """The MCP server: the tools and resources, as the official SDK serves them."""
 
-import json
 import logging
 import re
 from collections.abc import Callable, Mapping
@@ -133,10 +132,14 @@ async def _call_tool(
     if tool is None:
         hint = did_you_mean(nearest(request.name, TOOLS)) or f"there are {', '.join(TOOLS)}"
         raise MCPError(code=types.INVALID_PARAMS, message=f"There is no tool named {request.name}; {hint}")
+
+    def call_with_meta(opened: Catalog, revision: RevisionInfo) -> tuple[Reply, dict[str, Any]]:
+        reply, inquiry = call(tool, request.arguments or {}, opened)
+        receipt = make_receipt(opened, inquiry.asked, full=False)
+        return reply, {"vmsizes/revision": revision, "vmsizes/receipt": receipt}
+
     try:
-        reply, meta = await catalog.run(
-            lambda opened, revision: _call_with_meta(tool, request.arguments or {}, opened, revision)
-        )
+        reply, meta = await catalog.run(call_with_meta)
     except BadArguments as error:
         return _error_result(str(error), error.errors)
     except (VmsizesError, DBAPIError) as error:
@@ -145,21 +148,12 @@ async def _call_tool(
         _log.exception("tool %s crashed", tool.name)
         return _error_result("This is a fault of the service; it has been logged.", ())
     structured = protocol_version >= _STRUCTURED_SINCE
-    text = reply.text if structured else f"{reply.text}\n{to_json(reply.content).decode()}"
+    text = reply.text if structured else f"{reply.text}\n{to_json(reply.content)}"
     return types.CallToolResult(
         content=[types.TextContent(text=text)],
         structured_content=reply.content if structured else None,
         _meta=meta,
     )
-
-
-def _call_with_meta(
-    tool: Tool, arguments: Mapping[str, Any], catalog: Catalog, revision: RevisionInfo
-) -> tuple[Reply, dict[str, Any]]:
-    """Call a tool; return its reply, and the revision and the receipt for `_meta`."""
-    reply, inquiry = call(tool, arguments, catalog)
-    receipt = make_receipt(catalog, inquiry.asked, full=False)
-    return reply, {"vmsizes/revision": revision, "vmsizes/receipt": receipt}
 
 
 def _explain(error: Exception) -> str:
@@ -188,9 +182,6 @@ def _error_result(text: str, errors: tuple[ArgumentError, ...]) -> types.CallToo
 # Resources
 
 
-_MOST = 500
-
-
 class Resource(NamedTuple):
     """A resource, or with `{name}` in its URI a template of many."""
 
@@ -214,26 +205,22 @@ def read_resource(uri: str, catalog: Catalog, revision: RevisionInfo) -> str:
     """Return a resource as JSON text; raises NotFound for one that there is not."""
     if uri == "vmsizes://revision":
         latest = latest_revision(catalog.session)
-        return _json_text({**revision, "rows": {} if latest is None else latest["counts"]})
+        return to_json({**revision, "rows": {} if latest is None else latest["counts"]})
     if uri == "vmsizes://models":
         rows = {row["id"]: row for row in catalog.snapshot.models.values()}
         shown = ("id", "name", "params", "active_params", "max_context_tokens")
-        return _json_text({"models": [{name: rows[key][name] for name in shown} for key in sorted(rows)]})
+        return to_json({"models": [{name: rows[key][name] for name in shown} for key in sorted(rows)]})
     for pattern, (endpoint, params) in _RESOURCE_QUESTIONS.items():
         if match := re.fullmatch(pattern, uri):
-            return _json_text(answer(catalog, endpoint, params, unquote(match[1])))
+            return to_json(answer(catalog, endpoint, params, unquote(match[1])))
     uris = [resource.uri for resource in (*RESOURCES, *TEMPLATES)]
     raise NotFound("resource", uri, suggestions=closest_spellings(uri, uris, 2))
-
-
-def _json_text(data: object) -> str:
-    return json.dumps(data, separators=(",", ":"), ensure_ascii=False)
 
 
 _RESOURCE_QUESTIONS: Mapping[str, tuple[str, BaseModel]] = {
     r"vmsizes://models/(.+)": ("GET /models/{name}", NoParams()),
     r"vmsizes://sizes/([^/]+)": ("GET /sizes/{name}", SizeParams()),
-    r"vmsizes://sizes/([^/]+)/facts": ("GET /sizes/{name}/facts", FactSearch(limit=_MOST)),
+    r"vmsizes://sizes/([^/]+)/facts": ("GET /sizes/{name}/facts", FactSearch(limit=500)),
 }
 """The question that the resource of a name answers, by the pattern of its URI."""
 
@@ -246,15 +233,11 @@ async def _read_resource(catalog: CatalogReader, uri: str) -> types.ReadResource
         raise MCPError(code=types.INVALID_PARAMS, message=str(error), data={"uri": uri}) from None
     except DBAPIError as error:
         raise MCPError(code=types.INTERNAL_ERROR, message=_explain(error)) from None
+    now = datetime.now(UTC)  # ages and statuses are those of a day
+    until_midnight = timedelta(days=1) - timedelta(hours=now.hour, minutes=now.minute, seconds=now.second)
     return types.ReadResourceResult(
         contents=[types.TextResourceContents(uri=uri, mime_type="application/json", text=text)],
-        ttl_ms=int(min(CONTENT_TTL, _until_midnight()).total_seconds() * 1000),
+        ttl_ms=int(min(CONTENT_TTL, until_midnight).total_seconds() * 1000),
         cache_scope="public",
         _meta={"vmsizes/revision": revision},
     )
-
-
-def _until_midnight() -> timedelta:
-    """Return how long the day lasts (UTC): ages and statuses are those of a day."""
-    now = datetime.now(UTC)
-    return timedelta(days=1) - timedelta(hours=now.hour, minutes=now.minute, seconds=now.second)

@@ -14,6 +14,7 @@ from app.mcp import tool
 from app.nearest import did_you_mean, nearest
 from app.questions import Inquiry
 from app.schemas.sizes import SizeOut
+from app.validation import plural
 
 DEFAULT_LIMIT = 6
 
@@ -149,7 +150,7 @@ def _found_text(page: Mapping[str, Any], search: SizeSearch) -> str:
         if note := price_note(first, "price_"):
             price += f" ({note})"
     name = tool.mark_unverified(first["name"], verified=first["verified"])
-    return f"{tool.plural(page['total'], 'size')}; first by {', '.join(search.sort)}: {name}, {price}.{notes}"
+    return f"{plural(page['total'], 'size')}; first by {', '.join(search.sort)}: {name}, {price}.{notes}"
 
 
 FIND_SIZES = tool.Tool(
@@ -241,7 +242,7 @@ def _comparison_text(comparison: Mapping[str, Any], prices: list[Mapping[str, An
         if cell["size"] != comparison["baseline"] and cell["difference_percent"] is not None
     ]
     told = f"; price an hour: {', '.join(others)}" if others else ""
-    return f"{tool.plural(len(comparison['sizes']), 'size')} compared with {names[comparison['baseline']]}{told}."
+    return f"{plural(len(comparison['sizes']), 'size')} compared with {names[comparison['baseline']]}{told}."
 
 
 COMPARE_SIZES = tool.Tool(
@@ -367,17 +368,15 @@ def _ask_prices(
     }
     if chosen:
         asked = PriceSearch.model_validate({**params, "region": chosen, "limit": _MOST})
-        prices = inquiry.ask("GET /sizes/{name}/prices", asked, name)["items"]
-        content["prices"] = [_to_offer(price) for price in prices]
+        for price in inquiry.ask("GET /sizes/{name}/prices", asked, name)["items"]:
+            shown = {field: price[field] for field in ("region", "purchase", "usd_per_hour")}
+            shown |= {"last_seen": price["seen_until"], "source": price["source_id"]}
+            if note := price_note(price):
+                shown["note"] = note
+            if "converted" in price:
+                shown["price_per_hour"] = price["converted"]["price_per_hour"]
+            content["prices"].append(shown)
     return content
-
-
-def _to_offer(price: Mapping[str, Any]) -> dict[str, Any]:
-    shown = {name: price[name] for name in ("region", "purchase", "usd_per_hour")}
-    shown |= {"last_seen": price["seen_until"], "source": price["source_id"]}
-    if note := price_note(price):
-        shown["note"] = note
-    return shown | ({"price_per_hour": price["converted"]["price_per_hour"]} if "converted" in price else {})
 
 
 def _size_text(content: Mapping[str, Any], size: Mapping[str, Any]) -> str:
@@ -387,7 +386,7 @@ def _size_text(content: Mapping[str, Any], size: Mapping[str, Any]) -> str:
     hardware += [f"{size[name]:g} {unit}" for name, unit in _UNITS.items() if size[name] is not None]
     described = ", ".join(hardware) or "nothing is known of its hardware"
     ends = f", retires {content['retirement_date']}" if content["retirement_date"] else ""
-    disputed = tool.plural(len(content["disputes"]), "dispute")
+    disputed = plural(len(content["disputes"]), "dispute")
     price = content["regions"]["cheapest"][:1]
     cost = f"from {price[0]['usd_per_hour']} USD/h in {price[0]['region']}" if price else "price unknown"
     unknown = f" Unknown: {', '.join(content['unknown'])}." if "unknown" in content else ""
@@ -518,7 +517,7 @@ def _history_text(
     newest = lines[0]
     ended = "" if in_force else "; not in force, as newer lists lack it"
     ended += f"; {note}" if (note := newest.note()) else ""
-    others = f"; {tool.plural(len(lines) - 1, 'other price')}" if len(lines) > 1 else ""
+    others = f"; {plural(len(lines) - 1, 'other price')}" if len(lines) > 1 else ""
     return f"{kind}: {newest.usd_per_hour} USD/h since {newest.since}, last seen {newest.last_seen}{ended}{others}."
 
 

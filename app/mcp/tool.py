@@ -152,14 +152,14 @@ def to_bad_arguments(error: Exception, arguments: Mapping[str, Argument], given:
         allowed = re.sub(r"GET /\w+ lists them", "find_sizes without it names some in its items", allowed)
         return BadArguments([ArgumentError(field=name, value=value, allowed=allowed)])
     if isinstance(error, ValidationError):
-        return BadArguments([_of_validation(fault, arguments, given) for fault in error.errors()])
+        errors = []
+        for fault in error.errors():
+            path = ".".join(step for step in fault["loc"] if isinstance(step, str))
+            name = as_given(_argument_of(path, arguments), given)
+            value = display_value(given.get(name, fault.get("input")))
+            errors.append(ArgumentError(field=name, value=value, allowed=explain(fault)))
+        return BadArguments(errors)
     raise error
-
-
-def _of_validation(error: Any, arguments: Mapping[str, Argument], given: Mapping[str, Any]) -> ArgumentError:
-    path = ".".join(step for step in error["loc"] if isinstance(step, str))
-    name = as_given(_argument_of(path, arguments), given)
-    return ArgumentError(field=name, value=display_value(given.get(name, error.get("input"))), allowed=explain(error))
 
 
 def _argument_of(path: str, arguments: Mapping[str, Argument]) -> str:
@@ -390,11 +390,6 @@ def mark_unverified(size: str, *, verified: bool) -> str:
     return size if verified else f"{size} (not verified: no vendor page names it, or it is withdrawn)"
 
 
-def plural(number: int, noun: str) -> str:
-    """Return `1 size`, `2 sizes`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 # A call
 
 
@@ -425,12 +420,12 @@ BYTES_PER_TOKEN = 2.35
 
 def estimate_tokens(text: str, content: Any) -> int:
     """Return an upper estimate of the tokens of a reply: its line of text, and its content as compact JSON."""
-    return round((len(text.encode()) + len(to_json(content))) / BYTES_PER_TOKEN)
+    return round(len(f"{text}{to_json(content)}".encode()) / BYTES_PER_TOKEN)
 
 
-def to_json(content: Any) -> bytes:
+def to_json(content: Any) -> str:
     """Return content as compact JSON."""
-    return json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
+    return json.dumps(content, separators=(",", ":"), ensure_ascii=False)
 
 
 def shorten(reply: Reply, max_tokens: int) -> dict[str, Any]:
