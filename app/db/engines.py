@@ -3,14 +3,21 @@
 Also here: several PostgreSQL servers in a URL, `postgresql://user@first:5432,second:5432/name?target_session_attrs=any`.
 libpq tries the servers in turn. Here all connections of a process go to one of them until it cannot be reached: a
 replica may be behind, and the revision must be read from the server that the rows of a response come from.
+
+And the file of SQLite, opened read-only by a service, and opened again where it was replaced. A connection holds the
+file that it opened: after `mv new.db vmsizes.db` it would read the old one for ever, and after `rm vmsizes.db` one that
+no other process can see.
 """
 
 import re
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+from urllib.parse import unquote
 
 from sqlalchemy import URL, Dialect, Engine, event, make_url, text
 from sqlalchemy.engine import Connection, ExceptionContext
@@ -28,7 +35,6 @@ from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 from sqlmodel import Session, create_engine
 
 from app.db import functions
-from app.db.sqlite_files import IS_NO_FILE, MISSING, DatabaseFile
 from app.db.statements import has_outdated_plan
 from app.telemetry import tracing
 
@@ -78,7 +84,12 @@ def make_engine(url: str, *, pooled: bool = True, serving: bool = False, pool_si
         if serving and pooled:  # cursors of the server, which exports have, need a transaction
             pool["isolation_level"] = "AUTOCOMMIT"
         engine = create_engine(parsed, pool_pre_ping=not serving, connect_args=timeouts if serving else {}, **pool)
-        event.listen(engine, "handle_error", _replace_outdated_connections)
+
+        @event.listens_for(engine, "handle_error")
+        def replace_outdated_connections(context: ExceptionContext) -> None:
+            if has_outdated_plan(context.original_exception):
+                context.is_disconnect = True
+
         choice = choice_of(parsed)
         if choice is not None:
             choice.follow(engine)
@@ -127,11 +138,6 @@ def _supported(url: str) -> URL:
     raise ArgumentError(f"{problem}{allowed}{hint}")
 
 
-def _replace_outdated_connections(context: ExceptionContext) -> None:
-    if has_outdated_plan(context.original_exception):
-        context.is_disconnect = True
-
-
 _OWN_TABLES = """select string_agg(quote_ident(relname), ', ') from pg_class
 where relkind = 'r' and relnamespace = current_schema()::regnamespace"""
 
@@ -159,6 +165,8 @@ def read_session(engine: Engine) -> Iterator[Session]:
 _NO_TABLE = "42P01"
 """PostgreSQL's SQLSTATE for a missing table."""
 
+MISSING = "no such database file"
+IS_NO_FILE = "the path of the database is no regular file"
 _CAUSES = (
     (MISSING, "its file is missing"),
     (IS_NO_FILE, "its path leads to no file"),
@@ -375,3 +383,85 @@ def load_replication(session: AnySession) -> Replication:
     if not is_replica:
         return Replication()
     return Replication(is_replica=True, is_receiving=is_receiving, replay_age_seconds=age)
+
+
+# The file of an SQLite database
+
+_IN_MEMORY = {None, "", ":memory:"}
+_OPENED = "vmsizes.file"
+
+
+class FileVersion(NamedTuple):
+    """Which file it is that a path leads to, and its length in bytes."""
+
+    device: int
+    inode: int
+    size_bytes: int
+
+    def is_replaced_by(self, other: "FileVersion") -> bool:
+        """Check whether a connection to this file must not be used for the other: it is another, or was cut."""
+        return (self.device, self.inode) != (other.device, other.inode) or other.size_bytes < self.size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseFile:
+    """The file of an SQLite database, by its path."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, url: URL) -> "DatabaseFile | None":
+        """Return the file that a URL names; None for a database in memory."""
+        name = url.database
+        if name in _IN_MEMORY or url.query.get("mode") == "memory":
+            return None
+        if not (name or "").startswith("file:"):
+            return cls(Path(name or ""))
+        path = unquote((name or "").removeprefix("file:"))
+        return cls(Path(path.removeprefix("//") if path.startswith("///") else path))
+
+    def read_only_url(self, url: URL) -> URL:
+        """Return the URL that opens the file read-only; the file is not created where it is missing."""
+        if (url.database or "").startswith("file:"):
+            return url.difference_update_query(["mode"]).update_query_dict({"mode": "ro", "uri": "true"})
+        quoted = self.path.absolute().as_uri().replace("file://", "file:", 1)
+        return url.set(database=quoted).update_query_dict({"mode": "ro", "uri": "true"})
+
+    def check(self) -> FileVersion:
+        """Return which file is there now; raises sqlite3.OperationalError where there is none that can be opened.
+
+        To open a FIFO would wait for who writes to it.
+        """
+        try:
+            status = self.path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            raise sqlite3.OperationalError(f"{MISSING} (unable to open database file)") from None
+        except OSError as error:
+            raise sqlite3.OperationalError(f"unable to open database file: {error.strerror}") from None
+        if not stat.S_ISREG(status.st_mode):
+            raise sqlite3.OperationalError(IS_NO_FILE)
+        return FileVersion(status.st_dev, status.st_ino, status.st_size)
+
+    def refuse_missing(self, engine: Engine) -> None:
+        """Let an engine create no file: a connection to a missing one fails instead."""
+
+        @event.listens_for(engine, "do_connect")
+        def check(*_: object) -> None:
+            self.check()
+
+    def watch(self, engine: Engine) -> None:
+        """Let the pool of an engine open a connection again where the file is no longer the one it was opened on."""
+
+        @event.listens_for(engine, "do_connect")
+        def connect(
+            dialect: Dialect, record: ConnectionPoolEntry, arguments: list[Any], parameters: dict[str, Any]
+        ) -> DBAPIConnection:
+            opened = self.check()  # before it is opened: if it is replaced meanwhile, the next use opens it again
+            connection = dialect.connect(*arguments, **parameters)
+            record.info[_OPENED] = opened
+            return connection
+
+        @event.listens_for(engine, "checkout")
+        def check(_connection: DBAPIConnection, record: ConnectionPoolEntry, _proxy: object) -> None:
+            if record.info[_OPENED].is_replaced_by(self.check()):
+                raise DisconnectionError("the file of the database was replaced")

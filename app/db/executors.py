@@ -18,8 +18,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlmodel import Session
 
 from app.db import functions
-from app.db.engines import is_damaged
-from app.db.sqlite_files import DatabaseFile, FileVersion
+from app.db.engines import DatabaseFile, FileVersion, is_damaged
 from app.db.statements import BoundStatement, DriverReader, Row, Rows, TakesLong, convert_rows
 from app.telemetry import tracing
 

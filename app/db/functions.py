@@ -115,17 +115,14 @@ def _compile_exact_ratio(element: exact_ratio, compiler: SQLCompiler, **how: Any
         f" and {by} = {whole_by} and {of} = {whole_of}"
     )
     quotient = f"(2 * {nano} * {whole_by} + {whole_of}) / (2 * {whole_of}) / {_NANO_SQL}"
-    other = _numeric_ratio(usd, by, of) if compiler.dialect.name == "postgresql" else f"exact_ratio({usd}, {by}, {of})"
+    other = f"exact_ratio({usd}, {by}, {of})"
+    if compiler.dialect.name == "postgresql":  # numerics of sufficient scale, of the shortest text of each double
+        usd, by, of = (f"{part}::text::numeric" for part in (usd, by, of))
+        other = f"round(({usd} * {by})::numeric(80, 40) / nullif({of}, 0), {DECIMALS})::double precision"
     return f"case when {is_whole} then {quotient} else {other} end"
 
 
 _NANO_SQL = f"cast({NANO} as double precision)"
-
-
-def _numeric_ratio(*parts: str) -> str:
-    """Return the SQL of a ratio of numerics of sufficient scale, made from the shortest text of each double."""
-    usd, by, of = (f"{part}::text::numeric" for part in parts)
-    return f"round(({usd} * {by})::numeric(80, 40) / nullif({of}, 0), {DECIMALS})::double precision"
 
 
 @lru_cache(maxsize=16_384)

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast
 from sqlalchemy import Connection, Dialect, Select, make_url
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
-from sqlalchemy.types import TypeDecorator, TypeEngine
+from sqlalchemy.types import TypeDecorator
 from sqlmodel import Session as ModelSession
 
 from app.telemetry import tracing
@@ -57,12 +57,17 @@ class Statement:
             query, dialect = self._build(), _dialect(kind)
             self.names = tuple(query.selected_columns.keys())
             text = query.compile(dialect=dialect)
-            converters = (_converter(column.type, dialect) for column in query.selected_columns)
-            compiled = self._compiled[kind] = CompiledStatement(
-                sql=str(text),
-                constants={name: bind.value for bind, name in text.bind_names.items() if bind.value is not None},
-                converters=tuple((index, convert) for index, convert in enumerate(converters) if convert is not None),
-            )
+            converters: list[tuple[int, Converter]] = []
+            for index, column in enumerate(query.selected_columns):
+                convert: Converter | None = None
+                if kind == "sqlite":
+                    convert = column.type.dialect_impl(dialect).result_processor(dialect, None)
+                elif isinstance(column.type, TypeDecorator):  # psycopg converts all but our own types
+                    convert = partial(column.type.process_result_value, dialect=dialect)
+                if convert is not None:
+                    converters.append((index, convert))
+            constants = {name: bind.value for bind, name in text.bind_names.items() if bind.value is not None}
+            compiled = self._compiled[kind] = CompiledStatement(str(text), constants, tuple(converters))
         return compiled
 
 
@@ -178,13 +183,6 @@ def convert_rows(rows: Rows, compiled: CompiledStatement) -> Rows:
             values[index] = convert(values[index])
         converted.append(tuple(values))
     return converted
-
-
-def _converter(kind: TypeEngine[Any], dialect: Dialect) -> Converter | None:
-    """Return the conversion of a column's values, if it needs one: psycopg converts all but our own types."""
-    if dialect.name == "sqlite":
-        return kind.dialect_impl(dialect).result_processor(dialect, None)
-    return (lambda value: kind.process_result_value(value, dialect)) if isinstance(kind, TypeDecorator) else None
 
 
 @cache

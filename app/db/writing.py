@@ -111,8 +111,16 @@ def begin_writing(connection: Connection, *, on_wait: OnWait | None = None) -> N
         if on_wait is not None:
             on_wait(wait_seconds)
         time.sleep(_POLL_SECONDS)
-    if connection.dialect.name == "postgresql":
-        _set_up_postgres(connection)
+    if connection.dialect.name == "sqlite":
+        return
+    # A writer reads each cursor to its end. PostgreSQL plans for the first tenth of the rows, and chooses a nested loop
+    # over two whole tables because its first row comes soon. This holds until the end of the transaction.
+    connection.exec_driver_sql("set local cursor_tuple_fraction = 1")
+    try:
+        with connection.begin_nested():
+            connection.exec_driver_sql(f"set local client_connection_check_interval = '{_CLIENT_CHECK_SECONDS}s'")
+    except DBAPIError as error:  # PostgreSQL before 14, or on a system that does not report closed connections
+        _log_unchecked(str(error.orig).partition("\n")[0])
 
 
 def _begin_sqlite(connection: Connection) -> bool:
@@ -134,18 +142,6 @@ def _lock_postgres(connection: Connection) -> bool:
     # The key of migrations of earlier versions, so that those wait for this one as well.
     statement = "select pg_try_advisory_xact_lock(hashtext('vmsizes migrations'))"
     return bool(connection.exec_driver_sql(statement).scalar_one())
-
-
-def _set_up_postgres(connection: Connection) -> None:
-    """Set what holds until the end of the transaction: how cursors are planned, and that it ends with its client."""
-    # A writer reads each cursor to its end. PostgreSQL plans for the first tenth of the rows, and chooses a nested loop
-    # over two whole tables because its first row comes soon.
-    connection.exec_driver_sql("set local cursor_tuple_fraction = 1")
-    try:
-        with connection.begin_nested():
-            connection.exec_driver_sql(f"set local client_connection_check_interval = '{_CLIENT_CHECK_SECONDS}s'")
-    except DBAPIError as error:  # PostgreSQL before 14, or on a system that does not report closed connections
-        _log_unchecked(str(error.orig).partition("\n")[0])
 
 
 @cache
