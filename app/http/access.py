@@ -185,7 +185,11 @@ class AccessMiddleware:
                 message = {**message, "headers": list(message["headers"])}  # those of a kept response are shared
                 headers = MutableHeaders(scope=message)
                 if self._keys:
-                    headers["Cache-Control"] = _private(headers.get("Cache-Control", ""))
+                    said = headers.get("Cache-Control", "")
+                    if "no-store" not in said and "private" not in said:  # forbid shared caches to store it
+                        kept = (part.strip() for part in said.split(",") if part.strip() not in ("", "public"))
+                        said = ", ".join(["private", *kept])
+                    headers["Cache-Control"] = said
                     headers.add_vary_header("Authorization, X-API-Key")
                 if allowance is not None and self._limiter is not None:
                     window = self._limiter.window_seconds
@@ -194,11 +198,3 @@ class AccessMiddleware:
             await send(message)
 
         return send_with_headers
-
-
-def _private(cache_control: str) -> str:
-    """Return a Cache-Control value that forbids shared caches to store the response."""
-    if "no-store" in cache_control or "private" in cache_control:
-        return cache_control
-    kept = [part.strip() for part in cache_control.split(",") if part.strip() not in ("", "public")]
-    return ", ".join(["private", *kept])

@@ -40,10 +40,14 @@ def accepts_html(accept: bytes) -> bool:
     return b"text/html" in accept
 
 
-def etag_matches(if_none_match: bytes, etag: bytes, *, exists: bool) -> bool:
-    """Check If-None-Match by weak comparison (RFC 9110, section 8.8.3.2); `*` matches any response that exists."""
-    if if_none_match == etag:
-        return True
+def client_has(etag: bytes, headers: Mapping[bytes, bytes], *, exists: bool = True) -> bool:
+    """Check whether If-None-Match makes a response a 304; `*` matches any response that exists.
+
+    By weak comparison (RFC 9110, section 8.8.3.2).
+    """
+    if_none_match = headers.get(b"if-none-match")
+    if not if_none_match or if_none_match == etag:
+        return bool(if_none_match)
     opaque_tags = {tag.strip().removeprefix(b"W/") for tag in if_none_match.split(b",")}
     return etag.removeprefix(b"W/") in opaque_tags or (exists and b"*" in opaque_tags)
 

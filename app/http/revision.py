@@ -18,9 +18,8 @@ from sqlmodel import Session
 
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.catalog.store.revisions import latest_revision
-from app.db.engines import driver_message, has_no_tables, lacks_what_was_asked, outage_cause
+from app.db.engines import MISSING, driver_message, has_no_tables, lacks_what_was_asked, outage_cause
 from app.db.executors import SessionThreads
-from app.db.sqlite_files import MISSING
 from app.db.writing import newer_schema_text, newest_revision, schema_revision
 from app.errors import NotReady
 
@@ -62,21 +61,20 @@ class CatalogState(NamedTuple):
 
 
 class OutageLog:
-    """Logs each outage once when it begins and once when it has ended; `cause` is empty without one."""
+    """Logs each outage once when it begins and once when it has ended; `cause` is empty without one.
+
+    Failures before `returned_at`, when the database could be reached again, say nothing about it any more.
+    """
 
     def __init__(self) -> None:
         self.cause = ""
-        self._began_at = self._failed_at = self._returned_at = 0.0
+        self._began_at = self._failed_at = self.returned_at = 0.0
 
     @property
     def recent_cause(self) -> str:
         """The cause of failures in the last moments, where the database answers others meanwhile."""
-        recent = self._failed_at > max(self._returned_at, time.monotonic() - QUIET_SECONDS)
+        recent = self._failed_at > max(self.returned_at, time.monotonic() - QUIET_SECONDS)
         return self.cause if recent else ""
-
-    def note_return(self) -> None:
-        """Note that the database can be reached again: earlier failures say nothing about it any more."""
-        self._returned_at = time.monotonic()
 
     def note_failure(self, cause: str, detail: str = "") -> None:
         """Note that the database could not be reached; `detail` is for the log alone, which it may name hosts in."""
@@ -228,7 +226,7 @@ class RevisionWatcher:
         try:
             state = await self._load()
             if self.state.unavailable and not state.unavailable:
-                self.outages.note_return()
+                self.outages.returned_at = time.monotonic()
             if not state.unreachable and (was_unreachable or self.state.unreachable):
                 self.on_return()
             self.state = state

@@ -13,7 +13,7 @@ from starlette.staticfiles import StaticFiles
 
 from app.http.cache import ENCODERS, preferred_encoding
 from app.http.common_headers import PAGE_HEADERS
-from app.http.headers import PUBLIC_URL, etag_matches, parse_headers
+from app.http.headers import PUBLIC_URL, client_has, parse_headers
 
 router = APIRouter(include_in_schema=False)
 OPENAPI_PATH, OPENAPI30_PATH = "/openapi.json", "/openapi-3.0.json"
@@ -34,11 +34,8 @@ _CACHE_CONTROL = "public, max-age=300"
 _PAGE_FILES = files("app.api.openapi") / "page"
 
 
-Encoded = tuple[Mapping[str | None, bytes], str]
-"""The bytes of a document in each encoding, and the ETag that they share, which is weak for that reason."""
-
-
-def _encode_document(document: dict[str, Any]) -> Encoded:
+def _encode_document(document: dict[str, Any]) -> tuple[Mapping[str | None, bytes], str]:
+    """Return the bytes of a document in each encoding, and the ETag that they share, which is weak for that reason."""
     body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
     bodies: dict[str | None, bytes] = {encoding: encode(body) for encoding, encode in ENCODERS.items()}
     return bodies | {None: body}, f'W/"{hashlib.blake2s(body, digest_size=12).hexdigest()}"'
@@ -51,7 +48,7 @@ def get_openapi(request: Request) -> Response:
     bodies, etag = request.app.state.openapi_documents[request.scope["route"].path]()
     headers = {"etag": etag, "cache-control": _CACHE_CONTROL, "vary": "accept-encoding"}
     conditions = parse_headers(request.scope["headers"])
-    if etag_matches(conditions.get(b"if-none-match", b""), etag.encode(), exists=True):
+    if client_has(etag.encode(), conditions):
         return Response(status_code=304, headers=headers)
     encoding = preferred_encoding(conditions.get(b"accept-encoding", b""))
     if encoding is not None:
