@@ -19,7 +19,6 @@ from app.api.executor import QueryExecutor
 from app.api.exports import ExportFileCache, ExportStreams
 from app.api.openapi import docs
 from app.api.routes import api_routers, render_estimate
-from app.api.system import worker_counters, worker_gauges
 from app.db.engines import make_engine, trace_statements
 from app.http.access import AccessMiddleware, RateLimiter
 from app.http.canonical import cacheable_endpoints
@@ -106,7 +105,15 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
     agents = [app.state.mcp.route()] if app.state.mcp is not None else []
     app.router.routes.extend(agents)
     app.state.routes = [*(route for router in routers for route in router.routes), *pages, *agents]
-    app.state.observer = _make_observer(app.state, settings)
+    app.state.observer = RequestObserver(
+        [(method, route.path) for route in app.state.routes for method in route.methods if method != "HEAD"],
+        system.problem_types(),
+        counters=system.worker_counters(app.state),
+        gauges=system.worker_gauges(app.state),
+        revision=lambda: (app.state.watcher.state.revision or {}).get("number"),
+        access_log=settings.access_log,
+        folder=settings.counters_folder,
+    )
     ask = app.state.executor.ask
     fast_paths: dict[str, Callable[..., Awaitable[str]]] = {
         endpoint.find.__name__: partial(ask, endpoint) for endpoint in ENDPOINTS.values() if "{" not in endpoint.path
@@ -152,20 +159,6 @@ def _init_state(state: State, settings: Settings, today: Callable[[], date], app
             public_url=settings.public_url,
             guard=state.watcher.while_reachable,
         )
-
-
-def _make_observer(state: State, settings: Settings) -> RequestObserver:
-    """Return what counts the requests of all routes and the problems of all types."""
-    routes = [(method, route.path) for route in state.routes for method in route.methods if method != "HEAD"]
-    return RequestObserver(
-        routes,
-        system.problem_types(),
-        counters=worker_counters(state),
-        gauges=worker_gauges(state),
-        revision=lambda: (state.watcher.state.revision or {}).get("number"),
-        access_log=settings.access_log,
-        folder=settings.counters_folder,
-    )
 
 
 @asynccontextmanager

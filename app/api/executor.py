@@ -1,10 +1,10 @@
 """Asks the catalog for endpoints: what is short on the event loop, where it reads SQLite, all else in threads."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
+from cachetools import LRUCache
 from sqlalchemy import Engine
 
 from app.catalog.queries.freshness import FeedRefresh, Freshness, load_feed_refreshes, load_freshness, load_last_ingests
@@ -59,7 +59,7 @@ class QueryExecutor:
         self.loop_connection = LoopConnection(engine) if engine.dialect.name == "sqlite" else None
         self.query_count = 0
         self._kept_ages: tuple[str | None, Freshness, Mapping[str, datetime]] | None = None
-        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+        self._kept: LRUCache[Hashable, Any] = LRUCache(_MAX_KEPT)
         watcher.on_return = self._reconnect
 
     async def ask(self, question: Callable[Concatenate[Catalog, P], T], *args: P.args, **more: P.kwargs) -> T:
@@ -100,9 +100,6 @@ class QueryExecutor:
         kept = (key, (await self.snapshot()).revision, self.today())
         if kept not in self._kept:
             self._kept[kept] = await self.ask(question)
-            if len(self._kept) > _MAX_KEPT:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(kept)
         answer: T = self._kept[kept]
         return answer
 

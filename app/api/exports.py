@@ -35,8 +35,6 @@ MAX_CONCURRENT = 16
 MAX_WAITING_FILES = 8
 """Parquet files that are being written or wait for that, at most."""
 
-_NO_ROOM = "The service cannot write a Parquet file in its folder for temporary files"
-
 MAX_FILE_READERS = 64
 """Responses that are sent from a Parquet file at the same time, at most; each has the file open."""
 
@@ -206,7 +204,8 @@ class ExportFileCache:
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno else str(error)
             _log.error("cannot write a Parquet file below %s: %s", gettempdir(), reason)
-            raise Busy(f"{_NO_ROOM}: {reason}. CSV and NDJSON need no file.") from error
+            no_room = "The service cannot write a Parquet file in its folder for temporary files"
+            raise Busy(f"{no_room}: {reason}. CSV and NDJSON need no file.") from error
         file = self._files[name] = ExportFile(path, size_bytes)
         over = self.size_bytes - self._max_bytes
         for other_name, other in list(self._files.items())[:-1]:
