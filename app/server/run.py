@@ -147,7 +147,10 @@ class BoundedServer(uvicorn.Server):
         deadline = loop.time() + self._limits.shutdown_seconds
         self._end_connections()
         await asyncio.sleep(0.05)  # connections that are being accepted are there then
-        while (state.connections or state.tasks) and not self._is_urgent() and loop.time() < deadline:
+        while (state.connections or state.tasks) and loop.time() < deadline:
+            # Nothing is waited for after a second Ctrl-C, and after one while no request is being answered.
+            if self.force_exit or (signal.SIGINT in self._captured_signals and not state.tasks):
+                break
             self._end_connections()
             await asyncio.sleep(0.05)
             self.check_connections()
@@ -168,11 +171,6 @@ class BoundedServer(uvicorn.Server):
         for connection in tuple(self.server_state.connections):
             if isinstance(connection, BoundedProtocol) and not connection.is_last:
                 connection.shutdown()
-
-    def _is_urgent(self) -> bool:
-        """Whether nothing is waited for: after a second Ctrl-C, and after one while no request is being answered."""
-        interrupted = signal.SIGINT in self._captured_signals
-        return self.force_exit or (interrupted and not self.server_state.tasks)
 
 
 def handle_other_signals() -> None:
@@ -345,13 +343,12 @@ def run_worker(
     """Serve in this process until it is told to end, or its parent has died."""
     config.configure_logging()
     handle_other_signals()
-    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
+
+    def end_with_parent() -> None:
+        if (parent := multiprocessing.parent_process()) is not None:
+            pipes.wait([parent.sentinel])
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=end_with_parent, name="parent", daemon=True).start()
     with suppress(KeyboardInterrupt):
         BoundedServer(config, on_ready=lambda: ready.send(True), counts=counts).run(sockets)
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        pipes.wait([parent.sentinel])
-        os.kill(os.getpid(), signal.SIGTERM)

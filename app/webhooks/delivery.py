@@ -33,6 +33,7 @@ from app.schemas.catalog import ChangeOut
 from app.webhooks.sending import AllowedTargets, RefusedAddress, Sender, SendResult, UnknownHost, check_url, resolve
 
 WEBHOOK, MESSAGE = table_of(Webhook), table_of(WebhookMessage)
+_NEWEST_FIRST = (MESSAGE.c.created_at.desc(), MESSAGE.c.id)
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?")
 
 
@@ -94,7 +95,7 @@ def list_webhooks(session: Session) -> list[dict[str, Any]]:
 
 def _to_row(session: Session, webhook: Webhook) -> dict[str, Any]:
     last = session.execute(
-        select(WebhookMessage).where(MESSAGE.c.webhook == webhook.name).order_by(*_newest_first()).limit(1)
+        select(WebhookMessage).where(MESSAGE.c.webhook == webhook.name).order_by(*_NEWEST_FIRST).limit(1)
     ).scalar()
     return {
         "name": webhook.name,
@@ -118,7 +119,7 @@ def state_of(webhook: Webhook) -> str:
 
 def list_messages(session: Session, name: str | None, limit: int) -> list[dict[str, Any]]:
     """Return the newest messages, of one webhook or of all, with the outcome of their attempts but not their bodies."""
-    query = select(WebhookMessage).order_by(*_newest_first()).limit(limit)
+    query = select(WebhookMessage).order_by(*_NEWEST_FIRST).limit(limit)
     if name is not None:
         query = query.where(MESSAGE.c.webhook == get_webhook(session, name).name)
     return [
@@ -128,7 +129,7 @@ def list_messages(session: Session, name: str | None, limit: int) -> list[dict[s
             "type": message.type,
             "events": message.events,
             "created_at": message.created_at,
-            "status": _status_of(message),
+            "status": "delivered" if message.delivered_at else "failed" if message.body is None else "pending",
             "attempts": message.attempts,
             "last_attempt_at": message.last_attempt_at,
             "status_code": message.status_code,
@@ -136,16 +137,6 @@ def list_messages(session: Session, name: str | None, limit: int) -> list[dict[s
         }
         for message in session.execute(query).scalars()
     ]
-
-
-def _status_of(message: WebhookMessage) -> str:
-    if message.delivered_at is not None:
-        return "delivered"
-    return "pending" if message.body is not None else "failed"
-
-
-def _newest_first() -> Sequence[Any]:
-    return MESSAGE.c.created_at.desc(), MESSAGE.c.id
 
 
 def enable_webhook(session: Session, name: str) -> Webhook:
@@ -414,5 +405,5 @@ def _wait(failures: int, retry_after: float | None) -> timedelta:
 
 def _delete_old_messages(session: Session, name: str) -> None:
     done = and_(MESSAGE.c.webhook == name, MESSAGE.c.body.is_(None))
-    kept = select(MESSAGE.c.id).where(done).order_by(*_newest_first()).limit(KEPT_MESSAGES)
+    kept = select(MESSAGE.c.id).where(done).order_by(*_NEWEST_FIRST).limit(KEPT_MESSAGES)
     session.execute(delete(MESSAGE).where(done, MESSAGE.c.id.not_in(kept)))
