@@ -434,8 +434,8 @@ def get_console(name: str) -> Any:
     from rich.console import Console
 
     if name == "err":
-        return Console(stderr=True)
-    return Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH)
+        return Console(stderr=True, emoji=False)
+    return Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH, emoji=False)  # `:cat:` is text
 
 
 # Tables

@@ -263,6 +263,8 @@ def test_a_dry_run_prints_every_fact_on_a_line_and_writes_nothing(run: Run, empt
     assert f"{page}:10: column 'vCPUs (Qty.)'" in done.stderr
     strict = run(empty_url, "ingest", "documents", str(page), "--dry-run", "--json", "--strict")
     assert strict.returncode == 3
+    page = page.rename(tmp_path / "x:key:.md")  # no emoji
+    assert f"({page}:" in run(empty_url, "ingest", "documents", str(page), "--dry-run").stdout
 
 
 @pytest.mark.first_database
