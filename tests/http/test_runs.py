@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from starlette.types import Message
 
-from app.http.middleware import STARTS_PER_ITERATION, ClientGone, LoopPacer, RunTooLong, SharedRuns, TooManyRuns
+from app.http.runs import STARTS_PER_ITERATION, ClientGone, LoopPacer, RunTooLong, SharedRuns, TooManyRuns
 
 Receive = Callable[[], Awaitable[Message]]
 
