@@ -11,7 +11,8 @@ from typing import Any
 
 from app.fit.formulas.architecture import Architecture, count_parameters, missing_for_count
 from app.fit.formulas.hf_encoders import ENCODERS, read_diffusion, reads_only, vision_parameters
-from app.fit.formulas.hf_families import FAMILIES, LATENT
+from app.fit.formulas.hf_families import FAMILIES
+from app.fit.formulas.hf_hybrids import LATENT
 from app.fit.formulas.hf_layers import (
     ArchitectureFields,
     ConfigReader,
