@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from app.catalog.fields import field_title
-from app.catalog.queries.provenance import DisputedFigure, DisputeFilter, DisputeListing, find_disputes
+from app.catalog.queries.disputes import DisputedFigure, DisputeFilter, DisputeListing, find_disputes
 from app.catalog.queries.snapshot import Catalog
 from app.http.canonical import clean_query
 from app.web.rendering import path_segment, render_page
