@@ -184,8 +184,8 @@ _COLUMNS = {"gpu_memory_gib_on_one_gpu": "gpu_slice_gib", "network_gbps": "netwo
 def _rank_sizes(question: SizeQuestion, needs: ResourceNeeds, sort: str) -> tuple[list[int], list[int], list[str]]:
     """Rank the sizes that a search selects: by a sort, then cost, then fewer VMs, then name.
 
-    Return the places of those that fit, best first, of those that do not, nearest miss first, and the code of the
-    largest shortfall of each of the latter.
+    Return the places of those that fit, best first; the places of those that do not, nearest miss first; and for each
+    that does not fit the code of its largest shortfall.
     """
     names, prices = question.values("name"), question.prices()
     figures = _deciding_figures(question, needs)
