@@ -36,7 +36,7 @@ FIGURE_ARGUMENTS = {"mark_missing": 0, "raise_missing": 1}
 
 _NAME = re.compile(r"(?<![\w.*])(?:[a-z_]\w*|\*)(?:\.(?:[a-z_]\w*|\*))+(?![\w*])")
 _CHECKPOINT_READERS = {
-    "architecture.py", "hf_encoders.py", "hf_families.py", "hf_layers.py", "hf_quantization.py",
+    "architecture.py", "hf_encoders.py", "hf_families.py", "hf_hybrids.py", "hf_layers.py", "hf_quantization.py",
     "quantization.py", "weight_matrices.py",
 }  # fmt: skip
 """Modules that also name matrices of checkpoints; only names that begin with a part are fields there."""
