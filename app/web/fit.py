@@ -95,7 +95,7 @@ async def render(request: PageRequest) -> str:
         departures=DEPARTURES,
         context=assumed.get("inference.context_tokens"),
         examples=[(text, request.url(**{**_nothing(view), **changes})) for text, changes in EXAMPLES],
-        link=request.url() if len(request.url()) <= fit_answer.MAX_URL else "",
+        link=request.link(),
         traits=_TRAITS,
         regions=_regions(view, bar.regions, snapshot.regions),
         currencies=bar.currencies,

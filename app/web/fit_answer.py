@@ -22,8 +22,6 @@ from app.web.rendering import format_number, middle
 from app.web.serving import PageRequest
 from app.web.sizes_view import PURCHASE_TITLES
 
-MAX_URL = 7_500
-"""A link with a longer query might be refused: servers and proxies take 8 KiB."""
 SHOWN_MISSES = 3
 """How many sizes of a reason are named at most, the nearest to fitting first."""
 
@@ -328,8 +326,7 @@ def _url(request: PageRequest, changes: Mapping[str, Any]) -> str:
     if not changes.keys() <= type(request.params).model_fields.keys():
         return ""
     exact = {name: Decimal(str(value)) for name, value in changes.items() if name.startswith("budget")}
-    url = request.url(**{**changes, **exact})
-    return url if len(url) <= MAX_URL else ""
+    return request.link(**{**changes, **exact})
 
 
 def fix_words(changes: Mapping[str, Any], text: str) -> str:

@@ -42,6 +42,9 @@ _UNPROCESSABLE = 422
 MAX_FIELDS = 1_000
 """The most parameters of a page, in a URL or a form; the longest form has some hundred fields."""
 
+_MAX_URL = 7_500
+"""A link with a longer query might be refused: servers and proxies take 8 KiB."""
+
 PRICE_NAMES = ("region", "os", "purchase", "currency", "unit")
 """The parameters of the bar of prices; they have the same defaults on all pages."""
 
@@ -81,6 +84,11 @@ class PageRequest:
     def url(self, **changes: object) -> str:
         """Return the URL of this page with other parameters; None and defaults are left out."""
         return page_url(self.path, self.params, **changes)
+
+    def link(self, **changes: object) -> str:
+        """Return that URL if it is short enough for a link, else an empty text."""
+        url = self.url(**changes)
+        return url if len(url) <= _MAX_URL else ""
 
     def query(self, **changes: object) -> str:
         """Return the part of that URL from the question mark on; empty without parameters."""
@@ -374,8 +382,8 @@ PAGES: tuple[Page, ...] = (
     Page(path="/ui/conflicts", module="conflicts"),
     Page(path="/ui/coverage", module="coverage"),
     Page(path="/ui/retirements", module="retirements"),
-    Page(path="/ui/retirements/plan", module="retirement_plan", posts=True),
-    Page(path="/ui/retirements/plan.csv", module="retirement_plan", name="CSV", posts=True),
+    Page(path="/ui/retirements/plan", module="retirements", name="PLAN_PAGE", posts=True),
+    Page(path="/ui/retirements/plan.csv", module="retirements", name="CSV", posts=True),
     Page(path="/ui/preflight", module="preflight", posts=True, is_private=True),
     Page(path="/ui/explore", module="explore"),
 )
