@@ -2,7 +2,7 @@
 
 from typing import Any, get_args
 
-from app.catalog.fields import CHANGE_KINDS, SIZE_FIELDS, field_title
+from app.catalog.fields import CHANGE_KINDS, SIZE_FIELDS
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.changes import (
     MAX_LINES,
@@ -17,9 +17,8 @@ from app.catalog.queries.changes import (
 from app.catalog.queries.params import Os
 from app.http.canonical import clean_query
 from app.web.filter_panel import Choice
-from app.web.rendering import render_page
+from app.web.rendering import PURCHASE_TITLES, render_page
 from app.web.serving import PageContent, PageRequest
-from app.web.sizes_view import PURCHASE_TITLES
 
 _TONES = {"price_up": "bad", "price_down": "good", "size_gone": "warn", "retirement_announced": "warn"}
 """The colour of a kind, which also has a word; of other kinds there is none."""
@@ -37,11 +36,9 @@ async def render(request: PageRequest) -> str:
     return render_page(
         request,
         "changes.html",
-        filters=filters,
         listing=listing,
         revisions=revisions,
         past=past,
-        field_title=field_title,
         shown=sum(len(revision.events) for revision in revisions),
         max_lines=MAX_LINES,
         kinds=KINDS,

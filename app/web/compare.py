@@ -27,13 +27,12 @@ from app.catalog.queries.sizes import find_sizes
 from app.catalog.queries.snapshot import Catalog, short
 from app.errors import BadQuery, NotFound
 from app.http.canonical import clean_query
-from app.web.rendering import render_page
+from app.web.rendering import PURCHASE_TITLES, render_page
 from app.web.search_words import load_vocabulary, respell_sizes
 from app.web.serving import PageContent, PageRequest, Rewritten
 from app.web.size_fields import Amount, Difference, better_by, describe, in_groups, shown_amount, shown_unit
 from app.web.sizes_view import (
     PER_TITLES,
-    PURCHASE_TITLES,
     UNIT_TITLES,
     PriceBar,
     ShownCurrency,
@@ -113,7 +112,6 @@ async def render(request: PageRequest) -> str:
     return render_page(
         request,
         "compare.html",
-        view=view,
         comparison=comparison,
         columns=_columns(request, comparison),
         groups=_in_groups(listed),
@@ -130,7 +128,6 @@ async def render(request: PageRequest) -> str:
         bar=bar,
         baseline_options=(("", "the first"), *((size.lower(), size) for size in sizes)),
         region_title=bar.regions.get(view.region[0]) if len(view.region) == 1 else None,
-        purchase_title=PURCHASE_TITLES[view.purchase],
         price_unit=f"{view.currency} {UNIT_TITLES[view.unit]}",
     )
 

@@ -32,7 +32,6 @@ async def render(request: PageRequest) -> str:
     return render_page(
         request,
         "conflicts.html",
-        view=view,
         found=conflicts,
         figures=[_figure(figure) for figure in conflicts.figures] if conflicts else [],
         first=(view.page - 1) * _ROWS + 1,

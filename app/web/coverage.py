@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from app.catalog.fields import SIZE_GROUPS, field_title
+from app.catalog.fields import SIZE_GROUPS
 from app.catalog.providers import PROVIDERS, ProviderId
 from app.catalog.queries.params import PlainText, QueryParams, SizeFilter
 from app.questions import answer
@@ -43,7 +43,6 @@ async def render(request: PageRequest) -> str:
         "coverage.html",
         total=coverage["total"] if coverage else None,
         groups=[(group, rows) for group, rows in groups if any(row["total"] for row in rows)],
-        field_title=field_title,
         reasons=_REASONS,
         providers=[("", "all"), *((provider.id, provider.name) for provider in PROVIDERS.values())],
         categories=[("", "all"), *((name, name.replace("_", " ")) for name in categories)],

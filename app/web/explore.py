@@ -29,7 +29,6 @@ from app.web.rendering import format_amount, format_number, path_segment, render
 from app.web.search import find_view_facets
 from app.web.serving import PageContent, PageRequest
 from app.web.sizes_view import (
-    PURCHASE_TITLES,
     UNIT_TITLES,
     PriceBar,
     ShownCurrency,
@@ -273,7 +272,6 @@ async def render(request: PageRequest) -> str:
     return render_page(
         request,
         "explore.html",
-        view=view,
         panel=filter_panel,
         x=x,
         y=y,
@@ -300,14 +298,10 @@ async def render(request: PageRequest) -> str:
         series=facets.counts["series"],
         rate=sizes.rate,
         search_url=f"?{query}" if query else "",
-        purchase_title=PURCHASE_TITLES[view.purchase],
-        regions=bar.regions,
+        bar=bar,
         figure_options=[(name, figure.title) for name, figure in FIGURES.items()],
         vendor_options=[("", "any"), *((vendor.lower(), vendor) for vendor in vendors)],
-        purchase_options=bar.purchases,
         region_options=[("", "the cheapest of each"), *several, *bar.regions.items()],
-        currency_options=bar.currencies,
-        unit_options=bar.units,
     )
 
 

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from app.catalog.fields import SHOWN_FIELDS, SIZE_GROUPS, field_title, short_title
 from app.catalog.queries.facets import COUNTED_FACETS, FLAG_FACETS, RANGE_FACETS, FacetRange, Facets, Relaxation
 from app.http.canonical import to_query_text
+from app.web.rendering import PURCHASE_TITLES
 from app.web.size_fields import shown_amount, shown_unit
-from app.web.sizes_view import PURCHASE_TITLES, Column, SizesView
+from app.web.sizes_view import Column, SizesView
 
 
 @dataclass(frozen=True, slots=True)

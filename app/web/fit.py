@@ -24,7 +24,7 @@ from app.web.filter_panel import Choice
 from app.web.fit_view import FitView, check_kind, param_of, read_body, sorts_of, to_body
 from app.web.rendering import render_page
 from app.web.serving import PageContent, PageRequest
-from app.web.sizes_view import PURCHASE_TITLES, find_price_bar
+from app.web.sizes_view import find_price_bar
 
 _DTYPES = ("fp16", "bf16", "fp8", "int8", "awq_int4", "gptq_int4", "mxfp4", "nvfp4", "gguf_q4_k_m", "gguf_q8_0")
 _KV_DTYPES = ("bf16", "fp8")
@@ -79,7 +79,6 @@ async def render(request: PageRequest) -> str:
     return render_page(
         request,
         "fit.html",
-        view=view,
         answer=answer,
         problem=problem,
         title=_title(view, row),
@@ -99,13 +98,10 @@ async def render(request: PageRequest) -> str:
         traits=_TRAITS,
         regions=_regions(view, bar.regions, snapshot.regions),
         currencies=bar.currencies,
-        purchases=tuple(PURCHASE_TITLES.items()),
-        purchase_title=PURCHASE_TITLES[view.purchase],
         sorts=_sorts(view),
         dtypes=_with_chosen(_DTYPES, view.dtype, "as released"),
         kv_dtypes=_with_chosen(_KV_DTYPES, view.kv_dtype, "16 bits"),
         body=shown_body.replace("'", "'\\''"),  # between single quotes of a shell
-        origin=request.origin,
     )
 
 

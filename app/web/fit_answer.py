@@ -18,9 +18,8 @@ from app.schemas.fit_response import (
     ParallelismOut,
 )
 from app.web.fit_view import FitView, param_of
-from app.web.rendering import format_number, middle
+from app.web.rendering import PURCHASE_TITLES, format_number, middle
 from app.web.serving import PageRequest
-from app.web.sizes_view import PURCHASE_TITLES
 
 SHOWN_MISSES = 3
 """How many sizes of a reason are named at most, the nearest to fitting first."""

@@ -17,10 +17,10 @@ from app.catalog.queries.sizes import find_size, read_sizes
 from app.catalog.queries.snapshot import Catalog
 from app.web.compare import CompareView
 from app.web.filter_panel import chips
-from app.web.rendering import format_amount, format_number
+from app.web.rendering import PURCHASE_TITLES, format_amount, format_number
 from app.web.serving import PageContent, PageRequest
 from app.web.size_page import SizeView
-from app.web.sizes_view import PURCHASE_TITLES, SizesView, find_items, find_price_bar
+from app.web.sizes_view import SizesView, find_items, find_price_bar
 
 _WIDTH, _HEIGHT, _MARGIN = 1200, 630, 64
 """What services that show previews ask for."""

@@ -3,12 +3,14 @@
 Autoescaping is always on: names come from feeds. Nothing is marked as safe but what `Markup` builds from escaped parts.
 """
 
+from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from app.catalog.fields import field_title
 from app.web.assets import assets
 
 if TYPE_CHECKING:
@@ -46,6 +48,15 @@ _UNKNOWN_FIGURE = (
 OLD_DAYS = 180
 """From this age on a price has the colour of warnings."""
 
+PURCHASE_TITLES: Mapping[str, str] = {
+    "on_demand": "on demand",
+    "spot": "spot",
+    "reserved_1y": "reserved, 1 year",
+    "reserved_3y": "reserved, 3 years",
+    "savings_1y": "savings plan, 1 year",
+    "savings_3y": "savings plan, 3 years",
+}
+
 _SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹"}
 _SYSTEMS = {
     "linux": "Linux",
@@ -61,8 +72,10 @@ def render_template(template: str, **values: object) -> str:
 
 
 def render_page(request: Any, template: str, **values: object) -> str:
-    """Render a template for a `PageRequest`, which it has as `request`."""
-    return render_template(template, root=request.root, path=request.path, request=request, **values)
+    """Render a template for a `PageRequest`, which it has as `request`, with the parameters as `view`."""
+    return render_template(
+        template, root=request.root, path=request.path, request=request, view=request.params, **values
+    )
 
 
 @cache
@@ -98,6 +111,7 @@ def environment() -> "Environment":
         auto_reload=False,
     )
     env.globals |= {"assets": assets(), "navigation": _NAVIGATION, "unknown": unknown}
+    env.globals |= {"field_title": field_title, "purchase_titles": PURCHASE_TITLES}
     env.globals |= {"live": Markup(_LIVE), "reset": Markup(_RESET)}  # noqa: S704  # constants
     env.globals["fonts"] = [name for name in _PRELOADED_FONTS if name in assets()]
     env.filters |= {

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from app.catalog.fields import field_title
 from app.catalog.names import RegionCode
 from app.catalog.purchases import Purchase
 from app.catalog.queries.params import PRICED_OS, Day, GpuSet, JsonBool, LowerTextSet, Os, PlainText, QueryParams
@@ -22,7 +21,6 @@ from app.formats.text import Csv
 from app.http.canonical import clean_query
 from app.web.rendering import render_page
 from app.web.serving import PageContent, PageRequest, plain_lines
-from app.web.sizes_view import PURCHASE_TITLES
 
 if TYPE_CHECKING:
     from app.schemas.retirements import PlannedItemOut, RetirementPlanOut
@@ -66,19 +64,15 @@ async def render(request: PageRequest) -> str:
     return render_page(
         request,
         "retirements.html",
-        view=view,
         months=list(reversed(months)) if view.past else months,
         total=len(rows),
         others=len(retiring) - len(rows),
         region=region,
         region_title=regions.get(region or "", region),
         regions=[("", "any"), *regions.items()],
-        purchases=tuple(PURCHASE_TITLES.items()),
         purchase=next((plan.purchase for plan in planned.values()), view.purchase),
-        purchase_titles=PURCHASE_TITLES,
         calendar=_url("retirements.ics", filters),
         json_url=_url("retirements", filters),
-        field_title=field_title,
         example=EXAMPLE,
     )
 
@@ -148,18 +142,13 @@ class PlanView(QueryParams):
 
 async def render_plan(request: PageRequest) -> str:
     """Render the form and, with an inventory, the plan."""
-    view: PlanView = request.params
     plan = await _plan(request)
     return render_page(
         request,
         "retirement_plan.html",
-        view=view,
         plan=plan,
         link=request.link() if plan else "",
         example=EXAMPLE,
-        purchases=tuple(PURCHASE_TITLES.items()),
-        purchase_title=PURCHASE_TITLES[view.purchase],
-        field_title=field_title,
     )
 
 

@@ -13,11 +13,10 @@ from app.catalog.queries.prices import PriceSearch, find_prices
 from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import find_size
 from app.questions import NoParams
-from app.web.rendering import path_segment
+from app.web.rendering import PURCHASE_TITLES, path_segment
 from app.web.serving import PageContent, PageRequest
 from app.web.size_fields import FactGroups, group_facts
 from app.web.size_prices import RegionPriceRow, purchases_of, region_rows
-from app.web.sizes_view import PURCHASE_TITLES
 
 _MOST = 500
 

@@ -39,7 +39,6 @@ from app.web.size_fields import Difference, group_facts, percent_from
 from app.web.size_prices import azure_snippets, newest_first, price_chart, purchases_of, region_rows
 from app.web.sizes_view import (
     COLUMNS,
-    PURCHASE_TITLES,
     UNIT_TITLES,
     Cell,
     Column,
@@ -109,12 +108,10 @@ async def render(request: PageRequest) -> str:
     return render_page(
         request,
         "size.html",
-        view=view,
         item=item,
         segment=path_segment(item["name"].lower()),
         price=lead.prices.get(view.purchase) if lead else None,
         facts=group_facts(facts.items, item),
-        field_title=field_title,
         percent_from=percent_from,
         regions=regions,
         formulas=sorted({price["estimate"]["formula"] for price in prices.items if "estimate" in price}),
@@ -139,7 +136,6 @@ async def render(request: PageRequest) -> str:
         shown_text=lambda usd: format_amount(shown(usd)),
         rate=rate,
         price_unit=unit,
-        purchase_titles=PURCHASE_TITLES,
         bar=replace(bar, regions={row.code: bar.regions.get(row.code, row.code) for row in regions}),
     )
 
@@ -294,13 +290,11 @@ async def render_buy(request: PageRequest) -> str:
     return render_page(
         request,
         "size_buy.html",
-        view=request.params,
         item=ways,
         currency=ways.exchange_rate.currency if ways.exchange_rate else USD,
         hourly=lambda price: price.converted.price_per_hour if price.converted else price.usd_per_hour,
         segment=path_segment(ways.size.lower()),
         query=request.query()[1:],
-        purchase_titles=PURCHASE_TITLES,
     )
 
 

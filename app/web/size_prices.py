@@ -9,9 +9,8 @@ from typing import Any
 
 from app.catalog.price_notes import price_note
 from app.catalog.queries.prices import PriceLine, merge_runs
-from app.web.rendering import format_amount
+from app.web.rendering import PURCHASE_TITLES, format_amount
 from app.web.size_fields import Difference, percent_from
-from app.web.sizes_view import PURCHASE_TITLES
 
 
 @dataclass(slots=True)

@@ -36,7 +36,7 @@ from app.catalog.queries.provenance import find_currencies, find_providers, find
 from app.catalog.queries.sizes import JsonPage, find_sizes, read_sizes
 from app.catalog.queries.snapshot import Catalog, short, short_if
 from app.nearest import did_you_mean, nearest
-from app.web.rendering import OLD_DAYS, UNKNOWN, format_age, format_amount, format_number
+from app.web.rendering import OLD_DAYS, PURCHASE_TITLES, UNKNOWN, format_age, format_amount, format_number
 from app.web.size_fields import shown_unit
 
 Unit = Literal["hour", "day", "month", "year"]
@@ -53,14 +53,6 @@ PER_TITLES: Mapping[str, str] = {
     "gib": "GiB of memory",
     "gpu": "GPU",
     "gpu_gib": "GiB of GPU memory",
-}
-PURCHASE_TITLES: Mapping[str, str] = {
-    "on_demand": "on demand",
-    "spot": "spot",
-    "reserved_1y": "reserved, 1 year",
-    "reserved_3y": "reserved, 3 years",
-    "savings_1y": "savings plan, 1 year",
-    "savings_3y": "savings plan, 3 years",
 }
 
 
