@@ -7,18 +7,15 @@ from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.changes import (
     MAX_LINES,
     ChangeFilter,
-    ChangeListing,
     ChangeSearch,
-    RevisionChanges,
     find_changes,
     find_past_changes,
     find_revision_changes,
 )
 from app.catalog.queries.params import Os
-from app.http.canonical import clean_query
 from app.web.filter_panel import Choice
 from app.web.rendering import PURCHASE_TITLES, render_page
-from app.web.serving import PageContent, PageRequest
+from app.web.serving import PageContent, PageRequest, with_query
 
 _TONES = {"price_up": "bad", "price_down": "good", "size_gone": "warn", "retirement_announced": "warn"}
 """The colour of a kind, which also has a word; of other kinds there is none."""
@@ -29,10 +26,12 @@ async def render(request: PageRequest) -> str:
     from app.formats.feeds import KINDS
 
     filters: ChangeFilter = request.params
-    listing, revisions = (None, []) if request.errors else await _find(request, filters)
+    listing, revisions = None, []
+    if not request.errors:  # the listing tells the number of events, and the day from which they are known
+        listing = await request.executor.ask(find_changes, filters.as_params(ChangeSearch, limit=1))
+        revisions = await request.executor.ask(find_revision_changes, filters)
     nothing = listing is not None and not revisions and not filters.model_fields_set
     past = await request.executor.ask_once("past changes", find_past_changes) if nothing else {}
-    query = clean_query(filters)
     return render_page(
         request,
         "changes.html",
@@ -46,15 +45,9 @@ async def render(request: PageRequest) -> str:
         all_kinds=[Choice(kind, KINDS[kind][1].capitalize(), None, kind in filters.kind) for kind in CHANGE_KINDS],
         purchases=[("", "any"), *((name, PURCHASE_TITLES[name]) for name in PURCHASE_MODELS)],
         systems=[("", "any"), *((name, name.capitalize()) for name in get_args(Os))],
-        feeds={kind: f"changes{kind}?{query}" if query else f"changes{kind}" for kind in (".atom", ".json", "")},
+        feeds={kind: with_query(f"changes{kind}", filters) for kind in (".atom", ".json", "")},
         value=_value,
     )
-
-
-async def _find(request: PageRequest, filters: ChangeFilter) -> tuple[ChangeListing, list[RevisionChanges]]:
-    """Return the number of events with the day from which they are known, and the newest revisions with their first."""
-    listing = await request.executor.ask(find_changes, filters.as_params(ChangeSearch, limit=1))
-    return listing, await request.executor.ask(find_revision_changes, filters)
 
 
 def _value(event: dict[str, Any], name: str) -> str | None:

@@ -26,10 +26,9 @@ from app.catalog.queries.provenance import find_disputing_sources
 from app.catalog.queries.sizes import find_sizes
 from app.catalog.queries.snapshot import Catalog, short
 from app.errors import BadQuery, NotFound
-from app.http.canonical import clean_query
 from app.web.rendering import PURCHASE_TITLES, render_page
 from app.web.search_words import load_vocabulary, respell_sizes
-from app.web.serving import PageContent, PageRequest, Rewritten
+from app.web.serving import PageContent, PageRequest, Rewritten, with_query
 from app.web.size_fields import Amount, Difference, better_by, describe, in_groups, shown_amount, shown_unit
 from app.web.sizes_view import (
     PER_TITLES,
@@ -123,7 +122,7 @@ async def render(request: PageRequest) -> str:
         mended=mended,
         mended_url=request.url(name=tuple(name.lower() for name in mended), add=None),
         examples=[] if view.name or request.errors else await request.executor.ask_once("examples", _find_examples),
-        json_url=_json_url(view),
+        json_url=with_query("compare", _search(view)) if comparison else "",
         most=MAX_SIZES,
         bar=bar,
         baseline_options=(("", "the first"), *((size.lower(), size) for size in sizes)),
@@ -358,11 +357,6 @@ def _in_groups(rows: Iterable[ComparedRow]) -> dict[str, list[ComparedRow]]:
     if together:
         grouped["All GPUs together"] = [by_name[name] for name in together]
     return {title: listed for title, listed in grouped.items() if listed}
-
-
-def _json_url(view: CompareView) -> str:
-    """Return the URL of the same comparison for programs, relative to the root."""
-    return f"compare?{clean_query(_search(view))}" if len(view.name) >= _LEAST else ""
 
 
 PAGE = PageContent(params=CompareView, render=render)

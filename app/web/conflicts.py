@@ -7,11 +7,9 @@ from typing import Any
 from pydantic import Field
 
 from app.catalog.fields import field_title
-from app.catalog.queries.disputes import DisputedFigure, DisputeFilter, DisputeListing, find_disputes
-from app.catalog.queries.snapshot import Catalog
-from app.http.canonical import clean_query
+from app.catalog.queries.disputes import DisputedFigure, DisputeFilter, find_disputes
 from app.web.rendering import path_segment, render_page
-from app.web.serving import PageContent, PageRequest
+from app.web.serving import PageContent, PageRequest, with_query
 from app.web.size_fields import shown_value
 
 _ROWS = 50
@@ -26,7 +24,9 @@ class ConflictsView(DisputeFilter):
 async def render(request: PageRequest) -> str:
     """Render the page; without figures where a parameter is invalid."""
     view: ConflictsView = request.params
-    conflicts = await request.executor.ask(_find, view) if not request.errors else None
+    first, conflicts = (view.page - 1) * _ROWS, None
+    if not request.errors:
+        conflicts = await request.executor.ask(find_disputes, view, offset=first, limit=_ROWS)
     fields = sorted((field_title(name), name, count) for name, count in conflicts.fields.items()) if conflicts else []
     sources = [(key, *about) for key, about in conflicts.sources.items()] if conflicts else []
     return render_page(
@@ -34,16 +34,12 @@ async def render(request: PageRequest) -> str:
         "conflicts.html",
         found=conflicts,
         figures=[_figure(figure) for figure in conflicts.figures] if conflicts else [],
-        first=(view.page - 1) * _ROWS + 1,
+        first=first + 1,
         pages=ceil(conflicts.total / _ROWS) if conflicts else 0,
         fields=_options(view.field, [(name, f"{title} ({count})") for title, name, count in fields]),
         sources=_options(view.source, [(key, f"{title} ({count})") for key, title, count in sources]),
-        json_url=_json_url(view),
+        json_url=with_query("conflicts", DisputeFilter(field=view.field, subject=view.subject)),
     )
-
-
-def _find(catalog: Catalog, view: ConflictsView) -> DisputeListing:
-    return find_disputes(catalog, view, offset=(view.page - 1) * _ROWS, limit=_ROWS)
 
 
 def _options(chosen: str | None, pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -72,13 +68,6 @@ def _figure(figure: DisputedFigure) -> dict[str, Any]:
         "title": f"Price in {figure.where}" if figure.where else field_title(figure.field),
         "said": [(value, is_accepted, facts) for (value, is_accepted), facts in by_value.items()],
     }
-
-
-def _json_url(view: ConflictsView) -> str:
-    """Return the URL of the same figures for programs, relative to the root, by the filters that GET /conflicts has."""
-    kept = {name: getattr(view, name) for name in ("field", "subject") if getattr(view, name) is not None}
-    query = clean_query(DisputeFilter(**kept))
-    return f"conflicts?{query}" if query else "conflicts"
 
 
 PAGE = PageContent(params=ConflictsView, render=render)

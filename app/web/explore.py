@@ -23,11 +23,10 @@ from app.catalog.queries.size_sets import list_query
 from app.catalog.queries.sizes import normalize, render_size
 from app.catalog.queries.snapshot import Catalog
 from app.errors import BadQuery, NotFound
-from app.http.canonical import clean_query
 from app.web import filter_panel
 from app.web.rendering import format_amount, format_number, path_segment, render_page
 from app.web.search import find_view_facets
-from app.web.serving import PageContent, PageRequest
+from app.web.serving import PageContent, PageRequest, with_query
 from app.web.sizes_view import (
     UNIT_TITLES,
     PriceBar,
@@ -262,7 +261,6 @@ async def render(request: PageRequest) -> str:
     )
     bars = await _bars(request, sizes, bar) if sizes.key else []
     money = f"{view.currency} {UNIT_TITLES[view.unit]}"
-    query = clean_query(_list_of(view))
     vendors = [bucket.value for bucket in facets.counts["gpu_vendor"] if bucket.value]
     # Several regions, which a link may have, are one option.
     several = [(",".join(view.region), ", ".join(view.region))] if len(view.region) > 1 else []
@@ -297,7 +295,7 @@ async def render(request: PageRequest) -> str:
         ),
         series=facets.counts["series"],
         rate=sizes.rate,
-        search_url=f"?{query}" if query else "",
+        search_url=with_query("", _list_of(view)),
         bar=bar,
         figure_options=[(name, figure.title) for name, figure in FIGURES.items()],
         vendor_options=[("", "any"), *((vendor.lower(), vendor) for vendor in vendors)],

@@ -18,9 +18,8 @@ from app.catalog.queries.provenance import find_region_names
 from app.catalog.queries.retirements import RetirementFilter, find_all_retirements, find_usual_region
 from app.errors import BadData, BadQuery
 from app.formats.text import Csv
-from app.http.canonical import clean_query
 from app.web.rendering import render_page
-from app.web.serving import PageContent, PageRequest, plain_lines
+from app.web.serving import PageContent, PageRequest, plain_lines, with_query
 
 if TYPE_CHECKING:
     from app.schemas.retirements import PlannedItemOut, RetirementPlanOut
@@ -71,8 +70,8 @@ async def render(request: PageRequest) -> str:
         region_title=regions.get(region or "", region),
         regions=[("", "any"), *regions.items()],
         purchase=next((plan.purchase for plan in planned.values()), view.purchase),
-        calendar=_url("retirements.ics", filters),
-        json_url=_url("retirements", filters),
+        calendar=with_query("retirements.ics", filters),
+        json_url=with_query("retirements", filters),
         example=EXAMPLE,
     )
 
@@ -121,11 +120,6 @@ def _size(row: Row, plan: "PlannedItemOut | None") -> Row:
     best = next(iter(plan.successors), None) if plan else None
     change = best.change.usd_per_month if best and best.change else None
     return {"facts": row, "planned": plan, "best": best, "change": change}
-
-
-def _url(path: str, filters: RetirementFilter) -> str:
-    query = clean_query(filters)
-    return f"{path}?{query}" if query else path
 
 
 class PlanView(QueryParams):

@@ -14,18 +14,19 @@ from pydantic import Field, ValidationError
 
 from app.catalog.fields import field_title
 from app.catalog.providers import PROVIDERS
-from app.catalog.queries.facets import Facets, find_relaxations, unknown_note
+from app.catalog.queries.facets import Facets, find_facets, find_relaxations, unknown_note
 from app.catalog.queries.lookups import find_gpus
 from app.catalog.queries.params import Category, JsonBool, PlainText, QueryParams, SizeFilter, Status
 from app.catalog.queries.provenance import find_disputing_sources
 from app.catalog.queries.sizes import find_sizes
 from app.catalog.queries.snapshot import Catalog, short
-from app.http.canonical import clean_query, to_query_text
+from app.http.canonical import to_query_text
 from app.web import filter_panel
 from app.web.filter_panel import Choice
 from app.web.rendering import render_page
 from app.web.search_words import (
     CountedWord,
+    Vocabulary,
     complete_size,
     load_vocabulary,
     nearest_sizes,
@@ -33,7 +34,7 @@ from app.web.search_words import (
     read_workload,
     suggest,
 )
-from app.web.serving import PRICE_NAMES, PageContent, PageRequest, Rewritten, page_url
+from app.web.serving import PRICE_NAMES, PageContent, PageRequest, Rewritten, page_url, with_query
 from app.web.sizes_view import (
     COLUMNS,
     GPU_CATEGORY,
@@ -52,8 +53,6 @@ from app.web.sizes_view import (
     sort_key_of,
     table,
 )
-
-_EXPORTS = ("csv", "parquet")
 
 _SORT_TITLES = {
     "name": "name",
@@ -114,7 +113,7 @@ async def render(request: PageRequest) -> str:
         rate=page.exchange_rate,
         no_price=page.no_price,
         relaxations=await _relaxations(request, view) if nothing else [],
-        nearest=await _nearest(request, view) if nothing else [],
+        nearest=nearest_sizes(view.q, await _ask_vocabulary(request)) if nothing and view.q else [],
         kinds=_kinds(request, view),
         retiring=_retiring(request, view, facets),
         defaults=request.defaults() | {"columns": to_query_text(names.default_columns)},
@@ -134,9 +133,13 @@ async def render(request: PageRequest) -> str:
     )
 
 
+async def _ask_vocabulary(request: PageRequest) -> Vocabulary:
+    return await request.executor.ask_once("words", load_vocabulary)
+
+
 async def _read_words(request: PageRequest, view: SizesView, text: str) -> None:
     """Raise Rewritten where the text has words that are other parameters: these are added to those of the view."""
-    vocabulary = await request.executor.ask_once("words", load_vocabulary)
+    vocabulary = await _ask_vocabulary(request)
     if view.model_fields_set <= {"q", *PRICE_NAMES} and (workload := read_workload(text, vocabulary)):
         from app.web.fit_view import FitView
 
@@ -148,11 +151,6 @@ async def _read_words(request: PageRequest, view: SizesView, text: str) -> None:
         lists = {name: (*given.get(name, ()), *value) for name, value in meant.items() if isinstance(value, tuple)}
         with suppress(ValidationError):  # a number beyond all bounds stays a text
             raise Rewritten(SizesView(**given | meant | lists))
-
-
-async def _nearest(request: PageRequest, view: SizesView) -> list[str]:
-    """Return the names of sizes that are nearest to a text that no size has."""
-    return nearest_sizes(view.q, await request.executor.ask_once("words", load_vocabulary)) if view.q else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +259,6 @@ def _url_with(request: PageRequest, instead: Mapping[str, Any]) -> str:
 
 async def find_view_facets(request: PageRequest, view: SizeFilter) -> Facets:
     """Find the facets of a view's filters; views that differ in order, columns, units or page share them."""
-    from app.catalog.queries.facets import find_facets
-
     filters = view.as_params(SizeFilter)
     return await request.executor.ask_once(filters, lambda catalog: find_facets(catalog, filters))
 
@@ -284,12 +280,12 @@ def _header(request: PageRequest, column: Column) -> tuple[Column, str, str]:
 
 def _exports(view: SizesView, cursor: str | None) -> dict[str, str]:
     """Return the URLs of the same list for programs, relative to the root; JSON is the page, the others the whole."""
-    query = clean_query(view.search().model_copy(update={"cursor": cursor}))
-    whole = clean_query(view.as_list())
-    urls = {"json": f"sizes?{query}" if query else "sizes"}
-    shown = clean_query(view.model_copy(update={"page": 1}))
-    urls |= {f"shown_{kind}": f"ui/sizes.{kind}{f'?{shown}' if shown else ''}" for kind in ("csv", "tsv", "json")}
-    return urls | {kind: f"sizes.{kind}?{whole}" if whole else f"sizes.{kind}" for kind in _EXPORTS}
+    shown, whole = view.model_copy(update={"page": 1}), view.as_list()
+    return {
+        "json": with_query("sizes", view.search().model_copy(update={"cursor": cursor})),
+        **{f"shown_{kind}": with_query(f"ui/sizes.{kind}", shown) for kind in ("csv", "tsv", "json")},
+        **{kind: with_query(f"sizes.{kind}", whole) for kind in ("csv", "parquet")},
+    }
 
 
 class SuggestionsView(QueryParams):
@@ -302,7 +298,7 @@ class SuggestionsView(QueryParams):
 async def render_suggestions(request: PageRequest) -> str:
     """Return how the text of a box can go on, as JSON: `value`, and `label`, which says what it is."""
     view: SuggestionsView = request.params
-    vocabulary = await request.executor.ask_once("words", load_vocabulary)
+    vocabulary = await _ask_vocabulary(request)
     if view.sizes:
         return json.dumps([{"value": name, "label": ""} for name in complete_size(view.q, vocabulary)])
     return json.dumps(suggest(view.q, vocabulary, await request.executor.ask_once("counted words", _count_words)))
@@ -310,8 +306,6 @@ async def render_suggestions(request: PageRequest) -> str:
 
 def _count_words(catalog: Catalog) -> list[CountedWord]:
     """Count the sizes that GPUs, series and regions find; a GPU finds its kinds, too, unlike in facets."""
-    from app.catalog.queries.facets import find_facets
-
     counts = find_facets(catalog, SizesView().as_list().as_params(SizeFilter)).counts
     gpus = [
         str(bucket.value).lower() for bucket in counts["gpu_model"] if bucket.value and "," not in str(bucket.value)

@@ -185,8 +185,13 @@ def page_url(path: str, params: BaseModel, **changes: object) -> str:
         for name, value in changes.items()
         if name in fields
     }
-    query = clean_query(params.model_copy(update=changed))
-    return f"?{query}" if query else path.rpartition("/")[2] or "./"
+    return with_query("", params.model_copy(update=changed)) or path.rpartition("/")[2] or "./"
+
+
+def with_query(path: str, params: BaseModel) -> str:
+    """Return the URL of a path with parameters, without defaults."""
+    query = clean_query(params)
+    return f"{path}?{query}" if query else path
 
 
 def page_endpoints(pages: Iterable[Page]) -> list[CacheableEndpoint]:
