@@ -6,6 +6,7 @@ answers have it without white space, and are left out where it is too long even 
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from operator import itemgetter
 from typing import Any
 
@@ -70,7 +71,6 @@ async def render(request: PageRequest) -> str:
     view: FitView = request.params
     check_kind(view)
     snapshot = await request.executor.snapshot()
-    row = _model_row(view, snapshot.models)
     body = to_body(view)
     shown_body = orjson.dumps({name: value for name, value in body.items() if value != {}}, default=float).decode()
     answer, problem = await _answer(request, view, body)
@@ -81,10 +81,10 @@ async def render(request: PageRequest) -> str:
         "fit.html",
         answer=answer,
         problem=problem,
-        title=_title(view, row),
-        kinds=[(kind, title, _kind_url(request, kind)) for kind, title in _KINDS.items()],
+        title=_title(view, snapshot.models),
+        kinds=[(kind, title, _url_with(request, _SHARED, by=kind)) for kind, title in _KINDS.items()],
         models=sorted({row["id"]: row for row in snapshot.models.values()}.values(), key=itemgetter("id")),
-        uses=[(use, title, _use_url(request, use)) for use, title in _USES.items()],
+        uses=[(use, title, _url_with(request, _kept_for(use), use=use)) for use, title in _USES.items()],
         rows=fit_answer.rows_of(answer, view) if answer else (),
         groups=fit_answer.groups_of(answer, request) if answer else (),
         evidence=fit_answer.evidence_of(answer) if answer else (),
@@ -93,7 +93,7 @@ async def render(request: PageRequest) -> str:
         limits=fit_answer.LIMITS,
         departures=DEPARTURES,
         context=assumed.get("inference.context_tokens"),
-        examples=[(text, request.url(**{**_nothing(view), **changes})) for text, changes in EXAMPLES],
+        examples=[(text, _url_with(request, (), **changes)) for text, changes in EXAMPLES],
         link=request.link(),
         traits=_TRAITS,
         regions=_regions(view, bar.regions, snapshot.regions),
@@ -141,37 +141,29 @@ def _place(catalog: Catalog, question: FitIn) -> FitAnswerOut:
     return plan_fit(catalog, question, most_of_reason=fit_answer.SHOWN_MISSES)
 
 
-def _model_row(view: FitView, models: ModelsByKey) -> Mapping[str, Any] | None:
-    """Return the preset that is asked about; None if there is none, which the answer then says."""
-    if view.by != "model" or view.model is None:
-        return None
-    try:
-        return get_release_row(models, view.model)
-    except NotFound:
-        return None
-
-
-def _title(view: FitView, row: Mapping[str, Any] | None) -> str:
-    """Return what has to fit."""
+def _title(view: FitView, models: ModelsByKey) -> str:
+    """Return what has to fit; a model that is unknown by its name as it was given, and the answer then says so."""
     if view.by == "resources":
         return "these needs"
     if view.by == "config" and view.config:
         named = json.loads(view.config).get("model_type")
         return f"this {named} model" if isinstance(named, str) else "this model"
-    return str(row["name"]) if row is not None else view.model or ""
+    if view.by == "model" and view.model:
+        with suppress(NotFound):
+            return str(get_release_row(models, view.model)["name"])
+    return view.model or ""
 
 
-def _kind_url(request: PageRequest, kind: str) -> str:
-    kept = {name: getattr(request.params, name) for name in _SHARED if name in request.params.model_fields_set}
-    return request.url(**{**_nothing(request.params), **kept, "by": None if kind == "model" else kind})
+def _kept_for(use: str) -> list[str]:
+    """Return the parameters that a link to the same model for another use keeps."""
+    return [name for name in (*_MODEL, *_SHARED) if use != "training" or name not in _SERVED]
 
 
-def _use_url(request: PageRequest, use: str) -> str:
-    """Return the URL of the same model for another use."""
+def _url_with(request: PageRequest, names: Sequence[str], **changes: object) -> str:
+    """Return the URL of the page with these of its parameters, and with changes."""
     given = request.params.model_fields_set
-    names = [name for name in (*_MODEL, *_SHARED) if use != "training" or name not in _SERVED]
     kept = {name: getattr(request.params, name) for name in names if name in given}
-    return request.url(**{**_nothing(request.params), **kept, "use": None if use == "context" else use})
+    return request.url(**{**dict.fromkeys(given), **kept, **changes})
 
 
 def _sorts(view: FitView) -> list[tuple[str, str]]:
@@ -181,11 +173,6 @@ def _sorts(view: FitView) -> list[tuple[str, str]]:
     others = [(name, title) for name, title in sorts.items() if name != default]
     named = [(view.sort, sorts[default])] if view.sort == default else [("", sorts[default])]
     return [*named, *others]
-
-
-def _nothing(view: FitView) -> dict[str, None]:
-    """Return changes that take all parameters away."""
-    return dict.fromkeys(view.model_fields_set)
 
 
 def _with_chosen(common: Sequence[str], chosen: str | None, none: str) -> list[tuple[str, str]]:

@@ -12,7 +12,6 @@ from app.fit.results import FamilyAccuracy, PerGpuMemory, read_accuracy
 from app.schemas.fit_response import (
     FailureOut,
     FitAnswerOut,
-    FixOut,
     MissOut,
     OptionCostOut,
     ParallelismOut,
@@ -244,16 +243,12 @@ def rows_of(answer: FitAnswerOut, view: FitView) -> list[dict[str, Any]]:
             "token": step,
             "hours": duration,
             "gpus": item.parallelism.gpus + item.parallelism.idle_gpus if item.parallelism else 1,
-            "per_user": _per_user(item.speed.expected_step) if item.speed else None,
+            # a step, in ms, gives each sequence one token
+            "per_user": 1000 / step.mid if step and step.mid else None,
             "costs": cost_lines(dict(item.cost), view.purchase),
         }
         for item, rate, ttft, step, duration in zip(items, rates, first, steps, hours, strict=True)
     ]
-
-
-def _per_user(step: Figure | None) -> float | None:
-    """Return the tokens a second of each sequence; a step, in ms, gives each of them one."""
-    return 1000 / float(step.mid) if step is not None and step.mid else None
 
 
 def evidence_of(answer: FitAnswerOut) -> list[FamilyAccuracy]:
@@ -285,15 +280,13 @@ def groups_of(answer: FitAnswerOut, request: PageRequest) -> list[dict[str, Any]
 
 
 def _fixes(miss: MissOut, request: PageRequest) -> list[tuple[str, str]]:
-    return [_patched(fix, request) for fix in miss.fixes] or list(_relaxed(miss.failures, request))
-
-
-def _patched(fix: FixOut, request: PageRequest) -> tuple[str, str]:
-    """Return a fix in words, with the URL that has it applied."""
-    changes = {
-        param_of(f"{part}.{name}"): value for part, fields in fix.patch.items() for name, value in fields.items()
-    }
-    return fix_words(changes, fix.text), _url(request, changes)
+    """Return changes that make a size fit: in words, each with the URL that has it applied."""
+    fixes = []
+    for fix in miss.fixes:
+        patch = ((f"{part}.{name}", value) for part, fields in fix.patch.items() for name, value in fields.items())
+        changes = {param_of(path): value for path, value in patch}
+        fixes.append((fix_words(changes, fix.text), _url(request, changes)))
+    return fixes or list(_relaxed(miss.failures, request))
 
 
 def _relaxed(failures: Iterable[FailureOut], request: PageRequest) -> Iterable[tuple[str, str]]:
