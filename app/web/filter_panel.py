@@ -236,12 +236,12 @@ def values_of(facets: Facets, facet: str) -> Sequence[tuple[str, str]]:
 
 def ranges(facets: Facets) -> dict[str, FacetRange]:
     """Return the ranges by figure, in the units that are shown."""
-    return {figure: _in_shown_unit(SHOWN_FIELDS[figure].unit, bounds) for figure, bounds in facets.ranges.items()}
-
-
-def _in_shown_unit(unit: str | None, bounds: FacetRange) -> FacetRange:
-    low, high = (None if value is None else float(shown_amount(value, unit) or 0) for value in (bounds.min, bounds.max))
-    return FacetRange(min=low, max=high, unknown=bounds.unknown)
+    shown = {}
+    for figure, bounds in facets.ranges.items():
+        amounts = (shown_amount(value, SHOWN_FIELDS[figure].unit) for value in (bounds.min, bounds.max))
+        low, high = (None if amount is None else float(amount) for amount in amounts)
+        shown[figure] = FacetRange(min=low, max=high, unknown=bounds.unknown)
+    return shown
 
 
 def tri_state(count: int) -> Sequence[tuple[str, str]]:
@@ -253,22 +253,15 @@ _TEXT_FILTERS = {"cpu_model": "cpu", "region": "region", "series": "series", "gp
 """The fields of the form that a column of texts is filtered by."""
 
 
-@dataclass(frozen=True, slots=True)
-class HeadFilter:
-    """A filter in the head of a column: the fields of the form that it sets, and what it says now."""
+def head_filter(view: SizesView, column: Column) -> tuple[Sequence[str], str] | None:
+    """Return the filter in the head of a column: the fields of the form that it sets, and what it says now.
 
-    fields: Sequence[str]
-    text: str
-
-
-def head_filter(view: SizesView, column: Column) -> HeadFilter | None:
-    """Return the filter of a column, by bounds (`>=8`, `8..64`) or a text; None where there is none.
-
+    It is by bounds (`>=8`, `8..64`) or a text; None where there is none.
     Bounds of prices are in USD an hour, so the column has none in other units.
     """
     if column.field in _TEXT_FILTERS:
         name = _TEXT_FILTERS[column.field]
-        return HeadFilter([name], to_query_text(getattr(view, name) or ""))
+        return [name], to_query_text(getattr(view, name) or "")
     figure = "usd_per_hour" if column.kind == "price" else column.field
     names = {name[:3]: name for name in RANGE_FACETS.get(figure, ())}
     if len(names) < len(("min", "max")) or (column.kind == "price" and view.price_title() != "USD an hour"):
@@ -276,4 +269,4 @@ def head_filter(view: SizesView, column: Column) -> HeadFilter | None:
     least, most = (getattr(view, names[end]) for end in ("min", "max"))
     texts = ["" if bound is None else to_query_text(bound) for bound in (least, most)]
     text = texts[0] if least == most else "..".join(texts) if all(texts) else f">={texts[0]}" if texts[0] else ""
-    return HeadFilter([names["min"], names["max"]], text or (f"<={texts[1]}" if texts[1] else ""))
+    return [names["min"], names["max"]], text or (f"<={texts[1]}" if texts[1] else "")

@@ -130,6 +130,7 @@ async def render(request: PageRequest) -> str:
         snippets=azure_snippets(item["name"], region, view.purchase) if item["provider"] == AZURE.id else {},
         series=series,
         similar=similar,
+        peer_columns=_peer_columns(item),
         planned=planned.get(item["name"]),
         ending=ending,
         shown=shown,
@@ -180,18 +181,10 @@ class PeerRow:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class Peers:
-    """Sizes of one kind in a table, the size of the page among them."""
-
-    columns: Sequence[Column]
-    rows: Sequence[PeerRow]
-
-
-async def _find_series(request: PageRequest, item: Mapping[str, Any]) -> Peers:
+async def _find_series(request: PageRequest, item: Mapping[str, Any]) -> list[PeerRow]:
     """Find the sizes of the series of a size, the smallest first."""
     if item["series"] is None:
-        return Peers([], [])
+        return []
     regions = (request.params.region,) if request.params.region else ()
     view = _peers_view(
         request, series=(item["series"],), region=regions, sort=_BY_AMOUNTS, status=("any",), limit=_PEERS
@@ -202,7 +195,7 @@ async def _find_series(request: PageRequest, item: Mapping[str, Any]) -> Peers:
 
 async def _find_similar(
     request: PageRequest, item: Mapping[str, Any], region: str | None, rate: CurrencyRate | None
-) -> Peers:
+) -> list[PeerRow]:
     """Find the sizes that are most like one, in the region of the view if the size is sold there."""
     from app.services.compare import find_similar
 
@@ -212,7 +205,7 @@ async def _find_similar(
     page = await request.executor.ask(find_similar, item["name"], search)
     similar = {peer.size: peer for peer in page.items}
     if not similar:
-        return Peers([], [])
+        return []
     listed = _peers_view(request, region=regions)
     texts = await request.executor.ask(read_sizes, listed.as_params(DatedSelection), (item["name"], *similar))
     return _compare_peers(item, texts, similar, listed, rate)
@@ -231,10 +224,10 @@ def _compare_peers(
     similar: "Mapping[str, SimilarOut]",
     listed: SizesView,
     rate: CurrencyRate | None,
-) -> Peers:
-    """Compare sizes, each as JSON text, with the size of the page."""
+) -> list[PeerRow]:
+    """Compare sizes, each as JSON text, with the size of the page, which is among them."""
     items = [json.loads(text, parse_float=Decimal) for text in texts]
-    columns = [COLUMNS[name] for name in (_GPU_COLUMNS if item["gpu_count"] != 0 else _CPU_COLUMNS)]
+    columns = _peer_columns(item)
     price = partial(listed.shown_price, rate=rate)
     own = next((peer for peer in items if peer["name"] == item["name"]), None)
 
@@ -245,7 +238,7 @@ def _compare_peers(
             return percent_from(price(peer), price(own), "usd_per_hour")
         return percent_from(peer[column.field], own[column.field], column.field)
 
-    rows = [
+    return [
         PeerRow(
             peer,
             [
@@ -256,7 +249,10 @@ def _compare_peers(
         )
         for peer, cells in zip(items, table(items, columns, price), strict=True)
     ]
-    return Peers(columns, rows)
+
+
+def _peer_columns(item: Mapping[str, Any]) -> list[Column]:
+    return [COLUMNS[name] for name in (_GPU_COLUMNS if item["gpu_count"] != 0 else _CPU_COLUMNS)]
 
 
 async def render_models(request: PageRequest) -> str:

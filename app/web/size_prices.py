@@ -92,19 +92,6 @@ def azure_snippets(size: str, region: str | None, purchase: str) -> Mapping[str,
     }
 
 
-@dataclass(frozen=True, slots=True)
-class PriceCurve:
-    """The prices of a purchase model: pieces (x1, y1, x2, y2) that lists have, and `guessed` ones between them.
-
-    `points` are days of a price: where it is, in percent from the left and from the top, and what it says.
-    """
-
-    title: str
-    seen: Sequence[tuple[float, float, float, float]]
-    guessed: Sequence[tuple[float, float, float, float]]
-    points: Sequence[tuple[float, float, str]]
-
-
 _MAX_DAY_TICKS, _MAX_AMOUNT_TICKS = 7, 6
 _MONTH_STEPS = (1, 3, 6, 12, 24, 60)
 _ROOM = 1.05
@@ -129,7 +116,8 @@ def price_chart(
         at = date.fromisoformat(day) if isinstance(day, str) else day
         return round(100 * (at - first).days / (today - first).days, 3)
 
-    def curve(title: str, listed: Sequence[PriceLine]) -> PriceCurve:
+    def curve(title: str, listed: Sequence[PriceLine]) -> dict[str, Any]:
+        """Return pieces (x1, y1, x2, y2) that lists have, `guessed` ones between them, and days with what they say."""
         seen, guessed, points = [], [], []
         tops = [round(100 - 100 * float(shown(line.usd_per_hour)) / most, 3) for line in listed]
         for index, (line, top) in enumerate(zip(listed, tops, strict=True)):
@@ -143,7 +131,7 @@ def price_chart(
             days = f"{line.since} to {line.last_seen}" if line.since < line.last_seen else line.since
             says = f"{title}: {format_amount(shown(line.usd_per_hour))} {unit}, {days}"
             points += [(at, top, says) for at in sorted({begin, end})]
-        return PriceCurve(title, seen, guessed, points)
+        return {"title": title, "seen": seen, "guessed": guessed, "points": points}
 
     return {
         "curves": [curve(PURCHASE_TITLES[purchase], listed) for purchase, listed in lines.items()],
