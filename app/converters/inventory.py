@@ -5,7 +5,6 @@ What lists VMs also has columns about disks, addresses and states: those that an
 
 import csv
 import io
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from app.catalog.names import RegionCode
+from app.converters import load_json, lower_keys
 from app.errors import BadData
 from app.ingest.files import CsvRow, describe_json, open_csv, separator_of, wrong_width
 from app.nearest import closest_spellings, did_you_mean
@@ -95,11 +95,7 @@ def _find_columns(header: list[str], file: str, line: int) -> Mapping[str, int]:
 
 def _json_rows(text: str, name: str) -> Iterator[CsvRow]:
     """Yield a row for each VM in what `az vm list`, Get-AzVM, the API or Resource Graph print as JSON."""
-    try:
-        listed = json.loads(text)
-        check_encodable(listed)
-    except (ValueError, RecursionError) as error:
-        raise BadData(f"is not JSON: {error}", file=name) from error
+    listed = load_json(text, name, check_encodable)
     if isinstance(listed, dict):
         listed = next((listed[key] for key in _LISTS if key in listed), [listed])
     if not isinstance(listed, list):
@@ -117,9 +113,9 @@ def _json_rows(text: str, name: str) -> Iterator[CsvRow]:
 
 
 def _vm_cells(vm: Mapping[str, Any]) -> Mapping[str, str]:
-    fields = _lower_keys(vm)
-    fields |= _lower_keys(fields.get("properties"))
-    fields |= {f"hardwareprofile{key}": value for key, value in _lower_keys(fields.get("hardwareprofile")).items()}
+    fields = lower_keys(vm)
+    fields |= lower_keys(fields.get("properties"))
+    fields |= {f"hardwareprofile{key}": value for key, value in lower_keys(fields.get("hardwareprofile")).items()}
     if "name" in fields:
         fields.pop("id", None)  # a path of 150 characters, where people know their VMs by name
     cells = {
@@ -127,10 +123,6 @@ def _vm_cells(vm: Mapping[str, Any]) -> Mapping[str, str]:
         for column, names in HEADERS.items()
     }
     return {column: str(value).strip() for column, value in cells.items() if isinstance(value, str | int)}
-
-
-def _lower_keys(value: object) -> dict[str, Any]:
-    return {key.lower(): item for key, item in value.items()} if isinstance(value, dict) else {}
 
 
 def _to_item(row: CsvRow) -> InventoryItem:

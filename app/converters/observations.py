@@ -3,13 +3,13 @@
 Scores of spot placement of Azure and AWS, eviction rates of Azure's Resource Graph, and Google's advice on capacity.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from app.catalog.names import region_key
 from app.catalog.providers import ProviderId
+from app.converters import load_json
 from app.errors import BadData, BadQuery
 from app.services.observations import (
     ESTIMATED_UPTIME,
@@ -31,10 +31,7 @@ def read_observations(text: str, name: str, sizes: Sequence[str] = ()) -> list[N
 
     Raises BadData saying where the file, called `name`, is none of FORMATS, and BadQuery where sizes are missing.
     """
-    try:
-        loaded = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadData(f"is not JSON: {error}", file=name) from None
+    loaded = load_json(text, name)
     whole = loaded if isinstance(loaded, dict) else {"data": loaded}
     if "SpotPlacementScores" in whole and not sizes:
         raise BadQuery("--size", None, "is needed: AWS does not say which sizes it was asked about")

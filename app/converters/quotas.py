@@ -3,7 +3,6 @@
 A plan is an inventory (CSV or JSON), or what `terraform show -json` and `tofu show -json` print of one.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 
 from app.catalog.names import RegionCode, region_key, size_key
 from app.catalog.providers import ProviderId
+from app.converters import load_json, lower_keys
 from app.converters.inventory import parse_inventory
 from app.errors import BadData, BadWorkload
 from app.schemas.preflight_request import MAX_ITEMS, PreflightIn
@@ -43,19 +43,12 @@ def read_preflight(body: PreflightIn) -> tuple[list[WantedVms | NotCounted], Quo
     return plan, QuotaFiles(regions=regions, quotas=quotas, offered=offered)
 
 
-def _load(text: str, name: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadData(f"is not JSON: {error}", file=name) from error
-
-
 # Plans
 
 
 def _read_plan(text: str, region: str | None) -> list[WantedVms | NotCounted]:
     if text.lstrip()[:1] == "{":
-        loaded = _load(text, "plan")
+        loaded = load_json(text, "plan")
         if "resource_changes" in loaded or "terraform_version" in loaded:
             return list(_read_terraform(loaded, region))
     plan: list[WantedVms | NotCounted] = []
@@ -181,10 +174,10 @@ _AWS = (
 
 def _read_quotas(text: str, region: str | None, name: str) -> Iterator[Quota]:
     """Yield the quotas in what `az vm list-usage`, `list-service-quotas` of AWS, or gcloud print as JSON."""
-    loaded = _load(text, name)
+    loaded = load_json(text, name)
     entries = loaded if isinstance(loaded, list) else []
     for listed in [entry for entry in entries if isinstance(_dict(entry).get("quotas"), list)] or [loaded]:
-        fields = _lower(listed)
+        fields = lower_keys(listed)
         rows = next((fields[key] for key in _LISTS if key in fields), listed)
         kind = fields.get("kind")
         own = fields.get("name") if kind == "compute#region" else EVERYWHERE if kind == "compute#project" else None
@@ -192,14 +185,14 @@ def _read_quotas(text: str, region: str | None, name: str) -> Iterator[Quota]:
             raise BadData("is JSON without a list of quotas", file=name)
         for number, row in enumerate(rows, start=1):
             place = own if isinstance(own, str) else region
-            if quota := _to_quota(_lower(row), place, f"{name}: quota {number}"):
+            if quota := _to_quota(lower_keys(row), place, f"{name}: quota {number}"):
                 yield quota
 
 
 def _to_quota(row: Mapping[str, Any], region: str | None, name: str) -> Quota | None:
     families: frozenset[str] = frozenset()
     provider: ProviderId = "azure"
-    spot, called = False, _lower(row.get("name"))
+    spot, called = False, lower_keys(row.get("name"))
     if "quotaname" in row:
         provider, title = "aws", str(row["quotaname"])
         code, limit, used = row.get("quotacode"), row.get("value"), row.get("used")
@@ -262,29 +255,25 @@ def _aws_families(text: str) -> Iterable[str]:
         yield _HIGH_MEMORY if word == "high memory" else rf"{family}(?!\d)" if family[-1:].isdigit() else rf"{family}\d"
 
 
-def _lower(value: object) -> dict[str, Any]:
-    return {str(key).lower(): item for key, item in _dict(value).items()}
-
-
 # Restrictions
 
 
 def _read_skus(text: str) -> Iterator[tuple[tuple[str, str], Offered]]:
     """Yield what `az vm list-skus --all` says of each size in each region: its family, zones and restrictions."""
-    loaded = _load(text, "skus")
-    listed = _lower(loaded).get("value", loaded)
+    loaded = load_json(text, "skus")
+    listed = lower_keys(loaded).get("value", loaded)
     if not isinstance(listed, list):
         raise BadData("is JSON without a list; give that of `az vm list-skus --all`", file="skus")
-    for entry in map(_lower, listed):
+    for entry in map(lower_keys, listed):
         if str(entry.get("resourcetype")).lower() != "virtualmachines":
             continue
-        restrictions = [_lower(rule) for rule in _list(entry.get("restrictions"))]
+        restrictions = [lower_keys(rule) for rule in _list(entry.get("restrictions"))]
         whole = [str(rule.get("reasoncode")) for rule in restrictions if str(rule.get("type")).lower() == "location"]
         closed = {
             str(zone)
             for rule in restrictions
             if str(rule.get("type")).lower() == "zone"
-            for zone in _list(_lower(rule.get("restrictioninfo")).get("zones"))
+            for zone in _list(lower_keys(rule.get("restrictioninfo")).get("zones"))
         }
         offered = Offered(
             family=str(entry.get("family") or "") or None,

@@ -177,7 +177,7 @@ class InstancesJson(_SizesInOne):
         prices = {"ondemand": offer["on_demand"], "spot_min": offer["spot"]}
         days = {"ondemand_as_of": offer["on_demand_as_of"], "spot_as_of": offer["spot_as_of"]}
         stated = {name: value for name, value in {**prices, **days}.items() if value is not None}
-        size["pricing"].setdefault(offer["region"], {})[_PLATFORMS[offer["os"]]] = (
+        size["pricing"].setdefault(offer["region"], {})[offer["os"]] = (
             {**stated, "reserved": reserved} if reserved else stated
         )
 
@@ -220,7 +220,6 @@ _SIZES_FIELDS = (
 )
 _SIZES_FLAGS = ("infiniband", "premium_storage", "accelerated_networking", "trusted_launch", "hibernation")
 _ARCHITECTURES = {"x64": "x86_64", "arm64": "arm64"}
-_PLATFORMS = {"linux": "linux", "windows": "windows"}
 _TERMS = {
     "reserved_1y": "yrTerm1Standard.allUpfront",
     "reserved_3y": "yrTerm3Standard.allUpfront",

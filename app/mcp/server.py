@@ -2,10 +2,11 @@
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, date, datetime, timedelta
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote
 
 import anyio
@@ -78,7 +79,10 @@ def make_server(catalog: CatalogReader) -> Server[dict[str, Any]]:
         return await _call_tool(catalog, context.protocol_version, request)
 
     async def list_resources(_: Context, _page: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        resources = [types.Resource(**resource._asdict(), mime_type="application/json") for resource in RESOURCES]
+        resources = [
+            types.Resource(uri=uri, name=name, description=text, mime_type="application/json")
+            for uri, name, text in RESOURCES
+        ]
         return types.ListResourcesResult(resources=resources, **_KEPT)
 
     async def list_templates(
@@ -143,10 +147,10 @@ async def _call_tool(
     except BadArguments as error:
         return _error_result(str(error), error.errors)
     except (VmsizesError, DBAPIError) as error:
-        return _error_result(_explain(error), ())
+        return _error_result(_explain(error))
     except Exception:  # noqa: BLE001  # logged with its traceback; the agent is told without it
         _log.exception("tool %s crashed", tool.name)
-        return _error_result("This is a fault of the service; it has been logged.", ())
+        return _error_result("This is a fault of the service; it has been logged.")
     structured = protocol_version >= _STRUCTURED_SINCE
     text = reply.text if structured else f"{reply.text}\n{to_json(reply.content)}"
     return types.CallToolResult(
@@ -163,16 +167,10 @@ def _explain(error: Exception) -> str:
     return str(error)
 
 
-def _error_result(text: str, errors: tuple[ArgumentError, ...]) -> types.CallToolResult:
+def _error_result(text: str, errors: Sequence[ArgumentError] = ()) -> types.CallToolResult:
     """Return an error of a tool: a line of text, and each error with field, value, what is allowed and suggestions."""
     listed = [
-        {
-            "field": error.field,
-            "value": error.value,
-            "allowed": error.allowed,
-            **({"suggestions": list(error.suggestions)} if error.suggestions else {}),
-        }
-        for error in errors
+        {name: value for name, value in asdict(error).items() if name != "suggestions" or value} for error in errors
     ]
     return types.CallToolResult(
         content=[types.TextContent(text=text)], structured_content={"errors": listed}, is_error=True
@@ -182,23 +180,16 @@ def _error_result(text: str, errors: tuple[ArgumentError, ...]) -> types.CallToo
 # Resources
 
 
-class Resource(NamedTuple):
-    """A resource, or with `{name}` in its URI a template of many."""
-
-    uri: str
-    name: str
-    description: str
-
-
 RESOURCES = (
-    Resource("vmsizes://revision", "revision", "What the catalog is from: revision, digest, day of the newest prices."),
-    Resource("vmsizes://models", "models", "Language models that fit_workload knows, with parameters and context."),
+    ("vmsizes://revision", "revision", "What the catalog is from: revision, digest, day of the newest prices."),
+    ("vmsizes://models", "models", "Language models that fit_workload knows, with parameters and context."),
 )
 TEMPLATES = (
-    Resource("vmsizes://sizes/{name}", "size", "All fields of a size, with its cheapest price."),
-    Resource("vmsizes://sizes/{name}/facts", "facts", "What each source says of a size, file and line, and verdicts."),
-    Resource("vmsizes://models/{name}", "model", "The configuration of a language model."),
+    ("vmsizes://sizes/{name}", "size", "All fields of a size, with its cheapest price."),
+    ("vmsizes://sizes/{name}/facts", "facts", "What each source says of a size, file and line, and verdicts."),
+    ("vmsizes://models/{name}", "model", "The configuration of a language model."),
 )
+"""URI, name and description of resources, and of templates of many, with `{name}` in their URI."""
 
 
 def read_resource(uri: str, catalog: Catalog, revision: RevisionInfo) -> str:
@@ -213,7 +204,7 @@ def read_resource(uri: str, catalog: Catalog, revision: RevisionInfo) -> str:
     for pattern, (endpoint, params) in _RESOURCE_QUESTIONS.items():
         if match := re.fullmatch(pattern, uri):
             return to_json(answer(catalog, endpoint, params, unquote(match[1])))
-    uris = [resource.uri for resource in (*RESOURCES, *TEMPLATES)]
+    uris = [uri for uri, *_ in (*RESOURCES, *TEMPLATES)]
     raise NotFound("resource", uri, suggestions=closest_spellings(uri, uris, 2))
 
 

@@ -67,11 +67,13 @@ FIND_ARGUMENTS: Mapping[str, tool.Argument] = {
 
 def find_sizes(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     """Find sizes; raises what the search raises, and BadQuery for a feature or a field that there is not."""
-    params = {
-        "sort": ["usd_per_hour"],
-        **tool.given(values, *_OF_SIZES, *_PRICES, "sort"),
-        **_flags(values.get("features", ())),
-    }
+    features = values.get("features", ())
+    for name in features:
+        if name not in tool.FEATURES:
+            hint = did_you_mean(nearest(name, tool.FEATURES), " ")
+            raise BadQuery("features", name, f"{hint}allowed are {', '.join(tool.FEATURES)}")
+    params = {"sort": ["usd_per_hour"], **tool.given(values, *_OF_SIZES, *_PRICES, "sort")}
+    params |= dict.fromkeys(features, True)
     if "gpu" in values:
         params["gpu"] = tool.find_gpus(inquiry, values["gpu"])
     fields = values.get("fields", ())
@@ -93,14 +95,6 @@ def find_sizes(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
         totals={"items": page["total"]},
         narrow="add gpu, region, max_usd_per_hour or another bound; limit shows up to 50",
     )
-
-
-def _flags(features: list[str]) -> dict[str, bool]:
-    for name in features:
-        if name not in tool.FEATURES:
-            hint = did_you_mean(nearest(name, tool.FEATURES), " ")
-            raise BadQuery("features", name, f"{hint}allowed are {', '.join(tool.FEATURES)}")
-    return dict.fromkeys(features, True)
 
 
 def _check_fields(fields: Sequence[str], known: Collection[str]) -> None:
@@ -250,12 +244,7 @@ COMPARE_SIZES = tool.Tool(
     description="Compare sizes field by field: values in the order of sizes, percent difference from the baseline.",
     arguments=COMPARE_ARGUMENTS,
     required=("sizes",),
-    output={
-        "baseline": tool.TEXT,
-        "sizes": {"type": "array"},
-        "fields": tool.LIST,
-        "equal": {"type": "integer"},
-    },
+    output={"baseline": tool.TEXT, "sizes": tool.LIST, "fields": tool.LIST, "equal": {"type": "integer"}},
     always=("baseline", "sizes", "fields"),
     run=compare_sizes,
 )
