@@ -49,7 +49,9 @@ class Assets:
     def __init__(self, files: Mapping[str, bytes], version: str) -> None:
         self.version = version
         self._names = {name: _hashed_name(name, body) for name, body in files.items()}
-        self._by_public_name = {self._names[name]: Asset(body, _media_type(name)) for name, body in files.items()}
+        self._by_public_name = {
+            self._names[name]: Asset(body, _MEDIA_TYPES[name.rpartition(".")[2]]) for name, body in files.items()
+        }
 
     def __contains__(self, name: str) -> bool:
         return name in self._names
@@ -105,15 +107,10 @@ def _hashed_name(name: str, body: bytes) -> str:
 
 
 _MEDIA_TYPES = {
-    "css": "text/css",
-    "js": "text/javascript",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
-    "txt": "text/plain",
+    "txt": "text/plain; charset=utf-8",
     "woff2": "font/woff2",
 }
 """By the ends of the names of assets; `mimetypes` would read the system's files to know them."""
-
-
-def _media_type(name: str) -> str:
-    kind = _MEDIA_TYPES[name.rpartition(".")[2]]
-    return f"{kind}; charset=utf-8" if kind.startswith("text/") else kind

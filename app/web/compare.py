@@ -29,7 +29,7 @@ from app.errors import BadQuery, NotFound
 from app.web.rendering import PURCHASE_TITLES, render_page
 from app.web.search_words import load_vocabulary, respell_sizes
 from app.web.serving import PageContent, PageRequest, Rewritten, with_query
-from app.web.size_fields import Amount, Difference, better_by, describe, in_groups, shown_amount, shown_unit
+from app.web.size_fields import Amount, Difference, better_by, describe, in_groups, is_price, shown_amount, shown_unit
 from app.web.sizes_view import (
     PER_TITLES,
     UNIT_TITLES,
@@ -243,9 +243,7 @@ def _rows(comparison: "ComparisonOut", view: CompareView) -> list[ComparedRow]:
     rows = []
     for field in comparison.fields:
         name = field.field
-        is_price = "usd_per" in name or "price_per" in name
-        others = is_price and money not in name
-        if name in _HIDDEN or others or name.endswith(("_as_of", "_approximate_date")):
+        if name in _HIDDEN or (is_price(name) and money not in name) or name.endswith(("_as_of", "_approximate_date")):
             continue
         if any(value.value is not None for value in field.values):
             rows.append(_row(field, comparison, view, disputed))
@@ -253,7 +251,7 @@ def _rows(comparison: "ComparisonOut", view: CompareView) -> list[ComparedRow]:
 
 
 def _row(field: "LineOut", comparison: "ComparisonOut", view: CompareView, disputed: Sequence[set[str]]) -> ComparedRow:
-    name, money = field.field, "usd_per" in field.field or "price_per" in field.field
+    name, money = field.field, is_price(field.field)
     base = field.values[comparison.sizes.index(comparison.baseline)].value
     by_hours = price_in(view.unit, None)
     cells = []

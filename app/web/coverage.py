@@ -31,7 +31,9 @@ class CoverageView(QueryParams):
 async def render(request: PageRequest) -> str:
     """Render the page; without figures where a parameter is invalid."""
     view: CoverageView = request.params
-    search = _search(view)
+    given: dict[str, Any] = {"provider": view.provider, "category": view.category}
+    chosen = {name: [value] for name, value in given.items() if value is not None}
+    search = SizeFilter.model_validate(chosen | ({"max_gpus": 0} if view.gpus == "none" else {}))
     coverage = None
     if not request.errors:
         coverage = await request.executor.ask(answer, "GET /coverage", search)
@@ -47,12 +49,6 @@ async def render(request: PageRequest) -> str:
         providers=[("", "all"), *((provider.id, provider.name) for provider in PROVIDERS.values())],
         categories=[("", "all"), *((name, name.replace("_", " ")) for name in categories)],
     )
-
-
-def _search(view: CoverageView) -> SizeFilter:
-    given: dict[str, Any] = {"provider": view.provider, "category": view.category}
-    chosen = {name: [value] for name, value in given.items() if value is not None}
-    return SizeFilter.model_validate(chosen | ({"max_gpus": 0} if view.gpus == "none" else {}))
 
 
 PAGE = PageContent(params=CoverageView, render=render)

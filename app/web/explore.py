@@ -259,6 +259,8 @@ async def render(request: PageRequest) -> str:
     axes = (
         (log_axis(float(point.x) for point in points), log_axis(float(point.y) for point in points)) if points else None
     )
+    # inside a sentence: `price of the VM`, but `GPU memory`
+    across = x.title if x.title[:2].isupper() or x.title.startswith("vC") else f"{x.title[0].lower()}{x.title[1:]}"
     bars = await _bars(request, sizes, bar) if sizes.key else []
     money = f"{view.currency} {UNIT_TITLES[view.unit]}"
     vendors = [bucket.value for bucket in facets.counts["gpu_vendor"] if bucket.value]
@@ -278,7 +280,7 @@ async def render(request: PageRequest) -> str:
         money=money,
         axes=axes,
         tick_text=lambda value: f"{value:,.10g}",
-        heading=f"{y.title} against {_in_sentence(x.title)}",
+        heading=f"{y.title} against {across}",
         marks=marks,
         points=_drawn(marks),
         labels=_labels(marks),
@@ -391,24 +393,14 @@ def _drawn(marks: Sequence[Mark]) -> Markup:
 
 def _labels(marks: Sequence[Mark]) -> list[tuple[str, Mark]]:
     """Return the numbers beside the points of the front, one for neighbours that would cover each other's labels."""
-    groups: list[list[Mark]] = []
+    groups: list[tuple[Mark, Mark]] = []
     for mark in sorted((best for best in marks if best.number), key=lambda best: best.number):
-        near = (
-            bool(groups) and abs(mark.left - groups[-1][0].left) < _NEAR and abs(mark.top - groups[-1][0].top) < _NEAR
-        )
-        if near:
-            groups[-1].append(mark)
+        first = groups[-1][0] if groups else mark
+        if groups and abs(mark.left - first.left) < _NEAR and abs(mark.top - first.top) < _NEAR:
+            groups[-1] = (first, mark)
         else:
-            groups.append([mark])
-    return [
-        (f"{group[0].number}" if len(group) == 1 else f"{group[0].number}–{group[-1].number}", group[-1])
-        for group in groups
-    ]
-
-
-def _in_sentence(title: str) -> str:
-    """Return a title inside a sentence: `price of the VM`, but `GPU memory`."""
-    return title if title[:2].isupper() or title.startswith("vC") else f"{title[0].lower()}{title[1:]}"
+            groups.append((mark, mark))
+    return [(f"{first.number}" if first is last else f"{first.number}–{last.number}", last) for first, last in groups]
 
 
 def _what(item: Item) -> str:

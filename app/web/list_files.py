@@ -4,7 +4,6 @@ CSV, JSON, and text with tabs, which spreadsheets take from the clipboard.
 """
 
 import re
-from collections.abc import Sequence
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import orjson
 
 from app.catalog.fields import FieldKind
+from app.catalog.providers import PROVIDERS
 from app.catalog.queries.snapshot import Catalog
 from app.formats.text import Csv, escape_cell
 from app.http.canonical import clean_query
@@ -21,6 +21,7 @@ from app.web.sizes_view import COLUMNS, Column, Price, SizesView, amount_of, fin
 _BLOCK = 500
 _MAX_NAME = 80
 _NAME = "Size"
+_NUMBERS = {Decimal, int, float, type(None)}
 
 
 def _find_rows(catalog: Catalog, view: SizesView) -> tuple[list[str], list[list[Any]]]:
@@ -48,6 +49,10 @@ def _cell(item: dict[str, Any], column: Column, price: Price) -> Any:
     if column.kind == "gpu_count" and item["gpu_fraction"]:
         return item["gpu_fraction"]
     value = amount_of(item, column, price)
+    if column.kind == "cloud":
+        return PROVIDERS[value].name
+    if column.kind == "gbps" and value is not None:
+        value /= 1000
     if isinstance(value, Decimal):
         return Decimal(f"{value:.9f}").normalize()  # prices of the API have nine decimal places, too
     return value
@@ -59,20 +64,16 @@ def _text(value: Any) -> str | None:
     return f"{value:f}" if isinstance(value, Decimal) else None if value is None else str(value)
 
 
-def _is_number(rows: Sequence[Sequence[Any]], place: int) -> bool:
-    values = [row[place] for row in rows if row[place] is not None]
-    return all(isinstance(value, Decimal | int | float) and not isinstance(value, bool) for value in values)
-
-
 async def render_csv(request: PageRequest) -> str:
     """Render the list as CSV."""
     headings, rows = await request.executor.ask(_find_rows, request.params)
+    columns = [[row[place] for row in rows] for place in range(len(headings))]
     kinds: dict[str, FieldKind] = {
-        heading: "number" if _is_number(rows, place) else "text" for place, heading in enumerate(headings)
+        heading: "number" if all(type(value) in _NUMBERS for value in column) else "text"
+        for heading, column in zip(headings, columns, strict=True)
     }
     csv = Csv(kinds)
-    columns = [[_text(row[place]) for row in rows] for place in range(len(headings))]
-    return (csv.head + csv.write(columns)).decode()
+    return (csv.head + csv.write([[_text(value) for value in column] for column in columns])).decode()
 
 
 async def render_tsv(request: PageRequest) -> str:

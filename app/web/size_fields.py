@@ -37,9 +37,14 @@ def shown_value(value: str, unit: str | None) -> str:
         return value
 
 
+def is_price(name: str) -> bool:
+    """Return whether a field is an amount of money, of which less is better."""
+    return "usd_per" in name or "price_per" in name
+
+
 def better_by(name: str) -> int:
     """Return 1 where more of a field is better, -1 where less is, 0 where neither is or it is unknown."""
-    if "usd_per" in name or "price_per" in name:
+    if is_price(name):
         return -1
     spec = SIZE_FIELDS.get(name)
     return 1 if name.startswith("gpus_") or (spec is not None and (spec.unit or spec.more_is_better)) else 0

@@ -100,29 +100,17 @@ def _column_of(name: str) -> Column:
 
 ON_WINDOWS = "windows_"
 """What the columns of prices on Windows begin with; they sort the list of Windows."""
+_PRICE_KEYS = {name: f"{name}_usd_per_hour" for name in PURCHASE_MODELS}
 _CLOUD = Column("provider", "Cloud", kind="cloud", sort="provider")
 _PRICE_COLUMNS = (
     Column("price", "Price", kind="price", sort="usd_per_hour"),
     Column("region", "Region", kind="text"),
     Column("price_age_days", "Price age", kind="age"),
-    *(
-        Column(
-            f"{purchase}_usd_per_hour",
-            PURCHASE_TITLES[purchase].capitalize(),
-            kind="money",
-            sort=f"{purchase}_usd_per_hour",
-        )
-        for purchase in PURCHASE_MODELS
-    ),
+    *(Column(key, PURCHASE_TITLES[name].capitalize(), kind="money", sort=key) for name, key in _PRICE_KEYS.items()),
     Column(SPOT_SAVING, "Spot saving", "%", kind="percent", sort=SPOT_SAVING),
     *(
-        Column(
-            f"{ON_WINDOWS}{purchase}_usd_per_hour",
-            f"Windows, {PURCHASE_TITLES[purchase]}",
-            kind="money",
-            sort=f"{purchase}_usd_per_hour",
-        )
-        for purchase in PURCHASE_MODELS
+        Column(f"{ON_WINDOWS}{key}", f"Windows, {PURCHASE_TITLES[name]}", kind="money", sort=key)
+        for name, key in _PRICE_KEYS.items()
     ),
 )
 _FIRST = (
@@ -308,7 +296,7 @@ def table(items: Sequence[Mapping[str, Any]], columns: Sequence[Column], price: 
 
 
 def _cells(items: Sequence[Mapping[str, Any]], column: Column, price: Price) -> list[Cell]:
-    values = [_value(item, column, price) for item in items]
+    values = [amount_of(item, column, price) for item in items]
     if column.kind not in {"price", "money"}:
         return [_cell(value, item, column) for value, item in zip(values, items, strict=True)]
     amounts = [None if value is None else format_amount(value) for value in values]
@@ -350,21 +338,14 @@ def _noted(cell: Cell, item: Mapping[str, Any], price: Price) -> Cell:
     return cell
 
 
-def _value(item: Mapping[str, Any], column: Column, price: Price) -> Any:
+def amount_of(item: Mapping[str, Any], column: Column, price: Price) -> Any:
+    """Return what a column says of a size, prices in the units of the view; None where it is unknown."""
     if column.kind == "price":
         return price(item)
     if column.field == SPOT_SAVING:
         spot, listed = item["spot_usd_per_hour"], item["on_demand_usd_per_hour"]
         return round(100 - 100 * spot / listed, 1) if spot is not None and listed else None
     return price(item, field=column.field) if column.kind == "money" else item[column.field]
-
-
-def amount_of(item: Mapping[str, Any], column: Column, price: Price) -> Any:
-    """Return what a column says of a size in the units of the page, not yet as text; None where it is unknown."""
-    value = _value(item, column, price)
-    if column.kind == "cloud":
-        return PROVIDERS[value].name
-    return value / 1000 if column.kind == "gbps" and value is not None else value
 
 
 def find_columns(catalog: Catalog, view: SizesView) -> tuple[str, ...]:
