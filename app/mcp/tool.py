@@ -138,8 +138,7 @@ def _unknown(name: str, value: Any, arguments: Mapping[str, Argument]) -> Argume
 def to_bad_arguments(error: Exception, arguments: Mapping[str, Argument], given: Mapping[str, Any]) -> BadArguments:
     """Return an error of a query or a body as one about the arguments that set its fields."""
     if isinstance(error, NotFound):
-        field = {"size": "size", "model": "model"}.get(error.kind, error.kind)
-        field = field if field in arguments or field != "size" else "sizes"
+        field = "sizes" if error.kind == "size" and "size" not in arguments else error.kind
         return BadArguments(
             [ArgumentError(field=field, value=error.name, allowed=str(error), suggestions=error.suggestions)]
         )

@@ -30,15 +30,7 @@ from app.web.rendering import PURCHASE_TITLES, render_page
 from app.web.search_words import load_vocabulary, respell_sizes
 from app.web.serving import PageContent, PageRequest, Rewritten, with_query
 from app.web.size_fields import Amount, Difference, better_by, describe, in_groups, is_price, shown_amount, shown_unit
-from app.web.sizes_view import (
-    PER_TITLES,
-    UNIT_TITLES,
-    PriceBar,
-    ShownCurrency,
-    Unit,
-    find_price_bar,
-    price_in,
-)
+from app.web.sizes_view import PER_TITLES, UNIT_TITLES, PriceBar, ShownCurrency, Unit, find_price_bar, price_in
 
 if TYPE_CHECKING:
     from app.schemas.catalog import ComparisonOut, LineOut

@@ -27,14 +27,7 @@ from app.web import filter_panel
 from app.web.rendering import format_amount, format_number, path_segment, render_page
 from app.web.search import find_view_facets
 from app.web.serving import PageContent, PageRequest, with_query
-from app.web.sizes_view import (
-    UNIT_TITLES,
-    PriceBar,
-    ShownCurrency,
-    Unit,
-    find_price_bar,
-    price_in,
-)
+from app.web.sizes_view import UNIT_TITLES, PriceBar, ShownCurrency, Unit, find_price_bar, price_in
 
 T = TypeVar("T")
 

@@ -9,13 +9,7 @@ from typing import Any
 from app.catalog.queries.params import SizeRequirements
 from app.fit.formulas.quantities import Figure
 from app.fit.results import FamilyAccuracy, PerGpuMemory, read_accuracy
-from app.schemas.fit_response import (
-    FailureOut,
-    FitAnswerOut,
-    MissOut,
-    OptionCostOut,
-    ParallelismOut,
-)
+from app.schemas.fit_response import FailureOut, FitAnswerOut, MissOut, OptionCostOut, ParallelismOut
 from app.web.fit_view import FitView, param_of
 from app.web.rendering import PURCHASE_TITLES, format_number, middle
 from app.web.serving import PageRequest

@@ -24,13 +24,7 @@ from starlette.types import Scope
 from app.api.executor import QueryExecutor
 from app.catalog.queries.params import QueryParams
 from app.errors import NotFound
-from app.http.canonical import (
-    CacheableEndpoint,
-    clean_query,
-    is_clean,
-    parse_pairs,
-    to_query_text,
-)
+from app.http.canonical import CacheableEndpoint, clean_query, is_clean, parse_pairs, to_query_text
 from app.http.common_headers import PAGE_HEADERS
 from app.http.headers import HOLDER, HOME, PUBLIC_URL, accepts_html
 from app.http.problems import HANDLERS
