@@ -271,24 +271,13 @@ def past_prices_by_size(key: PriceScopeKey, purchase: str) -> Select[Any]:
     return select(prices.size_key.label("key"), usd.label("usd")).group_by(prices.size_key)
 
 
-@lru_cache(maxsize=64)
-def sizes_with_offers(key: PriceScopeKey) -> PriceScope:
-    """Return the scope of sizes alone that have an offer, without its prices.
-
-    It is for lists that are chosen and sorted by figures of sizes: they need the offers of a page only.
-    """
-    regions, offer = region_binds(key.regions), PRICE.alias().c if key.past else OFFER.c
-    meant = [offer.region.in_(regions), offer.os == literal_text(key.os), offer.size_key == size.key]
-    meant += [is_in_force(offer, *price_days(dated=key.known))] if key.past else []
-    offered: Select[Any] = select(literal_column("1")).where(*meant)
-    if key.past:
-        # PostgreSQL looks for each size by itself, and not for all before it finds those of a page.
-        offered = offered.offset(literal_column("0", Integer))
+def scope_of_sizes(key: PriceScopeKey) -> PriceScope:
+    """Return the scope of all sizes without a join to their offers, which filters of sizes are judged in."""
     return PriceScope(
         os=key.os,
         purchase=key.purchase,
         offers=SIZE,
-        has_offer=offered.exists() if key.regions else true(),  # the offers in any region are of every size
+        has_offer=true(),
         all_offers=_past_prices(key) if key.past else OFFER,
     )
 

@@ -75,7 +75,7 @@ from app.catalog.queries.price_scope import (
     past_prices_by_size,
     price_days,
     price_parameters,
-    sizes_with_offers,
+    scope_of_sizes,
     status_of,
     zones_there,
 )
@@ -295,7 +295,8 @@ class SizeQuestion:
         def ask() -> int:
             (active,), values = active_filters(self.search, [name])
             statement = _condition_statement(active, replace(self._key, regions=0))
-            return self._fetch_set(statement, values)
+            rows = self.catalog.fetch(BoundStatement(statement, {**values, **self._parameters}))
+            return self.sets.set_of_keys(rows)
 
         return self.catalog.keep((name, value, scopes.get(name)), ask)
 
@@ -344,11 +345,7 @@ class SizeQuestion:
 
     def offered(self) -> int:
         """Find the sizes that have an offer in the regions of the search."""
-        if not self._scope.regions:
-            return self.sets.all
-        if self._scope.as_of is None:
-            return self.prices().offered
-        return self.catalog.keep(("offered", self._scope), lambda: self._fetch_set(_offered_statement(self._key), {}))
+        return self.prices().offered if self._scope.regions else self.sets.all
 
     def prices(self, purchase: str | None = None) -> SizePrices:
         """Find the prices of those offers by a purchase model; the default is that of the search."""
@@ -488,9 +485,6 @@ class SizeQuestion:
 
         return self.catalog.keep((SPOT_SAVING, self._scope), ask)
 
-    def _fetch_set(self, statement: Statement, values: Mapping[str, Any]) -> int:
-        return self.sets.set_of_keys(self.catalog.fetch(BoundStatement(statement, {**values, **self._parameters})))
-
     def _ask_prices(self, purchase: str) -> SizePrices:
         statement = _prices_statement(self._key, purchase)
         usd = array("d", [UNKNOWN]) * len(self.sets.keys)
@@ -627,15 +621,9 @@ def _values_statement(name: str) -> Select[Any]:
 
 @cached_statement(256)
 def _condition_statement(active: ActiveFilter, key: PriceScopeKey) -> Select[Any]:
-    scope = sizes_with_offers(key)
+    scope = scope_of_sizes(key)
     condition = filter_condition(active, scope)
     return join_tables(select(scope.key.label("key")), scope, [condition]).where(condition)
-
-
-@cached_statement(64)
-def _offered_statement(key: PriceScopeKey) -> Select[Any]:
-    scope = sizes_with_offers(key)
-    return select(scope.key.label("key")).select_from(scope.source).where(scope.has_offer)
 
 
 @cached_statement(64)
