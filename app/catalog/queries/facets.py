@@ -18,7 +18,7 @@ import orjson
 from app.catalog.fields import SHOWN_FIELDS
 from app.catalog.queries.filters import PRICE_FILTERS
 from app.catalog.queries.params import FACET_OF_PARAM, FILTERED_FIELDS, SizeFilter, SizeList, check_days
-from app.catalog.queries.size_sets import SizeQuestion
+from app.catalog.queries.size_sets import FIGURES_OF_THEIR_OWN, SizeQuestion
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import Catalog
 
@@ -102,12 +102,22 @@ def render_facets(facets: Facets) -> str:
 _COLUMNS = {"series": "series_id"}
 """Columns of facets whose names differ."""
 
+_FIGURES = tuple(
+    dict.fromkeys(
+        _COLUMNS.get(name, name)
+        for name in (*COUNTED_FACETS, *FLAG_FACETS, *RANGE_FACETS)
+        if name != "usd_per_hour" and name not in FIGURES_OF_THEIR_OWN
+    )
+)
+"""The columns of sizes that facets count."""
+
 
 def find_facets(catalog: Catalog, search: SizeFilter) -> Facets:
     """Find the facets of a search; raises BadQuery for a name that the catalog does not have, or a day."""
     check_days(search, catalog.today)
     search = normalize(search, catalog.snapshot)
     question = SizeQuestion(catalog, search)
+    question.read_together(_FIGURES)
     offered = question.offered()
     met: dict[str, int] = {}
     for name in question.names:
