@@ -192,6 +192,18 @@ def test_adapters_train_a_small_part_beside_a_frozen_base(client: httpx.Client) 
             "tensor_parallel: 3 does not divide 64 heads",
         ),
         (
+            {"architecture": LLAMA_70B, "inference": {"pipeline_parallel": 81}},
+            "pipeline_parallel: 80 layers cannot be cut into 81 stages",
+        ),
+        (
+            {"architecture": LLAMA_70B, "training": {"pipeline_parallel": 81}},
+            "training.pipeline_parallel: 80 layers cannot be cut into 81 stages",
+        ),
+        (
+            {"architecture": LLAMA_70B, "training": {"micro_batch": 8, "global_batch": 63}, "gpus": {"count": 8}},
+            "training.global_batch: 63 is less than the sequences of one pass, 64: 8 on each of 8 copies",
+        ),
+        (
             {"architecture": LLAMA_70B, "inference": {"tensor_parallel": 8}, "gpus": {"count": 4}},
             "4 is no multiple of 8 x 1",
         ),

@@ -128,7 +128,7 @@ def serving_setup(
     model = resolve_model(shape, assumptions)
     workload = workload_of_kind(model.shape, workload, assumptions)
     check_experts(workload, model.shape.experts)
-    deployment = plan_serving(workload, gpus, model.shape.heads, assumptions)
+    deployment = plan_serving(workload, gpus, model.shape, assumptions)
     return with_weights(
         ServingSetup(
             model=model,
@@ -224,7 +224,7 @@ def estimate_training(shape: Architecture, job: TrainingWorkload, gpus: Gpus, as
     """Estimate a trained model; raise InvalidWorkload where a requested figure, or every figure, cannot be computed."""
     refuse_other_kinds(shape, "training")
     model = resolve_model(shape, assumptions)
-    deployment = plan_training(job, gpus, model.shape.heads, assumptions)
+    deployment = plan_training(job, gpus, model.shape, assumptions)
     setup = TrainingSetup(model=model, workload=job, gpus=gpus, deployment=deployment, assumptions=assumptions)
     params = trainable_params(setup)
     trained = trained_model(setup, params, forward_pass_of(setup)) if params is not None else None

@@ -63,7 +63,7 @@ def precision(setup: TrainingSetup) -> Precision:
     match = precision_of(peak) if peak is not None else None
     if match is not None:
         return setup.assumptions.record(PRECISION, match[0], f"the peak is that of {match[1].name} in this precision")
-    return setup.assumptions.record(PRECISION, "bf16", "matrix products are computed in 16 bits")
+    return setup.assumptions.record(PRECISION, "bf16", "matrix products in 16 bits; in fp16 where a GPU lacks bf16")
 
 
 def work_per_token(setup: TrainingSetup) -> TokenWork | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
 
+from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.compute import USUAL_NETWORK_GBPS, LinkKind, Network
 from app.fit.formulas.memory import UNSPLIT, Parallelism
 from app.fit.formulas.optimizer import AdaptedMatrix, Loading, Offload
@@ -177,10 +178,11 @@ class Deployment:
 ONE_GPU = Deployment(parallelism=UNSPLIT, copies=1)
 
 
-def plan_serving(workload: InferenceWorkload, gpus: Gpus, heads: int | None, assumptions: Assumptions) -> Deployment:
+def plan_serving(workload: InferenceWorkload, gpus: Gpus, shape: Architecture, assumptions: Assumptions) -> Deployment:
     """Split a copy over the most GPUs that divide the heads, unless the parallelism is given; other GPUs get copies."""
     stages = assumptions.get(workload.pipeline_parallel, "inference.pipeline_parallel")
     tensor, count, groups = workload.tensor_parallel, gpus.count, workload.data_parallel_attention or 1
+    heads = shape.heads
     parts = stages * groups
     if count is None:
         count = parts * (assumptions.get(None, "gpus.count") if tensor is None else tensor)
@@ -190,7 +192,7 @@ def plan_serving(workload: InferenceWorkload, gpus: Gpus, heads: int | None, ass
         assumptions.record("inference.tensor_parallel", tensor, "one copy over as many GPUs as divide the heads")
     experts = _expert_ranks(workload, tensor * groups, assumptions)
     parallelism = Parallelism(tensor=tensor, pipeline=stages, expert=experts, data=groups)
-    _check_divides("inference", parallelism, count, heads)
+    _check_divides("inference", parallelism, count, shape)
     return Deployment(parallelism=parallelism, copies=count // parallelism.gpus)
 
 
@@ -232,7 +234,7 @@ def check_experts(workload: InferenceWorkload, experts: int | None) -> None:
         raise InvalidWorkload("inference.expert_parallel", detail)
 
 
-def plan_training(workload: TrainingWorkload, gpus: Gpus, heads: int | None, assumptions: Assumptions) -> Deployment:
+def plan_training(workload: TrainingWorkload, gpus: Gpus, shape: Architecture, assumptions: Assumptions) -> Deployment:
     """Use the given parallelism, with the given data-parallel copies or as many as the GPUs allow."""
     tensor = assumptions.get(workload.tensor_parallel, "training.tensor_parallel")
     stages = assumptions.get(workload.pipeline_parallel, "training.pipeline_parallel")
@@ -241,17 +243,30 @@ def plan_training(workload: TrainingWorkload, gpus: Gpus, heads: int | None, ass
         count = assumptions.get(gpus.count, "gpus.count") if gpus.count or tensor * stages == 1 else tensor * stages
         copies = max(1, count // (tensor * stages))
     _check_divides(
-        "training", Parallelism(tensor=tensor, pipeline=stages), gpus.count or tensor * stages * copies, heads
+        "training", Parallelism(tensor=tensor, pipeline=stages), gpus.count or tensor * stages * copies, shape
     )
     if gpus.count is not None and gpus.count != tensor * stages * copies:
         detail = f"{tensor} x {stages} x {copies} are not the {gpus.count} GPUs given"
         raise InvalidWorkload("training.data_parallel", detail)
+    check_batch(workload, copies)
     return Deployment(parallelism=Parallelism(tensor=tensor, pipeline=stages), copies=copies)
 
 
-def _check_divides(section: str, parallelism: Parallelism, count: int, heads: int | None) -> None:
-    if heads is not None and heads % parallelism.tensor:
-        raise InvalidWorkload(f"{section}.tensor_parallel", f"{parallelism.tensor} does not divide {heads} heads")
+def check_batch(workload: TrainingWorkload, copies: int) -> None:
+    """Raise InvalidWorkload where a step has fewer sequences than pass through all copies at a time."""
+    micro, batch = workload.micro_batch or 1, workload.global_batch
+    if batch is not None and batch < micro * copies:
+        where = f"{micro} on each of {copies} copies" if copies > 1 else "training.micro_batch"
+        detail = f"{batch} is less than the sequences of one pass, {micro * copies}: {where}"
+        raise InvalidWorkload("training.global_batch", detail)
+
+
+def _check_divides(section: str, parallelism: Parallelism, count: int, shape: Architecture) -> None:
+    if shape.heads is not None and shape.heads % parallelism.tensor:
+        raise InvalidWorkload(f"{section}.tensor_parallel", f"{parallelism.tensor} does not divide {shape.heads} heads")
+    if shape.layers is not None and parallelism.pipeline > shape.layers:
+        detail = f"{shape.layers} layers cannot be cut into {parallelism.pipeline} stages"
+        raise InvalidWorkload(f"{section}.pipeline_parallel", detail)
     if count % parallelism.gpus:
         parts = (parallelism.tensor, *((parallelism.data,) if parallelism.data > 1 else ()), parallelism.pipeline)
         gpus = " x ".join(map(str, parts))

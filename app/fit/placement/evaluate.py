@@ -11,7 +11,14 @@ from app.fit.formulas.memory import UNSPLIT
 from app.fit.formulas.quantities import GIB
 from app.fit.placement.jobs import ServingJob
 from app.fit.placement.layouts import Attempt, block_error, lay_out, partition_error
-from app.fit.placement.machine import MIN_CAPABILITY, Machine, is_legacy, is_weight_only, supports_dtype
+from app.fit.placement.machine import (
+    KERNEL_CAPABILITY,
+    MIN_CAPABILITY,
+    Machine,
+    is_legacy,
+    is_weight_only,
+    supports_dtype,
+)
 from app.fit.placement.option import BLOCKING, Placed, PlacementOption
 from app.fit.placement.prepare import PreparedRequest
 from app.fit.verdict import (
@@ -79,6 +86,7 @@ def _check_dtypes(context: CheckContext, code: str) -> Failure | None:
         if not supports_dtype(context.machine, dtype) and not dequantized:
             least, chip = MIN_CAPABILITY[dtype], context.machine.capability
             what = f"keeps no KV cache in {dtype}" if name == "kv_dtype" else f"does not compute in {dtype}"
+            what = f"has no kernels for weights in {dtype}" if dtype in KERNEL_CAPABILITY else what
             return Failure(name, code, f"{what}: its GPU is {chip}, {least} is needed")
     return None
 

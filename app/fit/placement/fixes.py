@@ -68,7 +68,7 @@ MAX_NODES = 10_000
 """At most this many VMs can be asked for."""
 MAX_EXTRA_NODES = 32
 """At most this many more VMs are proposed."""
-NARROWER_DTYPES = ("fp8", "int8", "awq_int4")
+NARROWER_DTYPES = ("bf16", "fp16", "fp8", "int8", "awq_int4", "gptq_int4")
 """Types of weights to propose, the widest first."""
 MAX_BITS_RATIO = 0.9
 """A type is proposed only if it has at most this share of the bits: AWQ does not help a model in MXFP4."""
@@ -97,7 +97,7 @@ def _serving_memory(context: FixContext, job: ServingJob) -> Iterator[Alternativ
     bits = BITS[job.kv_dtype or "bf16"]
     cached = job.served.cache is not None and job.load.context_tokens
     if job.serving.workload.kv_bytes_per_value is None and cached:
-        yield [set_field("inference", "kv_dtype", dtype) for dtype in NARROWER_DTYPES[:2] if BITS[dtype] < bits]
+        yield [set_field("inference", "kv_dtype", dtype) for dtype in ("fp8", "int8") if BITS[dtype] < bits]
     yield _narrower_weights(job)
 
 
@@ -230,7 +230,7 @@ def _for_dtype(context: FixContext) -> Iterator[Alternatives]:
         own = context.prepared.job.dtype if isinstance(context.prepared.job, ServingJob) else None
         wider = [dtype for dtype in ("int8", "fp16") if own is None or BITS[dtype] >= BITS[own]]
         yield [set_field("inference", "dtype", dtype) for dtype in wider]
-        yield [set_field("inference", "dtype", "awq_int4")]
+        yield [set_field("inference", "dtype", dtype) for dtype in ("awq_int4", "gptq_int4")]
     elif context.failure.constraint == "kv_dtype":
         yield [set_field("inference", "kv_dtype", dtype) for dtype in ("int8", "fp16")]
     elif context.failure.constraint == "precision":

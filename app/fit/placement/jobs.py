@@ -51,7 +51,7 @@ from app.fit.placement.layouts import (
     find_group_layouts,
     find_layouts,
 )
-from app.fit.placement.machine import Machine, compute_dtype, generation, is_weight_only, peak_flops
+from app.fit.placement.machine import KERNEL_CAPABILITY, Machine, compute_dtype, generation, is_weight_only, peak_flops
 
 MemoryShares = tuple[float, float, float]
 """Bytes on the fullest GPU: everything but the KV cache, its upper bound, and the KV cache of one sequence."""
@@ -111,7 +111,8 @@ class ServingJob:
     @property
     def required_dtypes(self) -> tuple[tuple[str, str], ...]:
         """The types a GPU must compute in, each with the request field that sets it."""
-        weights, cache = compute_dtype(self.dtype), compute_dtype(self.kv_dtype)
+        weights = self.dtype if self.dtype in KERNEL_CAPABILITY else compute_dtype(self.dtype)
+        cache = compute_dtype(self.kv_dtype)
         # A KV cache in 16 bits needs nothing that the weights do not; narrower ones need their own kernels.
         return (("dtype", weights), ("kv_dtype", cache)) if cache in {"fp8", "fp4"} else (("dtype", weights),)
 

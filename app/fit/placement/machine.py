@@ -94,7 +94,16 @@ class Machine:
 COMPUTE_DTYPES = {"fp32": "fp32", "tf32": "tf32", "bf16": "bf16", "fp8": "fp8", "fp4": "fp4", "nvfp4": "fp4"}
 """The type in which matrix products of weights are computed; other weight types are dequantized to fp16."""
 
-MIN_CAPABILITY = {"fp32": 0.0, "fp16": 5.3, "tf32": 8.0, "bf16": 8.0, "fp8": 8.9, "mxfp8": 10.0, "fp4": 10.0}
+KERNEL_CAPABILITY = {"awq_int4": 7.5, "mxfp4": 8.0}
+"""Minimum CUDA compute capability of the kernels that dequantize weights of a type to fp16.
+
+Other types have kernels wherever fp16 is computed, and AMD's chips have these by Triton.
+Source: vLLM, `get_min_capability` of each quantization, and its issues 4202 and 23203.
+"""
+
+MIN_CAPABILITY = {
+    "fp32": 0.0, "fp16": 5.3, "tf32": 8.0, "bf16": 8.0, "fp8": 8.9, "mxfp8": 10.0, "fp4": 10.0, **KERNEL_CAPABILITY,
+}  # fmt: skip
 """Minimum CUDA compute capability of a type: NVIDIA, CUDA C++ Programming Guide, on compute capabilities."""
 
 MIN_CAPABILITY_WEIGHT_ONLY = {"fp8": 8.0, "fp4": 8.0}
@@ -145,7 +154,7 @@ def supports_dtype(machine: Machine, dtype: str) -> bool:
     if chip is None:
         return True
     if chip.startswith("gfx"):
-        return dtype in AMD_DTYPES.get(chip, {"fp32", "fp16"})
+        return dtype in AMD_DTYPES.get(chip, {"fp32", "fp16"}) or dtype in KERNEL_CAPABILITY
     return generation(machine) >= MIN_CAPABILITY[dtype]
 
 

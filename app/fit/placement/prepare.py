@@ -39,6 +39,7 @@ from app.fit.estimator.workload import (
     InferenceWorkload,
     ServiceLevel,
     TrainingWorkload,
+    check_batch,
     check_experts,
 )
 from app.fit.formulas.architecture import Architecture, typical_shape
@@ -361,6 +362,7 @@ def _partition_limits(model: Model, tensor: int | None, pipeline: int | None) ->
 
 def _training_job(request: PlacementRequest, workload: TrainingWorkload, assumptions: Assumptions) -> TrainingJob:
     refuse_other_kinds(request.architecture, "training")
+    check_batch(workload, workload.data_parallel or 1)
     model = resolve_model(_with_typical_shape(request.architecture, assumptions), assumptions)
     # Where no stage is requested, `_zero_stages` copies this model to every stage to try.
     sharded = replace(workload, zero_stage=workload.zero_stage or 0)
@@ -388,7 +390,7 @@ def _training_job(request: PlacementRequest, workload: TrainingWorkload, assumpt
         compute_dtype=_compute_dtype(training, name, recipe.weights),
         params=model.count.total,
         work=work_per_token(training),
-        max_replicas=workload.global_batch // (workload.micro_batch or 1) or 1 if workload.global_batch else None,
+        max_replicas=workload.global_batch // (workload.micro_batch or 1) if workload.global_batch else None,
         disk_bytes=weight_bytes + params * recipe.optimizer,
         spot=_spot_terms(request.pricing, assumptions),
         max_hours=request.constraints.max_hours,

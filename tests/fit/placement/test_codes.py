@@ -136,7 +136,8 @@ def test_unknown_facts_of_a_described_machine_fail_no_check(fact: str) -> None:
         ("7.0", "fp8", False), ("7.5", "fp8", False), ("8.0", "fp8", True), ("8.6", "fp8", True), ("8.9", "fp8", True),
         ("7.5", "nvfp4", False), ("8.0", "nvfp4", True), ("9.0", "nvfp4", True), ("9.0", "fp4", True),
         ("10.0", "fp4", True), ("9.0", "mxfp4", True),
-        ("8.0", "awq_int4", True),
+        ("7.5", "mxfp4", False), ("8.0", "mxfp4", True), ("gfx942", "mxfp4", True),
+        ("7.0", "awq_int4", False), ("7.5", "awq_int4", True), ("7.0", "gptq_int4", True), ("gfx942", "awq_int4", True),
         ("gfx942", "fp8", True), ("gfx942", "fp4", False), ("gfx1101", "bf16", False), ("3.7", "fp32", False),
     ],
 )  # fmt: skip

@@ -72,6 +72,14 @@ def test_quantized_weights_are_split_into_whole_blocks(dtype: str, block: int | 
     assert expect_option(prepare_request(load, shape), on).attempt.parallelism.tensor == 4
 
 
+@pytest.mark.parametrize(("chip", "dtype"), [("8.0", "bf16"), ("7.5", "fp16")])
+def test_weights_in_32_bits_are_first_offered_16(chip: str, dtype: str) -> None:
+    on, prepared = machine(capability=chip, usable_bytes=36 * GIB), prepare_request(serving(dtype="fp32"))
+    texts = [fix.text for fix in FixFinder(prepared).find_fixes(vm(), on, expect_rejection(prepared, on))]
+    assert f"dtype={dtype}" in texts
+    assert not {"dtype=fp8", "dtype=int8", "dtype=awq_int4"} & {*texts}
+
+
 @pytest.mark.parametrize("name", ["DeepSeek-V3.2", "GLM-5", "GLM-5.2", "DeepSeek-V4-Flash"])
 def test_fp8_models_with_an_indexer_are_split_over_eight_ranks(name: str) -> None:
     # An indexer's keys are 128 wide, one block: every rank holds their projection whole.
