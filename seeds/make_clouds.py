@@ -422,7 +422,7 @@ GCP_ARM = {"Google Axion", "Ampere Altra"}
 GCP_ATTACHED, GCP_GPU_REGION, GCP_COLUMN = "gcp-attached-gpus-2026-06-23", "us-central1", "linux:on_demand:2026-07-16"
 GCP_ATTACHABLE = {
     "nvidia-tesla-p4": ("P4", "8", {1: 24, 2: 48, 4: 96}),
-    "nvidia-tesla-p100": ("P100, form not stated", "16", {1: 16, 2: 32, 4: 96}),
+    "nvidia-tesla-p100": ("P100 (form not stated)", "16", {1: 16, 2: 32, 4: 96}),
     "nvidia-tesla-t4": ("T4", "16", {1: 48, 2: 48, 4: 96}),
     "nvidia-tesla-v100": ("V100 SXM", "16", {1: 12, 2: 24, 4: 48, 8: 96}),
 }
@@ -714,11 +714,11 @@ OCI_ROUNDING = Decimal("0.0001")
 OCI_SHAPES, OCI_COLUMN = "oci-shapes-2026-04-21", "linux:on_demand:2026-04-21"
 OCI_GPUS = {
     "A10": "A10",
-    "A100": "A100, form not stated",
+    "A100": "A100 (form not stated)",
     "B200": "B200",
     "GB200": "GB200",
-    "H100": "H100, form not stated",
-    "H200": "H200, form not stated",
+    "H100": "H100 (form not stated)",
+    "H200": "H200 (form not stated)",
     "L40S": "L40S",
     "MI300X": "MI300X",
 }
@@ -788,7 +788,7 @@ def make_skypilot(data: Path) -> None:
 
 def model_of(word: str) -> str:
     """Return a GPU in the vendor's words, which say that the form is not stated where the model has several."""
-    return f"{word}, form not stated" if word in SEVERAL_FORMS else word
+    return f"{word} (form not stated)" if word in SEVERAL_FORMS else word
 
 
 def make_nebius(data: Path) -> None:

@@ -154,7 +154,8 @@ def side_by_side(prices_in_force: Select[Any], *, adjusted: bool) -> Select[Any]
 def spot_saving(offer: Any) -> ColumnElement[float]:
     """Return SPOT_SAVING of an offer; null where a price is unknown, or nothing is paid on demand."""
     on_demand: ColumnElement[float] = func.nullif(usd_by(offer, "on_demand"), 0.0, type_=Double())
-    return 100 - 100 * usd_by(offer, "spot") / on_demand
+    paid = exact_ratio(usd_by(offer, "spot"), literal_column("100", Integer), on_demand)  # so that equal savings tie
+    return 100 - paid
 
 
 def unit_price(offer: Any, purchase: str, name: str) -> ColumnElement[float]:

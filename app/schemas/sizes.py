@@ -366,6 +366,7 @@ class PricePointOut(Out):
     unusual: bool = UNUSUAL
     median_usd_per_hour: float | None = UNUSUAL_MEDIAN
     disputed: bool = DISPUTED_PRICE
+    estimate: EstimateField = None
 
 
 PriceHistoryPage = page_of(

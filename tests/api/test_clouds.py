@@ -1,5 +1,6 @@
 """Questions over several clouds: which sizes, whose regions, and the same size elsewhere."""
 
+import json
 from typing import Any
 
 import httpx
@@ -109,6 +110,45 @@ def test_a_computed_price_is_estimated_and_names_its_formula(clouds: httpx.Clien
     assert price["estimate"]["formula"].startswith("OCPUs or GPUs x")
     formulas = {one["id"]: one["formula"] for one in get(clouds, "/sources", limit=500)["items"]}
     assert formulas[price["source_id"]] == price["estimate"]["formula"]
+
+
+@pytest.mark.parametrize(
+    ("size", "region"),
+    [("a1.large", "eu-west-1"), ("bm.gpu.h100.8", "oci"), ("n1-standard-4-nvidia-tesla-t4-x1", "us-central1")],
+)
+def test_histories_and_exports_say_which_prices_are_computed(clouds: httpx.Client, size: str, region: str) -> None:
+    formula = get(clouds, f"/sizes/{size}/price-history", region=region)["items"][-1]["estimate"]["formula"]
+    for path in ("/prices.ndjson", "/sizes.ndjson"):
+        named = {"size": size} if "prices" in path else {"name": size}
+        answer = clouds.get(path, params={**named, "region": region, "fields": "usd_per_hour,estimate_formula"})
+        assert {json.loads(line)["estimate_formula"] for line in answer.text.splitlines()} == {formula}
+    whole = clouds.get("/prices.csv", params={"size": size, "region": region}).text
+    assert whole.splitlines()[0].endswith(",estimate_formula")
+    assert formula in whole
+
+
+def test_every_gpu_and_disk_controller_of_facets_finds_sizes(clouds: httpx.Client) -> None:
+    facets = get(clouds, "/facets")
+    families = {"A100", "H100"}  # these names also find the kinds of the GPU
+    for name, parameter in (("gpu_model", "gpu"), ("disk_controller", "disk_controller")):
+        for each in facets[name]:
+            if each["value"] is None:
+                continue
+            total = get(clouds, "/sizes", limit=1, **{parameter: each["value"]})["total"]
+            assert total == each["count"] or (each["value"] in families and total > each["count"]), each
+
+
+def test_a_place_without_a_region_of_the_provider_names_both(clouds: httpx.Client) -> None:
+    answer = clouds.get("/prices", params={"provider": "lambda", "continent": "africa"})
+    assert answer.json()["detail"] == "continent=africa: no region there is of provider=lambda"
+    answer = clouds.get("/sizes", params={"country": "DE", "continent": "asia"})
+    assert answer.json()["detail"] == "continent=asia: no region there is of country=DE"
+
+
+def test_equal_spot_savings_are_in_the_order_of_names(clouds: httpx.Client) -> None:
+    names = "standard_b4als_v2,standard_b16als_v2"
+    found = get(clouds, "/sizes", name=names, sort="-spot_saving_percent", fields="name,spot_usd_per_hour")["items"]
+    assert [item["name"] for item in found] == ["Standard_B16als_v2", "Standard_B4als_v2"]
 
 
 def test_a_price_that_is_a_sum_has_its_parts_and_every_face_says_that_it_is_computed(clouds: httpx.Client) -> None:

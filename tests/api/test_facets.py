@@ -58,7 +58,10 @@ def test_values_are_counted_as_if_their_own_parameter_were_not_given(
 ) -> None:
     found = facets(client, search)
     for name in COUNTED_FACETS:
-        assert to_counts(found[name]) == Counter(item[name] for item in list_items(client, search, but=name)), name
+        values = [item[name] for item in list_items(client, search, but=name)]
+        if name == "disk_controller":  # each is counted of a size that has several
+            values = [part for value in values for part in (value.split(", ") if value else [None])]
+        assert to_counts(found[name]) == Counter(values), name
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=str)

@@ -90,7 +90,7 @@ def test_cards_of_one_name_stay_apart_by_form_and_memory(catalog: Engine) -> Non
     assert gpu("gpu_1x_gh200") == "gh200-96"
     assert gpu("gpu_1x_rtx6000") == "rtx-6000-turing"
     assert gpu("1RTX6000ADA.10V") == "rtx-6000-ada"
-    assert size(catalog, "gpu_8x_a100", "gpu_id", "gpu_model") == (None, "A100 40GB, form not stated")
+    assert size(catalog, "gpu_8x_a100", "gpu_id", "gpu_model") == (None, "A100 40GB (form not stated)")
 
 
 def test_no_price_is_from_before_the_cut_of_june_2025(catalog: Engine) -> None:

@@ -58,9 +58,16 @@ ADJUSTMENT_COLUMNS: Mapping[str, FieldKind] = {"list_usd_per_hour": "number", "a
 They are exported where `fields` names them, and always where the catalog has rules.
 """
 
+ESTIMATE_COLUMNS: Mapping[str, FieldKind] = {"estimate_formula": "text"}
+"""Further columns of sizes and prices: what a price that no list states is computed from.
+
+They are exported where `fields` names them, and always where the catalog has such prices.
+"""
+
 MAX_COLUMNS = 100
 SIZE_BLOCK_ROWS = 100
 """Sizes have some seventy columns: the values of ten times as many do not fit into a processor's cache."""
+_ORIGIN_COLUMNS = {**ADJUSTMENT_COLUMNS, **ESTIMATE_COLUMNS}
 T = TypeVar("T")
 
 
@@ -101,7 +108,7 @@ class PriceExport(ColumnParams, AllPricesFilter):
 def export_sizes(export: SizeExport, snapshot: CatalogSnapshot, today: date) -> Export:
     """Return the export of sizes; raises BadQuery for a filter, sort key or column that the catalog does not have."""
     check_days(export, today)
-    columns = _with_adjustments(SIZE_EXPORT_COLUMNS, export.fields, snapshot)
+    columns = _with_origin(SIZE_EXPORT_COLUMNS, export.fields, snapshot)
     query = list_query(normalize(export, snapshot), today, snapshot.rules)
     values_of = partial(_size_values, tuple(columns), today)
     return Export(query=query, columns=columns, values=values_of, block_rows=SIZE_BLOCK_ROWS)
@@ -109,25 +116,27 @@ def export_sizes(export: SizeExport, snapshot: CatalogSnapshot, today: date) -> 
 
 def _size_values(names: Sequence[str], today: date, rows: Rows) -> list[Sequence[Any]]:
     sizes = [orjson.loads(render_size(row, today)) for row in rows]
-    listed = [name for name in names if name not in ADJUSTMENT_COLUMNS]
+    listed = [name for name in names if name not in _ORIGIN_COLUMNS]
     columns = zip(*(map(size.__getitem__, listed) for size in sizes), strict=True)
     values: dict[str, Sequence[Any]] = dict(zip(listed, columns, strict=True))
     if len(values) < len(names):
         usd = [size["usd_per_hour"] for size in sizes]
         values |= _adjustment_values([size.get("adjustment", {}) for size in sizes], usd)
+        values["estimate_formula"] = [size.get("estimate", {}).get("formula") for size in sizes]
     return [values[name] for name in names]
 
 
 def export_prices(catalog: Catalog, export: PriceExport) -> Export:
     """Return the export of prices; raises BadQuery for a filter or column that the catalog does not have."""
     check_days(export, catalog.today)
-    columns = _with_adjustments(PRICE_COLUMNS, export.fields, catalog.snapshot)
+    columns = _with_origin(PRICE_COLUMNS, export.fields, catalog.snapshot)
     normalized = normalize_prices(catalog, export)
     key, values = to_price_statement_key(normalized, catalog.today, catalog.snapshot.rules)
 
     read = tuple(dict.fromkeys(source for name in columns for source in _READ_FROM.get(name, (name,))))
     query = BoundStatement(price_list_statement(key, read), values)
-    return Export(query=query, columns=columns, values=partial(_price_values, tuple(columns), read, catalog.today))
+    values_of = partial(_price_values, tuple(columns), read, catalog.snapshot.formulas, catalog.today)
+    return Export(query=query, columns=columns, values=values_of)
 
 
 _READ_FROM: Mapping[str, Sequence[str]] = {
@@ -135,17 +144,22 @@ _READ_FROM: Mapping[str, Sequence[str]] = {
     "unusual": ("median_usd_per_hour",),
     "list_usd_per_hour": ("usd_per_hour", "adjustment"),
     "adjustments": ("usd_per_hour", "adjustment"),
+    "estimate_formula": ("source_id",),
 }
 """The columns of a row that those of an export are computed from, where they have other names."""
 
 
-def _price_values(names: Sequence[str], read: Sequence[str], today: date, rows: Rows) -> list[Sequence[Any]]:
+def _price_values(
+    names: Sequence[str], read: Sequence[str], formulas: Mapping[str, str], today: date, rows: Rows
+) -> list[Sequence[Any]]:
     values: dict[str, Sequence[Any]] = dict(zip(read, zip(*rows, strict=True), strict=True))
     if "adjustment" in values:
         adjustments = [orjson.loads(text) if text is not None else {} for text in values["adjustment"]]
         values |= _adjustment_values(adjustments, values["usd_per_hour"])
     if "price_age_days" in names:
         values["price_age_days"] = [age_days(day, today) for day in values["seen_until"]]
+    if "estimate_formula" in names:
+        values["estimate_formula"] = list(map(formulas.get, values["source_id"]))
     if "unusual" in names:
         values["unusual"] = [median is not None for median in values["median_usd_per_hour"]]
     values |= {name: list(map(bool, values[name])) for name in ("approximate_date", "disputed") if name in values}
@@ -158,11 +172,13 @@ def _adjustment_values(adjustments: Sequence[Mapping[str, Any]], usd: Sequence[A
     return {"list_usd_per_hour": list(list_prices), "adjustments": [terms.get("rules", []) for terms in adjustments]}
 
 
-def _with_adjustments(
+def _with_origin(
     columns: Mapping[str, FieldKind], names: Sequence[str], snapshot: CatalogSnapshot
 ) -> Mapping[str, FieldKind]:
-    """Return the columns of these names, ADJUSTMENT_COLUMNS among them; raises BadQuery as `select_columns`."""
-    return select_columns({**columns, **ADJUSTMENT_COLUMNS} if names or snapshot.rules else columns, names)
+    """Return the columns of these names, or all that the catalog has values of; raises BadQuery as `select_columns`."""
+    adjusted = ADJUSTMENT_COLUMNS if names or snapshot.rules else {}
+    estimated = ESTIMATE_COLUMNS if names or snapshot.formulas else {}
+    return select_columns({**columns, **adjusted, **estimated}, names)
 
 
 def select_columns(columns: Mapping[str, T], names: Sequence[str]) -> Mapping[str, T]:

@@ -5,6 +5,7 @@ filters leave, so that a second one can be chosen. Likewise a range ignores its 
 
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -102,6 +103,9 @@ def render_facets(facets: Facets) -> str:
 _COLUMNS = {"series": "series_id"}
 """Columns of facets whose names differ."""
 
+_JOINED = frozenset({"disk_controller"})
+"""Columns that join several names, each of which is counted."""
+
 _FIGURES = tuple(
     dict.fromkeys(
         _COLUMNS.get(name, name)
@@ -130,7 +134,8 @@ def find_facets(catalog: Catalog, search: SizeFilter) -> Facets:
 
     counts: dict[str, list[FacetCount]] = {}
     for name in COUNTED_FACETS:
-        counts[name] = _count(without(name), question.sets_by_value(_COLUMNS.get(name, name)))
+        by_value = question.sets_by_value(_COLUMNS.get(name, name))
+        counts[name] = _count(without(name), _by_part(by_value) if name in _JOINED else by_value)
     unpriced = (sizes for name, sizes in met.items() if name not in PRICE_FILTERS)
     counts["region"] = _count_regions(question, search, offered_anywhere=reduce(and_, unpriced, question.sets.all))
     flags: list[FacetCount] = []
@@ -141,6 +146,15 @@ def find_facets(catalog: Catalog, search: SizeFilter) -> Facets:
     ranges = {name: _range(question, name, without(name)) for name in RANGE_FACETS}
     undecided = _undecided(question)
     return Facets(total=matching.bit_count(), undecided=undecided, counts=counts, ranges=ranges)
+
+
+def _by_part(by_value: Mapping[Any, int]) -> Mapping[Any, int]:
+    """Return the sizes that have each of several names in a text, as the filter finds them."""
+    by_part = defaultdict[Any, int](int)
+    for text, sizes in by_value.items():
+        for part in text.split(", ") if text is not None else (None,):
+            by_part[part] |= sizes
+    return by_part
 
 
 def _count(matching: int, by_value: Mapping[Any, int]) -> list[FacetCount]:

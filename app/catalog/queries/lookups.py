@@ -407,6 +407,10 @@ def place_regions(params: ParamsT, places: Mapping[str, RegionPlace], *, by_prov
     ]
     field, values = next((name, given) for name, given in zip(_FIELDS, wanted[::-1], strict=True) if given)
     if not there:
+        given = dict(zip(_FIELDS, map(",".join, wanted[::-1]), strict=True))
+        others = [f"{name}={texts}" for name, texts in given.items() if texts and name != field]
+        if others and any(getattr(place, field) in values for place in places.values()):
+            raise BadQuery(field, given[field], f"no region there is of {' and '.join(others)}")
         allowed = sorted({str(value) for place in places.values() if (value := getattr(place, field))})
         raise BadQuery(field, ",".join(values), f"no such region is known; {field} is one of {', '.join(allowed)}")
     matching = [code for code in there if not regions or code in regions]

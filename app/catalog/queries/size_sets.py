@@ -487,7 +487,7 @@ class SizeQuestion:
             return array(
                 "d",
                 (
-                    100 - 100 * spot / listed if listed and UNKNOWN not in (spot, listed) else UNKNOWN
+                    100 - (ratio(spot, 100, listed) or 0.0) if listed and UNKNOWN not in (spot, listed) else UNKNOWN
                     for spot, listed in prices
                 ),
             )

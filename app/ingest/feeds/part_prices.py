@@ -111,7 +111,7 @@ _FAMILIES = {"compute optimized": "c2", "memory-optimized": "m1", "": "n1"}
 """Families that descriptions call otherwise; a commitment that names none is of N1."""
 _GPU_MODELS = {
     "A100": "A100 40GB",
-    "P100": "P100, form not stated",
+    "P100": "P100 (form not stated)",
     "RTX 6000 96GB": "RTX PRO 6000 Blackwell Server Edition",
     "T4": "Tesla T4",
     "V100": "Tesla V100 16GB SXM",
