@@ -186,7 +186,8 @@ def inquire(work: "Callable[[Inquiry], T]", receipt: Path | None = None) -> T:
 def exit_with_error(error: Exception) -> NoReturn:
     """Print an error of the project or the database and exit with its code; raises any other error again."""
     if message := error_message(error):
-        _exit(message, _EXIT_CODES.get(type(error), 1) if isinstance(error, VmsizesError) else EXIT_NOT_READY)
+        codes = (code for kind, code in _EXIT_CODES.items() if isinstance(error, kind))
+        _exit(message, next(codes, 1) if isinstance(error, VmsizesError) else EXIT_NOT_READY)
     if isinstance(error, BrokenPipeError):  # the reader of a pipe has stopped: `vmsizes search | head -1`
         sys.stderr.close()
         sys.exit(EXIT_OK)

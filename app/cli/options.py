@@ -343,6 +343,8 @@ def _help_text(field: FieldInfo, choices: Sequence[str]) -> str:
     if len(choices) > MAX_METAVAR_CHOICES and choices[-1] not in text:
         text += f" One of {', '.join(choices)}."
     default = ", ".join(field.default) if isinstance(field.default, tuple) else field.default
+    if field.is_required():
+        return f"{text} (required)"
     return text + (f" (default: {default})" if field.default else "")
 
 

@@ -32,7 +32,9 @@ app = typer.Typer()
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on. (default: VMSIZES_HOST)")] = None,
     workers: Annotated[int | None, typer.Option(help="Worker processes. (default: VMSIZES_WORKERS)")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on. (default: VMSIZES_PORT)")] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Port to listen on. (default: VMSIZES_PORT)", min=0, max=65535)
+    ] = None,
 ) -> None:
     """Serve the API over HTTP; the first start in a folder sets up its own catalog, vmsizes.db."""
     from app.mcp.catalog import is_installed

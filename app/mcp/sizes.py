@@ -100,8 +100,8 @@ def find_sizes(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
 def _check_fields(fields: Sequence[str], known: Collection[str]) -> None:
     for name in fields:
         if name not in known:
-            hint = did_you_mean(nearest(name, known))
-            raise BadQuery("fields", name, f"no such field{hint and f'; {hint}'}")
+            hint = did_you_mean(nearest(name, known)) or f"allowed are {', '.join(known)}"
+            raise BadQuery("fields", name, f"no such field; {hint}")
 
 
 def _to_item(item: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def resolve_architecture(
         try:
             shape = to_architecture(find(spec.model))
         except NotFound as unknown:
-            hint = "" if unknown.suggestions else " Give architecture or config instead."
+            hint = "" if unknown.suggestions else " A body of the API may give architecture or config instead."
             raise BadWorkload("model", f"{unknown}{hint}") from None
     elif spec.config is not None:
         shape = read_config(spec.config, assumptions)

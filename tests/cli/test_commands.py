@@ -117,6 +117,8 @@ def test_all_lists_have_a_limit(run: Run, seeded_url: str, command: str) -> None
         (("search", "--sort", "colour"), 2, "allowed are name"),
         (("search", "--json", "--csv"), 2, "cannot be given together"),
         (("search", "--nonsense"), 2, "No such option"),
+        (("search", "--cursor", "xxx"), 2, "use next_cursor as it was returned"),
+        (("serve", "--port", "99999"), 2, "less than or equal to 65535"),
         (("show", "nd40rs"), 1, "Did you mean Standard_ND40rs_v2?"),
         (("show", "ND GB300 v6-series"), 1, "nd_gb300_v6 is a series of sizes; search with series=nd_gb300_v6."),
         (("fit", "--min-gpu-mem", "5000"), 1, ""),
@@ -283,9 +285,11 @@ def test_an_ingested_page_is_in_the_catalog(run: Run, database_url: str, tmp_pat
 
 @pytest.mark.one_database
 def test_every_command_has_a_help_text(run: Run, seeded_url: str) -> None:
-    for command in ("serve", "migrate", "ingest", "search", "show", "fit", "conflicts", "export"):
+    for command in ("serve", "migrate", "ingest", "search", "show", "fit", "conflicts", "export", "history"):
         assert command in run(seeded_url, "--help").stdout
-        assert run(seeded_url, command, "--help").returncode == 0
+        help_text = run(seeded_url, command, "--help")
+        assert help_text.returncode == 0
+        assert "Pydantic" not in help_text.stdout
 
 
 LLAMA = ("--model", "llama-3.1-70b", "--context", "8192", "--concurrency", "32")
