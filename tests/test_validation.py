@@ -62,6 +62,11 @@ def test_a_query_is_told_the_field_the_value_and_what_is_allowed(
             "/body/constraints/regions/1",
             "constraints.regions: expected a string",
         ),
+        (
+            {**LLAMA, "constraints": {"gpu_vendor": ["AMD"]}},
+            "/body/constraints/gpu_vendor",
+            'constraints.gpu_vendor=["AMD"]: expected a string',
+        ),
         ({**LLAMA, "limit": 0}, "/body/limit", "limit=0: must be at least 1"),
         ({**LLAMA, "sort": 3}, "/body/sort", "sort=3: expected a string in quotes"),
         (

@@ -1,5 +1,6 @@
 """Problem responses (RFC 9457): which error becomes which status, and what each type of problem means."""
 
+import json
 import logging
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -265,6 +266,8 @@ def _to_detail(error: dict[str, Any]) -> dict[str, str]:
     pointer = "/" + "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in loc)
     field = field_path(loc[1:])
     value = display_value(error.get("input")) if error["type"] != "missing" else None
+    if value is not None and isinstance(error["input"], list) and error["type"].endswith("_type"):
+        value = json.dumps(error["input"], ensure_ascii=False)  # that it is a list is what is wrong
     if field:
         detail = f"{field}{'' if value is None else f'={value}'}: {explain(error)}"
     else:

@@ -96,6 +96,8 @@ def test_warnings_say_what_the_size_does_not_support(client: httpx.Client) -> No
         ("premium_ssd", "expected TYPE:GiB"),
         ("premium_ssd:0", "expected TYPE:GiB"),
         ("premium_ssd:40000", "premium_ssd holds 1 to 32767 GiB, with up to 20000 IOPS and 900 MBps"),
+        ("premium_ssd:99999999", "premium_ssd holds 1 to 32767 GiB"),
+        ("premium_ssd:8:99999999:1", "with up to 20000 IOPS and 900 MBps"),
         ("ultra_disk:2:100:1", "ultra_disk holds 4 to 65536 GiB"),
         ("ultra_disk:1024", "its IOPS and MBps are billed, so say how many: ultra_disk:1024:1000:100"),
         ("premium_ssd_v2:8:5000", "8 GiB can have up to 4000 IOPS"),

@@ -135,6 +135,8 @@ MAX_DISKS = 64
 """No VM takes more data disks than this."""
 DISK_PATTERN = f"^({'|'.join(DISK_TYPES)}):([1-9][0-9]{{0,5}})(:([0-9]{{1,7}})(:([0-9]{{1,6}}))?)?$"
 """A type of disk, its GiB, and perhaps its IOPS and MBps."""
+_ANY_DISK = re.compile(re.sub(r"\{(\d),\d\}", r"{\1,15}", DISK_PATTERN))
+"""The same with larger amounts, which are refused with those that the type has."""
 
 
 def parse_disk(text: str) -> tuple[str, dict[str, int]]:
@@ -142,7 +144,7 @@ def parse_disk(text: str) -> tuple[str, dict[str, int]]:
 
     Raises ValueError for a text that is no such disk.
     """
-    match = re.fullmatch(DISK_PATTERN, text)
+    match = _ANY_DISK.fullmatch(text)
     if match is None:
         raise ValueError(
             "expected TYPE:GiB, TYPE:GiB:IOPS or TYPE:GiB:IOPS:MBps, such as premium_ssd:1024; "
