@@ -329,7 +329,8 @@ def _time_failures(option: PlacementOption) -> Iterator[Failure]:
     if most is not None and hours is None:
         yield Failure("max_hours", "TIME", "no source says how fast its GPU, or the network of its VMs, is")
     elif most is not None and hours is not None and hours.mid > most:
-        detail = f"takes about {hours.mid:.1f} hours on {option.attempt.nodes} VMs, {most:g} are allowed"
+        where = f"{option.attempt.nodes} VMs" if option.attempt.nodes > 1 else "1 VM"
+        detail = f"takes about {hours.mid:.1f} hours on {where}, {most:g} are allowed"
         yield Failure("max_hours", "TIME", detail, hours.mid, most, "hours")
 
 

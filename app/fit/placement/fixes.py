@@ -55,13 +55,19 @@ def set_field(part: str, field: str, value: Any) -> tuple[FieldChange]:
 
 def lower_field(part: str, field: str, value: float) -> tuple[FieldChange]:
     """Lower a field to the most that fits: `concurrency <= 14`."""
+    value = _plain(value)
     return (FieldChange(part, field, value, f"{field} <= {value}"),)
 
 
 def _raise_field(part: str, field: str, needed: float) -> tuple[FieldChange]:
     """Raise a field to what is needed, rounded up to a tenth: `tpot_ms >= 12.3`."""
-    value = ceil(needed * 10) / 10
-    return (FieldChange(part, field, value, f"{field} >= {value:g}"),)
+    value = _plain(ceil(needed * 10) / 10)
+    return (FieldChange(part, field, value, f"{field} >= {value}"),)
+
+
+def _plain(value: float) -> float:
+    """Return a whole number as an integer, which is written without a decimal point."""
+    return int(value) if value == int(value) else value
 
 
 MAX_NODES = 10_000

@@ -317,12 +317,17 @@ def _rounded(amount: float | Decimal) -> str:
     return f"{float(f'{amount:.3g}'):,.10g}"
 
 
+def _range_text(low: float | Decimal, high: float | Decimal) -> str:
+    """Return both ends of a range, or one where they are the same as they are written."""
+    return " to ".join(dict.fromkeys((_rounded(low), _rounded(high))))
+
+
 def _speed_text(option: PlacementOption) -> str:
     speed = option.speed
     if speed is None:
         return ""
     if speed.hours is not None:
-        return f"takes {_rounded(speed.hours.low)} to {_rounded(speed.hours.high)} hours"
+        return f"takes {_range_text(speed.hours.low, speed.hours.high)} hours"
     if option.attempt.load is not None:
         return _service_text(option.attempt.load, speed)
     least, most = speed.tokens_per_s.low, speed.tokens_per_s.high
@@ -342,7 +347,7 @@ def _price_text(option: PlacementOption) -> str:
         return hourly
     if job.low is None or job.high is None:
         return f"{hourly}, {job.value:,.2f} USD for the job"
-    return f"{hourly}, {_rounded(job.low)} to {_rounded(job.high)} USD for the job"
+    return f"{hourly}, {_range_text(job.low, job.high)} USD for the job"
 
 
 def per_gpu_memory(job: Job, option: PlacementOption) -> tuple[PerGpuMemory | None, Figure | None]:

@@ -207,6 +207,14 @@ def test_a_load_that_the_vms_do_not_bear_names_how_many_do() -> None:
     assert failure.required == nodes(machine(), service(users=1000), LLAMA_70B)
 
 
+def test_whole_numbers_of_a_fix_have_no_decimal_point() -> None:
+    prepared = prepare_service(service(requests_per_day=1e9), max_nodes=1)
+    fixes = FixFinder(prepared).find_fixes(vm(), machine(), expect_rejection(prepared))
+    lower = next(change for fix in fixes for change in fix.changes if change.field == "requests_per_day")
+    assert isinstance(lower.value, int)
+    assert lower.text == f"requests_per_day <= {lower.value}"
+
+
 def test_figures_that_a_service_needs_are_not_guessed() -> None:
     assert codes(expect_rejection(prepare_service(service()), machine(peaks={}))) == {"GPU_UNKNOWN"}
     assert codes(expect_rejection(prepare_service(service()), machine(peaks={}, described=True))) == {"GPU_UNKNOWN"}

@@ -10,7 +10,7 @@ from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.quantities import GIB, Assumptions
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.fixes import FixFinder
-from app.fit.placement.option import PlacementOption, cost_figures
+from app.fit.placement.option import PlacementOption, cost_figures, explain
 from app.fit.placement.prepare import prepare
 from tests.fit.placement.factories import (
     LLAMA_8B,
@@ -125,3 +125,17 @@ def test_a_given_overhead_of_spot_replaces_evictions() -> None:
     assert option.speed is not None
     assert option.speed.hours is not None
     assert float(spot.mid or 0) == pytest.approx(30 * option.speed.hours.mid)
+
+
+def test_what_is_the_same_at_both_ends_is_said_once() -> None:
+    text = explain(expect_option(prepare_request(training(tokens=None, gpu_hours=Decimal(100)), LLAMA_8B)))
+    assert "; takes 12.5 hours; " in text
+    assert text.endswith(", 1,230 USD for the job.")  # 12.5 x 98.32
+    assert " to " in explain(expect_option(prepare_request(training(), LLAMA_8B)))
+
+
+@pytest.mark.parametrize(("nodes", "said"), [(1, "hours on 1 VM, 1 are allowed"), (2, "hours on 2 VMs, 1 are allowed")])
+def test_a_training_that_takes_too_long_says_on_how_many_vms(nodes: int, said: str) -> None:
+    limits = {"max_hours": 1.0, "min_nodes": nodes, "max_nodes": nodes}
+    (failure,) = expect_rejection(prepare_request(training(), LLAMA_8B, **limits)).failures
+    assert failure.detail.endswith(said)
