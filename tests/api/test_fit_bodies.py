@@ -53,6 +53,16 @@ pytestmark = pytest.mark.first_database
         ({"resources": {}, "constraints": {"max_hours": 3}}, "/body", "constraints.max_hours cannot be given"),
         ({"resources": {}, "sort": "time"}, "/body", "sort=time is for inference and training only"),
         ({"resources": {"min_gpu": 1}}, "/body/resources/min_gpu", "did you mean min_gpus?"),
+        (
+            {"model": "llama-3.1-70b", "serving": {"input_tokens": 130000, "output_tokens": 10000, "users": 5}},
+            "/body/serving/input_tokens",
+            "serving.input_tokens: and serving.output_tokens together are 140000, more than the model's maximum",
+        ),
+        (
+            {"model": "llama-3.1-70b", "inference": {"prompt_tokens": 130000, "output_tokens": 10000}},
+            "/body/inference/prompt_tokens",
+            "inference.prompt_tokens: and inference.output_tokens together are 140000, more than",
+        ),
         (LLAMA | {"hardware": {"gpu": "A100"}}, "/body/hardware/gpu", "a100-pcie-80"),
         (LLAMA | {"hardware": {"gpus": 8}}, "/body/hardware", "gpu, usable_gib or memory_gib"),
         (LLAMA | {"hardware": {"gpu": "T4"}, "constraints": {"regions": ["eastus"]}}, "/body", "regions"),

@@ -155,7 +155,7 @@ def estimate_serving(
         workload, level = at_service_level(workload, level, assumptions)
     setup = serving_setup(shape, workload, gpus, assumptions)
     model = setup.model
-    check_context_length(setup)
+    check_context_length(setup, is_service=level is not None)
     weights, cache = weights_range(setup), kv_cache_of(setup)
     generates = model.shape.kind == "decoder"
     prefill = service = None

@@ -75,17 +75,27 @@ class ServingSetup:
         return ceil(self.concurrency / self.deployment.copies)
 
 
-def check_context_length(setup: ServingSetup) -> bool:
-    """Return whether the context exceeds the model's maximum; raise InvalidWorkload unless that is allowed."""
+def check_context_length(setup: ServingSetup, *, is_service: bool = False) -> bool:
+    """Return whether the context exceeds the model's maximum; raise InvalidWorkload unless that is allowed.
+
+    The error is about prompt and output where the context follows from them: those of a service, or of a sequence.
+    """
     context, most = setup.workload.context_tokens, setup.model.shape.max_positions
     if context is None or most is None or context <= most:
         return False
     if not setup.workload.allow_longer_context:
-        detail = f"{context} is more than the model's maximum, {most}; allow_longer_context takes it as extended"
-        raise InvalidWorkload("inference.context_tokens", detail)
+        detail = f"more than the model's maximum, {most}; inference.allow_longer_context takes it as extended"
+        if "inference.context_tokens" not in {assumption.field for assumption in setup.assumptions.recorded}:
+            raise InvalidWorkload("inference.context_tokens", f"{context} is {detail}")
+        prompt, output = _SERVICE_LENGTHS if is_service else _SEQUENCE_LENGTHS
+        raise InvalidWorkload(prompt, f"and {output} together are {context}, {detail}")
     why = f"as asked; the model is made for {most}, and its positions must be scaled (rope_scaling)"
     setup.assumptions.record("inference.context_tokens", context, why)
     return True
+
+
+_SERVICE_LENGTHS = ("serving.input_tokens", "serving.output_tokens")
+_SEQUENCE_LENGTHS = ("inference.prompt_tokens", "inference.output_tokens")
 
 
 def with_context(workload: InferenceWorkload, assumptions: Assumptions) -> InferenceWorkload:

@@ -298,7 +298,7 @@ def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumpt
     utilization = assumptions.get(given if limit is None else limit, "inference.utilization")
     workload = replace(workload, utilization=utilization)
     serving = with_weights(ServingSetup(model=model, workload=workload, gpus=Gpus(), assumptions=assumptions))
-    check_context_length(serving)
+    check_context_length(serving, is_service=request.serving is not None)
     if model.shape.kind == "decoder":
         record_lengths(serving)
     weights, cache = weights_range(serving), kv_cache_of(serving)
