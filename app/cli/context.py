@@ -21,7 +21,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, Operationa
 from sqlmodel import Session
 
 from app.catalog.queries.snapshot import current_revision
-from app.cli.options import OPTION_OF_FIELD, option_name
+from app.cli.options import BODY_FIELDS, OPTION_OF_FIELD, option_name
 from app.cli.output import EXIT_BAD_DATA, EXIT_NOT_FOUND, EXIT_NOT_READY, EXIT_OK, EXIT_USAGE, print_note
 from app.db.engines import (
     MISSING,
@@ -252,17 +252,21 @@ def to_cli_text(error: VmsizesError) -> str:
     text = str(error)
     if isinstance(error, BadQuery | BadWorkload):
         text = f"{_option_for_field(error.field)}{text.removeprefix(error.field)}"
+    text = _ARCHITECTURE.sub("MODEL or --config", text)
     text = _FIELD.sub(lambda match: _option_for_field(match[0]), text)
     return _LISTED.sub(lambda match: f"`vmsizes {_COMMANDS.get(match[1], f'export {match[1]}')}` lists them", text)
 
 
 _LISTED = re.compile(r"GET /(\w+) lists them")
-_FIELD = re.compile(r"(?<![-\w])(?:inference|training|constraints|pricing|architecture)\.\w+")
+_ARCHITECTURE = re.compile(r"(?<=without )architecture\.\w+(?:, architecture\.\w+)*")
+_FIELD = re.compile(r"(?<![-\w])(?:inference|training|serving|gpus|constraints|pricing|architecture)\.\w+")
 _COMMANDS = {"models": "models", "sizes": "search"}
 
 
 def _option_for_field(field: str) -> str:
     """Return the option that sets a field of a body or a parameter; a field that no option sets stays as it is."""
+    if field in BODY_FIELDS:  # a part of a body, that no option sets
+        return field
     if field in OPTION_OF_FIELD:
         return option_name(OPTION_OF_FIELD[field])
     if field == "architecture" or field.startswith("architecture."):

@@ -8,11 +8,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, get_args
 
 import typer
 
-from app.catalog.queries.params import FitSearch, SizeSelection
+from app.catalog.queries.params import FitSearch, FitSort, SizeSelection
 from app.cli import context, options
 from app.cli.options import (
     BODY_FIELDS,
@@ -69,6 +69,8 @@ FIGURE_COLUMNS = {
     "class": Column(heading="class", rank=2),
     "runs": Column(heading="measured runs", rank=2),
 }
+MODEL_SORTS = ("cost_per_1m_tokens", "time")
+"""What `--sort` takes with a model, too."""
 MODEL_HELP = "A language model by any of its names: `llama-3.3-70b`."
 
 
@@ -134,7 +136,7 @@ def _flatten_figures(part: Mapping[str, Any], path: str = "") -> Iterator[dict[s
 
 
 @app.command(cls=Command)
-@query_options(ModelOptions, ServiceOptions, FitSearch)
+@query_options(ModelOptions, ServiceOptions, FitSearch, choices={"sort": lambda: (*get_args(FitSort), *MODEL_SORTS)})
 @with_output_options
 def fit(
     model_name: Annotated[
@@ -227,11 +229,12 @@ def _fit_model(
 
 
 def _with_model_name(name: str | None, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options with the argument MODEL as `--model`; raises BadQuery where both are given."""
+    """Return the options with the argument MODEL as `--model`; raises BadQuery where there is another model."""
     if name is None:
         return dict(values)
-    if values["model"] is not None:
-        raise BadQuery("--model", values["model"], f"is a second model beside {name}: give one")
+    for other in ("model", "config"):
+        if values[other] is not None:
+            raise BadQuery(option_name(other), values[other], f"is a second model beside {name}: give one")
     return {**values, "model": name}
 
 
@@ -258,13 +261,14 @@ def _status_constraints(statuses: Any) -> dict[str, bool]:
 def _workload_body(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the model and its workload as fields of a body; raises BadQuery for options of the other workload."""
     part = "training" if values.get("train") else "inference"
-    fields = BODY_FIELDS[part]
-    for own in {**BODY_FIELDS["inference"], **BODY_FIELDS["training"]}:
-        if values.get(own) is not None and own not in fields:
+    fields, of_a_service = BODY_FIELDS[part], BODY_FIELDS["serving"]
+    applies = {*fields} if part == "training" else {*fields, *of_a_service}
+    for own in {**BODY_FIELDS["inference"], **BODY_FIELDS["training"], **of_a_service}:
+        if values.get(own) is not None and own not in applies:
             other = "remove --train" if part == "training" else "add --train"
             raise BadQuery(option_name(own), values[own], f"does not apply to {part}; {other} or leave it out")
     files = read_model_files(values.get("config"), values.get("safetensors"))
-    service = _given(BODY_FIELDS["serving"], values)
+    service = _given(of_a_service, values)
     body = {"model": values.get("model"), part: _given(fields, values)} | files
     return body | ({"serving": service} if service else {})
 

@@ -214,7 +214,7 @@ def query_options(
     """Decorate a command with one option per field of the models; it gets their values as keyword arguments.
 
     A bound of sizes has a second option, named after its field; help shows the shorter one, `parse_params` takes both.
-    `fields` is left out by default: `--columns` does the same. `choices` adds choices that the type does not name.
+    `fields` is left out by default: `--columns` does the same. `choices` are instead of those that the type names.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -291,8 +291,25 @@ def parse_body(model: type[Params], body: Mapping[str, Any]) -> Params:
     except ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
+        if first["type"] == "contradiction":
+            raise _contradiction(path, explain(first)) from None
         field = OPTION_OF_FIELD.get(path, path.rpartition(".")[2] or "question")
         raise BadQuery(option_name(field), display_value(first.get("input")), explain(first)) from None
+
+
+def _contradiction(part: str, detail: str) -> BadQuery:
+    """Return the error for fields of a part of a body, or of all of it, that contradict each other.
+
+    It is about the option that the text begins with, else about the last one that it names.
+    """
+    fields = BODY_FIELDS.get(part) or _same(*BODY_OPTIONS, "config")
+    options = {field: option_name(option) for option, field in fields.items()}
+    named = re.compile(rf"(?<![\w.-])(?:{'|'.join(options)})(?![\w.-])")
+    text = named.sub(lambda match: options[match[0]], detail)
+    about, _, rest = text.partition(" ")
+    if about.startswith("--"):
+        return BadQuery(about, None, rest)
+    return BadQuery(options[named.findall(detail)[-1]] if named.search(detail) else part or "question", None, text)
 
 
 def option_name(field: str) -> str:
@@ -309,8 +326,8 @@ def _make_option(
     cli_type: Any = list[str] if several else str if parser else _cli_type(field.annotation)
     flag = option_name(name)
     literals = (part for part in _within(field.annotation) if get_origin(part) is Literal)
-    choices: Sequence[str] = next((tuple(map(str, get_args(part))) for part in literals), ())
-    choices = choices or (choices_by_name[name]() if name in choices_by_name else ())
+    choices: Sequence[str] = choices_by_name[name]() if name in choices_by_name else ()
+    choices = choices or next((tuple(map(str, get_args(part))) for part in literals), ())
     values = (lambda: choices) if choices else CATALOG_VALUES.get(name)
     option = typer.Option(
         f"{flag}/--no-{flag[2:]}" if cli_type is bool else flag,
@@ -471,12 +488,14 @@ BODY_FIELDS: Mapping[str, Mapping[str, str]] = {
     "training": _fields_set("training"),
     "serving": _same(*ServiceOptions.model_fields),
     "constraints": {
-        **_same("available_in", "series", "name", "gpu", "gpu_vendor", "max_nodes", "budget_usd_per_month"),
+        **_same("provider", "country", "continent", "available_in", "series", "name", "gpu", "gpu_vendor"),
+        **_same("max_nodes", "budget_usd_per_month"),
         "region": "regions",
         "verified": "verified_only",
         "infiniband": "require_infiniband",
     },
     "pricing": _same("os", "hours", "hours_per_month", "as_of", "known_at", "currency"),
+    "gpus": _same(*GpuOptions.model_fields),
 }
 """The fields of each part of a body, by the options that set them."""
 BODY_OPTIONS = ("sort", "limit", "include")

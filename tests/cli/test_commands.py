@@ -1,6 +1,7 @@
 """Commands, their output for people and scripts, and their exit codes."""
 
 import csv
+import inspect
 import io
 import json
 import os
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import get_args
 
 import httpx
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # has no type information
@@ -16,11 +18,14 @@ import pytest
 from sqlalchemy import Engine
 
 from app.catalog.queries.exports import EXPORTABLE_TABLES
-from app.catalog.queries.params import SizeSearch, other_spellings
+from app.catalog.queries.params import FitSort, SizeSearch, other_spellings
+from app.cli import estimate
+from app.cli.estimate import MODEL_SORTS
 from app.cli.options import option_name
 from app.cli.output import EXIT_NOT_FOUND, EXIT_USAGE
 from app.db.engines import make_engine
 from app.ingest.run import ingest
+from app.schemas.fit_request import Sort
 from tests.catalog.test_price_runs import X1, X2, one_list
 from tests.cli.conftest import Run
 from tests.databases import one_in
@@ -292,6 +297,7 @@ def test_every_command_has_a_help_text(run: Run, seeded_url: str) -> None:
         assert "Pydantic" not in help_text.stdout
 
 
+SERVICE = ("--input-tokens", "100", "--output-tokens", "10")
 LLAMA = ("--model", "llama-3.1-70b", "--context", "8192", "--concurrency", "32")
 
 
@@ -316,6 +322,44 @@ def test_fit_of_a_model_prints_what_the_service_answers(run: Run, seeded_url: st
     )
     assert here == there
     assert here
+
+
+@pytest.mark.first_database
+def test_fit_of_a_model_takes_clouds_countries_and_continents(run: Run, seeded_url: str, client: httpx.Client) -> None:
+    places = ("--provider", "azure", "--country", "NL", "--continent", "europe")
+    printed = run(seeded_url, "fit", *LLAMA, *places, "--json")
+    body = {"model": "llama-3.1-70b", "inference": {"context_tokens": 8192, "concurrency": 32}, "limit": 100}
+    constraints = {"provider": ["azure"], "country": ["NL"], "continent": ["europe"]}
+    answer = client.post("/fit", json=body | {"constraints": constraints}).json()
+    assert json.loads(printed.stdout) == answer
+    assert {item["region"] for item in answer["items"]} == {"westeurope"}
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--context", "8k"), "--context: cannot be answered without MODEL or --config"),
+        ((), "inference: cannot be answered without MODEL or --config"),
+        (("gemma-3-27b", "--context", "1M"), "131072; --allow-longer-context takes it as extended"),
+        (
+            ("llama-3.1-8b", *SERVICE, "--users", "4"),
+            "serving: cannot be answered without --usable-gib, --bandwidth-gb-per-s, --peak-tflops",
+        ),
+    ],
+)
+def test_errors_of_an_estimate_name_options(
+    run: Run, seeded_url: str, arguments: tuple[str, ...], message: str
+) -> None:
+    done = run(seeded_url, "estimate", *arguments)
+    assert done.returncode == EXIT_USAGE
+    assert done.stderr.replace("\n", " ").rstrip().endswith(message)
+
+
+def test_help_lists_every_order_that_fit_takes() -> None:
+    assert {*get_args(FitSort), *MODEL_SORTS} == {*get_args(Sort)}
+    field = inspect.signature(estimate.fit).parameters["sort"].annotation.__metadata__[0]
+    assert all(name in field.help for name in get_args(Sort))
 
 
 @pytest.mark.first_database
@@ -371,6 +415,22 @@ def test_fit_of_a_training_has_hours_and_the_cost_of_the_job(run: Run, seeded_ur
         (("--model", "llama-3.1-70b", "--context", "0"), "--context=0: "),
         (("--model", "llama-9"), "There is no model named 'llama-9'"),
         (("--model", "llama-3.1-70b", "--region", "us-east-1"), "--region=us-east-1: no such region"),
+        (("llama-3.1-8b", "--sort", "waste"), "--sort=waste: is for resources only"),
+        (("llama-3.1-8b", "--config", "a.json"), "--config=a.json: is a second model beside llama-3.1-8b: give one"),
+        (
+            ("llama-3.1-8b", *SERVICE, "--users", "5", "--requests-per-day", "100"),
+            "--users: give exactly one of --requests-per-second, --requests-per-day and --users; --requests-per-day",
+        ),
+        (("llama-3.1-8b", *SERVICE), "--requests-per-day and --users; none is given"),
+        (
+            ("llama-3.1-8b", *SERVICE, "--requests-per-second", "5", "--think-time-s", "9"),
+            "--think-time-s: is of --users, and a rate of requests is given",
+        ),
+        (("llama-3.1-8b", "--train", "--users", "5"), "--users=5: does not apply to training; remove --train"),
+        (
+            ("llama-3.1-70b", "--input-tokens", "130000", "--output-tokens", "10000", "--users", "5"),
+            "--input-tokens: and --output-tokens together are 140000, more than the model's maximum, 131072; --allow-",
+        ),
     ],
 )
 def test_fit_of_a_model_refuses_what_it_cannot_answer(
