@@ -5,6 +5,7 @@ answers have it without white space, and are left out where it is too long even 
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from operator import itemgetter
@@ -36,7 +37,8 @@ _SERVED = ("dtype", "kv_dtype", "engine")
 _AMOUNTS = ("min_gpu_mem", "min_gpu_mem_per_gpu", "min_gpus", "min_vcpus", "min_memory", "min_local_disk")
 _RATES = ("min_network_gbps", "min_infiniband_gbps")
 _TRAITS = tuple(name for name in SizeRequirements.model_fields if name not in (*_AMOUNTS, *_RATES, "arch"))
-_SHARED = ("region", "gpu", "series", "name", "max_nodes", "budget_usd_per_month", "purchase", "os", "currency")
+_PLACES = ("region", "provider", "country", "continent")
+_SHARED = (*_PLACES, "gpu", "series", "name", "max_nodes", "budget_usd_per_month", "purchase", "os", "currency")
 """The parameters that a link to another kind of need keeps."""
 
 EXAMPLES = (
@@ -92,7 +94,7 @@ async def render(request: PageRequest) -> str:
         resources=fit_answer.RESOURCES,
         limits=fit_answer.LIMITS,
         departures=DEPARTURES,
-        context=assumed.get("inference.context_tokens"),
+        context=view.context_tokens or assumed.get("inference.context_tokens"),
         examples=[(text, _url_with(request, (), **changes)) for text, changes in EXAMPLES],
         link=request.link(),
         traits=_TRAITS,
@@ -127,11 +129,15 @@ async def _answer(request: PageRequest, view: FitView, body: Mapping[str, Any]) 
     try:
         return await request.executor.ask(_place, question), ""
     except BadWorkload as error:
-        name = param_of(error.field)
+        name, detail = param_of(error.field), _PART.sub("", error.detail)
         if name not in view.model_fields_set:
             return None, str(error)
         shown = None if name == "config" else error.value
-        raise BadQuery(name, shown, error.detail) from None
+        raise BadQuery(name, shown, detail) from None
+
+
+_PART = re.compile(r"\b(?:constraints|inference|pricing|serving|training)\.(?=[a-z])")
+"""The object of a body before the name of a field, which parameters do without."""
 
 
 @computing

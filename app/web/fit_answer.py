@@ -10,6 +10,7 @@ from app.catalog.queries.params import SizeRequirements
 from app.fit.formulas.quantities import Figure
 from app.fit.results import FamilyAccuracy, PerGpuMemory, read_accuracy
 from app.schemas.fit_response import FailureOut, FitAnswerOut, MissOut, OptionCostOut, ParallelismOut
+from app.validation import plural
 from app.web.fit_view import FitView, param_of
 from app.web.rendering import PURCHASE_TITLES, format_number, middle
 from app.web.serving import PageRequest
@@ -159,6 +160,11 @@ class Span:
     runs: int | None = None
     target: float | None = None
 
+    @property
+    def backing(self) -> str:
+        """How many measured runs are such, in words."""
+        return plural(self.runs, "such run") if self.runs else "not measured"
+
     def at(self, value: float) -> float:
         """Return where a value is on the bar."""
         return round(100 * value / self.scale, 2)
@@ -301,7 +307,7 @@ def _relaxed(failures: Iterable[FailureOut], request: PageRequest) -> Iterable[t
         ):
             changes[name] = None
         elif name == "region":
-            changes[name] = ()
+            changes |= {place: () for place in ("region", "country", "continent") if getattr(params, place)}
         else:
             return
     yield fix_words(changes, ""), _url(request, changes)

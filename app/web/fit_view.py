@@ -14,11 +14,14 @@ from pydantic_core import PydanticCustomError
 from app.catalog.purchases import PURCHASE_MODELS, Purchase
 from app.catalog.queries.params import (
     PRICED_OS,
+    ContinentSet,
+    CountrySet,
     GpuSet,
     JsonBool,
     LowerTextSet,
     Os,
     PlainText,
+    ProviderSet,
     QueryParams,
     RegionSet,
     SizeRequirements,
@@ -140,6 +143,9 @@ class FitView(ServiceParams, TrainingParams, SizeRequirements, ShownCurrency):
     expert_parallel: Count | None = Field(default=None, description="GPUs that experts are dealt out over.")
     data_parallel_attention: Count | None = Field(default=None, description="Groups with sequences of their own.")
     region: RegionSet = Field(default=(), description="Priced in one of these.")
+    provider: ProviderSet = ()
+    country: CountrySet = Field(default=(), description="Priced in a region in one of these countries.")
+    continent: ContinentSet = Field(default=(), description="Priced in a region on one of these continents.")
     gpu: GpuSet = Field(default=(), description="Only these GPUs, by any name or a glob.")
     series: LowerTextSet = Field(default=(), description="Only these series.")
     name: LowerTextSet = Field(default=(), description="Only names that match a glob.")

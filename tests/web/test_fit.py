@@ -152,6 +152,45 @@ def test_a_model_made_for_less_than_8192_tokens_is_asked_about_with_what_it_is_m
     assert "1,024 tokens of context" in get(client, "/ui/fit?model=gpt-2-1.5b")
 
 
+def test_the_context_that_is_asked_for_is_shown(client: httpx.Client) -> None:
+    page = get(client, "/ui/fit?model=llama-3.1-70b&context_tokens=16384&concurrency=8&region=westeurope")
+    assert "16,384 tokens of context, 8 users at a time" in page
+
+
+def test_sizes_can_be_of_a_cloud_and_priced_in_a_country_or_continent(client: httpx.Client) -> None:
+    query = "model=llama-3.1-70b&provider=azure&country=NL&continent=europe"
+    page = get(client, f"/ui/fit?{query}")
+    body = {
+        "model": "llama-3.1-70b",
+        "inference": {"concurrency": 1},
+        "constraints": {"provider": ["azure"], "country": ["NL"], "continent": ["europe"]},
+        "limit": 20,
+    }
+    answer = client.post("/fit", json=body).json()
+    assert options(page) == [item["size"].lower() for item in answer["items"]]
+    assert {item["region"] for item in answer["items"]} == {"westeurope"}
+    for name, value in (("provider", "azure"), ("country", "NL"), ("continent", "europe")):
+        assert re.search(f'name="{name}"[^>]*value="{value}"', page)
+    assert f'href="?{query.replace("model=", "use=service&model=")}"' in page
+    needs = get(client, "/ui/fit?by=resources&min_gpus=8&name=*ND96isr_H100*&country=BR")
+    assert re.search(r'href="[?]min_gpus=8&by=resources&name=[^"&]*"[^>]*>without country<', needs)
+    assert 'href="#country"' in get(client, "/ui/fit?model=llama-3.1-70b&country=Holland", 422)
+
+
+def test_what_is_wrong_names_parameters_of_the_page(client: httpx.Client) -> None:
+    page = get(client, "/ui/fit?model=gemma-3-27b&context_tokens=200000", 422)
+    assert "131072; allow_longer_context takes it as extended" in page
+    service = "use=service&input_tokens=130000&output_tokens=10000&users=5"
+    page = get(client, f"/ui/fit?model=llama-3.1-70b&{service}", 422)
+    assert 'href="#input_tokens"' in page
+    assert "and output_tokens together are 140000, more than the model's maximum, 131072" in page
+
+
+def test_one_measured_run_is_said_in_the_singular() -> None:
+    said = [fit_answer.Span(1, 2, 3, 4, ("gpu",), runs).backing for runs in (None, 0, 1, 2000)]
+    assert said == ["not measured", "not measured", "1 such run", "2,000 such runs"]
+
+
 def test_every_example_finds_a_size_or_a_fix(client: httpx.Client) -> None:
     page = get(client, "/ui/fit")
     links = re.findall(r'<li><a href="(\?[^"]+)"', page.partition('class="examples"')[2].partition("</ul>")[0])
