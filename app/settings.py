@@ -232,7 +232,7 @@ def _read_keys(file: Path | None) -> tuple[ApiKey, ...]:
     if file is None:
         return ()
     if not file.is_file():
-        raise ValueError("is no file")
+        raise ValueError("is not a file")
     with file.open("rb") as opened:
         data = opened.read(_MAX_KEY_FILE_BYTES + 1)
     if len(data) > _MAX_KEY_FILE_BYTES:

@@ -191,11 +191,11 @@ def verify(
     try:
         data = json.loads(receipt.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise BadData(f"is no receipt: {error}", file=str(receipt), line=getattr(error, "lineno", None)) from None
+        raise BadData(f"is not a receipt: {error}", file=str(receipt), line=getattr(error, "lineno", None)) from None
     data = data.get("_meta", data) if isinstance(data, dict) else data
     data = data.get("vmsizes/receipt", data) if isinstance(data, dict) else data
     if not isinstance(data, dict) or "receipt" not in data:
-        raise BadData("is no receipt: there is no field `receipt`", file=str(receipt))
+        raise BadData("is not a receipt: there is no field `receipt`", file=str(receipt))
     differences = _check_receipt(data, database)
     for line in differences:
         print_line(line)
@@ -218,7 +218,7 @@ def _check_receipt(data: dict[str, Any], database: str | None) -> list[str]:
     try:
         day = date.fromisoformat(str(data.get("day")))
     except ValueError:
-        return [f"day: {data.get('day')!r} is no day"]
+        return [f"day: {data.get('day')!r} is not a day"]
     engine = context.engine() if database is None else make_engine(database)
     try:
         with read_session(engine) as session:

@@ -257,7 +257,7 @@ def audit(
 
     if as_ not in PEER_FORMATS:
         formats = "; ".join(f"{name} ({peer.title})" for name, peer in PEER_FORMATS.items())
-        raise typer.BadParameter(f"{as_!r} is no format; the formats are {formats}", param_hint="--as")
+        raise typer.BadParameter(f"{as_!r} is not a format; the formats are {formats}", param_hint="--as")
     with context.session() as session:
         report = audit_file(session, file, PEER_FORMATS[as_], today=context.today(), day=day.date() if day else None)
     if csv_file:

@@ -229,7 +229,7 @@ def parse_interval(text: str) -> int:
     seconds = int(match[1]) * _SECONDS[match[2]] if match else 0
     if not 1 <= seconds <= 366 * 86400:
         raise typer.BadParameter(
-            f"{text!r} is no interval: write a whole number with s, m, h or d, from 1s to 366d, such as 24h"
+            f"{text!r} is not an interval: write a whole number with s, m, h or d, from 1s to 366d, such as 24h"
         )
     return seconds
 

@@ -166,7 +166,7 @@ _NO_TABLE = "42P01"
 """PostgreSQL's SQLSTATE for a missing table."""
 
 MISSING = "no such database file"
-IS_NO_FILE = "the path of the database is no regular file"
+IS_NO_FILE = "the path of the database is not a regular file"
 _CAUSES = (
     (MISSING, "its file is missing"),
     (IS_NO_FILE, "its path leads to no file"),
@@ -201,7 +201,7 @@ _CAUSES = (
     ("unable to open database file", "its file cannot be opened"),
     ("database is locked", "another program has locked its file"),
     ("malformed", "its file is damaged"),
-    ("not a database", "its file is no database"),
+    ("not a database", "its file is not a database"),
     ("disk i/o error", "its file cannot be read, or its disk is full"),
 )
 """Patterns for drivers' messages in lowercase, and what they mean; the first match is used."""

@@ -205,7 +205,7 @@ def test_adapters_train_a_small_part_beside_a_frozen_base(client: httpx.Client) 
         ),
         (
             {"architecture": LLAMA_70B, "inference": {"tensor_parallel": 8}, "gpus": {"count": 4}},
-            "4 is no multiple of 8 x 1",
+            "4 is not a multiple of 8 x 1",
         ),
         ({"architecture": LLAMA_70B, "training": {"data_parallel": 3}, "gpus": {"count": 4}}, "are not the 4 GPUs"),
         ({"architecture": {"attention": "mqa", "kv_heads": 8}, "inference": {}}, "attention mqa has 1"),

@@ -117,7 +117,7 @@ def test_a_file_that_is_no_receipt_is_bad_data(run: Run, seeded_url: str, tmp_pa
     for content in ("{", "[]", '{"items": []}'):
         (tmp_path / "none.json").write_text(content)
         checked = run(seeded_url, "verify", str(tmp_path / "none.json"))
-        assert (checked.returncode, "is no receipt" in checked.stderr) == (3, True)
+        assert (checked.returncode, "is not a receipt" in checked.stderr) == (3, True)
 
 
 def test_a_selection_that_the_api_does_not_have_gets_no_receipt(run: Run, seeded_url: str, tmp_path: Path) -> None:

@@ -145,8 +145,8 @@ def test_a_database_that_cannot_be_reached_fails_a_run_and_not_the_process(tmp_p
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--every", "daily"), "'daily' is no interval: write a whole number with s, m, h or d"),
-        (("--every", "0s"), "'0s' is no interval"),
+        (("--every", "daily"), "'daily' is not an interval: write a whole number with s, m, h or d"),
+        (("--every", "0s"), "'0s' is not an interval"),
         (("--every", "400d"), "from 1s to 366d"),
         (("--every", "24h", "--json"), "give neither --json nor --accept"),
         (("--every", "24h", "--accept"), "give neither --json nor --accept"),

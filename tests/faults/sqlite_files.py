@@ -261,7 +261,7 @@ FAULTS: tuple[Fault[File], ...] = (
     Fault(
         "text in its place",
         lambda it: in_its_place(it, lambda path: path.write_text("no database " * 1000)),
-        "its file is no database",
+        "its file is not a database",
     ),
     Fault("an empty file in its place", lambda it: in_its_place(it, lambda path: path.touch()), "no catalog tables"),
     Fault(

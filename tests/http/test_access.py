@@ -129,7 +129,7 @@ def test_a_file_without_keys_is_refused_as_it_would_open_the_service(tmp_path: P
     empty, absent = tmp_path / "empty", tmp_path / "absent"
     empty.write_text("# nobody yet\n")
     for file in (empty, absent, tmp_path):
-        with pytest.raises(ValidationError, match=r"has no key in it|is no file"):
+        with pytest.raises(ValidationError, match=r"has no key in it|is not a file"):
             Settings(_env_file=None, api_keys_file=file)
 
 

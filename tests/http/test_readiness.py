@@ -149,7 +149,7 @@ def test_the_command_line_reports_an_outage_without_the_password() -> None:
 def test_a_file_that_is_no_database_is_reported(tmp_path: Path) -> None:
     (tmp_path / "x.db").write_text("no database " * 1000)
     told = {
-        "x.db": "The database cannot be reached: its file is no database.",
+        "x.db": "The database cannot be reached: its file is not a database.",
         "no/where.db": "There is no database file yet; run `vmsizes migrate`, then `vmsizes ingest seeds`.",
     }
     for file, detail in told.items():

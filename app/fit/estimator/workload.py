@@ -270,7 +270,7 @@ def _check_divides(section: str, parallelism: Parallelism, count: int, shape: Ar
     if count % parallelism.gpus:
         parts = (parallelism.tensor, *((parallelism.data,) if parallelism.data > 1 else ()), parallelism.pipeline)
         gpus = " x ".join(map(str, parts))
-        raise InvalidWorkload("gpus.count", f"{count} is no multiple of {gpus}, the GPUs of one copy")
+        raise InvalidWorkload("gpus.count", f"{count} is not a multiple of {gpus}, the GPUs of one copy")
 
 
 def assume_network(gpus: Gpus, assumptions: Assumptions) -> Gpus:

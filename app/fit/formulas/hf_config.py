@@ -6,7 +6,6 @@ fields. What the reading as a standard decoder gives is an estimate, and says so
 
 from collections.abc import Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any
 
 from app.fit.formulas.architecture import Architecture, count_parameters, missing_for_count
@@ -23,8 +22,9 @@ from app.fit.formulas.hf_layers import (
     read_fields,
 )
 from app.fit.formulas.hf_quantization import read_released_weights
-from app.fit.formulas.quantities import Assumptions, InvalidWorkload
+from app.fit.formulas.quantities import MAX_SHOWN, Assumptions, InvalidWorkload, shown
 from app.fit.formulas.weight_matrices import MatrixFormats, weight_matrices
+from app.nearest import closest_spellings, did_you_mean
 
 _WINDOWED_KINDS = {"sliding_attention", "chunked_attention"}
 _UNCACHED_KINDS = {"linear_attention", "mamba", "recurrent"}
@@ -51,7 +51,7 @@ def read_config(raw: Mapping[str, Any], assumptions: Assumptions) -> Architectur
     if name is None:
         raise InvalidWorkload("config.model_type", "is missing; it says how the other fields are to be read")
     if not isinstance(name, str):
-        raise InvalidWorkload("config.model_type", f"{str(name)[:80]} is no text")
+        raise InvalidWorkload("config.model_type", f"{shown(name)} is not text")
     if name in ENCODERS:
         return Architecture(
             **ENCODERS[name](config), released=read_released_weights(outer, raw, assumptions, experts=False)
@@ -115,7 +115,7 @@ def _common_fields(config: ConfigReader) -> dict[str, Any]:
     hidden = config.count("hidden_size", "n_embd", "d_model")
     heads = config.count("num_attention_heads", "n_head", "n_heads")
     if not config.has("head_dim") and not config.has("qk_rope_head_dim") and hidden % heads:
-        raise InvalidWorkload("config.head_dim", f"is missing, and hidden {hidden} is no multiple of {heads} heads")
+        raise InvalidWorkload("config.head_dim", f"is missing, and hidden {hidden} is not a multiple of {heads} heads")
     return {
         "layers": config.layers(),
         "hidden": hidden,
@@ -192,7 +192,7 @@ def standard_decoder(config: ConfigReader) -> ArchitectureFields:
     has_experts, latent = experts > 1, config.has("kv_lora_rank")
     missing = _missing_fields(config, has_experts=has_experts, latent=latent)
     if missing:
-        raise _unreadable(config, f"{', '.join(missing)} is missing")
+        raise _unreadable(config, f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing")
     activation = config.raw.get("hidden_act") or config.raw.get("hidden_activation")
     plain = activation in _PLAIN_ACTIVATIONS
     mlp = f"a {'plain' if plain else 'gated'} MLP{' and experts' if has_experts else ''}"
@@ -228,10 +228,20 @@ def _unreadable(config: ConfigReader, why: str) -> InvalidWorkload:
 
 
 def _type_of(config: ConfigReader) -> str:
-    """Return the type, with the known one of nearly that name."""
-    name = str(config.raw.get("model_type"))[:80]
-    near = get_close_matches(name, FAMILIES, 1)
-    return f"{name!r} (did you mean {near[0]}?)" if near else repr(name)
+    """Return the type, with the known one that it is a typo of.
+
+    Another letter or number in the same place is another model, not a typo: llava is not llama, nor qwen4 qwen3.
+    """
+    name = str(config.raw.get("model_type"))[:MAX_SHOWN]
+    near = [known for known in closest_spellings(name, FAMILIES, limit=3) if _may_be_typo(name.lower(), known)]
+    return f"{name!r} ({did_you_mean(near[:1])})" if near else repr(name)
+
+
+def _may_be_typo(name: str, known: str) -> bool:
+    """Whether a nearly equal name has a letter too many or too few, or letters swapped, and the same digits."""
+    letters, others = (sorted(filter(str.isalpha, one)) for one in (name, known))
+    digits, wanted = (list(filter(str.isdigit, one)) for one in (name, known))
+    return digits == wanted and (letters == others or len(letters) != len(others))
 
 
 def _refuse_other_kinds(config: ConfigReader) -> None:
@@ -248,7 +258,8 @@ def _refuse_other_kinds(config: ConfigReader) -> None:
     if not config.has("layer_types"):
         parts |= {name for name in given if name.startswith(_NO_ATTENTION)}
     if parts:
-        raise _unreadable(config, f"{', '.join(sorted(parts)[:4])} is of parts that it does not have")
+        describe = "describes" if len(parts) == 1 else "describe"
+        raise _unreadable(config, f"{', '.join(sorted(parts)[:4])} {describe} parts that it does not have")
 
 
 def _sparse_layers(config: ConfigReader) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 from app.fit.formulas.architecture import LayerCache, LayerMatrix, LayerPart, group_layers
 from app.fit.formulas.hf_layers import MAX_COUNT, ArchitectureFields, ConfigReader
-from app.fit.formulas.quantities import Assumptions, InvalidWorkload
+from app.fit.formulas.quantities import Assumptions, InvalidWorkload, shown
 
 CACHE_BYTES = 2
 """Bytes of a value of what a decoder keeps of the audio."""
@@ -82,7 +82,7 @@ def nomic_bert(config: ConfigReader) -> ArchitectureFields:
     """Read Nomic Embed, whose fields have the names of GPT-2: rotary positions, a gated MLP, no biases."""
     hidden, heads = config.count("n_embd"), config.count("n_head")
     if hidden % heads:
-        raise InvalidWorkload("config.n_head", f"{heads} does not divide n_embd, {hidden}")
+        config.refuse("n_head", f"{heads} does not divide n_embd, {hidden}")
     for name in ("qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias"):
         config.require_one_of(name, False)
     config.require_one_of("activation_function", "swiglu")
@@ -123,7 +123,7 @@ def modern_bert(config: ConfigReader) -> ArchitectureFields:
 def _width(config: ConfigReader) -> tuple[int, int]:
     hidden, heads = config.count("hidden_size"), config.count("num_attention_heads")
     if hidden % heads:
-        raise InvalidWorkload("config.num_attention_heads", f"{heads} does not divide hidden_size, {hidden}")
+        config.refuse("num_attention_heads", f"{heads} does not divide hidden_size, {hidden}")
     return hidden, heads
 
 
@@ -154,7 +154,7 @@ def whisper(config: ConfigReader) -> ArchitectureFields:
     """
     hidden, heads = config.count("d_model"), config.count("decoder_attention_heads")
     if hidden % heads:
-        raise InvalidWorkload("config.decoder_attention_heads", f"{heads} does not divide d_model, {hidden}")
+        config.refuse("decoder_attention_heads", f"{heads} does not divide d_model, {hidden}")
     frames, tokens = config.count("max_source_positions"), config.count("max_target_positions")
     inward, outward = config.count("encoder_layers"), config.count("decoder_layers")
     encoder = _speech_layer(hidden, config.count("encoder_ffn_dim"), "encoder", ("self_attn",))
@@ -342,7 +342,7 @@ def _wan(config: ConfigReader) -> int:
     patch = 1
     for size in config.get_list("patch_size") or (1, 2, 2):
         if type(size) is not int or not 0 < size <= 64:  # noqa: PLR2004  # of released models 1 or 2
-            raise InvalidWorkload("config.transformer.patch_size", f"{size!r} is no size of a patch")
+            config.refuse("patch_size", f"{shown(size)} is not a size of a patch from 1 to 64")
         patch *= size
     added = config.optional_count("added_kv_proj_dim")
     image = 2 * _linear(width, added) + width if added else 0
@@ -405,7 +405,7 @@ def _autoencoder(config: ConfigReader) -> int:
     widths: list[int] = config.get_list("block_out_channels")
     are_widths = all(type(size) is int and 0 < size <= MAX_COUNT for size in widths)
     if not 0 < len(widths) <= MAX_BLOCKS or not are_widths:
-        raise InvalidWorkload("config.vae.block_out_channels", f"{str(widths)[:80]} is no list of widths")
+        config.refuse("block_out_channels", f"{shown(widths)} is not a list of 1 to {MAX_BLOCKS} widths")
     blocks, latent = config.count_or_default("layers_per_block", 1), config.count_or_default("latent_channels", 4)
     first, last = widths[0], widths[-1]
     attention = 2 * last + 4 * _linear(last, last) if config.raw.get("mid_block_add_attention", True) else 0

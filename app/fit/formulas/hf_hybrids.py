@@ -138,7 +138,7 @@ def _selecting_layers(config: ConfigReader) -> list[bool]:
         return [kind == "full" for kind in kinds]
     every, first = config.raw.get("index_topk_freq", 1), config.raw.get("index_skip_topk_offset", 2)
     if type(every) is not int or type(first) is not int or every < 1:
-        raise InvalidWorkload("config.index_topk_freq", "and index_skip_topk_offset are no whole numbers")
+        config.refuse("index_topk_freq", "and index_skip_topk_offset are not whole numbers, the first above 0")
     return [max(number - first + 1, 0) % every == 0 for number in range(config.layers())]
 
 
@@ -200,7 +200,7 @@ def _deepseek_v4_mixers(config: ConfigReader) -> list[LayerPart]:
     layers, hidden = config.layers(), hidden_of(config)
     ratios = config.get_list("compress_ratios")
     if len(ratios) < layers or any(type(ratio) is not int or ratio < 0 for ratio in ratios):
-        raise InvalidWorkload("config.compress_ratios", f"is no list of {layers} whole numbers")
+        raise InvalidWorkload("config.compress_ratios", f"is not a list of {layers} whole numbers")
     experts, streams = config.count("n_routed_experts"), config.count_or_default("hc_mult", 4)
     hashed, mixing = config.number("num_hash_layers"), (2 + streams) * streams
     connections = LayerPart(others=2 * (mixing * streams * hidden + mixing + 3))
@@ -546,7 +546,7 @@ def nemotron_nas(config: ConfigReader) -> ArchitectureFields:
     """Read Llama-Nemotron, whose layers were pruned one by one: no attention or no MLP, or a narrower one."""
     blocks = config.get_list("block_configs")
     if len(blocks) != config.layers() or not all(isinstance(block, dict) for block in blocks):
-        raise InvalidWorkload("config.block_configs", f"is no list of {config.layers()} objects")
+        raise InvalidWorkload("config.block_configs", f"is not a list of {config.layers()} objects")
     heads, hidden = config.count("num_attention_heads"), hidden_of(config)
     parts, widths, kv_heads = [], {0}, {1}
     for place, block in enumerate(blocks):

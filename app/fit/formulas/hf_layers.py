@@ -7,7 +7,7 @@ transformers 5.23, with which the tests compare the counts.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
-from typing import Any
+from typing import Any, NoReturn
 
 from app.fit.formulas.architecture import (
     LayerCache,
@@ -20,7 +20,7 @@ from app.fit.formulas.architecture import (
     latent_matrices,
     matrix,
 )
-from app.fit.formulas.quantities import Assumptions, InvalidWorkload
+from app.fit.formulas.quantities import Assumptions, InvalidWorkload, shown
 
 ArchitectureFields = dict[str, Any]
 """Some fields of an Architecture, by name."""
@@ -28,6 +28,7 @@ ArchitectureFields = dict[str, Any]
 MAX_COUNT = 1_000_000_000
 """Larger than any width or count of a model; rejects absurd input before it is computed with."""
 MAX_LAYERS = 10_000
+DEFAULT_OF_FAMILY = "the family's default"
 
 
 class ConfigReader:
@@ -44,20 +45,32 @@ class ConfigReader:
         """Return a reader of other fields in place of these."""
         return ConfigReader(raw, self._assumptions, self._path)
 
+    def path(self, name: str) -> str:
+        """Return the path of a field in the file."""
+        return f"{self._path}.{name}"
+
+    def refuse(self, name: str, detail: str) -> NoReturn:
+        """Raise InvalidWorkload for a field."""
+        raise InvalidWorkload(self.path(name), detail)
+
     def note(self, name: str, value: Any, why: str) -> None:
         """Record what is assumed of a field."""
-        self._assumptions.record(f"{self._path}.{name}", value, why)
+        self._assumptions.record(self.path(name), value, why)
 
     def has(self, name: str) -> bool:
         """Return whether a field is present and not null."""
         return self.raw.get(name) is not None
+
+    def first(self, *names: str) -> str:
+        """Return the first name that is present and not null, else the first of all."""
+        return next((name for name in names if self.has(name)), names[0])
 
     def count(self, *names: str) -> int:
         """Return the positive integer under the first present name; raise InvalidWorkload where there is none."""
         value = self.optional_count(*names)
         if value is None:
             others = f" (or {', '.join(names[1:])})" if len(names) > 1 else ""
-            raise InvalidWorkload(f"{self._path}.{names[0]}", f"is missing{others}")
+            self.refuse(names[0], f"is missing{others}")
         return value
 
     def optional_count(self, *names: str) -> int | None:
@@ -67,7 +80,7 @@ class ConfigReader:
             return None
         value = self.raw[name]
         if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MAX_COUNT:
-            raise InvalidWorkload(f"{self._path}.{name}", f"{value!r} is no whole number from 1 to {MAX_COUNT}")
+            self.refuse(name, f"{shown(value)} is not a whole number from 1 to {MAX_COUNT:,}")
         return value
 
     def number(self, *names: str) -> int:
@@ -80,9 +93,10 @@ class ConfigReader:
         kinds = self.get_list("layers_block_type")
         if kinds and not self.has("num_hidden_layers"):
             return len(kinds)
-        layers = self.count("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+        names = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+        layers = self.count(*names)
         if layers > MAX_LAYERS:
-            raise InvalidWorkload("config.num_hidden_layers", f"{layers} is more than {MAX_LAYERS}")
+            self.refuse(self.first(*names), f"{layers} is more than {MAX_LAYERS:,}")
         return layers
 
     def count_or_default(self, name: str, value: int) -> int:
@@ -90,22 +104,22 @@ class ConfigReader:
         given = self.optional_count(name)
         if given is not None:
             return given
-        return self._assumptions.record(f"{self._path}.{name}", value, "the family's default")
+        return self._assumptions.record(self.path(name), value, DEFAULT_OF_FAMILY)
 
     def flag(self, name: str, *, default: bool) -> bool:
         """Return a boolean, or the family's default, which is recorded."""
         value = self.raw.get(name)
         if value is None:
-            return self._assumptions.record(f"{self._path}.{name}", default, "the family's default")
+            return self._assumptions.record(self.path(name), default, DEFAULT_OF_FAMILY)
         if not isinstance(value, bool):
-            raise InvalidWorkload(f"{self._path}.{name}", f"{value!r} is neither true nor false")
+            self.refuse(name, f"{shown(value)} is neither true nor false")
         return value
 
     def get_list(self, name: str) -> list[Any]:
         """Return a list; empty where the field is missing."""
         value = self.raw.get(name)
         if value is not None and not isinstance(value, list):
-            raise InvalidWorkload(f"{self._path}.{name}", f"{value!r} is no list")
+            self.refuse(name, f"{shown(value)} is not a list")
         return value or []
 
     def entries(self, name: str, layers: int) -> list[Any]:
@@ -119,15 +133,14 @@ class ConfigReader:
         """Return a factor of a width: a number above 0, no model has one above 64."""
         value = self.raw.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 64:  # noqa: PLR2004
-            raise InvalidWorkload(f"{self._path}.{name}", f"{value!r} is no factor")
+            self.refuse(name, f"{shown(value)} is not a factor above 0 and up to 64")
         return value
 
     def require_one_of(self, name: str, *allowed: Any) -> None:
         """Reject any other value of a field that would change the model in a way that is not counted."""
         if self.has(name) and self.raw[name] not in allowed:
-            choices = " or ".join(map(repr, allowed))
-            detail = f"{self.raw[name]!r} is not understood, only {choices}; give architecture"
-            raise InvalidWorkload(f"{self._path}.{name}", detail)
+            choices = " or ".join(map(shown, allowed))
+            self.refuse(name, f"{shown(self.raw[name])} is not understood, only {choices}; give architecture")
 
 
 Reader = Callable[[ConfigReader], Any]
@@ -349,7 +362,7 @@ def section(config: ConfigReader, name: str) -> ConfigReader:
     """Return the reader of an object within the configuration."""
     raw: Any = config.raw.get(name)
     if not isinstance(raw, Mapping):
-        raise InvalidWorkload(f"config.{name}", "is missing or no object")
+        config.refuse(name, "is missing" if raw is None else f"{shown(raw)} is not an object")
     return config.within(raw, name)
 
 
@@ -580,7 +593,7 @@ def dense_layers(config: ConfigReader) -> int:
     if dense is None:
         return 0
     if isinstance(dense, bool) or not isinstance(dense, int) or not 0 <= dense <= config.layers():
-        raise InvalidWorkload("config.first_k_dense_replace", f"{dense!r} is no number of layers")
+        config.refuse("first_k_dense_replace", f"{shown(dense)} is not a number of layers from 0 to {config.layers()}")
     return dense
 
 

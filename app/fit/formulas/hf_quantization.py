@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, NoReturn
 
-from app.fit.formulas.quantities import Assumptions, InvalidWorkload
+from app.fit.formulas.quantities import Assumptions, InvalidWorkload, shown
 from app.fit.formulas.quantization import (
     ALL_PARTS,
     EXPERT_PARTS,
@@ -124,7 +124,7 @@ def _read_quantization(
     raw: Any, assumptions: Assumptions, *, experts: bool, expert_dtype: Any = None
 ) -> ReleasedWeights:
     if not isinstance(raw, Mapping):
-        raise InvalidWorkload(FIELD, "is no object")
+        raise InvalidWorkload(FIELD, f"{shown(raw)} is not an object")
     inner = raw.get("quantization")
     if isinstance(inner, Mapping) and not {"quant_method", "quant_algo"} & raw.keys():
         raw = inner  # the whole of ModelOpt's hf_quant_config.json, which has its producer beside it
@@ -235,7 +235,7 @@ class QuantizationFields:
             if isinstance(value, str):
                 value = [value]
             if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-                raise InvalidWorkload(f"{FIELD}.{field}", "is no list of names")
+                raise InvalidWorkload(f"{FIELD}.{field}", f"{shown(value)} is not a list of names")
             listed += value
         return tuple(listed)
 
@@ -515,7 +515,8 @@ def _read_index(raw: Mapping[str, Any]) -> Checkpoint:
     if isinstance(total, float) and total.is_integer():
         total = int(total)
     if isinstance(total, bool) or not isinstance(total, int):
-        detail = "is missing or no number of bytes; or give the headers"
+        what = "is missing" if total is None else f"{shown(total)} is not a number of bytes"
+        detail = f"{what}; or give the headers"
         raise InvalidWorkload(f"{SAFETENSORS}.metadata.total_size", detail)
     size = _checked(total, f"{SAFETENSORS}.metadata.total_size")
     params = metadata.get("total_parameters") if isinstance(metadata, Mapping) else None
@@ -526,7 +527,7 @@ def _read_index(raw: Mapping[str, Any]) -> Checkpoint:
 
 def _checked(size: int, field: str) -> int:
     if not 0 < size <= MAX_SIZE:
-        raise InvalidWorkload(field, f"{size} is no number of bytes from 1 to {MAX_SIZE}")
+        raise InvalidWorkload(field, f"{size} is not a number of bytes from 1 to {MAX_SIZE:,}")
     return size
 
 
@@ -537,8 +538,8 @@ def _tensors(header: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
             continue
         dtype, shape = (tensor.get(key) for key in ("dtype", "shape")) if isinstance(tensor, Mapping) else (None, None)
         if not isinstance(dtype, str) or dtype not in BITS:
-            shown = ", ".join(BITS)
-            raise InvalidWorkload(f"{SAFETENSORS}.{name[:80]}.dtype", f"{str(dtype)[:40]!r} is not one of {shown}")
+            types = ", ".join(BITS)
+            raise InvalidWorkload(f"{SAFETENSORS}.{name[:80]}.dtype", f"{shown(dtype)} is not one of {types}")
         if not isinstance(shape, list) or not all(type(length) is int and 0 <= length < MAX_SIZE for length in shape):
-            raise InvalidWorkload(f"{SAFETENSORS}.{name[:80]}.shape", f"{str(shape)[:80]} is no list of lengths")
+            raise InvalidWorkload(f"{SAFETENSORS}.{name[:80]}.shape", f"{shown(shape)} is not a list of lengths")
         yield name, dtype, prod(shape)

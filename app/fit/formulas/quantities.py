@@ -4,6 +4,7 @@ Pydantic reads the metadata of fields where it writes a result as JSON; nothing 
 """
 
 import dataclasses
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -187,6 +188,16 @@ class InvalidWorkload(ValueError):
     def __init__(self, field: str, detail: str) -> None:
         self.field, self.detail = field, detail
         super().__init__(f"{field}: {detail}")
+
+
+MAX_SHOWN = 80
+"""Letters of a client's value that a message quotes."""
+
+
+def shown(value: Any) -> str:
+    """Return a value as messages quote it: text in quotes, all else as JSON has it; the beginning of a long one."""
+    text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
 DEFAULTS: dict[str, tuple[Any, str]] = {

@@ -235,7 +235,9 @@ async def _fetch(walk: Walk, region: str, file: Path) -> None:
     if not path:
         raise FetchError("the index of regions does not have it")
     if not _FILE.fullmatch(path):
-        raise FetchError(f"the index of regions has the currentVersionUrl {path!r}, which is no path of an index.json")
+        raise FetchError(
+            f"the index of regions has the currentVersionUrl {path!r}, which is not the path of an index.json"
+        )
     await download(walk.client, walk.url.copy_with(path=path.removesuffix("json") + "csv"), walk.policy, file)
     walk.finished, walk.finished_pages = walk.finished + 1, walk.finished_pages + 1
     walk.count(0)

@@ -134,7 +134,7 @@ def _day(row: CsvRow) -> date:
     if not _LONG_DAY.fullmatch(row.cells["Date"]):
         return row.date("Date")
     if (day := find_date(row.cells["Date"])) is None:
-        raise row.error("Date", "is no day of the calendar")
+        raise row.error("Date", "is not a day of the calendar")
     return day
 
 

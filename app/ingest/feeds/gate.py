@@ -143,7 +143,7 @@ def load_held(path: Path) -> list[HeldPrice]:
         try:
             return [_to_held(row) for row in csv.DictReader(file, strict=True)]
         except (KeyError, TypeError, ValueError, ArithmeticError, csv.Error) as error:
-            detail = f"is no list of prices that were held back ({', '.join(_COLUMNS)}): delete it"
+            detail = f"is not a list of prices that were held back ({', '.join(_COLUMNS)}): delete it"
             raise BadData(detail, file=str(path)) from error
 
 

@@ -213,7 +213,7 @@ def _read_gcp(files: Sequence[Path], scope: ReadScope) -> Iterator[RegionPrices]
 def _to_gcp_page(page: Mapping[str, Any], items: Sequence[Item]) -> Page:
     token = page.get("nextPageToken") or ""
     if not isinstance(token, str):
-        raise FetchError(f"a page has the nextPageToken {token!r}, which is no text")
+        raise FetchError(f"a page has the nextPageToken {token!r}, which is not text")
     return Page(items=items, following=token.encode() or None)
 
 

@@ -249,9 +249,10 @@ def test_defaults_of_a_family_are_recorded() -> None:
     ("change", "message"),
     [
         ({"model_type": None}, "config.model_type: is missing"),
+        ({"model_type": 5}, "config.model_type: 5 is not text"),
         ({"model_type": "lama", "vocab_size": None}, "did you mean llama?"),
         ({"hidden_size": None}, "config.hidden_size: is missing (or n_embd, d_model)"),
-        ({"vocab_size": 32000.5}, "config.vocab_size: 32000.5 is no whole number"),
+        ({"vocab_size": 32000.5}, "config.vocab_size: 32000.5 is not a whole number from 1 to 1,000,000,000"),
         ({"vocab_size": 10**12}, "config.vocab_size"),
         ({"num_hidden_layers": 10**8}, "config.num_hidden_layers: 100000000 is more than"),
         ({"num_attention_heads": 33}, "config.head_dim: is missing"),
@@ -262,7 +263,7 @@ def test_defaults_of_a_family_are_recorded() -> None:
             {"model_type": "deepseek_v3", "moe_layer_freq": 2, "moe_intermediate_size": 1},
             "config.moe_layer_freq: 2 is not",
         ),
-        ({"model_type": "qwen3_moe", "mlp_only_layers": 3}, "config.mlp_only_layers: 3 is no list"),
+        ({"model_type": "qwen3_moe", "mlp_only_layers": 3}, "config.mlp_only_layers: 3 is not a list"),
     ],
 )
 def test_an_unsupported_configuration_is_rejected_with_its_field(change: dict[str, Any], message: str) -> None:

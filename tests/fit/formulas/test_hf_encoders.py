@@ -182,12 +182,12 @@ def test_an_encoder_keeps_nothing_and_everything_of_it_can_be_counted() -> None:
     [
         (BERT | {"position_embedding_type": "relative_key"}, "config.position_embedding_type"),
         (BERT | {"num_attention_heads": 11}, "config.num_attention_heads: 11 does not divide hidden_size, 768"),
-        (MODERN | {"attention_bias": True}, "config.attention_bias: True is not understood"),
+        (MODERN | {"attention_bias": True}, "config.attention_bias: true is not understood"),
         (WHISPER | {"decoder_layers": None}, "config.decoder_layers: is missing"),
         ({"_class_name": "FluxPipeline", "transformer": ["diffusers", "X"]}, "config._class_name: 'FluxPipeline'"),
         ({"_class_name": "X", "transformer": {"_class_name": "Y"}}, "config.transformer._class_name: is not"),
         (FLUX | {"in_channels": None}, "config.transformer.in_channels: is missing"),
-        (WAN | {"patch_size": [0, 2, 2]}, "config.transformer.patch_size: 0 is no size"),
+        (WAN | {"patch_size": [0, 2, 2]}, "config.transformer.patch_size: 0 is not a size"),
     ],
 )
 def test_a_configuration_that_is_not_understood_is_refused_with_its_field(config: dict[str, Any], message: str) -> None:

@@ -47,6 +47,20 @@ def test_what_is_assumed_is_recorded_with_the_type_that_may_be_meant() -> None:
     assert note.why.startswith("'lama' (did you mean llama?) is not known: read as layers of attention with grouped")
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("lama", "llama"), ("Mixtrall", "mixtral"), ("deepsek_v3", "deepseek_v3"), ("qwne3_moe", "qwen3_moe"),
+        *((other, None) for other in ("jamba", "llava", "mpt", "qwen4", "llama5", "mistral5", "glm5_moe", "mamba")),
+    ],
+)  # fmt: skip
+def test_only_a_typo_of_a_type_is_answered_with_that_type(name: str, meant: str | None) -> None:
+    with pytest.raises(InvalidWorkload) as refused:
+        shape({"model_type": name})
+    hint = f" (did you mean {meant}?)" if meant else ""
+    assert refused.value.detail.startswith(f"{name!r}{hint} is not known, and cannot be read")
+
+
 def test_figures_of_an_unknown_type_are_estimates_around_those_of_a_standard_decoder() -> None:
     unknown, known = served(UNKNOWN), served(LLAMA)
     assert unknown.parameters is not None
@@ -94,14 +108,15 @@ def test_a_stated_number_of_parameters_that_the_bytes_do_not_bear_is_not_believe
     ("change", "message"),
     [
         ({"num_key_value_heads": None}, "since num_key_value_heads is missing"),
-        ({"intermediate_size": None, "vocab_size": None}, "since vocab_size, intermediate_size is missing"),
+        ({"intermediate_size": None, "vocab_size": None}, "since vocab_size, intermediate_size are missing"),
         ({"num_experts": 8}, "since num_experts_per_tok is missing"),
         ({"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 64, "intermediate_size": None,
           "num_dense_layers": 1}, "since intermediate_size is missing"),
-        ({"kv_lora_rank": 512}, "since qk_nope_head_dim, qk_rope_head_dim, v_head_dim is missing"),
-        ({"mamba_d_state": 128}, "since mamba_d_state is of parts that it does not have"),
-        ({"hidden_size_per_layer_input": 256}, "since hidden_size_per_layer_input is of parts"),
-        ({"compress_ratios": [0, 4] * 16}, "since compress_ratios is of parts"),
+        ({"kv_lora_rank": 512}, "since qk_nope_head_dim, qk_rope_head_dim, v_head_dim are missing"),
+        ({"mamba_d_state": 128, "ssm_cfg": 1}, "since mamba_d_state, ssm_cfg describe parts that it does not have"),
+        ({"mamba_d_state": 128}, "since mamba_d_state describes parts that it does not have"),
+        ({"hidden_size_per_layer_input": 256}, "since hidden_size_per_layer_input describes parts"),
+        ({"compress_ratios": [0, 4] * 16}, "since compress_ratios describes parts"),
         ({"architectures": ["NovelForMaskedLM"]}, "since it is NovelForMaskedLM"),
         ({"is_encoder_decoder": True}, "since it is an encoder and a decoder"),
         ({"layer_types": ["telepathy"] * 32}, "config.layer_types: telepathy is not understood"),

@@ -441,7 +441,7 @@ def test_a_sku_of_google_that_is_not_as_expected_is_refused(
     [
         ({"": {"error": "no key"}}, "a page has no list skus"),
         ({"": {"skus": []}}, "page 1 has no items"),
-        ({"": shape("gcp_skus_page.json") | {"nextPageToken": 7}}, "a page has the nextPageToken 7, which is no text"),
+        ({"": shape("gcp_skus_page.json") | {"nextPageToken": 7}}, "a page has the nextPageToken 7, which is not text"),
         ({"": shape("gcp_skus_page.json"), "MORE": shape("gcp_skus_page.json")}, "links to a page that was read"),
     ],
 )

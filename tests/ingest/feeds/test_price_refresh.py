@@ -311,7 +311,7 @@ def test_a_damaged_file_of_held_prices_is_named(engine: Engine, tmp_path: Path) 
     (tmp_path / "azure-retail-prices-held.csv").write_text("region,size\nwestus,Standard_B1als_v2\n")
     with (
         serving(FakeApi(items=jumping(1), page_size=100)) as api,
-        pytest.raises(BadData, match=r"azure-retail-prices-held.csv: is no list of prices that were held back"),
+        pytest.raises(BadData, match=r"azure-retail-prices-held.csv: is not a list of prices that were held back"),
     ):
         refresh(engine, tmp_path, api, regions=["westus"])
 
