@@ -13,11 +13,14 @@ from app.fit.formulas.hf_encoders import ENCODERS, read_diffusion, reads_only, v
 from app.fit.formulas.hf_families import FAMILIES
 from app.fit.formulas.hf_hybrids import LATENT
 from app.fit.formulas.hf_layers import (
+    MTP_LAYERS,
+    OTHER_DRAFT_LAYERS,
     ArchitectureFields,
     ConfigReader,
     Experts,
     after,
     count,
+    kinds_of_layers,
     longest_context,
     read_fields,
 )
@@ -26,8 +29,8 @@ from app.fit.formulas.quantities import MAX_SHOWN, Assumptions, InvalidWorkload,
 from app.fit.formulas.weight_matrices import MatrixFormats, weight_matrices
 from app.nearest import closest_spellings, did_you_mean
 
-_WINDOWED_KINDS = {"sliding_attention", "chunked_attention"}
-_UNCACHED_KINDS = {"linear_attention", "mamba", "recurrent"}
+_WINDOWED_KINDS = ("sliding_attention", "chunked_attention")
+_UNCACHED_KINDS = ("linear_attention", "mamba", "recurrent")
 
 
 def read_config(raw: Mapping[str, Any], assumptions: Assumptions) -> Architecture:
@@ -86,21 +89,18 @@ def _name_by_most_weights(shape: Architecture) -> Architecture:
 
 def _mtp_fields(config: ConfigReader) -> ArchitectureFields:
     """Read the layers of multi-token prediction, which a checkpoint has beside those of the model."""
-    names = (*_MTP_LAYERS, *_OTHER_DRAFT_LAYERS)
+    names = (*MTP_LAYERS, *OTHER_DRAFT_LAYERS)
     name = next((name for name in names if type(config.raw.get(name)) is int and config.raw[name] > 0), None)
     if name is None:
         return {}
     kind = str(config.raw.get("model_type"))
-    if name in _OTHER_DRAFT_LAYERS or kind in _WITH_OTHER_MTP_LAYERS:
+    if name in OTHER_DRAFT_LAYERS or kind in _WITH_OTHER_MTP_LAYERS:
         config.note(name, 0, "layers that draft further tokens are not counted: the file does not describe them")
         return {}
     config.note(name, 0, "layers of multi-token prediction are counted only where inference.speculative uses them")
     return {"mtp_layers": config.count(name), "mtp_embeddings": kind in _WITH_MTP_EMBEDDINGS}
 
 
-_MTP_LAYERS = ("num_nextn_predict_layers", "mtp_num_hidden_layers")
-"""Fields with the number of layers that are as those of the model: of DeepSeek, GLM and Nemotron, and of Qwen3.5."""
-_OTHER_DRAFT_LAYERS = ("num_mtp_modules", "num_mtp_layers")
 _WITH_OTHER_MTP_LAYERS = frozenset({"step3p5", "step3p7"})
 """Types whose layers of multi-token prediction have a dense MLP, whereas those of the model have experts."""
 _WITH_MTP_EMBEDDINGS = frozenset({"deepseek_v3", "deepseek_v32", "glm4_moe", "glm4_moe_lite", "glm_moe_dsa"})
@@ -129,12 +129,9 @@ def _common_fields(config: ConfigReader) -> dict[str, Any]:
 
 def _fields_of_layer_types(config: ConfigReader) -> dict[str, Any]:
     """Read `layer_types`, which newer files have: the kind of attention of every layer."""
-    kinds = config.raw.get("layer_types")
-    if not isinstance(kinds, list):
+    kinds = kinds_of_layers(config, "layer_types", ("full_attention", *_WINDOWED_KINDS, *_UNCACHED_KINDS))
+    if kinds is None:
         return {}
-    unknown = {str(kind) for kind in kinds} - {"full_attention", *_WINDOWED_KINDS, *_UNCACHED_KINDS}
-    if unknown:
-        raise InvalidWorkload("config.layer_types", f"{', '.join(sorted(unknown))} is not understood")
     windowed = sum(kind in _WINDOWED_KINDS for kind in kinds)
     window = config.optional_count("sliding_window", "attention_chunk_size") if windowed else None
     return {
@@ -265,14 +262,12 @@ def _refuse_other_kinds(config: ConfigReader) -> None:
 def _sparse_layers(config: ConfigReader) -> int:
     """Return how many layers have experts: by a list of their kinds, else all but the first, or every n-th."""
     layers = config.layers()
-    kinds = config.get_list("mlp_layer_types")
-    if kinds:
-        return layers - min(layers, kinds.count("dense"))
-    listed = config.raw.get("moe_layer_freq")
-    if isinstance(listed, list):
-        return min(layers, sum(bool(entry) for entry in listed))
+    if config.has("mlp_layer_types"):
+        return layers - config.entries("mlp_layer_types").count("dense")
+    if isinstance(config.raw.get("moe_layer_freq"), list):
+        return sum(bool(entry) for entry in config.entries("moe_layer_freq"))
     dense = min(layers, config.number(*DENSE_LAYERS))
-    named = len(config.get_list("mlp_only_layers"))
+    named = len(config.numbers_of_layers("mlp_only_layers"))
     step = config.number("decoder_sparse_step", "moe_layer_interval", "interleave_moe_layer_step") or 1
     return max(1, (layers - dense) // step - min(named, layers - dense))
 

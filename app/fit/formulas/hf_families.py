@@ -44,6 +44,7 @@ from app.fit.formulas.hf_layers import (
     flag,
     hidden_of,
     is_set,
+    kinds_of_layers,
     number,
     only,
     read_fields,
@@ -111,7 +112,7 @@ def family(*parts: Part) -> Reader:
 
 
 def _dense_deepseek(config: ConfigReader) -> int:
-    kinds = config.get_list("mlp_layer_types")
+    kinds = kinds_of_layers(config, "mlp_layer_types", ("dense", "sparse"))
     return kinds.count("dense") if kinds else dense_layers(config)
 
 
@@ -155,10 +156,10 @@ GPT2 = (plain("n_inner", tied=True), {"learned_positions": count("n_positions", 
 
 def hunyuan_moe(config: ConfigReader) -> ArchitectureFields:
     """Read Hunyuan-A13B, whose fields may be lists with a number for every layer, of which all are equal."""
-    listed = {name: value for name, value in config.raw.items() if isinstance(value, list) and value}
+    listed = {name: config.entries(name) for name in HUNYUAN_LISTS if isinstance(config.raw.get(name), list)}
     equal = {name: values[0] for name, values in listed.items() if all(value == values[0] for value in values)}
     return read_fields(
-        config.with_fields({**config.raw, **{name: equal[name] for name in HUNYUAN_LISTS if name in equal}}),
+        config.with_fields({**config.raw, **equal}),
         *HUNYUAN,
         Experts(
             count=("num_experts",),

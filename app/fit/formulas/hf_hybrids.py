@@ -12,12 +12,14 @@ from typing import Any
 from app.fit.formulas.architecture import LayerPart, attention, dense_mlp, matrix
 from app.fit.formulas.hf_layers import (
     CONV_BYTES,
+    MAX_COUNT,
     ArchitectureFields,
     ConfigReader,
     Experts,
     Source,
     after,
     by_kind,
+    check_kinds,
     choose,
     compressed_attention,
     count,
@@ -42,12 +44,12 @@ from app.fit.formulas.hf_layers import (
     softmax,
     stated,
 )
-from app.fit.formulas.quantities import InvalidWorkload
+from app.fit.formulas.quantities import shown
 
 
 def qwen_sparse(config: ConfigReader) -> list[bool]:
     """Return which layers of Qwen have experts: every n-th one that is not named as dense."""
-    step, dense = config.optional_count("decoder_sparse_step") or 1, config.get_list("mlp_only_layers")
+    step, dense = config.optional_count("decoder_sparse_step") or 1, config.numbers_of_layers("mlp_only_layers")
     return [(number + 1) % step == 0 and number not in dense for number in range(config.layers())]
 
 
@@ -93,12 +95,13 @@ def _llama4_kinds(config: ConfigReader) -> Sequence[str]:
     if kinds is not None:
         return kinds
     layers = range(config.layers())
-    chunked = config.get_list("no_rope_layers") or [int((number + 1) % 4 != 0) for number in layers]
+    listed = config.entries("no_rope_layers") if config.raw.get("no_rope_layers") else None
+    chunked = listed or [int((number + 1) % 4 != 0) for number in layers]
     return ["chunked_attention" if rotates else "full_attention" for rotates in chunked]
 
 
 def _llama4_sparse(config: ConfigReader) -> list[bool]:
-    step, named = config.count_or_default("interleave_moe_layer_step", 1), config.get_list("moe_layers")
+    step, named = config.count_or_default("interleave_moe_layer_step", 1), config.numbers_of_layers("moe_layers")
     return [number in named if named else (number + 1) % step == 0 for number in range(config.layers())]
 
 
@@ -155,10 +158,9 @@ def _mistral_mixers(config: ConfigReader) -> list[LayerPart]:
     """Read the sparse MLA of Mistral Large 4, in every fourth layer without positions; layers may share a latent."""
     layers, hidden = config.layers(), hidden_of(config)
     every = config.count_or_default("no_rope_layer_interval", 4)
-    rotated = config.get_list("no_rope_layers") or [int((number + 1) % every != 0) for number in range(layers)]
-    sources = config.get_list("kv_source_layers") or list(range(layers))
-    if len(rotated) < layers or len(sources) < layers:
-        raise InvalidWorkload("config.no_rope_layers", f"or kv_source_layers has less than {layers} entries")
+    listed = {name: config.entries(name) for name in ("no_rope_layers", "kv_source_layers") if config.raw.get(name)}
+    rotated = listed.get("no_rope_layers") or [int((number + 1) % every != 0) for number in range(layers)]
+    sources = listed.get("kv_source_layers") or list(range(layers))
     # Heads have a scale and a bias, those of an indexer, too, whose queries have a norm of their own.
     scales = LayerPart(others=2 * config.count("num_attention_heads"))
     own = LayerPart(others=2 * hidden + 2 * config.count("index_n_heads"))
@@ -167,7 +169,7 @@ def _mistral_mixers(config: ConfigReader) -> list[LayerPart]:
             scales, *((own,) if selects else ())
         )
         for number, (rotates, source, selects) in enumerate(
-            zip(rotated[:layers], sources[:layers], _selecting_layers(config), strict=True)
+            zip(rotated, sources, _selecting_layers(config), strict=True)
         )
     ]
 
@@ -176,7 +178,7 @@ MISTRAL_LARGE4 = layered(_mistral_mixers, replace(SPARSE_MLA_EXPERTS, router_bia
 
 
 def _kimi_mixers(config: ConfigReader) -> list[LayerPart]:
-    full = section(config, "linear_attn_config").get_list("full_attn_layers")
+    full = section(config, "linear_attn_config").numbers_of_layers("full_attn_layers", config, first=1)
     gate = bool(config.raw.get("mla_use_output_gate"))
     linear, latent = kimi_delta_attention(config), latent_attention(config, output_gate=gate)
     residual = LayerPart(others=4 * hidden_of(config) if config.has("attn_res_block_size") else 0)
@@ -197,19 +199,17 @@ def kimi_linear(config: ConfigReader) -> ArchitectureFields:
 
 def _deepseek_v4_mixers(config: ConfigReader) -> list[LayerPart]:
     """Read compressed attention with hyper-connections of several streams; layers after the hashed ones have a bias."""
-    layers, hidden = config.layers(), hidden_of(config)
-    ratios = config.get_list("compress_ratios")
-    if len(ratios) < layers or any(type(ratio) is not int or ratio < 0 for ratio in ratios):
-        raise InvalidWorkload("config.compress_ratios", f"is not a list of {layers} whole numbers")
+    hidden = hidden_of(config)
+    ratios = config.entries("compress_ratios", drafts=1)
+    for ratio in ratios:
+        if type(ratio) is not int or not 0 <= ratio <= MAX_COUNT:
+            config.refuse("compress_ratios", f"{shown(ratio)} is not a whole number from 0 to {MAX_COUNT:,}")
     experts, streams = config.count("n_routed_experts"), config.count_or_default("hc_mult", 4)
     hashed, mixing = config.number("num_hash_layers"), (2 + streams) * streams
     connections = LayerPart(others=2 * (mixing * streams * hidden + mixing + 3))
     bias = LayerPart(others=experts)
-    mixers = {ratio: compressed_attention(config, ratio) for ratio in set(ratios[:layers])}
-    return [
-        mixers[ratio].join(connections, *(() if layer < hashed else (bias,)))
-        for layer, ratio in enumerate(ratios[:layers])
-    ]
+    mixers = {ratio: compressed_attention(config, ratio) for ratio in set(ratios)}
+    return [mixers[ratio].join(connections, *(() if layer < hashed else (bias,))) for layer, ratio in enumerate(ratios)]
 
 
 def _deepseek_v4_ends(config: ConfigReader) -> int:
@@ -307,12 +307,13 @@ _PATTERN = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
 def _nemotron_kinds(config: ConfigReader) -> list[str]:
     text = config.raw.get("hybrid_override_pattern")
     if isinstance(text, str):
-        unknown = set(text) - set(_PATTERN)
-        if unknown:
-            raise InvalidWorkload("config.hybrid_override_pattern", f"{''.join(sorted(unknown))!r} is not understood")
-        return [_PATTERN[letter] for letter in text]
-    kinds = [str(kind) for kind in config.get_list("layers_block_type") or config.get_list("layer_types")]
-    return ["attention" if kind == "full_attention" else kind for kind in kinds]
+        check_kinds(config, "hybrid_override_pattern", text, _PATTERN)
+        config.check_length("hybrid_override_pattern", len(text))
+        return [_PATTERN[letter] for letter in text[: config.layers()]]
+    name = config.first("layers_block_type", "layer_types")
+    kinds = ["attention" if kind == "full_attention" else str(kind) for kind in config.entries(name)]
+    check_kinds(config, name, kinds, _PATTERN.values())
+    return kinds
 
 
 NEMOTRON_EXPERTS = Experts(
@@ -329,8 +330,6 @@ NEMOTRON_EXPERTS = Experts(
 def nemotron_h(config: ConfigReader) -> ArchitectureFields:
     """Read Nemotron-H and Nemotron 3: each layer is a Mamba-2 layer, attention, an MLP or experts, and one norm."""
     kinds = _nemotron_kinds(config)
-    if not kinds or set(kinds) - set(_PATTERN.values()):
-        raise InvalidWorkload("config.layers_block_type", f"{sorted(set(kinds))} is not understood, or missing")
     parts: dict[str, LayerPart] = {}
     fields: ArchitectureFields = {}
     latent = config.optional_count("moe_latent_size")
@@ -372,7 +371,7 @@ def _minimax_m3_mixers(config: ConfigReader) -> list[LayerPart]:
         caches=(indexer_cache(width)._replace(value_bytes=None),),
     )
     listed = sparse.get_list("sparse_attention_freq")
-    selecting = sparse.entries("sparse_attention_freq", config.layers()) if listed else [1] * config.layers()
+    selecting = sparse.entries("sparse_attention_freq", config) if listed else [1] * config.layers()
     return [grouped.join(indexer) if selects else grouped for selects in selecting]
 
 
@@ -422,7 +421,7 @@ def minimax_m3_text(config: ConfigReader) -> ArchitectureFields:
 
 def _lfm2_kinds(config: ConfigReader) -> Sequence[str]:
     kinds = kinds_of_layers(config, "layer_types", ("conv", "full_attention"))
-    attending = set(config.get_list("full_attn_idxs"))
+    attending = set(config.numbers_of_layers("full_attn_idxs"))
     return kinds or ["full_attention" if layer in attending else "conv" for layer in range(config.layers())]
 
 
@@ -484,9 +483,7 @@ def _step_experts(sparse_field: str) -> Experts:
 
 MIMO_V2 = layered(
     by_kind(
-        lambda config: [
-            "window" if near else "full" for near in config.entries("hybrid_layer_pattern", config.layers())
-        ],
+        lambda config: ["window" if near else "full" for near in config.entries("hybrid_layer_pattern")],
         {
             "full": softmax(
                 head_dim=count("head_dim"),
@@ -544,16 +541,17 @@ STEP3 = layered(
 
 def nemotron_nas(config: ConfigReader) -> ArchitectureFields:
     """Read Llama-Nemotron, whose layers were pruned one by one: no attention or no MLP, or a narrower one."""
-    blocks = config.get_list("block_configs")
-    if len(blocks) != config.layers() or not all(isinstance(block, dict) for block in blocks):
-        raise InvalidWorkload("config.block_configs", f"is not a list of {config.layers()} objects")
+    blocks = config.entries("block_configs")
+    for place, block in enumerate(blocks):
+        if not isinstance(block, dict):
+            config.refuse(f"block_configs.{place}", f"{shown(block)} is not an object")
     heads, hidden = config.count("num_attention_heads"), hidden_of(config)
     parts, widths, kv_heads = [], {0}, {1}
     for place, block in enumerate(blocks):
         mixer, mlp = (block.get(name) if isinstance(block.get(name), dict) else {} for name in ("attention", "ffn"))
         for part, name in ((mixer, "attention"), (mlp, "ffn")):
             if part.get("replace_with_linear"):
-                raise InvalidWorkload(f"config.block_configs.{place}.{name}", "replace_with_linear is not understood")
+                config.refuse(f"block_configs.{place}.{name}", "replace_with_linear is not understood")
         layer = LayerPart()
         if not mixer.get("no_op"):
             shared = config.within(mixer, f"block_configs.{place}.attention").count("n_heads_in_group")

@@ -4,7 +4,7 @@ Each function returns the matrices, the other parameters and the cache of one la
 transformers 5.23, with which the tests compare the counts.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any, NoReturn
@@ -20,7 +20,7 @@ from app.fit.formulas.architecture import (
     latent_matrices,
     matrix,
 )
-from app.fit.formulas.quantities import Assumptions, InvalidWorkload, shown
+from app.fit.formulas.quantities import MAX_SHOWN, Assumptions, InvalidWorkload, shown
 
 ArchitectureFields = dict[str, Any]
 """Some fields of an Architecture, by name."""
@@ -29,6 +29,10 @@ MAX_COUNT = 1_000_000_000
 """Larger than any width or count of a model; rejects absurd input before it is computed with."""
 MAX_LAYERS = 10_000
 DEFAULT_OF_FAMILY = "the family's default"
+
+MTP_LAYERS = ("num_nextn_predict_layers", "mtp_num_hidden_layers")
+"""Fields with the number of layers that are as those of the model: of DeepSeek, GLM and Nemotron, and of Qwen3.5."""
+OTHER_DRAFT_LAYERS = ("num_mtp_modules", "num_mtp_layers")
 
 
 class ConfigReader:
@@ -122,11 +126,37 @@ class ConfigReader:
             self.refuse(name, f"{shown(value)} is not a list")
         return value or []
 
-    def entries(self, name: str, layers: int) -> list[Any]:
-        """Return a list with an entry for each layer."""
-        listed = self.get_list(name)
-        if len(listed) != layers:
-            raise InvalidWorkload(f"{self._path}.{name}", f"has {len(listed)} entries for {layers} layers")
+    def draft_layers(self) -> int:
+        """Return the number of layers that draft further tokens; 0 where there is none."""
+        stated = (self.raw.get(name) for name in (*MTP_LAYERS, *OTHER_DRAFT_LAYERS))
+        return next((drafts for drafts in stated if type(drafts) is int and drafts > 0), 0)
+
+    def entries(self, name: str, model: "ConfigReader | None" = None, *, drafts: int = 0) -> list[Any]:
+        """Return a list with an entry for each layer of the model, which is this object unless given.
+
+        Some files go on with the layers that draft further tokens, at least `drafts` of them; these are left out.
+        """
+        listed, layers = self.get_list(name), (model or self).layers()
+        if not self.has(name):
+            self.refuse(name, f"is missing; it has an entry for each of {layers} layers")
+        self.check_length(name, len(listed), model, drafts=drafts)
+        return listed[:layers]
+
+    def check_length(self, name: str, length: int, model: "ConfigReader | None" = None, *, drafts: int = 0) -> None:
+        """Raise InvalidWorkload for a list that has another number of entries than the model has layers."""
+        model = model or self
+        layers, drafts = model.layers(), model.draft_layers() or drafts
+        if length not in {layers, layers + drafts}:
+            entries = "1 entry" if length == 1 else f"{length:,} entries"
+            others = f" besides {drafts} that draft tokens" if drafts else ""
+            self.refuse(name, f"has {entries}, and there are {layers} layers{others}")
+
+    def numbers_of_layers(self, name: str, model: "ConfigReader | None" = None, *, first: int = 0) -> list[int]:
+        """Return a list of numbers of layers, of which the first has the number `first`."""
+        listed, last = self.get_list(name), (model or self).layers() - 1 + first
+        for entry in listed:
+            if type(entry) is not int or not first <= entry <= last:
+                self.refuse(name, f"{shown(entry)} is not the number of a layer, from {first} to {last}")
         return listed
 
     def factor(self, name: str, default: float | None = None) -> float:
@@ -555,13 +585,19 @@ def by_kind(kinds: Callable[[ConfigReader], Sequence[str]], mixers: Mapping[str,
 
 def kinds_of_layers(config: ConfigReader, name: str, allowed: Sequence[str]) -> list[str] | None:
     """Return a list with the kind of every layer; None where the field is missing."""
-    kinds = config.get_list(name)
-    unknown = {str(kind) for kind in kinds} - set(allowed)
+    if not config.has(name):
+        return None
+    kinds = [str(kind) for kind in config.entries(name)]
+    check_kinds(config, name, kinds, allowed)
+    return kinds
+
+
+def check_kinds(config: ConfigReader, name: str, kinds: Iterable[str], allowed: Iterable[str]) -> None:
+    """Raise InvalidWorkload for a kind of layer that is not one of those allowed."""
+    unknown = sorted(set(kinds).difference(allowed))
     if unknown:
-        raise InvalidWorkload(f"config.{name}", f"{', '.join(sorted(unknown))} is not understood")
-    if kinds and config.has("num_hidden_layers") and len(kinds) < config.layers():
-        raise InvalidWorkload(f"config.{name}", f"has {len(kinds)} entries, and there are {config.layers()} layers")
-    return [str(kind) for kind in kinds[: config.layers()]] if kinds else None
+        are = "is" if len(unknown) == 1 else "are"
+        config.refuse(name, f"{', '.join(unknown)[:MAX_SHOWN]} {are} not understood; allowed are {', '.join(allowed)}")
 
 
 def softmax(*, heads: Source = _HEADS, kv_heads: Source = _KV_HEADS, **shape: Source) -> Reader:
@@ -603,6 +639,6 @@ def listed_sparse(name: str, *sparse: Any) -> Callable[[ConfigReader], list[bool
     def read(config: ConfigReader) -> list[bool]:
         if not isinstance(config.raw.get(name), list):
             return after(dense_layers)(config)
-        return [entry in sparse for entry in config.entries(name, config.layers())]
+        return [entry in sparse for entry in config.entries(name)]
 
     return read

@@ -258,6 +258,17 @@ def test_defaults_of_a_family_are_recorded() -> None:
         ({"num_attention_heads": 33}, "config.head_dim: is missing"),
         ({"tie_word_embeddings": "no"}, "config.tie_word_embeddings: 'no' is neither true nor false"),
         ({"layer_types": ["telepathy"] * 32}, "config.layer_types: telepathy is not understood"),
+        (
+            {"layer_types": ["full_attention"] * 3},
+            "config.layer_types: has 3 entries, and there are 32 layers",
+        ),
+        ({"layer_types": ["full_attention"] * 40}, "config.layer_types: has 40 entries, and there are 32 layers"),
+        ({"layer_types": []}, "config.layer_types: has 0 entries, and there are 32 layers"),
+        ({"layer_types": "full_attention"}, "config.layer_types: 'full_attention' is not a list"),
+        (
+            {"layer_types": ["full_attention"] * 33, "num_nextn_predict_layers": 2},
+            "config.layer_types: has 33 entries, and there are 32 layers besides 2 that draft tokens",
+        ),
         ({"model_type": "mixtral"}, "config.num_local_experts: is missing"),
         (
             {"model_type": "deepseek_v3", "moe_layer_freq": 2, "moe_intermediate_size": 1},
@@ -270,3 +281,12 @@ def test_an_unsupported_configuration_is_rejected_with_its_field(change: dict[st
     with pytest.raises(InvalidWorkload) as refused:
         shape(LLAMA | change)
     assert message in str(refused.value)
+
+
+def test_kinds_of_layers_that_draft_tokens_follow_those_of_the_model() -> None:
+    """Step 3.5 has 45 layers, 3 that draft tokens, and 48 entries."""
+    kinds = ["full_attention"] * 8 + ["sliding_attention"] * 24
+    config = LLAMA | {"sliding_window": 512, "num_nextn_predict_layers": 3, "layer_types": kinds}
+    longer = config | {"layer_types": [*kinds, *["sliding_attention"] * 3]}
+    assert shape(longer) == shape(config)
+    assert (shape(longer).kv_layers, shape(longer).sliding_layers) == (32, 24)

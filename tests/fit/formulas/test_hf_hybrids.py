@@ -155,6 +155,15 @@ def test_a_field_that_is_not_understood_is_named(name: str, wrong: dict[str, Any
     assert caught.value.field == field
 
 
+QWEN3_30B = {
+    "model_type": "qwen3_moe", "num_hidden_layers": 48, "hidden_size": 2048, "num_attention_heads": 32,
+    "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 6144, "moe_intermediate_size": 768,
+    "num_experts": 128, "num_experts_per_tok": 8, "vocab_size": 151936,
+}  # fmt: skip
+LFM2_1B = {
+    "model_type": "lfm2", "num_hidden_layers": 16, "hidden_size": 2048, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "vocab_size": 65536, "intermediate_size": 12288,
+}  # fmt: skip
 HUNYUAN_A13B = {
     "model_type": "hunyuan_v1_moe", "hidden_size": 4096, "intermediate_size": 3072, "num_hidden_layers": 32,
     "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 128167, "use_qk_norm": True,
@@ -185,6 +194,33 @@ FALCON_H1_34B = {
     "mamba_d_head": 128, "mamba_d_state": 256, "mamba_n_groups": 2, "mamba_d_conv": 4, "mamba_rms_norm": False,
     "vocab_size": 261120, "tie_word_embeddings": False,
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("config", "detail"),
+    [
+        (MODELS["GLM-5.2"]["config"] | {"indexer_types": ["full"] * 79}, "indexer_types: has 79 entries, and there"),
+        (MODELS["GLM-5.2"]["config"] | {"mlp_layer_types": ["dense"]}, "mlp_layer_types: has 1 entry, and there are"),
+        (MODELS["DeepSeek-V4-Flash"]["config"] | {"compress_ratios": [4] * 45}, "compress_ratios: has 45 entries"),
+        (MODELS["MiMo-V2-Flash"]["config"] | {"hybrid_layer_pattern": None}, "hybrid_layer_pattern: is missing"),
+        (MODELS["MiniMax-M3"]["config"] | {"moe_layer_freq": [1] * 61}, "moe_layer_freq: has 61 entries, and there"),
+        (MODELS["Nemotron-3-Nano"]["config"] | {"hybrid_override_pattern": "M*E"},
+         "hybrid_override_pattern: has 3 entries, and there are 52 layers"),
+        (MODELS["Llama-3.3-Nemotron-Super-49B"]["config"] | {"block_configs": [{}] * 81},
+         "block_configs: has 81 entries, and there are 80 layers"),
+        (MODELS["Llama-3.3-Nemotron-Super-49B"]["config"] | {"block_configs": [7] * 80},
+         "block_configs.0: 7 is not an object"),
+        (GRANITE_H_SMALL | {"layer_types": ["attention"] * 41}, "layer_types: has 41 entries, and there are 40 layers"),
+        (HUNYUAN_A13B | {"moe_topk": [8] * 31}, "moe_topk: has 31 entries, and there are 32 layers"),
+        (QWEN3_30B | {"mlp_only_layers": [48]},
+         "mlp_only_layers: 48 is not the number of a layer, from 0 to 47"),
+        (LFM2_1B | {"full_attn_idxs": [2, 16]}, "full_attn_idxs: 16 is not the number of a layer, from 0 to 15"),
+    ],
+)  # fmt: skip
+def test_a_list_that_is_not_of_the_layers_is_refused(config: dict[str, Any], detail: str) -> None:
+    with pytest.raises(InvalidWorkload) as refused:
+        read_config(config, Assumptions())
+    assert str(refused.value).startswith(f"config.{detail}")
 
 
 PUBLISHED: list[tuple[dict[str, Any], float, float | None]] = [
