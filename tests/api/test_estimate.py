@@ -209,6 +209,7 @@ def test_adapters_train_a_small_part_beside_a_frozen_base(client: httpx.Client) 
         ),
         ({"architecture": LLAMA_70B, "training": {"data_parallel": 3}, "gpus": {"count": 4}}, "are not the 4 GPUs"),
         ({"architecture": {"attention": "mqa", "kv_heads": 8}, "inference": {}}, "attention mqa has 1"),
+        ({"architecture": {"heads": 32, "kv_heads": 7}, "inference": {}}, "kv_heads: 7 does not divide heads, 32"),
         ({"architecture": {"attention": "mla", "layers": 8}, "inference": {}}, "is the rank of the latent"),
         ({"config": {"model_type": "lama"}, "inference": {}}, "did you mean llama?"),
         ({"model": "gpt-9", "inference": {}}, "There is no model named 'gpt-9'. Did you mean"),

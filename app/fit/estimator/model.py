@@ -86,6 +86,8 @@ def build_architecture(
         value, limit = getattr(shape, part), getattr(shape, whole)
         if value is not None and limit is not None and value > limit:
             raise InvalidWorkload(f"architecture.{part}", f"{value} is more than {whole}, {limit}")
+    if shape.kv_lora_rank is None and shape.heads and shape.kv_heads and shape.heads % shape.kv_heads:
+        raise InvalidWorkload("architecture.kv_heads", f"{shape.kv_heads} does not divide heads, {shape.heads}")
     if shape.params is None and not missing_for_count(_fill_derived(shape, Assumptions())):
         for name in ("mlp", "tied_embeddings"):
             if name not in given:

@@ -19,6 +19,7 @@ from app.fit.formulas.hf_layers import (
     ConfigReader,
     Experts,
     after,
+    check_heads,
     count,
     kinds_of_layers,
     longest_context,
@@ -62,6 +63,8 @@ def read_config(raw: Mapping[str, Any], assumptions: Assumptions) -> Architectur
     own = FAMILIES.get(name, standard_decoder)(config)
     fields = _common_fields(config) | own
     if not fields.get("groups"):
+        if fields.get("kv_lora_rank") is None:
+            check_heads(config, fields["heads"], fields["kv_heads"])
         fields |= _fields_of_layer_types(config)
     if reads_only(ConfigReader(outer, assumptions)):
         why = "none of them generates: read as an encoder, without an output layer"

@@ -19,6 +19,7 @@ from app.fit.formulas.hf_layers import (
     Source,
     after,
     by_kind,
+    check_heads,
     check_kinds,
     choose,
     compressed_attention,
@@ -241,6 +242,8 @@ def gemma4(config: ConfigReader) -> ArchitectureFields:
     intermediate = config.count("intermediate_size")
     double = 2 if config.raw.get("use_double_wide_mlp") else 1
     beside, experts = _gemma4_parts(config)
+    for used in (kv_heads, wide["kv_heads"]):
+        check_heads(config, heads, used)
     parts = [
         attention(
             hidden,
@@ -510,9 +513,12 @@ def _step3_windows(config: ConfigReader) -> LayerPart:
     """Read the layers of Step with a window, whose heads an object of their own may have."""
     near = config.raw.get("attention_other_setting")
     other = config.within(near, "attention_other_setting") if isinstance(near, dict) else config
+    heads = config.optional_count("num_sliding_attention_heads") or other.count("num_attention_heads")
+    kv_heads = other.optional_count("num_key_value_heads", "num_attention_groups") or STEP_KV_HEADS(config)
+    check_heads(other, heads, kv_heads)
     windowed: LayerPart = softmax(
-        heads=config.optional_count("num_sliding_attention_heads") or other.count("num_attention_heads"),
-        kv_heads=other.optional_count("num_key_value_heads", "num_attention_groups") or STEP_KV_HEADS(config),
+        heads=heads,
+        kv_heads=kv_heads,
         window=optional("sliding_window"),
         **STEP_HEADS,
     )(config)
@@ -554,7 +560,10 @@ def nemotron_nas(config: ConfigReader) -> ArchitectureFields:
                 config.refuse(f"block_configs.{place}.{name}", "replace_with_linear is not understood")
         layer = LayerPart()
         if not mixer.get("no_op"):
-            shared = config.within(mixer, f"block_configs.{place}.attention").count("n_heads_in_group")
+            block_reader = config.within(mixer, f"block_configs.{place}.attention")
+            shared = block_reader.count("n_heads_in_group")
+            if heads % shared:
+                block_reader.refuse("n_heads_in_group", f"{shared:,} does not divide num_attention_heads, {heads:,}")
             kv_heads.add(heads // shared)
             layer = layer.join(
                 attention(hidden, heads=heads, kv_heads=heads // shared, head_dim=hidden // heads),

@@ -496,8 +496,12 @@ class Experts:
         """Return the fields of an Architecture that describe the experts."""
         sparse = {} if self.sparse is None else {"moe_layers": sum(self.sparse(config))}
         experts, width = config.count(*self.count), value_of(config, self.width)
+        selected = config.count(*self.per_token)
+        if selected > experts:
+            detail = f"{selected:,} is more than {config.first(*self.count)}, {experts:,}"
+            config.refuse(config.first(*self.per_token), detail)
         shared = {} if self.shared is None else {"shared_intermediate": self.shared(config, width)}
-        per_token = {"experts": experts, "experts_per_token": config.count(*self.per_token)}
+        per_token = {"experts": experts, "experts_per_token": selected}
         return per_token | {"moe_intermediate": width} | shared | sparse
 
     def routed(self, config: ConfigReader, fields: ArchitectureFields) -> LayerPart:
@@ -603,9 +607,31 @@ def check_kinds(config: ConfigReader, name: str, kinds: Iterable[str], allowed: 
 def softmax(*, heads: Source = _HEADS, kv_heads: Source = _KV_HEADS, **shape: Source) -> Reader:
     """Return the reader of softmax attention, with a source for each argument of `attention`."""
     sources = {"heads": heads, "kv_heads": kv_heads, **shape}
-    return lambda config: attention(
-        hidden_of(config), **{name: value_of(config, source) for name, source in sources.items()}
-    )
+
+    def read(config: ConfigReader) -> LayerPart:
+        values = {name: value_of(config, source) for name, source in sources.items()}
+        check_heads(config, values["heads"], values["kv_heads"])
+        return attention(hidden_of(config), **values)
+
+    return read
+
+
+_HEADS_NAMES = ("num_attention_heads", "n_head", "n_heads", "swa_num_attention_heads", "num_sliding_attention_heads")
+_KV_HEADS_NAMES = (
+    *("num_key_value_heads", "swa_num_key_value_heads", "num_global_key_value_heads", "num_attention_groups"),
+    *("num_kv_heads", "n_head_kv"),
+)
+
+
+def check_heads(config: ConfigReader, heads: int, kv_heads: int) -> None:
+    """Raise InvalidWorkload where the heads cannot share the KV heads evenly, at the field that has their number."""
+    if heads % kv_heads:
+        name, of = (
+            next((name for name in names if config.raw.get(name) == number), names[0])
+            for names, number in ((_KV_HEADS_NAMES, kv_heads), (_HEADS_NAMES, heads))
+        )
+        wrong = "is more than" if kv_heads > heads else "does not divide"
+        config.refuse(name, f"{kv_heads:,} {wrong} {of}, {heads:,}")
 
 
 def shared_experts(*names: str) -> Callable[[ConfigReader, int], int]:

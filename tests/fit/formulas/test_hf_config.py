@@ -270,6 +270,28 @@ def test_defaults_of_a_family_are_recorded() -> None:
             "config.layer_types: has 33 entries, and there are 32 layers besides 2 that draft tokens",
         ),
         ({"model_type": "mixtral"}, "config.num_local_experts: is missing"),
+        ({"num_key_value_heads": 64}, "config.num_key_value_heads: 64 is more than num_attention_heads, 32"),
+        ({"num_key_value_heads": 7}, "config.num_key_value_heads: 7 does not divide num_attention_heads, 32"),
+        (
+            {"model_type": "novel", "num_key_value_heads": 7},
+            "config.num_key_value_heads: 7 does not divide num_attention_heads, 32",
+        ),
+        (
+            {"model_type": "falcon", "new_decoder_architecture": True, "num_kv_heads": 64},
+            "config.num_kv_heads: 64 is more than num_attention_heads, 32",
+        ),
+        (
+            {"model_type": "mixtral", "num_local_experts": 8, "num_experts_per_tok": 9},
+            "config.num_experts_per_tok: 9 is more than num_local_experts, 8",
+        ),
+        (
+            {"model_type": "qwen3_moe", "moe_intermediate_size": 768, "num_experts": 128, "num_experts_per_tok": 200},
+            "config.num_experts_per_tok: 200 is more than num_experts, 128",
+        ),
+        (
+            {"model_type": "novel", "moe_num_experts": 8, "moe_k": 9, "moe_intermediate_size": 768},
+            "config.moe_k: 9 is more than moe_num_experts, 8",
+        ),
         (
             {"model_type": "deepseek_v3", "moe_layer_freq": 2, "moe_intermediate_size": 1},
             "config.moe_layer_freq: 2 is not",

@@ -223,6 +223,27 @@ def test_a_list_that_is_not_of_the_layers_is_refused(config: dict[str, Any], det
     assert str(refused.value).startswith(f"config.{detail}")
 
 
+@pytest.mark.parametrize(
+    ("config", "detail"),
+    [
+        (MODELS["MiMo-V2-Flash"]["config"] | {"swa_num_key_value_heads": 7},
+         "swa_num_key_value_heads: 7 does not divide num_attention_heads, 64"),
+        (MODELS["Nemotron-3-Nano"]["config"] | {"num_key_value_heads": 64},
+         "num_key_value_heads: 64 is more than num_attention_heads, 32"),
+        (MODELS["gemma-4-31B"]["config"]["text_config"] | {"num_global_key_value_heads": 5},
+         "num_global_key_value_heads: 5 does not divide num_attention_heads, 32"),
+        (MODELS["Llama-3.3-Nemotron-Super-49B"]["config"]
+         | {"block_configs": [{"attention": {"n_heads_in_group": 7}}] * 80},
+         "block_configs.0.attention.n_heads_in_group: 7 does not divide num_attention_heads, 64"),
+        (LONGCAT_FLASH | {"moe_topk": 513}, "moe_topk: 513 is more than n_routed_experts, 512"),
+    ],
+)  # fmt: skip
+def test_heads_and_experts_that_no_model_has_are_refused(config: dict[str, Any], detail: str) -> None:
+    with pytest.raises(InvalidWorkload) as refused:
+        read_config(config, Assumptions())
+    assert str(refused.value) == f"config.{detail}"
+
+
 PUBLISHED: list[tuple[dict[str, Any], float, float | None]] = [
     (HUNYUAN_A13B, 80e9, 13e9), (HUNYUAN_7B, 7.5e9, None), (LONGCAT_FLASH, 560e9, 27e9),
     (GRANITE_H_SMALL, 32e9, 9e9), (FALCON_H1_34B, 33.6e9, None),
