@@ -63,6 +63,22 @@ pytestmark = pytest.mark.first_database
             "/body/inference/prompt_tokens",
             "inference.prompt_tokens: and inference.output_tokens together are 140000, more than",
         ),
+        (
+            {
+                "config": {
+                    "text_config": {
+                        "model_type": "llama",
+                        "hidden_size": 64,
+                        "num_attention_heads": 4,
+                        "num_hidden_layers": 2,
+                        "intermediate_size": 128,
+                    }
+                },
+                "inference": {},
+            },
+            "/body/config/text_config/vocab_size",
+            "config.text_config.vocab_size: is missing",
+        ),
         (LLAMA | {"hardware": {"gpu": "A100"}}, "/body/hardware/gpu", "a100-pcie-80"),
         (LLAMA | {"hardware": {"gpus": 8}}, "/body/hardware", "gpu, usable_gib or memory_gib"),
         (LLAMA | {"hardware": {"gpu": "T4"}, "constraints": {"regions": ["eastus"]}}, "/body", "regions"),

@@ -10,7 +10,7 @@ from typing import Any
 
 from app.fit.formulas.architecture import Architecture, count_parameters, missing_for_count
 from app.fit.formulas.hf_encoders import ENCODERS, read_diffusion, reads_only, vision_parameters
-from app.fit.formulas.hf_families import FAMILIES
+from app.fit.formulas.hf_families import DEFAULTS, FAMILIES
 from app.fit.formulas.hf_hybrids import LATENT
 from app.fit.formulas.hf_layers import (
     MTP_LAYERS,
@@ -46,32 +46,38 @@ def read_config(raw: Mapping[str, Any], assumptions: Assumptions) -> Architectur
             return count_parameters(read_config(config, Assumptions())).total
 
         return Architecture(**read_diffusion(raw, assumptions, count_model))
-    outer, text = raw, raw.get("text_config")
+    outer, config = raw, ConfigReader(raw, assumptions)
+    text, path = raw.get("text_config"), "config"
     if isinstance(text, Mapping):
         inherited = {name: raw[name] for name in ("model_type", "tie_word_embeddings") if raw.get(name) is not None}
-        raw = inherited | {name: value for name, value in text.items() if name != "model_type" or value is not None}
-    config = ConfigReader(raw, assumptions)
+        around = {name for name in inherited if text.get(name) is None}
+        raw = inherited | {name: value for name, value in text.items() if name not in around}
+        path = "config.text_config"
+        config = ConfigReader(raw, assumptions, path, around=around)
+    elif text is not None:
+        config.refuse("text_config", f"{shown(text)} is not an object")
     name = config.raw.get("model_type")
     if name is None:
         raise InvalidWorkload("config.model_type", "is missing; it says how the other fields are to be read")
     if not isinstance(name, str):
-        raise InvalidWorkload("config.model_type", f"{shown(name)} is not text")
+        config.refuse("model_type", f"{shown(name)} is not text")
     if name in ENCODERS:
         return Architecture(
-            **ENCODERS[name](config), released=read_released_weights(outer, raw, assumptions, experts=False)
+            **ENCODERS[name](config), released=read_released_weights(outer, raw, assumptions, path, experts=False)
         )
+    config = config.with_defaults(DEFAULTS.get(name, {}))
     own = FAMILIES.get(name, standard_decoder)(config)
     fields = _common_fields(config) | own
     if not fields.get("groups"):
         if fields.get("kv_lora_rank") is None:
             check_heads(config, fields["heads"], fields["kv_heads"])
         fields |= _fields_of_layer_types(config)
-    if reads_only(ConfigReader(outer, assumptions)):
+    if reads_only(whole := ConfigReader(outer, assumptions)):
         why = "none of them generates: read as an encoder, without an output layer"
-        config.note("architectures", outer["architectures"], why)
+        whole.note("architectures", outer["architectures"], why)
         fields |= {"kind": "encoder", "tied_embeddings": True}
     fields["outside"] = fields.get("outside", 0) + vision_parameters(outer, fields["hidden"], assumptions)
-    released = read_released_weights(outer, raw, assumptions, experts=fields.get("experts") is not None)
+    released = read_released_weights(outer, raw, assumptions, path, experts=fields.get("experts") is not None)
     return _name_by_most_weights(Architecture(**fields, **_mtp_fields(config), released=released))
 
 
@@ -118,7 +124,7 @@ def _common_fields(config: ConfigReader) -> dict[str, Any]:
     hidden = config.count("hidden_size", "n_embd", "d_model")
     heads = config.count("num_attention_heads", "n_head", "n_heads")
     if not config.has("head_dim") and not config.has("qk_rope_head_dim") and hidden % heads:
-        raise InvalidWorkload("config.head_dim", f"is missing, and hidden {hidden} is not a multiple of {heads} heads")
+        config.refuse("head_dim", f"is missing, and hidden {hidden} is not a multiple of {heads} heads")
     return {
         "layers": config.layers(),
         "hidden": hidden,
@@ -224,7 +230,7 @@ def _missing_fields(config: ConfigReader, *, has_experts: bool, latent: bool) ->
 
 def _unreadable(config: ConfigReader, why: str) -> InvalidWorkload:
     detail = f"{_type_of(config)} is not known, and cannot be read as a standard decoder, since {why}"
-    return InvalidWorkload("config.model_type", f"{detail}; give architecture, or safetensors alone")
+    return InvalidWorkload(config.path("model_type"), f"{detail}; give architecture, or safetensors alone")
 
 
 def _type_of(config: ConfigReader) -> str:

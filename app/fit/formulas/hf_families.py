@@ -173,6 +173,14 @@ def hunyuan_moe(config: ConfigReader) -> ArchitectureFields:
 HUNYUAN: tuple[Part, ...] = (gated(), {"qk_norm": choose(is_set("use_qk_norm", True), "per_head")})
 HUNYUAN_LISTS = ("num_experts", "moe_topk", "moe_intermediate_size", "num_shared_expert")
 
+GEMMA3_DEFAULTS: dict[str, int] = {
+    "vocab_size": 262_208, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
+    "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "sliding_window": 4096,
+    "max_position_embeddings": 131_072,
+}  # fmt: skip
+DEFAULTS: dict[str, dict[str, int]] = dict.fromkeys(("gemma3", "gemma3_text"), GEMMA3_DEFAULTS)
+"""The defaults of a family whose released files leave out what equals them: those of its class in transformers."""
+
 
 FAMILIES: dict[str, Reader] = {
     **dict.fromkeys(("llama", "granite", "smollm3"), family(gated())),

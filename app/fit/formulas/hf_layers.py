@@ -4,9 +4,10 @@ Each function returns the matrices, the other parameters and the cache of one la
 transformers 5.23, with which the tests compare the counts.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from app.fit.formulas.architecture import (
@@ -36,10 +37,24 @@ OTHER_DRAFT_LAYERS = ("num_mtp_modules", "num_mtp_layers")
 
 
 class ConfigReader:
-    """Reads fields of a configuration; records the defaults used for those that it leaves out."""
+    """Reads fields of a configuration; records the defaults used for those that it leaves out.
 
-    def __init__(self, raw: Mapping[str, Any], assumptions: Assumptions, path: str = "config") -> None:
-        self.raw, self._assumptions, self._path = raw, assumptions, path
+    The fields named in `around` are those of the whole file, `path` is where the others are. `defaults` are those of
+    the family for fields that its files leave out.
+    """
+
+    def __init__(
+        self,
+        raw: Mapping[str, Any],
+        assumptions: Assumptions,
+        path: str = "config",
+        *,
+        around: Collection[str] = (),
+        defaults: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        self._assumptions, self._path, self._around = assumptions, path, around
+        self._defaults = {name: value for name, value in defaults.items() if name not in raw}
+        self.raw = {**self._defaults, **raw}
 
     def within(self, raw: Mapping[str, Any], name: str) -> "ConfigReader":
         """Return a reader of an object under `name`."""
@@ -47,11 +62,15 @@ class ConfigReader:
 
     def with_fields(self, raw: Mapping[str, Any]) -> "ConfigReader":
         """Return a reader of other fields in place of these."""
-        return ConfigReader(raw, self._assumptions, self._path)
+        return ConfigReader(raw, self._assumptions, self._path, around=self._around)
+
+    def with_defaults(self, defaults: Mapping[str, Any]) -> "ConfigReader":
+        """Return a reader of these fields with defaults for those left out, which are recorded where they are read."""
+        return ConfigReader(self.raw, self._assumptions, self._path, around=self._around, defaults=defaults)
 
     def path(self, name: str) -> str:
         """Return the path of a field in the file."""
-        return f"{self._path}.{name}"
+        return f"config.{name}" if name in self._around else f"{self._path}.{name}"
 
     def refuse(self, name: str, detail: str) -> NoReturn:
         """Raise InvalidWorkload for a field."""
@@ -85,6 +104,8 @@ class ConfigReader:
         value = self.raw[name]
         if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MAX_COUNT:
             self.refuse(name, f"{shown(value)} is not a whole number from 1 to {MAX_COUNT:,}")
+        if name in self._defaults:
+            self.note(name, value, DEFAULT_OF_FAMILY)
         return value
 
     def number(self, *names: str) -> int:

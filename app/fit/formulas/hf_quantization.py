@@ -92,30 +92,35 @@ MAX_BLOCK = 65_536
 
 
 def read_released_weights(
-    outer: Mapping[str, Any], text: Mapping[str, Any], assumptions: Assumptions, *, experts: bool
+    outer: Mapping[str, Any], text: Mapping[str, Any], assumptions: Assumptions, path: str, *, experts: bool
 ) -> ReleasedWeights | None:
     """Return the type in which a checkpoint stores its weights; None where the configuration does not say.
 
-    `outer` is the whole configuration, `text` that of the language model, which may be the same. `experts` is whether
-    the model has experts. Raises InvalidWorkload naming a field that is not understood.
+    `outer` is the whole configuration, `text` that of the language model at `path`, which may be the same. `experts` is
+    whether the model has experts. Raises InvalidWorkload naming a field that is not understood.
     """
-    named = [(whole, name) for whole in (outer, text) for name in _SECTIONS]
-    raw = next((whole[name] for whole, name in named if whole.get(name) is not None), None)
-    if raw is not None:
-        return _read_quantization(raw, assumptions, experts=experts, expert_dtype=text.get("expert_dtype"))
-    dtype = next(
-        (value for whole in (text, outer) for name in ("torch_dtype", "dtype") if (value := whole.get(name))), None
-    )
+    places = ((outer, "config"), (text, path))
+    named = [(whole.get(name), f"{place}.{name}") for whole, place in places for name in _SECTIONS]
+    if named := [(section, place) for section, place in named if section is not None]:
+        raw, place = named[0]
+        try:
+            return _read_quantization(raw, assumptions, experts=experts, expert_dtype=text.get("expert_dtype"))
+        except InvalidWorkload as error:
+            field = error.field.replace(FIELD, place, 1).replace("config.expert_dtype", f"{path}.expert_dtype", 1)
+            raise InvalidWorkload(field, error.detail) from None
+    types = [(whole[name], place, name) for whole, place in reversed(places) for name in _TYPES if whole.get(name)]
+    dtype, place, name = types[0] if types else (None, path, "")
     if dtype is None or dtype == "auto":
         return None
     torch_type = TORCH_TYPES.get(str(dtype).removeprefix("torch."))
     if torch_type is None:
-        _reject("torch_dtype", dtype, sorted(TORCH_TYPES), of="config")
+        _reject(name, dtype, sorted(TORCH_TYPES), of=place)
     return ReleasedWeights(
         dtype=torch_type, source="torch_dtype", why=f"config.torch_dtype: {dtype}, as config states no quantization"
     )
 
 
+_TYPES = ("torch_dtype", "dtype")
 _SECTIONS = ("quantization_config", "compression_config", "quantization")
 """Where a quantization stands; ModelOpt's `hf_quant_config.json`, which may be sent beside the rest, has the last."""
 

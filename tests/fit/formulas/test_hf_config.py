@@ -1,5 +1,6 @@
 """Configurations of released models, and the parameters of their checkpoints."""
 
+import csv
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from app.fit.formulas.hf_config import read_config
 from app.fit.formulas.hf_families import FAMILIES
 from app.fit.formulas.memory import build_kv_cache
 from app.fit.formulas.quantities import Assumptions, InvalidWorkload
+from app.settings import PROJECT
 from tests.fit.formulas.test_hf_hybrids import MODELS, PUBLISHED
 
 LLAMA: dict[str, Any] = {
@@ -312,3 +314,73 @@ def test_kinds_of_layers_that_draft_tokens_follow_those_of_the_model() -> None:
     longer = config | {"layer_types": [*kinds, *["sliding_attention"] * 3]}
     assert shape(longer) == shape(config)
     assert (shape(longer).kv_layers, shape(longer).sliding_layers) == (32, 24)
+
+
+GEMMA3: dict[str, Any] = {
+    "model_type": "gemma3", "torch_dtype": "bfloat16", "vision_config": {
+        "hidden_size": 1152, "image_size": 896, "intermediate_size": 4304, "num_attention_heads": 16,
+        "num_hidden_layers": 27, "patch_size": 14, "model_type": "siglip_vision_model", "vision_use_head": False,
+    },
+}  # fmt: skip
+SCALED = {"rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "sliding_window": 1024, "model_type": "gemma3_text"}
+
+
+@pytest.mark.parametrize(
+    ("id_", "text"),
+    [
+        ("gemma-3-4b", {"hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34}),
+        ("gemma-3-12b", {
+            "hidden_size": 3840, "intermediate_size": 15360, "num_attention_heads": 16, "num_hidden_layers": 48,
+            "num_key_value_heads": 8,
+        }),
+        ("gemma-3-27b", {
+            "head_dim": 128, "hidden_size": 5376, "intermediate_size": 21504, "num_attention_heads": 32,
+            "num_hidden_layers": 62, "num_key_value_heads": 16, "query_pre_attn_scalar": 168,
+        }),
+    ],
+)  # fmt: skip
+def test_the_released_files_of_gemma_3_leave_out_the_defaults_of_its_class(id_: str, text: dict[str, Any]) -> None:
+    """They are in the list of models by their model cards, without the vision tower, which is published with them."""
+    with (PROJECT / "seeds" / "models.csv").open() as file:
+        preset = next(row for row in csv.DictReader(file) if row["id"] == id_)
+    ledger = Assumptions()
+    read = read_config(GEMMA3 | {"text_config": text | SCALED}, ledger)
+    assert count_parameters(read).total == int(preset["published_params"])
+    assert count_parameters(read).total - read.outside == int(preset["params"])
+    named = {
+        "layers": read.layers, "hidden": read.hidden, "vocab": read.vocab, "heads": read.heads,
+        "kv_heads": read.kv_heads, "head_dim": read.head_dim, "sliding_window": read.sliding_window,
+        "sliding_layers": read.sliding_layers, "intermediate": read.intermediate,
+        "max_context_tokens": read.max_positions,
+    }  # fmt: skip
+    assert {name: str(value) for name, value in named.items()} == {name: preset[name] for name in named}
+    noted = {note.field: note.value for note in ledger.recorded if note.why == "the family's default"}
+    defaults = {
+        "vocab_size": 262_208, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
+        "max_position_embeddings": 131_072, "sliding_window_pattern": 6, "tie_word_embeddings": True,
+    }  # fmt: skip
+    assert noted == {f"config.text_config.{name}": value for name, value in defaults.items() if name not in text}
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"text_config": LLAMA | {"vocab_size": None}}, "config.text_config.vocab_size: is missing"),
+        ({"text_config": LLAMA | {"num_key_value_heads": 7}}, "config.text_config.num_key_value_heads: 7 does not"),
+        ({"text_config": LLAMA | {"layer_types": ["mamba"]}}, "config.text_config.layer_types: has 1 entry, and"),
+        ({"text_config": LLAMA | {"model_type": "telepathy", "num_key_value_heads": None}},
+         "config.text_config.model_type: 'telepathy' is not known"),
+        ({"model_type": "llava", "text_config": {"vocab_size": 32064}}, "config.model_type: 'llava' is not known"),
+        ({"tie_word_embeddings": 0, "text_config": LLAMA | {"tie_word_embeddings": None}},
+         "config.tie_word_embeddings: 0 is neither true nor false"),
+        ({"text_config": LLAMA | {"torch_dtype": "int3"}}, "config.text_config.torch_dtype: 'int3' is not"),
+        ({"dtype": "int3", "text_config": LLAMA}, "config.dtype: 'int3' is not"),
+        ({"text_config": LLAMA | {"quantization_config": {"quant_method": "hqq"}}},
+         "config.text_config.quantization_config.quant_method: 'hqq' is not"),
+        ({"model_type": "llava", "text_config": "x"}, "config.text_config: 'x' is not an object"),
+    ],
+)  # fmt: skip
+def test_a_wrong_field_of_the_language_model_is_named_where_it_stands(config: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidWorkload) as refused:
+        shape(config)
+    assert str(refused.value).startswith(message)
