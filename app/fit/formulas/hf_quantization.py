@@ -135,9 +135,9 @@ def _read_quantization(
         raw = inner  # the whole of ModelOpt's hf_quant_config.json, which has its producer beside it
     fields = QuantizationFields(raw, has_experts=experts)
     method = _method_name(raw)
-    read = READERS.get(method)
+    read = READERS.get(method) if method is not None else None
     if read is None:
-        _reject("quant_method", method or "missing", READERS)
+        _reject("quant_method", raw.get("quant_method"), READERS)
     quantization = read(fields)
     if expert_dtype is not None and all(not group.targets for group in quantization.groups):
         quantization = replace(quantization, groups=(*_expert_groups(expert_dtype), *quantization.groups))
@@ -167,7 +167,7 @@ def _expert_groups(dtype: Any) -> Iterator[QuantizationGroup]:
         _reject("expert_dtype", dtype, ("fp4", "fp8"), of="config")
 
 
-def _method_name(raw: Mapping[str, Any]) -> str:
+def _method_name(raw: Mapping[str, Any]) -> str | None:
     """Return the quantization method, which some files give by their producer or by a flag only."""
     given = raw.get("quant_method")
     if given is not None:
@@ -178,7 +178,7 @@ def _method_name(raw: Mapping[str, Any]) -> str:
         return "modelopt"
     if any(raw.get(name) for name in ("load_in_4bit", "_load_in_4bit", "load_in_8bit", "_load_in_8bit")):
         return "bitsandbytes"
-    return "compressed-tensors" if "config_groups" in raw else ""
+    return "compressed-tensors" if "config_groups" in raw else None
 
 
 def _describe(quantization: Quantization) -> str:
@@ -191,12 +191,25 @@ def _describe(quantization: Quantization) -> str:
     return f"{' and '.join(kinds)}{where}"
 
 
-def _reject(name: str, value: Any, allowed: Iterable[object], *, of: str = FIELD) -> NoReturn:
-    """Raise InvalidWorkload for a field, naming what is allowed and what else the client can do."""
-    shown = str(value) if len(str(value)) <= 80 else f"{str(value)[:80]}..."  # noqa: PLR2004  # a line of text
+def _reject(
+    name: str, value: Any, allowed: Iterable[object], *, of: str = FIELD, expected: str | None = None
+) -> NoReturn:
+    """Raise InvalidWorkload for a field, naming what is allowed and what else the client can do.
+
+    `expected` is what the value must be where text may look like it. A missing field cannot be left out: the whole
+    quantization is.
+    """
+    what, out = f"{shown(value)} is not understood", "it"
+    if value is None:
+        what, out = "is missing", FIELD
+    elif isinstance(value, str) and expected is not None:
+        what = f"{shown(value)} is text where {expected} is expected"
     choices = ", ".join(map(str, allowed))
-    detail = f"{shown!r} is not understood; allowed are {choices}; or leave it out and give inference.dtype"
+    detail = f"{what}; allowed are {choices}; or leave {out} out and give inference.dtype"
     raise InvalidWorkload(f"{of}.{name}", detail)
+
+
+A_NUMBER, TRUE_OR_FALSE = "a number", "true or false"
 
 
 class QuantizationFields:
@@ -212,7 +225,7 @@ class QuantizationFields:
             return default
         value = self.raw[name]
         if isinstance(value, bool) or not isinstance(value, int) or (allowed and value not in allowed):
-            _reject(name, value, allowed or ("whole numbers",))
+            _reject(name, value, allowed or ("whole numbers",), expected=A_NUMBER)
         return value
 
     def flag(self, *names: str, default: bool = False) -> bool:
@@ -220,7 +233,7 @@ class QuantizationFields:
         values = {name: self.raw[name] for name in names if self.raw.get(name) is not None}
         for name, value in values.items():
             if not isinstance(value, bool):
-                _reject(name, value, ("true", "false"))
+                _reject(name, value, ("true", "false"), expected=TRUE_OR_FALSE)
         return any(values.values()) if values else default
 
     def choice(self, name: str, allowed: tuple[str, ...], default: str) -> str:
@@ -263,7 +276,8 @@ def _fp8(fields: QuantizationFields) -> Quantization:
         rest = WeightFormat(dtype="fp8", bits=8, scale_bits=FP8_SCALE_BITS, block=(block[0], block[1]))
     named = tuple(_named_layers(fields))
     if not named and fields.raw.get("config_groups"):
-        _reject("config_groups", "config_groups", ("quant_method fp8 with quantized_layers", "compressed-tensors"))
+        allowed = ("quant_method fp8 with quantized_layers", "quant_method compressed-tensors")
+        _reject("config_groups", fields.raw["config_groups"], allowed)
     return Quantization(groups=(*named, QuantizationGroup(format=rest)))
 
 
@@ -282,7 +296,7 @@ def _modelopt(fields: QuantizationFields) -> Quantization:
     name = fields.raw.get("quant_algo")
     groups = fields.raw.get("config_groups")
     if name != "MIXED_PRECISION" and name is not None:
-        fmt = format_of_algorithm(str(name), fields.raw.get("group_size"), "quant_algo")
+        fmt = format_of_algorithm(name, fields.raw.get("group_size"), "quant_algo")
         return _single_group(fmt, parts=ALL_PARTS)
     named = tuple(_named_layers(fields))
     if not named and isinstance(groups, Mapping) and groups:
@@ -303,7 +317,7 @@ def _named_layers(fields: QuantizationFields) -> Iterator[QuantizationGroup]:
     for name, layer in layers.items():
         settings = layer if isinstance(layer, Mapping) else {}
         field = f"quantized_layers.{name}.quant_algo"
-        fmt = format_of_algorithm(str(settings.get("quant_algo")), settings.get("group_size"), field)
+        fmt = format_of_algorithm(settings.get("quant_algo"), settings.get("group_size"), field)
         names_by_format.setdefault(fmt, []).append(str(name))
     for fmt, names in names_by_format.items():
         yield QuantizationGroup(format=fmt, targets=tuple(names))
@@ -358,7 +372,7 @@ def _bitsandbytes(fields: QuantizationFields) -> Quantization:
         fmt = WeightFormat(dtype="int8", bits=8, scale_bits=32, block=(1, 0))
         return _single_group(fmt, exact_size=False)
     if not fields.flag("load_in_4bit", "_load_in_4bit"):
-        _reject("load_in_4bit", "no load_in_4bit and no load_in_8bit", ("one of them true",))
+        _reject("load_in_4bit", fields.raw.get("load_in_4bit"), ("true here", "true in load_in_8bit"))
     fields.choice("bnb_4bit_quant_type", ("nf4", "fp4"), "fp4")
     double_quant = fields.flag("bnb_4bit_use_double_quant")
     kind = "nf4_dq" if double_quant else "nf4"
@@ -383,9 +397,9 @@ READERS: dict[str, Callable[[QuantizationFields], Quantization]] = {
 """The function that reads a quantization, by its `quant_method`."""
 
 
-def format_of_algorithm(name: str, group_size: Any, field: str) -> WeightFormat:
+def format_of_algorithm(name: Any, group_size: Any, field: str) -> WeightFormat:
     """Return the format of a ModelOpt algorithm; raises InvalidWorkload for an unknown algorithm or group size."""
-    weight_format = ALGORITHMS.get(name)
+    weight_format = ALGORITHMS.get(str(name))
     if weight_format is None:
         _reject(field, name, (*ALGORITHMS, "MIXED_PRECISION"))
     if group_size is None or weight_format.block[0] != 1 or not weight_format.block[1]:
@@ -418,14 +432,17 @@ def _read_format(weights: Mapping[str, Any], field: str) -> WeightFormat:
     block = _read_block(weights, field)
     if (bits, kind) == (8, "float"):
         return WeightFormat(dtype="fp8", bits=8, scale_bits=_scale_bits(weights, block), block=block)
-    if kind == "int" and bits in (4, 8):
+    if kind == "int" and type(bits) is int and bits in (4, 8):
         zero = 0 if weights.get("symmetric", True) else bits
         return WeightFormat(dtype=f"int{bits}", bits=bits, scale_bits=16 + zero, block=block)
     if (bits, kind) == (4, "float"):
         if block[0] != 1 or block[1] not in (16, 32):
             _reject(f"{field}.group_size", weights.get("group_size"), ("16 (NVFP4) and 32 (MXFP4)",))
         return NVFP4 if block[1] == 16 else MXFP4  # noqa: PLR2004  # the group size tells NVFP4 from MXFP4
-    _reject(f"{field}.num_bits", f"{bits} of type {kind}", ("8 and 4 of type float", "8 and 4 of type int"))
+    allowed = ("8 and 4 of type float", "8 and 4 of type int")
+    if kind in ("float", "int"):
+        _reject(f"{field}.num_bits", bits, allowed, expected=A_NUMBER)
+    _reject(f"{field}.type", kind, allowed)
 
 
 def _scale_bits(weights: Mapping[str, Any], block: tuple[int, int]) -> int:
@@ -455,7 +472,7 @@ def _read_block(weights: Mapping[str, Any], field: str) -> tuple[int, int]:
 
 def _block_size(value: Any, field: str) -> int:
     if not _is_block_size(value):
-        _reject(field, value, (f"1 to {MAX_BLOCK}",))
+        _reject(field, value, (f"1 to {MAX_BLOCK}",), expected=A_NUMBER)
     return int(value)
 
 

@@ -207,6 +207,36 @@ def test_an_unsupported_value_is_rejected_with_its_field_and_what_is_allowed(
     assert allowed in refused.value.detail
 
 
+METHODS = "fp8, fbgemm_fp8, compressed-tensors, modelopt, awq, gptq, bitsandbytes, mxfp4"
+
+
+@pytest.mark.parametrize(
+    ("quantization", "message"),
+    [
+        ({"quant_method": "awq", "bits": "4"}, "bits: '4' is text where a number is expected; allowed are 4; or"),
+        ({"quant_method": "awq", "bits": 3}, "bits: 3 is not understood; allowed are 4; or leave it out and give"),
+        ({"quant_method": "gptq", "bits": 4, "group_size": "x"}, "group_size: 'x' is text where a number is expected"),
+        ({"quant_method": "gptq", "bits": True}, "bits: true is not understood; allowed are 4, 8; or"),
+        ({"quant_method": "gptq", "lm_head": "true"}, "lm_head: 'true' is text where true or false is expected"),
+        ({}, f"quant_method: is missing; allowed are {METHODS}; or leave config.quantization_config out and give"),
+        ({"quant_method": 4}, f"quant_method: 4 is not understood; allowed are {METHODS}; or leave it out"),
+        ({"quant_method": "modelopt"}, "quant_algo: is missing; allowed are FP8, "),
+        ({"quant_method": "modelopt", "quantized_layers": {"a": {}}}, "quantized_layers.a.quant_algo: is missing"),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": False}, "load_in_4bit: false is not understood; allowed are"),
+        ({"quant_method": "compressed-tensors"} | group(num_bits="4", type="int"),
+         "config_groups.group_0.weights.num_bits: '4' is text where a number is expected; allowed are 8 and 4 of"),
+        ({"quant_method": "compressed-tensors"} | group(num_bits=4.0, type="int"),
+         "config_groups.group_0.weights.num_bits: 4.0 is not understood"),
+        ({"quant_method": "compressed-tensors"} | group(num_bits=4, type=["int"]),
+         "config_groups.group_0.weights.type: [\"int\"] is not understood"),
+    ],
+)  # fmt: skip
+def test_a_refused_value_is_quoted_so_that_its_type_is_seen(quantization: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidWorkload) as refused:
+        weights(QWEN_14B, **quantization)
+    assert str(refused.value).startswith(f"config.quantization_config.{message}")
+
+
 @pytest.mark.parametrize(
     ("written", "dtype"), [("float16", "fp16"), ("torch.bfloat16", "bf16"), ("float32", "fp32"), (None, None)]
 )
