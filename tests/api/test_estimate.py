@@ -200,7 +200,7 @@ def test_adapters_train_a_small_part_beside_a_frozen_base(client: httpx.Client) 
             "training.pipeline_parallel: 80 layers cannot be cut into 81 stages",
         ),
         (
-            {"architecture": LLAMA_70B, "training": {"micro_batch": 8, "global_batch": 63}, "gpus": {"count": 8}},
+            {"architecture": LLAMA_70B, "training": {"micro_batch": 8, "global_batch": 63, "data_parallel": 8}},
             "training.global_batch: 63 is less than the sequences of one pass, 64: 8 on each of 8 copies",
         ),
         (

@@ -248,13 +248,16 @@ def plan_training(workload: TrainingWorkload, gpus: Gpus, shape: Architecture, a
     if gpus.count is not None and gpus.count != tensor * stages * copies:
         detail = f"{tensor} x {stages} x {copies} are not the {gpus.count} GPUs given"
         raise InvalidWorkload("training.data_parallel", detail)
-    check_batch(workload, copies)
+    check_batch(workload)
     return Deployment(parallelism=Parallelism(tensor=tensor, pipeline=stages), copies=copies)
 
 
-def check_batch(workload: TrainingWorkload, copies: int) -> None:
-    """Raise InvalidWorkload where a step has fewer sequences than pass through all copies at a time."""
-    micro, batch = workload.micro_batch or 1, workload.global_batch
+def check_batch(workload: TrainingWorkload) -> None:
+    """Raise InvalidWorkload where a step has fewer sequences than pass through the given copies at a time.
+
+    Copies that are not given may be fewer than the GPUs allow.
+    """
+    micro, batch, copies = workload.micro_batch or 1, workload.global_batch, workload.data_parallel or 1
     if batch is not None and batch < micro * copies:
         where = f"{micro} on each of {copies} copies" if copies > 1 else "training.micro_batch"
         detail = f"{batch} is less than the sequences of one pass, {micro * copies}: {where}"

@@ -362,7 +362,7 @@ def _partition_limits(model: Model, tensor: int | None, pipeline: int | None) ->
 
 def _training_job(request: PlacementRequest, workload: TrainingWorkload, assumptions: Assumptions) -> TrainingJob:
     refuse_other_kinds(request.architecture, "training")
-    check_batch(workload, workload.data_parallel or 1)
+    check_batch(workload)
     model = resolve_model(_with_typical_shape(request.architecture, assumptions), assumptions)
     # Where no stage is requested, `_zero_stages` copies this model to every stage to try.
     sharded = replace(workload, zero_stage=workload.zero_stage or 0)
