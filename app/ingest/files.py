@@ -13,7 +13,7 @@ import stat
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
@@ -270,8 +270,43 @@ def open_csv(path: Path) -> Iterator[TextIO]:
         raise BadData(f"is not a whole gzip file: {error}", file=str(path)) from error
     except OSError as error:
         raise BadData(f"cannot be read: {error.strerror}; give the path of a CSV file", file=str(path)) from error
-    except (UnicodeError, csv.Error) as error:
-        raise BadData(f"is not a CSV file in UTF-8: {error}", file=str(path)) from error
+    except UnicodeDecodeError as error:
+        if encoding == "utf-16":
+            raise BadData(f"is not a CSV file in UTF-8 or UTF-16: {error.reason}", file=str(path)) from error
+        detail = f"is not UTF-8 (byte 0x{error.object[error.start]:02x}); save it as CSV in UTF-8"
+        raise BadData(detail, file=str(path), line=_line_not_in_utf8(path)) from error
+    except csv.Error as error:
+        detail = next((text for words, text in _CSV_ERRORS.items() if words in str(error)), f"is not CSV: {error}")
+        raise BadData(detail, file=str(path), line=_line_not_in_csv(path)) from error
+
+
+_CSV_ERRORS: Mapping[str, str] = {
+    "unexpected end of data": "a quote that is opened here is not closed",
+    "larger than field limit": f"a cell has more than {csv.field_size_limit():,} characters, or a quote is not closed",
+}
+"""What is wrong with a row, by words of the parser's error."""
+
+
+def _line_not_in_utf8(path: Path) -> int:
+    """Return the number of the first line that is not UTF-8."""
+    with path.open("rb") as packed, _unpacked(path, packed) as raw:
+        bounded = io.BufferedReader(_BoundedLines(raw, packed, str(path)), _BUFFER_BYTES)
+        for number, line in enumerate(bounded, 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError as error:
+                return number + line.count(b"\r", 0, error.start)  # some files have no other line ends
+    return 1
+
+
+def _line_not_in_csv(path: Path) -> int:
+    """Return the number of the line on which the first row begins that the parser refuses."""
+    last = 0
+    with open_csv(path) as file, suppress(csv.Error):
+        reader = _open_reader(file, str(path))
+        for _ in reader:
+            last = reader.line_num
+    return last + 1
 
 
 def _unpacked(path: Path, packed: BinaryIO) -> BinaryIO:

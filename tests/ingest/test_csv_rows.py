@@ -65,12 +65,28 @@ def test_a_row_of_another_width_is_refused_with_its_line(tmp_path: Path) -> None
         read(tmp_path, "name,price\nNC6,1\nNC12,2,3\n")
 
 
-@pytest.mark.parametrize("content", [b"name,price\nNC\xff6,1\n", b'name,price\n"NC6,1\n', b'name,price\n"NC6"x,1\n'])
-def test_bytes_that_are_no_csv_are_refused(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"name,price\nNC\xff6,1\n", "2: is not UTF-8 (byte 0xff); save it as CSV in UTF-8"),
+        (b"name,price\rNC12,2\rNC\xfc6,1\r", "3: is not UTF-8 (byte 0xfc); save it as CSV in UTF-8"),
+        (b'name,price\n"NC6,1\nNC12,2\n', "2: a quote that is opened here is not closed"),
+        (b'name,price\nNC12,2\n\n"NC6"x,1\n', "4: is not CSV: ',' expected after '\"'"),
+        (
+            b"name,price\nNC12,2\n%b,1\nNC6,2\n" % (b"x" * 200_000),
+            "3: a cell has more than 131,072 characters, or a quote is not closed",
+        ),
+        (b"%b,price\n" % (b"x" * 200_000), "1: a cell has more than 131,072 characters, or a quote is not closed"),
+        (b"\xff\xfen\x00,\x00p", " is not a CSV file in UTF-8 or UTF-16: truncated data"),
+    ],
+)
+def test_bytes_that_are_no_csv_are_refused_with_their_line(tmp_path: Path, content: bytes, expected: str) -> None:
     path = tmp_path / "some.csv"
     path.write_bytes(content)
-    with pytest.raises(BadData, match="is not a CSV file in UTF-8"):
-        list(read_rows(path, COLUMNS))
+    for read in (read_rows, read_blocks):
+        with pytest.raises(BadData) as caught:
+            list(read(path, COLUMNS))
+        assert str(caught.value) == f"{path}:{expected}"
 
 
 def test_a_path_that_is_no_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
