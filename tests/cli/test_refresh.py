@@ -78,6 +78,8 @@ LIST_SIZES = [{"maxDataDiskCount": 12, "memoryInMb": 114688, "name": "Standard_N
     ("command", "listed", "says"),
     [
         (("refresh", "azure-skus", "--accept", "--file"), LIST_SIZES, "is the JSON of `az vm list-sizes`"),
+        (("refresh", "aws-types", "--file"), [{"x": 1}], "no entry is an instance type; give the JSON of `aws ec2"),
+        (("refresh", "aws-types", "--file"), LIST_SIZES, "is the JSON of `az vm list-sizes`"),
         (("refresh", "azure-skus", "--file"), [{"name": "a"}], "no entry is a size; give the JSON of"),
         (("refresh", "azure-skus", "--file"), [{"hardwareProfile": {}}], "is the JSON of `az vm list`"),
         (("ingest", "regions"), LIST_SIZES, "is the JSON of `az vm list-sizes`"),

@@ -13,7 +13,9 @@ from typing import Any
 
 from app.catalog.fields import FactValue
 from app.catalog.readings import Progress, SourceRow
+from app.errors import BadData
 from app.ingest.feeds.resource_skus import Entry, SkuMapper, Stated, read_entries
+from app.ingest.files import describe_json
 
 Figure = tuple[FactValue, str]
 """A value in the unit of its field, and what the API says."""
@@ -127,9 +129,13 @@ class TypeMapper(SkuMapper):
 
     def read(self, path: Path, progress: Progress) -> None:
         """Take the types in what `aws ec2 describe-instance-types` prints, or in the list alone; raises BadData."""
-        missing = "has no instance types; give the JSON of `aws ec2 describe-instance-types`"
+        give = "give the JSON of `aws ec2 describe-instance-types`"
+        missing = f"has no instance types; {give}"
+        entry: Entry = {}
         for entry in read_entries(path, items="InstanceTypes", missing=missing, progress=progress):
             self.add(entry)
+        if not self._sizes:
+            raise BadData(describe_json(entry) or f"no entry is an instance type; {give}", file=str(path))
 
     def add(self, entry: Entry) -> None:
         """Take the figures of one type; a type that is listed twice, and a figure that is none, are reported."""
