@@ -223,6 +223,22 @@ def test_a_count_that_no_column_holds_is_refused(
         read_facts(path, sources, kind="size")
 
 
+@pytest.mark.parametrize(
+    ("column", "cell", "detail"),
+    [
+        ("infiniband", "yes", "must be true or false"),
+        ("retirement_date", "31/12/2027", "must be a date written as YYYY-MM-DD"),
+        ("gpu_count", "one", "must be a number, or a fraction such as 1/6"),
+        ("gpu_count", "1/0", "must be a number, or a fraction such as 1/6"),
+    ],
+)
+def test_how_a_figure_is_written_is_told_in_words(
+    tmp_path: Path, sources: Mapping[str, SourceRow], column: str, cell: str, detail: str
+) -> None:
+    with pytest.raises(BadData, match=f"some.csv:2: column '{column}': '{cell}': {detail}"):
+        read_facts(write(tmp_path, f"id,source,{column}\nNC6,list,{cell}\n"), sources, kind="size")
+
+
 def test_a_size_may_have_no_disk_but_not_no_memory(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:
     path = write(tmp_path, "id,temp_disk_gib,gpu_count,source\nx1,0,0,list\n")
     assert {s.field: s.value for s in read_facts(path, sources, kind="size").facts} == {
@@ -283,17 +299,18 @@ def test_a_correction_needs_no_listed_source(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "column"),
+    ("line", "column", "detail"),
     [
-        ("vm,NC6,vcpus,page,16,slip", "kind"),
-        ("size,NC6,colour,page,16,slip", "field"),
-        ("size,NC6,vcpus,page,many,slip", "value"),
-        ("size,NC6,infiniband,page,yes,slip", "value"),
-        ("size,NC6,vcpus,page,16,", "reason"),
+        ("vm,NC6,vcpus,page,16,slip", "kind", "must be one of"),
+        ("size,NC6,colour,page,16,slip", "field", "must be one of"),
+        ("size,NC6,vcpus,page,many,slip", "value", "'many': must be a whole number"),
+        ("size,NC6,memory_gib,page,many,slip", "value", "'many': must be a number"),
+        ("size,NC6,infiniband,page,yes,slip", "value", "'yes': must be true or false"),
+        ("size,NC6,vcpus,page,16,", "reason", "must not be blank"),
     ],
 )
-def test_a_bad_correction_is_refused(tmp_path: Path, line: str, column: str) -> None:
-    with pytest.raises(BadData) as caught:
+def test_a_bad_correction_is_refused(tmp_path: Path, line: str, column: str, detail: str) -> None:
+    with pytest.raises(BadData, match=detail) as caught:
         read_corrections(write(tmp_path, CORRECTIONS + line + "\n"), {})
     assert (caught.value.line, caught.value.column) == (2, column)
 

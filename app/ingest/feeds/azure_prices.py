@@ -204,9 +204,10 @@ _SKIP = re.compile(rb"(?:^|&)(?:\$|%24)skip=(\d+)")
 def to_page(page: Mapping[str, Any], items: Sequence[Item]) -> Page:
     """Check a page; raises FetchError for one that was cut, or is in another currency than USD."""
     if page.get("Count") != len(items):
-        raise FetchError(f"a page was cut: its Count is {page.get('Count')}, and it has {len(items)} items")
-    if page.get("BillingCurrency") != "USD":
-        raise FetchError(f"a page is in {page.get('BillingCurrency')!r}, not in USD")
+        count = "it has no Count" if page.get("Count") is None else f"its Count is {page['Count']}"
+        raise FetchError(f"a page was cut: {count}, and it has {len(items)} items")
+    if (currency := page.get("BillingCurrency")) != "USD":
+        raise FetchError(f"a page is in {currency!r}, not in USD" if currency else "a page has no BillingCurrency")
     link = page.get("NextPageLink")
     query = httpx.URL(link).query if isinstance(link, str) else b""
     if link and not query:

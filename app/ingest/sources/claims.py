@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
-from app.catalog.fields import FIELDS, GPU_FIELDS, FactValue, FieldSpec, SubjectKind, parse_text, too_large
+from app.catalog.fields import FIELDS, GPU_FIELDS, FactValue, FieldKind, FieldSpec, SubjectKind, parse_text, too_large
 from app.catalog.readings import AUTHORITY, Reading, SourceRow, StatedFact
 from app.errors import BadData
 from app.ingest.files import CsvRow, read_rows, sha256_of
@@ -22,6 +22,17 @@ GPU_NAME_COLUMNS = ("vendor", "model", "family", "aliases")
 
 MAY_BE_ZERO = frozenset({"temp_disk_gib", "temp_disk_count", "nvme_disk_gib", "nvme_disk_count", "gpu_memory_gib"})
 """The amounts of which a size may have none; a zero anywhere else is taken for a mistake."""
+
+WRITTEN: Mapping[FieldKind, str] = {
+    "text": "a text",
+    "list": "a list joined by `; `",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "date": "a date written as YYYY-MM-DD",
+    "fraction": "a number, or a fraction such as 1/6",
+}
+"""How a cell of each kind of field is written."""
 
 
 def read_sources(path: Path) -> dict[str, SourceRow]:
@@ -169,7 +180,7 @@ def _to_value(row: CsvRow, column: str, field: FieldSpec) -> FactValue:
     try:
         value = parse_text(field.kind, row.cells[column])
     except ValueError as error:
-        raise row.error(column, f"must be a {field.kind}") from error
+        raise row.error(column, f"must be {WRITTEN[field.kind]}") from error
     if isinstance(value, Fraction) and (problem := too_large(field.kind, value)):
         raise row.error(column, problem)
     return value

@@ -34,7 +34,7 @@ from app.catalog.readings import (
 )
 from app.catalog.store.prices import OPERATING_SYSTEMS
 from app.ingest.files import CsvRow, columns_of, read_rows
-from app.ingest.sources.claims import own_source, read_cited, reader_of
+from app.ingest.sources.claims import WRITTEN, own_source, read_cited, reader_of
 from app.validation import explain
 
 REGION_COLUMNS = ("code", "name", "geography", "source")
@@ -126,7 +126,7 @@ def to_correction(row: CsvRow) -> CorrectionRow:
     try:
         parse_text(FIELDS[kind][name].kind, value)
     except ValueError as error:
-        raise row.error("value", f"must be a {FIELDS[kind][name].kind}") from error
+        raise row.error("value", f"must be {WRITTEN[FIELDS[kind][name].kind]}") from error
     return CorrectionRow(
         kind=kind,
         subject=row.text("subject"),

@@ -176,7 +176,8 @@ def test_pages_without_an_end_are_an_error(store: FetchedLists, monkeypatch: pyt
     ("change", "said"),
     [
         ({"Count": 1000}, "a page was cut: its Count is 1000, and it has 5 items"),
-        ({"Count": None}, "a page was cut: its Count is None, and it has 5 items"),
+        ({"Count": None}, "a page was cut: it has no Count, and it has 5 items"),
+        ({"BillingCurrency": None}, "a page has no BillingCurrency"),
         ({"BillingCurrency": "EUR"}, "a page is in 'EUR', not in USD"),
         ({"Items": None}, "a page has no list Items"),
         ({"Items": ["x"] * 5}, "a page has no list Items"),
