@@ -4,7 +4,8 @@
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import ClassVar, Literal, Self, get_args
 
 from app.catalog.providers import DEFAULT_PROVIDER, Provider, provider_of_region
@@ -147,3 +148,9 @@ def explain_unknown_region(code: str, regions: Collection[str]) -> str:
     """Return what is wrong with the region of an ingested row: the nearest codes, or that it is ingested first."""
     hint = did_you_mean(closest_regions(code, regions), " Else ")
     return f"unknown region {code!r}; {hint}ingest it first"
+
+
+def explain_unknown_size(name: str, sizes: Mapping[str, str], needed: str) -> str:
+    """Return what is wrong with the size of an ingested row: the nearest of the known names by key, what is needed."""
+    near = get_close_matches(size_key(name), sizes, 1)
+    return f"{name!r}: there is no such size; {did_you_mean((sizes[key] for key in near), ' ')}{needed}"

@@ -192,11 +192,15 @@ class AvailabilityRow(CitedRow):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AliasRow(CitedRow):
-    """Another name of a size, and the source that uses it."""
+    """Another name of a size, and the source that uses it.
+
+    Without `new_size` a size that the catalog lacks is an error, and so is an alias that vendors name a size by.
+    """
 
     alias: str
     size: str
     reason: str
+    new_size: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,7 +83,7 @@ CSV_SOURCES: dict[str, CsvSource] = {
 def read_csv_source(name: str, path: Path, sources: Path | None = None, *, new_sizes: bool = False) -> Reading:
     """Read one CSV file; the sources that it cites are listed in `sources`, by default in sources.csv beside it.
 
-    With `new_sizes` a price of an unknown size adds the size. Raises BadData for what cannot be read.
+    With `new_sizes` a price or an alias of an unknown size adds the size. Raises BadData for what cannot be read.
     """
     refuse_special_file(path)
     if not path.is_file():
@@ -99,6 +99,7 @@ def read_csv_source(name: str, path: Path, sources: Path | None = None, *, new_s
     return replace(
         reading,
         prices=tuple(replace(price_list, new_sizes=new_sizes) for price_list in reading.prices),
+        aliases=tuple(replace(alias, new_size=new_sizes) for alias in reading.aliases),
         files=(FileRead(kind=name, file=str(path), sources=sources_of_file, states_facts=source.states_facts),),
     )
 

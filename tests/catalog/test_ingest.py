@@ -224,6 +224,43 @@ def test_a_later_alias_moves_prices_and_facts_to_its_size(engine: Engine) -> Non
 
 
 @pytest.mark.first_database
+def test_a_later_alias_that_alone_is_described_leaves_its_size_the_name(engine: Engine) -> None:
+    prices = (price("Standard_X1", "3"),)
+    ingest_reading(
+        engine, reading(size("Xone", by="notes", vcpus=4), sources=[THIRD], regions=["eastus"], prices=prices)
+    )
+    alias = AliasRow(alias="Xone", size="Standard_X1", source="prices", reason="billing", file="a.csv", line=2)
+    ingest_reading(engine, reading(aliases=(replace(alias, new_size=False),)))
+    row = shown(engine, "xone")
+    assert (row["name"], row["vcpus"], row["usd_per_hour"]) == ("Standard_X1", 4, 3)
+    assert count(engine, Size) == 1
+
+
+@pytest.mark.first_database
+@pytest.mark.parametrize(
+    ("alias", "name", "expected"),
+    [
+        ("Xone", "Standard_X11", r"a\.csv:2: column 'size': 'Standard_X11': .*; did you mean Standard_X1\? An alias"),
+        ("Xone", "Standard_Q", r"a\.csv:2: column 'size': 'Standard_Q': there is no such size; An alias needs a known"),
+        ("X2", "Standard_X1", r"a\.csv:2: column 'alias': 'X2': is a size of its own, which page describes, not"),
+        ("Standard_Y2", "X1", r"'Standard_Y2': is a size of its own, which page describes, not another name of X1"),
+        ("Y1", "Standard_Y3", "'Y1': is a size of its own, which notes describes"),
+    ],
+)
+def test_a_listed_alias_of_no_size_or_of_a_described_name_is_refused(
+    engine: Engine, alias: str, name: str, expected: str
+) -> None:
+    of_vendor = (*size("Standard_X1", vcpus=4), *size("Standard_X2", vcpus=8), *size("Standard_Y2", vcpus=8))
+    of_notes = (*size("Y1", by="notes", vcpus=4), *size("Y3", by="notes", vcpus=4))
+    before = ingest_reading(engine, reading((*of_vendor, *of_notes), sources=[THIRD])).revision["digest"]
+    row = AliasRow(alias=alias, size=name, source="prices", reason="billing", file="a.csv", line=2, new_size=False)
+    with pytest.raises(BadData, match=expected):
+        ingest_reading(engine, reading(aliases=(row,)))
+    with reads(engine) as session:
+        assert compute_digest(session)[0] == before
+
+
+@pytest.mark.first_database
 def test_a_later_page_does_not_take_over_a_size_of_another_series(engine: Engine) -> None:
     later = source("bogus", on=date(2026, 3, 16))
     ingest_reading(engine, reading(size("Standard_X1", by="bogus", series="Xbogus"), sources=[later]))

@@ -15,6 +15,7 @@ from app.errors import BadData
 from app.ingest.registry import read_csv_source
 from app.ingest.run import ingest
 from tests.databases import SELECTED_KINDS, Databases, first_on_each_kind, one_in
+from tests.factories import reading, size
 from tests.fuzz.__main__ import inputs_of
 from tests.fuzz.inputs import SEEDS, STRATEGIES, Input
 from tests.fuzz.requests import QUERIES, REQUESTS
@@ -121,6 +122,7 @@ def test_a_file_that_once_ended_a_command_does_not(engine: Engine, tmp_path: Pat
 def test_an_alias_of_an_alias_is_refused_with_its_line(engine: Engine, tmp_path: Path) -> None:
     header = "alias,size,source,reason\n"
     row = "{},{},azure-retail-prices-names,a test\n"
+    ingest(engine, reading(size("Standard_NC2_v1", vcpus=2)), now=NOW)
     path = tmp_path / "aliases.csv"
     path.write_text(header + row.format("NC1", "Standard_NC2_v1") + row.format("NC2_v1", "Standard_NC3_v1"))
     with pytest.raises(BadData, match=r"aliases\.csv:2: column 'size': 'Standard_NC2_v1': is itself another name"):

@@ -380,11 +380,11 @@ def _spellings(
     context: ResolutionContext,
     named: Mapping[str, Spelling],
 ) -> dict[str, list[Spelling]]:
-    """Return the spellings of each size; those of `named` are used only for sizes without facts."""
+    """Return the spellings of each size; those of `named` count after those of facts, which may be of an alias only."""
     spellings = {key: [spelling] for key, spelling in named.items()}
     for (kind, key), fields in facts_by_subject.items():
         if kind == "size":
-            spellings[key] = [
+            spellings[key] = spellings.get(key, []) + [
                 Spelling(
                     name=row["written_as"],
                     authority=AUTHORITY.index(authority.kind),

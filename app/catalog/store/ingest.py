@@ -11,7 +11,7 @@ from sqlmodel import SQLModel
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Disk, Fact, LanguageModel, Region, Series, Size, Source
-from app.catalog.names import explain_unknown_region, model_keys, size_key
+from app.catalog.names import explain_unknown_region, explain_unknown_size, model_keys, size_key
 from app.catalog.presets import split_names
 from app.catalog.readings import ModelRow, Progress, Reading, Report, no_progress
 from app.catalog.resolution.subjects import SubjectKeys
@@ -120,7 +120,8 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
         unnamed, _ = drop_rows_of_files(session, "aliases", reading, SubjectKeys(aliases={}, series_ids={}))
         summary.changes = {"source": TableChange(), "region": TableChange(), "size_alias": unnamed}
         subjects = load_subject_keys(session, reading)
-        _check_aliases(reading, subjects)
+        known_sizes = _load_size_names(session, reading)
+        _check_aliases(session, reading, subjects, known_sizes)
         reading = name_doubtful_sizes(session, reading, subjects)
         summary.reports += reading.reports
         retail_before = _retail_sources(session)
@@ -132,7 +133,7 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
             subjects=subjects,
             regions=frozenset(_load_column(session, Region, "code")).union(region.code for region in reading.regions),
             progress=progress,
-            known_sizes=_load_size_names(session, reading),
+            known_sizes=known_sizes,
         )
         summary.reports += stage_prices(session, reading.prices, prices)
         dropped, dropped_checksum = drop_prices_of_files(session, reading.prices)
@@ -289,8 +290,11 @@ def _load_column(session: Session, model: type[SQLModel], column: str) -> set[st
     return set(session.execute(select(table_of(model).c[column])).scalars())
 
 
-def _check_aliases(reading: Reading, subjects: SubjectKeys) -> None:
-    """Raise BadData for an alias of an alias: which of the two names is the size's, nothing says."""
+def _check_aliases(session: Session, reading: Reading, subjects: SubjectKeys, known_sizes: Mapping[str, str]) -> None:
+    """Raise BadData for an alias of an alias: which of the two names is the size's, nothing says.
+
+    So it does for an alias that may not add a size, where its size is unknown, or the alias is one of its own.
+    """
     named_by = {key: alias for alias, key in subjects.aliases.items()}
     for row in reading.aliases:
         if size_key(row.size) in subjects.aliases:
@@ -299,14 +303,28 @@ def _check_aliases(reading: Reading, subjects: SubjectKeys) -> None:
         if other := named_by.get(size_key(row.alias)):
             detail = f"is the size that the alias {other} means; make {other} an alias of {row.size}, too"
             raise row.error("alias", f"{row.alias!r}: {detail}")
+        if not row.new_size and size_key(row.size) not in known_sizes:
+            raise row.error("size", explain_unknown_size(row.size, known_sizes, "An alias needs a known one"))
+        if not row.new_size and (source := _find_own_source(session, size_key(row.alias), size_key(row.size))):
+            detail = f"is a size of its own, which {source} describes, not another name of {row.size}"
+            raise row.error("alias", f"{row.alias!r}: {detail}")
+
+
+def _find_own_source(session: Session, alias: str, key: str) -> str | None:
+    """Find a source by which an alias is a size of its own: a vendor's, or one that describes its size, too."""
+    fact, source = table_of(Fact).c, table_of(Source).c
+    of_both = fact.source_id.in_(select(fact.source_id).where(fact.kind == "size", fact.subject == key))
+    is_own = (fact.kind == "size") & (fact.subject == alias) & ((source.kind != "third_party") | of_both)
+    found = select(source.id).join(table_of(Fact), fact.source_id == source.id).where(is_own).order_by(source.id)
+    return session.execute(found.limit(1)).scalar()
 
 
 def _load_size_names(session: Session, reading: Reading) -> dict[str, str]:
     """Load the names of all sizes that are stored or stated by this reading, by key.
 
-    Empty where every price list may add sizes: then no price needs a known size.
+    Empty where every price list and alias may add sizes: then none needs a known size.
     """
-    if all(price_list.new_sizes for price_list in reading.prices):
+    if all(price_list.new_sizes for price_list in reading.prices) and all(row.new_size for row in reading.aliases):
         return {}
     size = table_of(Size).c
     stated = {size_key(fact.subject): fact.subject for fact in reading.facts if fact.kind == "size"}

@@ -46,8 +46,8 @@ NewRow = dict[str, Any]
 
 
 def _to_alias(alias: AliasRow, _subjects: SubjectKeys) -> NewRow:
-    row = _cited_row(alias)
-    return {"alias_key": size_key(alias.alias), "size_key": size_key(row.pop("size"))} | row
+    keys = {"alias_key": size_key(alias.alias), "size_key": size_key(alias.size)}
+    return keys | {"alias": alias.alias, "source_id": alias.source, "reason": alias.reason}
 
 
 def _to_correction(correction: CorrectionRow, subjects: SubjectKeys) -> NewRow:

@@ -8,7 +8,6 @@ belongs to sources with complete lists is left to `app.catalog.store.price_runs`
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from difflib import get_close_matches
 from itertools import count
 from operator import lt
 from typing import Any
@@ -18,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of, to_usd_text
 from app.catalog.models import Offer, Price, PriceFile, Size, SizeJson
-from app.catalog.names import explain_unknown_region, size_key
+from app.catalog.names import explain_unknown_region, explain_unknown_size, size_key
 from app.catalog.readings import PriceBlock, PriceList, Progress, Report
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.changes import collect_lost_offers
@@ -115,9 +114,8 @@ class PriceStaging:
             if size_key(name) not in self.subjects.aliases:
                 first = block.size.index(name)
                 if not price_list.new_sizes and key not in self.known_sizes:
-                    near = get_close_matches(size_key(name), self.known_sizes, 1)
-                    hint = f"did you mean {self.known_sizes[near[0]]}? " if near else ""
-                    detail = f"{name!r}: there is no such size; {hint}With --new-sizes it becomes one"
+                    needed = "With --new-sizes it becomes one"
+                    detail = explain_unknown_size(name, self.known_sizes, needed)
                     raise BadData(detail, file=price_list.file, line=block.line[first], column="size")
                 self.first_spellings.setdefault(key, (name, block.source[first]))
             self._keys[name] = key
