@@ -274,6 +274,14 @@ def test_each_region_is_a_column_of_the_zones_of_sizes(
     assert (place.size, place.region, place.zones) == ("Standard_NC6s_v3", "eastus", "1 2")
 
 
+def test_a_size_has_one_list_of_zones_in_a_region(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:
+    rows = "size,eastus,westus,source\nStandard_NC6,1  2,,memo\nnc6,1 2,-,memo\nnc6,3,,list\n"
+    assert len(read_availability(write(tmp_path, rows), sources).availability) == 4
+    expected = r"some\.csv:5: column 'size': 'NC6': is listed twice: in line 3 its zones in westus are -, here 1"
+    with pytest.raises(BadData, match=expected):
+        read_availability(write(tmp_path, rows + "NC6,,1,memo\n"), sources)
+
+
 def test_a_code_that_is_no_code_is_refused(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:
     path = tmp_path / "regions.csv"
     path.write_text('code,name,geography,source\n"west""us",West,,list\n')
@@ -296,6 +304,15 @@ def test_a_correction_needs_no_listed_source(tmp_path: Path) -> None:
     path = write(tmp_path, CORRECTIONS + "size,Standard_NC6,max_data_disks,some-page,16,a slip\n")
     (correction,) = read_corrections(path, {}).corrections
     assert (correction.source, correction.value) == ("some-page", "16")
+
+
+def test_a_figure_is_corrected_to_one_value(tmp_path: Path) -> None:
+    row = "size,Standard_NC6,vcpus,page,16,slip\n"
+    path = write(tmp_path, CORRECTIONS + row + row.replace("Standard_NC6", "nc6"))
+    assert len(read_corrections(path, {}).corrections) == 2
+    path = write(tmp_path, CORRECTIONS + row + row.replace("Standard_NC6", "nc6").replace("16", "17"))
+    with pytest.raises(BadData, match=r"some\.csv:3: column 'value': '17': is listed twice: in line 2 it is '16'"):
+        read_corrections(path, {})
 
 
 @pytest.mark.parametrize(

@@ -115,8 +115,20 @@ CORRECTION_COLUMNS = ("kind", "subject", "field", "source", "value", "reason")
 
 
 def read_corrections(path: Path, _sources: Mapping[str, SourceRow]) -> Reading:
-    """Read the corrections; `source` is the id of the corrected source, which need not be in the list of sources."""
-    return Reading(corrections=tuple(to_correction(row) for row in read_rows(path, CORRECTION_COLUMNS)))
+    """Read the corrections; `source` is the id of the corrected source, which need not be in the list of sources.
+
+    Raises BadData for a figure that is corrected twice, to two values.
+    """
+    first: dict[tuple[str, ...], CorrectionRow] = {}
+    corrections = []
+    for row in read_rows(path, CORRECTION_COLUMNS):
+        entry = to_correction(row)
+        subject = size_key(entry.subject) if entry.kind == "size" else entry.subject
+        known = first.setdefault((entry.kind, subject, entry.field, entry.source), entry)
+        if known.value != entry.value:
+            raise row.error("value", f"is listed twice: in line {known.line} it is {known.value!r}")
+        corrections.append(entry)
+    return Reading(corrections=tuple(corrections))
 
 
 def to_correction(row: CsvRow) -> CorrectionRow:
@@ -146,12 +158,22 @@ NO_ZONES = "-"
 
 
 def read_availability(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
-    """Read in which regions and zones sizes are offered; all columns but AVAILABILITY_COLUMNS are regions."""
+    """Read in which regions and zones sizes are offered; all columns but AVAILABILITY_COLUMNS are regions.
+
+    Raises BadData for a size that a source has twice with other zones in a region.
+    """
     regions = [column for column in columns_of(path) if column not in AVAILABILITY_COLUMNS]
     rows, cited = read_cited(
         path, AVAILABILITY_COLUMNS, sources, partial(to_availability, regions=regions), optional=regions
     )
-    return Reading(sources=cited, availability=tuple(entry for entries in rows for entry in entries))
+    availability = tuple(entry for entries in rows for entry in entries)
+    first: dict[tuple[str, ...], AvailabilityRow] = {}
+    for entry in availability:
+        known = first.setdefault((size_key(entry.size), entry.region, entry.source), entry)
+        if known.zones.split() != entry.zones.split():
+            detail = f"{entry.size!r}: is listed twice: in line {known.line} its zones in {entry.region} are"
+            raise entry.error("size", f"{detail} {known.zones or NO_ZONES}, here {entry.zones or NO_ZONES}")
+    return Reading(sources=cited, availability=availability)
 
 
 def to_availability(row: CsvRow, regions: list[str]) -> list[AvailabilityRow]:
