@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import Engine, inspect, select
 
 from app.catalog.column_types import table_of
+from app.catalog.fields import SubjectKind
 from app.catalog.models import Fact, Offer, Price, Revision, Size
 from app.catalog.queries.params import SizeParams
 from app.catalog.queries.sizes import find_size
@@ -129,6 +130,40 @@ def test_a_correction_replaces_the_value_and_keeps_the_claim(engine: Engine) -> 
     with reads(engine) as session:
         (fact,) = session.execute(select(table_of(Fact))).mappings()
     assert (fact["value"], fact["reason"]) == ("316", "corrected: 316 is a slip; the only source")
+
+
+@pytest.mark.first_database
+@pytest.mark.parametrize(
+    ("kind", "subject", "source_id", "expected"),
+    [
+        ("size", "x1", "page", None),
+        (
+            "size",
+            "Standard_X11",
+            "page",
+            "'subject': there is no such size (did you mean Standard_X1?); the correction",
+        ),
+        (
+            "gpu",
+            "q",
+            "page",
+            "'subject': there is no such gpu; the correction is kept, and changes nothing yet (cell 'q')",
+        ),
+        ("size", "Standard_X1", "prices", "'field': prices does not state it of Standard_X1; the correction is kept"),
+    ],
+)
+def test_a_correction_of_what_no_source_states_is_reported(
+    engine: Engine, kind: SubjectKind, subject: str, source_id: str, expected: str | None
+) -> None:
+    ingest_reading(engine, reading(size("Standard_X1", vcpus=8)))
+    field = "vcpus" if kind == "size" else "memory_gib"
+    row = CorrectionRow(
+        kind=kind, subject=subject, field=field, source=source_id, value="9", reason="a slip",
+        file="corrections.csv", line=2,
+    )  # fmt: skip
+    reports = ingest_reading(engine, reading(corrections=(row,))).summary.reports
+    assert len(reports) == (expected is not None)
+    assert all(f"corrections.csv:2: column {expected}" in str(report) for report in reports)
 
 
 @pytest.mark.first_database

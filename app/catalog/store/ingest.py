@@ -24,7 +24,13 @@ from app.catalog.store.facts import (
     reconcile_facts,
     to_authority,
 )
-from app.catalog.store.listed import is_rule_edge_between, save_adjustments, save_availability, save_listed
+from app.catalog.store.listed import (
+    find_idle_corrections,
+    is_rule_edge_between,
+    save_adjustments,
+    save_availability,
+    save_listed,
+)
 from app.catalog.store.offers import (
     DIRTY_SIZES,
     is_derived,
@@ -368,6 +374,7 @@ def _save_rows(
         changes |= of_facts
     else:
         changes |= add_priced_sizes(session, prices.first_spellings)
+    summary.reports += find_idle_corrections(session, reading, subjects)
     changes["size_alias"] += save_listed(session, "aliases", reading, subjects)
     for table in ("benchmark", "model", "exchange_rate", "disk_price"):
         changes[table] += save_listed(session, _FREE_TABLES[table], reading, subjects)

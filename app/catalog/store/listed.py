@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import date
+from difflib import get_close_matches
 from typing import Any
 
 from sqlalchemy import delete, exists, or_, select, update
@@ -20,8 +21,11 @@ from app.catalog.models import (
     Disk,
     DiskPrice,
     ExchangeRate,
+    Fact,
+    Gpu,
     LanguageModel,
     Region,
+    Series,
     Size,
     SizeAlias,
 )
@@ -118,6 +122,32 @@ def save_listed(session: Session, kind: str, reading: Reading, subjects: Subject
     """Write the rows that a reading has of a kind."""
     rows = (row for _, row in listed_rows(kind, reading, subjects))
     return save_rows(session, LISTED_TABLES[kind].model, rows)
+
+
+_NAMES = {
+    "size": (table_of(Size).c.key, table_of(Size).c.name),
+    "series": (table_of(Series).c.id, table_of(Series).c.id),
+    "gpu": (table_of(Gpu).c.id, table_of(Gpu).c.id),
+}
+"""The key and the name of what corrections are of, by its kind."""
+
+
+def find_idle_corrections(session: Session, reading: Reading, subjects: SubjectKeys) -> Iterator[Report]:
+    """Yield a report of each correction of what its source does not state, with the nearest name of a wrong subject."""
+    fact = table_of(Fact).c
+    columns = {"kind": fact.kind, "subject": fact.subject, "field": fact.field, "source_id": fact.source_id}
+    for entry in reading.corrections:
+        row, (key, name) = _to_correction(entry, subjects), _NAMES[entry.kind]
+        if session.execute(select(exists().where(*(c == row[n] for n, c in columns.items())))).scalar_one():
+            continue
+        column, cell, detail = "field", entry.field, f"{entry.source} does not state it of {entry.subject}"
+        names = {known.key: known.name for known in session.execute(select(key.label("key"), name.label("name")))}
+        if row["subject"] not in names:
+            near = get_close_matches(row["subject"], names, 1)
+            column, cell = "subject", entry.subject
+            detail = f"there is no such {entry.kind}" + (f" (did you mean {names[near[0]]}?)" if near else "")
+        detail = f"{detail}; the correction is kept, and changes nothing yet"
+        yield Report(file=entry.file, line=entry.line, column=column, cell=cell, detail=detail)
 
 
 ADJUSTMENT = table_of(Adjustment)
