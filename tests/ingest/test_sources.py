@@ -49,6 +49,16 @@ def test_pinned_is_true_or_false_or_reported(tmp_path: Path) -> None:
     assert [(r.line, r.column, r.cell) for r in reading.reports] == [(3, "pinned", "maybe")]
 
 
+@pytest.mark.parametrize("front", ["published_on: 2026-13-40", "published_on:\nms.date: soon"])
+def test_a_day_that_is_none_is_reported(tmp_path: Path, front: str) -> None:
+    reading = read_files(tmp_path, {"nx-series.md": f"---\ntitle: NX\n{front}\n---\n\n# NX-series\n\n{TABLE}"})
+    key, _, day = front.rpartition("\n")[2].partition(": ")
+    line = 3 + front.count("\n")
+    (report,) = reading.reports
+    assert (report.line, report.column, report.cell) == (line, key, day)
+    assert report.detail == "is not a date, which is written as YYYY-MM-DD; the page counts as undated"
+
+
 def test_the_kind_of_the_command_applies_where_the_page_has_none(tmp_path: Path) -> None:
     assert source(tmp_path / "a", "title: NX").kind == "third_party"
     assert source(tmp_path / "b", "title: NX", kind="vendor_announcement").kind == "vendor_announcement"

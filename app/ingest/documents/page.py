@@ -500,6 +500,10 @@ class Sentence:
         return self.text if len(self.text) <= _MAX_RAW_LENGTH else f"{self.text[:_MAX_RAW_LENGTH]}…"
 
 
+DAY_KEYS = ("published_on", "ms.date", "date")
+"""The keys of the front matter that may have the day of a page; the first that is filled counts."""
+
+
 def to_page(
     data: bytes, file: str, *, kind: SourceKind | None, inherited: SourceRow | None, ids: dict[str, str]
 ) -> tuple[SourcePage, list[Report]]:
@@ -513,7 +517,8 @@ def to_page(
     lines = to_lines(data)
     front = to_front_matter(lines)
     blocks = to_blocks(lines[front.body_line - 1 :], first=front.body_line)
-    stated_day = front.first("published_on", "ms.date", "date")
+    day_key = next(filter(front.first, DAY_KEYS), DAY_KEYS[0])
+    stated_day = front.first(day_key)
     published = find_date(stated_day) if stated_day else None
     heading = next((part.text for part in blocks.passages if part.kind == "heading"), None)
     sha256 = hashlib.sha256(data).hexdigest()
@@ -534,6 +539,9 @@ def to_page(
     page = SourcePage(file=file, front=front, blocks=blocks, source=source)
     stated = front.first("kind")
     reports = []
+    if stated_day and not published:
+        detail = "is not a date, which is written as YYYY-MM-DD; the page counts as undated"
+        reports.append(page.report(detail, front.lines.get(day_key), day_key, stated_day))
     if stated and stated not in AUTHORITY:
         detail = f"is not a kind of source; the kinds are {', '.join(AUTHORITY)}"
         reports.append(page.report(detail, front.lines.get("kind"), "kind", stated))
