@@ -364,7 +364,7 @@ def test_errors_name_options_and_commands(run: Run, seeded_url: str) -> None:
     assert "--region=nowhere" in region
     assert "`vmsizes export regions` lists them" in region
     model = run(seeded_url, "estimate", "--context", "8k").stderr
-    assert "--model" in model
+    assert "without MODEL or --config" in model
     assert "architecture" not in model
 
 

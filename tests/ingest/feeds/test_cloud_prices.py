@@ -364,7 +364,10 @@ def test_a_file_of_amazon_that_is_not_whole_is_refused(engine: Engine, tmp_path:
         ({"regions": {}}, "the index of regions does not have it"),
         ({"other": 1}, "the index of regions is not as expected: KeyError('regions')"),
         (b"<html>", "the index of regions is not as expected: JSONDecodeError"),
-        ({"regions": {"us-east-2": {"currentVersionUrl": "https://evil.example/index.json"}}}, "which is no path"),
+        (
+            {"regions": {"us-east-2": {"currentVersionUrl": "https://evil.example/index.json"}}},
+            "which is not the path of an index.json",
+        ),
     ],
 )
 def test_an_index_of_amazon_that_is_not_as_expected_fails_the_region(
