@@ -90,7 +90,21 @@ def test_cards_of_one_name_stay_apart_by_form_and_memory(catalog: Engine) -> Non
     assert gpu("gpu_1x_gh200") == "gh200-96"
     assert gpu("gpu_1x_rtx6000") == "rtx-6000-turing"
     assert gpu("1RTX6000ADA.10V") == "rtx-6000-ada"
-    assert size(catalog, "gpu_8x_a100", "gpu_id", "gpu_model") == (None, "A100 40GB (form not stated)")
+
+
+def test_a_gpu_whose_form_is_not_stated_is_of_its_family_and_of_no_card_in_it(catalog: Engine) -> None:
+    figures = ("gpu_id", "gpu_model", "gpu_memory_gib_per_gpu")
+    name = "A100 40GB (form not stated)"
+    assert size(catalog, "gpu_8x_a100", *figures) == ("a100-40-form-not-stated", name, 40.0)
+    families = rows(
+        catalog,
+        "select distinct gpu_model, family, memory_bandwidth_gb_per_s from size left join gpu on gpu.id = gpu_id "
+        "where gpu_model like '%form not stated%'",
+    )
+    assert len(families) == 7
+    for model, family, bandwidth in families:
+        assert model.startswith(family)
+        assert bandwidth is None
 
 
 def test_no_price_is_from_before_the_cut_of_june_2025(catalog: Engine) -> None:
