@@ -420,3 +420,7 @@ def test_zones_are_those_of_the_one_region_that_is_asked_for(client: httpx.Clien
     assert (anywhere["min"], anywhere["max"]) == (None, None)
     there = get(client, "/facets", region="westeurope", min_zones=3)["zones"]
     assert (there["min"], there["max"]) == (1, 3)
+    facets = get(client, "/facets", region="westeurope", min_zones=3)
+    assert len(facets["region"]) > 20
+    for entry in facets["region"]:
+        assert get(client, "/sizes", region=entry["value"], min_zones=3, limit=1)["total"] == entry["count"]

@@ -136,8 +136,8 @@ def find_facets(catalog: Catalog, search: SizeFilter) -> Facets:
     for name in COUNTED_FACETS:
         by_value = question.sets_by_value(_COLUMNS.get(name, name))
         counts[name] = _count(without(name), _by_part(by_value) if name in _JOINED else by_value)
-    unpriced = (sizes for name, sizes in met.items() if name not in PRICE_FILTERS)
-    counts["region"] = _count_regions(question, search, offered_anywhere=reduce(and_, unpriced, question.sets.all))
+    anywhere = (sizes for name, sizes in met.items() if name not in {*PRICE_FILTERS, "min_zones"})
+    counts["region"] = _count_regions(question, search, offered_anywhere=reduce(and_, anywhere, question.sets.all))
     flags: list[FacetCount] = []
     for name in FLAG_FACETS:
         having = question.sets_by_value(name).get(1, 0)
@@ -169,10 +169,13 @@ def _count_regions(question: SizeQuestion, search: SizeFilter, *, offered_anywhe
     bounds = {name: getattr(search, name) for name in question.names if name in PRICE_FILTERS}
     counts: dict[str, int] = {}
     steps = question.region_price_steps() if bounds else {}
+    in_zones = question.in_zones(search.min_zones) if search.min_zones is not None else None
     for region, prices in question.region_prices().items():
         offered = offered_anywhere & prices.offered
         for name, bound in bounds.items():
             offered &= steps[region].within(name, float(bound))
+        if in_zones is not None:
+            offered &= in_zones.get(region, 0)
         counts[region] = offered.bit_count()
     ordered = sorted((-count, code) for code, count in counts.items() if count)
     return [FacetCount(value=code, count=-count) for count, code in ordered]

@@ -408,13 +408,17 @@ def local_disk_gib() -> ColumnElement[float]:
 def zones_there() -> ColumnElement[int]:
     """Return in how many zones of the region `region_0` the newest list has a size; unknown where none lists it."""
     there, source = table_of(Availability).c, table_of(Source).c
+    newest = select(count_zones(there)).where(there.size_key == size.key, there.region == region_binds(1)[0])
+    newest = newest.where(source.id == there.source_id).order_by(source.published_on.desc().nulls_last(), source.id)
+    return newest.limit(literal_column("1", Integer)).correlate(SIZE).scalar_subquery()
+
+
+def count_zones(there: Any) -> ColumnElement[int]:
+    """Return how many zones a row of availability names."""
     spaces = func.length(there.zones) - func.length(
         func.replace(there.zones, literal_column("' '"), literal_column("''"))
     )
-    zones = case((there.zones == literal_column("''", String), 0), else_=1 + spaces)
-    newest = select(cast(zones, Integer)).where(there.size_key == size.key, there.region == region_binds(1)[0])
-    newest = newest.where(source.id == there.source_id).order_by(source.published_on.desc().nulls_last(), source.id)
-    return newest.limit(literal_column("1", Integer)).correlate(SIZE).scalar_subquery()
+    return cast(case((there.zones == literal_column("''", String), 0), else_=1 + spaces), Integer)
 
 
 def gpu_slice_gib() -> ColumnElement[float]:

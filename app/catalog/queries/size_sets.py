@@ -38,7 +38,7 @@ from sqlalchemy.sql import visitors
 from app.catalog.column_types import table_of
 from app.catalog.fields import SHOWN_FIELDS, SIZE_GROUPS
 from app.catalog.in_force import PRICE, Rules, prices_in_force
-from app.catalog.models import SizeJson
+from app.catalog.models import Availability, SizeJson, Source
 from app.catalog.projections import SPOT_SAVING, UNIT_PRICES, offer_json, rank_usd
 from app.catalog.purchases import ANY_REGION
 from app.catalog.queries.filters import (
@@ -67,6 +67,7 @@ from app.catalog.queries.price_scope import (
     SIZE,
     PriceScope,
     PriceScopeKey,
+    count_zones,
     gpu_slice_gib,
     key_parameters,
     literal_text,
@@ -357,6 +358,20 @@ class SizeQuestion:
         key = ("prices by region", self._scope._replace(regions=()))
         return self.catalog.keep(key, self._ask_region_prices)
 
+    def in_zones(self, least: int) -> Mapping[str, int]:
+        """Find the sizes that the newest list has in at least that many zones of a region, by region."""
+
+        def ask() -> Mapping[str, int]:
+            zones: dict[str, dict[int, int]] = defaultdict(dict)
+            for region, key, count in self.catalog.fetch(BoundStatement(_zones_statement(), {})):
+                zones[region][self.sets.place_of(key)] = count
+            return {
+                region: self.sets.set_of(place for place, count in sizes.items() if count >= least)
+                for region, sizes in zones.items()
+            }
+
+        return self.catalog.keep(("zones by region", least), ask)
+
     def price_steps(self) -> "PriceSteps":
         """Find the sizes by their prices under the purchase model of the search."""
 
@@ -628,6 +643,14 @@ def _figure(name: str) -> ColumnElement[Any]:
         return FIGURES_OF_THEIR_OWN[name]()
     column: ColumnElement[Any] = SIZE.c[name]
     return type_coerce(column, Integer) if isinstance(column.type, Boolean) else column
+
+
+@cached_statement(1)
+def _zones_statement() -> Select[Any]:
+    """Build the statement of the zones of all sizes by region, the newest list last."""
+    there, source = table_of(Availability).c, table_of(Source).c
+    query = select(there.region, there.size_key, count_zones(there)).where(source.id == there.source_id)
+    return query.order_by(source.published_on.nulls_first(), source.id.desc())
 
 
 @cached_statement(256)
