@@ -215,7 +215,9 @@ class NoPriceOut(Out):
 
     os: str = Field(description="The requested system. Extensible.")
     purchase: str = Field(description="The requested purchase model. Extensible.")
-    known_in: list[str] = Field(description="The regions in which any size has such a price on the day.")
+    known_in: list[str] = Field(
+        description="The regions, of the clouds that are asked for, in which any size has such a price on the day."
+    )
     detail: str = Field(description="The same in words, and what brings more prices.")
 
 

@@ -30,6 +30,49 @@ def test_a_region_elsewhere_is_named_as_what_is_wrong(clouds: httpx.Client) -> N
     )
 
 
+@pytest.mark.parametrize(
+    ("params", "detail"),
+    [
+        ({"region": "us-east-1", "provider": "azure"}, "region=us-east-1: not in provider=azure; GET /regions"),
+        (
+            {"available_in": "eastus,us-east-1"},
+            "available_in=eastus,us-east-1: no size is in regions of aws and of azure",
+        ),
+    ],
+)
+@pytest.mark.parametrize("path", ["/sizes", "/facets", "/fit"])
+def test_no_size_is_in_the_region_of_another_cloud(
+    clouds: httpx.Client, path: str, params: dict[str, str], detail: str
+) -> None:
+    answer = clouds.get(path, params=params)
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith(detail)
+
+
+@pytest.mark.parametrize(
+    ("params", "detail"),
+    [
+        ({"provider": "aws", "purchase": "spot"}, "linux spot: no price is known in any region"),
+        (
+            {"region": "us-east-1", "purchase": "reserved_1y", "os": "windows"},
+            (
+                "windows reserved_1y: no price is known in us-east-1, nor in any other region; "
+                "it covers the machine and not the licence of Windows"
+            ),
+        ),
+        (
+            {"region": "us-east-1", "purchase": "savings_1y"},
+            "linux savings_1y: no price is known in us-east-1, nor in any other region",
+        ),
+    ],
+)
+def test_a_note_of_missing_prices_is_about_the_clouds_that_are_asked_for(
+    clouds: httpx.Client, params: dict[str, str], detail: str
+) -> None:
+    note = get(clouds, "/sizes", limit=1, **params)["no_price"]
+    assert (note["known_in"], note["detail"]) == ([], detail)
+
+
 def test_a_provider_narrows_lists_facets_and_prices(clouds: httpx.Client) -> None:
     found = get(clouds, "/sizes", provider="aws,oci", limit=500, fields="provider")
     assert {item["provider"] for item in found["items"]} == {"aws", "oci"}
@@ -207,7 +250,7 @@ def test_a_fit_says_what_is_unknown_of_a_size_of_any_cloud(clouds: httpx.Client)
     }
     answer = clouds.post("/fit", json=body).json()
     reasons = {miss["size"]: (miss["provider"], miss["failures"][0]["detail"]) for miss in answer["rejected"]}
-    of_gpu = "no source says its usable GPU memory, memory bandwidth, compute capability"
+    of_gpu = "no source says its memory bandwidth"
     assert reasons == {
         "gpu_1x_a100": ("lambda", of_gpu),  # its form is not stated
         "BM.GPU.H100.8": ("oci", of_gpu),

@@ -404,6 +404,14 @@ def test_a_size_without_local_disks_has_no_local_nvme(client: httpx.Client) -> N
     assert size(client, "Standard_L8s_v3")["local_nvme"] is True
 
 
+@pytest.mark.first_database
+@pytest.mark.parametrize("path", ["/sizes", "/facets", "/sizes.csv"])
+def test_a_greatest_value_below_the_least_is_an_error(client: httpx.Client, path: str) -> None:
+    refused = client.get(path, params={"min_vcpus": 8, "max_vcpus": 4})
+    assert (refused.status_code, refused.json()["detail"]) == (422, "max_vcpus=4: must not be less than min_vcpus=8")
+    assert client.get(path, params={"min_vcpus": 8, "max_vcpus": 8}).status_code == 200
+
+
 def test_zones_are_those_of_the_one_region_that_is_asked_for(client: httpx.Client) -> None:
     in_three = names(client, region="westeurope", min_zones=3)
     assert {"Standard_D2s_v5"} <= in_three < names(client, region="westeurope", min_zones=0)

@@ -1,7 +1,7 @@
 """Lists, counts and neighbours by sets are those that one statement of SQL gives, which the exports run."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date
 
@@ -76,26 +76,31 @@ SCOPES = (
 )
 
 
+def agreeing(parts: Iterable[str]) -> dict[str, str]:
+    """The parameters of some parts, without those that contradict others."""
+    chosen = dict(parameter.split("=") for part in parts for parameter in part.split("&") if parameter)
+    if "continent" in chosen:
+        chosen = {name: value for name, value in chosen.items() if name not in {"country", "provider", "region"}}
+    if chosen.get("provider") == "aws":
+        chosen.pop("region", None)
+    if "min_gpus" in chosen:
+        chosen.pop("max_gpus", None)
+    return chosen
+
+
 def every_order() -> Iterator[str]:
     """Every sort key in both directions and every filter, each with another scope."""
     for number, key in enumerate(SORT_KEYS):
         for sign in ("", "-"):
             turn = 2 * number + len(sign)
-            chosen = dict(
-                one.split("=")
-                for one in f"{SCOPES[turn % len(SCOPES)]}&{FILTERED[turn % len(FILTERED)]}".split("&")
-                if one
-            )
+            chosen = agreeing((SCOPES[turn % len(SCOPES)], FILTERED[turn % len(FILTERED)]))
             yield "&".join(f"{name}={value}" for name, value in chosen.items()) + f"&sort={sign}{key}&limit=90"
 
 
 def random_questions(count: int) -> Iterator[str]:
     rng = random.Random(16)
     for _ in range(count):
-        parts = [*rng.sample(FILTERED, rng.randint(0, 3)), rng.choice(SCOPES)]
-        chosen = dict(one.split("=") for part in parts for one in part.split("&") if one)
-        if "continent" in chosen:  # which no other choice of places here may contradict
-            chosen = {name: value for name, value in chosen.items() if name not in {"country", "provider", "region"}}
+        chosen = agreeing([*rng.sample(FILTERED, rng.randint(0, 3)), rng.choice(SCOPES)])
         sort = ",".join(rng.choice(("", "-")) + key for key in rng.sample(SORT_KEYS, rng.randint(1, 3)))
         limit = rng.choice((1, 7, 50, 500))
         yield "&".join([*(f"{name}={value}" for name, value in chosen.items()), f"sort={sort}&limit={limit}"])

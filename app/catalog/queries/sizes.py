@@ -22,6 +22,7 @@ from app.catalog.column_types import table_of
 from app.catalog.fields import GPU_FIELDS
 from app.catalog.models import PriceTotal
 from app.catalog.projections import NO_OFFER_JSON, OFFER_JSON_FIELDS, offer_json
+from app.catalog.providers import AZURE
 from app.catalog.queries.exchange_rates import CurrencyRate, convert_prices, exchange_rate_json, find_exchange_rate
 from app.catalog.queries.filters import check_sort, sort_names, to_sort_keys
 from app.catalog.queries.lookups import (
@@ -89,12 +90,30 @@ def explain_no_price(catalog: Catalog, asked: OfferParams) -> NoPrice | None:
     if getattr(asked, "known_at", None) is not None:
         return None
     day = getattr(asked, "as_of", None) or catalog.today
-    values = {"os": asked.os, "purchase": asked.purchase, "day": day.isoformat()}
-    rows = catalog.fetch(BoundStatement(_regions_statement(), values))
-    known_in = tuple(region for (region,) in rows)
+    places = catalog.snapshot.regions
+    # Only regions of the same clouds are a way out.
+    providers = {*getattr(asked, "provider", ())} or {places[code].provider for code in asked.region}
+    regions = {code for code, place in places.items() if not providers or place.provider in providers}
+
+    def find_regions(os: str) -> tuple[str, ...]:
+        values = {"os": os, "purchase": asked.purchase, "day": day.isoformat()}
+        rows = catalog.fetch(BoundStatement(_regions_statement(), values))
+        return tuple(region for (region,) in rows if region in regions)
+
+    known_in = find_regions(asked.os)
     if set(asked.region or known_in) & set(known_in):
         return None
-    detail = _detail(asked, known_in, len(catalog.snapshot.regions), day if day != catalog.today else None)
+    if day != catalog.today:
+        rest = f" on {day}"
+    elif asked.os == "windows" and asked.purchase.startswith(("reserved", "savings")):
+        rest = "; it covers the machine and not the licence of Windows"
+        priced = set(find_regions("linux"))
+        rest += ": os=linux has its price" if priced & set(asked.region or priced) else ""
+    elif not providers or AZURE.id in providers:
+        rest = f"; `vmsizes refresh azure-prices` brings {'the others' if known_in else 'them'}"
+    else:
+        rest = ""
+    detail = _detail(asked, known_in, len(regions)) + rest
     return NoPrice(os=asked.os, purchase=asked.purchase, known_in=known_in, detail=detail)
 
 
@@ -107,8 +126,8 @@ def _regions_statement() -> Select[Any]:
     return select(total.region).where(*asked, *holds).order_by(total.region)
 
 
-def _detail(asked: OfferParams, known_in: Sequence[str], regions: int, past: date | None) -> str:
-    """Return the note in words: `linux reserved_3y: no price is known in westeurope, only in polandcentral; …`."""
+def _detail(asked: OfferParams, known_in: Sequence[str], regions: int) -> str:
+    """Return where prices are known, in words: `linux spot: no price is known in eastus, only in westeurope`."""
     where = f"in {' or '.join(asked.region)}" if 0 < len(asked.region) <= _MAX_NAMED else "in any region"
     if len(asked.region) > _MAX_NAMED:
         where = f"in any of the {len(asked.region)} regions"
@@ -118,13 +137,7 @@ def _detail(asked: OfferParams, known_in: Sequence[str], regions: int, past: dat
         elsewhere = f", only in {', '.join(known_in)}"
     else:
         elsewhere = f", but in {len(known_in)} of {regions} regions"
-    if past is not None:
-        rest = f" on {past}"
-    elif asked.os == "windows" and asked.purchase.startswith(("reserved", "savings")):
-        rest = "; it covers the machine and not the licence of Windows: os=linux has its price"
-    else:
-        rest = f"; `vmsizes refresh azure-prices` brings {'the others' if known_in else 'them'}"
-    return f"{asked.os} {asked.purchase}: no price is known {where}{elsewhere}{rest}"
+    return f"{asked.os} {asked.purchase}: no price is known {where}{elsewhere}"
 
 
 STATUS_AND_OFFER_FIELDS = ("status", *OFFER_JSON_FIELDS, "price_age_days")
@@ -294,13 +307,24 @@ def find_size(catalog: Catalog, name: str, params: SizeParams) -> str:
 
 
 def normalize(selection: SelectionT, snapshot: CatalogSnapshot) -> SelectionT:
-    """Replace names of series and GPUs by those of the catalog; raises BadQuery for one that the catalog lacks."""
+    """Replace names of series and GPUs by those of the catalog.
+
+    Raises BadQuery for a name that the catalog lacks, and for what no size can meet together.
+    """
     check_regions(snapshot.regions, "region", selection.region)
     check_regions(snapshot.regions, "available_in", selection.available_in)
-    selection = place_regions(selection, snapshot.regions)
+    providers = {snapshot.regions[code].provider for code in selection.available_in}
+    if len(providers) > 1:
+        detail = f"no size is in regions of {' and of '.join(sorted(providers))}"
+        raise BadQuery("available_in", ",".join(selection.available_in), detail)
+    selection = place_regions(selection, snapshot.regions, by_provider=bool(selection.region))
     zones = getattr(selection, "min_zones", None)
     if zones is not None and len(selection.region) != 1:
         raise BadQuery("min_zones", zones, "needs region with one region, whose zones are counted")
+    for name in sorted(selection.model_fields_set):
+        most, least = getattr(selection, name), getattr(selection, name.replace("max_", "min_", 1), None)
+        if name.startswith("max_") and None not in (most, least) and most < least:
+            raise BadQuery(name, most, f"must not be less than {name.replace('max_', 'min_', 1)}={least}")
     if selection.gpu_vendor is not None:
         check_gpu_vendor(snapshot.gpus, selection.gpu_vendor)
     # What the client did not give stays out of the model's set fields, by which active_filters goes.
