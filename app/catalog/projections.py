@@ -182,13 +182,15 @@ def cheapest_offers(
     *conditions: ColumnElement[bool],
     columns: Sequence[str] = (),
 ) -> Subquery:
-    """Select the cheapest of the offers with equal values of `each`; of equal prices the first region.
+    """Select the cheapest of the offers with equal values of `partition`; of equal prices the first region.
 
-    `columns` are those to select, by default all: the fewer, the less there is to sort.
+    Without a price by the purchase model it is the cheapest on demand. `columns` are those to select, by default all:
+    the fewer, the less there is to sort.
     """
+    rank, on_demand = rank_usd(offers.c, purchase), rank_usd(offers.c, "on_demand")
     position = func.row_number().over(
         partition_by=[offers.c[name] for name in partition],
-        order_by=(rank_usd(offers.c, purchase), offers.c.region),
+        order_by=(rank, case((rank < UNRANKED, UNRANKED), else_=on_demand), offers.c.region),
     )
     names = columns or offers.c.keys()
     ranked = select(*(offers.c[name] for name in names), position.label("position")).where(*conditions).subquery()

@@ -49,6 +49,15 @@ def test_no_size_is_in_the_region_of_another_cloud(
     assert answer.json()["detail"].startswith(detail)
 
 
+@pytest.mark.parametrize("where", [{}, {"region": "ap-northeast-1,ap-south-1"}, {"as_of": "2026-08-31"}])
+def test_a_size_without_a_price_by_a_purchase_model_is_where_it_is_cheapest_on_demand(
+    clouds: httpx.Client, where: dict[str, str]
+) -> None:
+    (size,) = get(clouds, "/sizes", name="a1.2xlarge", purchase="spot", **where)["items"]
+    assert size["usd_per_hour"] is None
+    assert (size["region"], size["on_demand_usd_per_hour"]) == ("ap-south-1", 0.204)
+
+
 @pytest.mark.parametrize(
     ("params", "detail"),
     [

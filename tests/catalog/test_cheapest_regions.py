@@ -94,14 +94,14 @@ def add_prices(session: Session, quotes: dict[Quote, int]) -> None:
 
 
 def cheapest_of_all(session: Session, by_rules: tuple[AdjustmentRule, ...], search: SizeSearch) -> dict[str, str]:
-    """Compare all prices in force: the cheapest by the purchase model, else the first region with any price."""
+    """Compare all prices in force: the cheapest by the purchase model, else on demand, else the first with any."""
     day, known, spot_since = (literal(each, Date) for each in (TODAY, EVER_KNOWN, earliest_spot_day(TODAY)))
     rows = session.execute(prices_in_force(day, known, spot_since, rules=by_rules)).all()
-    best: dict[str, tuple[tuple[bool, object, str], str]] = {}
+    best: dict[str, tuple[tuple[int, object, str], str]] = {}
     for row in rows:
         if not search.region or row.region in search.region:
-            other = row.purchase != search.purchase
-            rank = (other, 0 if other else row.usd_per_hour, row.region)
+            choice = 0 if row.purchase == search.purchase else 1 if row.purchase == "on_demand" else 2
+            rank = (choice, row.usd_per_hour if choice < 2 else 0, row.region)
             best[row.size_key] = min(best.get(row.size_key, (rank, row.region)), (rank, row.region))
     return {key: region for key, (_, region) in best.items()}
 

@@ -288,7 +288,8 @@ def _cheapest_regions(key: PriceScopeKey, sizes: Select[Any]) -> FromClause:
     The prices of a size are sorted, the cheapest by list price first. By rules another region may be cheaper, or as
     cheap: `_dearest_rivals` says up to which list price.
 
-    A size that has no price by the purchase model of the scope is in the first region where it has another.
+    A size that has no price by the purchase model of the scope is in the region where it was cheapest on demand, or in
+    the first where it has any price.
     """
     these = _dearest_rivals(key, sizes) if key.rules else _keys_of(sizes)
     run = PRICE.alias().c
@@ -299,8 +300,14 @@ def _cheapest_regions(key: PriceScopeKey, sizes: Select[Any]) -> FromClause:
         by_purchase.append(or_(run.nano_usd_per_hour <= these.c.most_nano_usd, *uneven.names(run.region)))
         order = [adjusted_nano_usd(run, PRICED_ON, key.rules)]
     cheapest = _first_in_force(run.region, run, key, these, *by_purchase, order=[*order, run.region])
-    other = PRICE.alias().c
-    region = func.coalesce(cheapest, _first_in_force(other.region, other, key, these, order=[other.region]))
+    other, listed = PRICE.alias().c, PRICE.alias().c
+    on_demand = [listed.purchase == literal_text("on_demand"), *_is_usual(listed, key)]
+    price = adjusted_nano_usd(listed, PRICED_ON, key.rules) if key.rules else listed.nano_usd_per_hour
+    region = func.coalesce(
+        cheapest,
+        _first_in_force(listed.region, listed, key, these, *on_demand, order=[price, listed.region]),
+        _first_in_force(other.region, other, key, these, order=[other.region]),
+    )
     # Materialized, because the databases would otherwise compute the prices of all regions and throw most of them away.
     regions = select(these.c.size_key, region.label("region")).cte("cheapest")
     return regions.prefix_with("materialized")

@@ -42,6 +42,7 @@ from app.catalog.projections import (
     COPIED_SIZE_COLUMNS,
     PRICE_COLUMNS,
     RANK_COLUMNS,
+    UNRANKED,
     rank_usd,
     side_by_side,
     size_json,
@@ -218,22 +219,26 @@ def _stage_least() -> Insert:
 def _stage_cheapest_offers(*, dirty_only: bool) -> Insert:
     """Build the statement that stages the offers of each size and system in any region, one by purchase model.
 
-    Each is the offer where it is cheapest, in the first such region, but never for an unusual price; or one without a
-    price. The least price of each is known, and its region is looked for: no offers are sorted.
+    Each is the offer where it is cheapest, in the first such region, but never for an unusual price; where no region
+    has a price by that model, the offer where it is cheapest on demand. The least price of each is known, and its
+    region is looked for: no offers are sorted.
     """
     system = union_all(*(select(literal(os).label("os")) for os in OPERATING_SYSTEMS)).subquery("system")
     bought = union_all(
         *(select(literal(model).label("purchase"), literal(any_).label("region")) for model, any_ in ANY_REGION.items())
     ).subquery("bought")
     cheapest, same = _STAGED.alias("cheapest"), _STAGED.alias("same")
+
+    def is_least_by(model: str) -> ColumnElement[bool]:
+        return and_(rank_usd(same.c, model) == rank_usd(_LEAST.c, model), _is_usual(same, model))
+
+    on_demand = or_(func.coalesce(rank_usd(_LEAST.c, "on_demand"), UNRANKED) == UNRANKED, is_least_by("on_demand"))
     is_least = case(
+        (bought.c.purchase == "on_demand", is_least_by("on_demand")),
         *(
-            (
-                bought.c.purchase == model,
-                and_(rank_usd(same.c, model) == rank_usd(_LEAST.c, model), _is_usual(same, model)),
-            )
+            (bought.c.purchase == model, and_(is_least_by(model), or_(rank_usd(_LEAST.c, model) < UNRANKED, on_demand)))
             for model in PURCHASE_MODELS
-        )
+        ),
     )
     first = select(func.min(same.c.region)).where(same.c.size_key == _SIZE.c.key, same.c.os == system.c.os, is_least)
     of_least = and_(_LEAST.c.size_key == _SIZE.c.key, _LEAST.c.os == system.c.os)
