@@ -82,6 +82,13 @@ def test_a_note_of_missing_prices_is_about_the_clouds_that_are_asked_for(
     assert (note["known_in"], note["detail"]) == ([], detail)
 
 
+def test_a_country_leaves_the_facet_of_its_regions(clouds: httpx.Client) -> None:
+    codes = {entry["value"] for entry in get(clouds, "/facets", country="DE", region="germanywestcentral")["region"]}
+    assert codes >= {"germanywestcentral", "eu-central-1", "europe-west3"}
+    regions = get(clouds, "/regions", limit=500)["items"]
+    assert codes <= {region["code"] for region in regions if region["country"] == "DE"}
+
+
 def test_a_provider_narrows_lists_facets_and_prices(clouds: httpx.Client) -> None:
     found = get(clouds, "/sizes", provider="aws,oci", limit=500, fields="provider")
     assert {item["provider"] for item in found["items"]} == {"aws", "oci"}

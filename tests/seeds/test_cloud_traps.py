@@ -107,6 +107,20 @@ def test_a_gpu_whose_form_is_not_stated_is_of_its_family_and_of_no_card_in_it(ca
         assert bandwidth is None
 
 
+def test_a_size_has_infiniband_if_its_fabric_is_that(catalog: Engine) -> None:
+    having = "select distinct fabric, infiniband from size where fabric is not null order by 1"
+    assert {fabric: bool(infiniband) for fabric, infiniband in rows(catalog, having)} == {
+        "EFA": False,
+        "GPUDirect-TCPX": False,
+        "GPUDirect-TCPXO": False,
+        "InfiniBand": True,
+        "RoCE": False,
+        "none": False,
+    }
+    unknown = "select count(*) from size where fabric is not null and infiniband is null"
+    assert rows(catalog, unknown) == [(0,)]
+
+
 def test_no_price_is_from_before_the_cut_of_june_2025(catalog: Engine) -> None:
     for name, dollars in (("p5.48xlarge", "55.04"), ("p4d.24xlarge", "21.957642"), ("p5en.48xlarge", "63.296")):
         assert usd(catalog, name, "us-east-1") == Decimal(dollars)

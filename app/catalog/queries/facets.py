@@ -18,6 +18,7 @@ import orjson
 
 from app.catalog.fields import SHOWN_FIELDS
 from app.catalog.queries.filters import PRICE_FILTERS
+from app.catalog.queries.lookups import place_regions
 from app.catalog.queries.params import FACET_OF_PARAM, FILTERED_FIELDS, SizeFilter, SizeList, check_days
 from app.catalog.queries.size_sets import FIGURES_OF_THEIR_OWN, SizeQuestion
 from app.catalog.queries.sizes import normalize
@@ -119,6 +120,7 @@ _FIGURES = tuple(
 def find_facets(catalog: Catalog, search: SizeFilter) -> Facets:
     """Find the facets of a search; raises BadQuery for a name that the catalog does not have, or a day."""
     check_days(search, catalog.today)
+    there = place_regions(search.model_copy(update={"region": ()}), catalog.snapshot.regions).region
     search = normalize(search, catalog.snapshot)
     question = SizeQuestion(catalog, search)
     question.read_together(_FIGURES)
@@ -137,7 +139,8 @@ def find_facets(catalog: Catalog, search: SizeFilter) -> Facets:
         by_value = question.sets_by_value(_COLUMNS.get(name, name))
         counts[name] = _count(without(name), _by_part(by_value) if name in _JOINED else by_value)
     anywhere = (sizes for name, sizes in met.items() if name not in {*PRICE_FILTERS, "min_zones"})
-    counts["region"] = _count_regions(question, search, offered_anywhere=reduce(and_, anywhere, question.sets.all))
+    in_regions = _count_regions(question, search, offered_anywhere=reduce(and_, anywhere, question.sets.all))
+    counts["region"] = [entry for entry in in_regions if not there or entry.value in there]
     flags: list[FacetCount] = []
     for name in FLAG_FACETS:
         having = question.sets_by_value(name).get(1, 0)

@@ -132,7 +132,7 @@ def _gpu_columns(row: Mapping[str, Any], fields: Resolutions, gpus: Sequence[Gpu
 
 
 def _implied_columns(row: Mapping[str, Any], series: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what other columns imply: NVLink from the interconnect's name, InfiniBand from its speed, the fabric.
+    """Return what other columns imply: NVLink from the interconnect's name, InfiniBand from its speed or the fabric.
 
     Pages state NVLink of a whole series; it is false for VMs with one GPU or less, which have nothing to link.
     """
@@ -143,6 +143,8 @@ def _implied_columns(row: Mapping[str, Any], series: Mapping[str, Any] | None) -
         nvlink = False
     if infiniband is None and row["infiniband_gbps"]:
         infiniband = True
+    if infiniband is None and row["fabric"]:  # a VM has one
+        infiniband = row["fabric"] == "InfiniBand"
     if retired is None and series is not None:
         retired = series["retirement_date"]
     fabric = row["fabric"] or ("InfiniBand" if infiniband else None)
