@@ -98,7 +98,7 @@ def search(
         in_currency(_size_columns(params.purchase), params.currency),
     )
     rows, columns = with_price_notes(rows, columns, "price_")
-    nothing = "Nothing matches." if undecided is None else f"Nothing is known to match; {undecided}."
+    nothing = "Nothing matches." if undecided is None else f"Nothing is known to match. {undecided}."
     notes = [page["no_price"]["detail"]] if "no_price" in page else []
     notes += [undecided] if undecided is not None and page["total"] else []
     print_page(

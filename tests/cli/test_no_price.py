@@ -45,7 +45,7 @@ def test_nothing_found_says_that_it_is_for_want_of_prices(run: Run, seeded_url: 
     note, undecided = done.stderr.splitlines(keepends=True)
     assert note == f"linux reserved_3y: {NOTE}"
     assert re.fullmatch(
-        r"Nothing is known to match; ([\d,]+) more sizes may match: usd_per_hour is unknown for \1\.\n", undecided
+        r"Nothing is known to match\. ([\d,]+) more sizes may match: usd_per_hour is unknown for \1\.\n", undecided
     )
 
 
@@ -64,3 +64,12 @@ def test_csv_has_the_fields_of_all_rows_where_the_price_of_some_is_computed(run:
     estimates = [json.loads(row["estimate"]) for row in rows if row["estimate"]]
     assert 0 < len(estimates) < len(rows)
     assert all(estimate["estimated"] for estimate in estimates)
+
+
+def test_sizes_of_which_several_figures_are_unknown_are_counted_at_least(run: Run, seeded_url: str) -> None:
+    done = run(seeded_url, "search", "--min-vcpus", "1", "--min-gpu-mem", "1", "--limit", "1")
+    said = re.search(r"At least (\d+) more sizes may match: (.+)\.\n", done.stderr)
+    assert said is not None
+    counts = [int(count) for count in re.findall(r" for (\d+)", said[2])]
+    assert len(counts) == 2
+    assert int(said[1]) == max(counts)

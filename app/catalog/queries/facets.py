@@ -50,7 +50,10 @@ def unknown_note(unknown: Mapping[str, int], total: int | None = None) -> str | 
         return None
     if total is None and len(unknown) == 1:
         (total,) = unknown.values()
-    more = "more sizes" if total is None else f"{total:,} more {'size' if total == 1 else 'sizes'}"
+    if total is None:
+        more = f"At least {max(unknown.values()):,} more sizes"
+    else:
+        more = f"{total:,} more {'size' if total == 1 else 'sizes'}"
     fields = ", ".join(f"{name} for {count:,}" for name, count in unknown.items())
     return f"{more} may match: {fields.replace(' for ', ' is unknown for ', 1)}"
 
