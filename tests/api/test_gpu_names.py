@@ -80,6 +80,24 @@ def test_an_unknown_vendor_is_rejected_with_the_known_ones(client: httpx.Client,
     assert "allowed are AMD, NVIDIA" in answer.json()["detail"]
 
 
+@pytest.mark.parametrize(
+    ("name", "word", "detail"),
+    [
+        ("cpu_vendor", "intell", "did you mean Intel? allowed are AMD, Ampere, Intel, Microsoft"),
+        ("fabric", "ib", "allowed are InfiniBand"),
+        ("confidential_computing", "sev", "allowed are SNP, TDX"),
+        ("disk_controller", "nvm", "allowed are NVMe, SCSI"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/sizes", "/facets", "/sizes.csv"])
+def test_a_word_that_no_size_has_is_rejected_with_those_that_some_have(
+    client: httpx.Client, path: str, name: str, word: str, detail: str
+) -> None:
+    answer = client.get(path, params={name: word})
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith(f"{name}={word}: {detail}")
+
+
 @pytest.mark.parametrize("value", ["yes", "1", "True", "on"])
 def test_a_boolean_is_true_or_false(client: httpx.Client, value: str) -> None:
     for path in (f"/sizes?infiniband={value}", f"/facets?ultra_disk={value}", f"/prices?history={value}"):

@@ -57,7 +57,7 @@ min_usd_per_hour=1&purchase=spot&region=eastus,westeurope|purchase=reserved_3y&m
 as_of=2026-02-01&max_usd_per_hour=5|as_of=2025-06-01&available_in=eastus|as_of=2025-06-01&region=eastus,uksouth
 provider=azure|provider=aws|country=US|continent=europe&min_gpus=1|cpu=*cobalt*|cpu=epyc 9*|cpu_vendor=amd
 burstable=true|min_data_disks=32|min_uncached_disk_iops=80000|min_uncached_disk_mbps=1200|local_nvme=true|min_nics=8
-disk_controller=nvme|fabric=infiniband|confidential_computing=true|trusted_launch=true|min_zones=2&region=westeurope
+disk_controller=nvme|fabric=infiniband|confidential_computing=snp|trusted_launch=true|min_zones=2&region=westeurope
 """.replace("\n", "|")
     .strip("|")
     .split("|")

@@ -18,7 +18,7 @@ from app.catalog.models import Fact, Gpu, LanguageModel, Region, Series, SizeAli
 from app.catalog.names import as_written, closest_regions, display_keys, model_key, model_keys, series_key
 from app.catalog.presets import Preset, split_names
 from app.catalog.providers import split_provider
-from app.catalog.queries.params import PlaceParams
+from app.catalog.queries.params import FILTERED_FIELDS, WORD_FILTERS, PlaceParams
 from app.catalog.queries.price_scope import GPU, SIZE, size
 from app.db.statements import BoundStatement, Reader, Statement, cached_statement, fetch, to_dicts
 from app.errors import BadQuery, NotFound
@@ -303,11 +303,19 @@ def resolve_gpus(gpus: GpuNames, names: Iterable[str], field: str = "gpu") -> tu
     return tuple(sorted(globs))
 
 
-def check_gpu_vendor(gpus: GpuNames, vendor: str) -> None:
-    """Check that the vendor makes a GPU of the catalog; raises BadQuery naming the nearest."""
-    if vendor.lower() not in {listed.lower() for listed in gpus.vendors}:
-        hint = did_you_mean(closest_spellings(vendor, gpus.vendors), " ")
-        raise BadQuery("gpu_vendor", vendor, f"{hint}allowed are {', '.join(gpus.vendors) or 'none'}")
+def load_words(session: Session) -> dict[str, tuple[str, ...]]:
+    """Read the words that sizes have, by the filters on them; a text may join several: `NVMe, SCSI`."""
+    texts = session.execute(select(*(size[FILTERED_FIELDS[name]] for name in WORD_FILTERS)).distinct()).all()
+    words = ({word for text in column if text for word in text.split(", ")} for column in zip(*texts, strict=True))
+    return {name: tuple(sorted(of_field)) for name, of_field in zip(WORD_FILTERS, words, strict=False)}
+
+
+def check_word(words: Mapping[str, Sequence[str]], name: str, word: str) -> None:
+    """Check that some size has a word that a filter asks for; raises BadQuery naming the nearest."""
+    allowed = words.get(name, ())
+    if word.lower() not in map(str.lower, allowed):
+        hint = did_you_mean(closest_spellings(word, allowed), " ")
+        raise BadQuery(name, as_written(word), f"{hint}allowed are {', '.join(allowed) or 'none'}")
 
 
 def _to_globs(gpus: GpuNames, written: str, field: str) -> Sequence[str]:

@@ -446,7 +446,7 @@ class SizeFilter(SizeSelection, SizeRequirements):
     disk_controller: LowerText | None = optional("What remote disks can be attached by: `NVMe`, `SCSI`.", "NVMe")
     min_nics: Count | None = optional("Network interfaces.", 4)
     fabric: LowerText | None = optional(
-        "The network for work on several VMs together: `InfiniBand`, `EFA`, `RoCE`, `none`.", "EFA"
+        "The network for work on several VMs together: `InfiniBand`, `EFA`, `RoCE`, `none`.", "InfiniBand"
     )
     confidential_computing: LowerText | None = optional("What encrypts the memory of the VM: `SNP`, `TDX`.", "SNP")
     min_zones: Count | None = optional(
@@ -486,6 +486,9 @@ FILTERED_FIELDS: Mapping[str, str] = {
     name: field for name in SizeFilter.model_fields if (field := _filtered_field(name)) is not None
 }
 """The field of a size that each filter is about, by the names of both; a filter that is not here is of its own kind."""
+
+WORD_FILTERS = tuple(name for name in FILTERED_FIELDS if SizeFilter.model_fields[name].annotation == LowerText | None)
+"""Filters whose value is a word that sizes have in a field; one that no size has is an error."""
 
 FACET_OF_PARAM: Mapping[str, str] = {"gpu": "gpu_model", "cpu": "cpu_model", **FILTERED_FIELDS}
 """The facet that ignores each parameter; a parameter that is not here narrows all facets."""

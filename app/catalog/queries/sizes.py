@@ -26,8 +26,8 @@ from app.catalog.providers import AZURE
 from app.catalog.queries.exchange_rates import CurrencyRate, convert_prices, exchange_rate_json, find_exchange_rate
 from app.catalog.queries.filters import check_sort, sort_names, to_sort_keys
 from app.catalog.queries.lookups import (
-    check_gpu_vendor,
     check_regions,
+    check_word,
     get_size_keys,
     place_regions,
     resolve_gpus,
@@ -35,6 +35,7 @@ from app.catalog.queries.lookups import (
 )
 from app.catalog.queries.pagination import CursorPosition, ensure_same_revision, read_position, write_cursor
 from app.catalog.queries.params import (
+    WORD_FILTERS,
     DatedSelection,
     OfferParams,
     SizeParams,
@@ -325,8 +326,9 @@ def normalize(selection: SelectionT, snapshot: CatalogSnapshot) -> SelectionT:
         most, least = getattr(selection, name), getattr(selection, name.replace("max_", "min_", 1), None)
         if name.startswith("max_") and None not in (most, least) and most < least:
             raise BadQuery(name, most, f"must not be less than {name.replace('max_', 'min_', 1)}={least}")
-    if selection.gpu_vendor is not None:
-        check_gpu_vendor(snapshot.gpus, selection.gpu_vendor)
+    for name in WORD_FILTERS:
+        if (word := getattr(selection, name, None)) is not None:
+            check_word(snapshot.words, name, word)
     # What the client did not give stays out of the model's set fields, by which active_filters goes.
     update: dict[str, Any] = {"series": resolve_series(snapshot.series, selection.series)} if selection.series else {}
     update |= {"gpu": resolve_gpus(snapshot.gpus, selection.gpu)} if selection.gpu else {}

@@ -2,7 +2,7 @@
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
@@ -27,6 +27,7 @@ from app.catalog.queries.lookups import (
     load_price_parts,
     load_region_places,
     load_series_ids,
+    load_words,
 )
 from app.db.executors import QueueFull
 from app.db.statements import BoundStatement, DriverReader, Reader, Row, Rows, Statement, TakesLong, fetch, to_dicts
@@ -122,9 +123,10 @@ class CatalogSnapshot:
     """Names and numbers of one revision of the catalog.
 
     `regions` are places by code, `series` ids by the key of each name, `models` rows of language models by the key of
-    each name, `rules` those by which prices are adjusted, `formulas` how prices are computed, by the sources that no
-    list states the prices of, `price_parts` the figures of these, by source and key of a size. More is kept when it was
-    first needed: `answers` (`app.catalog.queries.size_sets`, and lengths of lists), `rows` of pages, and `lists`.
+    each name, `words` those that sizes have, by the filters on them, `rules` those by which prices are adjusted,
+    `formulas` how prices are computed, by the sources that no list states the prices of, `price_parts` the figures of
+    these, by source and key of a size. More is kept when it was first needed: `answers`
+    (`app.catalog.queries.size_sets`, and lengths of lists), `rows` of pages, and `lists`.
     """
 
     revision: str
@@ -133,6 +135,7 @@ class CatalogSnapshot:
     sizes: int
     models: ModelsByKey
     gpus: GpuNames
+    words: Mapping[str, Sequence[str]]
     rules: Rules = ()
     formulas: Mapping[str, str] = field(default_factory=dict)
     price_parts: Mapping[tuple[str, str], str] = field(default_factory=dict)
@@ -277,6 +280,7 @@ def load_snapshot(session: Session) -> CatalogSnapshot:
         sizes=session.execute(select(func.count()).select_from(table_of(Size))).scalar_one(),
         models=load_models(session),
         gpus=load_gpu_names(session),
+        words=load_words(session),
         rules=load_rules(session),
         formulas=formulas,
         price_parts=load_price_parts(session, formulas),
