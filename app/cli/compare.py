@@ -9,7 +9,7 @@ import typer
 
 from app.catalog.queries.costs import BuySearch, CostSearch
 from app.catalog.queries.params import CompareSearch, SimilarSearch
-from app.catalog.queries.prices import PriceHistorySearch, PriceSearch, merge_runs
+from app.catalog.queries.prices import PriceHistorySearch, PriceSearch, merge_runs, why_none_in_force
 from app.catalog.queries.provenance import RefusedPriceSearch
 from app.cli import context, options
 from app.cli.options import Command, Receipt, parse_params, query_options
@@ -288,7 +288,7 @@ def history(
         if len(items) < total:
             print_text(f"Merged from {len(items)} of {plural(total, 'price')} of lists.")
         if lines and not in_force:
-            print_text(f"None is in force on {day}: newer lists lack it.")
+            print_text(f"None is in force on {day}: {why_none_in_force(page)}.")
         elif lines and lines[-1].in_force:
             last = lines[-1]
             print_text(f"In force on {day}: {format_value(last.usd_per_hour)} USD/h, last seen {last.last_seen}.")
@@ -438,12 +438,20 @@ def buy(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, *
     print_no_price(answer)
     if output.format is Format.table:
         print_line()
+        retires, left = answer["retirement_date"], answer["retires_after_months"]
+        ending = f"the size retires on {retires}{f', after {left} of the {months} months' if left is not None else ''}"
+        if retires and retires <= answer["as_of"]:
+            ending = f"the size retired on {retires}"
         if answer["cheapest"]:
             unknown = f" Unknown: {', '.join(answer['unknown'])}." if answer["unknown"] else ""
             best = answer["cheapest_without_spot"]
             others = f", of those without evictions {best}" if best and best != answer["cheapest"] else ""
+            others += f"; but {ending}" if left is not None else ""
             print_text(f"Cheapest of the known ways: {answer['cheapest']}{others}.{unknown}")
+        if answer["not_sold"]:
+            ways = (f"{way['purchase']} (until {way['sold_until']})" for way in answer["not_sold"])
+            print_text(f"No longer sold: {', '.join(ways)}.")
         print_exchange_rate(answer.get("exchange_rate"))
-        if answer["retirement_date"]:
-            print_text(f"The size retires on {answer['retirement_date']}.")
+        if retires and (left is None or not answer["cheapest"]):
+            print_text(f"{ending[0].upper()}{ending[1:]}.")
         print_text(f"Assumed: {'; '.join(answer['assumptions'])}.")

@@ -7,7 +7,7 @@ from typing import Any
 from app.catalog.price_notes import price_note
 from app.catalog.queries.facets import unknown_note
 from app.catalog.queries.params import CompareSearch, SizeFilter, SizeParams, SizeSearch
-from app.catalog.queries.prices import PriceHistorySearch, PriceLine, PriceSearch, merge_runs
+from app.catalog.queries.prices import PriceHistorySearch, PriceLine, PriceSearch, merge_runs, why_none_in_force
 from app.catalog.queries.provenance import FactSearch
 from app.errors import BadQuery
 from app.mcp import tool
@@ -445,7 +445,7 @@ def price_history(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
         content["in_force"] = {"day": day, "usd_per_hour": None} | _to_price(in_force, lines)
     content["prices"] = [_to_history_item(line) for line in lines[: values.get("limit", HISTORY_LIMIT)]]
     return tool.Reply(
-        text=_history_text(content, lines, in_force, day),
+        text=_history_text(content, lines, in_force, day, why_none_in_force(history)),
         content=content,
         lists=("prices",),
         totals={"prices": len(lines)},
@@ -494,7 +494,11 @@ def _to_price(price: Mapping[str, Any] | None, lines: Sequence[PriceLine]) -> di
 
 
 def _history_text(
-    content: Mapping[str, Any], lines: Sequence[PriceLine], in_force: Mapping[str, Any] | None, day: str | None
+    content: Mapping[str, Any],
+    lines: Sequence[PriceLine],
+    in_force: Mapping[str, Any] | None,
+    day: str | None,
+    why_none: str,
 ) -> str:
     kind = f"{content['size']} in {content['region']}, {content['os']} {content['purchase']}"
     if not lines:
@@ -504,7 +508,7 @@ def _history_text(
             return f"{kind} on {day}: unknown."
         return f"{kind} on {day}: {in_force['usd_per_hour']} USD/h, last seen {in_force['seen_until']}."
     newest = lines[0]
-    ended = "" if in_force else "; not in force, as newer lists lack it"
+    ended = "" if in_force else f"; not in force, as {why_none}"
     ended += f"; {note}" if (note := newest.note()) else ""
     others = f"; {plural(len(lines) - 1, 'other price')}" if len(lines) > 1 else ""
     return f"{kind}: {newest.usd_per_hour} USD/h since {newest.since}, last seen {newest.last_seen}{ended}{others}."

@@ -492,6 +492,13 @@ class BuyWayOut(Out):
     converted: Omittable[ConvertedWayOut] = optional("With `currency`: the amounts in that currency.")
 
 
+class NotSoldOut(Out):
+    """A way to buy a size that the vendor no longer offers."""
+
+    purchase: str = Field(description="Its purchase model. Extensible.")
+    sold_until: date = Field(description="The last day on which it was sold.")
+
+
 class BuyOut(Out):
     """The ways to buy VMs of a size, compared; each figure is exact, and rounded once."""
 
@@ -504,10 +511,16 @@ class BuyOut(Out):
     hours_per_month: Usd = Field(description="Hours a month that each VM runs.")
     spot_loss_percent: Usd = Field(description="Part of the hours on spot that is done again.")
     as_of: date = Field(description="The day whose prices were taken.")
-    retirement_date: date | None = Field(description="The day on which the size retires: no term goes beyond it.")
+    retirement_date: date | None = Field(
+        description="The day on which the size retires; figures are as if it could be used after it."
+    )
+    retires_after_months: int | None = Field(
+        description="Whole months from as_of to that day, where they are fewer than `months`; else null."
+    )
     cheapest: str | None = Field(description="The cheapest of the known ways; null where none is known.")
     cheapest_without_spot: str | None = Field(description="The cheapest of those that cannot be evicted.")
     unknown: list[str] = Field(description="Ways whose price is unknown: any of them may be cheaper.")
+    not_sold: list[NotSoldOut] = Field(description="Ways that could no longer be bought on as_of.")
     ways: list[BuyWayOut] = Field(description="Every way, also those of an unknown price.")
     assumptions: list[str] = Field(description="What the figures take for granted.")
     exchange_rate: ExchangeRateField = None

@@ -371,9 +371,14 @@ class PricePointOut(Out):
     estimate: EstimateField = None
 
 
-PriceHistoryPage = page_of(
-    PricePointOut, "PriceHistoryPage", "prices", "Prices of a size in a region over time, the oldest first."
-)
+class PriceHistoryPage(PageOut):
+    """Prices of a size in a region over time, the oldest first."""
+
+    items: list[PricePointOut] = Field(description="The prices of this page.")
+    sold_until: date | None = Field(
+        description="The last day on which the vendor sold the size by this purchase model, where that was before "
+        "`until`; null where it still did, or that is unknown."
+    )
 
 
 class RefusedPriceOut(Out):

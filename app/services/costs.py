@@ -25,6 +25,7 @@ from app.catalog.queries.exchange_rates import CurrencyRate, convert_amounts, fi
 from app.catalog.queries.filters import check_sort
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.params import Os, check_days
+from app.catalog.queries.prices import find_ended_sales
 from app.catalog.queries.sizes import SizeDetails, explain_no_price, find_size_details
 from app.catalog.queries.snapshot import Catalog
 from app.errors import BadQuery
@@ -57,6 +58,7 @@ from app.schemas.catalog import (
     CostOut,
     DiskOut,
     DiskPage,
+    NotSoldOut,
 )
 from app.services.ranked import RankedPage, paginate, to_adjustment
 
@@ -374,7 +376,7 @@ def compare_ways(catalog: Catalog, name: str, search: BuySearch) -> BuyOut:
     asked = CostSearch(**given)
     (size,) = find_size_details(catalog, (key,), asked)
     of_azure = size.row["provider"] == AZURE.id
-    has_benefit = search.hybrid_benefit and search.os == "windows" and of_azure
+    has_benefit = search.hybrid_benefit and of_azure
     os: Os = "linux" if has_benefit else search.os
     cheapest = find_cheapest_price(catalog, key, asked.model_copy(update={"os": os}))
     region = cheapest.region if cheapest is not None else search.region[0] if len(search.region) == 1 else None
@@ -391,7 +393,9 @@ def compare_ways(catalog: Catalog, name: str, search: BuySearch) -> BuyOut:
     ways = {purchase: way for purchase, (way, _) in priced.items() if way is not None}
     totals = {purchase: way.cost(search.months, to_exact(search.hours_per_month)) for purchase, way in ways.items()}
     ranked = sorted(totals, key=lambda purchase: totals[purchase])
-    retires = size.row["retirement_date"]
+    day, retires = search.as_of or catalog.today, size.row["retirement_date"]
+    ended = {name: end for name, end in find_ended_sales(catalog, key, day).items() if name not in ways}
+    left = _whole_months(day, date.fromisoformat(retires)) if retires else search.months
     return BuyOut(
         size=size.row["name"],
         region=region,
@@ -401,11 +405,13 @@ def compare_ways(catalog: Catalog, name: str, search: BuySearch) -> BuyOut:
         months=search.months,
         hours_per_month=search.hours_per_month,
         spot_loss_percent=search.spot_loss_percent,
-        as_of=search.as_of or catalog.today,
+        as_of=day,
         retirement_date=retires,
+        retires_after_months=left if left < search.months else None,
         cheapest=next(iter(ranked), None),
         cheapest_without_spot=next((purchase for purchase in ranked if purchase != "spot"), None),
-        unknown=[purchase for purchase in PURCHASE_MODELS if purchase not in ways],
+        unknown=[purchase for purchase in PURCHASE_MODELS if purchase not in ways and purchase not in ended],
+        not_sold=[NotSoldOut(purchase=purchase, sold_until=end) for purchase, end in ended.items()],
         ways=[
             _to_out(purchase, ways, used, search, catalog.today, rate=rate) for purchase, (_, used) in priced.items()
         ],
@@ -413,6 +419,11 @@ def compare_ways(catalog: Catalog, name: str, search: BuySearch) -> BuyOut:
         exchange_rate=rate,
         no_price=None if cheapest is not None else explain_no_price(catalog, asked.model_copy(update={"os": os})),
     )
+
+
+def _whole_months(first: date, last: date) -> int:
+    """Return the whole months between two days; 0 if the last is before the first."""
+    return max(12 * (last.year - first.year) + last.month - first.month - (last.day < first.day), 0)
 
 
 def _to_way(paid: Paid, prices: Mapping[Paid, SizePrice | None], spot_hours: Fraction) -> _Way:

@@ -92,6 +92,7 @@ def test_the_figures_are_those_by_hand(
     } == expected
     # What has no price is unknown: it has no amount, and is named.
     assert answer["unknown"] == [way["purchase"] for way in answer["ways"] if way["purchase"] not in known]
+    assert answer["not_sold"] == []
     assert all(way["prices"] == way["cumulative"] == [] for way in answer["ways"] if way["purchase"] not in known)
     without_spot = {purchase: way["usd_total"] for purchase, way in known.items() if purchase != "spot"}
     assert answer["cheapest_without_spot"] == min(without_spot, key=lambda purchase: without_spot[purchase])
@@ -121,11 +122,42 @@ def test_the_month_of_break_even_is_the_first_by_which_on_demand_has_cost_as_muc
         ("spot_loss_percent=91", "spot_loss_percent=91: must be at most 90"),
         ("region=westeurop", "did you mean westeurope?"),
         ("as_of=2100-01-01", "must not be later than"),
+        ("hybrid_benefit=true", "hybrid_benefit=true: needs os=windows"),
     ],
 )
 def test_what_cannot_be_is_refused(client: httpx.Client, query: str, detail: str) -> None:
     response = client.get(f"/sizes/d8s_v5/buy?{query}")
     assert (response.status_code, detail in response.json()["detail"]) == (422, True), response.text
+
+
+@pytest.mark.one_database
+def test_a_way_that_the_vendor_stopped_selling_is_not_unknown(client: httpx.Client, seeded_url: str) -> None:
+    ended = [{"purchase": purchase, "sold_until": "2026-06-30"} for purchase in ("reserved_1y", "reserved_3y")]
+    answer = buy(client, "d2_v3", "region=polandcentral")
+    assert (answer["not_sold"], {"reserved_1y", "reserved_3y"} & {*answer["unknown"]}) == (ended, set())
+    assert buy(client, "d2_v3", "region=polandcentral&as_of=2026-06-30")["not_sold"] == []
+    page = client.get("/ui/sizes/d2_v3/buy?region=polandcentral", headers={"accept": "text/html"}).text
+    assert "No longer sold: reserved, 1 year (until 2026-06-30); reserved, 3 years (until 2026-06-30)." in page
+    shown = run_command(seeded_url, "buy", "d2_v3", "--region", "polandcentral", today=lambda: TODAY).stdout
+    assert "No longer sold: reserved_1y (until 2026-06-30), reserved_3y (until 2026-06-30)." in shown
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(("months", "left"), [(8, None), (9, 8), (24, 8)])
+def test_a_size_that_retires_before_the_months_are_over_says_so(
+    client: httpx.Client, seeded_url: str, months: int, left: int | None
+) -> None:
+    query = f"region=westeurope&months={months}"
+    assert buy(client, "hb120rs_v2", query)["retires_after_months"] == left
+    said = f"he size retires on 2027-05-31, after {left} of the {months} months"
+    page = client.get(f"/ui/sizes/hb120rs_v2/buy?{query}", headers={"accept": "text/html"}).text
+    options = ("--region", "westeurope", "--months", str(months))
+    shown = run_command(seeded_url, "buy", "hb120rs_v2", *options, today=lambda: TODAY).stdout
+    verdict = next(line for line in shown.splitlines() if line.startswith("Cheapest"))
+    assert (said in page, f"; but t{said}." in verdict) == (left is not None,) * 2
+    assert "The size retires on 2027-05-31" in (page if left is None else verdict.replace("; but t", " T"))
+    retired = client.get("/ui/sizes/nc6s_v3/buy?region=eastus", headers={"accept": "text/html"}).text
+    assert "The size retired on 2025-09-30: figures and ranks are as if" in retired
 
 
 @pytest.mark.one_database

@@ -532,6 +532,15 @@ def test_history_says_which_price_is_in_force_on_its_last_day(run: Run, engine: 
 
 
 @pytest.mark.one_database
+def test_history_says_that_the_vendor_stopped_selling_it(run: Run, seeded_url: str) -> None:
+    asked = ("history", "d2_v3", "--region", "polandcentral", "--purchase", "reserved_1y")
+    shown = run(seeded_url, *asked).stdout
+    assert shown.endswith("None is in force on 2026-09-01: the vendor sold it until 2026-06-30.\n")
+    shown = run(seeded_url, *asked, "--until", "2026-06-30").stdout
+    assert "In force on 2026-06-30: " in shown
+
+
+@pytest.mark.one_database
 def test_similar_and_compare_have_rows_for_scripts(run: Run, seeded_url: str) -> None:
     near = list(csv.DictReader(io.StringIO(run(seeded_url, "similar", "nc24ads_a100_v4", "--csv").stdout)))
     assert (len(near), near[0]["size"], near[0]["bigger"]) == (10, "Standard_NC48ads_A100_v4", "true")

@@ -348,13 +348,21 @@ def test_price_history_tells_the_price_of_a_day_and_each_change(catalog: Catalog
             {"size": "nv36ads_a10_v5", "region": "centralus"},
             "3.2 USD/h since 2026-08-01, last seen 2026-08-01; disputed; 1 other price.",
         ),
+        (
+            {"size": "d2_v3", "region": "polandcentral", "purchase": "reserved_1y"},
+            (
+                "0.066324201 USD/h since 2026-01-26, last seen 2026-01-26; not in force, "
+                "as the vendor sold it until 2026-06-30."
+            ),
+        ),
     ],
 )
 def test_price_history_says_since_when_a_price_is_known_and_when_it_was_last_seen(
     catalog: CatalogReader, asked: dict[str, str], said: str
 ) -> None:
     (text,) = call(catalog, "price_history", asked).content
-    assert text.text.partition(" on_demand: ")[2] == said  # type: ignore[union-attr]  # it is text
+    kind = asked.get("purchase", "on_demand")
+    assert text.text.partition(f" {kind}: ")[2] == said  # type: ignore[union-attr]  # it is text
 
 
 def test_a_price_is_told_with_the_day_on_which_it_was_last_seen(catalog: CatalogReader) -> None:

@@ -7,7 +7,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 from sqlalchemy import Date, Select, String, and_, bindparam, cast, exists, or_, select
 
 from app.catalog.column_types import table_of
@@ -205,6 +206,14 @@ class BuySearch(CurrencyParams):
     hybrid_benefit: JsonBool = Field(
         default=False, description="With Azure Hybrid Benefit: Windows VMs cost what Linux VMs do.", examples=[False]
     )
+
+    @field_validator("hybrid_benefit")
+    @classmethod
+    def _is_of_windows(cls, value: bool, about: ValidationInfo) -> bool:
+        if value and about.data.get("os") == "linux":
+            raise PydanticCustomError("contradiction", "needs os=windows, whose licence it is; os is linux")
+        return value
+
     as_of: Day | None = optional("At the prices in force on this day; default: today.", "2026-09-01")
     known_at: Day | None = optional(
         "At the prices as the catalog knew them at the end of this day; default: as it knows them now.", "2026-09-01"

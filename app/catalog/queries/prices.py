@@ -20,7 +20,7 @@ from sqlalchemy.sql import ColumnElement, type_coerce
 from app.catalog.column_types import table_of
 from app.catalog.fields import FieldKind
 from app.catalog.in_force import PRICE, Rules, adjustment_json, is_in_force, known_on, last_observed, usd_per_hour
-from app.catalog.models import PriceTotal
+from app.catalog.models import PriceTotal, Series
 from app.catalog.names import region_key
 from app.catalog.price_notes import price_note
 from app.catalog.purchases import Purchase
@@ -99,6 +99,7 @@ PRICE_FILTERS: dict[str, Filter] = {
 }
 """Every filter of prices by its name, except the two days and `history`."""
 
+_SERIES = table_of(Series)
 TOTAL = table_of(PriceTotal)
 TOTAL_FILTERS: Mapping[str, Filter] = {
     "region": any_of(TOTAL.c.region),
@@ -294,6 +295,13 @@ class PriceListing(Listing):
     exchange_rate: CurrencyRate | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceHistoryListing(Listing):
+    """A page of the prices of an offer over time, with the last day on which the vendor sold it if that is over."""
+
+    sold_until: date | None
+
+
 def find_prices(catalog: Catalog, name: str, search: PriceSearch) -> PriceListing:
     """Find one page of a size's prices; raises NotFound for the size, or BadQuery for a region or a day."""
     check_days(search, catalog.today)
@@ -305,7 +313,7 @@ def find_prices(catalog: Catalog, name: str, search: PriceSearch) -> PriceListin
     return _find_page(catalog, of_size, sort=search.sort).without("size")
 
 
-def find_price_history(catalog: Catalog, name: str, search: PriceHistorySearch) -> PriceListing:
+def find_price_history(catalog: Catalog, name: str, search: PriceHistorySearch) -> PriceHistoryListing:
     """Find one page of the prices of a size in a region over time; raises NotFound for the size, or BadQuery."""
     check_days(search, catalog.today)
     last = search.until or catalog.today
@@ -322,8 +330,36 @@ def find_price_history(catalog: Catalog, name: str, search: PriceHistorySearch) 
         "history": True,
     }
     prices = AllPricesSearch.model_construct(set(given), **given)
-    listing = _find_page(catalog, prices, since=search.since)
-    return listing.without("size", "region", "os", "purchase", "price_age_days")
+    page = _find_page(catalog, prices, since=search.since).without("size", "region", "os", "purchase", "price_age_days")
+    ended = find_ended_sales(catalog, keys[0], last).get(search.purchase)
+    return PriceHistoryListing(items=page.items, next_cursor=page.next_cursor, total=page.total, sold_until=ended)
+
+
+def find_ended_sales(catalog: Catalog, size_key: str, day: date) -> dict[Purchase, date]:
+    """Return the purchase models that the vendor no longer sells a size by on a day, with the last day of each."""
+    for values in catalog.fetch(BoundStatement(_last_sales_statement(), {"key": size_key})):
+        ends = {name: date.fromisoformat(end) for name, end in zip(_LAST_SALES, values, strict=True) if end}
+        return {name: end for name, end in ends.items() if end < day}
+    return {}
+
+
+_LAST_SALES: Mapping[Purchase, ColumnElement[Any]] = {
+    "reserved_1y": _SERIES.c.reserved_1y_until,
+    "reserved_3y": _SERIES.c.reserved_3y_until,
+}
+
+
+@cached_statement(1, short=True)
+def _last_sales_statement() -> Select[Any]:
+    ends: list[ColumnElement[Any]] = [cast(end, String) for end in _LAST_SALES.values()]
+    of_size = SIZE.c.key == bindparam("key", type_=SIZE.c.key.type)
+    return select(*ends).join_from(SIZE, _SERIES, _SERIES.c.id == SIZE.c.series_id).where(of_size)
+
+
+def why_none_in_force(history: Mapping[str, Any]) -> str:
+    """Return in words why no price of a history is in force."""
+    ended = history["sold_until"]
+    return f"the vendor sold it until {ended}" if ended else "newer lists lack it"
 
 
 def find_all_prices(catalog: Catalog, search: AllPricesSearch) -> PriceListing:
