@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError
 
 from app.catalog.fields import field_title
 from app.catalog.providers import PROVIDERS
+from app.catalog.queries.exchange_rates import find_exchange_rate
 from app.catalog.queries.facets import Facets, find_facets, find_relaxations, unknown_note
 from app.catalog.queries.lookups import find_gpus
 from app.catalog.queries.params import Category, JsonBool, PlainText, QueryParams, SizeFilter, Status
@@ -27,6 +28,7 @@ from app.web.rendering import render_page
 from app.web.search_words import (
     CountedWord,
     Vocabulary,
+    bounds_in_usd,
     complete_size,
     load_vocabulary,
     nearest_sizes,
@@ -147,6 +149,8 @@ async def _read_words(request: PageRequest, view: SizesView, text: str) -> None:
         raise Rewritten(FitView(**kept | workload), "ui/fit")
     meant = read_words(text, vocabulary)
     if meant:
+        day = view.as_of or request.executor.today()
+        meant = bounds_in_usd(meant, await request.executor.ask(find_exchange_rate, meant.get("currency"), day))
         given = {name: getattr(view, name) for name in view.model_fields_set - {"page"}}
         lists = {name: (*given.get(name, ()), *value) for name, value in meant.items() if isinstance(value, tuple)}
         with suppress(ValidationError):  # a number beyond all bounds stays a text

@@ -17,7 +17,7 @@ from app.catalog.column_types import table_of
 from app.catalog.models import Region, Size
 from app.catalog.names import CONTINENTS, model_key
 from app.catalog.providers import PROVIDERS
-from app.catalog.queries.exchange_rates import USD
+from app.catalog.queries.exchange_rates import USD, CurrencyRate, converted_name
 from app.catalog.queries.lookups import RELEASE_TYPES
 from app.catalog.queries.provenance import find_currencies
 from app.catalog.queries.snapshot import Catalog
@@ -37,6 +37,11 @@ _WORDS: Mapping[str, Mapping[str, Any]] = {
     "nvlink": {"nvlink": True},
     "nvme": {"local_nvme": True},
     **{word: {"infiniband": True} for word in ("infiniband", "rdma")},
+    **{
+        f"{no} {word}": {name: False}
+        for no in ("no", "without")
+        for word, name in (("nvlink", "nvlink"), ("nvme", "local_nvme"), ("infiniband", "infiniband"))
+    },
     "gpu": {"category": ("gpu_accelerated",)},
     "cpu": {"max_gpus": 0},
     "retiring": {"status": ("retiring",)},
@@ -60,6 +65,7 @@ _BYTES = rf"{_NUMBER} ?([gt])i?b"
 _DISK = r"(?:nvme|ssd|(?:local )?(?:disks?|storage))(?: ssds?| disks?| storage)?"
 _LEAST = r"(?:>=?|over|above|at least|of|:)?"
 _PHRASES: tuple[tuple[str, str], ...] = (
+    (r"(?:no|without|0) ?gpus?", "max_gpus"),
     (r"(\d+) ?(?:vcpus?|cpus?|cores?)", "min_vcpus"),
     (rf"(?:vcpus?|cpus?|cores?) ?{_LEAST} ?(\d+)", "min_vcpus"),
     (rf"{_BYTES} (?:ram|memory|mem)", "min_memory"),
@@ -161,14 +167,18 @@ def load_vocabulary(catalog: Catalog) -> Vocabulary:
 
 
 def read_words(text: str, vocabulary: Vocabulary) -> dict[str, Any]:
-    """Return the parameters that a text means, `q` among them for what is left of it; empty if it is text as it is."""
+    """Return the parameters that a text means, `q` among them for what is left of it; empty if it is text as it is.
+
+    Bounds of a price that the text does not give in US dollars are in its currency, by their converted names.
+    """
     params: dict[str, Any] = {}
     rest = " ".join(text.lower().split())
     if rest in vocabulary.texts and _meaning(rest, vocabulary) is None and not _MEMORY.fullmatch(rest):
         return {}
-    for pattern, name in _PHRASES:
+    for pattern, field in _PHRASES:
         if match := re.search(rf"(?<!\S){pattern}(?!\S)", rest):
-            params[name] = f"reserved_{match[1]}y" if name == "purchase" else _amount(name, *match.groups())
+            name = field if re.search(r"usd|\$", match[0]) else converted_name(field)
+            params[name] = f"reserved_{match[1]}y" if name == "purchase" else _amount(name, *match.groups() or ("0",))
             if name == "min_local_disk" and "nvme" in match[0]:
                 params["local_nvme"] = True
             rest = f"{rest[: match.start()]} {rest[match.end() :]}"
@@ -177,6 +187,16 @@ def read_words(text: str, vocabulary: Vocabulary) -> dict[str, Any]:
     if params.get("gpu_vendor") in vocabulary.cpu_vendors and params.keys() & _OF_CPUS and not params.keys() & _OF_GPUS:
         params["cpu_vendor"] = params.pop("gpu_vendor")
     return {**params, "q": left or None} if params or left != " ".join(text.lower().split()) else {}
+
+
+def bounds_in_usd(params: Mapping[str, Any], rate: CurrencyRate | None) -> dict[str, Any]:
+    """Return parameters that a text means with bounds of its currency in US dollars; without a rate they are."""
+    return {
+        name.replace("price_per", "usd_per"): f"{Decimal(value) / rate.units_per_usd:.4f}"
+        if rate is not None and "price_per" in name
+        else value
+        for name, value in params.items()
+    }
 
 
 _OF_CPUS, _OF_GPUS = {"cpu", "min_vcpus"}, {"gpu", "category", "min_gpus", "min_gpu_mem_per_gpu"}
