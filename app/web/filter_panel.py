@@ -164,10 +164,13 @@ def relaxation_text(params: Any, relaxation: Relaxation) -> str:
         was, nearest = value_of(name, getattr(params, name)), relaxation.nearest
         number = str(nearest) if isinstance(nearest, Fraction) else f"{nearest:,.10g}"
         return f"{title_of(name)} {number}{_unit_after(name)} instead of {was}"
-    if relaxation.instead.get("status") == ("any",):
-        return "with retired and withdrawn sizes"
-    return "without " + " and ".join(
-        f"{title_of(dropped)} {value_of(dropped, getattr(params, dropped))}" for dropped in relaxation.names
+    given = set(active_names(params))  # of `status` the default leaves out sizes, too
+    dropped = [
+        f"{title_of(name)} {value_of(name, getattr(params, name))}" for name in relaxation.names if name in given
+    ]
+    without = [f"without {' and '.join(dropped)}"] if dropped else []
+    return ", ".join(
+        [*without, *(["with retired and withdrawn sizes"] if len(dropped) < len(relaxation.names) else [])]
     )
 
 

@@ -131,6 +131,8 @@ def test_the_same_list_is_there_for_programs(client: httpx.Client) -> None:
         ("gpu=H100&min_vcpus=1000&region=westeurope", "vCPUs ≥ 96 instead of 1,000", 2),
         ("gpu=A10&max_gpus=0.1", "GPUs ≤ 1/6 instead of 0.1", 1),
         ("name=Standard_NC6", "with retired and withdrawn sizes", 1),
+        ("name=Standard_NC24ads_A100_v4&status=preview", "without Status preview", 1),
+        ("gpu=K80&min_vcpus=100000", "without vCPUs ≥ 100,000, with retired and withdrawn sizes", 8),
     ],
 )
 def test_an_empty_result_links_to_the_nearest_search_that_finds_something(

@@ -182,6 +182,13 @@ def test_unknown_is_unknown_and_zero_is_zero(service: CacheMiddleware) -> None:
     assert "No price is known" in page
 
 
+def test_what_a_size_does_not_have_has_no_unknown_figures(client: httpx.Client) -> None:
+    for path, word in (("/ui/sizes/d2_v3", "no source mentions"), ("/ui/sizes/d2_v3.md", "Unknown:")):
+        unknown = client.get(path, headers={"accept": "text/html"}).text.partition(word)[2].partition(".")[0]
+        assert "vCPUs" not in unknown
+        assert not [name for name in ("GPU", "NVLink", "InfiniBand") if name in unknown], unknown
+
+
 @pytest.mark.parametrize(
     ("path", "size"),
     [
