@@ -110,8 +110,12 @@ def closest_regions(code: str, regions: Collection[str]) -> Sequence[str]:
 
     `us-east` is `eastus`, never `ukeast`: with the place misspelled a code counts that is a few typos away as a whole
     and in its place. Where a place has no region of the directions, a few others of it are meant.
-    Codes of the provider that writes its regions so are meant, if the catalog has any.
+    Codes of the provider that writes its regions so are meant, if the catalog has any; before all of them those that
+    differ in hyphens alone.
     """
+    written = code.replace("-", "")
+    if same := [region for region in regions if region.replace("-", "") == written]:
+        return same
     provider = provider_of_region(code)
     regions = [region for region in regions if provider_of_region(region) is provider] or regions
     place, directions, number = _parse_region(code)

@@ -82,10 +82,10 @@ class GiveUpOut(Out):
 
 
 class ItemErrorOut(Out):
-    """A name of an item that the catalog does not have."""
+    """A name of an item that the catalog does not have, or a region of another provider than its size."""
 
     field: str = Field(description="size or region. Extensible.")
-    code: str = Field(description="UNKNOWN_SIZE or UNKNOWN_REGION. Extensible.")
+    code: str = Field(description="UNKNOWN_SIZE, UNKNOWN_REGION or OTHER_PROVIDER. Extensible.")
     detail: str = Field(description="The same in words.")
     suggestions: list[str] = Field(description="The nearest names; empty if none is near.")
 

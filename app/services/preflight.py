@@ -292,9 +292,7 @@ class _Preflight:
         if isinstance(vms, NotCounted):
             missing = dict.fromkeys(("size", "region", "count", "spot"))
             return PreflightItemOut(index=index, id=vms.id, **missing, **empty, verdict=UNKNOWN, details=[vms.detail])
-        errors = [self._names.unknown("size", vms.size).detail] if key is None else []
-        if vms.region not in self._names.regions:
-            errors.append(self._names.unknown("region", vms.region).detail)
+        errors = [error.detail for error in self._names.errors(vms.size, key, vms.region)]
         sent = {"index": index, "id": vms.id, "count": vms.count, "spot": vms.spot}
         if key is None or errors:
             names = {"size": vms.size, "region": as_written(vms.region)}
@@ -361,7 +359,11 @@ def _verdict(quota: Quota | None, least: int, most: int | None) -> str:
 
 
 def _request(quota: Quota, need: _Need, needed: int, wanted: int) -> str:
-    used = f"{quota.used:,} are in use" if quota.used is not None else "it is not known how many are in use"
+    used = (
+        f"{quota.used:,} {'is' if quota.used == 1 else 'are'} in use"
+        if quota.used is not None
+        else "it is not known how many are in use"
+    )
     return (
         f"Please raise the quota {quota.title} ({quota.name}) in {quota.region} from {quota.limit:,} to {wanted:,}: "
         f"{', '.join(need.sizes)} will need {needed:,} {need.charge.unit} more, and {used}."

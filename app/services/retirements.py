@@ -5,16 +5,16 @@ once, each region priced once. Regions without any price of the requested purcha
 """
 
 from bisect import bisect
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 from app.catalog.names import RegionCode, as_written, closest_regions, display_keys
-from app.catalog.providers import split_provider
+from app.catalog.providers import PROVIDERS, split_provider
 from app.catalog.purchases import Purchase
-from app.catalog.queries.lookups import NEAREST_WINDOW
+from app.catalog.queries.lookups import NEAREST_WINDOW, RegionPlace
 from app.catalog.queries.params import OfferParams
 from app.catalog.queries.retirements import ALIASES, planned_sizes_query, prices_query
 from app.catalog.queries.sizes import NoPrice, explain_no_price
@@ -209,10 +209,7 @@ class _Planner:
     def plan(self, index: int, item: InventoryItem) -> PlannedItemOut:
         """Answer one item."""
         key = self._names.find_key(item.size)
-        errors = [] if key is not None else [self._names.unknown("size", item.size)]
-        region_known = item.region in self._names.regions
-        if not region_known:
-            errors.append(self._names.unknown("region", item.region))
+        errors = self._names.errors(item.size, key, item.region)
         facts = self._facts[key] if key is not None else {}
         retires = facts.get("retirement_date")
         price = None if errors or key is None else self._prices[item.region].get(key)
@@ -226,7 +223,7 @@ class _Planner:
             same_as=None,
             id=item.id,
             size=facts.get("name", item.size),
-            region=str(item.region) if region_known else as_written(item.region),
+            region=str(item.region) if item.region in self._names.regions else as_written(item.region),
             count=item.count,
             outcome=outcome,
             **{name: facts.get(name) for name in _ANNOUNCED},
@@ -332,7 +329,7 @@ class Names:
 
     sizes: Mapping[str, Mapping[str, Any]]
     aliases: Mapping[str, str]
-    regions: Collection[str]
+    regions: Mapping[str, RegionPlace]
     _keys: Sequence[str]
     _errors: dict[tuple[str, str], ItemErrorOut] = field(default_factory=dict)
 
@@ -350,7 +347,18 @@ class Names:
         key = keys.pop() if len(keys) == 1 else None
         return None if key is None or (provider and self.sizes[key]["provider"] != provider.id) else key
 
-    def unknown(self, field: str, name: str) -> ItemErrorOut:
+    def errors(self, size: str, key: str | None, region: str) -> list[ItemErrorOut]:
+        """Return what is wrong with the size of an item, whose key it is, and with its region."""
+        errors = [self._unknown("size", size)] if key is None else []
+        if region not in self.regions:
+            errors.append(self._unknown("region", region))
+        elif key is not None and (seller := self.regions[region].provider) != self.sizes[key]["provider"]:
+            clouds = [PROVIDERS[id_].name for id_ in (self.sizes[key]["provider"], seller)]
+            detail = f"{self.sizes[key]['name']} is a size of {clouds[0]}, and {region} a region of {clouds[1]}."
+            errors.append(ItemErrorOut(field="region", code="OTHER_PROVIDER", detail=detail, suggestions=[]))
+        return errors
+
+    def _unknown(self, field: str, name: str) -> ItemErrorOut:
         """Return the error for a size or a region that the catalog does not have, with the nearest names."""
         error = self._errors.get((field, name))
         if error is None:

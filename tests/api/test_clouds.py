@@ -89,6 +89,25 @@ def test_a_country_leaves_the_facet_of_its_regions(clouds: httpx.Client) -> None
     assert codes <= {region["code"] for region in regions if region["country"] == "DE"}
 
 
+def test_an_unknown_region_is_one_that_differs_in_hyphens_alone(clouds: httpx.Client) -> None:
+    detail = clouds.get("/sizes?region=useast1").json()["detail"]
+    assert detail.startswith("region=useast1: no such region; did you mean us-east-1 or us-east1?")
+
+
+def test_a_size_in_a_region_of_another_provider_is_an_error_of_a_plan(clouds: httpx.Client) -> None:
+    elsewhere = [{"size": "D2_v3", "region": "us-east-1"}, {"size": "m5.large", "region": "westeurope"}]
+    details = [
+        "Standard_D2_v3 is a size of Azure, and us-east-1 a region of AWS.",
+        "m5.large is a size of AWS, and westeurope a region of Azure.",
+    ]
+    planned = clouds.post("/retirements", json={"items": elsewhere}).json()["items"]
+    assert [item["outcome"] for item in planned] == ["error", "error"]
+    errors = [error for item in planned for error in item["errors"]]
+    assert [(error["code"], error["detail"]) for error in errors] == [("OTHER_PROVIDER", text) for text in details]
+    checked = clouds.post("/preflight", json={"plan": json.dumps(elsewhere)}).json()["items"]
+    assert [(item["verdict"], item["details"]) for item in checked] == [("error", [text]) for text in details]
+
+
 def test_a_provider_narrows_lists_facets_and_prices(clouds: httpx.Client) -> None:
     found = get(clouds, "/sizes", provider="aws,oci", limit=500, fields="provider")
     assert {item["provider"] for item in found["items"]} == {"aws", "oci"}
