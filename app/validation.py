@@ -40,8 +40,11 @@ def field_path(loc: Sequence[int | str]) -> str:
 
 
 def display_value(value: Any) -> str | None:
-    """Return a value as JSON or a query writes it; None for an object or nothing, which would not help the reader."""
-    if value is None or isinstance(value, dict) or value in ([], ()):
+    """Return a value as JSON or a query writes it; None for an object or nothing, which would not help the reader.
+
+    Nor would infinity, as which a number such as 1e400 is read.
+    """
+    if value is None or isinstance(value, dict) or value in ([], (), float("inf"), -float("inf")):
         return None
     if isinstance(value, bool):
         return str(value).lower()
@@ -77,7 +80,16 @@ def check_encodable(value: Any) -> None:
 
 def _bound(error: Error) -> str:
     bound = next(iter(error["ctx"].values()))
-    return f"{bound:,}" if isinstance(bound, int) else f"{float(bound):g}"
+    return f"{bound:,}" if isinstance(bound, int) else f"{float(bound):,.10g}"
+
+
+def _at_least(error: Error) -> str:
+    """Return the lower bound in words; one that only leaves out zero as that."""
+    return "greater than 0" if 0 < error["ctx"]["ge"] <= _LEAST else f"at least {_bound(error)}"
+
+
+_LEAST = 1e-9
+"""The least amount of what must be more than zero."""
 
 
 def _allowed_values(error: Error) -> str:
@@ -123,7 +135,7 @@ _TEXTS: Mapping[str, str | Callable[[Error], str]] = {
         "must be a date such as 2026-09-01",
     ),
     "greater_than": lambda error: f"must be greater than {_bound(error)}",
-    "greater_than_equal": lambda error: f"must be at least {_bound(error)}",
+    "greater_than_equal": lambda error: f"must be {_at_least(error)}",
     "less_than": lambda error: f"must be less than {_bound(error)}",
     "less_than_equal": lambda error: f"must be at most {_bound(error)}",
     "multiple_of": lambda error: f"must be a multiple of {_bound(error)}",

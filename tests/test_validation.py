@@ -21,6 +21,13 @@ OF_PYDANTIC = ("Input should", "Value error", "tuple", "after validation", "Asse
         ("/sizes?limit=0", "/query/limit", "limit=0: must be at least 1"),
         ("/sizes?limit=501", "/query/limit", "limit=501: must be at most 500"),
         ("/sizes?limit=x", "/query/limit", "limit=x: expected a whole number"),
+        ("/sizes?limit=1_0", "/query/limit", "limit=1_0: expected a whole number"),
+        ("/sizes?min_vcpus=1_000", "/query/min_vcpus", "min_vcpus=1_000: expected a whole number"),
+        ("/sizes?max_usd_per_hour=1_0.5", "/query/max_usd_per_hour", "max_usd_per_hour=1_0.5: expected a number"),
+        ("/sizes?min_gpu_memory_gib=1_0", "/query/min_gpu_memory_gib", "min_gpu_memory_gib=1_0: expected a number"),
+        ("/sizes?country=Germany", "/query/country", "must be a country code of two letters, such as DE"),
+        ("/fit?min_gpus=1&hours=0", "/query/hours", "hours=0: must be greater than 0"),
+        ("/fit?min_gpus=1&hours=1e7", "/query/hours", "hours=1e7: must be at most 1,000,000"),
         ("/sizes?min_memory=x", "/query/min_memory", "min_memory=x: expected a number"),
         ("/sizes?min_memory=inf", "/query/min_memory", "min_memory=inf: expected a finite number"),
         ("/sizes?max_memory=1e13", "/query/max_memory", "max_memory=1e13: must be at most 1e+12"),
@@ -83,6 +90,18 @@ def test_a_body_is_told_the_field_the_value_and_what_is_allowed(
     assert error["pointer"] == pointer
     assert error["detail"].endswith(detail)
     assert not [words for words in OF_PYDANTIC if words in error["detail"]]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "detail"),
+    [
+        (b'{"inference": {"concurrency": 1e400}}', 422, "inference.concurrency: expected a finite number"),
+        (b"\xff", 400, "The body is not JSON: it is not in UTF-8."),
+    ],
+)
+def test_a_body_that_cannot_be_read_is_told_why(client: httpx.Client, body: bytes, status: int, detail: str) -> None:
+    answer = client.post("/fit", content=body, headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["detail"]) == (status, detail)
 
 
 @pytest.mark.parametrize("known", list_all_errors(), ids=lambda known: known["type"])

@@ -56,4 +56,4 @@ async def validate_request(request: Request) -> None:
     reject_unknown_params(request.query_params.multi_items(), model)
     if "fields" in request.query_params and (columns := item_columns(route)):
         names = (name.strip() for value in request.query_params.getlist("fields") for name in value.split(","))
-        select_columns(dict.fromkeys(columns), [name for name in names if name])
+        select_columns(dict.fromkeys(columns), [name for name in names if name], "field")

@@ -36,6 +36,7 @@ from app.catalog.queries.params import (
     as_given,
     is_multi_valued,
     other_spellings,
+    types_within,
 )
 from app.errors import BadQuery
 from app.validation import display_value, explain
@@ -117,13 +118,6 @@ Choices = Mapping[str, Callable[[], Sequence[str]]]
 
 MAX_METAVAR_CHOICES = 6
 """Up to this many choices stand in place of the value (`--os linux|windows`); more are listed in the help text."""
-
-
-def _within(annotation: Any) -> Iterator[Any]:
-    """Yield a type with all that it is made of: the members of a union, what annotates it, its items."""
-    yield annotation
-    for argument in get_args(annotation):
-        yield from _within(argument)
 
 
 def _late_values(module: str, name: str) -> Callable[[], Sequence[str]]:
@@ -321,11 +315,11 @@ def _make_option(
     name: str, field: FieldInfo, heading: str | None, choices_by_name: Choices, *, hidden: bool = False
 ) -> inspect.Parameter:
     several = is_multi_valued(field)
-    parsed_by = (part for part in _within(field.annotation) if part == GIB or isinstance(part, ParsedBy))
+    parsed_by = (part for part in types_within(field.annotation) if part == GIB or isinstance(part, ParsedBy))
     parser = next((part.parse if isinstance(part, ParsedBy) else parse_gib for part in parsed_by), None)
     cli_type: Any = list[str] if several else str if parser else _cli_type(field.annotation)
     flag = option_name(name)
-    literals = (part for part in _within(field.annotation) if get_origin(part) is Literal)
+    literals = (part for part in types_within(field.annotation) if get_origin(part) is Literal)
     choices: Sequence[str] = choices_by_name[name]() if name in choices_by_name else ()
     choices = choices or next((tuple(map(str, get_args(part))) for part in literals), ())
     values = (lambda: choices) if choices else CATALOG_VALUES.get(name)

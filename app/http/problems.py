@@ -186,13 +186,15 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
         is_path = path != request.url.path and any(
             route.matches(scope)[0] is Match.FULL for route in request.app.state.routes
         )
-        hint = f"did you mean {_instance(request).rstrip('/')}? " if is_path else ""
+        hint = f"did you mean {quote(path, safe=_OF_PATHS)}? " if is_path else ""
         detail = f"There is no path {_instance(request)}; {hint}GET /docs lists all paths."
     elif status == 405:  # noqa: PLR2004
         allowed = headers["Allow"] = allowed_methods(request.app.state.routes, request.scope)
         if request.method == "OPTIONS":
             return Response(status_code=204, headers=headers)
         detail = f"{request.method} is not allowed for {_instance(request)}; allowed are {allowed}."
+    elif isinstance(error.__cause__, UnicodeDecodeError):
+        detail = "The body is not JSON: it is not in UTF-8."
     elif isinstance(error.__cause__, ClientDisconnect):  # for the metrics: the server has closed the connection with it
         status, detail = 408, "The rest of the body did not arrive."
     return problem_response(request, status_problem(status), detail, headers=headers)
@@ -254,7 +256,10 @@ def _request_label(request: Request) -> str:
 
 def _instance(request: Request) -> str:
     """Return the requested path, percent-encoded (RFC 3986)."""
-    return quote(request.scope.get("raw_path") or request.url.path, safe="/%:@!$&'()*+,;=~")
+    return quote(request.scope.get("raw_path") or request.url.path, safe=_OF_PATHS)
+
+
+_OF_PATHS = "/%:@!$&'()*+,;=~"
 
 
 def _to_detail(error: dict[str, Any]) -> dict[str, str]:

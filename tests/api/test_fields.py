@@ -59,7 +59,7 @@ def test_a_list_returns_the_requested_fields_in_their_order(client: httpx.Client
 def test_an_unknown_field_is_rejected(client: httpx.Client, path: str) -> None:
     first = next(iter(client.get(with_fields(path, "")).json()["items"][0]))
     for wrong, listed in (
-        (f"{first}_", f"did you mean {first}?"),
+        (f"{first}_", f"there is no such field; did you mean {first}?"),
         ("zzzzzzzz", "allowed are "),
         (f"{first},{first}", "once"),
     ):

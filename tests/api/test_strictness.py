@@ -205,6 +205,7 @@ def test_a_natural_guess_gets_a_suggestion(client: httpx.Client, guess: str, hin
 @pytest.mark.one_database
 def test_a_path_with_a_slash_at_its_end_names_the_path(client: httpx.Client) -> None:
     assert "did you mean /sizes? " in client.get("/sizes/").json()["detail"]
+    assert "no path /series/%2F; did you mean /series? " in client.get("/series/%2F").json()["detail"]
     assert "did you mean" not in client.get("/nothing/").json()["detail"]
 
 

@@ -181,14 +181,14 @@ def _with_origin(
     return select_columns({**columns, **adjusted, **estimated}, names)
 
 
-def select_columns(columns: Mapping[str, T], names: Sequence[str]) -> Mapping[str, T]:
+def select_columns(columns: Mapping[str, T], names: Sequence[str], noun: str = "column") -> Mapping[str, T]:
     """Return the columns of these names, or all without names; raises BadQuery for one unknown or named twice."""
     for number, name in enumerate(names):
         if name not in columns:
             hint = did_you_mean(nearest(name, columns)) or f"allowed are {', '.join(columns)}"
-            raise BadQuery("fields", name, f"there is no such column; {hint}")
+            raise BadQuery("fields", name, f"there is no such {noun}; {hint}")
         if name in names[:number]:
-            raise BadQuery("fields", name, "a column is given once")
+            raise BadQuery("fields", name, f"a {noun} is given once")
     return {name: columns[name] for name in names} if names else columns
 
 

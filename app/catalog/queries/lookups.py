@@ -420,7 +420,7 @@ def place_regions(params: ParamsT, places: Mapping[str, RegionPlace], *, by_prov
         if others and any(getattr(place, field) in values for place in places.values()):
             raise BadQuery(field, given[field], f"no region there is of {' and '.join(others)}")
         allowed = sorted({str(value) for place in places.values() if (value := getattr(place, field))})
-        raise BadQuery(field, ",".join(values), f"no such region is known; {field} is one of {', '.join(allowed)}")
+        raise BadQuery(field, ",".join(values), f"no region there is known; {field} is one of {', '.join(allowed)}")
     matching = [code for code in there if not regions or code in regions]
     if not matching:
         raise BadQuery(

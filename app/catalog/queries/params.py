@@ -1,12 +1,12 @@
 """The parameters of every query of the catalog as typed, strict models, without SQL or HTTP."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_origin
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -148,6 +148,12 @@ def _upper(text: str) -> str:
     return text.upper()
 
 
+def _country(text: str) -> str:
+    if not re.fullmatch("[A-Za-z]{2}", text):
+        raise ValueError("must be a country code of two letters, such as DE")
+    return text.upper()
+
+
 LowerText = Annotated[PlainText, AfterValidator(_lower)]
 GpuSet = Annotated[
     tuple[Annotated[PlainText, AfterValidator(LowerName)], ...],
@@ -175,7 +181,7 @@ ProviderSet = Annotated[
     AfterValidator(as_set),
     Field(description="The cloud that sells the size; any of several.", examples=[["azure"]], exclude_if=_is_absent),
 ]
-Country = Annotated[str, Field(pattern="^[A-Za-z]{2}$"), AfterValidator(_upper)]
+Country = Annotated[str, Field(json_schema_extra={"pattern": "^[A-Za-z]{2}$"}), AfterValidator(_country)]
 CountrySet = Annotated[
     tuple[Country, ...], AfterValidator(as_set), Field(max_length=60, examples=[["US"]], exclude_if=_is_absent)
 ]
@@ -203,6 +209,13 @@ def is_multi_valued(field: FieldInfo) -> bool:
     return get_origin(field.annotation) is tuple
 
 
+def types_within(annotation: Any) -> Iterator[Any]:
+    """Yield a type with all that it is made of: the members of a union, what annotates it, its items."""
+    yield annotation
+    for argument in get_args(annotation):
+        yield from types_within(argument)
+
+
 ParamsT = TypeVar("ParamsT", bound=BaseModel)
 
 
@@ -225,7 +238,13 @@ class QueryParams(BaseModel):
         several = multi_valued_fields(cls)
         values = {name: _split(value) if several.get(name) else value for name, value in data.items()}
         given = {name: value for name, value in values.items() if value not in ("", [], ())}
-        for spelling, name in other_spellings(cls).items():
+        spellings = other_spellings(cls)
+        for name, value in given.items():
+            grouped = isinstance(value, str) and _GROUPED.fullmatch(value)
+            if grouped and (kind := _number_kind(cls, spellings.get(name, name))):
+                error = InitErrorDetails(type=f"{kind}_parsing", loc=(name,), input=value)
+                raise ValidationError.from_exception_data(cls.__name__, [error])
+        for spelling, name in spellings.items():
             if spelling in given:
                 if name in given:
                     both = PydanticCustomError("contradiction", BOTH_SPELLINGS, {"spelling": spelling, "name": name})
@@ -273,6 +292,16 @@ def _in_unit_of(name: str, value: Any) -> Any:
     except (TypeError, ValueError):
         return value  # the field's own validation tells what is wrong
     return str(gbps) if isinstance(value, str) else gbps  # a body must not have a number in quotes
+
+
+_GROUPED = re.compile(r"[+-]?[\d._]+_[\d._]+(?:[eE][+-]?\d+)?")
+"""A number as Python writes it, which pydantic would read: 1_000."""
+
+
+def _number_kind(model: type[BaseModel], name: str) -> Literal["int", "float"] | None:
+    """Return which numbers a parameter takes; None for one of another type."""
+    types = [*types_within(model.model_fields[name].annotation)] if name in model.model_fields else []
+    return "int" if int in types else "float" if float in types or Decimal in types else None
 
 
 def _split(value: Any) -> Any:
