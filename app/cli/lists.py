@@ -187,7 +187,8 @@ def _print_remarks(data: Record) -> None:
     summary = data["summary"]
     for due in summary["by_date"]:
         missing = f", {due['without_successor']} of them without a successor" if due["without_successor"] else ""
-        when = f"On {due['retirement_date']} retire" if due["retirement_date"] else "Withdrawn are"
+        day = due["retirement_date"]
+        when = "Withdrawn are" if day is None else f"On {day} retire" if day > data["today"] else f"Retired on {day}:"
         print_text(f"{when} {plural(due['vms'], 'VM')} of {plural(due['items'], 'item')}{missing}.")
     if summary["priced"]:
         now, then, change = (summary[name]["usd_per_month"] for name in ("now", "then", "change"))

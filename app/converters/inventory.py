@@ -126,9 +126,7 @@ def _vm_cells(vm: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _to_item(row: CsvRow) -> InventoryItem:
-    count = row.integer("count") if row.cells.get("count") else 1
-    if count == 0:
-        raise row.error("count", "must be at least 1")
+    count = row.integer("count", least=1) if row.cells.get("count") else 1
     return InventoryItem(
         size=row.text("size"),
         region=RegionCode(row.text("region")),

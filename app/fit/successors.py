@@ -35,9 +35,19 @@ class Feature:
     @staticmethod
     def flag(name: str, *, code: str = "FEATURE", essential: bool = False, of_gpu: bool = False) -> "Feature":
         """Return a feature that is supported or not."""
-        label = name.replace("_", " ")
+        label = " ".join(_SPELLED.get(word, word) for word in name.split("_"))
         return Feature(name=name, code=code, label=label, kind="flag", essential=essential, of_gpu=of_gpu)
 
+
+_SPELLED = {
+    "os": "OS",
+    "nvme": "NVMe",
+    "nvlink": "NVLink",
+    "infiniband": "InfiniBand",
+    "gpudirect": "GPUDirect",
+    "rdma": "RDMA",
+}
+"""Words of names that are not written in small letters."""
 
 FEATURES: tuple[Feature, ...] = (
     Feature(name="vcpus", code="VCPU", label="vCPUs", unit="count", essential=True),
@@ -63,7 +73,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature.flag("accelerated_networking", essential=True),
     Feature.flag("ephemeral_os_disk", essential=True),
     Feature(name="generation", code="GENERATION", label="VM generation", kind="shared", essential=True),
-    Feature(name="local_disk_gib", code="LOCAL_DISK", label="local disk", unit="GiB"),
+    Feature(name="local_disk_gib", code="LOCAL_DISK", label="local disk space", unit="GiB"),
     Feature(name="max_data_disks", code="DATA_DISKS", label="data disks", unit="count"),
     Feature.flag("local_nvme", code="LOCAL_DISK"),
     Feature(name="disk_controller", code="DISK_CONTROLLER", label="disk controller", kind="shared"),
@@ -71,7 +81,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature(name="uncached_disk_mbps", code="DISK_THROUGHPUT", label="uncached disk throughput", unit="MBps"),
     Feature(name="max_nics", code="NICS", label="network interfaces", unit="count"),
     Feature(name="network_mbps", code="NETWORK", label="network", unit="Mbps"),
-    Feature(name="infiniband_gbps", code="INFINIBAND", label="InfiniBand", unit="Gbps"),
+    Feature(name="infiniband_gbps", code="INFINIBAND", label="InfiniBand rate", unit="Gbps"),
     *(
         Feature.flag(name)
         for name in (
@@ -193,7 +203,7 @@ def to_words(value: bool | float | str) -> str:
     """Write a shown value in a sentence."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return value if isinstance(value, str) else f"{value:.10g}"
+    return value if isinstance(value, str) else f"{value:,.10g}"
 
 
 def unit_suffix(feature: Feature) -> str:
@@ -278,9 +288,9 @@ def _failure(name: str, old: Candidate, machine: Candidate) -> Failure:
     if feature.kind != "amount":
         finding = "no source says" if actual is None else f"it is {to_words(to_shown(actual))}"
         return Failure(name, feature.code, f"{feature.label} must be {to_words(to_shown(wanted))}, {finding}")
-    finding = "no source says what it has" if actual is None else f"has {actual:.10g}"
+    finding = "no source says what it has" if actual is None else f"has {actual:,.10g}"
     of = f"{unit_suffix(feature)} of" if unit_suffix(feature) else ""
-    detail = f"needs {wanted:.10g}{of} {feature.label}, {finding}"
+    detail = f"needs {wanted:,.10g}{of} {feature.label}, {finding}"
     return Failure(name, feature.code, detail, float(wanted), None if actual is None else float(actual), feature.unit)
 
 

@@ -209,11 +209,13 @@ class CsvRow:
             raise self.error(column, f"must be below a billion, with {allowed}")
         return usd
 
-    def integer(self, column: str) -> int:
-        """Return the cell as an integer of zero or more."""
-        if not _INTEGER.fullmatch(self.cells[column]):
-            raise self.error(column, "must be a whole number, written like 4096")
-        return int(self.cells[column])
+    def integer(self, column: str, least: int = 0) -> int:
+        """Return the cell as an integer that is not below the least."""
+        if not _INTEGER.fullmatch(cell := self.cells[column]):
+            raise self.error(column, f"must be a whole number from {least}, written like 4096")
+        if int(cell) < least:
+            raise self.error(column, f"must be at least {least}")
+        return int(cell)
 
     def optional_date(self, column: str) -> date | None:
         """Return the cell as a date, or None where it is blank."""

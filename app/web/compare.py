@@ -18,6 +18,7 @@ from app.catalog.queries.params import (
     JsonBool,
     LowerText,
     OfferParams,
+    PlaceParams,
     PriceDayParams,
     SimilarSearch,
     SizeSearch,
@@ -48,7 +49,7 @@ _HIDDEN = frozenset(
 """Fields that say nothing beside the others, or that others say in more detail."""
 
 
-class CompareView(PriceDayParams, OfferParams, ShownCurrency):
+class CompareView(PriceDayParams, PlaceParams, OfferParams, ShownCurrency):
     """Which sizes are compared, and how."""
 
     name: Annotated[tuple[LowerText, ...], Field(max_length=MAX_SIZES)] = Field(
@@ -188,7 +189,8 @@ async def _suggest(request: PageRequest, comparison: "ComparisonOut | None") -> 
     if start is None:
         return []
 
-    search = SimilarSearch(os=view.os, purchase=view.purchase, region=view.region, limit=_SUGGESTED + MAX_SIZES)
+    places = {name: getattr(view, name) for name in ("region", "country", "continent")}
+    search = SimilarSearch(os=view.os, purchase=view.purchase, **places, limit=_SUGGESTED + MAX_SIZES)
 
     def find(catalog: Catalog) -> list[str]:
         check_regions(catalog.snapshot.regions, "region", view.region)

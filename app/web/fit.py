@@ -13,7 +13,6 @@ from typing import Any
 
 import orjson
 
-from app.catalog.providers import PROVIDERS
 from app.catalog.queries.lookups import ModelsByKey, RegionPlace, get_release_row
 from app.catalog.queries.params import SizeRequirements
 from app.catalog.queries.snapshot import Catalog, computing
@@ -26,7 +25,7 @@ from app.web.filter_panel import Choice
 from app.web.fit_view import FitView, check_kind, param_of, read_body, sorts_of, to_body
 from app.web.rendering import render_page
 from app.web.serving import PageContent, PageRequest
-from app.web.sizes_view import find_price_bar
+from app.web.sizes_view import find_price_bar, regions_by_cloud
 
 _DTYPES = ("fp16", "bf16", "fp8", "int8", "awq_int4", "gptq_int4", "mxfp4", "nvfp4", "gguf_q4_k_m", "gguf_q8_0")
 _KV_DTYPES = ("bf16", "fp8")
@@ -108,14 +107,9 @@ async def render(request: PageRequest) -> str:
 
 
 def _regions(view: FitView, names: Mapping[str, str], places: Mapping[str, RegionPlace]) -> list[Choice]:
-    """Return the regions to choose from, chosen ones first, then by cloud, which is named where there are several."""
-    clouds = {code: PROVIDERS[places[code].provider].name for code in names}
-    ordered = sorted((code not in view.region, clouds[code], name, code) for code, name in names.items())
-    several = len({*clouds.values()}) > 1
-    return [
-        Choice(code, f"{name}, {cloud}" if several else name, None, not is_other)
-        for is_other, cloud, name, code in ordered
-    ]
+    """Return the regions to choose from, chosen ones first, then by cloud."""
+    choices = [Choice(code, title, None, code in view.region) for code, title in regions_by_cloud(names, places)]
+    return sorted(choices, key=lambda choice: not choice.checked)
 
 
 async def _answer(request: PageRequest, view: FitView, body: Mapping[str, Any]) -> tuple[FitAnswerOut | None, str]:

@@ -20,6 +20,7 @@ from app.errors import BadData, BadQuery
 from app.formats.text import Csv
 from app.web.rendering import render_page
 from app.web.serving import PageContent, PageRequest, plain_lines, with_query
+from app.web.sizes_view import regions_by_cloud
 
 if TYPE_CHECKING:
     from app.schemas.retirements import PlannedItemOut, RetirementPlanOut
@@ -68,7 +69,7 @@ async def render(request: PageRequest) -> str:
         others=len(retiring) - len(rows),
         region=region,
         region_title=regions.get(region or "", region),
-        regions=[("", "any"), *regions.items()],
+        regions=[("", "any"), *regions_by_cloud(regions, (await run.snapshot()).regions)],
         purchase=next((plan.purchase for plan in planned.values()), view.purchase),
         calendar=with_query("retirements.ics", filters),
         json_url=with_query("retirements", filters),

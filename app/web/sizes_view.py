@@ -20,6 +20,7 @@ from app.catalog.projections import SIZE_JSON_FIELDS, SPOT_SAVING, UNIT_PRICES
 from app.catalog.providers import PROVIDERS
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.exchange_rates import USD, CurrencyRate
+from app.catalog.queries.lookups import RegionPlace
 from app.catalog.queries.params import (
     SORT_KEYS,
     Category,
@@ -157,6 +158,14 @@ def _in_order(names: tuple[str, ...]) -> tuple[str, ...]:
             raise ValueError(f"{name}: {hint}allowed are {', '.join(COLUMNS)}")
     ordered = tuple(name for name in COLUMNS if name in names)
     return () if ("provider", *ordered) in KIND_COLUMNS.values() or ordered in KIND_COLUMNS.values() else ordered
+
+
+def regions_by_cloud(names: Mapping[str, str], places: Mapping[str, RegionPlace]) -> list[tuple[str, str]]:
+    """Return the codes of regions with their names, by cloud, which is named where there are several."""
+    clouds = {code: PROVIDERS[places[code].provider].name for code in names}
+    several = len({*clouds.values()}) > 1
+    ordered = sorted((clouds[code], name, code) for code, name in names.items())
+    return [(code, f"{name}, {cloud}" if several else name) for cloud, name, code in ordered]
 
 
 @dataclass(frozen=True, slots=True)

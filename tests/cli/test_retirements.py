@@ -75,6 +75,7 @@ def test_a_table_says_what_retires_and_what_it_will_cost(run: Run, seeded_url: s
     (render,) = (line for line in done.stdout.splitlines() if line.startswith("render"))
     assert render.split()[1:6] == ["Standard_NV12s_v3", "westeurope", "4", "2026-09-30", "29"]
     assert "On 2026-09-30 retire 4 VMs of 1 item." in done.stdout
+    assert "Retired on 2025-09-30: 1 VM of 1 item." in done.stdout
     assert "No successor needed: 1. Unknown size or region: 0." in done.stdout
 
 
@@ -213,7 +214,7 @@ def test_equal_lines_are_explained_once(run: Run, seeded_url: str, tmp_path: Pat
         ("size,count\n", 1, "region", "is missing from the header; it may be called region, location"),
         ("size,Region,region\n", 1, "region", "is the region, as 'Region' is"),
         ("size,region\nnv6,eastus\n,eastus\n", 3, "size", "must not be blank"),
-        ("size,region,count\nnv6,eastus,-1\n", 2, "count", "must be a whole number"),
+        ("size,region,count\nnv6,eastus,-1\n", 2, "count", "must be a whole number from 1, written like 4096"),
         ("size,region,count\nnv6,eastus,0\n", 2, "count", "must be at least 1"),
         ("size,region\nnv6\n", 2, None, "has 1 cells where the header names 2 columns"),
         ("", 1, "size", "is missing from the header"),

@@ -146,7 +146,8 @@ RETIREMENT_WORDS: dict[str, Collection[str]] = {
     "The body": RetirementPlanIn.model_fields,
     "An item": InventoryItemIn.model_fields,
     "Features": FEATURE_NAMES,
-    "Reasons": codes_in("app/fit/successors.py", "app/services/retirements.py") - {"IOPS", "UNKNOWN_"},
+    "Reasons": codes_in("app/fit/successors.py", "app/services/retirements.py")
+    - {"IOPS", "UNKNOWN_", "OTHER_PROVIDER", "RDMA"},
 }
 
 

@@ -213,6 +213,21 @@ def test_differences_are_kept_gained_lost_and_unknown() -> None:
     assert found.unknown == ["max_nics"]
 
 
+def test_differences_in_words_have_separators_names_and_one_label_each() -> None:
+    old = machine("Old", coremark=25478, memory_gib=480.0, ephemeral_os_disk=True, local_disk=True, local_disk_gib=8.0)
+    new = machine(
+        "New", coremark=38061, memory_gib=2268.139, ephemeral_os_disk=False, local_disk=False, local_disk_gib=0.0
+    )
+    found = differences(old, new)
+    assert [change.detail for change in (*found.gained, *found.lost)] == [
+        "memory: 480 -> 2,268.139 GiB",
+        "CoreMark: 25,478 -> 38,061 iterations/s",
+        "local disk: yes -> no",
+        "ephemeral OS disk: yes -> no",
+        "local disk space: 8 -> 0 GiB",
+    ]
+
+
 def test_every_reason_is_counted_and_the_nearest_miss_has_all_of_its_own() -> None:
     old = machine("Old", infiniband=True)
     near, far = machine("Near", infiniband=True, vcpus=2), machine("Far", infiniband=False, vcpus=1, memory_gib=1.0)
@@ -277,5 +292,5 @@ def test_a_processor_is_kept_by_one_of_those_that_a_vm_may_get() -> None:
     new = machine("New", cpu_model=frozenset({"X2"}), coremark=1200, disk_controller=frozenset({"NVMe"}))
     changes = differences(old, new)
     assert "cpu_model" in changes.kept
-    assert [change.detail for change in changes.gained] == ["CoreMark: 1000 -> 1200 iterations/s"]
+    assert [change.detail for change in changes.gained] == ["CoreMark: 1,000 -> 1,200 iterations/s"]
     assert [change.detail for change in changes.lost] == ["disk controller: SCSI -> NVMe"]

@@ -95,6 +95,13 @@ def test_the_best_of_each_row_is_marked_and_prices_of_a_gpu_come_first(client: h
     assert "TFLOPS" in titles[1]
 
 
+def test_prices_are_those_of_a_country(client: httpx.Client) -> None:
+    page = client.get("/ui/compare?name=d8s_v5,d4s_v5&country=DE", headers=HTML).text
+    (size,) = client.get("/sizes?name=standard_d8s_v5&country=DE").json()["items"]
+    assert "each in its cheapest region of DE, unusual prices aside" in page
+    assert f"{size['usd_per_hour']:g}" in page
+
+
 def test_sizes_are_added_to_a_comparison(client: httpx.Client) -> None:
     answer = client.get("/ui/compare?name=d8s_v5&add=d4s_v5,d2s_v5", headers=HTML)
     assert (answer.status_code, answer.headers["location"]) == (303, "?name=d8s_v5,d4s_v5,d2s_v5")

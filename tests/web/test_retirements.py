@@ -36,6 +36,12 @@ def sizes(text: str) -> list[str]:
     return re.findall(r'<th scope="row"[^>]*><a class="mono" href="[^"]*">([^<]+)</a>', text)
 
 
+def test_regions_name_their_cloud_where_the_catalog_has_several(clouds: httpx.Client, client: httpx.Client) -> None:
+    titles = re.findall(r'<option value="[^"]+">([^<]+, [^<]+)</option>', page(clouds, "/ui/retirements"))
+    assert {"West Europe, Azure", "All regions, RunPod", "All regions, Lambda"} <= {*titles}
+    assert ">West Europe</option>" in page(client, "/ui/retirements")
+
+
 def test_the_calendar_has_what_will_retire_and_the_other_what_has_by_month(client: httpx.Client) -> None:
     items = client.get("/retirements?limit=500").json()["items"]
     coming = [item for item in items if item["days_left"] > 0]
