@@ -302,7 +302,7 @@ def _list_of(view: ExploreView) -> SizeList:
     """Return the list of the sizes that may be drawn, the cheapest first; with GPUs where an axis is about them."""
     given = view.model_fields_set & SizeList.model_fields.keys() - {"name"}
     filters: dict[str, Any] = {name: getattr(view, name) for name in given}
-    if view.min_gpus is None and (FIGURES[view.x].needs_gpu or FIGURES[view.y].needs_gpu):
+    if view.min_gpus is None and view.max_gpus != 0 and (FIGURES[view.x].needs_gpu or FIGURES[view.y].needs_gpu):
         filters["min_gpus"] = "0.01"
     return SizeList(**filters, sort="usd_per_hour")
 
