@@ -507,7 +507,7 @@ def to_request(body: FitIn, models: ModelsByKey, assumptions: Assumptions, today
 
 
 def _check_job_length(body: FitIn, workload: Workload) -> None:
-    """Raise for a sort order or a budget that needs the length of the job, where the request gives none."""
+    """Raise for a sort order or a bound that needs the length of the job, where the request gives none."""
     training = isinstance(workload, TrainingWorkload)
     timed = isinstance(workload, TrainingWorkload) and (workload.tokens or workload.gpu_hours) is not None
     if timed and body.pricing.hours is not None:
@@ -518,6 +518,8 @@ def _check_job_length(body: FitIn, workload: Workload) -> None:
             raise InvalidWorkload("sort", f"cost_per_job needs {needed}")
         if body.constraints.budget_usd_per_job is not None:
             raise InvalidWorkload("constraints.budget_usd_per_job", f"needs {needed}: the job has no known length")
+    if not timed and body.constraints.max_hours is not None:
+        raise InvalidWorkload("constraints.max_hours", "is for training with tokens or gpu_hours")
     if body.order == "time" and training and not timed:
         raise InvalidWorkload("sort", "time needs training.tokens")
 

@@ -12,6 +12,11 @@ from tests.servers import open_client, server
 
 pytestmark = pytest.mark.first_database
 
+UNTIMED: list[Body] = [
+    {"inference": {}}, {"inference": {}, "pricing": {"hours": 3}}, {"training": {}},
+    {"serving": {"input_tokens": 100, "output_tokens": 10, "users": 1}},
+]  # fmt: skip
+
 
 @pytest.mark.parametrize(
     ("body", "pointer", "said"),
@@ -51,6 +56,14 @@ pytestmark = pytest.mark.first_database
         ({"model": "llama-3.1-8b", "training": {}, "sort": "time"}, "/body/sort", "time needs training.tokens"),
         ({"resources": {"min_gpus": 1}, "model": "gpt-2"}, "/body", "model cannot be given with resources"),
         ({"resources": {}, "constraints": {"max_hours": 3}}, "/body", "constraints.max_hours cannot be given"),
+        *(
+            (
+                {"model": "llama-3.1-8b", "constraints": {"max_hours": 5}} | use,
+                "/body/constraints/max_hours",
+                "tokens or gpu_hours",
+            )
+            for use in UNTIMED
+        ),
         ({"resources": {}, "sort": "time"}, "/body", "sort=time is for inference and training only"),
         ({"resources": {"min_gpu": 1}}, "/body/resources/min_gpu", "did you mean min_gpus?"),
         (
