@@ -231,8 +231,8 @@ class InferenceIn(In):
     kv_bytes_per_sequence: Bytes | None = optional("Bytes that a sequence keeps, in place of counting them.")
     kv_budget_gib: Positive | None = optional("Memory for the KV cache, GiB: how much fits in.")
     context_tokens: Tokens | None = optional(
-        "Tokens that a sequence keeps; at most what the model is made for. A fit with `concurrency` "
-        "assumes 8,192 where none is given."
+        "Tokens that a sequence keeps; at most what the model is made for. Default: prompt and output "
+        "together, where either is given; else a fit with `concurrency` assumes 8,192."
     )
     allow_longer_context: bool = Field(
         default=False, description="Allow a context longer than the model is made for, by rope_scaling."
@@ -439,7 +439,7 @@ class ConstraintsIn(In):
     checkpoint_on_local_disk: bool = Field(default=False, description="A checkpoint must fit on the VM's local disk.")
     budget_usd_per_month: UsdAmount | None = optional("The most that all VMs may cost a month, USD.")
     budget_usd_per_job: UsdAmount | None = optional("The most that the job may cost, USD.")
-    max_hours: Positive | None = optional("The longest that training may take, hours.")
+    max_hours: Positive | None = optional("The longest that training with tokens or gpu_hours may take, hours.")
 
 
 class PricingIn(In):

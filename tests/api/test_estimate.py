@@ -208,6 +208,21 @@ def test_adapters_train_a_small_part_beside_a_frozen_base(client: httpx.Client) 
             "4 is not a multiple of 8 x 1",
         ),
         ({"architecture": LLAMA_70B, "training": {"data_parallel": 3}, "gpus": {"count": 4}}, "are not the 4 GPUs"),
+        (
+            {
+                "model": "llama-3.1-8b",
+                "inference": {"context_tokens": 8192, "prompt_tokens": 8000, "output_tokens": 200},
+            },
+            "inference.prompt_tokens: and inference.output_tokens together are 8200, more than",
+        ),
+        (
+            {"model": "llama-3.1-8b", "inference": {"context_tokens": 8192, "output_tokens": 8193}},
+            "inference.output_tokens: 8193 is more than inference.context_tokens, 8192",
+        ),
+        (
+            {"model": "llama-3.1-8b", "inference": {"prompt_tokens": 131072}},
+            "inference.prompt_tokens: 131072, and a token of output at least, are more than",
+        ),
         ({"architecture": {"attention": "mqa", "kv_heads": 8}, "inference": {}}, "attention mqa has 1"),
         ({"architecture": {"heads": 32, "kv_heads": 7}, "inference": {}}, "kv_heads: 7 does not divide heads, 32"),
         ({"architecture": {"attention": "mla", "layers": 8}, "inference": {}}, "is the rank of the latent"),
@@ -219,6 +234,31 @@ def test_a_wrong_or_incomplete_workload_is_rejected_with_a_reason(
     client: httpx.Client, body: dict[str, Any], expected: str
 ) -> None:
     assert expected in get_error(client, **body)["detail"]
+
+
+@pytest.mark.parametrize(
+    ("given", "assumed"),
+    [
+        ({"prompt_tokens": 1000}, {"output_tokens": 1000, "context_tokens": 2000}),
+        ({"prompt_tokens": 100_000}, {"output_tokens": 31_072, "context_tokens": 131_072}),
+        (
+            {"prompt_tokens": 100_000, "allow_longer_context": True},
+            {"output_tokens": 100_000, "context_tokens": 200_000},
+        ),
+        ({"output_tokens": 100}, {"prompt_tokens": 8092, "context_tokens": 8192}),
+        ({"output_tokens": 60_000}, {"prompt_tokens": 60_000, "context_tokens": 120_000}),
+        ({"prompt_tokens": 1000, "context_tokens": 1000}, {"output_tokens": 1000}),
+    ],
+)
+def test_a_prompt_or_an_output_alone_makes_a_context(
+    client: httpx.Client, given: dict[str, Any], assumed: dict[str, int]
+) -> None:
+    answer = estimate(client, model="llama-3.1-8b", inference=given | {"concurrency": 8}, gpus=A100)
+    lengths = ("prompt_tokens", "output_tokens", "context_tokens")
+    recorded = {name: assumptions(answer).get(f"inference.{name}") for name in lengths}
+    assert {name: value for name, value in recorded.items() if value is not None and name not in given} == assumed
+    context = (given | assumed)["context_tokens"]
+    assert answer["inference"]["kv_cache"]["per_sequence"]["value"] == context * 131_072 / 2**30
 
 
 def test_an_error_points_to_the_field(client: httpx.Client) -> None:

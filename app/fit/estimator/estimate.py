@@ -132,7 +132,7 @@ def serving_setup(
     return with_weights(
         ServingSetup(
             model=model,
-            workload=with_context(workload, assumptions),
+            workload=with_context(workload, model.shape, assumptions),
             gpus=assume_links(gpus, deployment.parallelism, assumptions),
             deployment=deployment,
             assumptions=assumptions,
@@ -184,7 +184,7 @@ def estimate_serving(
         ttft=estimate(first.times(1e3), "ms", first_token_evidence(speed.departures)) if speed and first else None,
         encode=step_figures(speed, EncodeFigures) if speed and not generates else None,
     )
-    _check_serving(setup.workload, figures, assumptions, kind=model.shape.kind)
+    _check_serving(workload, figures, assumptions, kind=model.shape.kind)
     return Estimate(
         architecture=model.shape,
         parameters=parameter_figures(model),

@@ -6,6 +6,7 @@ from math import ceil
 from app.fit.estimator.model import AS_COUNTED, Model, architecture_paths, range_figure
 from app.fit.estimator.weights import Weights, count_weights, find_draft, with_draft, with_own_draft
 from app.fit.estimator.workload import ONE_GPU, Deployment, Engine, Gpus, InferenceWorkload
+from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.memory import (
     NO_EXPERTS,
     STEP_SPREAD,
@@ -24,6 +25,7 @@ from app.fit.formulas.memory import (
     with_further_layers,
 )
 from app.fit.formulas.quantities import (
+    DEFAULTS,
     GIB,
     Assumptions,
     InvalidWorkload,
@@ -85,9 +87,13 @@ def check_context_length(setup: ServingSetup, *, is_service: bool = False) -> bo
         return False
     if not setup.workload.allow_longer_context:
         detail = f"more than the model's maximum, {most}; inference.allow_longer_context takes it as extended"
-        if "inference.context_tokens" not in {assumption.field for assumption in setup.assumptions.recorded}:
+        assumed = {assumption.field for assumption in setup.assumptions.recorded}
+        if "inference.context_tokens" not in assumed:
             raise InvalidWorkload("inference.context_tokens", f"{context} is {detail}")
         prompt, output = _SERVICE_LENGTHS if is_service else _SEQUENCE_LENGTHS
+        for field, other, part in ((prompt, output, "output"), (output, prompt, "prompt")):
+            if other in assumed:
+                raise InvalidWorkload(field, f"{context - 1}, and a token of {part} at least, are {detail}")
         raise InvalidWorkload(prompt, f"and {output} together are {context}, {detail}")
     why = f"as asked; the model is made for {most}, and its positions must be scaled (rope_scaling)"
     setup.assumptions.record("inference.context_tokens", context, why)
@@ -98,13 +104,33 @@ _SERVICE_LENGTHS = ("serving.input_tokens", "serving.output_tokens")
 _SEQUENCE_LENGTHS = ("inference.prompt_tokens", "inference.output_tokens")
 
 
-def with_context(workload: InferenceWorkload, assumptions: Assumptions) -> InferenceWorkload:
-    """Return the workload with the context that follows from prompt and output, where both are given and it is not."""
-    prompt, output = workload.prompt_tokens, workload.output_tokens
-    if workload.context_tokens is not None or prompt is None or output is None:
+def with_context(workload: InferenceWorkload, shape: Architecture, assumptions: Assumptions) -> InferenceWorkload:
+    """Return the workload with the context that follows from prompt and output, where one is given and no context is.
+
+    An output that is not given is as long as the prompt. A prompt that is not given is as long as the output, or what
+    that leaves of a usual context. Neither makes a sequence longer than the model's maximum. Raises InvalidWorkload for
+    a prompt and an output that are longer than the given context.
+    """
+    prompt, output, context = workload.prompt_tokens, workload.output_tokens, workload.context_tokens
+    stated = (prompt or 0) + (output or 0)
+    if context is not None:
+        if stated > context:
+            together = f"and inference.output_tokens together are {stated}, " if prompt and output else f"{stated} is "
+            field = "inference.prompt_tokens" if prompt else "inference.output_tokens"
+            raise InvalidWorkload(field, f"{together}more than inference.context_tokens, {context}")
         return workload
+    if not stated or (None in (prompt, output) and missing_for_cache(shape)):
+        return workload
+    usual, longest = DEFAULTS["inference.context_tokens"][0], shape.max_positions
+    room = max(stated, usual) if longest is None or workload.allow_longer_context else max(1, longest - stated)
+    if output is None:
+        why = "as many as of the prompt" if stated <= room else "what the prompt leaves of the model's longest context"
+        output = assumptions.record("inference.output_tokens", min(stated, room), why)
+    if prompt is None:
+        why = "as many as of the output, or what that leaves of a usual context; within the model's longest"
+        prompt = assumptions.record("inference.prompt_tokens", min(max(stated, usual - stated), room), why)
     context = assumptions.record("inference.context_tokens", prompt + output, "prompt and output together")
-    return replace(workload, context_tokens=context)
+    return replace(workload, context_tokens=context, prompt_tokens=prompt, output_tokens=output)
 
 
 def has_no_context(workload: InferenceWorkload) -> bool:

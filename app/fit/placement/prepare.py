@@ -288,9 +288,12 @@ def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumpt
     model = resolve_model(request.architecture, assumptions)
     if request.serving is not None:
         refuse_other_kinds(model.shape, "serving")
-    stated = with_context(workload_of_kind(model.shape, workload, assumptions), assumptions)
-    workload = _with_usual_context(stated, model.shape, assumptions)
-    assumed = f"assuming a context of {workload.context_tokens:,} tokens" if workload is not stated else ""
+    stated = workload_of_kind(model.shape, workload, assumptions)
+    workload = with_context(stated, model.shape, assumptions)
+    workload = _with_usual_context(workload, model.shape, assumptions)
+    assumed = ""
+    if workload.context_tokens != stated.context_tokens and None in (stated.prompt_tokens, stated.output_tokens):
+        assumed = f"assuming a context of {workload.context_tokens:,} tokens"
     check_experts(workload, model.shape.experts)
     given, limit = workload.utilization, request.constraints.utilization
     if limit is not None and given is not None:
@@ -338,8 +341,8 @@ def _with_usual_context(
 
     Without one they would take no memory. Where neither is said, the question is whether the weights fit.
     """
-    says_length = not has_no_context(workload) or workload.prompt_tokens or workload.output_tokens
-    if workload.concurrency is None or says_length or not shape.keeps_cache or missing_for_cache(shape):
+    counted = shape.keeps_cache and not missing_for_cache(shape)
+    if workload.concurrency is None or not has_no_context(workload) or not counted:
         return workload
     usual, why = DEFAULTS["inference.context_tokens"]
     context = assumptions.record("inference.context_tokens", min(usual, shape.max_positions or usual), why)
