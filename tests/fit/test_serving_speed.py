@@ -2,7 +2,7 @@
 
 import csv
 from dataclasses import replace
-from math import exp
+from math import exp, inf
 from pathlib import Path
 from typing import Any, Literal
 
@@ -157,6 +157,20 @@ def test_tensor_ranks_over_pcie_and_stages_over_ethernet_take_longer() -> None:
         speed_of(LLAMA_70B, staged, replace(H100, count=16, network=network)) for network in ("infiniband", "ethernet")
     )
     assert slow.step_s.mid > fast.step_s.mid + 2 * 200e-6
+
+
+@pytest.mark.parametrize(("prompt", "chunk", "faster"), [(4000, None, False), (4000, 500, True), (80_000, None, True)])
+def test_stages_read_a_prompt_faster_only_in_chunks(prompt: int, chunk: int | None, faster: bool) -> None:
+    lengths: dict[str, Any] = {"prompt_tokens": prompt, "output_tokens": 100, "max_batched_tokens": chunk}
+    workload = InferenceWorkload(**lengths, tensor_parallel=8)
+    least, before = 1.9 * 70e9 * prompt / (8 * 989e12), inf
+    for stages in (1, 2, 4, 8, 16):
+        setup = setup_of(LLAMA_70B, replace(workload, pipeline_parallel=stages), replace(H100, count=8 * stages))
+        alone = prefill_speed(setup, weights_range(setup))
+        assert alone is not None
+        assert faster or alone.low >= least
+        assert stages == 1 or (alone.mid < before) is faster
+        before = alone.mid
 
 
 def test_the_bound_of_a_step_reads_an_input_embedding_only_where_it_is_the_output_layer() -> None:

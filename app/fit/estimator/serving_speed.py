@@ -611,7 +611,13 @@ def least_prompt(setup: ServingSetup, model: SpeedModel, lengths: Lengths) -> fl
     """Return the bound of reading a prompt, s: its FLOPs, with those of attention in 16 bits, at the peak."""
     peak = (setup.gpus.peak_tflops or inf) * 1e12 * setup.deployment.parallelism.gpus
     attention = _attention_flops(setup, lengths) * narrow_factor(setup, model)
-    return (model.token_flops * lengths.read + attention) / peak
+    return (model.token_flops * lengths.read + attention) / peak * _pipeline_fill(setup, lengths)
+
+
+def _pipeline_fill(setup: ServingSetup, lengths: Lengths) -> float:
+    """Return the time of a prompt over that with all stages busy: p - 1 chunks more, as it passes one after another."""
+    chunks = ceil(lengths.read / (setup.workload.max_batched_tokens or CHUNK_TOKENS))
+    return (chunks + setup.deployment.parallelism.pipeline - 1) / chunks
 
 
 def prompt_work(setup: ServingSetup, work: StepWork, lengths: Lengths) -> StepWork:
@@ -621,14 +627,13 @@ def prompt_work(setup: ServingSetup, work: StepWork, lengths: Lengths) -> StepWo
     all requests start together, all groups with their own sequences read prompts at the same time; else one alone has
     the GPUs of all for its experts.
     """
-    parallelism = setup.deployment.parallelism
-    chunks, stages = ceil(lengths.read / CHUNK_TOKENS), parallelism.pipeline
-    fill = (chunks + stages - 1) / chunks
+    parallelism, fill = setup.deployment.parallelism, _pipeline_fill(setup, lengths)
     shared = 1 if setup.workload.arrivals == "burst" else parallelism.data
     return work._replace(
         dense_prefill_s=work.dense_prefill_s * fill,
         expert_prefill_s=work.expert_prefill_s / shared * fill,
         attention_prefill_s=work.attention_prefill_s * fill,
+        collective_prefill_s=work.collective_prefill_s * fill,
         sequences=_sequences_per_copy(setup) / parallelism.data,
     )
 

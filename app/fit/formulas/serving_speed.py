@@ -24,7 +24,7 @@ MAX_RANKS_OF_A_PROMPT = 8
 """Beyond this number of tensor ranks, each group of ranks reads a part of the prompt (context parallelism)."""
 
 CHUNK_TOKENS = 8192
-"""Tokens of a prompt that a pipeline stage passes on at a time: the usual `max_batched_tokens`."""
+"""Tokens of a prompt that a pipeline stage passes on at a time, unless stated: the usual `max_batched_tokens`."""
 
 
 class StepWork(NamedTuple):
