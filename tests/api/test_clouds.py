@@ -305,6 +305,16 @@ def test_gpus_on_cards_share_no_nvlink_and_those_of_one_board_do(clouds: httpx.C
     assert len(found) == 3
 
 
+def test_sixteen_gpus_of_one_mesh_share_nvlink(clouds: httpx.Client) -> None:
+    body = {
+        "model": "llama-3.1-70b",
+        "inference": {"context_tokens": 8192, "tensor_parallel": 16},
+        "constraints": {"name": ["a2-megagpu-16g"], "tp_in_nvlink": True},
+    }
+    (option,) = clouds.post("/fit", json=body).json()["items"]
+    assert "TP_OVER_PCIE" not in option["warnings"]
+
+
 def test_a_replica_is_on_several_vms_only_where_a_fabric_is_known(clouds: httpx.Client) -> None:
     sizes = {
         "p5.48xlarge": ("EFA", True),
