@@ -237,14 +237,21 @@ def _first_known(explicit: float | None, looked_up: float | None) -> float | Non
 
 
 def _described_gib(hardware: HardwareIn, gpu: Mapping[str, Any], assumptions: Assumptions) -> float:
-    """Return the memory of one GPU in GiB; infinite where only the partition is checked."""
+    """Return the memory of one GPU in GiB; infinite where only the partition is checked.
+
+    The usable part is that of the catalog unless the machine says that its GPU has more or less memory.
+    """
     if not hardware.memory_known:
         assumptions.record("hardware.usable_gib", None, "no memory is given: only the partition is checked")
         return inf
-    usable = _first_known(hardware.usable_gib, gpu.get("usable_memory_gib"))
-    if usable is not None:
-        return usable
+    if hardware.usable_gib is not None:
+        if hardware.memory_gib is not None and hardware.usable_gib > hardware.memory_gib:
+            detail = f"{hardware.usable_gib:g} is more than hardware.memory_gib, {hardware.memory_gib:g}"
+            raise InvalidWorkload("hardware.usable_gib", detail)
+        return hardware.usable_gib
     marketed = _first_known(hardware.memory_gib, gpu.get("memory_gib")) or 0.0
+    if marketed == gpu.get("memory_gib") and gpu["usable_memory_gib"] is not None:
+        return float(gpu["usable_memory_gib"])
     return assumptions.record("hardware.usable_gib", marketed * USABLE_SHARE, "98.5 % of the marketed memory")
 
 

@@ -94,6 +94,11 @@ UNTIMED: list[Body] = [
         ),
         (LLAMA | {"hardware": {"gpu": "A100"}}, "/body/hardware/gpu", "a100-pcie-80"),
         (LLAMA | {"hardware": {"gpus": 8}}, "/body/hardware", "gpu, usable_gib or memory_gib"),
+        (
+            LLAMA | {"hardware": {"usable_gib": 200, "memory_gib": 80}},
+            "/body/hardware/usable_gib",
+            "200 is more than hardware.memory_gib, 80",
+        ),
         (LLAMA | {"hardware": {"gpu": "T4"}, "constraints": {"regions": ["eastus"]}}, "/body", "regions"),
     ],
 )
@@ -195,6 +200,7 @@ def test_resources_accept_the_constraints_of_any_size(client: httpx.Client) -> N
         ({"gpu": "H100 SXM", "gpus": 8}, True), ({"usable_gib": 300}, True), ({"memory_gib": 24, "gpus": 8}, False),
         ({"gpu": "RTX 3090", "memory_gib": 24, "gpus": 8}, False), ({"gpu": "V100-32GB", "gpus": 8}, False),
         ({"gpu": "A100-80GB", "gpus": 4, "host_memory_gib": 64}, False),
+        ({"gpu": "A100-80GB", "gpus": 4, "memory_gib": 40}, False),
     ],
 )  # fmt: skip
 def test_a_described_machine_is_checked_instead_of_the_catalog(
