@@ -71,6 +71,8 @@ def read_config(raw: Mapping[str, Any], assumptions: Assumptions) -> Architectur
     if not fields.get("groups"):
         if fields.get("kv_lora_rank") is None:
             check_heads(config, fields["heads"], fields["kv_heads"])
+            if "kv_heads" not in own and not config.has("num_key_value_heads"):
+                config.note("num_key_value_heads", fields["kv_heads"], "as many as heads (MHA)")
         fields |= _fields_of_layer_types(config)
     if reads_only(whole := ConfigReader(outer, assumptions)):
         why = "none of them generates: read as an encoder, without an output layer"
@@ -137,10 +139,10 @@ def _common_fields(config: ConfigReader) -> dict[str, Any]:
 
 
 def _fields_of_layer_types(config: ConfigReader) -> dict[str, Any]:
-    """Read `layer_types`, which newer files have: the kind of attention of every layer."""
+    """Read `layer_types`, which newer files have: the kind of attention of every layer; else the pattern of windows."""
     kinds = kinds_of_layers(config, "layer_types", ("full_attention", *_WINDOWED_KINDS, *_UNCACHED_KINDS))
     if kinds is None:
-        return {}
+        return _fields_of_pattern(config) if config.has("sliding_window_pattern") else {}
     windowed = sum(kind in _WINDOWED_KINDS for kind in kinds)
     window = config.optional_count("sliding_window", "attention_chunk_size") if windowed else None
     return {
@@ -148,6 +150,27 @@ def _fields_of_layer_types(config: ConfigReader) -> dict[str, Any]:
         "sliding_window": window,
         "sliding_layers": windowed if window is not None else None,
     }
+
+
+def _fields_of_pattern(config: ConfigReader) -> dict[str, Any]:
+    """Read `sliding_window_pattern`: every n-th layer has no window, or a letter for each of some layers (EXAONE 4).
+
+    Letters are L, local, and G, global; the last layer is global. Source: transformers, and LG's modelling code.
+    """
+    window, pattern, layers = (
+        config.optional_count("sliding_window"),
+        config.raw["sliding_window_pattern"],
+        config.layers(),
+    )
+    if not isinstance(pattern, str):
+        windowed = layers - layers // config.count("sliding_window_pattern")
+    elif pattern and set(pattern) <= {"L", "G"}:
+        windowed = sum(pattern[layer % len(pattern)] == "L" for layer in range(layers - 1))
+    else:
+        config.refuse(
+            "sliding_window_pattern", f"{shown(pattern)} is neither a number of layers nor of letters L and G"
+        )
+    return {} if window is None else {"sliding_window": window, "sliding_layers": windowed}
 
 
 EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "num_routed_experts")
@@ -275,7 +298,7 @@ def _sparse_layers(config: ConfigReader) -> int:
         return layers - config.entries("mlp_layer_types").count("dense")
     if isinstance(config.raw.get("moe_layer_freq"), list):
         return sum(bool(entry) for entry in config.entries("moe_layer_freq"))
-    dense = min(layers, config.number(*DENSE_LAYERS))
+    dense = config.some_layers(*DENSE_LAYERS)
     named = len(config.numbers_of_layers("mlp_only_layers"))
     step = config.number("decoder_sparse_step", "moe_layer_interval", "interleave_moe_layer_step") or 1
     return max(1, (layers - dense) // step - min(named, layers - dense))

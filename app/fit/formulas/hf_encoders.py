@@ -437,9 +437,8 @@ def vision_parameters(outer: Mapping[str, Any], hidden: int, assumptions: Assump
         return 0
     count = TOWERS.get(str(outer.get("model_type")))
     if count is None:
-        why = "the type of its vision tower is not known: only the language model is counted"
-        assumptions.record("config.text_config", "alone", why)
-        return 0
+        why = "the type of the vision tower is not known: only the language model is counted"
+        return assumptions.record("config.vision_config", 0, why)
     params = count(ConfigReader(raw, assumptions, "config.vision_config"), outer, hidden)
     why = "parameters of the vision tower, in 16 bits; images take further memory while they are encoded"
     return assumptions.record("config.vision_config", params, why)

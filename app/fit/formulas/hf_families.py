@@ -5,6 +5,7 @@ Architecture; all others are in `hf_hybrids`. Source: the modelling code of tran
 family, of SGLang 0.5.23.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import ceil
 
@@ -40,15 +41,14 @@ from app.fit.formulas.hf_layers import (
     choose,
     count,
     default,
-    dense_layers,
     flag,
     hidden_of,
     is_set,
     kinds_of_layers,
-    number,
     only,
     read_fields,
     shared_experts,
+    some_layers,
     stated,
     value_of,
 )
@@ -96,9 +96,9 @@ def _every_second(config: ConfigReader) -> int:
     return ceil(config.layers() / 2)
 
 
-def _all_but_every(config: ConfigReader) -> int:
-    every = config.count_or_default("sliding_window_pattern", 6)
-    return config.layers() - config.layers() // every
+def _all_but_every(usual: int) -> Callable[[ConfigReader], int]:
+    """Return what reads how many layers have the window: all but every n-th, `usual` where the file does not say."""
+    return lambda config: config.layers() - config.layers() // config.count_or_default("sliding_window_pattern", usual)
 
 
 def _late_layers(config: ConfigReader) -> int:
@@ -113,7 +113,7 @@ def family(*parts: Part) -> Reader:
 
 def _dense_deepseek(config: ConfigReader) -> int:
     kinds = kinds_of_layers(config, "mlp_layer_types", ("dense", "sparse"))
-    return kinds.count("dense") if kinds else dense_layers(config)
+    return kinds.count("dense") if kinds else config.some_layers("first_k_dense_replace")
 
 
 QWEN2: tuple[Part, ...] = (
@@ -192,13 +192,14 @@ FAMILIES: dict[str, Reader] = {
         {"qk_norm": choose(stated("use_qk_norm"), "all_heads"), "norms_per_layer": 1},
         gated(tied=True),
     ),
-    **dict.fromkeys(("qwen2", "qwen2_vl_text", "qwen2_5_vl_text", "mimo"), family(*QWEN2)),
+    "cohere2": family(gated(tied=True), window(_all_but_every(4)), {"norms_per_layer": 1}),
+    **dict.fromkeys(("qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text", "mimo"), family(*QWEN2)),
     **dict.fromkeys(("qwen3", "qwen3_vl_text"), family(*QWEN3)),
     "gemma": family(gated(tied=True), WIDE_HEADS),
     "gemma2": family(gated(tied=True), WIDE_HEADS, window(_every_second), {"norms_per_layer": 4}),
     **dict.fromkeys(
         ("gemma3", "gemma3_text"),
-        family(window(_all_but_every), gated(tied=True), WIDE_HEADS, {"norms_per_layer": 4, "qk_norm": "per_head"}),
+        family(window(_all_but_every(6)), gated(tied=True), WIDE_HEADS, {"norms_per_layer": 4, "qk_norm": "per_head"}),
     ),
     "mixtral": family(gated(), LOCAL_EXPERTS.fields, window()),
     "qwen2_moe": family(
@@ -213,7 +214,7 @@ FAMILIES: dict[str, Reader] = {
     "glm4_moe": family(
         gated(),
         {"output_bias": False, "qk_norm": choose(is_set("use_qk_norm"), "per_head"), "router_bias": True},
-        replace(DEEPSEEK_EXPERTS, sparse=after(number("first_k_dense_replace"))).fields,
+        replace(DEEPSEEK_EXPERTS, sparse=after(some_layers("first_k_dense_replace"))).fields,
     ),
     "gpt_oss": family(
         gated(biased=True),

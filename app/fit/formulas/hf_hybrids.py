@@ -43,6 +43,7 @@ from app.fit.formulas.hf_layers import (
     section,
     shared_experts,
     softmax,
+    some_layers,
     stated,
 )
 from app.fit.formulas.quantities import shown
@@ -206,7 +207,7 @@ def _deepseek_v4_mixers(config: ConfigReader) -> list[LayerPart]:
         if type(ratio) is not int or not 0 <= ratio <= MAX_COUNT:
             config.refuse("compress_ratios", f"{shown(ratio)} is not a whole number from 0 to {MAX_COUNT:,}")
     experts, streams = config.count("n_routed_experts"), config.count_or_default("hc_mult", 4)
-    hashed, mixing = config.number("num_hash_layers"), (2 + streams) * streams
+    hashed, mixing = config.some_layers("num_hash_layers"), (2 + streams) * streams
     connections = LayerPart(others=2 * (mixing * streams * hidden + mixing + 3))
     bias = LayerPart(others=experts)
     mixers = {ratio: compressed_attention(config, ratio) for ratio in set(ratios)}
@@ -234,7 +235,7 @@ def gemma4(config: ConfigReader) -> ArchitectureFields:
     layers, hidden = config.layers(), hidden_of(config)
     kinds = kinds_of_layers(config, "layer_types", ("sliding_attention", "full_attention"))
     kinds = kinds or ["full_attention" if (number + 1) % 6 == 0 else "sliding_attention" for number in range(layers)]
-    reused = layers - config.number("num_kv_shared_layers")
+    reused = layers - config.some_layers("num_kv_shared_layers")
     heads, kv_heads = config.count("num_attention_heads"), config.count("num_key_value_heads")
     wide = _gemma4_wide_heads(config, kinds) | {"keys_are_values": bool(config.raw.get("attention_k_eq_v"))}
     narrow: dict[str, Any] = {"kv_heads": kv_heads, "head_dim": config.count("head_dim")}
@@ -459,7 +460,7 @@ LFM2 = layered(
     ),
     Experts(
         count=("num_experts",),
-        sparse=after(number("num_dense_layers")),
+        sparse=after(some_layers("num_dense_layers")),
         dense=_lfm2_width,
         present=has("num_experts"),
         router_bias=is_set("use_expert_bias", True),

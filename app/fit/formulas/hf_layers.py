@@ -96,22 +96,28 @@ class ConfigReader:
             self.refuse(names[0], f"is missing{others}")
         return value
 
-    def optional_count(self, *names: str) -> int | None:
-        """Return the positive integer under the first name that is present and not null; None where there is none."""
+    def optional_count(self, *names: str, least: int = 1) -> int | None:
+        """Return the integer from `least` under the first name that is present and not null; None where none is."""
         name = next((name for name in names if self.has(name)), None)
         if name is None:
             return None
         value = self.raw[name]
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MAX_COUNT:
-            self.refuse(name, f"{shown(value)} is not a whole number from 1 to {MAX_COUNT:,}")
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_COUNT:
+            self.refuse(name, f"{shown(value)} is not a whole number from {least} to {MAX_COUNT:,}")
         if name in self._defaults:
             self.note(name, value, DEFAULT_OF_FAMILY)
         return value
 
     def number(self, *names: str) -> int:
         """Return the whole number under the first name that is present and not null; 0 where there is none."""
-        name = next((name for name in names if self.has(name)), None)
-        return 0 if name is None or self.raw[name] == 0 else self.count(name)
+        return self.optional_count(*names, least=0) or 0
+
+    def some_layers(self, *names: str) -> int:
+        """Return a number of the layers, as `number` does."""
+        some = self.number(*names)
+        if some > self.layers():
+            self.refuse(self.first(*names), f"{some:,} is more than the number of layers, {self.layers():,}")
+        return some
 
     def layers(self) -> int:
         """Return the number of layers: as stated, else as many as the list of their kinds has entries."""
@@ -281,12 +287,16 @@ def longest_context(config: ConfigReader) -> int | None:
     product; all others: the positions. Source: vLLM, vllm/config/model.py, where it derives the longest context.
     """
     positions = config.optional_count("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
-    scaling = config.raw.get("rope_scaling") or config.raw.get("rope_parameters")
-    if positions is None or not isinstance(scaling, Mapping):
+    name = next((name for name in ("rope_scaling", "rope_parameters") if config.raw.get(name)), None)
+    if name is None:
         return positions
+    scaling = section(config, name).raw
     kind, factor = scaling.get("rope_type", scaling.get("type")), scaling.get("factor")
+    factor = 1 if factor is None else factor
     if isinstance(factor, bool) or not isinstance(factor, int | float) or not 1 <= factor <= 1024:  # noqa: PLR2004
-        return positions
+        config.refuse(f"{name}.factor", f"{shown(factor)} is not a factor from 1 to 1,024")
+    if positions is None:
+        return None
     if kind == "yarn":
         original = scaling.get("original_max_position_embeddings")
         return floor((original if type(original) is int and original > 0 else positions) * factor)
@@ -670,14 +680,9 @@ def after(dense: Callable[[ConfigReader], int]) -> Callable[[ConfigReader], list
     return read
 
 
-def dense_layers(config: ConfigReader) -> int:
-    """Return how many layers at the start have no experts."""
-    dense = config.raw.get("first_k_dense_replace")
-    if dense is None:
-        return 0
-    if isinstance(dense, bool) or not isinstance(dense, int) or not 0 <= dense <= config.layers():
-        config.refuse("first_k_dense_replace", f"{shown(dense)} is not a number of layers from 0 to {config.layers()}")
-    return dense
+def some_layers(*names: str) -> Callable[[ConfigReader], int]:
+    """Return what reads a number of the layers."""
+    return lambda config: config.some_layers(*names)
 
 
 def listed_sparse(name: str, *sparse: Any) -> Callable[[ConfigReader], list[bool]]:
@@ -685,7 +690,7 @@ def listed_sparse(name: str, *sparse: Any) -> Callable[[ConfigReader], list[bool
 
     def read(config: ConfigReader) -> list[bool]:
         if not isinstance(config.raw.get(name), list):
-            return after(dense_layers)(config)
+            return after(some_layers("first_k_dense_replace"))(config)
         return [entry in sparse for entry in config.entries(name)]
 
     return read

@@ -104,7 +104,7 @@ def read_released_weights(
     if named := [(section, place) for section, place in named if section is not None]:
         raw, place = named[0]
         try:
-            return _read_quantization(raw, assumptions, experts=experts, expert_dtype=text.get("expert_dtype"))
+            return _read_quantization(raw, assumptions, place, experts=experts, expert_dtype=text.get("expert_dtype"))
         except InvalidWorkload as error:
             field = error.field.replace(FIELD, place, 1).replace("config.expert_dtype", f"{path}.expert_dtype", 1)
             raise InvalidWorkload(field, error.detail) from None
@@ -116,7 +116,7 @@ def read_released_weights(
     if torch_type is None:
         _reject(name, dtype, sorted(TORCH_TYPES), of=place)
     return ReleasedWeights(
-        dtype=torch_type, source="torch_dtype", why=f"config.torch_dtype: {dtype}, as config states no quantization"
+        dtype=torch_type, source="torch_dtype", why=f"{place}.{name}: {dtype}, as config states no quantization"
     )
 
 
@@ -126,7 +126,7 @@ _SECTIONS = ("quantization_config", "compression_config", "quantization")
 
 
 def _read_quantization(
-    raw: Any, assumptions: Assumptions, *, experts: bool, expert_dtype: Any = None
+    raw: Any, assumptions: Assumptions, place: str, *, experts: bool, expert_dtype: Any = None
 ) -> ReleasedWeights:
     if not isinstance(raw, Mapping):
         raise InvalidWorkload(FIELD, f"{shown(raw)} is not an object")
@@ -147,15 +147,15 @@ def _read_quantization(
         compile_patterns(listed)
     if raw.get("kv_cache_scheme") or raw.get("kv_cache_quant_algo"):
         why = "in 16 bits unless inference.kv_dtype is given; the checkpoint has scales for fp8"
-        assumptions.record("config.quantization_config.kv_cache_scheme", "fp8", why)
+        assumptions.record(f"{place}.kv_cache_scheme", "fp8", why)
     for name in sorted(str(name) for name in raw if name not in KNOWN_FIELDS)[:MAX_RECORDED_FIELDS]:
         why = "not a field that is known: it is taken to change no size"
-        assumptions.record(f"{FIELD}.{name[:80]}", str(raw.get(name))[:80], why)
+        assumptions.record(f"{place}.{name[:80]}", str(raw.get(name))[:80], why)
     return ReleasedWeights(
         dtype=quantization.dtype,
         source="quantization_config",
         quantization=quantization,
-        why=f"{FIELD}: {method}, {_describe(quantization)}",
+        why=f"{place}: {method}, {_describe(quantization)}",
     )
 
 

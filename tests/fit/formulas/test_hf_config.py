@@ -94,6 +94,16 @@ RELEASED: list[tuple[str, dict[str, Any], int]] = [
         "model_type": "olmo2", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
         "num_key_value_heads": 32, "intermediate_size": 11008, "vocab_size": 100352, "tie_word_embeddings": False,
     }, 7_298_617_344),
+    ("Qwen2.5-VL-7B, as released", QWEN | {
+        "model_type": "qwen2_5_vl", "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}, "vision_config": {
+            "depth": 32, "hidden_size": 1280, "intermediate_size": 3420, "num_heads": 16, "in_chans": 3,
+            "out_hidden_size": 3584, "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2,
+        },
+    }, 8_292_166_656),
+    ("Cohere 2, the default", {
+        "model_type": "cohere2", "num_hidden_layers": 40, "hidden_size": 8192, "num_attention_heads": 64,
+        "num_key_value_heads": 64, "intermediate_size": 22528, "vocab_size": 256000,
+    }, 34_980_831_232),
     ("Command-R", {
         "model_type": "cohere", "num_hidden_layers": 40, "hidden_size": 8192, "num_attention_heads": 64,
         "num_key_value_heads": 64, "intermediate_size": 22528, "vocab_size": 256000,
@@ -195,7 +205,7 @@ def test_the_parameters_of_a_configuration_are_those_of_its_checkpoint(config: d
 
 def test_every_family_is_compared_with_a_checkpoint_or_is_one_that_is() -> None:
     same_as_another = {
-        "granite", "smollm3", "gemma3", "qwen2_vl_text", "qwen2_5_vl_text", "qwen3_next", "ministral3",
+        "granite", "smollm3", "gemma3", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen3_next", "ministral3",
         "mistral4", "glm4_moe", "glm4_moe_lite", "deepseek_ref", "step3p5",
     }  # fmt: skip
     configs = [*(config for _, config, _ in RELEASED), *(model["config"] for model in MODELS.values())]
@@ -222,6 +232,11 @@ def test_a_token_passes_through_the_chosen_experts_only(config: dict[str, Any], 
         (QWEN | {"model_type": "qwen2", "use_sliding_window": True, "max_window_layers": 20}, 20, 8),
         (GEMMA2 | {"model_type": "gemma2"}, 21, 21),
         (GEMMA2 | {"model_type": "gemma3_text", "num_hidden_layers": 26}, 4, 22),
+        (LLAMA | {"model_type": "cohere2", "sliding_window": 4096}, 8, 24),
+        (LLAMA | {"model_type": "novel", "sliding_window": 4096, "sliding_window_pattern": 4}, 8, 24),
+        (LLAMA | {"model_type": "exaone4", "sliding_window": 4096, "sliding_window_pattern": "LLLG"}, 8, 24),
+        (LLAMA | {"model_type": "exaone4", "sliding_window": 4096, "sliding_window_pattern": "LLLLLG"}, 6, 26),
+        (LLAMA | {"model_type": "exaone4", "sliding_window": None, "sliding_window_pattern": "LLLG"}, 32, 0),
         (LLAMA | {"layer_types": ["linear_attention", "full_attention"] * 16}, 16, 0),
         (GEMMA2 | {"model_type": "gemma2", "layer_types": ["sliding_attention"] * 40 + ["full_attention"] * 2}, 2, 40),
     ],
@@ -245,6 +260,12 @@ def test_defaults_of_a_family_are_recorded() -> None:
     config = {name: value for name, value in LLAMA.items() if name != "tie_word_embeddings"}
     read_config(config, ledger)
     assert [(note.field, note.value) for note in ledger.recorded] == [("config.tie_word_embeddings", False)]
+
+
+def test_as_many_kv_heads_as_heads_are_recorded_where_the_file_has_none() -> None:
+    ledger = Assumptions()
+    assert read_config(LLAMA | {"num_key_value_heads": None}, ledger).kv_heads == 32
+    assert [(note.field, note.value) for note in ledger.recorded] == [("config.num_key_value_heads", 32)]
 
 
 @pytest.mark.parametrize(
@@ -299,6 +320,33 @@ def test_defaults_of_a_family_are_recorded() -> None:
             "config.moe_layer_freq: 2 is not",
         ),
         ({"model_type": "qwen3_moe", "mlp_only_layers": 3}, "config.mlp_only_layers: 3 is not a list"),
+        *(
+            (
+                DEEPSEEK | {"model_type": kind, "first_k_dense_replace": 62},
+                "config.first_k_dense_replace: 62 is more than",
+            )
+            for kind in ("deepseek_v3", "glm4_moe", "novel")
+        ),
+        (
+            LFM2
+            | {
+                "model_type": "lfm2_moe",
+                "num_experts": 32,
+                "num_experts_per_tok": 4,
+                "moe_intermediate_size": 1792,
+                "num_dense_layers": 17,
+                "layer_types": ["conv"] * 16,
+                "num_hidden_layers": 16,
+            },
+            "config.num_dense_layers: 17 is more than the number of layers, 16",
+        ),
+        (DEEPSEEK | {"first_k_dense_replace": -1}, "config.first_k_dense_replace: -1 is not a whole number from 0 to"),
+        ({"sliding_window_pattern": 0}, "config.sliding_window_pattern: 0 is not a whole number from 1 to"),
+        ({"sliding_window_pattern": "LLX"}, "config.sliding_window_pattern: 'LLX' is neither a number of layers nor"),
+        ({"rope_scaling": "x"}, "config.rope_scaling: 'x' is not an object"),
+        ({"rope_scaling": {"type": "yarn", "factor": "4"}}, "config.rope_scaling.factor: '4' is not a factor from 1"),
+        ({"rope_scaling": {"type": "yarn", "factor": -4}}, "config.rope_scaling.factor: -4 is not a factor from 1"),
+        ({"rope_parameters": {"factor": 1e9}}, "config.rope_parameters.factor: 1000000000.0 is not a factor from 1"),
     ],
 )
 def test_an_unsupported_configuration_is_rejected_with_its_field(change: dict[str, Any], message: str) -> None:

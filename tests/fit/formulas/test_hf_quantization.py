@@ -253,6 +253,15 @@ def test_an_unknown_field_is_recorded_and_not_ignored() -> None:
     assert "config.quantization_config.activation_scheme" not in noted
 
 
+def test_a_quantization_of_the_language_model_is_named_where_it_stands() -> None:
+    ledger, quantized = Assumptions(), {"quantization_config": BLOCKS | {"novel_packing": 3}}
+    released = read_config({"model_type": "llava", "text_config": QWEN_14B | quantized}, ledger).released
+    assert "config.text_config.quantization_config.novel_packing" in {note.field for note in ledger.recorded}
+    assert released is not None
+    assert released.why is not None
+    assert released.why.startswith("config.text_config.quantization_config: fp8")
+
+
 def test_an_unknown_type_of_weights_is_rejected() -> None:
     with pytest.raises(InvalidWorkload, match=r"config.torch_dtype: 'int3' is not understood"):
         read_config(QWEN_14B | {"torch_dtype": "int3"}, Assumptions())
@@ -278,6 +287,7 @@ def test_only_rectangular_blocks_are_reported_as_the_block_of_a_checkpoint() -> 
         ({"type": "linear", "factor": 2}, 81920),
         ({"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8192}, 40960),
         ({"factor": 8.0}, 40960),
+        ({"type": "yarn", "factor": None}, 40960),
     ],
 )
 def test_the_longest_context_counts_what_rotary_positions_are_scaled_by(scaling: Any, longest: int) -> None:
