@@ -98,7 +98,9 @@ class ArchitectureIn(In):
     """A model by its fields. A figure that needs a missing field is left out, and named in `left_out`."""
 
     params: Params | None = optional("All parameters; counted from the other fields if absent.")
-    active_params: Params | None = optional("Parameters that a token passes through.")
+    active_params: Params | None = optional(
+        "Parameters that a token passes through; default: counted, without experts all."
+    )
     layers: Layers | None = optional("Layers.")
     hidden: Width | None = optional("Width of the residual stream.")
     heads: Width | None = optional("Query heads.")

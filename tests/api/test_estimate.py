@@ -8,6 +8,10 @@ pytestmark = pytest.mark.one_database  # an estimate asks for presets of models 
 LLAMA_70B: dict[str, Any] = {
     "layers": 80, "hidden": 8192, "heads": 64, "kv_heads": 8, "intermediate": 28672, "vocab": 128256,
 }  # fmt: skip
+MIXTRAL = {
+    "layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 8, "intermediate": 14336, "vocab": 32000, "experts": 8,
+    "experts_per_token": 2,
+}  # fmt: skip
 SIXTEEN_BIT_PARAMS = 2 * 128256 * 8192 + 80 * 2 * 8192 + 8192
 """Embeddings, output layer and norms of Llama 3 70B."""
 
@@ -224,6 +228,25 @@ def test_adapters_train_a_small_part_beside_a_frozen_base(client: httpx.Client) 
             "inference.prompt_tokens: 131072, and a token of output at least, are more than",
         ),
         ({"architecture": {"attention": "mqa", "kv_heads": 8}, "inference": {}}, "attention mqa has 1"),
+        (
+            {"architecture": LLAMA_70B | {"active_params": 10**9}, "inference": {}},
+            "architecture.active_params: 1000000000: without experts a token passes through all parameters, 70",
+        ),
+        (
+            {"architecture": MIXTRAL | {"active_params": 10**11}, "inference": {}},
+            "architecture.active_params: 100000000000 is more than all parameters, 46702792704",
+        ),
+        *(
+            (
+                {"architecture": LLAMA_70B | {name: 2}, "inference": {}},
+                f"architecture.{name}: has no effect without {needed}",
+            )
+            for name, needed in (
+                ("experts_per_token", "experts"),
+                ("moe_layers", "experts"),
+                ("sliding_layers", "sliding_window"),
+            )
+        ),
         ({"architecture": {"heads": 32, "kv_heads": 7}, "inference": {}}, "kv_heads: 7 does not divide heads, 32"),
         ({"architecture": {"attention": "mla", "layers": 8}, "inference": {}}, "is the rank of the latent"),
         ({"config": {"model_type": "lama"}, "inference": {}}, "did you mean llama?"),
@@ -234,6 +257,12 @@ def test_a_wrong_or_incomplete_workload_is_rejected_with_a_reason(
     client: httpx.Client, body: dict[str, Any], expected: str
 ) -> None:
     assert expected in get_error(client, **body)["detail"]
+
+
+def test_the_stated_active_parameters_take_precedence(client: httpx.Client) -> None:
+    answer = estimate(client, architecture=MIXTRAL | {"active_params": 12 * 10**9}, inference={})
+    assert answer["parameters"]["active"]["value"] == assumptions(answer)["architecture.active_params"] == 12e9
+    assert answer["parameters"]["total"]["value"] == 46_702_792_704
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,9 @@ _AT_MOST = (
 )
 """Pairs of fields: the first must not be larger than the second, which it is a part of."""
 
+_ONLY_WITH = (("moe_layers", "experts"), ("sliding_layers", "sliding_window"))
+"""Pairs of fields: the first says nothing without the second."""
+
 
 def architecture_paths(names: Iterable[str]) -> tuple[str, ...]:
     """Return fields of an Architecture as `architecture.name`, the form in which missing fields are recorded."""
@@ -86,13 +89,31 @@ def build_architecture(
         value, limit = getattr(shape, part), getattr(shape, whole)
         if value is not None and limit is not None and value > limit:
             raise InvalidWorkload(f"architecture.{part}", f"{value} is more than {whole}, {limit}")
+    for part, whole in _ONLY_WITH:
+        if getattr(shape, part) is not None and getattr(shape, whole) is None:
+            raise InvalidWorkload(f"architecture.{part}", f"has no effect without {whole}")
     if shape.kv_lora_rank is None and shape.heads and shape.kv_heads and shape.heads % shape.kv_heads:
         raise InvalidWorkload("architecture.kv_heads", f"{shape.kv_heads} does not divide heads, {shape.heads}")
-    if shape.params is None and not missing_for_count(_fill_derived(shape, Assumptions())):
+    filled = _fill_derived(shape, Assumptions())
+    if missing_for_count(filled):
+        return shape
+    if shape.experts is None:
+        _check_dense(filled)
+    if shape.params is None:
         for name in ("mlp", "tied_embeddings"):
             if name not in given:
                 assumptions.record(f"architecture.{name}", *DEFAULTS[f"architecture.{name}"])
     return shape
+
+
+def _check_dense(shape: Architecture) -> None:
+    """Raise InvalidWorkload where a complete model without experts is said to use a part of its parameters."""
+    if shape.experts_per_token is not None:
+        raise InvalidWorkload("architecture.experts_per_token", "has no effect without experts")
+    total, active = shape.params or count_parameters(shape).total, shape.active_params
+    if active is not None and abs(active - total) > PARAMS_TOLERANCE * total:
+        detail = f"{active}: without experts a token passes through all parameters, {total}"
+        raise InvalidWorkload("architecture.active_params", detail)
 
 
 def _apply_attention(shape: Architecture, attention: str) -> Architecture:
@@ -111,23 +132,29 @@ def _apply_attention(shape: Architecture, attention: str) -> Architecture:
 def resolve_model(shape: Architecture, assumptions: Assumptions) -> Model:
     """Complete an architecture and count its parameters; a stated number takes precedence over the counted one."""
     shape = _fill_derived(shape, assumptions)
-    counted = None if missing_for_count(shape) else count_parameters(shape)
-    if shape.params is None:
-        return Model(shape=shape, count=counted)
-    if counted is None:
-        return Model(shape=shape, count=_count_from_total(shape, shape.params, assumptions))
-    if abs(counted.total - shape.params) > PARAMS_TOLERANCE * shape.params:
-        assumptions.record("architecture.params", shape.params, f"as stated; the other fields make {counted.total}")
-    # Published numbers are rounded: the parts are scaled to the stated one.
-    share = Fraction(shape.params, counted.total)
-    count = ParameterCount(
-        total=shape.params,
-        active=max(1, round(counted.active * share)) if shape.active_params is None else shape.active_params,
-        embeddings=round(counted.embeddings * share),
-        experts=round(counted.experts * share),
-        largest_layer=round(counted.largest_layer * share),
-    )
-    return Model(shape=shape, count=count)
+    count = None if missing_for_count(shape) else count_parameters(shape)
+    if shape.params is not None:
+        if count is None:
+            return Model(shape=shape, count=_count_from_total(shape, shape.params, assumptions))
+        if abs(count.total - shape.params) > PARAMS_TOLERANCE * shape.params:
+            assumptions.record("architecture.params", shape.params, f"as stated; the other fields make {count.total}")
+        # Published numbers are rounded: the parts are scaled to the stated one.
+        share = Fraction(shape.params, count.total)
+        count = ParameterCount(
+            total=shape.params,
+            active=max(1, round(count.active * share)),
+            embeddings=round(count.embeddings * share),
+            experts=round(count.experts * share),
+            largest_layer=round(count.largest_layer * share),
+        )
+    if count is None or shape.active_params is None:
+        return Model(shape=shape, count=count)
+    active = shape.active_params
+    if active > count.total:
+        raise InvalidWorkload("architecture.active_params", f"{active} is more than all parameters, {count.total}")
+    if abs(count.active - active) > PARAMS_TOLERANCE * active:
+        assumptions.record("architecture.active_params", active, f"as stated; the other fields make {count.active}")
+    return Model(shape=shape, count=replace(count, active=active))
 
 
 def _count_from_total(shape: Architecture, params: int, assumptions: Assumptions) -> ParameterCount:
