@@ -31,7 +31,7 @@ from app.catalog.queries.snapshot import Catalog
 from app.db.statements import Reader
 from app.errors import BadCursor, BadQuery, BadWorkload, NotFound
 from app.fit.estimator.estimate import estimate_serving, estimate_training, parameter_figures
-from app.fit.estimator.model import build_architecture
+from app.fit.estimator.model import build_architecture, resolve_model
 from app.fit.estimator.workload import (
     Gpus,
     InferenceWorkload,
@@ -43,7 +43,7 @@ from app.fit.estimator.workload import (
 from app.fit.formulas.architecture import Architecture, missing_for_count
 from app.fit.formulas.compute import USUAL_NETWORK_GBPS
 from app.fit.formulas.hf_config import read_config
-from app.fit.formulas.hf_quantization import Checkpoint, read_checkpoint
+from app.fit.formulas.hf_quantization import Checkpoint, may_have, read_checkpoint
 from app.fit.formulas.optimizer import AdaptedMatrix
 from app.fit.formulas.quantities import GIB, Assumption, Assumptions, InvalidWorkload
 from app.fit.formulas.quantization import FP8_TENSORS, MXFP4_EXPERTS, ReleasedWeights, fp8_blocks
@@ -105,7 +105,16 @@ def resolve_architecture(
 
 
 def _with_checkpoint(shape: Architecture, checkpoint: Checkpoint) -> Architecture:
-    """Return the architecture with the bytes of a checkpoint; its parameters and type where nothing else says them."""
+    """Return the architecture with the bytes of a checkpoint; its parameters and type where nothing else says them.
+
+    Raises InvalidWorkload where the bytes are those of another model, or of a part of it.
+    """
+    count = resolve_model(shape, Assumptions()).count
+    if count is not None and not may_have(checkpoint.size, count.total):
+        detail = (
+            f"{checkpoint.size:,} bytes are not from 1 to 64 bits for each of the model's {count.total:,} parameters"
+        )
+        raise InvalidWorkload("safetensors", detail)
     countable = shape.params is not None or not (shape.unknown_type or missing_for_count(shape))
     stated = shape.released
     released = ReleasedWeights(

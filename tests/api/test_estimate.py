@@ -338,6 +338,18 @@ def test_the_tensors_of_a_checkpoint_give_the_exact_weights(client: httpx.Client
     assert named["inference"]["kv_cache"]["per_token"]["value"] == 131_072
 
 
+@pytest.mark.parametrize("size", [1, 10**9, 7 * 10**10])
+def test_a_checkpoint_of_another_model_is_refused(client: httpx.Client, size: int) -> None:
+    problem = get_error(client, model="llama-3.1-8b", safetensors={"metadata": {"total_size": size}}, inference={})
+    assert problem["errors"] == [
+        {
+            "pointer": "/body/safetensors",
+            "detail": f"safetensors: {size:,} bytes are not from 1 to 64 bits for each of the model's 8,030,261,248 "
+            "parameters",
+        }
+    ]
+
+
 def test_a_header_alone_gives_parameters_and_type(client: httpx.Client) -> None:
     header = {"a.weight": {"dtype": "F8_E4M3", "shape": [1000, 1000], "data_offsets": [0, 1_000_000]}}
     answer = estimate(client, safetensors=header, inference={})

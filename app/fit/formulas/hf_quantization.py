@@ -543,8 +543,12 @@ def _read_index(raw: Mapping[str, Any]) -> Checkpoint:
     size = _checked(total, f"{SAFETENSORS}.metadata.total_size")
     params = metadata.get("total_parameters") if isinstance(metadata, Mapping) else None
     # Some writers count one rank of a sharded model only: fewer than a parameter for 8 bytes.
-    is_plausible = type(params) is int and size <= params * MAX_BYTES_PER_PARAM and params <= size * MAX_PARAMS_PER_BYTE
-    return Checkpoint(size=size, params=params if is_plausible else None)
+    return Checkpoint(size=size, params=params if type(params) is int and may_have(size, params) else None)
+
+
+def may_have(size: int, params: int) -> bool:
+    """Whether a checkpoint of `size` bytes may have that many parameters."""
+    return size <= params * MAX_BYTES_PER_PARAM and params <= size * MAX_PARAMS_PER_BYTE
 
 
 def _checked(size: int, field: str) -> int:
