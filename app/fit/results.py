@@ -274,7 +274,7 @@ class ServiceFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedFigures:
-    """How fast an option is: bounds and estimates."""
+    """How fast an option is: bounds and estimates; exact where a training states it."""
 
     step: Figure | None = field(metadata=if_known("The least time of one token of every sequence; of a server."))
     expected_step: Figure | None = field(metadata=if_known("The expected time of a step; of a server."))

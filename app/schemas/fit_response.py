@@ -164,7 +164,8 @@ class OptionCostOut(Out):
         description="On spot, including the time that interruptions add to a training."
     )
     usd_per_million_tokens: Omittable[Figure] = Field(
-        description="Generated, or trained on, at the expected rate; of a service those it generates on average."
+        description="Generated at the expected rate, of a service on average; or trained on in the steps alone: "
+        "usd_per_job has the run's overhead and interruptions, too."
     )
     usd_per_request: Omittable[Figure] = optional("Of a service: all VMs over the requests that it gets on average.")
     adjustment: AdjustmentField = None

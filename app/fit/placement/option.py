@@ -13,7 +13,7 @@ from app.fit.estimator.serving_speed import Speed, first_token_evidence, speed_e
 from app.fit.estimator.training_memory import compute_need, training_memory
 from app.fit.estimator.training_time import HOURS_FAMILY
 from app.fit.estimator.workload import Deployment, Gpus, ServiceLevel
-from app.fit.formulas.quantities import GIB, Figure, Range, bound, estimate, exact, exact_gib
+from app.fit.formulas.quantities import GIB, Evidence, Figure, Range, bound, estimate, exact, exact_gib
 from app.fit.formulas.training_speed import Interruptions, interruptions
 from app.fit.placement.jobs import ServingJob, TrainingJob, linked_gpus
 from app.fit.placement.layouts import Attempt
@@ -374,6 +374,11 @@ def per_gpu_memory(job: Job, option: PlacementOption) -> tuple[PerGpuMemory | No
     return PerGpuMemory(**absent | parts, budget=exact_gib(attempt.budget_bytes)), None
 
 
+def _of_training(amount: Range, unit: str, evidence: Evidence | None = None) -> Figure:
+    """Return a figure of a training: exact where it follows from a stated length or rate, which has no range."""
+    return exact(amount.mid, unit) if amount.low == amount.high else estimate(amount, unit, evidence)
+
+
 def speed_figures(option: PlacementOption) -> SpeedFigures | None:
     """Return the speed of an option as figures with exactness; None where it is unknown."""
     speed = option.speed
@@ -381,13 +386,14 @@ def speed_figures(option: PlacementOption) -> SpeedFigures | None:
         return None
     most, least, first, hours = speed.max_tokens_per_s, speed.min_step_s, speed.first_token_s, speed.hours
     rests_on = speed_evidence(speed)
+    of_rate = estimate if isinstance(option.prepared.job, ServingJob) else _of_training
     return SpeedFigures(
         step=bound(least * 1e3, "ms") if least is not None else None,
         expected_step=estimate(speed.step_s.times(1e3), "ms", rests_on) if speed.step_s is not None else None,
         tokens_per_s=bound(most, "tokens/s") if most is not None else None,
-        expected_tokens_per_s=estimate(speed.tokens_per_s, "tokens/s", rests_on),
+        expected_tokens_per_s=of_rate(speed.tokens_per_s, "tokens/s", rests_on),
         ttft=estimate(first.times(1e3), "ms", first_token_evidence(speed.departures)) if first is not None else None,
-        hours=estimate(hours, "hours", evidence_of(HOURS_FAMILY, speed.departures)) if hours is not None else None,
+        hours=_of_training(hours, "hours", evidence_of(HOURS_FAMILY, speed.departures)) if hours is not None else None,
     )
 
 
@@ -397,15 +403,17 @@ def cost_figures(option: PlacementOption, purchase: str) -> OptionCost:
     Of a service a million tokens and a request cost what all VMs do over what they answer on average.
     """
     cost, speed = option.costs[purchase], option.speed
-    hourly = cost.usd_per_hour
+    hourly, evicted = cost.usd_per_hour, option.interruptions if purchase == "spot" else None
     job = exact(cost.usd_per_job, "USD") if cost.usd_per_job is not None else None
     if hourly is None or speed is None:
         return OptionCost(cost=cost, per_job=job, per_million_tokens=None)
     if job is None and speed.hours is not None:
         hours = (speed.hours.low, speed.hours.mid, speed.hours.high)
         low, mid, high = (_interrupted_cost(option, purchase, float(hourly), duration) for duration in hours)
-        job = estimate(Range(low=low, mid=mid, high=high), "USD") if isfinite(high) else None
-    load, answered, exactly = option.attempt.load, speed.tokens_per_s, False
+        of_time = _of_training if evicted is None else estimate
+        job = of_time(Range(low=low, mid=mid, high=high), "USD") if isfinite(high) else None
+    load, answered = option.attempt.load, speed.tokens_per_s
+    exactly = isinstance(option.prepared.job, TrainingJob) and answered.low == answered.high
     if load is not None:
         requests = rate_range(load.level, _times(load.level, speed)[0], peak=False)
         exactly = load.level.users is None
@@ -415,5 +423,5 @@ def cost_figures(option: PlacementOption, purchase: str) -> OptionCost:
         per_job=job,
         per_million_tokens=cost_of_rate(hourly, answered, exactly=exactly),
         per_request=cost_of_rate(hourly, requests.times(1e6), exactly=exactly) if load is not None else None,
-        interruptions=option.interruptions if purchase == "spot" else None,
+        interruptions=evicted,
     )

@@ -10,7 +10,7 @@ from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.quantities import GIB, Assumptions
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.fixes import FixFinder
-from app.fit.placement.option import PlacementOption, cost_figures, explain
+from app.fit.placement.option import PlacementOption, cost_figures, explain, speed_figures
 from app.fit.placement.prepare import prepare
 from tests.fit.placement.factories import (
     LLAMA_8B,
@@ -130,8 +130,21 @@ def test_a_given_overhead_of_spot_replaces_evictions() -> None:
 def test_what_is_the_same_at_both_ends_is_said_once() -> None:
     text = explain(expect_option(prepare_request(training(tokens=None, gpu_hours=Decimal(100)), LLAMA_8B)))
     assert "; takes 12.5 hours; " in text
-    assert text.endswith(", 1,230 USD for the job.")  # 12.5 x 98.32
+    assert text.endswith(", 1,229.00 USD for the job.")  # 12.5 x 98.32
     assert " to " in explain(expect_option(prepare_request(training(), LLAMA_8B)))
+
+
+@pytest.mark.parametrize("stated", [{"tokens": None, "gpu_hours": Decimal(100)}, {"tokens_per_s_per_gpu": 10_000}])
+def test_what_follows_from_a_stated_length_or_rate_is_exact_but_on_spot_vms(stated: dict[str, object]) -> None:
+    option = expect_option(prepare_request(training(**stated), LLAMA_8B))
+    speed, on_demand = speed_figures(option), cost_figures(option, "on_demand").per_job
+    assert speed is not None
+    assert speed.hours is not None
+    assert on_demand is not None
+    assert (speed.hours.certainty, on_demand.certainty) == ("exact", "exact")
+    assert on_demand.value == pytest.approx(float(speed.hours.value or 0) * 98.32)
+    spot = cost_figures(option, "spot").per_job
+    assert spot is None or spot.certainty == "estimate"
 
 
 @pytest.mark.parametrize(("nodes", "said"), [(1, "hours on 1 VM, 1 are allowed"), (2, "hours on 2 VMs, 1 are allowed")])
