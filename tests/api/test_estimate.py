@@ -207,6 +207,14 @@ def test_adapters_train_a_small_part_beside_a_frozen_base(client: httpx.Client) 
             {"architecture": LLAMA_70B, "training": {"micro_batch": 8, "global_batch": 63, "data_parallel": 8}},
             "training.global_batch: 63 is less than the sequences of one pass, 64: 8 on each of 8 copies",
         ),
+        *(
+            (
+                {"architecture": LLAMA_70B, "training": {"method": "full"} | given},
+                f"training.{next(iter(given))}: is for training.method lora and qlora",
+            )
+            for given in ({"lora_rank": 8}, {"base_dtype": "nf4"}, {"lora_modules": ["q"]})
+        ),
+        ({"architecture": LLAMA_70B, "training": {"lora_rank": 8}}, "training.lora_rank: is for training.method lora"),
         (
             {"architecture": LLAMA_70B, "inference": {"tensor_parallel": 8}, "gpus": {"count": 4}},
             "4 is not a multiple of 8 x 1",

@@ -54,12 +54,26 @@ training = maybe(
     activation_formula=st.sampled_from(["korthikanti", "modern", "zero"]), hidden_state_copies=amounts, tokens=amounts,
     attention_flops=flags, gpu_hours=prices, tokens_per_s_per_gpu=amounts,
 )  # fmt: skip
+
+
+def consistent(fields: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the fields that say nothing without another: refused, they would be all that most examples try."""
+    adapted = {"base_dtype", "lora_rank", "lora_modules"} if fields.get("method") not in {"lora", "qlora"} else set()
+    without = {"experts": {"moe_layers", "experts_per_token"}, "sliding_window": {"sliding_layers"}}
+    adapted = adapted.union(*(names for needed, names in without.items() if needed not in fields))
+    return {name: value for name, value in fields.items() if name not in adapted}
+
+
 gpus = maybe(
     count=many, usable_gib=amounts, bandwidth_gb_per_s=amounts, peak_tflops=amounts, achieved_tflops=amounts,
     mfu=st.floats(0.01, 1), usd_per_gpu_hour=prices,
 )  # fmt: skip
-uses = st.one_of(serving.map(lambda use: {"inference": use}), training.map(lambda use: {"training": use}))
-workloads = st.builds(lambda shape, gpu, use: {"architecture": shape, "gpus": gpu, **use}, shapes, gpus, uses)
+uses = st.one_of(
+    serving.map(lambda use: {"inference": use}), training.map(consistent).map(lambda use: {"training": use})
+)
+workloads = st.builds(
+    lambda shape, gpu, use: {"architecture": consistent(shape), "gpus": gpu, **use}, shapes, gpus, uses
+)
 
 
 def figures(part: Any) -> list[Figure]:

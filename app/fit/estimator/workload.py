@@ -248,15 +248,25 @@ def plan_training(workload: TrainingWorkload, gpus: Gpus, shape: Architecture, a
     if gpus.count is not None and gpus.count != tensor * stages * copies:
         detail = f"{tensor} x {stages} x {copies} are not the {gpus.count} GPUs given"
         raise InvalidWorkload("training.data_parallel", detail)
-    check_batch(workload)
+    check_training(workload)
     return Deployment(parallelism=Parallelism(tensor=tensor, pipeline=stages), copies=copies)
 
 
-def check_batch(workload: TrainingWorkload) -> None:
-    """Raise InvalidWorkload where a step has fewer sequences than pass through the given copies at a time.
+def check_training(workload: TrainingWorkload) -> None:
+    """Raise InvalidWorkload for fields of adapters without any, and for too few sequences.
 
-    Copies that are not given may be fewer than the GPUs allow.
+    These are fewer in a step than pass through the given copies at a time. Copies that are not given may be fewer than
+    the GPUs allow.
     """
+    of_adapters = {
+        "training.base_dtype": workload.base_dtype,
+        "training.lora_rank": workload.lora_rank,
+        "training.lora_modules": workload.lora_modules,
+        "training.lora_matrices": workload.lora_matrices,
+    }
+    for field, given in of_adapters.items():
+        if given is not None and workload.method in {None, "full"}:
+            raise InvalidWorkload(field, "is for training.method lora and qlora; full trains all weights")
     micro, batch, copies = workload.micro_batch or 1, workload.global_batch, workload.data_parallel or 1
     if batch is not None and batch < micro * copies:
         where = f"{micro} on each of {copies} copies" if copies > 1 else "training.micro_batch"

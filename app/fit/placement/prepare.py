@@ -39,8 +39,8 @@ from app.fit.estimator.workload import (
     InferenceWorkload,
     ServiceLevel,
     TrainingWorkload,
-    check_batch,
     check_experts,
+    check_training,
 )
 from app.fit.formulas.architecture import Architecture, typical_shape
 from app.fit.formulas.memory import Parallelism, missing_for_cache
@@ -365,7 +365,7 @@ def _partition_limits(model: Model, tensor: int | None, pipeline: int | None) ->
 
 def _training_job(request: PlacementRequest, workload: TrainingWorkload, assumptions: Assumptions) -> TrainingJob:
     refuse_other_kinds(request.architecture, "training")
-    check_batch(workload)
+    check_training(workload)
     model = resolve_model(_with_typical_shape(request.architecture, assumptions), assumptions)
     # Where no stage is requested, `_zero_stages` copies this model to every stage to try.
     sharded = replace(workload, zero_stage=workload.zero_stage or 0)
