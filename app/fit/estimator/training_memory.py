@@ -151,7 +151,7 @@ def _base_dtype(setup: TrainingSetup) -> str:
     return setup.workload.base_dtype or setup.assumptions.record("training.base_dtype", usual, "usual for the method")
 
 
-def _has_quantized_base(setup: TrainingSetup) -> bool:
+def has_quantized_base(setup: TrainingSetup) -> bool:
     """Return whether adapters are trained on a base of fewer than 16 bits."""
     return setup.method in BASE_DTYPES and FULL_BITS.get(_base_dtype(setup), 0) < FULL_BITS["bf16"]
 
@@ -163,7 +163,7 @@ def _dequantized_bytes(setup: TrainingSetup) -> Range:
     computes with the quantized weights. Source: bitsandbytes, MatMul4Bit.
     """
     shape = setup.model.shape
-    if not _has_quantized_base(setup) or shape.hidden is None:
+    if not has_quantized_base(setup) or shape.hidden is None:
         return ZERO
     largest = 2.0 * shape.hidden * max(shape.intermediate or 0, shape.expert_width or 0, shape.hidden)
     return Range(low=0.0, mid=largest, high=largest + 2.0 * shape.hidden * (shape.vocab or 0))
@@ -187,7 +187,7 @@ def trained_model(setup: TrainingSetup, params: int, forward_pass: ForwardPass |
         largest_layer=count.largest_layer if count else 0.0,
         gathered_params=count.total if count else 0.0,
         output_params=(setup.model.shape.hidden or 0) * (setup.model.shape.vocab or 0),
-        quantized_copies=0.0 if _has_quantized_base(setup) else QUANTIZED_COPIES[workload.precision or "bf16"],
+        quantized_copies=0.0 if has_quantized_base(setup) else QUANTIZED_COPIES[workload.precision or "bf16"],
         dequantized=_dequantized_bytes(setup),
         forward_pass=forward_pass,
     )
@@ -274,7 +274,7 @@ def activation_policy(setup: TrainingSetup) -> ActivationPolicy:
         value_bytes=setup.assumptions.get(workload.activation_bytes, "training.activation_bytes"),
         precision=workload.precision or "bf16",
         hidden_state_copies=workload.hidden_state_copies,
-        quantized_base=_has_quantized_base(setup),
+        quantized_base=has_quantized_base(setup),
     )
 
 

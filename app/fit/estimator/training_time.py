@@ -5,7 +5,7 @@ from math import sqrt
 from typing import NamedTuple
 
 from app.fit.estimator.model import architecture_paths
-from app.fit.estimator.training_memory import BASE_DTYPES, TrainingSetup, trainable_params
+from app.fit.estimator.training_memory import BASE_DTYPES, TrainingSetup, has_quantized_base, trainable_params
 from app.fit.estimator.workload import assume_network
 from app.fit.formulas.architecture import ParameterCount, missing_for_count, typical_shape
 from app.fit.formulas.compute import (
@@ -88,6 +88,13 @@ def work_per_token(setup: TrainingSetup) -> TokenWork | None:
     )
 
 
+LORA_OVER_QLORA = 1.66
+"""How much faster adapters train on a base in 16 bits than on a quantized one: a reason for a lower low end.
+
+Source: Google, Vertex AI, "LoRA and QLoRA recommendations for LLMs". No published rate is of QLoRA.
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Domain:
     """What the published rates do not cover of a training; empty where they cover it."""
@@ -103,6 +110,7 @@ class Domain:
         """
         power = 2 if self.outside else 1
         low, high = RATE_SPREAD.low**power / self.paces, RATE_SPREAD.high**power * self.paces
+        low = low / LORA_OVER_QLORA if "base" in self.outside else low
         return Range(low=low, mid=RATE_SPREAD.mid, high=high)
 
 
@@ -115,6 +123,7 @@ def domain(setup: TrainingSetup, accelerator: Accelerator, gpus: int) -> Domain:
         "gpus": _within(gpus, CALIBRATED_GPUS),
         "gpu": accelerator.known and CALIBRATED_CAPABILITIES.issuperset(accelerator.capabilities),
         "link": accelerator.slowdown <= 1,
+        "base": not has_quantized_base(setup),
         "batch": setup.workload.global_batch is not None or batch_tokens(setup) >= CALIBRATED_STEP_TOKENS * gpus,
     }
     paces = [FITTED.pace([capability]) for capability in accelerator.capabilities] or [1.0]

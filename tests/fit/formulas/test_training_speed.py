@@ -150,7 +150,8 @@ def test_the_precision_that_was_told_by_the_peak_is_an_assumption() -> None:
 def test_outside_of_the_published_rates_the_range_is_wider_and_says_so() -> None:
     widths = []
     known, longer = estimate(global_batch=512), estimate(global_batch=512, sequence_tokens=131_072)
-    for found, outside in ((known, ()), (longer, ("sequence",))):
+    quantized = estimate(global_batch=512, method="qlora")
+    for found, outside in ((known, ()), (longer, ("sequence",)), (quantized, ("base",))):
         assert found.training is not None
         figure = found.training.compute.tokens_per_s
         assert figure is not None
@@ -158,6 +159,7 @@ def test_outside_of_the_published_rates_the_range_is_wider_and_says_so() -> None
         assert (figure.evidence.family, figure.evidence.outside) == ("training_rate", outside)
         widths.append(float(figure.high or 0) / float(figure.low or 1))
     assert widths[1] == pytest.approx(widths[0] ** 2)
+    assert widths[2] == pytest.approx(widths[0] ** 2 * 1.66)  # LoRA is 66 % faster than QLoRA
 
 
 def test_a_stated_rate_rests_on_no_measurements_of_others() -> None:
