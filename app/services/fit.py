@@ -92,10 +92,13 @@ def resolve_architecture(
     """
     if spec.model is not None:
         try:
-            shape = to_architecture(find(spec.model))
+            row = find(spec.model)
         except NotFound as unknown:
             hint = "" if unknown.suggestions else " A body of the API may give architecture or config instead."
             raise BadWorkload("model", f"{unknown}{hint}") from None
+        shape = to_architecture(row)
+        if (why := _left_out_of(row)) is not None:
+            assumptions.record("model", row["params"], why)
     elif spec.config is not None:
         shape = read_config(spec.config, assumptions)
     else:
@@ -131,8 +134,7 @@ def to_architecture(row: Mapping[str, Any]) -> Architecture:
     """Map a preset's row to an Architecture; missing columns are unknown."""
     if row.get("config"):
         # A preset whose layers differ has its configuration: an object, or its JSON text as in the table.
-        config = row["config"]
-        shape = _read_text(config if isinstance(config, str) else orjson.dumps(config).decode())
+        shape, _ = _read_text(_config_of(row))
         released = replace(shape.released, source="preset") if shape.released is not None else _released(row)
         shape = replace(shape, released=released, max_positions=row.get("max_context_tokens"))
         return replace(shape, released=_released(row)) if row.get("released_as") else shape
@@ -145,9 +147,23 @@ def to_architecture(row: Mapping[str, Any]) -> Architecture:
     return Architecture(**stated | own | ({"shared_intermediate": shared} if shared else {}))
 
 
+def _config_of(row: Mapping[str, Any]) -> str:
+    config = row["config"]
+    return config if isinstance(config, str) else orjson.dumps(config).decode()
+
+
 @lru_cache(maxsize=128)
-def _read_text(config: str) -> Architecture:
-    return read_config(orjson.loads(config), Assumptions())
+def _read_text(config: str) -> tuple[Architecture, tuple[Assumption, ...]]:
+    assumptions = Assumptions()
+    return read_config(orjson.loads(config), assumptions), assumptions.recorded
+
+
+def _left_out_of(row: Mapping[str, Any]) -> str | None:
+    """Return why a preset has other parameters than its checkpoint, or a part of the model alone; None if neither."""
+    if row.get("params_note"):
+        return f"parameters that are counted, of {row['published_params']:,} published: {row['params_note']}"
+    read = _read_text(_config_of(row))[1] if row.get("config") else ()
+    return next((note.why for note in read if note.field == "config.text_config"), None)
 
 
 def _released(row: Mapping[str, Any]) -> ReleasedWeights | None:

@@ -358,6 +358,21 @@ def test_a_checkpoint_of_another_model_is_refused(client: httpx.Client, size: in
     ]
 
 
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        ("gemma-3-27b", "of 27,432,406,640 published: the rest is the vision tower and its projector"),
+        ("llama-4-scout", "only the language model is counted"),
+        ("qwen2.5-vl-7b", None),
+    ],
+)
+def test_a_preset_says_which_part_of_its_model_is_not_counted(
+    client: httpx.Client, model: str, why: str | None
+) -> None:
+    notes = [note for note in estimate(client, model=model, inference={})["assumptions"] if note["field"] == "model"]
+    assert [note["why"].endswith(why or "") for note in notes] == ([True] if why else [])
+
+
 def test_a_header_alone_gives_parameters_and_type(client: httpx.Client) -> None:
     header = {"a.weight": {"dtype": "F8_E4M3", "shape": [1000, 1000], "data_offsets": [0, 1_000_000]}}
     answer = estimate(client, safetensors=header, inference={})
