@@ -44,7 +44,7 @@ from app.cli.output import (
     with_output_options,
 )
 from app.errors import BadQuery
-from app.validation import display_value
+from app.validation import display_value, plural
 
 app = typer.Typer()
 
@@ -115,10 +115,11 @@ def _service_text(service: Mapping[str, Any]) -> str:
         return f"service: not even one request at a time is served within memory and targets ({service['limited_by']})"
     parts = service.get("disaggregation")
     kinds = f" ({parts['prefill_replicas']} read prompts, {parts['decode_replicas']} generate)" if parts else ""
+    own = plural(service["concurrency_per_replica"], "request")
+    where = "each that generates" if parts else "each"
     return (
-        f"service: {service['replicas']} replicas{kinds} on {service['gpus']} GPUs at the peak, "
-        f"{service['replicas_at_mean']} on average; {service['concurrency_per_replica']} requests at a time on each"
-        f"{' that generates' if parts else ''}, {limit}"
+        f"service: {plural(service['replicas'], 'replica')}{kinds} on {plural(service['gpus'], 'GPU')} at the peak, "
+        f"{service['replicas_at_mean']} on average; {own} at a time on {where}, {limit}"
     )
 
 
@@ -333,7 +334,7 @@ def _print_summary(data: Mapping[str, Any], misses: Iterable[Mapping[str, Any]])
     reasons = ", ".join(f"{count} {code}" for code, count in data["rejection_summary"].items())
     fitting = "1 size fits" if data["total"] == 1 else f"{data['total']} sizes fit"
     rest = "1 does" if data["rejected_total"] == 1 else f"{data['rejected_total']} do"
-    print_text(f"{fitting}, {rest} not ({reasons or 'none'}).")
+    print_text(f"{fitting}, {rest} not ({reasons})." if reasons else f"{fitting}.")
     print_exchange_rate(data.get("exchange_rate"))
     for miss in misses:
         for failure in miss["failures"]:

@@ -128,7 +128,9 @@ async def _handle_domain_error(request: Request, error: Exception) -> Response:
         request.app.state.watcher.expire()  # who starts again must not get the stored first page of before
     errors = []
     if isinstance(error, BadQuery):
-        errors = [{"pointer": f"/query/{error.field}", "detail": str(error)}]
+        # A body has a cursor, too; no other parameter of a query is one of a POST.
+        place = "body" if request.method == "POST" else "query"
+        errors = [{"pointer": f"/{place}/{error.field}", "detail": str(error)}]
     if isinstance(error, BadWorkload):
         errors = [{"pointer": f"/body/{error.field.replace('.', '/')}", "detail": str(error)}]
     return problem_response(
@@ -159,7 +161,9 @@ _LONG_LIST = re.compile(r"(?:allowed|there) are (?:[\w=.-]+, ){11,}[\w=.-]+(?: a
 
 
 async def _handle_validation_error(request: Request, error: Exception) -> Response:
-    wrong = error.errors() if isinstance(error, RequestValidationError) else ()
+    raised = error.errors() if isinstance(error, RequestValidationError) else ()
+    # A list is too short for pydantic, too, where an entry of it is wrong.
+    wrong = [item for item in raised if item["type"] != "too_short" or len(item["input"]) < item["ctx"]["min_length"]]
     errors = [_to_detail(_as_spelled(item, request)) for item in wrong[:MAX_ERRORS]]
     details = [item["detail"] for item in errors]
     more = sum(item.get("ctx", {}).get("times", 1) for item in wrong[MAX_ERRORS:])
@@ -394,7 +398,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "Parts of the request contradict each other, or something required is missing.",
         "Change what each entry of `errors` points to; `detail` says what is missing or what excludes what.",
         "POST /fit {}",
-        "give exactly one of resources, inference and training; none is given",
+        "give exactly one of resources, inference, serving and training; none is given",
     ),
     "internal-error": Explanation(
         "A fault of the service; no request should cause one.",

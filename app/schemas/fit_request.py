@@ -356,7 +356,7 @@ class EstimateIn(ModelIn):
     @model_validator(mode="after")
     def _one_use(self) -> Self:
         if self.serving is None:
-            require_exactly_one(self, "inference", "training")
+            require_exactly_one(self, "inference", "serving", "training")
         elif self.training is not None:
             raise contradiction("serving is of a model that is served, and training is given")
         return self
@@ -494,7 +494,7 @@ Include = Literal["rejected", "assumptions", "workload"]
 
 
 class FitIn(ModelIn):
-    """What has to fit: exactly one of resources, inference and training."""
+    """What has to fit: exactly one of resources, inference or serving, and training."""
 
     resources: ResourcesIn | None = optional("The resources of a VM.")
     inference: InferenceIn | None = optional("How the model is served.")
@@ -524,7 +524,7 @@ class FitIn(ModelIn):
     @model_validator(mode="after")
     def _one_use(self) -> Self:
         if self.serving is None:
-            require_exactly_one(self, "resources", "inference", "training")
+            require_exactly_one(self, "resources", "inference", "serving", "training")
         elif others := [name for name in ("resources", "training") if getattr(self, name) is not None]:
             raise contradiction(f"serving is of a model that is served, and {' and '.join(others)} is given")
         if self.resources is not None:

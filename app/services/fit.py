@@ -578,7 +578,7 @@ def _described_machine(
         verified=True,
         usd_per_hour={**dict.fromkeys(PURCHASE_MODELS), "on_demand": hardware.usd_per_hour},
     )
-    domain = hardware.scale_up_domain_gpus or gpu.get("scale_up_domain_gpus")
+    domain = hardware.scale_up_domain_gpus or gpu.get("scale_up_domain_gpus") or (1 if gpus == 1 else None)
     if domain is None:
         domain = assumptions.record("hardware.scale_up_domain_gpus", gpus, "its GPUs are joined by NVLink")
     peaks = {kind: gpu[f"{kind}_tflops"] * 1e12 for kind in PEAK_DTYPES if gpu.get(f"{kind}_tflops") is not None}
@@ -608,7 +608,7 @@ def _described_machine(
         if hardware.infiniband is None:
             assumptions.record("hardware.infiniband", True, "machines that work together are connected by InfiniBand")
         if hardware.network_gbps is None and machine.network_gbps is not None:
-            why = f"usual with {machine.network}, for each GPU"
+            why = f"usual with {machine.network}: {machine.network_gbps:g} for each GPU"
             assumptions.record("hardware.network_gbps", machine.network_gbps * gpus, why)
     return vm, machine
 

@@ -285,7 +285,7 @@ def test_a_fit_says_what_is_unknown_of_a_size_of_any_cloud(clouds: httpx.Client)
     }
     answer = clouds.post("/fit", json=body).json()
     reasons = {miss["size"]: (miss["provider"], miss["failures"][0]["detail"]) for miss in answer["rejected"]}
-    of_gpu = "no source says its memory bandwidth"
+    of_gpu = "no source states its memory bandwidth"
     assert reasons == {
         "gpu_1x_a100": ("lambda", of_gpu),  # its form is not stated
         "BM.GPU.H100.8": ("oci", of_gpu),

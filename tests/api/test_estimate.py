@@ -181,10 +181,10 @@ def test_adapters_train_a_small_part_beside_a_frozen_base(client: httpx.Client) 
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ({"architecture": LLAMA_70B}, "give exactly one of inference and training; none is given"),
+        ({"architecture": LLAMA_70B}, "give exactly one of inference, serving and training; none is given"),
         (
             {"inference": {}, "training": {}},
-            "give exactly one of inference and training; inference and training are given",
+            "give exactly one of inference, serving and training; inference and training are given",
         ),
         ({"inference": {}, "config": CONFIG, "architecture": {}}, "architecture and config are given"),
         (

@@ -21,9 +21,11 @@ UNTIMED: list[Body] = [
 @pytest.mark.parametrize(
     ("body", "pointer", "said"),
     [
-        ({}, "/body", "give exactly one of resources, inference and training; none is given"),
+        ({}, "/body", "give exactly one of resources, inference, serving and training; none is given"),
         (LLAMA | {"training": {}}, "/body", "inference and training are given"),
         (LLAMA | {"modle": "x"}, "/body/modle", "did you mean model?"),
+        (LLAMA | {"pricing": {"purchases": ["foo"]}}, "/body/pricing/purchases/0", "allowed are on_demand"),
+        (LLAMA | {"pricing": {"purchases": []}}, "/body/pricing/purchases", "at least 1 value is needed"),
         (LLAMA | {"region": "westeurope"}, "/body/region", "did you mean constraints.regions?"),
         (LLAMA | {"users": 8}, "/body/users", "did you mean inference.concurrency or serving.users?"),
         (LLAMA | {"pricing": {"region": "westeurope"}}, "/body/pricing/region", "did you mean constraints.regions?"),
@@ -108,6 +110,11 @@ def test_a_contradictory_or_incomplete_body_is_rejected(
     problem = post_rejected(client, body)
     assert [error["pointer"] for error in problem["errors"]] == [pointer], problem
     assert said in problem["detail"], problem
+
+
+def test_the_cursor_of_a_body_is_named_where_it_stands(client: httpx.Client) -> None:
+    response = client.post("/fit", json=LLAMA | {"cursor": "x"})
+    assert (response.status_code, response.json()["errors"][0]["pointer"]) == (400, "/body/cursor")
 
 
 def test_the_same_body_has_the_same_bytes_from_every_worker(seeded_url: str, client: httpx.Client) -> None:

@@ -65,7 +65,7 @@ def test_a_size_of_undescribed_gpus_has_those_of_all_described_sizes_of_its_seri
     reasons = {one["size"]: [failure["detail"] for failure in one["failures"]] for one in answer["rejected"]}
     assert all("no source says" in detail for detail in reasons["Standard_ND96isf_H100_v5"])
     assert {"Standard_ND96isf_H100_v5", "Standard_ND96is_noIB_H100_v5"} <= _with(answer, "RAM")
-    assert reasons["Standard_NC132ds_xl_RTXPRO6000BSE_v6"] == ["no source says its number of GPUs"]
+    assert reasons["Standard_NC132ds_xl_RTXPRO6000BSE_v6"] == ["no source states its number of GPUs"]
 
 
 def _with(answer: Body, code: str) -> set[str]:

@@ -19,7 +19,7 @@ from app.fit.placement.machine import (
     is_weight_only,
     supports_dtype,
 )
-from app.fit.placement.option import BLOCKING, Placed, PlacementOption
+from app.fit.placement.option import BLOCKING, Placed, PlacementOption, rounded
 from app.fit.placement.prepare import PreparedRequest
 from app.fit.verdict import (
     Failure,
@@ -58,7 +58,7 @@ def _check_known_facts(context: CheckContext, code: str) -> Failure | None:
     # A data type the GPU does not support has no peak rate.
     lacks_speed = _lacks_speed(context) and _check_dtypes(context, code) is None
     if machine.described:
-        return Failure("gpu", code, "no source says its memory bandwidth, peak or network") if lacks_speed else None
+        return Failure("gpu", code, "no source states its memory bandwidth, peak or network") if lacks_speed else None
     facts: dict[str, Any] = {
         "number of GPUs": machine.gpus,
         "usable GPU memory": machine.usable_bytes,
@@ -67,8 +67,9 @@ def _check_known_facts(context: CheckContext, code: str) -> Failure | None:
     }
     unknown = [name for name, value in facts.items() if value is None]
     if lacks_speed:
-        unknown.append("peak" if machine.network_gbps is not None else "peak, or the speed of its network")
-    return Failure("gpu", code, f"no source says its {', '.join(unknown)}") if unknown else None
+        unknown += ["peak"] if machine.network_gbps is not None else ["peak", "the speed of its network"]
+    either = " or ".join(filter(None, (", ".join(unknown[:-1]), *unknown[-1:])))
+    return Failure("gpu", code, f"no source states its {either}") if unknown else None
 
 
 def _lacks_speed(context: CheckContext) -> bool:
@@ -106,7 +107,8 @@ def _check_groups(context: CheckContext, code: str) -> Failure | None:
         return None
     name = "expert_parallel" if partition.data is None else "data_parallel_attention"
     wanted = f"experts over {partition.expert} GPUs" if partition.data is None else f"{partition.data} groups"
-    return Failure(name, code, f"no split of the model with {wanted} is possible on {limits.max_nodes} VMs or fewer")
+    where = f"{limits.max_nodes} VMs or fewer" if limits.max_nodes > 1 else "1 VM"
+    return Failure(name, code, f"no split of the model with {wanted} is possible on {where}")
 
 
 def _check_layers(context: CheckContext, code: str) -> Failure | None:
@@ -142,7 +144,8 @@ def _check_nvlink_domain(context: CheckContext, code: str) -> Failure | None:
     relaxed = _relaxed_attempt(context, code)
     if relaxed is None:
         return None
-    detail = f"needs {relaxed.parallelism.tensor} tensor ranks, and {widest} GPUs share NVLink"
+    share = f"{widest} GPUs share NVLink" if widest > 1 else "its GPUs share no NVLink"
+    detail = f"needs {relaxed.parallelism.tensor} tensor ranks, and {share}"
     return Failure("tp_in_nvlink", code, detail, relaxed.parallelism.tensor, widest, "GPUs")
 
 
@@ -221,10 +224,10 @@ def _check_target(context: CheckContext, code: str) -> Failure | None:
         least = takes.low
     if least * 1e3 <= target:
         return None
-    low, mid, high = (end * 1e3 for end in (takes.low, takes.mid, takes.high))
-    detail = f"{what} takes about {mid:.4g} ms ({low:.4g} to {high:.4g}) even for one request at a time, "
+    low, mid, high, decides = (rounded(end * 1e3, digits=4) for end in (takes.low, takes.mid, takes.high, least))
+    detail = f"{what} takes about {mid} ms ({low} to {high}) even for one request at a time, "
     if load.level.confidence is not None:
-        detail += f"{least * 1e3:.4g} at {load.level.confidence}, "
+        detail += f"{decides} at {load.level.confidence}, "
     return Failure(field, code, f"{detail}the target is {target:g}", least * 1e3, target, "ms")
 
 

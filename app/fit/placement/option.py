@@ -49,8 +49,9 @@ def _service_text(load: ServiceLoad, speed: Speed) -> str:
     first = speed.first_token_s.mid * 1e3 if speed.first_token_s is not None else 0.0
     step = speed.step_s.mid * 1e3 if speed.step_s is not None else 0.0
     read = f", whose prompts {load.prefill_replicas} other copies read" if load.prefill_replicas else ""
+    requests = "1 request" if load.sequences == 1 else f"{load.sequences} requests"
     return (
-        f"{load.sequences} requests at a time on each copy at the peak{read}, at most {replica.sequences} (limit: "
+        f"{requests} at a time on each copy at the peak{read}, at most {replica.sequences} (limit: "
         f"{replica.limit}), with {first:.0f} ms to the first token, {step:.1f} ms a token and {seconds.mid:.1f} s a "
         "request"
     )
@@ -312,14 +313,14 @@ def _weights_text(option: PlacementOption) -> str:
     return "; ".join(parts)
 
 
-def _rounded(amount: float | Decimal) -> str:
-    """Return an amount with three significant digits, and never as 3.35e+03."""
-    return f"{float(f'{amount:.3g}'):,.10g}"
+def rounded(amount: float | Decimal, *, digits: int = 3) -> str:
+    """Return an amount with some significant digits, and never as 3.35e+03."""
+    return f"{float(f'{amount:.{digits}g}'):,.15g}"
 
 
 def _range_text(low: float | Decimal, high: float | Decimal) -> str:
     """Return both ends of a range, or one where they are the same as they are written."""
-    return " to ".join(dict.fromkeys((_rounded(low), _rounded(high))))
+    return " to ".join(dict.fromkeys((rounded(low), rounded(high))))
 
 
 def _speed_text(option: PlacementOption) -> str:

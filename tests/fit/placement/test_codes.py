@@ -10,7 +10,7 @@ from app.fit.placement.evaluate import CHECKS, evaluate
 from app.fit.placement.fixes import PROPOSALS
 from app.fit.placement.jobs import ServingJob
 from app.fit.placement.machine import Machine
-from app.fit.placement.option import PlacementOption
+from app.fit.placement.option import PlacementOption, rounded
 from app.fit.placement.prepare import PreparedRequest
 from tests.fit.placement.factories import (
     LLAMA_70B,
@@ -68,6 +68,23 @@ def test_every_code_is_reported_where_it_applies(code: str) -> None:
     assert code in codes(expect_rejection(prepared, on, vm(**facts)))
 
 
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("NVLINK_DOMAIN", "needs 4 tensor ranks, and its GPUs share no NVLink"),
+        ("EP_GROUPS", "no split of the model with 3 groups is possible on 1 VM"),
+    ],
+)
+def test_a_number_of_one_is_said_in_the_singular(code: str, said: str) -> None:
+    prepared, on, facts = PROVOKED[code]
+    failures = expect_rejection(prepared, on, vm(**facts)).failures
+    assert said in [failure.detail for failure in failures if failure.code == code]
+
+
+def test_a_long_time_has_no_exponent() -> None:
+    assert [rounded(time, digits=4) for time in (468_712.3, 12.3456, 0.5)] == ["468,700", "12.35", "0.5"]
+
+
 def test_every_check_is_provoked_and_every_proposal_belongs_to_a_code() -> None:
     assert set(CHECKS) <= set(PROVOKED)
     assert set(PROPOSALS) <= set(PROVOKED)
@@ -120,7 +137,7 @@ def test_a_disk_that_was_not_asked_for_is_a_warning(disk_bytes: float | None) ->
 def test_an_unknown_fact_is_a_failure(facts: dict[str, Any], code: str) -> None:
     (failure,) = expect_rejection(prepare_request(serving()), machine(**facts)).failures
     assert (failure.code, failure.available) == (code, None)
-    assert "no source says" in failure.detail
+    assert ("no source states" if code == "GPU_UNKNOWN" else "no source says") in failure.detail
 
 
 @pytest.mark.parametrize("fact", ["memory_bytes", "disk_bytes", "bandwidth", "capability"])
