@@ -128,7 +128,7 @@ async def _handle_domain_error(request: Request, error: Exception) -> Response:
         request.app.state.watcher.expire()  # who starts again must not get the stored first page of before
     errors = []
     if isinstance(error, BadQuery):
-        # A body has a cursor, too; no other parameter of a query is one of a POST.
+        # A body has a cursor, too, and forms of pages are bodies; no parameter of a query is one of a POST.
         place = "body" if request.method == "POST" else "query"
         errors = [{"pointer": f"/{place}/{error.field}", "detail": str(error)}]
     if isinstance(error, BadWorkload):

@@ -320,10 +320,11 @@ async def _problem(request: Request, error: Exception) -> Response:
 
 
 def _errors_of(response: Response, names: set[str]) -> dict[str, str]:
-    """Return the messages of a problem by parameter, for those that were given."""
+    """Return the messages of a problem by parameter, for those that were given; a form has them in its body."""
     problem = json.loads(bytes(response.body))
     located = [
-        (error["pointer"].removeprefix("/query/").partition("/")[0], error["detail"]) for error in problem["errors"]
+        (re.sub("^/(query|body)/", "", error["pointer"]).partition("/")[0], error["detail"])
+        for error in problem["errors"]
     ]
     return {name: _in_words(detail) for name, detail in reversed(located) if name in names}
 

@@ -61,12 +61,18 @@ def rank(name: str, region: str, purchase: str) -> float:
     return PRICES.get((name, region, purchase), inf)
 
 
+def rank_of_unknown(name: str, region: str, purchase: str) -> float:
+    return rank(name, region, "on_demand") if rank(name, region, purchase) == inf else 0
+
+
 def offers(purchase: str, regions: tuple[str, ...]) -> dict[str, str]:
-    """Return the region in which each size is cheapest, by name; of equal ones, as of unknown prices, the first."""
+    """Return the region in which each size is cheapest, by name; of equal ones the first, of unknown ones on demand."""
     priced = {(name, region) for name, region, _ in PRICES}
     there = {name: [region for region in regions if (name, region) in priced] for name in SIZES}
     return {
-        name: min(each, key=lambda region: (rank(name, region, purchase), region))
+        name: min(
+            each, key=lambda region: (rank(name, region, purchase), rank_of_unknown(name, region, purchase), region)
+        )
         for name, each in there.items()
         if each
     }

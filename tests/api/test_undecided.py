@@ -88,9 +88,15 @@ def random_searches(items: list[dict[str, Any]], seed: int) -> Iterator[dict[str
             sorted(name for name in FIELD_OF.keys() - OF_ONE_GPU if values[name]), chance.randint(1, 4)
         )
         search = {name: to_value.get(name, lambda value: value)(chance.choice(values[name])) for name in names}
-        yield {
+        search = {
             name: float(value) if SHOWN_FIELDS[FIELD_OF[name]].kind in ("number", "fraction") else value
             for name, value in search.items()
+        }
+        # A greatest value below the least is an error.
+        yield {
+            name: value
+            for name, value in search.items()
+            if not name.startswith("max_") or search.get(name.replace("max_", "min_"), value) <= value
         }
 
 

@@ -71,7 +71,7 @@ def test_experts_and_latent_attention_are_read(tmp_path: Path, parts: dict[str, 
     [
         ({"id": "Small 1B"}, "id", "must be of the form"),
         ({"params": ""}, "params", "must not be blank"),
-        ({"params": "7e9"}, "params", "must be a whole number, written like 4096"),
+        ({"params": "7e9"}, "params", "must be a whole number from 0, written like 4096"),
         ({"layers": "4.0"}, "layers", "must be a whole number"),
         ({"layers": "0"}, "layers", "must be at least 1"),
         ({"layers": "9999999999"}, "layers", "must be at most"),
