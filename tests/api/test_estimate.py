@@ -102,21 +102,6 @@ def test_a_quantized_model_is_an_estimate_since_its_embeddings_stay_16_bit(clien
     assert weights["mid"] == pytest.approx(quantized(4.127) / 2**30)
 
 
-@pytest.mark.parametrize(
-    ("model", "gpus", "ranks"),
-    [
-        ("llama-3.1-8b", {"count": 8}, 8), ("llama-3.1-8b", {"count": 32}, 8), ("llama-3.1-405b", {"count": 16}, 16),
-        ("llama-3.1-8b", {"count": 16, "peak_tflops": 2500, "bandwidth_gb_per_s": 8000}, 16),
-    ],
-)  # fmt: skip
-def test_layers_are_split_within_a_server_unless_the_weights_need_more(
-    client: httpx.Client, model: str, gpus: dict[str, Any], ranks: int
-) -> None:
-    h100 = {"peak_tflops": 989, "bandwidth_gb_per_s": 3350, "usable_gib": 79.6}
-    answer = estimate(client, model=model, inference={"dtype": "bf16", "context_tokens": 8192}, gpus=h100 | gpus)
-    assert assumptions(answer)["inference.tensor_parallel"] == ranks
-
-
 def test_gpus_beyond_one_copy_serve_more_copies(client: httpx.Client) -> None:
     request: dict[str, Any] = {
         "architecture": LLAMA_70B,

@@ -1,6 +1,5 @@
 """Estimates a workload: every figure that can be computed, the assumptions, and what was left out."""
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any, NoReturn
 
@@ -27,7 +26,6 @@ from app.fit.estimator.serving_speed import (
     ServingSpeed,
     assume_links,
     first_token_evidence,
-    most_tensor_ranks,
     prefill_speed,
     record_lengths,
     refuse_other_kinds,
@@ -130,15 +128,14 @@ def serving_setup(
     model = resolve_model(shape, assumptions)
     workload = workload_of_kind(model.shape, workload, assumptions)
     check_experts(workload, model.shape.experts)
-    setup = ServingSetup(model=model, workload=workload, gpus=gpus, assumptions=assumptions)
-    most_ranks = most_tensor_ranks(setup)
-    deployment = plan_serving(workload, gpus, model.shape, assumptions, most_ranks=most_ranks)
+    deployment = plan_serving(workload, gpus, model.shape, assumptions)
     return with_weights(
-        replace(
-            setup,
+        ServingSetup(
+            model=model,
             workload=with_context(workload, model.shape, assumptions),
             gpus=assume_links(gpus, deployment.parallelism, assumptions),
             deployment=deployment,
+            assumptions=assumptions,
         )
     )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import ceil, inf, log2
 from typing import NamedTuple, TypeVar
 
-from app.fit.estimator.serving import ServingSetup, kv_cache_of, sequence_bytes, weights_range, with_weights
+from app.fit.estimator.serving import ServingSetup, kv_cache_of, sequence_bytes, weights_range
 from app.fit.estimator.speed_model import (
     EXPERT_PASSES,
     GPUS_OF_A_VM,
@@ -40,7 +40,7 @@ from app.fit.formulas.memory import (
     kv_bytes_per_sequence,
     step_seconds,
 )
-from app.fit.formulas.quantities import DEFAULTS, GIB, Assumptions, Evidence, InvalidWorkload, Range, bound, estimate
+from app.fit.formulas.quantities import Assumptions, Evidence, InvalidWorkload, Range, bound, estimate
 from app.fit.formulas.serving_speed import (
     CHUNK_TOKENS,
     FIRST_TOKEN,
@@ -392,23 +392,6 @@ def leaves_server(gpus: Gpus, parallelism: Parallelism) -> bool:
     """Whether tensor ranks are on several servers: more than eight, of GPUs that NVLink joins by eights."""
     peaks = {peak for name in SERVERS_OF_EIGHT for peak in MEASURED_GPUS[name].peaks}
     return parallelism.tensor > GPUS_OF_A_VM and _is_about(gpus.peak_tflops or 0.0, peaks)
-
-
-def most_tensor_ranks(setup: ServingSetup) -> int:
-    """Return over how many GPUs a layer is split at the most where the workload does not say: all that there are.
-
-    Of GPUs that NVLink joins by eights no more than eight, unless the weights need more. The setup needs no deployment.
-    """
-    gpus, workload = setup.gpus, setup.workload
-    count = gpus.count or 1
-    if not leaves_server(gpus, Parallelism(tensor=count)):
-        return count
-    weights = weights_range(with_weights(replace(setup, assumptions=Assumptions())))
-    if weights is None or gpus.usable_gib is None:
-        return GPUS_OF_A_VM
-    stage_groups = (workload.pipeline_parallel or 1) * (workload.data_parallel_attention or 1)
-    budget = gpus.usable_gib * GIB * (workload.utilization or DEFAULTS["inference.utilization"][0])
-    return count if weights.mid > budget * GPUS_OF_A_VM * stage_groups else GPUS_OF_A_VM
 
 
 def at_least(least: float, middle: float, spread: Spread) -> Range:

@@ -178,13 +178,8 @@ class Deployment:
 ONE_GPU = Deployment(parallelism=UNSPLIT, copies=1)
 
 
-def plan_serving(
-    workload: InferenceWorkload, gpus: Gpus, shape: Architecture, assumptions: Assumptions, *, most_ranks: int
-) -> Deployment:
-    """Split a copy over the most GPUs that divide the heads, unless the parallelism is given; other GPUs get copies.
-
-    A layer is split over `most_ranks` at the most.
-    """
+def plan_serving(workload: InferenceWorkload, gpus: Gpus, shape: Architecture, assumptions: Assumptions) -> Deployment:
+    """Split a copy over the most GPUs that divide the heads, unless the parallelism is given; other GPUs get copies."""
     stages = assumptions.get(workload.pipeline_parallel, "inference.pipeline_parallel")
     tensor, count, groups = workload.tensor_parallel, gpus.count, workload.data_parallel_attention or 1
     heads = shape.heads
@@ -193,10 +188,8 @@ def plan_serving(
         count = parts * (assumptions.get(None, "gpus.count") if tensor is None else tensor)
     if tensor is None:
         candidates = [t for t in range(1, count // parts + 1) if count % (t * parts) == 0 and (heads or t) % t == 0]
-        tensor = max((t for t in candidates if t <= most_ranks), default=1)
-        of_server = " of a server" if tensor < max(candidates, default=1) else ""
-        why = f"one copy over as many GPUs{of_server} as divide the heads"
-        assumptions.record("inference.tensor_parallel", tensor, why)
+        tensor = max(candidates, default=1)
+        assumptions.record("inference.tensor_parallel", tensor, "one copy over as many GPUs as divide the heads")
     experts = _expert_ranks(workload, tensor * groups, assumptions)
     parallelism = Parallelism(tensor=tensor, pipeline=stages, expert=experts, data=groups)
     _check_divides("inference", parallelism, count, shape)
