@@ -362,6 +362,12 @@ SHOWN_FIELDS = {name: spec for specs in SIZE_GROUPS.values() for name, spec in s
 SIZE_FIELDS = {name: spec for name, spec in SHOWN_FIELDS.items() if spec.stated}
 """The fields of a size that sources state."""
 
+APPLIES_WITH: dict[str, str] = {
+    **{name: "gpu_count" for name in (*SIZE_GROUPS["GPU"], "gpudirect_rdma") if name != "gpu_count"},
+    "infiniband_gbps": "infiniband",
+}
+"""The field without which a figure does not apply: where that is zero or false, null is not unknown."""
+
 SIZE_FLAGS = SIZE_GROUPS["Features"]
 """What documents state as Supported or Not Supported, each a boolean column; null is unknown."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from app.catalog.fields import OTHERS, SIZE_FIELDS, SIZE_GROUPS, field_title
+from app.catalog.fields import APPLIES_WITH, OTHERS, SIZE_FIELDS, SIZE_GROUPS, field_title
 from app.catalog.projections import SIZE_JSON_FIELDS
 from app.web.rendering import format_amount, format_number
 
@@ -139,13 +139,6 @@ class FactGroups:
     sources: int
 
 
-def _is_of_absent_part(name: str, item: Mapping[str, Any]) -> bool:
-    """Return whether a field is about GPUs, or the rate of InfiniBand, of a size that is known to have none."""
-    if name in SIZE_GROUPS["GPU"] or name.startswith("gpu"):
-        return bool(item["gpu_count"] == 0)
-    return name == "infiniband_gbps" and item["infiniband"] is False
-
-
 def group_facts(facts: Iterable[Mapping[str, Any]], item: Mapping[str, Any]) -> FactGroups:
     """Arrange the facts of a size; `item` is the size as the API shows it, which tells what is unknown."""
     by_field: dict[str, FieldFacts] = {}
@@ -162,7 +155,7 @@ def group_facts(facts: Iterable[Mapping[str, Any]], item: Mapping[str, Any]) -> 
             field_facts.disputing.append(stated)
     stored = [name for name in SIZE_JSON_FIELDS if name in SIZE_FIELDS and name not in _SKIPPED]
     missing = [name for name in stored if name not in by_field and item.get(name) is None]
-    unknown = [field_title(name) for name in missing if not _is_of_absent_part(name, item)]
+    unknown = [field_title(name) for name in missing if name not in APPLIES_WITH or item[APPLIES_WITH[name]] != 0]
     groups = {title: [by_field[name] for name in names] for title, names in in_groups(by_field).items()}
     return FactGroups(
         groups=groups,

@@ -36,7 +36,7 @@ from sqlalchemy import (
 from sqlalchemy.sql import visitors
 
 from app.catalog.column_types import table_of
-from app.catalog.fields import SHOWN_FIELDS, SIZE_GROUPS
+from app.catalog.fields import APPLIES_WITH, SHOWN_FIELDS
 from app.catalog.in_force import PRICE, Rules, prices_in_force
 from app.catalog.models import Availability, SizeJson, Source
 from app.catalog.projections import SPOT_SAVING, UNIT_PRICES, offer_json, rank_usd
@@ -243,8 +243,6 @@ _FIGURES = {
     if name not in SizeSelection.model_fields or SHOWN_FIELDS[field].kind != "text"
 }
 """What filters of a VM itself are about; a size of which that is unknown may match."""
-_OF_GPUS = {name for name in SIZE_GROUPS["GPU"] if name != "gpu_count"} | {"gpudirect_rdma"}
-"""Fields that do not apply to sizes without a GPU."""
 
 
 class SizeQuestion:
@@ -331,9 +329,7 @@ class SizeQuestion:
 
     def inapplicable(self, field: str) -> int:
         """Find the sizes that a figure does not apply to, so that null does not mean unknown."""
-        if field in _OF_GPUS:
-            return self.sets_by_value("gpu_count").get(0, 0)
-        return self.sets_by_value("infiniband").get(0, 0) if field == "infiniband_gbps" else 0
+        return self.sets_by_value(APPLIES_WITH[field]).get(0, 0) if field in APPLIES_WITH else 0
 
     def orderable(self) -> int:
         """Find the sizes that are neither retired nor withdrawn."""

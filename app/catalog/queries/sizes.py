@@ -323,9 +323,10 @@ def normalize(selection: SelectionT, snapshot: CatalogSnapshot) -> SelectionT:
     if zones is not None and len(selection.region) != 1:
         raise BadQuery("min_zones", zones, "needs region with one region, whose zones are counted")
     for name in sorted(selection.model_fields_set):
-        most, least = getattr(selection, name), getattr(selection, name.replace("max_", "min_", 1), None)
-        if name.startswith("max_") and None not in (most, least) and most < least:
-            raise BadQuery(name, most, f"must not be less than {name.replace('max_', 'min_', 1)}={least}")
+        other = name.replace("max_", "min_", 1)
+        most, least = getattr(selection, name), getattr(selection, other, None)
+        if other != name and None not in (most, least) and most < least:
+            raise BadQuery(name, most, f"must not be less than {other}={least}")
     for name in WORD_FILTERS:
         if (word := getattr(selection, name, None)) is not None:
             check_word(snapshot.words, name, word)
