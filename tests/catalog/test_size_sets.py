@@ -263,6 +263,22 @@ def test_the_oldest_answers_are_dropped_beyond_a_bound(
     assert own.answers.nbytes > 15_000
 
 
+@pytest.mark.one_database
+def test_the_texts_of_a_question_count_and_very_long_ones_are_not_kept(
+    session: Session, snapshot: CatalogSnapshot
+) -> None:
+    own = replace(snapshot, answers=KeptAnswers())
+
+    def bytes_after(names: int) -> int:
+        search = SizeFilter(name=tuple(f"{at:x<100}" for at in range(names)))
+        Catalog(session, own, TODAY).ask(lambda catalog: SizeQuestion(catalog, search).found())
+        return own.answers.nbytes
+
+    of_one, of_ten, of_sixty = map(bytes_after, (1, 10, 60))
+    assert of_one + 1_000 < of_ten < of_one + 2_000
+    assert of_sixty == of_ten
+
+
 def _found(catalog: Catalog, text: str) -> int:
     return SizeQuestion(catalog, SizeFilter(q=text)).found()
 

@@ -30,6 +30,7 @@ def running(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     with run_service(seeded_url, tmp_path_factory.mktemp("serve") / "log", VMSIZES_CACHE_MIB=str(CACHE_MIB)) as running:
         for path in ("/sizes?q=nothing", "/facets", "/fit?min_gpus=1", "/sizes?nonsense=1", "/sizes.csv?fields=name"):
             get(running.url + path)
+        statuses(running.port, long_urls(1))
         yield running
 
 

@@ -40,7 +40,6 @@ from app.catalog.fields import APPLIES_WITH, SHOWN_FIELDS
 from app.catalog.in_force import PRICE, Rules, prices_in_force
 from app.catalog.models import Availability, SizeJson, Source
 from app.catalog.projections import SPOT_SAVING, UNIT_PRICES, offer_json, rank_usd
-from app.catalog.purchases import ANY_REGION
 from app.catalog.queries.filters import (
     FILTERS,
     PRICE_FILTERS,
@@ -63,7 +62,6 @@ from app.catalog.queries.params import (
 from app.catalog.queries.price_scope import (
     GPU,
     KEYS,
-    OFFER,
     SIZE,
     PriceScope,
     PriceScopeKey,
@@ -517,31 +515,33 @@ class SizeQuestion:
         return SizePrices(self.sets.set_of(places) if self._scope.regions else self.sets.all, usd)
 
     def _ask_region_prices(self) -> Mapping[str, RegionOffers]:
-        os, purchase, place_of = self._scope.os, self._scope.purchase, self.sets.place_of
-        by_region: dict[str, list[tuple[int, float | None]]] = defaultdict(list)
+        return {region: self._region_offers(rows) for region, rows in self._rows_by_region() if rows}
+
+    def _rows_by_region(self) -> Iterator[tuple[str, Rows]]:
+        """Yield each region with the keys and prices of its offers; today's of one region after the other."""
+        os, purchase = self._scope.os, self._scope.purchase
         if self._scope.as_of is None:
-            rows = self.catalog.fetch(BoundStatement(_region_prices_statement(os, purchase), self._parameters))
-            for region, key, usd in rows:
-                by_region[region].append((place_of(key), usd))
-        else:
-            dated, keys = self._scope.known_at is not None, self.sets.keys
-            statement = _past_prices_statement(os, purchase, self.catalog.snapshot.rules, dated=dated)
-            for start in range(0, len(keys), _SIZES):
-                some = keys[start : start + _SIZES]
-                bounds = {"first_key": some[0], "last_key": some[-1]}
-                for key, region, usd in self.catalog.fetch(BoundStatement(statement, self._parameters | bounds)):
-                    by_region[region].append((place_of(key), usd))
-        regions: dict[str, RegionOffers] = {}
-        for region, offers in by_region.items():
-            if region not in _PSEUDO_REGIONS:
-                priced = [(place, usd) for place, usd in offers if usd is not None and usd != UNKNOWN]
-                offered = self.sets.set_of(place for place, _ in offers)
-                places, usds = array("I", (place for place, _ in priced)), array("d", (usd for _, usd in priced))
-                regions[region] = RegionOffers(offered, places, usds)
-        return regions
+            statement = _prices_statement(replace(self._key, regions=1), purchase)
+            for region in self.catalog.snapshot.regions:
+                parameters = self._parameters | {"region_0": region}
+                yield region, self.catalog.fetch(BoundStatement(statement, parameters))
+            return
+        by_region: dict[str, list[tuple[str, float | None]]] = defaultdict(list)
+        dated, keys = self._scope.known_at is not None, self.sets.keys
+        statement = _past_prices_statement(os, purchase, self.catalog.snapshot.rules, dated=dated)
+        for start in range(0, len(keys), _SIZES):
+            some = keys[start : start + _SIZES]
+            bounds = {"first_key": some[0], "last_key": some[-1]}
+            for key, region, usd in self.catalog.fetch(BoundStatement(statement, self._parameters | bounds)):
+                by_region[region].append((key, usd))
+        yield from by_region.items()
 
-
-_PSEUDO_REGIONS = frozenset(ANY_REGION.values())
+    def _region_offers(self, rows: Rows) -> RegionOffers:
+        keys, usd = zip(*rows, strict=True)
+        places = [*map(self.sets.place_of, keys)]
+        is_priced = [price is not None and price != UNKNOWN for price in usd]
+        priced, prices = array("I", compress(places, is_priced)), array("d", compress(usd, is_priced))
+        return RegionOffers(self.sets.set_of(places), priced, prices)
 
 
 class PriceSteps:
@@ -663,13 +663,6 @@ def _prices_statement(key: PriceScopeKey, purchase: str) -> Select[Any]:
     scope = PriceScope.of_key(key)
     columns: tuple[ColumnElement[Any], ...] = (scope.key.label("key"), rank_usd(scope.offer, purchase).label("usd"))
     return select(*columns).select_from(scope.source).where(scope.has_offer)
-
-
-@cached_statement(16)
-def _region_prices_statement(os: str, purchase: str) -> Select[Any]:
-    scope = PriceScope.of_key(PriceScopeKey(os=os, purchase=purchase, regions=1))
-    columns: tuple[ColumnElement[Any], ...] = (OFFER.c.region, OFFER.c.size_key, scope.rank.label("usd"))
-    return select(*columns).where(OFFER.c.os == literal_text(os))
 
 
 @cached_statement(16)

@@ -41,7 +41,9 @@ MAX_ANSWER_BYTES = 48 * 2**20
 """The most memory that the answers of a revision take; then the oldest are dropped. Of 3,800 sizes of all clouds a set
 takes 475 bytes, prices in all regions by a purchase model 1.2 MB, and 1.5 MB more in their order."""
 _ANSWER_BYTES = 300
-"""What an answer takes besides its own: its key, and its place among the others."""
+"""What an answer takes besides its own: its key, but for its texts, and its place among the others."""
+_MAX_KEY_CHARACTERS = 2_000
+"""The longest texts of a question whose answer is kept; lists of names may be longer, and are hardly asked again."""
 _MAX_LISTED = 12_000
 """The most items that the kept lists have together: 1,570 candidates of a fit take 1.1 MB, 4,200 sizes of a plan 15."""
 MAX_ROW_BYTES = 8 * 2**20
@@ -98,11 +100,23 @@ class KeptAnswers:
         """Keep answers that are known to be of this revision."""
         with self._adding:
             for key, answer in answers.items():
-                if key not in self.by_key:
+                if key not in self.by_key and _characters(key) <= _MAX_KEY_CHARACTERS:
                     self.by_key[key] = answer
-                    self.nbytes += _ANSWER_BYTES + _bytes_of(answer)
+                    self.nbytes += _entry_bytes(key, answer)
             while self.nbytes > MAX_ANSWER_BYTES:
-                self.nbytes -= _ANSWER_BYTES + _bytes_of(self.by_key.pop(next(iter(self.by_key))))
+                oldest = next(iter(self.by_key))
+                self.nbytes -= _entry_bytes(oldest, self.by_key.pop(oldest))
+
+
+def _entry_bytes(key: Hashable, answer: Any) -> int:
+    return _ANSWER_BYTES + _characters(key) + _bytes_of(answer)
+
+
+def _characters(key: Hashable) -> int:
+    """Return how long the texts of a key are."""
+    if isinstance(key, tuple):
+        return sum(map(_characters, key))
+    return len(key) if isinstance(key, str) else 0
 
 
 def _bytes_of(answer: Any) -> int:
