@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 FieldKind = Literal["integer", "number", "fraction", "text", "boolean", "date", "list"]
 SubjectKind = Literal["size", "series", "gpu"]
@@ -365,8 +365,16 @@ SIZE_FIELDS = {name: spec for name, spec in SHOWN_FIELDS.items() if spec.stated}
 APPLIES_WITH: dict[str, str] = {
     **{name: "gpu_count" for name in (*SIZE_GROUPS["GPU"], "gpudirect_rdma") if name != "gpu_count"},
     "infiniband_gbps": "infiniband",
+    "nvme_disk_gib": "local_nvme",
+    "nvme_disk_count": "local_nvme",
 }
 """The field without which a figure does not apply: where that is zero or false, null is not unknown."""
+
+
+def is_inapplicable(name: str, size: Mapping[str, Any]) -> bool:
+    """Check whether a figure does not apply to a size, such as the memory of no GPU."""
+    return name in APPLIES_WITH and size.get(APPLIES_WITH[name]) == 0
+
 
 SIZE_FLAGS = SIZE_GROUPS["Features"]
 """What documents state as Supported or Not Supported, each a boolean column; null is unknown."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -388,6 +389,7 @@ def _print_remarks(data: Record) -> None:
 
 _WAY_COLUMNS = {
     **make_columns(purchase=0, usd_per_hour=1),
+    "licence_usd_per_hour": Column(heading="licence USD/h", rank=1),
     "usd_total": Column(heading="USD in all", format=format_cents),
     "usd_per_month": Column(heading="USD/month", format=format_cents, rank=1),
     "saved_usd": Column(heading="saved", format=format_cents),
@@ -398,6 +400,7 @@ _WAY_COLUMNS = {
 }
 _CONVERTED = {
     "usd_per_hour": "price_per_hour",
+    "licence_usd_per_hour": "licence_price_per_hour",
     "usd_total": "cost_total",
     "usd_per_month": "cost_per_month",
     "saved_usd": "saved",
@@ -413,17 +416,22 @@ def buy(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, *
     params = parse_params(BuySearch, values)
     answer = context.ask("GET /sizes/{name}/buy", params, name)
     rows = []
-    for way in answer["ways"]:  # with its first price: the others are those of a licence
-        price = flatten_converted(next(iter(way["prices"]), {}))
+    per_hour = "usd_per_hour" if params.currency in (None, USD) else "price_per_hour"
+    for way in answer["ways"]:  # with its first price: the others, of Windows and of Linux, are those of a licence
+        price, *parts = [flatten_converted(price) for price in way["prices"]] or [{}]
+        amounts = [Decimal(str(part[per_hour])) for part in parts]
         plain = {name: value for name, value in flatten_converted(way).items() if name not in ("prices", "cumulative")}
         of_price = ("usd_per_hour", "price_per_hour", "price_as_of", "source_id")
-        rows.append(plain | {field: price.get(field) for field in of_price})
+        row = plain | {field: price.get(field) for field in of_price}
+        rows.append(row | {f"licence_{per_hour}": amounts[0] - amounts[1] if amounts else None})
     columns = _WAY_COLUMNS
     if params.currency not in (None, USD):
         columns = {
             _CONVERTED.get(name, name): replace(column, heading=column.heading.replace(USD, str(params.currency)))
             for name, column in _WAY_COLUMNS.items()
         }
+    if answer["os"] == "linux":
+        columns = {name: column for name, column in columns.items() if not name.startswith("licence")}
     if output.format is Format.table:
         windows = f"Windows{' with Azure Hybrid Benefit' if answer['hybrid_benefit'] else ''}"
         system = "Linux" if answer["os"] == "linux" else windows

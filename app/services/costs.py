@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from app.catalog.providers import AZURE
+from app.catalog.providers import AZURE, PROVIDERS
 from app.catalog.purchases import DISK_TYPES, PURCHASE_MODELS, Purchase
 from app.catalog.queries.costs import (
     DISK_SORT_KEYS,
@@ -26,7 +26,7 @@ from app.catalog.queries.filters import check_sort
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.params import Os, check_days
 from app.catalog.queries.prices import find_ended_sales
-from app.catalog.queries.sizes import SizeDetails, explain_no_price, find_size_details
+from app.catalog.queries.sizes import NoPrice, SizeDetails, explain_no_price, find_size_details
 from app.catalog.queries.snapshot import Catalog
 from app.errors import BadQuery
 from app.fit.costs import (
@@ -181,12 +181,16 @@ def compute_costs(catalog: Catalog, name: str, search: CostSearch) -> CostOut:
     """Cost the VMs and disks of `search`.
 
     Raises NotFound for the size, BadQuery for a region, a day to come, a currency without a rate, and for a disk that
-    there is not or that cannot be so fast.
+    there is not, that cannot be so fast, or that is of another cloud than the size.
     """
     check_days(search, catalog.today)
     check_regions(catalog.snapshot.regions, "region", search.region)
     (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
     (size,) = find_size_details(catalog, (key,), search)
+    name, provider = size.row["name"], size.row["provider"]
+    if search.disk and provider != AZURE.id:
+        clouds = f"is a managed disk of {AZURE.name}, and {name} is a size of {PROVIDERS[provider].name}"
+        raise BadQuery("disk", search.disk[0], clouds)
     day = search.as_of or catalog.today
     rate = find_exchange_rate(catalog, search.currency, day)
     price = find_cheapest_price(catalog, key, search)
@@ -205,7 +209,7 @@ def compute_costs(catalog: Catalog, name: str, search: CostSearch) -> CostOut:
     in_all = {"usd_per_month": per_month, "usd_per_year": _year(per_month)}
     parts = {"vm": vm.usd_per_month, **{f"disks[{index}]": disk.usd_per_month for index, disk in enumerate(disks)}}
     return CostOut(
-        size=size.row["name"],
+        size=name,
         region=region,
         os=search.os,
         purchase=search.purchase,
@@ -219,8 +223,16 @@ def compute_costs(catalog: Catalog, name: str, search: CostSearch) -> CostOut:
         warnings=_warnings(size.row, price, vm, disks, search.os),
         not_included=NOT_INCLUDED,
         exchange_rate=rate,
-        no_price=None if price else explain_no_price(catalog, search),
+        no_price=None if price else _why_no_price(catalog, key, search, day),
     )
+
+
+def _why_no_price(catalog: Catalog, size_key: str, search: CostSearch, day: date) -> NoPrice | None:
+    """Return why a size has no price: that the vendor no longer sells it so, or that no size has one there."""
+    if (ended := find_ended_sales(catalog, size_key, day).get(search.purchase)) is None:
+        return explain_no_price(catalog, search)
+    detail = f"{search.os} {search.purchase}: the vendor sold this size so until {ended}"
+    return NoPrice(os=search.os, purchase=search.purchase, known_in=(), detail=detail)
 
 
 def _cost_vm(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from app.catalog.fields import field_title
+from app.catalog.fields import field_title, is_inapplicable
 from app.catalog.queries.exchange_rates import USD
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.params import (
@@ -65,13 +65,15 @@ class CompareView(PriceDayParams, PlaceParams, OfferParams, ShownCurrency):
 class ComparedFigure:
     """A value of a size: `value` as it is shown, None where it is unknown, and its difference from the baseline's.
 
-    `share` is an amount in percent of the greatest of the row, None where no bar is drawn.
+    `share` is an amount in percent of the greatest of the row, None where no bar is drawn. What does not apply to a
+    size, such as the memory of no GPU, has no value either.
     """
 
     value: Any
     difference: Difference | None
     same: bool
     disputed: bool
+    applies: bool
     best: bool = False
     share: float | None = None
 
@@ -229,10 +231,8 @@ def _columns(request: PageRequest, comparison: "ComparisonOut | None") -> list[d
 
 def _rows(comparison: "ComparisonOut", view: CompareView) -> list[ComparedRow]:
     """Return the fields in which any size has a value; prices in the currency and unit of time of the view."""
-    by_name = {field.field: field for field in comparison.fields}
-    disputed = [
-        set(value.value) if isinstance(value.value, list) else set() for value in by_name["disputed_fields"].values
-    ]
+    by_field = [[(field.field, value.value) for value in field.values] for field in comparison.fields]
+    items = [dict(values) for values in zip(*by_field, strict=True)]
     money = "usd_per" if view.currency == USD else "price_per"
     rows = []
     for field in comparison.fields:
@@ -240,16 +240,18 @@ def _rows(comparison: "ComparisonOut", view: CompareView) -> list[ComparedRow]:
         if name in _HIDDEN or (is_price(name) and money not in name) or name.endswith(("_as_of", "_approximate_date")):
             continue
         if any(value.value is not None for value in field.values):
-            rows.append(_row(field, comparison, view, disputed))
+            rows.append(_row(field, comparison, view, items))
     return rows
 
 
-def _row(field: "LineOut", comparison: "ComparisonOut", view: CompareView, disputed: Sequence[set[str]]) -> ComparedRow:
+def _row(
+    field: "LineOut", comparison: "ComparisonOut", view: CompareView, items: Sequence[Mapping[str, Any]]
+) -> ComparedRow:
     name, money = field.field, is_price(field.field)
     base = field.values[comparison.sizes.index(comparison.baseline)].value
     by_hours = price_in(view.unit, None)
     cells = []
-    for value, fields in zip(field.values, disputed, strict=True):
+    for value, item in zip(field.values, items, strict=True):
         amount: Any = value.value
         change: Amount | None = value.difference
         if money:
@@ -261,7 +263,9 @@ def _row(field: "LineOut", comparison: "ComparisonOut", view: CompareView, dispu
         shown = describe(change, value.difference_percent, better=better_by(name), money=money) if change else None
         is_base = value.size == comparison.baseline
         same = not is_base and value.value is not None and value.value == base
-        cells.append(ComparedFigure(amount, shown, same, name in fields))
+        of_no_gpu = item["gpu_count"] == 0 and (name.startswith("gpus_") or "_per_gpu_" in name)
+        applies = not of_no_gpu and not is_inapplicable(name, item)
+        cells.append(ComparedFigure(amount, shown, same, name in (item["disputed_fields"] or ()), applies))
     marked = _mark_best(cells, better_by(name))
     return ComparedRow(
         name, _title(name), _unit(field, view, money=money), _kind(field, money=money), field.differs, marked

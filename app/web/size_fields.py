@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from app.catalog.fields import APPLIES_WITH, OTHERS, SIZE_FIELDS, SIZE_GROUPS, field_title
+from app.catalog.fields import OTHERS, SIZE_FIELDS, SIZE_GROUPS, field_title, is_inapplicable
 from app.catalog.projections import SIZE_JSON_FIELDS
 from app.web.rendering import format_amount, format_number
 
@@ -155,7 +155,7 @@ def group_facts(facts: Iterable[Mapping[str, Any]], item: Mapping[str, Any]) -> 
             field_facts.disputing.append(stated)
     stored = [name for name in SIZE_JSON_FIELDS if name in SIZE_FIELDS and name not in _SKIPPED]
     missing = [name for name in stored if name not in by_field and item.get(name) is None]
-    unknown = [field_title(name) for name in missing if name not in APPLIES_WITH or item[APPLIES_WITH[name]] != 0]
+    unknown = [field_title(name) for name in missing if not is_inapplicable(name, item)]
     groups = {title: [by_field[name] for name in names] for title, names in in_groups(by_field).items()}
     return FactGroups(
         groups=groups,

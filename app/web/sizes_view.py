@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from markupsafe import Markup
 from pydantic import AfterValidator, Field
 
-from app.catalog.fields import SHOWN_FIELDS, SIZE_FIELDS, short_title
+from app.catalog.fields import SHOWN_FIELDS, SIZE_FIELDS, is_inapplicable, short_title
 from app.catalog.price_notes import price_note
 from app.catalog.projections import SIZE_JSON_FIELDS, SPOT_SAVING, UNIT_PRICES
 from app.catalog.providers import PROVIDERS
@@ -323,10 +323,8 @@ def _cells(items: Sequence[Mapping[str, Any]], column: Column, price: Price) -> 
 
 def _cell(value: Any, item: Mapping[str, Any], column: Column) -> Cell:
     kind = "number" if column.is_number else "nowrap"
-    if column.field == "gpu_memory_gib_per_gpu" and item["gpu_count"] == 0:
-        return Cell("", kind)  # there is no GPU that it could be the memory of
-    if column.field == "gpu_model" and value is None and item["gpu_count"] == 0:
-        return Cell("none", "nowrap muted")
+    if value is None and is_inapplicable(column.field, item):
+        return Cell("none" if column.field == "gpu_model" else "", f"{kind} muted")
     if value is None:
         return Cell(UNKNOWN_CELL, f"{kind} unknown")
     return _CELLS.get(column.kind, _text)(value, item)

@@ -380,3 +380,9 @@ def test_vms_exchange_data_at_the_rate_of_their_own_fabric(clouds: httpx.Client,
     assert option["serving"]["disaggregation"]["kv_transfer"]["mid"] == pytest.approx(
         cache_of_a_gpu / (gbps * 1e9 / 8) + 30e-6
     )
+
+
+def test_disks_of_azure_are_refused_for_a_size_of_another_cloud(clouds: httpx.Client) -> None:
+    answer = clouds.get("/sizes/m5.large/cost?region=us-east-1&disk=premium_ssd:100")
+    assert answer.status_code == 422
+    assert "a managed disk of Azure, and m5.large is a size of AWS" in answer.json()["detail"]

@@ -34,6 +34,12 @@ def test_what_is_missing_stays_missing(client: httpx.Client) -> None:
     assert row(page, "GPUs")[2].startswith("0 ↓ −100 %")
 
 
+def test_what_a_size_cannot_have_is_not_unknown(client: httpx.Client) -> None:
+    page = get(client, THREE)
+    for title in ("GPU", "GPU memory on one GPU", "NVMe disks", "Price per GPU", "All GPUs: FP16"):
+        assert row(page, title)[2] == "none", title
+
+
 def test_a_disputed_value_is_marked_in_text(client: httpx.Client) -> None:
     memory = row(get(client, THREE), "GPU memory GiB")
     assert "disputed" in memory[0]
