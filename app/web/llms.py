@@ -1,6 +1,6 @@
 """What machines read first: `/llms.txt` for language models, as of llmstxt.org, `/robots.txt` and `/sitemap.xml`."""
 
-from xml.sax.saxutils import escape
+from html import escape
 
 from sqlalchemy import select
 from starlette.exceptions import HTTPException
