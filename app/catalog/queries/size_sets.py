@@ -407,7 +407,9 @@ class SizeQuestion:
         rows = self.catalog.fetch(BoundStatement(_values_statement(*names), parameters))
         if len(rows) != len(self.sets):
             raise CatalogChanged
-        return [*zip(*rows, strict=True)] or [()] * len(names)
+        # Equal values of a column become the same object: most columns have few, and take a fraction of the memory.
+        columns = [tuple(map({}.setdefault, values, values)) for values in zip(*rows, strict=True)]
+        return columns or [()] * len(names)
 
     def _depends_on(self, name: str) -> tuple[tuple[str, str], ...]:
         """Return what a figure depends on besides the size: parameters of its statement."""
