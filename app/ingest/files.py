@@ -217,7 +217,7 @@ class CsvRow:
             raise self.error(column, f"must be at least {least}")
         return int(cell)
 
-    def optional_date(self, column: str) -> date | None:
+    def optional_date(self, column: str, first_year: int = _FIRST_YEAR) -> date | None:
         """Return the cell as a date, or None where it is blank."""
         if not (cell := self.cells[column]):
             return None
@@ -227,13 +227,13 @@ class CsvRow:
             day = None
         if day is None:
             raise self.error(column, "must be a date written as YYYY-MM-DD")
-        if not _FIRST_YEAR <= day.year <= _LAST_YEAR:
-            raise self.error(column, f"must be a date from {_FIRST_YEAR} to {_LAST_YEAR}")
+        if not first_year <= day.year <= _LAST_YEAR:
+            raise self.error(column, f"must be a date from {first_year} to {_LAST_YEAR}")
         return day
 
-    def date(self, column: str) -> date:
+    def date(self, column: str, first_year: int = _FIRST_YEAR) -> date:
         """Return the cell as a date; it must not be blank."""
-        if (day := self.optional_date(column)) is None:
+        if (day := self.optional_date(column, first_year)) is None:
             raise self.error(column, "must be a date written as YYYY-MM-DD")
         return day
 

@@ -39,6 +39,9 @@ _PAGE = "https://www.ecb.europa.eu/stats/policy_and_exchange_rates/euro_referenc
 FIRST_DAY = date(2023, 1, 1)
 """Earlier rates are not taken: there are no earlier prices to convert."""
 
+_FIRST_YEAR = 1999
+"""Of the euro, and so of the Bank's file of all days."""
+
 MAX_BYTES = 50_000_000
 """The Bank's file has 600 kB zipped and 1.4 MB unpacked; a longer one is not its file."""
 
@@ -132,7 +135,7 @@ def _currencies(header: list[str], name: str) -> tuple[str, ...]:
 def _day(row: CsvRow) -> date:
     """Return the day of a row: `2026-10-30`, or `30 October 2026` in the file of one day."""
     if not _LONG_DAY.fullmatch(row.cells["Date"]):
-        return row.date("Date")
+        return row.date("Date", _FIRST_YEAR)
     if (day := find_date(row.cells["Date"])) is None:
         raise row.error("Date", "is not a day of the calendar")
     return day

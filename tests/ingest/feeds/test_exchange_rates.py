@@ -28,6 +28,7 @@ HISTORY = b"""Date,USD,JPY,BGN,HRK,
 2026-01-02,1.1721,183.85,N/A,N/A,
 2025-12-31,1.175,184.09,1.9558,N/A,
 2022-12-30,1.0666,140.66,1.9558,7.5365,
+1999-01-04,1.1789,133.73,N/A,N/A,
 """
 ONE_DAY = b"Date, USD, JPY, \n05 January 2026, 1.1691, 182.91, \n"
 QUICK = RetryPolicy(attempts=3, first_wait=0.001, longest_wait=0.01)
