@@ -222,6 +222,33 @@ def test_a_listed_table_that_is_read_again_retracts_its_rows(engine: Engine, fol
     assert digest(engine) == before
 
 
+@pytest.mark.first_database
+@pytest.mark.parametrize(
+    ("kind", "row", "column"),
+    [
+        ("regions", "eastus,Eastern US,,{}", "code"),
+        ("aliases", "X1old,X1,{},said so", "alias"),
+        ("benchmarks", "b,X1,vm,w,m,1,u,,{}", "id"),
+        ("disks", "p30-lrs,premium_ssd,lrs,P30,Premium_LRS,,1024,5000,200,0,0,,,,,5,{}", "id"),
+    ],
+)
+def test_what_a_source_states_is_not_taken_over_by_another(
+    engine: Engine, folder: Path, kind: str, row: str, column: str
+) -> None:
+    start(engine, folder)
+    first = "places" if kind == "regions" else "list"
+    ingest_file(engine, kind, write(folder, kind, row.format(first), name="first.csv"))
+    with pytest.raises(BadData, match=f"the source {first} states it already; leave it out, cite that") as caught:
+        ingest_file(engine, kind, write(folder, kind, row.format("other")))
+    assert (caught.value.line, caught.value.column) == (2, column)
+    ingest_file(engine, kind, write(folder, kind, row.format(first)))  # of the same source, in two files
+    moved = write(folder, kind, name="first.csv")
+    assert tables(ingest_file(engine, kind, moved)) == {}
+    if kind != "regions":  # which another file states, too
+        assert ingest_file(engine, kind, write(folder, kind, row.format("other"))).new_revision
+        forget(engine, "other", now=NOW)
+
+
 def test_a_region_with_prices_outlives_its_list_and_is_reported(engine: Engine, folder: Path) -> None:
     start(engine, folder)
     ingest_file(engine, "prices", write(folder, "prices", cost("X1")))

@@ -297,6 +297,26 @@ def test_an_alias_is_another_name(tmp_path: Path, sources: Mapping[str, SourceRo
         read_aliases(write(tmp_path, header + "nc6,Standard_NC6,list,none\n"), sources)
 
 
+@pytest.mark.parametrize(
+    ("kind", "rows", "cell"),
+    [
+        ("aliases", "alias,size,source,reason\nnc6old,NC6,list,a\nStandard_NC6old,NC12,memo,b", "Standard_NC6old"),
+        ("regions", "code,name,geography,source\nwestus3,West,,list\nWest US 3,West,,list", "West US 3"),
+        (
+            "benchmarks",
+            "id,series,scope,workload,metric,value,unit,comparison,source\n" + "b,ND,vm,w,m,1,u,,list\n" * 2,
+            "b",
+        ),
+    ],
+)
+def test_what_is_listed_twice_is_refused(
+    tmp_path: Path, sources: Mapping[str, SourceRow], kind: str, rows: str, cell: str
+) -> None:
+    read = {"aliases": read_aliases, "regions": read_regions, "benchmarks": read_benchmarks}[kind]
+    with pytest.raises(BadData, match=f"some.csv:3: column .*: '{cell}': is listed twice: in line 2, too"):
+        read(write(tmp_path, rows + "\n"), sources)
+
+
 CORRECTIONS = "kind,subject,field,source,value,reason\n"
 
 

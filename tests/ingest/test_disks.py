@@ -60,7 +60,7 @@ def test_a_bad_cell_is_refused_with_its_place(tmp_path: Path, kind: str, row: st
 
 @pytest.mark.parametrize(("kind", "row", "column"), [("disks", P30, "id"), ("disk_prices", PRICE, "disk")])
 def test_a_row_that_is_listed_twice_is_refused(tmp_path: Path, kind: str, row: str, column: str) -> None:
-    with pytest.raises(BadData, match="listed twice") as caught:
+    with pytest.raises(BadData, match="is listed twice: in line 2, too") as caught:
         read_csv_source(kind, write(tmp_path, kind, row, row))
     assert (caught.value.line, caught.value.column) == (3, column)
 

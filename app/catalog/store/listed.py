@@ -112,10 +112,10 @@ LISTED_TABLES: Mapping[str, ListedTable] = {
 """By kind of file, which is also the field of a reading that holds the entries."""
 
 
-def listed_rows(kind: str, reading: Reading, subjects: SubjectKeys) -> Iterator[tuple[str, NewRow]]:
-    """Yield the rows that a reading has of a kind, each with the file that it was read in."""
+def listed_rows(kind: str, reading: Reading, subjects: SubjectKeys) -> Iterator[tuple[CitedRow, NewRow]]:
+    """Yield the entries that a reading has of a kind, each with its row."""
     to_row = LISTED_TABLES[kind].to_row
-    return ((entry.file, to_row(entry, subjects)) for entry in getattr(reading, kind))
+    return ((entry, to_row(entry, subjects)) for entry in getattr(reading, kind))
 
 
 def save_listed(session: Session, kind: str, reading: Reading, subjects: SubjectKeys) -> TableChange:

@@ -128,7 +128,8 @@ def drop_rows_of_files(
 ) -> tuple[TableChange, list[Report]]:
     """Delete the rows that files of a kind listed when they were last read and list no more, unless another file does.
 
-    A region or disk that prices are for stays, and is reported.
+    A region or disk that prices are for stays, and is reported. Raises BadData for a row that another source states:
+    a row has one source, and goes with it. A page under another name takes over what it stated.
     """
     # Documents state benchmarks besides facts, so that their rows are those of two kinds.
     files = [file for file in reading.files if file.kind == kind or (kind, file.kind) == ("benchmarks", "documents")]
@@ -136,12 +137,17 @@ def drop_rows_of_files(
         return TableChange(), []
     table = table_of(LISTED_TABLES[kind].model)
     names = [column.name for column in table.primary_key]
-    new: dict[str, list[FileKey]] = {file.file: [] for file in files}
-    for path, row in listed_rows(kind, reading, subjects):
-        new.setdefault(path, []).append((row["source_id"], *(str(row[name]) for name in names)))
-    before = load_file_keys(session, kind)
-    for file in files:  # Rows of a source that the file may no longer cite are not dropped: it goes on listing them.
-        new[file.file] += [key for key in before.get(file.file, ()) if not _may_drop(file, key[0])]
+    before, pages = load_file_keys(session, kind), {file.file for file in files if file.kind == "documents"}
+    # Rows of a source that the file may no longer cite are not dropped: it goes on listing them.
+    new = {file.file: [key for key in before.get(file.file, ()) if not _may_drop(file, key[0])] for file in files}
+    stated = {key[1:]: key[0] for keys in (before | new).values() for key in keys}
+    for entry, row in listed_rows(kind, reading, subjects):
+        key = tuple(str(row[name]) for name in names)
+        new.setdefault(entry.file, []).append((row["source_id"], *key))
+        if (source := stated.setdefault(key, row["source_id"])) != row["source_id"] and entry.file not in pages:
+            column = names[0].removesuffix("_key")
+            detail = f"the source {source} states it already; leave it out, cite that source, or forget it first"
+            raise entry.error(column, f"{row[column]!r}: {detail}")
     kept = {key[1:] for keys in (before | new).values() for key in keys}
     gone = {key[1:] for file in files for key in before.get(file.file, ()) if _may_drop(file, key[0])} - kept
     listed = (

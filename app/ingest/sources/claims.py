@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from app.catalog.fields import FIELDS, GPU_FIELDS, FactValue, FieldKind, FieldSpec, SubjectKind, parse_text, too_large
+from app.catalog.names import size_key
 from app.catalog.readings import AUTHORITY, Reading, SourceRow, StatedFact
 from app.errors import BadData
 from app.ingest.files import CsvRow, read_rows, sha256_of
@@ -109,14 +110,14 @@ def read_cited(
     """
     cited: dict[str, None] = {}
     values: list[Value] = []
-    seen: set[tuple[Any, ...]] = set()
+    first: dict[tuple[Any, ...], int] = {}
     for row in read_rows(path, columns, optional=optional):
         cited[listed_source(row, sources)] = None
         value = to_value(row)
-        key = tuple(getattr(value, name) for name in once)
-        if key and key in seen:
-            raise row.error(once[0], "is listed twice")
-        seen.add(key)
+        # A name of a size has several spellings.
+        key = tuple(size_key(text) if name == "alias" else text for name in once for text in [getattr(value, name)])
+        if key and first.setdefault(key, row.line) != row.line:
+            raise row.error(once[0], f"is listed twice: in line {first[key]}, too")
         values.append(value)
     digest = sha256_of(path)
     return tuple(values), tuple(replace(sources[id_], sha256=digest) for id_ in cited)

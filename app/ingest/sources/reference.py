@@ -75,7 +75,7 @@ def _degrees(row: CsvRow, column: str, most: int) -> float | None:
     return float(cell)
 
 
-read_regions = reader_of("regions", REGION_COLUMNS, to_region, optional=PLACE_COLUMNS)
+read_regions = reader_of("regions", REGION_COLUMNS, to_region, optional=PLACE_COLUMNS, once=("code",))
 
 ALIAS_COLUMNS = ("alias", "size", "source", "reason")
 
@@ -88,7 +88,7 @@ def to_alias(row: CsvRow) -> AliasRow:
     return AliasRow(alias=alias, size=size, reason=row.text("reason"), **row.cited())
 
 
-read_aliases = reader_of("aliases", ALIAS_COLUMNS, to_alias)
+read_aliases = reader_of("aliases", ALIAS_COLUMNS, to_alias, once=("alias",))
 
 BENCHMARK_COLUMNS = ("id", "series", "scope", "workload", "metric", "value", "unit", "comparison", "source")
 SCOPES = ("gpu", "vm", "rack")
@@ -109,7 +109,7 @@ def to_benchmark(row: CsvRow) -> BenchmarkRow:
     )
 
 
-read_benchmarks = reader_of("benchmarks", BENCHMARK_COLUMNS, to_benchmark)
+read_benchmarks = reader_of("benchmarks", BENCHMARK_COLUMNS, to_benchmark, once=("id",))
 
 CORRECTION_COLUMNS = ("kind", "subject", "field", "source", "value", "reason")
 
