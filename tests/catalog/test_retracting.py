@@ -103,6 +103,20 @@ def test_a_price_list_that_is_read_again_retracts_the_rows_it_no_longer_has(engi
     assert (again.new_revision, tables(again)) == (False, {})
 
 
+def test_a_price_is_of_the_file_that_has_it_last_also_where_it_is_the_same(engine: Engine, folder: Path) -> None:
+    start(engine, folder)
+    both = [cost("X1"), cost("X2")]
+    january, february = (write(folder, "prices", *both, name=f"{month}.csv") for month in ("jan", "feb"))
+    assert tables(ingest_file(engine, "prices", january))["price"] == (2, 0, 0)
+    assert tables(ingest_file(engine, "prices", february)) == {}
+    shorter = ingest_file(engine, "prices", write(folder, "prices", both[0], name="jan.csv"))
+    assert "price" not in tables(shorter)
+    outcome = ingest_file(engine, "prices", write(folder, "prices", name="feb.csv"))
+    assert tables(outcome)["price"] == (0, 0, 1)
+    assert {row[0] for row in keys(engine, Price)} == {"x1"}  # which was read in jan.csv last
+    digest(engine)
+
+
 def test_rows_of_another_file_or_another_source_stay(engine: Engine, folder: Path) -> None:
     start(engine, folder)
     ingest_file(engine, "prices", write(folder, "prices", cost("X1"), cost("X2")))

@@ -173,7 +173,8 @@ def _drop_duplicates(session: Session, staging: PriceStaging) -> list[Report]:
 def merge_prices(session: Session, staging: PriceStaging, today: date) -> tuple[TableChange, TableChecksum]:
     """Write the staged prices that are new or different; return the change and the checksum of overwritten rows.
 
-    A price that differs from what was known of the same day since an earlier day becomes a row beside that one.
+    A price that differs from what was known of the same day since an earlier day becomes a row beside that one. One
+    that does not differ is of the file that has it last.
     """
     if not staging.rows:
         return TableChange(), TableChecksum()
@@ -181,8 +182,10 @@ def merge_prices(session: Session, staging: PriceStaging, today: date) -> tuple[
     later = PRICE.alias("later")
     alike = (STAGED_PRICE.c[name] == PRICE.c[name] for name in _VALUES)
     newest = ~exists().where(same_key(later, PRICE, OBSERVATION_KEY), later.c.known_from > PRICE.c.known_from)
-    stored = exists().where(same_key(STAGED_PRICE, PRICE, OBSERVATION_KEY), *alike, newest)
-    unchanged = execute_count(session, delete(STAGED_PRICE).where(stored))
+    is_stored = and_(same_key(STAGED_PRICE, PRICE, OBSERVATION_KEY), *alike, newest)
+    in_other_file = PRICE.c.file_id != STAGED_PRICE.c.file_id
+    session.execute(PRICE.update().values(file_id=STAGED_PRICE.c.file_id).where(is_stored, in_other_file))
+    unchanged = execute_count(session, delete(STAGED_PRICE).where(exists().where(is_stored)))
     old = compute_checksum(session, select_canonical(session, PRICE).join(STAGED_PRICE, known_today))
     day, staged = literal(today, Date), STAGED_PRICE.c
     columns = {name: staged[name] for name in _STAGED_COLUMNS} | {"known_from": day, "seen_until": staged.valid_from}
