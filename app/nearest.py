@@ -39,6 +39,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("disk", "local_disk", "min_disk", "local_disk_gib", "storage"), ("min_local_disk", "storage_optimized")
     ),
+    "temp_disk": ("temp_disk_gib",),
     **dict.fromkeys(("network", "network_gbps", "network_mbps", "bandwidth"), ("min_network_gbps", "network_mbps")),
     **dict.fromkeys(("disks", "data_disks", "max_data_disks"), ("min_data_disks", "max_data_disks")),
     **dict.fromkeys(("nics", "max_nics", "network_interfaces"), ("min_nics", "max_nics")),

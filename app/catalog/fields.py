@@ -489,13 +489,14 @@ _PARSERS: dict[FieldKind, Callable[[str], FactValue]] = {
 }
 
 
-def too_large(kind: FieldKind, number: Decimal | Fraction) -> str | None:
-    """Return what is wrong with a number that no column of its kind holds; None for any other."""
-    if kind == "fraction" and max(number.as_integer_ratio()) > MAX_INTEGER:
-        return f"must be a fraction of whole numbers up to {MAX_INTEGER}"
+def too_large(kind: FieldKind, number: Decimal | Fraction, unit: str | None = None) -> str | None:
+    """Return what is wrong with a number in a unit that no column of its kind holds; None for any other."""
+    of_unit = f" {unit}" if unit not in (None, "count") else ""
+    if kind == "fraction" and (number < 0 or max(number.as_integer_ratio()) > MAX_INTEGER):
+        return f"must be a fraction of whole numbers up to {MAX_INTEGER}, and not below 0"
     if kind == "integer" and number > MAX_INTEGER:
-        return f"must be at most {MAX_INTEGER}"
-    return f"must be below {MAX_NUMBER:,}" if number >= MAX_NUMBER else None
+        return f"must be at most {MAX_INTEGER}{of_unit}"
+    return f"must be below {MAX_NUMBER:,}{of_unit}" if number >= MAX_NUMBER else None
 
 
 def parse_text(kind: FieldKind, text: str) -> FactValue:

@@ -209,12 +209,14 @@ class CsvRow:
             raise self.error(column, f"must be below a billion, with {allowed}")
         return usd
 
-    def integer(self, column: str, least: int = 0) -> int:
-        """Return the cell as an integer that is not below the least."""
+    def integer(self, column: str, least: int = 0, most: int = 10**18) -> int:
+        """Return the cell as an integer from the least to the most."""
         if not _INTEGER.fullmatch(cell := self.cells[column]):
             raise self.error(column, f"must be a whole number from {least}, written like 4096")
         if int(cell) < least:
             raise self.error(column, f"must be at least {least}")
+        if int(cell) > most:
+            raise self.error(column, f"must be at most {most}")
         return int(cell)
 
     def optional_date(self, column: str, first_year: int = _FIRST_YEAR) -> date | None:

@@ -230,6 +230,7 @@ def test_a_count_that_no_column_holds_is_refused(
         ("retirement_date", "31/12/2027", "must be a date written as YYYY-MM-DD"),
         ("gpu_count", "one", "must be a number, or a fraction such as 1/6"),
         ("gpu_count", "1/0", "must be a number, or a fraction such as 1/6"),
+        ("gpu_count", "-1/6", "must be a fraction of whole numbers up to 2147483647, and not below 0"),
     ],
 )
 def test_how_a_figure_is_written_is_told_in_words(
@@ -324,6 +325,8 @@ def test_a_correction_needs_no_listed_source(tmp_path: Path) -> None:
     path = write(tmp_path, CORRECTIONS + "size,Standard_NC6,max_data_disks,some-page,16,a slip\n")
     (correction,) = read_corrections(path, {}).corrections
     assert (correction.source, correction.value) == ("some-page", "16")
+    path = write(tmp_path, CORRECTIONS + "size,Standard_NC6,temp_disk_gib,some-page,0,none\n")
+    assert read_corrections(path, {}).corrections[0].value == "0"
 
 
 def test_a_figure_is_corrected_to_one_value(tmp_path: Path) -> None:
@@ -344,6 +347,12 @@ def test_a_figure_is_corrected_to_one_value(tmp_path: Path) -> None:
         ("size,NC6,memory_gib,page,many,slip", "value", "'many': must be a number"),
         ("size,NC6,infiniband,page,yes,slip", "value", "'yes': must be true or false"),
         ("size,NC6,vcpus,page,16,", "reason", "must not be blank"),
+        ("size,NC6,vcpus,page,99999999999999999999,slip", "value", "must be at most 2147483647"),
+        ("size,NC6,vcpus,page,2147483648,slip", "value", "must be at most 2147483647"),
+        ("size,NC6,memory_gib,page,-220,slip", "value", "'-220': must be a number above 0"),
+        ("size,NC6,temp_disk_gib,page,-5,slip", "value", "'-5': must be a number above 0"),
+        ("size,NC6,gpu_count,page,-1/6,slip", "value", "'-1/6': must be a fraction .*, and not below 0"),
+        ("size,NC6,temp_disk,page,5,slip", "field", r"'temp_disk': is unknown; did you mean temp_disk_gib\?$"),
     ],
 )
 def test_a_bad_correction_is_refused(tmp_path: Path, line: str, column: str, detail: str) -> None:

@@ -43,6 +43,7 @@ def test_a_price_is_exact_and_has_a_unit(tmp_path: Path) -> None:
         ("disks", P30.replace("premium_ssd", "floppy"), "type"),
         ("disks", P30.replace("lrs,P30", "grs,P30"), "redundancy"),
         ("disks", P30.replace("1024", "big"), "max_gib"),
+        ("disks", P30.replace("5000", "2147483648"), "max_iops"),
         ("disks", P30.replace("LRS,,1024", "LRS,1,1024"), "min_gib"),
         ("disks", ULTRA.replace("0.25", ""), "mbps_per_iops"),
         ("disks", P30.replace(",list", ",nobody"), "source"),

@@ -158,7 +158,7 @@ def to_facts(row: CsvRow, kind: SubjectKind) -> list[StatedFact]:
             kind=kind,
             subject=subject,
             field=column,
-            value=_to_value(row, column, field),
+            value=field_value(row, column, column, field),
             raw=row.cells[column],
             **row.cited(),
         )
@@ -167,11 +167,12 @@ def to_facts(row: CsvRow, kind: SubjectKind) -> list[StatedFact]:
     ]
 
 
-def _to_value(row: CsvRow, column: str, field: FieldSpec) -> FactValue:
+def field_value(row: CsvRow, column: str, name: str, field: FieldSpec) -> FactValue:
+    """Return the cell as the value of a field; raises BadData for one that the field cannot have."""
     if field.kind in ("number", "integer"):
-        none = row.cells[column] == "0" and column in MAY_BE_ZERO
+        none = row.cells[column] == "0" and name in MAY_BE_ZERO
         number = Decimal(0) if none else row.positive(column)
-        if problem := too_large(field.kind, number):
+        if problem := too_large(field.kind, number, field.unit):
             raise row.error(column, problem)
         if field.kind == "number":
             return number

@@ -12,7 +12,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from app.catalog.column_types import SIGNIFICANT_DIGITS, USD_DECIMALS, is_exact, to_nano_usd
-from app.catalog.fields import FIELDS, parse_text
+from app.catalog.fields import FIELDS, MAX_INTEGER, parse_text, to_text
 from app.catalog.in_force import BASIS_POINTS
 from app.catalog.names import CONTINENTS, region_key, size_key
 from app.catalog.presets import Attention, Preset
@@ -34,7 +34,8 @@ from app.catalog.readings import (
 )
 from app.catalog.store.prices import OPERATING_SYSTEMS
 from app.ingest.files import CsvRow, columns_of, read_rows
-from app.ingest.sources.claims import WRITTEN, own_source, read_cited, reader_of
+from app.ingest.sources.claims import WRITTEN, field_value, own_source, read_cited, reader_of
+from app.nearest import did_you_mean, nearest
 from app.validation import explain
 
 REGION_COLUMNS = ("code", "name", "geography", "source")
@@ -134,6 +135,9 @@ def read_corrections(path: Path, _sources: Mapping[str, SourceRow]) -> Reading:
 def to_correction(row: CsvRow) -> CorrectionRow:
     """Map one row; the value must be valid for the field."""
     kind = row.choice("kind", tuple(FIELDS))
+    field = row.cells["field"]
+    if field not in FIELDS[kind] and (near := nearest(field, FIELDS[kind])):
+        raise row.error("field", f"is unknown; {did_you_mean(near)}")
     name, value = row.choice("field", tuple(FIELDS[kind])), row.text("value")
     try:
         parse_text(FIELDS[kind][name].kind, value)
@@ -144,7 +148,7 @@ def to_correction(row: CsvRow) -> CorrectionRow:
         subject=row.text("subject"),
         field=name,
         **row.cited(),
-        value=value,
+        value=to_text(field_value(row, "value", name, FIELDS[kind][name])),
         reason=row.text("reason"),
     )
 
@@ -276,14 +280,16 @@ def to_disk(row: CsvRow) -> DiskRow:
             detail = "must be blank for a disk with a size" if size else "a disk without a size needs it"
             raise row.error(column, detail)
     columns = (*_INTEGERS, *_BILLED_BY_GIB[:-1])
-    integers: dict[str, Any] = {name: row.integer(name) if row.cells[name] else None for name in columns}
+    integers: dict[str, Any] = {
+        name: row.integer(name, most=MAX_INTEGER) if row.cells[name] else None for name in columns
+    }
     return DiskRow(
         id=row.text("id").lower(),
         type=row.choice("type", DISK_TYPES),
         redundancy=row.choice("redundancy", REDUNDANCIES),
         size=size,
         sku=row.text("sku"),
-        max_gib=row.integer("max_gib"),
+        max_gib=row.integer("max_gib", most=MAX_INTEGER),
         **integers,
         mbps_per_iops=row.positive("mbps_per_iops") if not size else None,
         **row.cited(),
