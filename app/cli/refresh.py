@@ -9,6 +9,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,7 +23,7 @@ from app.cli.options import Command, Group
 from app.cli.output import EXIT_BAD_DATA, get_console, print_json, print_note
 from app.cli.webhooks import deliver_after_refresh
 from app.db.writing import WriterBusy, write_session
-from app.errors import BadData, FetchError
+from app.errors import BadData, BadQuery, FetchError
 from app.ingest.registry import read_pages, relative_to
 from app.ingest.run import IngestOutcome, ingest
 from app.validation import plural
@@ -230,6 +231,8 @@ def _add_price_command(name: str, command: PriceCommand) -> None:
         context.use_wait(run.wait)
         if day and not file:
             raise typer.BadParameter("--day is of saved pages: it needs --file")
+        if day and day.date() > (today := context.today()):
+            raise BadQuery("--day", f"{day:%Y-%m-%d}", f"must not be later than {today}, which is today (UTC)")
         if file and (url or cache):
             raise typer.BadParameter("--file fetches nothing: it cannot be given with --url or --cache")
         if command.key_setting and not file and not _key(command):
@@ -279,10 +282,10 @@ def _refresh_prices(feed: "PriceFeed", day: date, run: RunOptions) -> FeedResult
 
     with run.writing() as options:
         refresh, outcome = run_price_refresh(context.engine(), feed, day=day, **options)
-    return _to_result(refresh, outcome)
+    return _to_result(refresh, outcome, feed.file)
 
 
-def _to_result(refresh: "PriceRefresh", outcome: IngestOutcome | None) -> FeedResult:
+def _to_result(refresh: "PriceRefresh", outcome: IngestOutcome | None, file: Path | None) -> FeedResult:
     """Return what a refresh of prices did, with what to do about the regions that were refused."""
     name, regions = refresh.api.command, len(refresh.lists) + len(refresh.refused)
     result = FeedResult(
@@ -314,14 +317,15 @@ def _to_result(refresh: "PriceRefresh", outcome: IngestOutcome | None) -> FeedRe
         outcome=outcome,
         refused={refused.region: refused.reasons for refused in refresh.refused},
     )
+    saved = ["--file", quote(str(file)), f"--day {refresh.day}"] if file else []
     for fetched, hint in (
         (True, f"To take the refused lists as they are: vmsizes refresh {name} --accept"),
         (False, f"To fetch again what failed: vmsizes refresh {name}"),
     ):
         names = [refused.region for refused in refresh.refused if refused.fetched is fetched]
-        if names:
+        if names and (fetched or not file):
             chosen = names if len(names) < regions or regions == 1 else []
-            result.hints.append(" ".join([hint, *(f"--region {region}" for region in chosen)]))
+            result.hints.append(" ".join([hint, *(f"--region {region}" for region in chosen), *saved]))
     return result
 
 
@@ -390,6 +394,7 @@ def _refresh_sizes(
     with run.writing() as options:
         read = run_sku_refresh(context.engine(), origin, mapper, day=context.today(), accept=accept, **options)
     refresh, outcome = read
+    saved = f" --file {quote(str(origin))}" if isinstance(origin, Path) else ""
     return FeedResult(
         feed=feed,
         headline=f"{feed} of {context.today()}: {plural(refresh.sizes, 'size')}, "
@@ -397,7 +402,7 @@ def _refresh_sizes(
         details={"day": context.today(), "entries": refresh.entries, "sizes": refresh.sizes, "facts": refresh.facts},
         outcome=outcome,
         refused={feed: (refresh.refused,)} if refresh.refused else {},
-        hints=[f"To take it as it is: vmsizes refresh {feed} --accept"] if refresh.refused else [],
+        hints=[f"To take it as it is: vmsizes refresh {feed} --accept{saved}"] if refresh.refused else [],
     )
 
 

@@ -211,6 +211,29 @@ def test_saved_pages_are_of_the_day_that_is_given(run: Run, catalog: str, tmp_pa
     assert done.stdout.startswith("azure-prices of 2026-08-30: 1 of 1 region")
 
 
+def test_saved_pages_that_lack_a_region_or_are_refused_are_told_with_what_accepts_them(
+    run: Run, catalog: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "saved pages.json"
+    arguments = ("refresh", "azure-prices", "--file", str(file), "--day", "2026-08-30", "--region", "eastus")
+    for items, refused in (
+        (prices_of_one_size(), None),
+        ([], "refused: eastus: what was read has no item of it\n"),
+        (prices_of_one_size()[:1], "refused: eastus: 5 of 8 prices (62 %) are gone; "),
+    ):
+        page = {"Items": items, "Count": len(items), "BillingCurrency": "USD", "NextPageLink": None}
+        file.write_text(json.dumps(page), encoding="utf-8")
+        done = run(catalog, *arguments)
+        assert done.returncode == (3 if refused else 0)
+        assert (refused or "") in done.stderr
+        accept = f"refresh azure-prices --accept --region eastus --file '{file}' --day 2026-08-30\n"
+        assert (accept in done.stderr) is (len(items) == 1)
+        assert "To fetch again" not in done.stderr
+    file.write_text('{"Items": [], "Count": 0, "BillingCurrency": "USD", "NextPageLink": null}', encoding="utf-8")
+    done = run(catalog, *arguments[:-2])
+    assert (done.returncode, done.stderr) == (3, f"error: {file}: has no items\n")
+
+
 def test_a_checkout_is_read_with_what_its_pages_include(run: Run, catalog: str, checkout: Path) -> None:
     done = run(catalog, "refresh", "azure-docs", str(checkout))
     assert done.returncode == 0, done.stderr
@@ -273,6 +296,7 @@ def test_a_refresh_that_fails_is_in_the_metrics_until_one_succeeds(run: Run, cat
         (("azure-prices", "--region", "westeurop"), 2, "--region=westeurop: no such region; did you mean westeurope?"),
         (("azure-prices", "--day", "2026-08-30"), 2, "--day is of saved pages: it needs --file"),
         (("azure-prices", "--file", "x", "--url", "http://127.0.0.1"), 2, "--file fetches nothing"),
+        (("azure-prices", "--file", "x", "--day", "2099-01-01"), 2, "--day=2099-01-01: must not be later than "),
         (("azure-prices", "--file", "no-such-folder"), 3, "no-such-folder: has no saved pages"),
         (("azure-skus",), 2, "give --file, or set VMSIZES_AZURE_SUBSCRIPTION and VMSIZES_AZURE_TOKEN"),
         (("azure-skus", "--file", "no-such-file.json"), 3, "no-such-file.json: cannot be read"),
@@ -334,7 +358,7 @@ def test_sizes_that_are_gone_refuse_an_answer_until_it_is_accepted(run: Run, cat
     done = run(catalog, *arguments)
     assert done.returncode == 3
     assert "refused: azure-skus: 9 of 10 sizes are gone" in done.stderr
-    assert "To take it as it is: vmsizes refresh azure-skus --accept" in done.stderr
+    assert f"To take it as it is: vmsizes refresh azure-skus --accept --file {file}" in done.stderr
     assert run(catalog, *arguments, "--accept").returncode == 0
     assert run(catalog, "show", "nx2_v1").returncode == 1
 

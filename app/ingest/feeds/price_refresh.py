@@ -21,7 +21,7 @@ from app.catalog.names import closest_regions, explain_unknown_region, region_ke
 from app.catalog.readings import PriceBlock, PriceList, Reading, Report, SourceRow, no_progress
 from app.catalog.store.facts import load_subject_keys
 from app.db.engines import read_session
-from app.errors import BadQuery
+from app.errors import BadData, BadQuery
 from app.ingest.feeds.fetching import FetchedLists, PriceApi, PriceFeed, fetch_lists, saved_files
 from app.ingest.feeds.gate import (
     HeldPrice,
@@ -138,6 +138,11 @@ def run_price_refresh(
         )
     with read_session(engine) as session, closing(load_newest_lists(session, api.source_id)) as last_lists:
         refresh = refresh_prices(feed, day, fetched, last_lists, known_names)
+    seen = {listed.region for listed in refresh.lists} | {refused.region for refused in refresh.refused}
+    for region in {*regions} - seen - failures.keys():
+        failures[region] = "what was read has no item of it"
+    if feed.file and not seen | failures.keys():
+        raise BadData("has no items", file=str(feed.file))
     for region, reason in failures.items():
         refresh.refused.append(RefusedRegion(region=region, reasons=(reason,), fetched=False))
     refresh.refused.sort(key=lambda refused: refused.region)
