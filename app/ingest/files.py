@@ -362,7 +362,10 @@ def read_header(
     hint = did_you_mean(nearest(unknown[0], names), " ") if unknown else ""
     problems: tuple[tuple[list[str], str], ...] = (
         (unknown[:1] if hint else [], f"is unknown; {hint.strip()}"),
-        ([column for column in columns if column not in header], "is missing from the header"),
+        (
+            [column for column in columns if column not in header],
+            "is missing from the header" + ("" if header else ": the file, or its first line, is empty"),
+        ),
         (unknown, f"is unknown; the columns are {', '.join(names)}"),
         ([column for column in header if times[column] > 1], "is in the header twice"),
     )

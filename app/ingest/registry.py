@@ -87,7 +87,7 @@ def read_csv_source(name: str, path: Path, sources: Path | None = None, *, new_s
     """
     refuse_special_file(path)
     if not path.is_file():
-        raise BadData("there is no such file", file=str(path))
+        raise BadData("is a folder; give a CSV file" if path.is_dir() else "there is no such file", file=str(path))
     source = CSV_SOURCES[name]
     if own := source.own_source(path):
         listed = {own.id: own}

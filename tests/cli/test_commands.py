@@ -605,7 +605,12 @@ def test_a_page_without_figures_in_a_folder_is_reported_and_no_source(
 ) -> None:
     (tmp_path / "x.md").write_text(PAGE)
     (tmp_path / "words.md").write_text("# Words\n\nNothing but words.\n")
+    (tmp_path / "empty.md").touch()
+    (tmp_path / "program.md").write_bytes(b"\x7fELF\0\0\0")
     done = run(database_url, "ingest", "documents", str(tmp_path), "--json")
+    assert f"{tmp_path / 'empty.md'}: is empty; the page is left out" in done.stderr
+    assert f"{tmp_path / 'program.md'}: is not text; the page is left out" in done.stderr
+    assert "is a folder; give a CSV file" in run(database_url, "ingest", "prices", str(tmp_path)).stderr
     assert json.loads(done.stdout)["tables"]["source"]["added"] == 1
     assert f"{tmp_path / 'words.md'}: no figure of a size or series can be read in it; the page is left out" in (
         done.stderr

@@ -119,6 +119,21 @@ def test_a_cell_that_is_not_understood_is_reported_with_its_place(tmp_path: Path
 
 
 @pytest.mark.parametrize(
+    ("header", "cell", "detail"),
+    [
+        ("Max data disks", "-24", "is below 0"),
+        ("Network bandwidth (Gbps)", "99999999999999", "must be at most 2147483647 Mbps"),
+        ("Memory (GiB)", "99999999999999", "must be below 1,000,000,000,000 GiB"),
+    ],
+)
+def test_a_figure_that_cannot_be_is_reported_with_its_bound(
+    tmp_path: Path, header: str, cell: str, detail: str
+) -> None:
+    values, (report,) = one_cell(tmp_path, header, cell)
+    assert (values, f": {detail} (cell" in report) == ({}, True), report
+
+
+@pytest.mark.parametrize(
     ("text", "total", "rest"),
     [("1,900", 1900, ""), ("4x800", 3200, ""), ("2 x 960 GB", 1920, "GB"), ("1.8 TBps", Decimal("1.8"), "TBps")],
 )

@@ -46,7 +46,7 @@ def test_a_quoted_cell_may_hold_commas_and_quotes(tmp_path: Path) -> None:
     ("text", "column", "detail"),
     [
         ("name\nNC6\n", "price", "is missing from the header"),
-        ("", "name", "is missing from the header"),
+        ("", "name", "is missing from the header: the file, or its first line, is empty"),
         ("name,price,colour\nNC6,1,red\n", "colour", "is unknown; the columns are name, price, note"),
         ("name,price,name\nNC6,1,NC6\n", "name", "is in the header twice"),
     ],

@@ -49,6 +49,23 @@ def test_pinned_is_true_or_false_or_reported(tmp_path: Path) -> None:
     assert [(r.line, r.column, r.cell) for r in reading.reports] == [(3, "pinned", "maybe")]
 
 
+@pytest.mark.parametrize(
+    ("front", "line", "column", "detail"),
+    [
+        ("kind: vendor_page\nkind: third_party", 4, "kind", "is in the front matter twice; the last counts"),
+        ("id: bad id é", 3, "id", "must be letters of A to Z, digits, `.`, `_` and `-`; the id is made of the name"),
+    ],
+)
+def test_a_repeated_key_and_a_bad_id_are_reported(
+    tmp_path: Path, front: str, line: int, column: str, detail: str
+) -> None:
+    reading = read_files(tmp_path, {"nx-series.md": f"---\ntitle: NX\n{front}\n---\n\n# NX-series\n\n{TABLE}"})
+    assert (reading.sources[0].id, reading.sources[0].kind) == ("nx-series", "third_party")
+    (report,) = reading.reports
+    assert (report.line, report.column) == (line, column)
+    assert report.detail.startswith(detail)
+
+
 @pytest.mark.parametrize("front", ["published_on: 2026-13-40", "published_on:\nms.date: soon"])
 def test_a_day_that_is_none_is_reported(tmp_path: Path, front: str) -> None:
     reading = read_files(tmp_path, {"nx-series.md": f"---\ntitle: NX\n{front}\n---\n\n# NX-series\n\n{TABLE}"})

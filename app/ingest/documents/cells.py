@@ -87,7 +87,7 @@ def _count(column: ColumnField, text: str) -> list[FieldValue]:
 def _amount(text: str) -> Amount:
     amount = to_amount(text)
     if amount is None:
-        raise UnreadableCell("is not one number")
+        raise UnreadableCell("is below 0" if re.match(r"-\d", text) else "is not one number")
     left = re.sub(r"[\s()*]+", "", _FILLER_WORDS.sub(" ", _UNIT.sub(" ", amount.suffix)))
     if left:
         raise UnreadableCell("is not one number" if re.search(r"\d", left) else f"has unknown words: {left}")
@@ -95,9 +95,10 @@ def _amount(text: str) -> Amount:
 
 
 def _to_field_type(field: str, number: Decimal) -> FactValue:
-    if problem := too_large(SIZE_FIELDS[field].kind, number):
+    spec = SIZE_FIELDS[field]
+    if problem := too_large(spec.kind, number, spec.unit):
         raise UnreadableCell(problem)
-    if SIZE_FIELDS[field].kind == "number":
+    if spec.kind == "number":
         return rounded(number)
     whole = to_integer(number)
     if whole is None:

@@ -7,6 +7,7 @@ results: facts and reports.
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
@@ -332,16 +333,21 @@ _BEFORE_SENTENCE = re.compile(r"\s*(?:\[!\w+\]\s*)?")
 """What is before a sentence: spaces, and the first line of an alert, `[!NOTE]`."""
 _REMOTE_ONLY = re.compile(r"\W*(?P<mark>[A-Z]{1,4}):.*\bremote storage only\b", re.IGNORECASE)
 _MAX_RAW_LENGTH = 300
+_ID = re.compile(r"[A-Za-z0-9._-]+")
 _FRONT_MATTER_KEY = re.compile(r"^\s?([A-Za-z_][\w.-]*):\s*(.*?)\s*$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontMatter:
-    """Keys of a page in lower case, the line number of each, and the number of the first line of the body."""
+    """Keys of a page in lower case, the line number of each, and the number of the first line of the body.
+
+    Of those that are `repeated` the last counts.
+    """
 
     values: dict[str, str] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     body_line: int = 1
+    repeated: tuple[str, ...] = ()
 
     def first(self, *keys: str) -> str | None:
         """Return the value of the first of `keys` that is present and not empty."""
@@ -368,7 +374,9 @@ def to_front_matter(lines: Sequence[str]) -> FrontMatter:
     # Broken YAML still gives its `key: value` lines; valid YAML overrides them.
     plain = {match[1].lower(): match[2].strip("'\" ") for match in matches.values()}
     line_numbers = {match[1].lower(): start + 2 + at for at, match in matches.items()}
-    return FrontMatter(values=plain | _yaml(block), lines=line_numbers, body_line=end + 2)
+    times = Counter(match[1].lower() for match in matches.values())
+    repeated = tuple(key for key, number in times.items() if number > 1)
+    return FrontMatter(values=plain | _yaml(block), lines=line_numbers, body_line=end + 2, repeated=repeated)
 
 
 def _yaml(block: Sequence[str]) -> dict[str, str]:
@@ -522,7 +530,9 @@ def to_page(
     published = find_date(stated_day) if stated_day else None
     heading = next((part.text for part in blocks.passages if part.kind == "heading"), None)
     sha256 = hashlib.sha256(data).hexdigest()
-    id_ = front.first("id") or slugify(f"{PurePath(file).stem} {published or ''}")
+    id_ = stated_id = front.first("id") or ""
+    if not _ID.fullmatch(id_):
+        id_ = slugify(f"{PurePath(file).stem} {published or ''}")
     if ids.setdefault(id_, sha256) != sha256:
         id_ = f"{id_}-{sha256[:8]}"
         ids[id_] = sha256
@@ -538,7 +548,13 @@ def to_page(
     )
     page = SourcePage(file=file, front=front, blocks=blocks, source=source)
     stated = front.first("kind")
-    reports = []
+    reports = [
+        page.report("is in the front matter twice; the last counts", front.lines[key], key, front.values.get(key))
+        for key in front.repeated
+    ]
+    if stated_id and not _ID.fullmatch(stated_id):
+        detail = "must be letters of A to Z, digits, `.`, `_` and `-`; the id is made of the name of the file instead"
+        reports.append(page.report(detail, front.lines.get("id"), "id", stated_id))
     if stated_day and not published:
         detail = "is not a date, which is written as YYYY-MM-DD; the page counts as undated"
         reports.append(page.report(detail, front.lines.get(day_key), day_key, stated_day))

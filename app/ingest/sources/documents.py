@@ -90,7 +90,8 @@ def _without_unusable(reading: Reading) -> Reading:
         source, problem = sources[fact.source], None
         provider = provider_of(source.publisher)
         if isinstance(fact.value, int | Decimal | Fraction):
-            problem = too_large(FIELDS[fact.kind][fact.field].kind, Fraction(fact.value))
+            spec = FIELDS[fact.kind][fact.field]
+            problem = too_large(spec.kind, Fraction(fact.value), spec.unit)
         if problem is not None:
             cell = fact.raw[:100]
             too_long.append(Report(file=fact.file, line=fact.line, column=fact.field, cell=cell, detail=problem))
@@ -127,7 +128,10 @@ def _without_factless_pages(
     for path, document in without_facts.items():
         if path.resolve() in named or len(without_facts) == len(documents):
             raise _no_facts_error(path, document, reading.reports)
-    left_out = [document.page.report(f"{_NO_FACTS}; the page is left out", None) for document in without_facts.values()]
+    left_out = [
+        document.page.report(f"{_no_page(path) or _NO_FACTS}; the page is left out", None)
+        for path, document in without_facts.items()
+    ]
     return replace(
         reading,
         sources=tuple(source for source in reading.sources if source.id in kept),
@@ -136,12 +140,16 @@ def _without_factless_pages(
     )
 
 
+def _no_page(path: Path) -> str | None:
+    """Return why a file is no page; None where it is text."""
+    data = path.read_bytes()
+    return "is empty" if not data.strip() else "is not text" if is_binary(data) else None
+
+
 def _no_facts_error(path: Path, document: SourceDocument, reports: Sequence[Report]) -> BadData:
-    data, file = path.read_bytes(), document.page.file
-    if not data.strip():
-        return BadData("is empty; give a Markdown page", file=file)
-    if is_binary(data):
-        return BadData("is not text; give a Markdown page", file=file)
+    file = document.page.file
+    if problem := _no_page(path):
+        return BadData(f"{problem}; give a Markdown page", file=file)
     files = {page.file for page in document.pages}
     first = next((report for report in reports if report.file in files and report.line), None)
     why = f" (line {first.line}: {first.detail})" if first else ""
