@@ -62,7 +62,10 @@ class PeerFormat:
 
 
 class PeerClaim(NamedTuple):
-    """A figure that a file states, with the cell and its place; `value` is in the unit of the field."""
+    """A figure that a file states, with the cell and its place; `value` is in the unit of the field.
+
+    Nothing can be said of a cell that `is_number` says is none, such as N/A, or Yes for a GPU.
+    """
 
     size: str
     region: str | None
@@ -74,6 +77,7 @@ class PeerClaim(NamedTuple):
     cell: str
     line: int
     column: str
+    is_number: bool = True
 
 
 _MIB = Fraction(1, 1024)
@@ -196,9 +200,9 @@ def read_claims(file: Path, peer: PeerFormat) -> Iterator[PeerClaim]:
                 continue  # what is said of a size in each region counts once
             seen.add(key)
             try:
-                value, digits = _to_number(cell)
+                (value, digits), is_number = _to_number(cell), True
             except (InvalidOperation, ValueError, ZeroDivisionError):
-                continue  # such as N/A, or Yes for a GPU
+                value, digits, is_number = Fraction(0), Fraction(0), False
             written = row.get(peer.day or "", "")
             try:
                 day = date.fromisoformat(written) if written else None
@@ -207,7 +211,7 @@ def read_claims(file: Path, peer: PeerFormat) -> Iterator[PeerClaim]:
                 raise BadData(detail, file=str(file), line=line, column=peer.day) from error
             yield PeerClaim(
                 size.replace(" ", "_"), region, day, meaning, value * meaning.unit, digits * meaning.unit,
-                cell, line, column,
+                cell, line, column, is_number,
             )  # fmt: skip
 
 
@@ -305,10 +309,13 @@ def audit_file(session: Session, file: Path, peer: PeerFormat, *, today: date, d
     keys = {claim.size: identify(claim.size) for claim in claims}
     names = frozenset(session.execute(select(table_of(Size).c.key)).scalars())
     facts = _load_facts(session, peer.publishers, {claim.meaning.field for claim in claims})
-    prices = _judge_prices(session, [claim for claim in claims if " " in claim.meaning.field], keys, peer, day or today)
+    of_prices = [claim for claim in claims if " " in claim.meaning.field and claim.is_number]
+    prices = _judge_prices(session, of_prices, keys, peer, day or today)
     audit = Audit()
     for claim in claims:
-        if keys[claim.size] not in names:
+        if not claim.is_number:
+            audit.add(Judgement(claim=claim, verdict="unknown", evidence="is not a number"))
+        elif keys[claim.size] not in names:
             audit.add(Judgement(claim=claim, verdict="unknown", evidence="the catalog has no such size"))
         elif claim in prices:
             audit.add(prices[claim])

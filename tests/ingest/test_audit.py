@@ -120,6 +120,16 @@ def test_a_figure_agrees_is_meant_otherwise_is_wrong_or_cannot_be_judged(engine:
 
 
 @pytest.mark.first_database
+def test_a_cell_that_is_no_number_is_counted_as_unknown(engine: Engine, tmp_path: Path) -> None:
+    found = audit(
+        engine, tmp_path / "vms.csv", "skypilot", "InstanceType,Region,vCPUs,Price\nStandard_D2,eastus,abc,x\n"
+    )
+    assert verdicts(found) == [("D2", "vcpus", "abc", "unknown"), ("D2", "linux on_demand", "x", "unknown")]
+    assert {judgement.evidence for judgement in found.judgements} == {"is not a number"}
+    assert share_that_agrees(found.counts["vcpus"]) is None
+
+
+@pytest.mark.first_database
 def test_no_gpu_is_wrong_where_a_vendor_says_that_there_is_a_part_of_one(engine: Engine, tmp_path: Path) -> None:
     found = audit(engine, tmp_path / "sizes.csv", "aspire", "size,gpus\nStandard_NV6,0\n")
     assert verdicts(found) == [("NV6", "gpu_count", "0", "wrong")]
