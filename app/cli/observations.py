@@ -20,7 +20,7 @@ from app.cli.output import (
     with_output_options,
 )
 from app.db.writing import write_session
-from app.errors import BadQuery
+from app.errors import BadQuery, NotFound
 from app.validation import plural
 
 app = typer.Typer()
@@ -50,13 +50,14 @@ def import_(
     scope: Scope,
     size: Annotated[
         list[str] | None,
-        typer.Option(help="A size that AWS was asked about, whose answer names none; may be repeated."),
+        typer.Option(metavar="SIZE", help="A size that AWS was asked about, whose answer names none; may be repeated."),
     ] = None,
     source: Annotated[str, typer.Option(help="A name for it. (default: that of the file)")] = "",
     observed_at: Annotated[
         datetime | None,
         typer.Option(
             formats=["%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M"],
+            metavar="YYYY-MM-DDTHH:MM",
             help="When the vendor said so, UTC. (default: when the file was written)",
         ),
     ] = None,
@@ -108,6 +109,8 @@ def list_(
             rows = list_observation_sources(session, scope)
         times = ({name: f"{row[name]:%Y-%m-%dT%H:%M:%SZ}" for name in ("observed_at", "expires_at")} for row in rows)
         print_rows([row | more for row, more in zip(rows, times, strict=True)], _SOURCES, output)
+        if not rows:
+            print_note("Nothing matches.")
         return
     if scope is None:
         raise BadQuery("--as", None, "is needed with a size: whose observations are meant")
@@ -115,6 +118,8 @@ def list_(
         lambda inquiry: find_observations(inquiry.catalog, size, scope, context.now()).model_dump(mode="json")
     )
     print_rows(found["items"], _OBSERVED, output, json_value=found)
+    if not found["items"]:
+        print_note("Nothing matches.")
 
 
 @observations_app.command(cls=Command)
@@ -126,13 +131,15 @@ def forget(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Take back what was taken in under a name, or all of a holder."""
-    from app.services.observations import forget_observations
+    from app.services.observations import forget_observations, list_observation_sources
 
     if (source is None) is not everything:
         raise BadQuery("SOURCE", source, "give a name, or --all")
     context.use_wait(None)
     with write_session(context.engine()) as session:
-        count = forget_observations(session, scope, source)
+        if not (count := forget_observations(session, scope, source)) and source is not None:
+            there = ", ".join(row["source"] for row in list_observation_sources(session, scope)) or "none"
+            raise NotFound("source of observations", source, hint=f"Of {scope} there are: {there}.")
     if as_json:
         print_json({"forgotten": count})
         return

@@ -536,6 +536,18 @@ _VALUES = {"str": "VALUE", "int": "N", "int range": "N", "path": "PATH"}
 class Command(TyperCommand):
     """A command whose help groups the options; long option names have their text on the line below."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; what is wrong with a value is said as for the API, and not in the words of pydantic."""
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            if isinstance(error.__cause__, ValidationError):
+                wrong, form = error.__cause__.errors()[0], getattr(error.param, "metavar", None)
+                error.message = (
+                    f"must be written as {form}" if wrong["type"] == "value_error" and form else explain(wrong)
+                )
+            raise
+
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the arguments as POSIX writes them: optional ones in brackets, and none in braces."""
         return [

@@ -42,8 +42,9 @@ def read_observations(text: str, name: str, sizes: Sequence[str] = ()) -> list[N
     for number, row in enumerate(whole[field], start=1):
         try:
             observations += _READERS[field](row, whole, sizes)
-        except (AttributeError, KeyError, TypeError) as error:
-            raise BadData(f"has no {error}", file=name, column=f"{field}, entry {number}") from None
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            detail = str(error) if isinstance(error, ValueError) else f"has no {error}"
+            raise BadData(detail, file=name, column=f"{field}, entry {number}") from None
     if not 1 <= len(observations) <= MAX_OBSERVATIONS:
         detail = f"has {len(observations):,} observations; 1 to {MAX_OBSERVATIONS:,} are allowed"
         raise BadData(detail, file=name)
@@ -77,11 +78,13 @@ def _azure_rate(row: Mapping[str, Any], _whole: Mapping[str, Any], _: Sequence[s
 
 def _aws_score(row: Mapping[str, Any], _: Mapping[str, Any], sizes: Sequence[str]) -> Iterator[NewObservation]:
     """Yield a score of AWS for each of the sizes that it was asked about together."""
+    if (score := row["Score"]) not in range(1, 11):
+        raise ValueError(f"Score {score}: must be a whole number from 1 to 10")
     for size in sizes:
         others = [other for other in sizes if other != size]
         note = f"together with {', '.join(others)}" if others else None
         zone = row.get("AvailabilityZoneId")
-        yield _observation("aws", size, row["Region"], PLACEMENT_SCORE, row["Score"], zone=zone, note=note)
+        yield _observation("aws", size, row["Region"], PLACEMENT_SCORE, score, zone=zone, note=note)
 
 
 def _google_advice(row: Mapping[str, Any], _: Mapping[str, Any], __: Sequence[str]) -> Iterator[NewObservation]:

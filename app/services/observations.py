@@ -92,7 +92,7 @@ def save_observations(
     ]
     forget_observations(session, scope, source)
     session.execute(insert(table_of(Observation)), rows)
-    return sorted({size for (_, size), key in keys.items() if key is None})
+    return sorted({f"{size} of {provider}" for (provider, size), key in keys.items() if key is None})
 
 
 def forget_observations(session: Session, scope: str, source: str | None) -> int:

@@ -103,6 +103,13 @@ def test_what_is_no_observation_is_refused_where_it_is(data: Any, said: str) -> 
     assert said in str(caught.value)
 
 
+@pytest.mark.one_database
+@pytest.mark.parametrize("score", [0, 11, "high"])
+def test_a_score_of_aws_is_from_1_to_10(score: object) -> None:
+    with pytest.raises(VmsizesError, match=f"Score {score}: must be a whole number from 1 to 10"):
+        read({"SpotPlacementScores": [{"Region": "us-east-1", "Score": score}]}, "m5.large")
+
+
 @pytest.fixture
 def url(engine: Engine, database_url: str) -> str:
     ingest(engine, reading([*size(D8, vcpus=8), *size("Standard_E8s_v5", vcpus=8)], regions=["westeurope"]), now=NOW)
@@ -148,7 +155,7 @@ def test_a_holder_sees_what_was_taken_in_for_it_with_its_age_and_nobody_else_doe
     at = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(hours=5)
     printed = take_in(AZURE_SCORES, "scores.json", "team-a", "--observed-at", f"{at:%Y-%m-%dT%H:%M}")
     assert "scores.json: 3 observations of" in printed.stdout
-    assert "does not have Standard_D8s_v9" in printed.stderr
+    assert "does not have Standard_D8s_v9 of azure" in printed.stderr
     assert "No API key here is named team-a" in printed.stderr  # the keys are those of the service under test
     take_in(AZURE_RATES, "rates.json", "team-b")
     scores = [("westeurope", "RestrictedSkuNotAvailable", None), ("westeurope", "High", "1")]
@@ -203,8 +210,17 @@ def test_what_was_taken_in_expires_is_replaced_and_can_be_taken_back(
     assert (len(shown(client, "team-a")), len(shown(client, "team-b"))) == (2, 2)
     assert command("forget", "--all", "--as", "team-a").stdout == "3 observations forgotten.\n"
     assert [row["scope"] for row in json.loads(command("list", "--json").stdout)] == ["team-b"]
+    missing = command("forget", "scores.json", "--as", "team-b")
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert "no source of observations named 'scores.json'. Of team-b there are: rates.json." in missing.stderr
+    assert command("list", "--as", "nobody").stderr == "Nothing matches.\n"
     for arguments, said in (
         (("forget", "--as", "team-a"), "give a name, or --all"),
+        (("import", "x.json", "--as", "a", "--hours", "0"), "Invalid value for '--hours': must be at least 1"),
+        (
+            ("import", "x.json", "--as", "a", "--observed-at", "now"),
+            "'--observed-at': must be written as YYYY-MM-DDTHH:MM",
+        ),
         (("list", "d8s_v5"), "--as"),
         (("import", "nothing.json", "--as", "team a"), "must be the name of an API key"),
     ):
