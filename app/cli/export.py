@@ -77,7 +77,7 @@ def _table_command(name: str) -> Callable[..., None]:
         with context.session():
             _write_export(name, export, file_format, output)
 
-    table.__doc__ = f"Write all {name}."
+    table.__doc__ = f"Write all {name.replace('_', ' ')}."
     return table  # type: ignore[no-any-return]  # query_options is not typed
 
 

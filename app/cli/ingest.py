@@ -224,7 +224,7 @@ def _short_revision(row: dict[str, object]) -> dict[str, object]:
     counts, ids = row["counts"], row["source_ids"]
     assert isinstance(counts, dict)  # noqa: S101  # tells the type checker
     assert isinstance(ids, list)  # noqa: S101
-    origin = ids[0] if len(ids) == 1 else f"{len(ids)} sources"
+    origin = ids[0] if len(ids) == 1 else f"{len(ids)} sources" if ids else None
     moment = str(row["created_at"]).partition(".")[0].replace("+00:00", "")
     return {
         "number": row["number"], "created_at": moment, "from": origin,

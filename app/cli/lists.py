@@ -28,7 +28,7 @@ from app.cli.output import (
     with_list_prices,
     with_output_options,
 )
-from app.errors import BadQuery
+from app.errors import BadData, BadQuery
 from app.schemas.retirement_request import SuccessorNeedsIn
 from app.validation import display_value, plural
 
@@ -166,6 +166,8 @@ def _plan(inventory: Path, values: Mapping[str, Any], output: OutputOptions) -> 
     from app.services.retirements import plan_retirements, to_plan_rows
 
     needs, items = parse_body(SuccessorNeedsIn, values), read_inventory(inventory)
+    if not items:
+        raise BadData("has no VMs", file=str(inventory))
     plan = context.inquire(lambda inquiry: plan_retirements(inquiry.catalog, items, needs))
     data = plan.model_dump(mode="json")
     rows, columns = with_list_prices(to_plan_rows(data["items"]), PLAN_COLUMNS)

@@ -36,6 +36,7 @@ from app.cli.output import (
 )
 from app.errors import BadQuery
 from app.nearest import did_you_mean
+from app.validation import plural
 
 if TYPE_CHECKING:
     from app.questions import Inquiry
@@ -254,9 +255,9 @@ def _print_size(size: Record, prices: Sequence[Record], currency: str | None) ->
     regions = prices_by_region(prices)
     if regions:
         count = f"the cheapest {MAX_REGIONS} of {len(regions)} regions"
-        count = count if len(regions) > MAX_REGIONS else f"{len(regions)} regions"
+        count = count if len(regions) > MAX_REGIONS else plural(len(regions), "region")
         print_line()
-        print_text(f"Linux prices, {count} (--prices shows all {len(prices)} prices):")
+        print_text(f"Linux prices, {count} (--prices shows all {plural(len(prices), 'price')}):")
         shown = regions[:MAX_REGIONS]
         columns = in_currency(_REGION_COLUMNS, currency)
         if not any(row["note"] for row in shown):

@@ -79,7 +79,7 @@ def test_another_file_is_kept_beside_it(catalog: Engine, tmp_path: Path) -> None
     ("rows", "regions", "expected"),
     [
         (["x9,august,1,"], "eastus,westus", "unknown size 'x9'"),
-        (["x1,august,1,1"], "eastus,nowhere", "unknown region 'nowhere'; ingest it first"),
+        (["x1,august,1,1"], "eastus,nowhere", r"csv:2: column 'nowhere': unknown region 'nowhere'; ingest it first"),
         (["x1,august,1,1"], "eastus,us-west", r"unknown region 'uswest'; did you mean westus\? Else ingest it first"),
         (["x1,august,1 b,"], "eastus,westus", "must be zones such as 1 2 3"),
     ],

@@ -110,6 +110,13 @@ def test_an_unknown_name_is_reported_after_the_answers(run: Run, seeded_url: str
     assert "Standard_NC36ds_xl_RTXPRO6000BSE_v6" in done.stdout
 
 
+def test_an_inventory_without_vms_is_refused(run: Run, seeded_url: str, tmp_path: Path) -> None:
+    (tmp_path / "vms.csv").write_text("size,region\n", encoding="utf-8")
+    done = run(seeded_url, "retirements", str(tmp_path / "vms.csv"))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "vms.csv: has no VMs" in done.stderr
+
+
 def test_what_no_size_can_replace_is_explained(run: Run, seeded_url: str, tmp_path: Path) -> None:
     file = tmp_path / "vms.csv"
     file.write_text("size,region\nnc24rs_v3,centralindia\n", encoding="utf-8")

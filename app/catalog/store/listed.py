@@ -210,7 +210,7 @@ def save_availability(session: Session, reading: Reading, subjects: SubjectKeys)
         if key not in sizes:
             raise entry.error("size", f"unknown size {entry.size!r}; ingest it first")
         if entry.region not in regions:
-            raise entry.error("region", explain_unknown_region(entry.region, regions))
+            raise entry.error(entry.region, explain_unknown_region(entry.region, regions))
         row = {"size_key": key, "region": entry.region, "zones": entry.zones, "source_id": entry.source}
         rows.append(row | {"file": entry.file})
     table = AVAILABILITY.c

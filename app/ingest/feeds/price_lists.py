@@ -226,7 +226,7 @@ class RegionMapper:
         lines = ", ".join(str(price.line) for price in told)
         figures = ", ".join(to_usd_text(price.nano_usd_per_hour) for price in told)
         more = f" and {len(several) - _TOLD:,} more" if len(several) > _TOLD else ""
-        detail = f"items {lines}{more} all are the price of {first.os} {first.purchase} ({figures}); none is taken"
+        detail = f"items {lines}{more} are each the price of {first.os} {first.purchase} ({figures}); none is taken"
         self._report(first.line, self.rules.size_column, first.size, detail)
         return None
 

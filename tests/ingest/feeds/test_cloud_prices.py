@@ -335,7 +335,7 @@ def test_several_rows_of_amazon_for_one_way_to_buy_are_none(engine: Engine, tmp_
     assert ("g6.xlarge", "linux", "on_demand") not in prices_of(found, "us-east-2")
     assert outcome is not None
     assert outcome.summary.reports[0].detail == (
-        "items 1, 16, 19, 22, 25 and 4 more all are the price of linux on_demand "
+        "items 1, 16, 19, 22, 25 and 4 more are each the price of linux on_demand "
         "(0.8048, 0.8048, 0.8048, 0.8048, 0.8048); none is taken"
     )
 

@@ -198,7 +198,7 @@ def test_of_two_items_that_claim_to_be_one_price_neither_is_taken(other: float) 
     assert set(prices(found)) == {("linux", "spot")}
     (report,) = found.reports
     assert report.cell == "Standard_B16als_v2"
-    assert report.detail == f"items 1, 3 all are the price of linux on_demand (0.673, {other}); none is taken"
+    assert report.detail == f"items 1, 3 are each the price of linux on_demand (0.673, {other}); none is taken"
 
 
 def test_two_spellings_of_one_size_are_one_price_only_where_they_agree() -> None:
