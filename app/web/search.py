@@ -30,6 +30,7 @@ from app.web.search_words import (
     Vocabulary,
     bounds_in_usd,
     complete_size,
+    gpu_filter,
     load_vocabulary,
     nearest_sizes,
     read_words,
@@ -315,7 +316,10 @@ def _count_words(catalog: Catalog) -> list[CountedWord]:
         str(bucket.value).lower() for bucket in counts["gpu_model"] if bucket.value and "," not in str(bucket.value)
     ]
     return [
-        *(CountedWord(gpu, "GPU", find_sizes(catalog, SizesView(gpu=(gpu,), limit=1).search()).total) for gpu in gpus),
+        *(
+            CountedWord(gpu, "GPU", find_sizes(catalog, SizesView(gpu=(gpu_filter(gpu),), limit=1).search()).total)
+            for gpu in gpus
+        ),
         *(CountedWord(str(bucket.value), "series", bucket.count) for bucket in counts["series"] if bucket.value),
         *(CountedWord(str(bucket.value), "region", bucket.count) for bucket in counts["region"] if bucket.value),
     ]

@@ -19,9 +19,11 @@ from app.catalog.names import CONTINENTS, model_key
 from app.catalog.providers import PROVIDERS
 from app.catalog.queries.exchange_rates import USD, CurrencyRate, converted_name
 from app.catalog.queries.lookups import RELEASE_TYPES
+from app.catalog.queries.params import SizeFilter
 from app.catalog.queries.provenance import find_currencies
 from app.catalog.queries.snapshot import Catalog
 from app.nearest import closest_spellings, starting_with
+from app.web.sizes_view import HOURS
 
 MAX_SUGGESTIONS = 8
 _MAX_MODELS = 5
@@ -33,7 +35,7 @@ _WORDS: Mapping[str, Mapping[str, Any]] = {
     "windows": {"os": "windows"},
     "spot": {"purchase": "spot"},
     "reserved": {"purchase": "reserved_1y"},
-    "savings": {"purchase": "savings_1y"},
+    **{word: {"purchase": "savings_1y"} for word in ("savings", "savings plan")},
     "nvlink": {"nvlink": True},
     "nvme": {"local_nvme": True},
     **{word: {"infiniband": True} for word in ("infiniband", "rdma")},
@@ -44,9 +46,8 @@ _WORDS: Mapping[str, Mapping[str, Any]] = {
     },
     "gpu": {"category": ("gpu_accelerated",)},
     "cpu": {"max_gpus": 0},
-    "retiring": {"status": ("retiring",)},
-    "preview": {"status": ("preview",)},
-    **{f"{unit}ly": {"unit": unit} for unit in ("hour", "month", "year")},
+    **{word: {"status": (word,)} for word in ("preview", "retiring", "retired", "withdrawn")},
+    **{f"{unit}ly": {"unit": unit} for unit in HOURS},
     **{word: {"provider": (name,)} for name in PROVIDERS for word in (name, PROVIDERS[name].name.lower())},
     **{word: {"provider": (name,)} for word, name in (("amazon", "aws"), ("google", "gcp"), ("oracle", "oci"))},
     **{word: {"country": (code,)} for word, code in (("us", "US"), ("usa", "US"), ("uk", "GB"), ("uae", "AE"))},
@@ -54,7 +55,10 @@ _WORDS: Mapping[str, Mapping[str, Any]] = {
     "eu": {"continent": ("europe",)},
     **{
         word: {}
-        for word in ("cheap", "cheapest", "in", "with", "and", "per", "on", "demand", "for", "a", "the", "of", "from")
+        for word in (
+            *("cheap", "cheapest", "in", "with", "and", "or", "per", "on", "demand", "for", "to"),
+            *("a", "an", "the", "of", "from"),
+        )
     },
     **{word: {} for word in ("vm", "vms", "size", "sizes", "instance", "instances", "machine", "machines", "server")},
 }
@@ -63,26 +67,44 @@ _WORDS: Mapping[str, Mapping[str, Any]] = {
 _NUMBER = r"(\d+(?:\.\d+)?)"
 _BYTES = rf"{_NUMBER} ?([gt])i?b"
 _DISK = r"(?:nvme|ssd|(?:local )?(?:disks?|storage))(?: ssds?| disks?| storage)?"
-_LEAST = r"(?:>=?|over|above|at least|of|:)?"
+_QUANTITIES = (
+    (r"(\d+)", "(?:vcpus?|cpus?|cores?)", "vcpus"),
+    (_BYTES, "(?:vram|gpu memory)", "gpu_mem_per_gpu"),
+    (_BYTES, "(?:ram|memory|mem)", "memory"),
+    (_BYTES, _DISK, "local_disk"),
+    (_NUMBER, "gbps", "network_gbps"),
+    (r"(\d+(?:/[1-9]\d*|\.\d+)?)", "gpus?", "gpus"),
+)
+_USD = rf"\$? ?{_NUMBER}(?: ?(?:usd|\$))?(?: ?/h)?"
 _PHRASES: tuple[tuple[str, str], ...] = (
     (r"(?:no|without|0) ?gpus?", "max_gpus"),
-    (r"(\d+) ?(?:vcpus?|cpus?|cores?)", "min_vcpus"),
-    (rf"(?:vcpus?|cpus?|cores?) ?{_LEAST} ?(\d+)", "min_vcpus"),
-    (rf"{_BYTES} (?:ram|memory|mem)", "min_memory"),
-    (rf"{_BYTES} (?:vram|gpu memory)", "min_gpu_mem_per_gpu"),
-    (rf"(?:vram|gpu memory) ?{_LEAST} ?{_BYTES}", "min_gpu_mem_per_gpu"),
-    (rf"(?:ram|memory|mem) ?{_LEAST} ?{_BYTES}", "min_memory"),
-    (rf"{_BYTES} {_DISK}", "min_local_disk"),
-    (rf"{_DISK} ?{_LEAST} ?{_BYTES}", "min_local_disk"),
-    (rf"{_NUMBER} ?gbps", "min_network_gbps"),
-    (r"(\d+) ?gpus?", "min_gpus"),
-    (rf"gpus? ?{_LEAST} ?(\d+)", "min_gpus"),
-    (rf"(?:<=?|under|below|max) ?\$? ?{_NUMBER}(?: ?(?:usd|\$|/h))?", "max_usd_per_hour"),
-    (rf"(?:>=?|over|above) ?\$? ?{_NUMBER}(?: ?(?:usd|\$|/h))?", "min_usd_per_hour"),
-    (r"(?:reserved|reservation) ([13]) ?(?:y|years?)", "purchase"),
+    *(
+        (phrase, f"{end}_{name}")
+        for number, unit, name in _QUANTITIES
+        for turned in (False, True)
+        for end, sign in (("max", "<"), ("min", "(?:>|of|:)?"))
+        if f"{end}_{name}" in SizeFilter.model_fields
+        for phrase in (f"{unit} ?{sign} ?{number}" if turned else f"{sign}{number} ?{unit}",)
+    ),
+    (f"<{_USD}", "max_usd_per_hour"),
+    (f">{_USD}", "min_usd_per_hour"),
+    (r"(?:reserved|reservation) ([13]) ?(?:y|years?)", "reserved"),
+    (r"savings (?:plan )?([13]) ?(?:y|years?)", "savings"),
 )
 """Numbers with what they are of, and the parameter that each is."""
-_MEMORY = re.compile(_BYTES)
+_WITHOUT_FILTER = re.compile(
+    rf"<{_BYTES} ?{_DISK}|<{_NUMBER} ?gbps|[<>]{_NUMBER} ?(?:mbps|iops|disks?|nics?|zones?)"
+    rf"|[<>]{_USD}(?: [a-z]{{3}})? per "
+)
+"""Bounds that are no filter: a text with one stays as it is, lest its number be taken for another's."""
+_SPELLINGS = (
+    (r"(?:[>≥]=?|\b(?:over|above|at least|more than|min)) ?(?=[$\d])", ">"),
+    (r"(?:[<≤]=?|\b(?:under|below|at most|less than|up to|max)) ?(?=[$\d])", "<"),
+    (r"(\d) ([gt]i?b)(?!\S)", r"\1\2"),
+    (r"(?: ?/ ?|(?<!\S)(?:per|an?) )(hour|day|month|year)(?!\S)", r" \1ly"),
+)
+"""What is written in several ways, and how the phrases have it."""
+_MEMORY = re.compile(f"([<>]?){_BYTES}")
 _PARTS = re.compile(r"[_\-.,/]+")
 
 
@@ -114,7 +136,7 @@ class Vocabulary:
             **{stem: {"name": (name.lower(),)} for stem, name in self.sizes.items()},
             **{name: {"cpu_vendor": name} for name in self.cpu_vendors},
             **{name: {"gpu_vendor": name} for name in self.vendors},
-            **{name: {"gpu": (name,)} for name in self.gpus},
+            **{name: {"gpu": (gpu_filter(name),)} for name in self.gpus},
             **{name: {"country": (code,)} for name, code in self.countries.items()},
             **{name: {"region": codes} for name, codes in self.regions.items()},
             **_WORDS,
@@ -136,6 +158,11 @@ _OF_ANY_CPU = frozenset(
     {"processor", "generation", "high", "frequency", "lake", "rapids", "bridge", "azure", "scalable"}
 )
 """Words of names of processors that alone say nothing."""
+
+
+def gpu_filter(name: str) -> str:
+    """Return the filter by a GPU: a model with its memory means all of its kinds, which a hyphen has read by words."""
+    return re.sub(r" (?=\d+gb$)", "-", name)
 
 
 def _letters(name: str) -> str:
@@ -175,28 +202,39 @@ def read_words(text: str, vocabulary: Vocabulary) -> dict[str, Any]:
     rest = " ".join(text.lower().split())
     if rest in vocabulary.texts and _meaning(rest, vocabulary) is None and not _MEMORY.fullmatch(rest):
         return {}
+    for pattern, spelling in _SPELLINGS:
+        rest = re.sub(pattern, spelling, rest)
+    if _WITHOUT_FILTER.search(rest):
+        return {}
     for pattern, field in _PHRASES:
         if match := re.search(rf"(?<!\S){pattern}(?!\S)", rest):
             name = field if re.search(r"usd|\$", match[0]) else converted_name(field)
-            params[name] = f"reserved_{match[1]}y" if name == "purchase" else _amount(name, *match.groups() or ("0",))
+            if field in ("reserved", "savings"):
+                params["purchase"] = f"{field}_{match[1]}y"
+            else:
+                params[name] = _amount(name, *match.groups() or ("0",))
             if name == "min_local_disk" and "nvme" in match[0]:
                 params["local_nvme"] = True
             rest = f"{rest[: match.start()]} {rest[match.end() :]}"
     rest = re.sub(r"(?<!\S)(\d{1,2}) ?x ?(?=[a-z])", r"\1 ", rest)
-    left = " ".join(_take_names(re.sub(r"(\d) ([gt]i?b)(?!\S)", r"\1\2", rest).split(), vocabulary, params))
+    left = " ".join(_take_names(rest.split(), vocabulary, params))
     if params.get("gpu_vendor") in vocabulary.cpu_vendors and params.keys() & _OF_CPUS and not params.keys() & _OF_GPUS:
         params["cpu_vendor"] = params.pop("gpu_vendor")
     return {**params, "q": left or None} if params or left != " ".join(text.lower().split()) else {}
 
 
 def bounds_in_usd(params: Mapping[str, Any], rate: CurrencyRate | None) -> dict[str, Any]:
-    """Return parameters that a text means with bounds of its currency in US dollars; without a rate they are."""
-    return {
-        name.replace("price_per", "usd_per"): f"{Decimal(value) / rate.units_per_usd:.4f}"
-        if rate is not None and "price_per" in name
-        else value
-        for name, value in params.items()
-    }
+    """Return parameters that a text means with bounds of its currency in US dollars; without a rate they are.
+
+    Where the text says per what time prices are, bounds are for that, and become those of an hour.
+    """
+    hours = HOURS[params.get("unit", "hour")]
+    bounds = {}
+    for name in params:
+        units = rate.units_per_usd if rate is not None and "price_per" in name else 1
+        if name.endswith("per_hour") and units * hours != 1:
+            bounds[name] = f"{Decimal(params[name]) / hours / units:.{4 if hours == 1 else 6}f}"
+    return {name.replace("price_per", "usd_per"): bounds.get(name, value) for name, value in params.items()}
 
 
 _OF_CPUS, _OF_GPUS = {"cpu", "min_vcpus"}, {"gpu", "category", "min_gpus", "min_gpu_mem_per_gpu"}
@@ -246,9 +284,10 @@ def _take_names(words: list[str], vocabulary: Vocabulary, params: dict[str, Any]
         else:
             following = _meaning(words[1], vocabulary) or {} if len(words) > 1 else {}
             if memory := _MEMORY.fullmatch(words[0]):
-                of_vm = memory[2] == "t" or "min_vcpus" in params
-                field = "min_memory" if of_vm else "min_gpu_mem_per_gpu"
-                params[field] = _amount(field, *memory.groups())
+                sign, number, unit = memory.groups()
+                of_vm = unit == "t" or "min_vcpus" in params
+                field = f"{'max' if sign == '<' else 'min'}_{'memory' if of_vm else 'gpu_mem_per_gpu'}"
+                params[field] = _amount(field, number, unit)
             elif words[0].isdigit() and "gpu" in following:
                 params["min_gpus"] = words[0]
             else:

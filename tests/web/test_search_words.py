@@ -48,6 +48,20 @@ def read(client: httpx.Client, text: str) -> str:
         ("16 vcpu 500 GB ssd", "min_vcpus=16&min_local_disk=465"),
         ("memory > 1tb", "min_memory=1024"),
         ("vcpus >= 8 memory >= 64gb", "min_vcpus=8&min_memory=64"),
+        (">4 gpus <10", "min_gpus=4&max_usd_per_hour=10"),
+        ("<8 vcpus up to 64 gb ram", "max_vcpus=8&max_memory=64"),
+        ("t4 or a100 at least 2 gpus", "gpu=a100,t4&min_gpus=2"),
+        ("over 100 gb", "min_gpu_mem_per_gpu=100"),
+        ("1/6 gpu", "min_gpus=0.16666666666666666"),
+        ("a100 <730 usd a month", "gpu=a100&max_usd_per_hour=1.000000&unit=month"),
+        ("<8760 eur yearly", "currency=EUR&max_usd_per_hour=1.159000&unit=year"),
+        ("<$10/hour", "max_usd_per_hour=10"),
+        ("a100 <2 usd per gpu", "q=a100+<2+usd+per+gpu"),
+        ("<2 tb nvme", "q=<2+tb+nvme"),
+        ("a100 80gb", "gpu=a100-80gb"),
+        ("savings plan d8s_v5", "purchase=savings_1y&name=standard_d8s_v5"),
+        ("savings plan 3 years", "purchase=savings_3y"),
+        ("retired", "status=retired"),
     ],
 )
 def test_words_become_parameters(client: httpx.Client, text: str, query: str) -> None:
@@ -85,6 +99,12 @@ def test_a_model_leads_to_the_sizes_that_hold_it(client: httpx.Client, text: str
     answer = client.get("/", params={"q": text}, headers=HTML, follow_redirects=True)
     assert (answer.status_code, answer.url.path) == (200, "/ui/fit")
     assert sorted(unquote(answer.url.query.decode()).split("&")) == sorted(query.split("&"))
+
+
+def test_a_gpu_with_its_memory_finds_all_its_kinds(client: httpx.Client) -> None:
+    page = client.get("/", params={"q": "a100 80gb"}, headers=HTML, follow_redirects=True).text
+    assert "NC24ads_A100_v4" in page
+    assert "ND96amsr_A100_v4" in page
 
 
 def test_words_add_to_the_filters_of_the_url(client: httpx.Client) -> None:
