@@ -42,6 +42,9 @@ _MAX_URL = 7_500
 PRICE_NAMES = ("region", "os", "purchase", "currency", "unit")
 """The parameters of the bar of prices; they have the same defaults on all pages."""
 
+_PLACES_AND_DAYS = ("country", "continent", "as_of", "known_at")
+"""The other parameters that say which prices are meant."""
+
 _HOW_IT_IS_SHOWN = {"currency", "unit", "per", "columns", "sort", "limit"}
 
 _PARAMETER = re.compile(r"^([\w.]+)=(.*?):(?= )", re.DOTALL)
@@ -105,6 +108,16 @@ class PageRequest:
         """Return the URL of this page with its prices as they are, and nothing else."""
         kept = self.price_names()
         return self.url(**{name: None for name in self.params.model_fields_set if name not in kept})
+
+    def carried_names(self) -> list[str]:
+        """Return the parameters that say which prices are meant, also on a page that this one leads to."""
+        fields = type(self.params).model_fields
+        return [*self.price_names(), *(name for name in _PLACES_AND_DAYS if name in fields)]
+
+    def prices(self, *left_out: str) -> str:
+        """Return the query that a link to another page carries, from the question mark on; empty without parameters."""
+        kept = {*self.carried_names()}.difference(left_out)
+        return self.query(**dict.fromkeys(self.params.model_fields_set - kept))
 
     def canonical(self) -> str:
         """Return the one public URL of what the page shows, however it is sorted, counted or priced."""

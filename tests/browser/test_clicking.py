@@ -100,11 +100,11 @@ def test_checked_sizes_stay_checked_across_searches_and_pages(watched: RecordedP
     names.append(page.locator("[data-compared]").first.get_attribute("value") or "")
     tray = page.get_by_role("form", name="Sizes to compare")
     tray.get_by_role("button", name=f"Do not compare {names[1]}").click()
-    page.goto(f"{base_url}/ui/sizes/d8s_v5")
+    page.goto(f"{base_url}/ui/sizes/d8s_v5?os=windows")
     page.get_by_label("Compare", exact=True).check()
     tray.get_by_role("button", name="Compare 3").click()
-    compared = parse_qs(urlsplit(page.url).query)["name"]
-    assert compared == [f"{names[0]},{names[2]},Standard_D8s_v5"]
+    compared = parse_qs(urlsplit(page.url).query)
+    assert compared == {"name": [f"{names[0]},{names[2]},Standard_D8s_v5"], "os": ["windows"]}
     page.goto(f"{base_url}/?min_vcpus=8&sort=name")
     expect(page.locator("[data-compared]:checked")).to_have_count(1)
     expect(page.locator("[data-compared]:checked")).to_have_value(names[0])

@@ -4,6 +4,7 @@ import re
 from decimal import Decimal
 from html import unescape
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -196,6 +197,20 @@ def test_every_row_names_its_cloud_where_the_catalog_has_several(clouds: httpx.C
         assert len(named) == len(rows(page)) > 0
         assert set(named) <= {provider.name for provider in PROVIDERS.values()}
     assert 'data-title="Cloud' not in get(client, "/?gpu=h100")
+
+
+def test_a_size_and_a_comparison_are_at_the_prices_of_the_list(client: httpx.Client) -> None:
+    listed = get(client, "/?gpu=t4&os=windows&currency=EUR&region=westeurope,eastus&as_of=2026-08-01")
+    links = set(re.findall(r'href="./ui/sizes/[\w.]+(\?[^"]*)"', listed))
+    assert links == {"?currency=EUR&os=windows&as_of=2026-08-01&region=eastus"}
+    form = listed.partition('id="compare"')[2].partition("</form>")[0]
+    sent = re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form)
+    query = {"region": "eastus,westeurope", "os": "windows", "currency": "EUR", "as_of": "2026-08-01"}
+    assert dict(sent) == query
+    compared = get(client, f"/ui/compare?{urlencode(query)}&name=nc4as_t4_v3,nc8as_t4_v3")
+    assert re.search(r'ui/sizes/standard_nc4as_t4_v3\?currency=EUR&os=windows&as_of=2026-08-01"', compared)
+    assert 'name="country" value="DE"' in get(client, "/ui/compare?country=DE&name=nc4as_t4_v3,nc8as_t4_v3")
+    assert "?" not in "".join(re.findall(r'href="./ui/sizes/([^"]*)"', get(client, "/?gpu=t4")))
 
 
 def test_names_are_in_natural_order(client: httpx.Client) -> None:

@@ -58,7 +58,7 @@ function keyOf(element) {
   return element.textContent;
 }
 
-const controls = (within) => within.querySelectorAll("input, select, textarea");
+const controls = (within) => within.querySelectorAll("input:not([type=hidden]), select, textarea");
 const keyOfControl = (one) => (one.type === "checkbox" || one.type === "radio" ? `${one.name}=${one.value}` : one.name || one.dataset.sets);
 const valueOf = (one) => (one.type === "checkbox" || one.type === "radio" ? one.checked : one.value);
 const entries = () => new Map([...controls(main)].map((one) => [keyOfControl(one), valueOf(one)]));

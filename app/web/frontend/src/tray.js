@@ -47,6 +47,13 @@ function show() {
   button.disabled = names.length < 2;
 }
 
+// They are compared by the prices of this page.
+document.addEventListener("formdata", ({ target, formData }) => {
+  const params = new URL(location.href).searchParams;
+  const carried = target === tray ? (tray.dataset.carried ?? "").split(" ") : [];
+  for (const name of carried) if (params.get(name)) formData.set(name, params.get(name));
+});
+
 document.addEventListener("change", ({ target }) => {
   if (target.hasAttribute("data-compared")) choose(target.value, target.checked);
 });
