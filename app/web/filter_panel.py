@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from app.catalog.fields import SHOWN_FIELDS, SIZE_GROUPS, field_title, short_title
+from app.catalog.providers import PROVIDERS
 from app.catalog.queries.facets import COUNTED_FACETS, FLAG_FACETS, RANGE_FACETS, FacetRange, Facets, Relaxation
 from app.http.canonical import to_query_text
 from app.web.rendering import PURCHASE_TITLES
@@ -113,6 +114,8 @@ def value_of(name: str, value: Any) -> str:
     """Return the value of a filter as people read it, with its unit."""
     if name == "purchase":
         return PURCHASE_TITLES[value]
+    if name == "provider":
+        return " or ".join(PROVIDERS[id_].name if id_ in PROVIDERS else id_ for id_ in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if name in ("min_gpus", "max_gpus") and float(Fraction(value).limit_denominator(8)) == value:
@@ -150,11 +153,20 @@ def chips(request: Any, titles: Mapping[str, str]) -> list[tuple[str, str, str]]
             for index, item in enumerate(value):
                 left = tuple(other for other in value if other != item)
                 title = title_of(name) if index == 0 else joined
-                shown = titles.get(item) or value_of(name, item.upper() if name == "gpu" else str(item))
+                region = titles.get(item) if name in ("region", "available_in") else None
+                shown = region or value_of(name, item.upper() if name == "gpu" else (item,))
                 made.append((title, shown, request.url(page=None, **{name: left})))
         else:
             made.append((title_of(name), value_of(name, value), request.url(page=None, **{name: None})))
     return made
+
+
+def summary(chips: Iterable[tuple[str, str, str]]) -> str:
+    """Return what is filtered by, in a line: `H100, West Europe, vCPUs ≥ 16`."""
+    return ", ".join(value if what in _SAID_BY_VALUE else f"{what} {value}" for what, value, _ in chips)
+
+
+_SAID_BY_VALUE = frozenset({*TITLES.values(), "and", "or"} - {TITLES["as_of"], TITLES["known_at"]})
 
 
 def relaxation_text(params: Any, relaxation: Relaxation) -> str:

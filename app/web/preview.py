@@ -16,7 +16,7 @@ from app.catalog.queries.params import DatedSelection, SizeParams
 from app.catalog.queries.sizes import find_size, read_sizes
 from app.catalog.queries.snapshot import Catalog
 from app.web.compare import CompareView
-from app.web.filter_panel import chips
+from app.web.filter_panel import chips, summary
 from app.web.rendering import PURCHASE_TITLES, format_amount, format_number
 from app.web.serving import PageContent, PageRequest
 from app.web.size_page import SizeView
@@ -48,7 +48,7 @@ async def render_search(request: PageRequest) -> bytes:
     view: SizesView = request.params
     page, items = await request.executor.ask(find_items, view, offset=(view.page - 1) * view.limit, limit=_MOST_ROWS)
     bar = await request.executor.ask(find_price_bar)
-    filters = ", ".join(value for _, value, _ in chips(request, bar.regions))
+    filters = summary(chips(request, bar.regions))
     title = f"{page.total:,} {'size' if page.total == 1 else 'sizes'}{f': {filters}' if filters else ''}"
     rows = [_size_row(view, item, page.exchange_rate) for item in items]
     return await asyncio.to_thread(_draw, title, _prices_are(view), rows)

@@ -17,9 +17,9 @@ from app.catalog.providers import PROVIDERS
 from app.catalog.queries.exchange_rates import find_exchange_rate
 from app.catalog.queries.facets import Facets, find_facets, find_relaxations, unknown_note
 from app.catalog.queries.lookups import find_gpus
-from app.catalog.queries.params import Category, JsonBool, PlainText, QueryParams, SizeFilter, Status
+from app.catalog.queries.params import Category, JsonBool, PlaceParams, PlainText, QueryParams, SizeFilter, Status
 from app.catalog.queries.provenance import find_disputing_sources
-from app.catalog.queries.sizes import find_sizes
+from app.catalog.queries.sizes import NoPrice, find_sizes
 from app.catalog.queries.snapshot import Catalog, short
 from app.http.canonical import to_query_text
 from app.web import filter_panel
@@ -100,7 +100,8 @@ async def render(request: PageRequest) -> str:
         choices=partial(filter_panel.choices, facets),
         ranges=filter_panel.ranges(facets),
         flags={bucket.value or "": bucket.count for bucket in facets.counts["flags"]},
-        chips=filter_panel.chips(request, names.bar.regions),
+        chips=(chips := filter_panel.chips(request, names.bar.regions)),
+        summary=filter_panel.summary(chips),
         head_filters=[filter_panel.head_filter(view, column) for column in columns],
         opened=filter_panel.opened_groups(request),
         active=filter_panel.active_counts(view),
@@ -115,7 +116,7 @@ async def render(request: PageRequest) -> str:
         pages=ceil(page.total / view.limit),
         rate=page.exchange_rate,
         no_price=page.no_price,
-        relaxations=await _relaxations(request, view) if nothing else [],
+        relaxations=await _relaxations(request, view, page.no_price) if nothing else [],
         nearest=nearest_sizes(view.q, await _ask_vocabulary(request)) if nothing and view.q else [],
         kinds=_kinds(request, view),
         retiring=_retiring(request, view, facets),
@@ -239,9 +240,14 @@ def _statuses(view: SizesView, facets: Facets) -> list[Choice]:
     ]
 
 
-async def _relaxations(request: PageRequest, view: SizesView) -> list[tuple[str, str, int]]:
-    """Return what finds something instead: in words, the URL, and how many sizes it finds."""
-    relaxations = await request.executor.ask(find_relaxations, view.as_list())
+async def _relaxations(request: PageRequest, view: SizesView, no_price: NoPrice | None) -> list[tuple[str, str, int]]:
+    """Return what finds something instead: in words, the URL, and how many sizes it finds.
+
+    Other regions are not it where none has a price.
+    """
+    places = PlaceParams.model_fields.keys() | {"region"} if no_price and not no_price.known_in else frozenset()
+    found = await request.executor.ask(find_relaxations, view.as_list())
+    relaxations = [relaxation for relaxation in found if places.isdisjoint(relaxation.names)]
     return [
         (
             filter_panel.relaxation_text(view, relaxation),

@@ -322,7 +322,7 @@ def test_the_page_documents_its_parameters() -> None:
 
 
 def test_options_without_a_price_come_with_where_prices_are_known(client: httpx.Client) -> None:
-    note = "linux reserved_3y: no price is known in westeurope, only in polandcentral"
+    note = "Linux, reserved, 3 years: no price is known in westeurope, only in polandcentral"
     assert note in get(client, "/ui/fit?model=llama-3.3-70b&region=westeurope&purchase=reserved_3y")
     assert "no price is known" not in get(client, "/ui/fit?model=llama-3.3-70b&region=westeurope")
 

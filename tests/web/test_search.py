@@ -132,6 +132,7 @@ def test_the_same_list_is_there_for_programs(client: httpx.Client) -> None:
         ("gpu=H100&min_vcpus=1000&region=westeurope", "vCPUs ≥ 96 instead of 1,000", 2),
         ("gpu=A10&max_gpus=0.1", "GPUs ≤ 1/6 instead of 0.1", 1),
         ("name=Standard_NC6", "with retired and withdrawn sizes", 1),
+        ("name=Standard_D8s_v5&region=westeurope&as_of=2020-01-01", "without Prices on 2020-01-01", 1),
         ("name=Standard_NC24ads_A100_v4&status=preview", "without Status preview", 1),
         ("gpu=K80&min_vcpus=100000", "without vCPUs ≥ 100,000, with retired and withdrawn sizes", 8),
     ],
@@ -144,6 +145,26 @@ def test_an_empty_result_links_to_the_nearest_search_that_finds_something(
     found = re.search(rf'<a href="([^"]+)"[^>]*>{re.escape(words)}</a> <span class="muted">{count} sizes?</span>', page)
     assert found is not None
     assert len(rows(get(client, f"/{found[1]}"))) == count
+
+
+def test_other_regions_are_no_way_out_where_none_has_a_price(client: httpx.Client) -> None:
+    page = get(client, "/?region=westeurope&as_of=2020-01-01")
+    assert "without Prices on 2020-01-01" in page
+    assert "without Price in" not in page
+
+
+@pytest.mark.parametrize(
+    ("query", "title"),
+    [
+        ("provider=oci,aws", "AWS, Oracle Cloud"),
+        ("min_vcpus=8&max_vcpus=16", "vCPUs ≥ 8, vCPUs ≤ 16"),
+        ("region=westeurope&as_of=2020-01-01", "West Europe, Prices on 2020-01-01"),
+    ],
+)
+def test_chips_and_the_title_say_what_is_filtered_by(clouds: httpx.Client, query: str, title: str) -> None:
+    page = get(clouds, f"/?{query}")
+    assert f"<title>{title} · Search · vmsizes</title>" in page
+    assert all(f"</span> {name}</a>" in page for name in ("AWS", "Oracle Cloud")) == ("oci" in query)
 
 
 def test_a_header_sorts_and_says_how_the_table_is_sorted(client: httpx.Client) -> None:
@@ -260,7 +281,7 @@ def test_figures_are_written_for_people() -> None:
 
 
 def test_a_page_without_a_price_says_where_prices_are_known(client: httpx.Client) -> None:
-    note = "linux reserved_3y: no price is known in westeurope, only in polandcentral"
+    note = "Linux, reserved, 3 years: no price is known in westeurope, only in polandcentral"
     assert f"{note}; vmsizes refresh azure-prices brings the others</p>" in get(
         client, "/?gpu=A100&region=westeurope&purchase=reserved_3y"
     )

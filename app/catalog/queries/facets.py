@@ -216,8 +216,8 @@ def _undecided(question: SizeQuestion) -> Undecided:
     )
 
 
-_IGNORED = frozenset(("sort", "as_of", "known_at"))
-"""Parameters that leave nothing out."""
+_IGNORED = frozenset(("sort", "known_at"))
+"""Parameters that leave nothing out; a day does where a region has no price on it."""
 
 _INSTEAD: Mapping[str, Any] = {"status": ("any",)}
 """What takes the place of a filter that holds even if it is not given."""
