@@ -289,8 +289,8 @@ class AvailabilityPage(PageOut):
     model_config = ConfigDict(json_schema_serialization_defaults_required=True)
     items: list[AvailabilityOut] = Field(description="The regions of this page.")
     zones_note: str = Field(
-        default="A zone number can mean another zone in another subscription, and a subscription may not be allowed to "
-        "use every zone: check yours before you pin a zone.",
+        default="A zone number of Azure can mean another zone in another subscription, and an account may not be "
+        "allowed to use every zone: check yours before you pin a zone.",
         description="What zone numbers do not tell.",
     )
 

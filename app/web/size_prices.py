@@ -46,7 +46,7 @@ def region_rows(
 ) -> list[RegionPriceRow]:
     """Return the regions that have a price or the size, the cheapest by a purchase model first, then those without.
 
-    Regions with an unusual price come after those with another.
+    Regions with an unusual price come after those with another, those without one in the order of prices on demand.
 
     `shown` converts USD an hour to what the page shows.
     """
@@ -68,9 +68,10 @@ def region_rows(
         if row.zones is None or (entry["as_of"] and row.zones_as_of and entry["as_of"] > row.zones_as_of):
             row.zones, row.zones_as_of = entry["zones"], entry["as_of"]
 
-    def order(row: RegionPriceRow) -> tuple[bool, bool, Decimal, str]:
-        price = row.prices.get(purchase)
-        return price is None, bool(price and price["unusual"]), price["shown"] if price else Decimal(0), row.title
+    def order(row: RegionPriceRow) -> tuple[Any, ...]:
+        by_both = (row.prices.get(purchase), row.prices.get("on_demand"))
+        ranks = [(not price, bool(price and price["unusual"]), price and price["shown"]) for price in by_both]
+        return *ranks, row.title
 
     return sorted(rows.values(), key=order)
 

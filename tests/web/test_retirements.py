@@ -109,7 +109,7 @@ def test_pages_say_where_a_purchase_model_has_no_prices(client: httpx.Client) ->
         "/ui/retirements?region=eastus&purchase=reserved_1y",
         "/ui/sizes/f8s_v2?region=eastus&purchase=reserved_1y",
     ):
-        assert "on demand (no price reserved, 1 year is known there)" in plain(page(client, path))
+        assert "on demand (no price is known there for “reserved, 1 year”)" in plain(page(client, path))
 
 
 def test_the_csv_has_a_row_for_each_item_also_by_a_link(client: httpx.Client) -> None:

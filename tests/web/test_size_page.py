@@ -266,6 +266,19 @@ def test_prices_for_windows_are_said_to_have_its_licence(client: httpx.Client) -
     assert hint in get(client, "/ui/sizes/d4s_v5?os=windows")
     assert hint in get(client, "/?os=windows&limit=1")
     assert hint not in get(client, "/ui/sizes/d4s_v5")
+    with_benefit = text_of(get(client, "/ui/sizes/d4s_v5/buy?os=windows&hybrid_benefit=true&region=westeurope"))
+    assert "with Windows with Azure Hybrid Benefit in westeurope" in with_benefit
+    assert "its licence" not in with_benefit
+
+
+def test_successors_are_in_the_region_that_is_cheapest_on_demand_where_none_has_a_price(client: httpx.Client) -> None:
+    on_demand, reserved = (
+        re.search(r"Successors in ([\w ]+) that", get(client, f"/ui/sizes/b2s?purchase={purchase}"))
+        for purchase in ("on_demand", "reserved_1y")
+    )
+    assert on_demand
+    assert reserved
+    assert on_demand[1] == reserved[1]
 
 
 @pytest.mark.one_database
