@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from app.catalog.fields import FieldKind
+from app.catalog.fields import FieldKind, is_inapplicable
 from app.catalog.providers import PROVIDERS
 from app.catalog.queries.snapshot import Catalog
 from app.formats.text import Csv, escape_cell
@@ -49,6 +49,8 @@ def _cell(item: dict[str, Any], column: Column, price: Price) -> Any:
     if column.kind == "gpu_count" and item["gpu_fraction"]:
         return item["gpu_fraction"]
     value = amount_of(item, column, price)
+    if value is None and column.field == "gpu_model" and is_inapplicable(column.field, item):
+        return "none"
     if column.kind == "cloud":
         return PROVIDERS[value].name
     if column.kind == "gbps" and value is not None:

@@ -37,6 +37,13 @@ def test_a_file_has_the_columns_currency_unit_and_rows_that_are_shown(client: ht
     assert len(copied) == len(lines) + 1
 
 
+def test_a_file_says_that_a_size_has_no_gpu_as_the_page_does(client: httpx.Client) -> None:
+    query = "series=dsv5&limit=1&columns=gpu_model"
+    assert ">none</td>" in get(client, f"/?{query}")
+    assert client.get(f"/ui/sizes.csv?{query}").text.splitlines()[1].endswith(",none")
+    assert {one["GPU"] for one in client.get(f"/ui/sizes.json?{query}").json()} == {"none"}
+
+
 def test_prices_on_windows_and_what_spot_saves_are_columns_of_pages_and_files(client: httpx.Client) -> None:
     columns = "on_demand_usd_per_hour,spot_saving_percent,windows_on_demand_usd_per_hour,windows_spot_usd_per_hour"
     query = f"region=westeurope&series=dsv5,ndasr_a100_v4&sort=-spot_saving_percent&columns={columns}"
@@ -76,6 +83,9 @@ def test_an_invalid_parameter_of_a_file_is_a_page_of_what_is_wrong(client: httpx
     answer = client.get("/ui/sizes.csv?min_vcpus=lots")
     assert answer.status_code == 422
     assert "min_vcpus" in answer.text
+    answer = client.get("/ui/sizes.csv?columns=usd_per_hour")
+    assert answer.status_code == 422
+    assert "allowed are provider, price, series" in answer.text
 
 
 def test_links_of_a_page_lead_to_its_files(client: httpx.Client) -> None:
