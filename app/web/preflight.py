@@ -3,6 +3,7 @@
 The answer is that of `POST /preflight`. What is sent is kept nowhere, neither here nor in a cache on the way.
 """
 
+import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
@@ -60,7 +61,8 @@ async def _check(request: PageRequest) -> Any:
     try:
         return await request.executor.ask(check_quotas, body)
     except BadWorkload as error:
-        raise BadQuery(error.field.removesuffix("[0].text"), None, error.detail) from None
+        detail = re.sub(r"^(?=\d+: )", "line ", error.detail)
+        raise BadQuery(error.field.removesuffix("[0].text"), None, detail) from None
 
 
 PAGE = PageContent(params=PreflightView, render=render)

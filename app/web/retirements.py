@@ -200,5 +200,9 @@ async def _plan(request: PageRequest) -> "RetirementPlanOut | None":
 PAGE = PageContent(params=RetirementsView, render=render)
 PLAN_PAGE = PageContent(params=PlanView, render=render_plan)
 CSV = PageContent(
-    params=PlanView, render=render_csv, file_name=lambda _: "retirement-plan.csv", media_type="text/csv; charset=utf-8"
+    params=PlanView,
+    render=render_csv,
+    file_name=lambda _: "retirement-plan.csv",
+    media_type="text/csv; charset=utf-8",
+    form=PLAN_PAGE,
 )

@@ -150,14 +150,15 @@ class Rewritten(Exception):  # no error
 class PageContent:
     """What is at a page: the model of its query, and what renders it to HTML.
 
-    With `media_type` it renders text or bytes of that type instead; with `file_name` a file of this name, or an error
-    page where a parameter is invalid.
+    With `media_type` it renders text or bytes of that type instead; with `file_name` a file of this name, or, where a
+    parameter is invalid, its `form`, else an error page.
     """
 
     params: type[QueryParams]
     render: Callable[[PageRequest], Awaitable[str | bytes]]
     file_name: Callable[[PageRequest], str] | None = None
     media_type: str = ""
+    form: "PageContent | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,9 +287,11 @@ async def _respond(page: Page, request: Request) -> Response:
             response = await _problem(request, error)
             rejected = _errors_of(response, {name for name, _ in left})
             too_many = isinstance(error, RequestValidationError) and len(error.errors()) > MAX_ERRORS
-            if response.status_code != _UNPROCESSABLE or not rejected or too_many or content.file_name:
+            has_form = content.form or not content.file_name
+            if response.status_code != _UNPROCESSABLE or not rejected or too_many or not has_form:
                 return error_page(request, response, error)
             errors |= rejected
+            content = content.form or content
         else:
             response = _rendered(content, asked, html, _UNPROCESSABLE if errors else 200)
             if page.is_private:
@@ -339,7 +342,7 @@ def _errors_of(response: Response, names: set[str]) -> dict[str, str]:
         (re.sub("^/(query|body)/", "", error["pointer"]).partition("/")[0], error["detail"])
         for error in problem["errors"]
     ]
-    return {name: _in_words(detail) for name, detail in reversed(located) if name in names}
+    return {name: _in_words(detail.removeprefix(f"{name}: ")) for name, detail in reversed(located) if name in names}
 
 
 def _in_words(detail: str) -> str:

@@ -63,7 +63,7 @@ def test_the_form_and_its_menu_need_no_script(client: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"plan": "size,region\n,westeurope"}, "2: column 'size': '': must not be blank"),
+        ({"plan": "size,region\n,westeurope"}, ">line 2: column 'size': '': must not be blank"),
         ({"plan": "size,region\nd8s_v5,westeurope", "usage": "[1"}, "is not JSON"),
         ({"plan": "size,region\nd8s_v5,westeurope", "usage": USAGE}, "has no region"),
         ({"plan": "size,region\nd8s_v5,westeurope", "region": "westeurop"}, "did you mean westeurope?"),

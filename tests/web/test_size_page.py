@@ -207,6 +207,7 @@ def test_a_size_that_is_not_verified_is_marked_wherever_it_is_listed(
 
 def test_a_name_that_no_size_has_is_a_404_with_links_to_the_nearest(client: httpx.Client) -> None:
     page = get(client, "/ui/sizes/nd40rs_v9", status=404)
+    assert page.count("Did you mean") == 1
     assert 'href="../../ui/sizes/standard_nd40rs_v2"' in page
     assert get(client, "/ui/sizes/nd40rs_v9/models", status=404)
 
