@@ -268,12 +268,13 @@ _TEXT_FILTERS = {"cpu_model": "cpu", "region": "region", "series": "series", "gp
 """The fields of the form that a column of texts is filtered by."""
 
 
-def head_filter(view: SizesView, column: Column) -> tuple[Sequence[str], str] | None:
+def head_filter(request: Any, column: Column) -> tuple[Sequence[str], str] | None:
     """Return the filter in the head of a column: the fields of the form that it sets, and what it says now.
 
     It is by bounds (`>=8`, `8..64`) or a text; None where there is none.
-    Bounds of prices are in USD an hour, so the column has none in other units.
+    An invalid bound stays as it was sent. Bounds of prices are in USD an hour, so the column has none in other units.
     """
+    view: SizesView = request.params
     if column.field in _TEXT_FILTERS:
         name = _TEXT_FILTERS[column.field]
         return [name], to_query_text(getattr(view, name) or "")
@@ -281,7 +282,9 @@ def head_filter(view: SizesView, column: Column) -> tuple[Sequence[str], str] | 
     names = {name[:3]: name for name in RANGE_FACETS.get(figure, ())}
     if len(names) < len(("min", "max")) or (column.kind == "price" and view.price_title() != "USD an hour"):
         return None
-    least, most = (getattr(view, names[end]) for end in ("min", "max"))
-    texts = ["" if bound is None else to_query_text(bound) for bound in (least, most)]
-    text = texts[0] if least == most else "..".join(texts) if all(texts) else f">={texts[0]}" if texts[0] else ""
-    return [names["min"], names["max"]], text or (f"<={texts[1]}" if texts[1] else "")
+    least, most = texts = [request.text(names[end]) for end in ("min", "max")]
+    if least == most or not (most or least[:1].isdigit()):
+        text = least
+    else:
+        text = "..".join(texts) if all(texts) else f">={least}" if least else f"<={most}"
+    return [names["min"], names["max"]], text

@@ -102,7 +102,7 @@ async def render(request: PageRequest) -> str:
         flags={bucket.value or "": bucket.count for bucket in facets.counts["flags"]},
         chips=(chips := filter_panel.chips(request, names.bar.regions)),
         summary=filter_panel.summary(chips),
-        head_filters=[filter_panel.head_filter(view, column) for column in columns],
+        head_filters=[filter_panel.head_filter(request, column) for column in columns],
         opened=filter_panel.opened_groups(request),
         active=filter_panel.active_counts(view),
         headers=[_header(request, column) for column in columns],
@@ -281,11 +281,11 @@ def _header(request: PageRequest, column: Column) -> tuple[Column, str, str]:
     if not key:
         return column, "", ""
     system = "windows" if column.field.startswith(ON_WINDOWS) else view.os
-    order = {key: "ascending", f"-{key}": "descending"}.get(view.sort[0], "") if system == view.os else ""
+    order = {key: "ascending", f"-{key}": "descending"}.get(view.order[0], "") if system == view.os else ""
     # Figures are first wanted from the greatest down, prices and names from the least up; again turns it around.
     descends = column.is_number and column.kind not in {"price", "money"}
     first, second = (f"-{key}", key) if descends else (key, f"-{key}")
-    turned = order and view.sort[0] == first
+    turned = order and view.order[0] == first
     return column, request.url(sort=(second if turned else first,), os=system, page=None), order
 
 

@@ -220,10 +220,16 @@ class SizesView(SizeList, ShownCurrency):
         """Return whether sizes that retire are left out: unless statuses, or sizes by their names, are asked for."""
         return not (self.status or self.q or self.name or self.series)
 
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The columns to order by, where the price is the one that is shown: of a VM, or of a part of it."""
+        shown = _PRICE_SORTS[self.per]
+        return tuple({"usd_per_hour": shown, "-usd_per_hour": f"-{shown}"}.get(key, key) for key in self.sort)
+
     def as_list(self) -> SizeList:
         """Return the list of `GET /sizes` with the filters and order of this view, its defaults too."""
         sold = {"status": SOLD} if self.leaves_out_retiring else {}
-        return self.as_params(SizeList, sort=self.sort, **sold)
+        return self.as_params(SizeList, sort=self.order, **sold)
 
     def search(self) -> SizeSearch:
         """Return the search of `GET /sizes` for that list, in the view's currency."""

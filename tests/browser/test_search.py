@@ -244,6 +244,11 @@ def test_the_heads_of_columns_filter(watched: RecordedPage, base_url: str) -> No
         page.wait_for_url(partial(has_query, query))
         expect(page.locator("[aria-busy]")).to_have_count(0)
     assert watched.errors == []
+    memory = page.get_by_role("textbox", name="Memory: filter", exact=True)
+    memory.fill("abc")
+    page.keyboard.press("Enter")
+    expect(page.locator("#errors li")).to_have_count(1)
+    expect(memory).to_have_value("abc")
 
 
 @pytest.mark.usefixtures("scripts")

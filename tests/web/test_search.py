@@ -110,6 +110,15 @@ def test_a_figure_divided_by_an_unknown_one_is_unknown(client: httpx.Client) -> 
     assert row.endswith("– unknown")
 
 
+def test_a_list_is_in_the_order_of_the_prices_that_it_shows(client: httpx.Client) -> None:
+    query = "per=vcpu&region=westeurope&category=memory_optimized&limit=500&columns=price"
+    page = get(client, f"/?{query}")
+    prices = re.findall(r'class="number price" data-title="[^"]*">([\d.]+)', page)
+    assert len(prices) > 100
+    assert [float(price) for price in prices] == sorted(map(float, prices))
+    assert re.search(r'aria-sort="ascending"><a href="[^"]*sort=-usd_per_vcpu_hour[^"]*"[^>]*>per vCPU', page)
+
+
 def test_a_disputed_size_names_the_sources_and_what_they_say(client: httpx.Client) -> None:
     page = get(client, "/?name=Standard_ND40rs_v2&status=any")
     assert re.search(r"<li>GPU memory: 256 by [^;]+; 128 by ", page)
@@ -306,10 +315,12 @@ def test_a_family_of_gpus_has_the_number_of_sizes_that_it_finds_and_its_kinds_be
         ("min_vcpus=8&max_vcpus=8", "vCPUs", "8"),
         ("region=westeurope", "Region", "westeurope"),
         ("cpu=epyc*", "Processor", "epyc*"),
+        ("min_memory=abc", "Memory", "abc"),
+        ("min_memory=1TiB", "Memory", ">=1TiB"),
     ],
 )
 def test_the_head_of_a_column_says_what_it_is_filtered_by(
     client: httpx.Client, query: str, column: str, says: str
 ) -> None:
-    page = unescape(get(client, f"/?{query}"))
+    page = unescape(client.get(f"/?{query}", headers=HTML).text)
     assert f'value="{says}" aria-label="{column}: filter"' in page

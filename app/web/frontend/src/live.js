@@ -170,7 +170,8 @@ function setFields(form, names, text) {
   const written = text.replaceAll(/[,\s]/g, "").replace("≥", ">").replace("≤", "<");
   const [first, second] = written.split(/\.\.|–/);
   const amount = first.replace(/^[<>]?=?/, "");
-  const bounds = second !== undefined ? [first, second] : [written.startsWith("<") ? "" : amount, written.startsWith(">") ? "" : amount];
+  const isLeast = written.startsWith(">") || !/^[\d.]/.test(amount);
+  const bounds = second !== undefined ? [first, second] : [written.startsWith("<") ? "" : amount, isLeast ? "" : amount];
   names.forEach((name, index) => (form.elements[name].value = names.length === 1 ? text : bounds[index]));
 }
 
