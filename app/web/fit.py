@@ -124,6 +124,7 @@ async def _answer(request: PageRequest, view: FitView, body: Mapping[str, Any]) 
         return await request.executor.ask(_place, question), ""
     except BadWorkload as error:
         name, detail = param_of(error.field), _PART.sub("", error.detail)
+        detail = detail.replace("A body of the API may give architecture or config", "Its config.json may be pasted")
         if name not in view.model_fields_set:
             return None, str(error)
         shown = None if name == "config" else error.value

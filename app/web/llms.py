@@ -22,7 +22,7 @@ _TEXT = """# vmsizes
 
 ## For agents
 
-- [MCP]({root}mcp): five tools (find_sizes, explain_size, fit_workload, compare_sizes, price_history), streamable HTTP
+- [MCP]({root}mcp): find_sizes, explain_size, fit_workload, compare_sizes, price_history, preflight (streamable HTTP)
 - [A size as Markdown]({root}ui/sizes/nd40rs_v2.md): figures with sources, disputes and prices; any size by its name
 - [The OpenAPI document]({root}openapi.json): all endpoints, parameters and fields
 

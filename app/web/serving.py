@@ -348,6 +348,7 @@ def _errors_of(response: Response, names: set[str]) -> dict[str, str]:
 def _in_words(detail: str) -> str:
     """Return a message of the API for people: without the parameter's name, which its field has, and endpoints."""
     words = _PARAMETER.sub(r"“\2”:", detail)
+    words = words.replace("region; GET /regions lists them", "region; a code is written like westeurope or us-east-1")
     words = _LISTED_BY_API.sub("", words).rstrip("; ")
     return _LONG_WORD.sub(lambda word: f"{word[1]}…", words)
 

@@ -61,7 +61,8 @@ def _summary(item: Mapping[str, Any]) -> str:
     status = f"{item['status']}{ends.get(item['status'], '')}"
     verified = "" if item["verified"] else " The vendor's own documents do not name it."
     cloud = PROVIDERS[item["provider"]].name
-    return f"{cloud} VM size of the series {_cell(item['series'] or 'unknown')}; status: {status}.{verified}"
+    series = f" of the series {_cell(item['series'])}" if item["series"] else " of an unknown series"
+    return f"{cloud} VM size{series}; status: {status}.{verified}"
 
 
 def _figures(facts: FactGroups) -> str:
@@ -72,7 +73,7 @@ def _figures(facts: FactGroups) -> str:
         for fact in listed
         if fact.accepted
     ]
-    unknown = f"\n\nUnknown: {', '.join(facts.unknown)}." if facts.unknown else ""
+    unknown = f"\n\nUnknown: {'; '.join(facts.unknown)}." if facts.unknown else ""
     return f"{_table(('figure', 'value', 'source'), rows)}{unknown}"
 
 

@@ -264,7 +264,7 @@ def test_a_body_of_resources_takes_a_currency_and_a_day(client: httpx.Client) ->
         ("/prices?currency=EUR&as_of=2022-07-01", "unknown-value", "has rates from 2023-01-02 until"),
         ("/compare?size=nd40rs_v2,nd96asr_v4&currency=HRK", "unknown-value", "currency=HRK"),
         ("/fit?min_gpus=1&currency=RUB", "unknown-value", "currency=RUB"),
-        ("/sizes?currency=euro", "bad-parameter", "currency=euro: must be of the form"),
+        ("/sizes?currency=euro", "bad-parameter", "currency=euro: must be a code of three letters, such as EUR"),
         ("/sizes?currency=EUR&currency=CHF", "bad-parameter", "takes one value"),
         ("/facets?currency=EUR", "bad-parameter", "there is no such parameter"),
         ("/sizes.csv?currency=EUR", "bad-parameter", "there is no such parameter"),

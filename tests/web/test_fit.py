@@ -131,6 +131,7 @@ def test_a_long_configuration_has_no_link_and_says_so(client: httpx.Client) -> N
     ("query", "name", "said"),
     [
         ("model=llama-3.3-7b", "model", "There is no model named 'llama-3.3-7b'. Did you mean"),
+        ("model=foo", "model", "Its config.json may be pasted instead."),
         ("model=llama-3.1-8b&concurrency=many", "concurrency", "expected a whole number"),
         ("model=llama-3.1-8b&region=westeurop", "region", "did you mean westeurope?"),
         ("model=llama-3.1-8b&context_tokens=900000000", "context_tokens", "tokens"),

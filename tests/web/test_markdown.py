@@ -5,6 +5,8 @@ import re
 import httpx
 import pytest
 
+from app.mcp.server import TOOLS
+
 
 def test_a_size_has_a_markdown_page_with_sources_disputes_and_prices(client: httpx.Client) -> None:
     answer = client.get("/ui/sizes/nd40rs_v2.md")
@@ -47,6 +49,7 @@ def test_every_link_of_llms_txt_works(client: httpx.Client) -> None:
     assert answer.text.startswith("# vmsizes\n\n> ")
     links = re.findall(r"\]\(([^)]+)\)", answer.text)
     assert len(links) > 10
+    assert all(tool in answer.text for tool in TOOLS)
     for link in links:
         expected = 405 if link.endswith("mcp") else 200
         assert client.get(link).status_code == expected, link

@@ -48,6 +48,7 @@ def test_an_invalid_value_is_said_in_words_at_its_field_above_the_list_by_the_ot
     assert '<a href="#min_vcpus">min vcpus: “lots”: expected a whole number</a>' in page.text
     assert re.search("“h1000”: no GPU of the catalog is called h1000; did you mean h100[^;,]*<", page.text)
     assert "GET /gpus" not in page.text
+    assert "no such region; a code is written like westeurope" in client.get("/?region=nowhere", headers=HTML).text
     valid = client.get("/?min_memory=64", headers=HTML)
     headings = [re.findall("<h1>.*?</h1>", answer.text) for answer in (page, valid)]
     assert headings[0] == headings[1] != ["<h1>0 sizes</h1>"]

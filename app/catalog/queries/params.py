@@ -144,13 +144,15 @@ def _lower(text: str) -> str:
     return text.lower()
 
 
-def _upper(text: str) -> str:
-    return text.upper()
-
-
 def _country(text: str) -> str:
     if not re.fullmatch("[A-Za-z]{2}", text):
         raise ValueError("must be a country code of two letters, such as DE")
+    return text.upper()
+
+
+def _currency(text: str) -> str:
+    if not re.fullmatch("[A-Za-z]{3}", text):
+        raise ValueError("must be a code of three letters, such as EUR")
     return text.upper()
 
 
@@ -188,7 +190,7 @@ CountrySet = Annotated[
 ContinentSet = Annotated[
     tuple[Continent, ...], AfterValidator(as_set), Field(examples=[["north_america"]], exclude_if=_is_absent)
 ]
-Currency = Annotated[str, Field(pattern="^[A-Za-z]{3}$"), AfterValidator(_upper)]
+Currency = Annotated[str, Field(json_schema_extra={"pattern": "^[A-Za-z]{3}$"}), AfterValidator(_currency)]
 UsdAmount = Annotated[Decimal, Field(ge=0, le=Decimal("1e9"), allow_inf_nan=False)]
 
 
