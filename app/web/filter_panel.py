@@ -114,6 +114,8 @@ def value_of(name: str, value: Any) -> str:
     """Return the value of a filter as people read it, with its unit."""
     if name == "purchase":
         return PURCHASE_TITLES[value]
+    if name == "os":
+        return str(value).capitalize()
     if name == "provider":
         return " or ".join(PROVIDERS[id_].name if id_ in PROVIDERS else id_ for id_ in value)
     if isinstance(value, bool):
@@ -123,7 +125,7 @@ def value_of(name: str, value: Any) -> str:
     text = (
         f"{value:,.10g}"
         if isinstance(value, int | float)
-        else to_query_text(value).replace(",", " or ").replace("_", " ")
+        else to_query_text(value).replace(",", " or ").replace("_", "_" if name == "name" else " ")
     )
     text = text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
     return f"{text}{_unit_after(name)}"

@@ -168,6 +168,7 @@ def test_other_regions_are_no_way_out_where_none_has_a_price(client: httpx.Clien
         ("provider=oci,aws", "AWS, Oracle Cloud"),
         ("min_vcpus=8&max_vcpus=16", "vCPUs ≥ 8, vCPUs ≤ 16"),
         ("region=westeurope&as_of=2020-01-01", "West Europe, Prices on 2020-01-01"),
+        ("name=standard_d8s_v5&os=windows", "Windows, Name standard_d8s_v5"),
     ],
 )
 def test_chips_and_the_title_say_what_is_filtered_by(clouds: httpx.Client, query: str, title: str) -> None:
