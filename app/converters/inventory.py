@@ -5,6 +5,7 @@ What lists VMs also has columns about disks, addresses and states: those that an
 
 import csv
 import io
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
@@ -14,7 +15,7 @@ from typing import Any
 from app.catalog.names import RegionCode
 from app.converters import load_json, lower_keys
 from app.errors import BadData
-from app.ingest.files import CsvRow, describe_json, open_csv, separator_of, wrong_width
+from app.ingest.files import CsvRow, describe_json, not_csv, open_csv, separator_of, wrong_width
 from app.nearest import closest_spellings, did_you_mean
 from app.services.retirements import InventoryItem
 from app.validation import check_encodable
@@ -45,10 +46,7 @@ def read_inventory(path: Path) -> list[InventoryItem]:
 
 def parse_inventory(text: str, name: str) -> list[InventoryItem]:
     """Read an inventory from a text, which errors call by a name; raises BadData as `read_inventory`."""
-    try:
-        return [_to_item(row) for row in _rows(io.StringIO(text, newline=""), name)]
-    except csv.Error as error:
-        raise BadData(f"is not CSV: {error}", file=name) from error
+    return [_to_item(row) for row in _rows(io.StringIO(text, newline=""), name)]
 
 
 def _rows(lines: Iterable[str], name: str) -> Iterator[CsvRow]:
@@ -60,15 +58,20 @@ def _rows(lines: Iterable[str], name: str) -> Iterator[CsvRow]:
     while _PREAMBLE.match(first.lstrip('"')):
         first, skipped = next(remaining, ""), skipped + 1
     reader = csv.reader(chain([first], remaining), strict=True, delimiter=separator_of(first))
-    header = next(reader, [])
-    columns = _find_columns(header, name, skipped + 1)
-    for cells in reader:
-        if not any(cell.strip() for cell in cells):
-            continue
-        line = skipped + reader.line_num
-        if len(cells) != len(header):
-            raise wrong_width(name, line, len(cells), len(header))
-        yield CsvRow(name, line, {column: cells[at].strip() for column, at in columns.items()})
+    line = skipped
+    try:
+        header = next(reader, [])
+        columns = _find_columns(header, name, skipped + 1)
+        line += reader.line_num
+        for cells in reader:
+            line = skipped + reader.line_num
+            if not any(cell.strip() for cell in cells):
+                continue
+            if len(cells) != len(header):
+                raise wrong_width(name, line, len(cells), len(header))
+            yield CsvRow(name, line, {column: cells[at].strip() for column, at in columns.items()})
+    except csv.Error as error:
+        raise not_csv(error, name, line + 1) from error
 
 
 def _find_columns(header: list[str], file: str, line: int) -> Mapping[str, int]:
@@ -87,10 +90,15 @@ def _find_columns(header: list[str], file: str, line: int) -> Mapping[str, int]:
             detail = f"is missing from the header; it may be called {', '.join(names)}"
             raise BadData(detail, file=file, line=line, column=column)
     if "count" not in columns:
-        for cell in header:  # without a count each line is a single VM, which a typo in its name must not be
-            if near := closest_spellings(cell, HEADERS["count"]):
-                raise BadData(f"is unknown; {did_you_mean(near)}", file=file, line=line, column=cell)
+        _refuse_typos(header, file, line)
     return columns
+
+
+def _refuse_typos(names: Iterable[str], file: str, line: int) -> None:
+    """Raise BadData for a typo in the name of the count, without which a line is a single VM."""
+    for name in names:
+        if near := closest_spellings(name, HEADERS["count"]):
+            raise BadData(f"is unknown; {did_you_mean(near)}", file=file, line=line, column=name)
 
 
 def _json_rows(text: str, name: str) -> Iterator[CsvRow]:
@@ -100,6 +108,7 @@ def _json_rows(text: str, name: str) -> Iterator[CsvRow]:
         listed = next((listed[key] for key in _LISTS if key in listed), [listed])
     if not isinstance(listed, list):
         raise BadData("is JSON without a list of VMs", file=name)
+    checked: set[str] = set()
     for number, vm in enumerate(listed, start=1):
         cells = _vm_cells(vm) if isinstance(vm, dict) else {}
         incomplete = not all(map(cells.get, REQUIRED)) and isinstance(vm, dict)
@@ -109,6 +118,9 @@ def _json_rows(text: str, name: str) -> Iterator[CsvRow]:
             if not cells.get(column):
                 where = "hardwareProfile.vmSize" if column == "size" else "location"
                 raise BadData(f"VM {number} has no {column}, which is {where} in `az vm list`", file=name)
+        if "count" not in cells and (names := vm.keys() - checked):
+            _refuse_typos(names, name, number)
+            checked |= names
         yield CsvRow(name, number, cells)
 
 
@@ -119,10 +131,21 @@ def _vm_cells(vm: Mapping[str, Any]) -> Mapping[str, str]:
     if "name" in fields:
         fields.pop("id", None)  # a path of 150 characters, where people know their VMs by name
     cells = {
-        column: next((fields[key] for key in (name.replace(" ", "") for name in names) if key in fields), None)
+        column: fields[keys[0]]
         for column, names in HEADERS.items()
+        if (keys := [key for name in names if (key := name.replace(" ", "")) in fields])
     }
-    return {column: str(value).strip() for column, value in cells.items() if isinstance(value, str | int)}
+    # A count that is no whole number is an error as in a CSV file; elsewhere what is neither text nor number is absent.
+    return {
+        column: _to_cell(value) for column, value in cells.items() if isinstance(value, str | int) or column == "count"
+    }
+
+
+def _to_cell(value: Any) -> str:
+    """Return a value of JSON as a cell; 4.0 is the whole number 4."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value.strip() if isinstance(value, str) else json.dumps(value)
 
 
 def _to_item(row: CsvRow) -> InventoryItem:

@@ -280,8 +280,13 @@ def open_csv(path: Path) -> Iterator[TextIO]:
         detail = f"is not UTF-8 (byte 0x{error.object[error.start]:02x}); save it as CSV in UTF-8"
         raise BadData(detail, file=str(path), line=_line_not_in_utf8(path)) from error
     except csv.Error as error:
-        detail = next((text for words, text in _CSV_ERRORS.items() if words in str(error)), f"is not CSV: {error}")
-        raise BadData(detail, file=str(path), line=_line_not_in_csv(path)) from error
+        raise not_csv(error, str(path), _line_not_in_csv(path)) from error
+
+
+def not_csv(error: csv.Error, name: str, line: int) -> BadData:
+    """Return the error for a file whose row that begins on this line the parser refuses."""
+    detail = next((text for words, text in _CSV_ERRORS.items() if words in str(error)), f"is not CSV: {error}")
+    return BadData(detail, file=name, line=line)
 
 
 _CSV_ERRORS: Mapping[str, str] = {

@@ -304,6 +304,7 @@ def test_gpus_of_google_count_towards_the_region_and_all_regions(clouds: httpx.C
         ({"plan": "size,region\n,westeurope\n"}, "plan: 2: column 'size': '': must not be blank"),
         ({"plan": f"size,region,count\n{D8},westeurope,-1\n"}, "column 'count': '-1': must be a whole number"),
         ({"plan": f"size,region,priority\n{D8},westeurope,High\n"}, "'High': must be one of"),
+        ({"plan": f'size,region\n"{D8},westeurope\n'}, "plan: 2: a quote that is opened here is not closed"),
         ({"plan": "size,region\n"}, "plan: has 0 lines with VMs; 1 to 1,000 are allowed"),
         ({"plan": f"size,region\n{D8},westeurope\n" + f"{D8},westeurope\n" * 1000}, "plan: has 1,001 lines"),
         ({"plan": '{"format_version": "1.0", "terraform_version": "1.9.5"}'}, "Terraform's JSON without a plan"),

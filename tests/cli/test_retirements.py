@@ -197,12 +197,22 @@ def test_the_json_of_other_tools_is_read(tmp_path: Path, listed: object) -> None
         ('[{"size": "nv6", "location": "eastus"}, 3]', "VM 2 has no size"),
         ('[{"name": ', "is not JSON"),
         ('{"value": 3}', "is JSON without a list of VMs"),
+        ('[{"size": "nv6", "region": "eastus", "count": 2.5}]', "'2.5': must be a whole number from 1"),
+        ('[{"size": "nv6", "region": "eastus", "count": [4]}]', "'[4]': must be a whole number from 1"),
+        ('[{"size": "nv6", "region": "eastus", "count": null}]', "'null': must be a whole number from 1"),
+        ('[{"size": "nv6", "region": "eastus", "cout": 4}]', "is unknown; did you mean count?"),
     ],
 )
 def test_other_json_is_refused_with_the_reason(tmp_path: Path, text: str, detail: str) -> None:
     with pytest.raises(BadData) as refused:
         read(tmp_path, text)
     assert detail in refused.value.detail
+
+
+@pytest.mark.parametrize("count", ["4.0", "4", '"4"', "0.4e1"])
+def test_a_count_of_json_may_be_written_in_any_form(tmp_path: Path, count: str) -> None:
+    (vms,) = read(tmp_path, f'[{{"size": "nv6", "region": "eastus", "count": {count}}}]')
+    assert vms.count == 4
 
 
 def test_equal_lines_are_explained_once(run: Run, seeded_url: str, tmp_path: Path) -> None:
@@ -225,6 +235,7 @@ def test_equal_lines_are_explained_once(run: Run, seeded_url: str, tmp_path: Pat
         ("size,region,count\nnv6,eastus,0\n", 2, "count", "must be at least 1"),
         ("size,region\nnv6\n", 2, None, "has 1 cells where the header names 2 columns"),
         ("", 1, "size", "is missing from the header"),
+        ('size,region\n"a\nb",eastus\n"nv6,eastus\n\n', 4, None, "a quote that is opened here is not closed"),
     ],
 )
 def test_bad_data_names_file_line_and_column(

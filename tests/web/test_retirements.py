@@ -148,7 +148,7 @@ def test_a_part_of_a_spreadsheet_can_be_pasted(client: httpx.Client, separator: 
         ("size,region,cuont\n", "line 1, column 'cuont': is unknown"),
         ('[{"size": "nv6"}]', "VM 1 has no region"),
         ("size,region", "has a header and no VMs below it"),
-        ('size,region\n"nv6,eastus', "is not CSV"),
+        ('size,region\n"nv6,eastus', "line 2: a quote that is opened here is not closed"),
         ("size,region\n" + "nv6,eastus\n" * 1001, "has 1,001 items; at most 1,000 here"),
     ],
 )
