@@ -25,6 +25,7 @@ from app.catalog.queries.params import (
     SizeFilter,
     SizeParams,
     SizeSearch,
+    other_spellings,
 )
 from app.catalog.queries.sizes import find_size, find_sizes, render_page
 from app.catalog.queries.snapshot import COMPUTING, SHORT, Catalog, computing, short, short_if
@@ -132,8 +133,16 @@ def parse_question(data: Mapping[str, Any]) -> Question:
     if endpoint not in allowed:
         hint = did_you_mean(nearest(endpoint, allowed), " ")
         raise BadQuery("endpoint", endpoint, f"{hint}allowed are {', '.join(allowed)}")
-    params = ENDPOINTS[endpoint].params.model_validate(data.get("params", {}))
-    return Question(endpoint=endpoint, name=data.get("name"), params=params)
+    name, params, model = data.get("name"), data.get("params", {}), ENDPOINTS[endpoint].params
+    if "{" in endpoint and not isinstance(name, str):
+        raise BadQuery("name", name, "is required, a text")
+    if "{" not in endpoint and name is not None:
+        raise BadQuery("name", name, f"{endpoint} has no name in its path; leave it out")
+    names = {*model.model_fields, *other_spellings(model)} if issubclass(model, QueryParams) else {*params}
+    for unknown in params.keys() - names:
+        hint = did_you_mean(nearest(unknown, names)) or f"there are {', '.join(model.model_fields) or 'none'}"
+        raise BadQuery(f"params.{unknown}", params[unknown], f"there is no such field; {hint}")
+    return Question(endpoint=endpoint, name=name, params=model.model_validate(params))
 
 
 _TAGS = {

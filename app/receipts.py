@@ -39,18 +39,30 @@ _MOST = 500
 
 def make_receipt(catalog: Catalog, asked: Asked, *, full: bool = True) -> dict[str, Any]:
     """Return the receipt of answers as JSON data; one that is not `full` has only the digest of facts and prices."""
-    latest = latest_revision(catalog.session)
     body = {
         "receipt": FORMAT,
-        "program": version("vmsizes"),
+        **_origin(catalog),
         "formulas": _formulas_of(question for question, _ in asked),
-        "revision": latest["number"] if latest else None,
-        "digest": latest["digest"] if latest else None,
         "day": catalog.today.isoformat(),
         "questions": [question.to_json() | {"answer_sha256": _digest_of_answer(result)} for question, result in asked],
         "rests_on": _rests_on(catalog, asked, full=full),
     }
     return body | {"sha256": digest_of(body)}
+
+
+def _origin(catalog: Catalog) -> dict[str, Any]:
+    latest = latest_revision(catalog.session) or {"number": None, "digest": None}
+    return {"program": version("vmsizes"), "revision": latest["number"], "digest": latest["digest"]}
+
+
+def other_origin(catalog: Catalog, receipt: Mapping[str, Any]) -> list[str]:
+    """Return a line where the program or the revision is another one, which may give an equal answer."""
+    now = _origin(catalog)
+    return [
+        f"{name}: {receipt.get(name)} in the receipt, {now[name]} now"
+        for name in ("program", "revision")
+        if receipt.get(name) != now[name]
+    ]
 
 
 def check_receipt(catalog: Catalog, receipt: Mapping[str, Any]) -> list[str]:
@@ -73,7 +85,7 @@ def check_receipt(catalog: Catalog, receipt: Mapping[str, Any]) -> list[str]:
         differences.append(f"formulas: of program {receipt.get('program')}, this is {version('vmsizes')}")
     before = receipt.get("rests_on", {})
     now = _rests_on(catalog, asked, full="facts" in before)
-    return differences + [line for name in before for line in _changes(name, before[name], now.get(name))]
+    return differences + [line for name in now | before for line in _changes(name, before.get(name), now.get(name))]
 
 
 def digest_of(data: Any) -> str:

@@ -54,6 +54,12 @@ def display_value(value: Any) -> str | None:
     return str(value)
 
 
+def truncate(text: str, most: int) -> str:
+    """Return a text that can be sent, cut to as many characters: errors repeat what was sent, maybe a megabyte."""
+    text = text.encode(errors="backslashreplace").decode()  # half of a surrogate pair cannot be sent
+    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
+
+
 def plural(number: int, noun: str) -> str:
     """Return a number with its noun: `1 fact`, `2,000 facts`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

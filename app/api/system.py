@@ -23,7 +23,7 @@ from app.api.executor import QueryExecutor
 from app.catalog.queries.params import PlainText
 from app.catalog.queries.snapshot import Catalog
 from app.db.executors import SessionThreads
-from app.errors import NotFound, NotReady
+from app.errors import BadQuery, BadWorkload, NotFound, NotReady
 from app.http.headers import HOLDER
 from app.http.observer import BUCKETS, Measurements, Metric
 from app.http.problems import (
@@ -155,7 +155,12 @@ async def make_receipt(question: Annotated[QuestionIn, Body()], executor: Execut
         from app import receipts
 
         asked = parse_question(question.model_dump())
-        return receipts.make_receipt(catalog, [(asked, answer(catalog, *asked))])
+        try:
+            answered = answer(catalog, *asked)
+        except (BadQuery, BadWorkload) as error:
+            error.field = f"params.{error.field}"  # where the body of a receipt has it
+            raise
+        return receipts.make_receipt(catalog, [(asked, answered)])
 
     try:
         return await executor.ask(make)

@@ -31,6 +31,7 @@ from app.cli.output import EXIT_NOT_FOUND, print_line, print_note
 from app.db.executors import Stream
 from app.errors import BadData, BadQuery, NotReady
 from app.formats.text import Csv, Ndjson, TextFormat
+from app.validation import plural
 
 app = typer.Typer()
 export_app = typer.Typer(cls=Group, help="Write a whole list or table as CSV, NDJSON or Parquet.", no_args_is_help=True)
@@ -196,36 +197,45 @@ def verify(
     data = data.get("vmsizes/receipt", data) if isinstance(data, dict) else data
     if not isinstance(data, dict) or "receipt" not in data:
         raise BadData("is not a receipt: there is no field `receipt`", file=str(receipt))
-    differences = _check_receipt(data, database)
+    if not isinstance(data.get("rests_on"), dict):
+        raise BadData("is not a receipt: `rests_on` must be an object", file=str(receipt))
+    questions = data.get("questions")
+    if not isinstance(questions, list) or not all(isinstance(question, dict) for question in questions):
+        raise BadData("is not a receipt: `questions` must be a list of objects", file=str(receipt))
+    differences, remarks = _check_receipt(data, database)
     for line in differences:
         print_line(line)
     if differences:
-        print_note(f"{len(differences)} differences.")
+        print_note(f"{plural(len(differences), 'difference')}.")
         raise typer.Exit(EXIT_NOT_FOUND)
     rests_on = data["rests_on"]
     print_line(
-        f"Equal: {len(data['questions'])} answers of {data['day']}, from {rests_on['fact_count']} facts and "
-        f"{rests_on['price_count']} prices of {len(rests_on['sources'])} sources."
+        f"Equal: {plural(len(questions), 'answer')} of {data['day']}, from {plural(rests_on['fact_count'], 'fact')} "
+        f"and {plural(rests_on['price_count'], 'price')} of {plural(len(rests_on['sources']), 'source')}."
     )
+    for line in remarks:
+        print_note(f"{line}.")
 
 
-def _check_receipt(data: dict[str, Any], database: str | None) -> list[str]:
+def _check_receipt(data: dict[str, Any], database: str | None) -> tuple[list[str], list[str]]:
+    """Return what differs, and where the receipt is from another program or revision."""
     from datetime import date
 
     from app.db.engines import make_engine, read_session
-    from app.receipts import check_receipt
+    from app.receipts import check_receipt, other_origin
 
     try:
         day = date.fromisoformat(str(data.get("day")))
     except ValueError:
-        return [f"day: {data.get('day')!r} is not a day"]
+        return [f"day: {data.get('day')!r} is not a day"], []
     engine = context.engine() if database is None else make_engine(database)
     try:
         with read_session(engine) as session:
             snapshot = load_snapshot(session)
             if not snapshot.revision:
                 raise NotReady("The catalog is empty; run `vmsizes ingest seeds`.")
-            return check_receipt(Catalog(session, snapshot, day), data)
+            catalog = Catalog(session, snapshot, day)
+            return check_receipt(catalog, data), other_origin(catalog, data)
     finally:
         if database is not None:
             engine.dispose()

@@ -20,7 +20,7 @@ from app.catalog.queries.params import as_given
 from app.errors import BadCursor, BadQuery, BadWorkload, Busy, CursorGone, NotFound, NotReady, VmsizesError
 from app.http.headers import PUBLIC_URL, REQUEST_ID, HeadResponseComplete, allowed_methods
 from app.http.observer import note_problem
-from app.validation import MAX_ERRORS, display_value, explain, field_path
+from app.validation import MAX_ERRORS, display_value, explain, field_path, truncate
 
 MEDIA_TYPE = "application/problem+json"
 _log = logging.getLogger(__name__)
@@ -96,10 +96,10 @@ def problem_response(
         "type": type_url(request, slug),
         "title": title,
         "status": status,
-        "detail": _truncate(detail, _MAX_DETAIL_CHARS),
-        "instance": _truncate(_instance(request), _MAX_DETAIL_CHARS),
+        "detail": truncate(detail, _MAX_DETAIL_CHARS),
+        "instance": truncate(_instance(request), _MAX_DETAIL_CHARS),
         "request_id": request.scope.get(REQUEST_ID, b"").decode(),
-        "errors": [{name: _truncate(text, _MAX_DETAIL_CHARS // 4) for name, text in error.items()} for error in errors],
+        "errors": [{name: truncate(text, _MAX_DETAIL_CHARS // 4) for name, text in error.items()} for error in errors],
     }
     return JSONResponse(body, status, headers=headers or _RETRY.get(status), media_type=MEDIA_TYPE)
 
@@ -110,12 +110,7 @@ def type_url(request: Request, slug: str) -> str:
 
 
 _MAX_DETAIL_CHARS = 8_000
-"""Details repeat what was sent, which may be a megabyte; they are cut to this many characters."""
-
-
-def _truncate(text: str, most: int) -> str:
-    text = text.encode(errors="backslashreplace").decode()  # half of a surrogate pair cannot be sent
-    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
+"""Details are cut to this many characters."""
 
 
 def status_problem(status: int) -> ProblemType:
@@ -130,7 +125,7 @@ async def _handle_domain_error(request: Request, error: Exception) -> Response:
     if isinstance(error, BadQuery):
         # A body has a cursor, too, and forms of pages are bodies; no parameter of a query is one of a POST.
         place = "body" if request.method == "POST" else "query"
-        errors = [{"pointer": f"/{place}/{error.field}", "detail": str(error)}]
+        errors = [{"pointer": f"/{place}/{error.field.replace('.', '/')}", "detail": str(error)}]
     if isinstance(error, BadWorkload):
         errors = [{"pointer": f"/body/{error.field.replace('.', '/')}", "detail": str(error)}]
     return problem_response(

@@ -73,9 +73,16 @@ def test_a_receipt_is_of_the_answer_that_the_api_gives(
     ("question", "detail"),
     [
         ({"endpoint": "GET /size"}, "allowed are GET /sizes"),
-        ({"endpoint": "GET /sizes", "params": {"min_gpu_memory": 80}}, "params.min_gpu_memory"),
+        (
+            {"endpoint": "GET /sizes", "params": {"min_gpu_memory": 80}},
+            "params.min_gpu_memory=80: there is no such field; did",
+        ),
+        ({"endpoint": "GET /models/{name}", "name": "x", "params": {"y": 1}}, "params.y=1: there is no such field"),
         ({"endpoint": "GET /sizes", "parameters": {}}, "parameters"),
         ({"endpoint": "GET /sizes", "params": {"region": ["atlantis"]}}, "no such region"),
+        ({"endpoint": "GET /sizes/{name}"}, "name: is required"),
+        ({"endpoint": "GET /sizes/{name}", "name": None}, "name: is required"),
+        ({"endpoint": "GET /sizes", "name": "nd40rs_v2"}, "name=nd40rs_v2: GET /sizes has no name in its path"),
     ],
 )
 def test_a_question_that_cannot_be_asked_gets_no_receipt(
@@ -84,6 +91,22 @@ def test_a_question_that_cannot_be_asked_gets_no_receipt(
     answer = client.post("/receipts", json=question)
     assert answer.status_code == 422
     assert detail in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("question", "pointer"),
+    [
+        ({"endpoint": "GET /sizes", "params": {"cursor": "abc"}}, "/body/params/cursor"),
+        ({"endpoint": "GET /sizes", "params": {"x": 1}}, "/body/params/x"),
+        ({"endpoint": "POST /fit", "params": {"model": "nope", "inference": {}}}, "/body/params/model"),
+        ({"endpoint": "GET /sizes/{name}"}, "/body/name"),
+    ],
+)
+def test_an_error_points_into_the_body_of_the_question(
+    client: httpx.Client, question: dict[str, object], pointer: str
+) -> None:
+    (error,) = client.post("/receipts", json=question).json()["errors"]
+    assert error["pointer"] == pointer
 
 
 def test_an_answer_names_more_regions_than_a_parameter_takes(engine: Engine) -> None:

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db.engines import make_engine
+from app.receipts import digest_of
 from tests.cli.conftest import Run
 from tests.command_line import run_command
 from tests.conftest import TODAY
@@ -73,6 +74,8 @@ def altered(file: Path, **changes: Any) -> Path:
         {"questions": []},
         {"questions": [{"endpoint": "GET /sizes", "params": {"gpu": ["A100"]}, "answer_sha256": "0" * 64}]},
         {"questions": [{"endpoint": "GET /nothing"}]},
+        {"questions": [{"endpoint": "GET /sizes/{name}"}]},
+        {"rests_on": {}},
         {"receipt": 2},
         {"day": "tomorrow"},
     ],
@@ -108,13 +111,30 @@ def test_a_catalog_with_another_price_is_not_equal(run: Run, few_sizes_url: str,
 
 
 @pytest.mark.one_database  # the test before reads the catalog on each kind
+def test_another_program_or_revision_is_reported_beside_an_equal_answer(
+    run: Run, few_sizes_url: str, receipt: Path
+) -> None:
+    data = json.loads(receipt.read_text()) | {"program": "0.0.1", "revision": 77}
+    data["sha256"] = digest_of({name: value for name, value in data.items() if name != "sha256"})
+    receipt.write_text(json.dumps(data))
+    checked = run(few_sizes_url, "verify", str(receipt))
+    assert (checked.returncode, checked.stdout.split(" of ")[0]) == (0, "Equal: 1 answer")
+    assert "program: 0.0.1 in the receipt" in checked.stderr
+    assert "revision: 77 in the receipt" in checked.stderr
+
+
+@pytest.mark.one_database  # the test before reads the catalog on each kind
 def test_another_database_can_be_named(run: Run, seeded_url: str, few_sizes_url: str, receipt: Path) -> None:
     assert run(seeded_url, "verify", str(receipt), "--database", few_sizes_url).returncode == 0
     assert run(few_sizes_url, "verify", str(receipt), "--database", seeded_url).returncode == 1
 
 
 def test_a_file_that_is_no_receipt_is_bad_data(run: Run, seeded_url: str, tmp_path: Path) -> None:
-    for content in ("{", "[]", '{"items": []}'):
+    without_facts, wrong_questions = (
+        '{"receipt": 1, "rests_on": [1]}',
+        '{"receipt": 1, "rests_on": {}, "questions": [1]}',
+    )
+    for content in ("{", "[]", '{"items": []}', '{"receipt": 1}', without_facts, wrong_questions):
         (tmp_path / "none.json").write_text(content)
         checked = run(seeded_url, "verify", str(tmp_path / "none.json"))
         assert (checked.returncode, "is not a receipt" in checked.stderr) == (3, True)
