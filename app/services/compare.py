@@ -93,7 +93,7 @@ def _find_keys(catalog: Catalog, field: str, names: tuple[str, ...]) -> tuple[st
     try:
         return get_size_keys(catalog, names, catalog.snapshot.series)
     except NotFound as unknown:
-        raise BadQuery(field, unknown.name, str(unknown)) from None
+        raise BadQuery(field, unknown.name, f"{unknown} GET /sizes lists them.") from None
 
 
 _GPU_UNITS = {name: GPU_FIELDS[name].unit for name in GPU_FIGURES}

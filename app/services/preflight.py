@@ -14,8 +14,9 @@ from sqlalchemy import Select, String, bindparam, select
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Availability, Offer
-from app.catalog.names import RegionCode, as_written, closest_regions
+from app.catalog.names import RegionCode, as_written
 from app.catalog.providers import ProviderId
+from app.catalog.queries.lookups import suggest_regions
 from app.catalog.queries.snapshot import Catalog
 from app.db.functions import is_listed
 from app.db.statements import BoundStatement, cached_statement
@@ -156,7 +157,7 @@ def plan_preflight(catalog: Catalog, plan: Sequence[WantedVms | NotCounted], fil
     regions = catalog.snapshot.regions
     for field_name, region in files.regions.items():
         if region not in regions:
-            hint = did_you_mean(closest_regions(region, regions)) or "GET /regions lists them"
+            hint = did_you_mean(suggest_regions(region, regions)) or "GET /regions lists them"
             raise BadWorkload(field_name, f"there is no such region; {hint}", as_written(region))
     return _Preflight(catalog, files).check(plan)
 
@@ -364,8 +365,9 @@ def _request(quota: Quota, need: _Need, needed: int, wanted: int) -> str:
         if quota.used is not None
         else "it is not known how many are in use"
     )
+    named = quota.title if quota.title == quota.name else f"{quota.title} ({quota.name})"
     return (
-        f"Please raise the quota {quota.title} ({quota.name}) in {quota.region} from {quota.limit:,} to {wanted:,}: "
+        f"Please raise the quota {named} in {quota.region} from {quota.limit:,} to {wanted:,}: "
         f"{', '.join(need.sizes)} will need {needed:,} {need.charge.unit} more, and {used}."
     )
 

@@ -11,10 +11,10 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from app.catalog.names import RegionCode, as_written, closest_regions, display_keys
-from app.catalog.providers import PROVIDERS, split_provider
+from app.catalog.names import RegionCode, as_written, display_keys
+from app.catalog.providers import split_provider
 from app.catalog.purchases import Purchase
-from app.catalog.queries.lookups import NEAREST_WINDOW, RegionPlace
+from app.catalog.queries.lookups import NEAREST_WINDOW, RegionPlace, explain_other_provider, suggest_regions
 from app.catalog.queries.params import OfferParams
 from app.catalog.queries.retirements import ALIASES, planned_sizes_query, prices_query
 from app.catalog.queries.sizes import NoPrice, explain_no_price
@@ -352,10 +352,10 @@ class Names:
         errors = [self._unknown("size", size)] if key is None else []
         if region not in self.regions:
             errors.append(self._unknown("region", region))
-        elif key is not None and (seller := self.regions[region].provider) != self.sizes[key]["provider"]:
-            clouds = [PROVIDERS[id_].name for id_ in (self.sizes[key]["provider"], seller)]
-            detail = f"{self.sizes[key]['name']} is a size of {clouds[0]}, and {region} a region of {clouds[1]}."
-            errors.append(ItemErrorOut(field="region", code="OTHER_PROVIDER", detail=detail, suggestions=[]))
+        elif key is not None:
+            row = self.sizes[key]
+            if detail := explain_other_provider(row["name"], row["provider"], region, self.regions):
+                errors.append(ItemErrorOut(field="region", code="OTHER_PROVIDER", detail=f"{detail}.", suggestions=[]))
         return errors
 
     def _unknown(self, field: str, name: str) -> ItemErrorOut:
@@ -373,7 +373,7 @@ class Names:
     def _suggest(self, field: str, name: str) -> tuple[str, ...]:
         """Return the nearest names; of sizes only those near it in the alphabet are compared, as in every lookup."""
         if field == "region":
-            return tuple(closest_regions(name, self.regions))
+            return tuple(suggest_regions(name, self.regions))
         key = display_keys(name)[0]
         at = bisect(self._keys, key)
         around = self._keys[max(0, at - NEAREST_WINDOW) : at + NEAREST_WINDOW]

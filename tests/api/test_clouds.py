@@ -94,6 +94,27 @@ def test_an_unknown_region_is_one_that_differs_in_hyphens_alone(clouds: httpx.Cl
     assert detail.startswith("region=useast1: no such region; did you mean us-east-1 or us-east1?")
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("Europe (Frankfurt)", "eu-central-1"),
+        ("US East (N. Virginia)", "us-east-1"),
+        ("Iowa", "us-central1"),
+        ("all regions", "coreweave or lambda or runpod"),
+    ],
+)
+def test_the_name_of_a_region_is_told_its_code(clouds: httpx.Client, name: str, meant: str) -> None:
+    answer = clouds.get("/sizes", params={"region": name})
+    told = f"region={name}: no such region; did you mean {meant}? GET /regions lists them"
+    assert (answer.status_code, answer.json()["detail"]) == (422, told)
+
+
+def test_a_series_may_be_named_without_its_cloud_if_no_other_has_the_name(clouds: httpx.Client) -> None:
+    assert get(clouds, "/sizes", series="p5") == get(clouds, "/sizes", series="aws_p5")
+    answer = clouds.get("/sizes", params={"series": "c4"})
+    assert (answer.status_code, "Did you mean aws_c4 or gcp_c4?" in answer.json()["detail"]) == (422, True)
+
+
 def test_a_size_in_a_region_of_another_provider_is_an_error_of_a_plan(clouds: httpx.Client) -> None:
     elsewhere = [{"size": "D2_v3", "region": "us-east-1"}, {"size": "m5.large", "region": "westeurope"}]
     details = [

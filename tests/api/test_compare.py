@@ -111,6 +111,7 @@ def test_every_amount_has_its_unit_beside_it(client: httpx.Client) -> None:
         ("size=Standard_ND96asr_A100_v4,nd96asr_v4", "is the same size as"),
         (f"size={A},{B}&baseline=nd40rs_v2", "must be one of the sizes"),
         (f"size={A},{B}&baseline=nd40rs_v9", "There is no size named 'nd40rs_v9'"),
+        (f"size={A},Nope,no2", "size=Nope: There is no size named 'Nope'. There is no size named 'no2'. GET /sizes"),
         (f"size={A},{B}&region=westeurop", "did you mean westeurope?"),
         (f"size={A},{B}&baseline={A}&baseline={B}", "takes one value"),
     ],

@@ -15,14 +15,15 @@ from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Fact, Gpu, LanguageModel, Region, Series, SizeAlias, Source
-from app.catalog.names import as_written, closest_regions, display_keys, model_key, model_keys, series_key
+from app.catalog.names import as_written, closest_regions, display_keys, model_key, model_keys, region_key, series_key
 from app.catalog.presets import Preset, split_names
-from app.catalog.providers import split_provider
+from app.catalog.providers import PROVIDERS, split_provider
 from app.catalog.queries.params import FILTERED_FIELDS, WORD_FILTERS, PlaceParams
 from app.catalog.queries.price_scope import GPU, SIZE, size
 from app.db.statements import BoundStatement, Reader, Statement, cached_statement, fetch, to_dicts
 from app.errors import BadQuery, NotFound
 from app.nearest import TWO_TYPOS_LENGTH, closest_spellings, did_you_mean, nearest, starting_with
+from app.validation import MAX_ERRORS
 
 _RUN = re.compile(r"[*?]*\*[*?]*")
 _LETTER = "[^\n]"
@@ -47,7 +48,7 @@ NEAREST_WINDOW = 500
 
 
 def get_size_keys(reader: Reader, names: Sequence[str], series: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the key of each size, by its name or an alias, in any case; raises NotFound for the first unknown one.
+    """Return the key of each size, by its name or an alias, in any case; raises NotFound for those that are unknown.
 
     A name may begin with its provider: `aws:m5.large`.
     `series` are the ids of all series by the keys of their names, as a snapshot has them: an unknown name may be that
@@ -55,7 +56,7 @@ def get_size_keys(reader: Reader, names: Sequence[str], series: Mapping[str, str
     """
     for name in names:
         if "\0" in name:  # PostgreSQL takes no text that has one
-            raise NotFound("size", name)
+            raise NotFound("size", as_written(name))
     split = [split_provider(name) for name in names]
     forms = [display_keys(bare) for _, bare in split]
     rows = fetch(reader, _with_names(_keys_statement, [form for keys in forms for form in keys]))
@@ -64,13 +65,17 @@ def get_size_keys(reader: Reader, names: Sequence[str], series: Mapping[str, str
     key_of |= {key: key for named, key, _ in rows if named == key}
     sellers = {key: seller for _, key, seller in rows}
     size_keys: list[str] = []
+    unknown: list[NotFound] = []
     for name, (provider, _), keys in zip(names, split, forms, strict=True):
         meant = dict.fromkeys(key_of[form] for form in (keys[-1:] if keys[-1] in key_of else keys) if form in key_of)
         if provider is not None:
             meant = {key: None for key in meant if sellers[key] == provider.id}
-        if len(meant) != 1:
-            raise _no_size(reader, name, keys[0], series)
+        if len(meant) != 1 and len(unknown) < MAX_ERRORS:
+            unknown.append(_no_size(reader, as_written(name), keys[0], series))
         size_keys += meant
+    if unknown:
+        unknown[0].args = (" ".join(map(str, unknown)),)  # the first is about its name, and says what else is unknown
+        raise unknown[0]
     return tuple(size_keys)
 
 
@@ -139,10 +144,18 @@ def get_series_ids(ids: Mapping[str, str], names: Iterable[str]) -> tuple[str, .
     series_ids = []
     for name in names:
         key = series_key(name)
-        if key not in ids:
-            raise NotFound("series", name, suggestions=tuple(ids[near] for near in starting_with(key, ids, 2)))
-        series_ids.append(ids[key])
+        meant = [ids[key]] if key in ids else _without_cloud(ids, key)
+        if len(meant) != 1:
+            near = meant or [ids[near] for near in starting_with(key, ids, 2)]
+            raise NotFound("series", name, suggestions=tuple(near))
+        series_ids += meant
     return tuple(series_ids)
+
+
+def _without_cloud(ids: Mapping[str, str], key: str) -> list[str]:
+    """Return the series that have this name behind that of their cloud: of `p5` aws_p5, of `c4` aws_c4 and gcp_c4."""
+    split = ((id_, *id_.partition("_")) for id_ in set(ids.values()))
+    return sorted(id_ for id_, cloud, _, name in split if cloud in PROVIDERS and _key_of_series(name) == key)
 
 
 def resolve_series(ids: Mapping[str, str], names: Iterable[str]) -> tuple[str, ...]:
@@ -153,12 +166,28 @@ def resolve_series(ids: Mapping[str, str], names: Iterable[str]) -> tuple[str, .
         raise BadQuery("series", unknown.name, f"{unknown} GET /series lists them.") from None
 
 
-def check_regions(regions: Collection[str], field: str, codes: Iterable[str]) -> None:
+def check_regions(regions: "Mapping[str, RegionPlace]", field: str, codes: Iterable[str]) -> None:
     """Check that the catalog has these regions; raises BadQuery with the spelling of the client, naming the nearest."""
     for code in codes:
         if code not in regions:
-            hint = did_you_mean(closest_regions(code, regions), " ")
+            hint = did_you_mean(suggest_regions(code, regions), " ")
             raise BadQuery(field, as_written(code), f"no such region; {hint}GET /regions lists them")
+
+
+def suggest_regions(code: str, regions: "Mapping[str, RegionPlace]") -> Sequence[str]:
+    """Return the regions that have a name, `Europe (Frankfurt)`, else those whose code an unknown one may mean."""
+    named = [region for region, place in regions.items() if region_key(place.name or "") == code]
+    return named or closest_regions(code, regions)
+
+
+def explain_other_provider(
+    size_name: str, provider: str, region: str, regions: "Mapping[str, RegionPlace]"
+) -> str | None:
+    """Return in words that a region is of another cloud than a size; None if it is of the same."""
+    seller = regions[region].provider
+    if seller == provider:
+        return None
+    return f"{size_name} is a size of {PROVIDERS[provider].name}, and {region} a region of {PROVIDERS[seller].name}"
 
 
 def get_subject_key(reader: Reader, name: str, series: Mapping[str, str]) -> str:
@@ -180,10 +209,10 @@ _GPU = Statement(lambda: select(_gpu.id).where(_gpu.id == bindparam("id", type_=
 
 
 def check_field(name: str, fields: Collection[str]) -> None:
-    """Check that a field exists; raises BadQuery naming the nearest."""
+    """Check that a field exists; raises BadQuery naming the nearest, or all."""
     if name not in fields:
-        hint = did_you_mean(nearest(name, fields))
-        raise BadQuery("field", name, f"no such field{hint and f'; {hint}'}")
+        hint = did_you_mean(nearest(name, fields)) or f"allowed are {', '.join(fields)}"
+        raise BadQuery("field", name, f"no such field; {hint}")
 
 
 GpuRow = Mapping[str, Any]
@@ -365,16 +394,17 @@ _fact, _region, _source = table_of(Fact).c, table_of(Region).c, table_of(Source)
 
 
 class RegionPlace(NamedTuple):
-    """Whose a region is, and where; None where it has no place."""
+    """Whose a region is, and where; None where it has no place. `name` is how the vendor calls it."""
 
     provider: str
     country: str | None
     continent: str | None
+    name: str | None = None
 
 
 def load_region_places(session: Session) -> dict[str, RegionPlace]:
     """Return the places of all regions by their codes."""
-    rows = session.execute(select(_region.code, _region.provider, _region.country, _region.continent))
+    rows = session.execute(select(_region.code, *(_region[name] for name in RegionPlace._fields)))
     return {code: RegionPlace(*place) for code, *place in rows}
 
 
@@ -411,7 +441,7 @@ def place_regions(params: ParamsT, places: Mapping[str, RegionPlace], *, by_prov
     there = [
         code
         for code, place in sorted(places.items())
-        if all(not values or name in values for name, values in zip(place, wanted, strict=True))
+        if all(not values or name in values for name, values in zip(place, wanted, strict=False))
     ]
     field, values = next((name, given) for name, given in zip(_FIELDS, wanted[::-1], strict=True) if given)
     if not there:
@@ -420,7 +450,9 @@ def place_regions(params: ParamsT, places: Mapping[str, RegionPlace], *, by_prov
         if others and any(getattr(place, field) in values for place in places.values()):
             raise BadQuery(field, given[field], f"no region there is of {' and '.join(others)}")
         allowed = sorted({str(value) for place in places.values() if (value := getattr(place, field))})
-        raise BadQuery(field, ",".join(values), f"no region there is known; {field} is one of {', '.join(allowed)}")
+        hint = did_you_mean(nearest(",".join(values), allowed), " ")
+        detail = f"no region there is known; {hint}{field} is one of {', '.join(allowed)}"
+        raise BadQuery(field, ",".join(values), detail)
     matching = [code for code in there if not regions or code in regions]
     if not matching:
         raise BadQuery(

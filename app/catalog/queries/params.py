@@ -608,7 +608,9 @@ class SimilarSearch(PriceDayParams, PlaceParams, OfferParams, PageParams):
 class CompareSearch(PriceDayParams, PlaceParams, OfferParams, CurrencyParams):
     """Which sizes to compare."""
 
-    size: Annotated[tuple[LowerText, ...], Field(min_length=2, max_length=MAX_COMPARED)] = Field(
+    size: Annotated[
+        tuple[Annotated[PlainText, AfterValidator(LowerName)], ...], Field(min_length=2, max_length=MAX_COMPARED)
+    ] = Field(
         description="The sizes, 2 to 10, by any of their names; the answer keeps their order.",
         examples=[["nc24ads_a100_v4", "nc40ads_h100_v5"]],
     )
