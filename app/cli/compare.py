@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.catalog.queries.costs import BuySearch, CostSearch
-from app.catalog.queries.params import CompareSearch, SimilarSearch
+from app.catalog.queries.lookups import explain_other_provider
+from app.catalog.queries.params import CompareSearch, SimilarSearch, SizeParams
 from app.catalog.queries.prices import PriceHistorySearch, PriceSearch, merge_runs, why_none_in_force
 from app.catalog.queries.provenance import RefusedPriceSearch
 from app.cli import context, options
@@ -269,13 +270,19 @@ def history(
     offer = params.model_dump(include={"os", "purchase", "known_at"})
     of_day = PriceSearch(region=(params.region,), as_of=day, **offer)
 
-    def find(inquiry: "Inquiry") -> tuple[Record, list[Record], int]:
+    def find(inquiry: "Inquiry") -> tuple[Record, list[Record], int, str | None]:
+        from app.questions import answer
+
         page = inquiry.ask("GET /sizes/{name}/price-history", params, name)
         in_force = inquiry.ask("GET /sizes/{name}/prices", of_day, name)["items"]
         search = RefusedPriceSearch(size=name, region=params.region, limit=1)
-        return page, in_force, inquiry.ask("GET /refused-prices", search)["total"]
+        refused = inquiry.ask("GET /refused-prices", search)["total"]
+        size = answer(inquiry.catalog, "GET /sizes/{name}", SizeParams(), name)  # no question of the receipt
+        regions = inquiry.catalog.snapshot.regions
+        foreign = explain_other_provider(size["name"], size["provider"], params.region, regions)
+        return page, in_force, refused, foreign
 
-    page, in_force, refused = context.inquire(find, receipt)
+    page, in_force, refused, foreign = context.inquire(find, receipt)
     items, total = page["items"], page["total"]
     if output.format is Format.table and not output.columns:
         lines = merge_runs(items, next(iter(in_force), None))
@@ -293,6 +300,11 @@ def history(
         elif lines and lines[-1].in_force:
             last = lines[-1]
             print_text(f"In force on {day}: {format_value(last.usd_per_hour)} USD/h, last seen {last.last_seen}.")
+        elif in_force and not lines:
+            price, seen = format_value(in_force[0]["usd_per_hour"]), in_force[0]["seen_until"]
+            print_text(f"In force on {day}: {price} USD/h, last seen {seen}.")
+        elif foreign is not None and not lines:
+            print_text(f"{foreign}.")
         if refused:
             listed = f"vmsizes refused-prices --size {name} --region {params.region}"
             print_text(f"{plural(refused, 'price')} of lists there {'is' if refused == 1 else 'are'} refused: {listed}")
@@ -376,7 +388,7 @@ def _print_remarks(data: Record) -> None:
         if item["verdict"] == "fits":
             continue
         name = " ".join(str(item[field]) for field in ("count", "size", "region") if item[field] is not None)
-        line = item["id"] or f"line {item['index'] + 1}"
+        line = item["id"] or f"item {item['index'] + 1}"
         print_text(f"{line}: {name}: {'; '.join(item['details'])}", indent="    ")
         if item["fits_in"]:
             print_text(f"    fits in {', '.join(item['fits_in'])}", indent="    ")

@@ -89,7 +89,7 @@ def fit_workload(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
         content=content,
         lists=("nearest_misses", "options"),
         totals={"options": answer["total"]},
-        narrow="region, gpu, max_usd_per_month; limit shows up to 50 options",
+        narrow=f"region, gpu, max_usd_per_month{tool.more_by_limit(values, DEFAULT_LIMIT)}",
     )
 
 
@@ -99,20 +99,19 @@ def _check_use(values: Mapping[str, Any]) -> None:
     of_models = [name for name in _OF_MODELS if name in values]
     if "model" not in values and (of_models or not needs):
         allowed = f"is required{f' with {of_models[0]}' if of_models else ', or raw needs such as min_gpu_mem'}"
-        raise _refusal(values, allowed, "model")
+        raise _refusal(allowed, "model")
     if "model" in values and needs:
-        raise _refusal(values, "is for raw needs; a model's needs are computed, leave it out", *needs)
+        raise _refusal("is for raw needs; a model's needs are computed, leave it out", *needs)
     serving = [name for name in _SERVICE if name in values]
     training = [name for name in _TRAINING if name in values]
     if training and "train" not in values:
-        raise _refusal(values, "is for a model that is trained; give train, too", training[0])
+        raise _refusal("is for a model that is trained; give train, too", training[0])
     if "train" in values and (serving or "users" in values):
-        raise _refusal(values, "is for a model that is served; leave it or train out", [*serving, "users"][0])
+        raise _refusal("is for a model that is served; leave out either it or train", [*serving, "users"][0])
 
 
-def _refusal(values: Mapping[str, Any], allowed: str, *names: str) -> tool.BadArguments:
-    given = ((name, str(values[name]) if name in values else None) for name in names)
-    return tool.BadArguments([tool.ArgumentError(field=name, value=value, allowed=allowed) for name, value in given])
+def _refusal(allowed: str, *names: str) -> tool.BadArguments:
+    return tool.BadArguments([tool.ArgumentError(field=name, value=None, allowed=allowed) for name in names])
 
 
 def _to_body(values: Mapping[str, Any]) -> dict[str, Any]:

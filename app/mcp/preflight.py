@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from app.mcp import tool
 from app.questions import Inquiry, answer
 from app.schemas.preflight_request import PreflightIn, QuotaUsageIn
+from app.validation import MAX_ERRORS
 
 
 def _read_text(value: Any) -> str:
@@ -40,14 +42,14 @@ def preflight(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     checked = answer(inquiry.catalog, "POST /preflight", body)
     others = [item for item in checked["items"] if item["verdict"] != "fits"]
     return tool.Reply(
-        text=_to_text(checked),
+        text=_to_text(checked, has_usage=bool(usage)),
         content={
             "verdict": checked["verdict"],
             "quotas": [
                 {name: quota[name] for name in _QUOTA if quota[name] is not None} for quota in checked["quotas"]
             ],
             "lines": [
-                {"line": item["index"] + 1} | {name: item[name] for name in _ITEM if item[name]} for item in others
+                {"item": item["index"] + 1} | {name: item[name] for name in _ITEM if item[name]} for item in others
             ],
         },
         lists=("lines", "quotas"),
@@ -55,8 +57,16 @@ def preflight(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     )
 
 
-def _to_text(checked: Mapping[str, Any]) -> str:
-    words = {"fits": "The plan fits.", "missing": "The plan does not fit.", "error": "The plan names what is unknown."}
+_NO_USAGE = "Whether the plan fits is unknown without usage, which the commands in its description print."
+
+
+def _to_text(checked: Mapping[str, Any], *, has_usage: bool) -> str:
+    if checked["verdict"] == "error":
+        wrong = (item["details"][0] for item in checked["items"] if item["verdict"] == "error")
+        return " ".join(islice(dict.fromkeys(wrong), MAX_ERRORS))
+    if checked["verdict"] == "unknown" and not has_usage:
+        return _NO_USAGE
+    words = {"fits": "The plan fits.", "missing": "The plan does not fit."}
     short = [quota for quota in checked["quotas"] if quota["verdict"] == checked["verdict"] != "fits"]
     first = f" {short[0]['title']} in {short[0]['region']}" if short else ""
     missing = f" lacks {short[0]['missing']:,}" if short and short[0]["missing"] else " is unknown" if short else ""

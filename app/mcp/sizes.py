@@ -4,8 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from app.catalog.names import RegionCode
 from app.catalog.price_notes import price_note
 from app.catalog.queries.facets import unknown_note
+from app.catalog.queries.lookups import explain_other_provider
 from app.catalog.queries.params import CompareSearch, SizeFilter, SizeParams, SizeSearch
 from app.catalog.queries.prices import PriceHistorySearch, PriceLine, PriceSearch, merge_runs, why_none_in_force
 from app.catalog.queries.provenance import FactSearch
@@ -82,8 +84,7 @@ def find_sizes(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     page = inquiry.ask("GET /sizes", search)
     items = [_to_item(item, fields) for item in page["items"]]
     content: dict[str, Any] = {"total": page["total"], "items": items}
-    if "exchange_rate" in page:
-        content["exchange_rate"] = {name: page["exchange_rate"][name] for name in ("currency", "units_per_usd", "day")}
+    content |= _rate_of(page)
     if "no_price" in page:
         content["no_price"] = page["no_price"]["detail"]
     if page["unknown"]:
@@ -93,8 +94,15 @@ def find_sizes(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
         content=content,
         lists=("items",),
         totals={"items": page["total"]},
-        narrow="add gpu, region, max_usd_per_hour or another bound; limit shows up to 50",
+        narrow=f"add gpu, region, max_usd_per_hour or another bound{tool.more_by_limit(values, DEFAULT_LIMIT)}",
     )
+
+
+def _rate_of(page: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the exchange rate of an answer with prices in another currency; empty for other answers."""
+    if "exchange_rate" not in page:
+        return {}
+    return {"exchange_rate": {name: page["exchange_rate"][name] for name in ("currency", "units_per_usd", "day")}}
 
 
 def _check_fields(fields: Sequence[str], known: Collection[str]) -> None:
@@ -144,7 +152,9 @@ def _found_text(page: Mapping[str, Any], search: SizeSearch) -> str:
         if note := price_note(first, "price_"):
             price += f" ({note})"
     name = tool.mark_unverified(first["name"], verified=first["verified"])
-    return f"{plural(page['total'], 'size')}; first by {', '.join(search.sort)}: {name}, {price}.{notes}"
+    key = search.sort[0].removeprefix("-")
+    sorted_by = f", {key} {first[key]}" if key not in ("usd_per_hour", "name") and first.get(key) is not None else ""
+    return f"{plural(page['total'], 'size')}; first by {', '.join(search.sort)}: {name}{sorted_by}, {price}.{notes}"
 
 
 FIND_SIZES = tool.Tool(
@@ -203,13 +213,16 @@ def compare_sizes(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     names = {
         cell["size"]: tool.mark_unverified(cell["size"], verified=cell["value"]) for cell in lines["verified"]["values"]
     }
+    equal = [{cell["value"] is None for cell in line["values"]} for line in lines.values() if not line["differs"]]
     return tool.Reply(
-        text=_comparison_text(comparison, lines["usd_per_hour"]["values"], names),
+        text=_comparison_text(comparison, lines["usd_per_hour"]["values"], names, values.get("region")),
         content={
             "baseline": comparison["baseline"],
             "sizes": comparison["sizes"],
             "fields": shown,
-            "equal": sum(not line["differs"] for line in lines.values()),
+            "equal": sum(True not in is_unknown for is_unknown in equal),
+            "unknown": sum(True in is_unknown for is_unknown in equal),
+            **_rate_of(comparison),
         },
         lists=("fields",),
         totals={"fields": len(chosen if "fields" in values else differing)},
@@ -229,13 +242,20 @@ def _to_line(line: Mapping[str, Any]) -> dict[str, Any]:
     return shown
 
 
-def _comparison_text(comparison: Mapping[str, Any], prices: list[Mapping[str, Any]], names: Mapping[str, str]) -> str:
+def _comparison_text(
+    comparison: Mapping[str, Any],
+    prices: list[Mapping[str, Any]],
+    names: Mapping[str, str],
+    regions: Sequence[str] | None,
+) -> str:
     others = [
         f"{names[cell['size']]} {cell['difference_percent']:+.1f}%"
         for cell in prices
         if cell["size"] != comparison["baseline"] and cell["difference_percent"] is not None
     ]
     told = f"; price an hour: {', '.join(others)}" if others else ""
+    if regions and (unpriced := [names[cell["size"]] for cell in prices if cell["value"] is None]):
+        told += f"; no price in {', '.join(regions)}: {', '.join(unpriced)}"
     return f"{plural(len(comparison['sizes']), 'size')} compared with {names[comparison['baseline']]}{told}."
 
 
@@ -244,7 +264,14 @@ COMPARE_SIZES = tool.Tool(
     description="Compare sizes field by field: values in the order of sizes, percent difference from the baseline.",
     arguments=COMPARE_ARGUMENTS,
     required=("sizes",),
-    output={"baseline": tool.TEXT, "sizes": tool.LIST, "fields": tool.LIST, "equal": {"type": "integer"}},
+    output={
+        "baseline": tool.TEXT,
+        "sizes": tool.LIST,
+        "fields": tool.LIST,
+        "equal": {"type": "integer"},
+        "unknown": {"type": "integer"},
+        "exchange_rate": tool.OBJECT,
+    },
     always=("baseline", "sizes", "fields"),
     run=compare_sizes,
 )
@@ -299,9 +326,10 @@ def explain_size(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
         **({"unknown": unknown} if unknown else {}),
         "disputes": disputes,
         **prices,
+        **_rate_of(size),
     }
     return tool.Reply(
-        text=_size_text(content, size),
+        text=_size_text(content, size, _unpriced(inquiry, size, values.get("region", ()), prices["prices"])),
         content=content,
         lists=("prices", "facts", "disputes"),
         totals={"facts": len(accepted)},
@@ -368,18 +396,30 @@ def _ask_prices(
     return content
 
 
-def _size_text(content: Mapping[str, Any], size: Mapping[str, Any]) -> str:
+def _unpriced(
+    inquiry: Inquiry, size: Mapping[str, Any], regions: Sequence[str], prices: Sequence[Mapping[str, Any]]
+) -> str:
+    """Return in words in which of the regions that were asked for a size has no price, and whose they are."""
+    missing = [code for code in map(RegionCode, regions) if code not in {price["region"] for price in prices}]
+    places = inquiry.catalog.snapshot.regions
+    of_others = (explain_other_provider(size["name"], size["provider"], code, places) for code in missing)
+    return "".join(f"; {text}" for text in filter(None, (missing and f"no price in {', '.join(missing)}", *of_others)))
+
+
+def _size_text(content: Mapping[str, Any], size: Mapping[str, Any], unpriced: str) -> str:
     gpus = size["gpu_fraction"] or size["gpu_count"]
     what = f"{gpus:g}" if isinstance(gpus, float) else f"{gpus}"
     hardware = [f"{what} x {size['gpu_model']}"] if size["gpu_model"] and gpus else []
     hardware += [f"{size[name]:g} {unit}" for name, unit in _UNITS.items() if size[name] is not None]
     described = ", ".join(hardware) or "nothing is known of its hardware"
-    ends = f", retires {content['retirement_date']}" if content["retirement_date"] else ""
+    day = content["retirement_date"]
+    status = "retires" if day and content["status"] != "retired" else ""
+    ends = f"{status and f', {status}'} {day}" if day else ""
     disputed = plural(len(content["disputes"]), "dispute")
     price = content["regions"]["cheapest"][:1]
     cost = f"from {price[0]['usd_per_hour']} USD/h in {price[0]['region']}" if price else "price unknown"
     unknown = f" Unknown: {', '.join(content['unknown'])}." if "unknown" in content else ""
-    return f"{content['size']} ({content['status']}{ends}): {described}; {cost}; {disputed}.{unknown}"
+    return f"{content['size']} ({content['status']}{ends}): {described}; {cost}{unpriced}; {disputed}.{unknown}"
 
 
 EXPLAIN_SIZE = tool.Tool(
@@ -396,6 +436,7 @@ EXPLAIN_SIZE = tool.Tool(
         "disputes": tool.LIST,
         "regions": tool.OBJECT,
         "prices": tool.LIST,
+        "exchange_rate": tool.OBJECT,
     },
     always=("size", "status", "facts", "disputes", "regions", "prices"),
     run=explain_size,
@@ -435,21 +476,24 @@ def price_history(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     in_force = next(iter(inquiry.ask("GET /sizes/{name}/prices", asked, name)["items"]), None)
     day = values.get("as_of")
     lines = merge_runs(history["items"], in_force)[::-1]
+    size = inquiry.ask("GET /sizes/{name}", SizeParams(), name)
     content: dict[str, Any] = {
-        "size": tool.ask_name(inquiry, name),
+        "size": size["name"],
         "region": search.region,
         "os": search.os,
         "purchase": search.purchase,
     }
-    if day is not None:
-        content["in_force"] = {"day": day, "usd_per_hour": None} | _to_price(in_force, lines)
+    if day is not None or (in_force is not None and not lines):
+        content["in_force"] = {"day": day or last.isoformat(), "usd_per_hour": None} | _to_price(in_force, lines)
+    regions = inquiry.catalog.snapshot.regions
+    foreign = explain_other_provider(size["name"], size["provider"], search.region, regions)
     content["prices"] = [_to_history_item(line) for line in lines[: values.get("limit", HISTORY_LIMIT)]]
     return tool.Reply(
-        text=_history_text(content, lines, in_force, day, why_none_in_force(history)),
+        text=_history_text(content, lines, in_force, why_none_in_force(history), foreign),
         content=content,
         lists=("prices",),
         totals={"prices": len(lines)},
-        narrow="since, until; limit shows up to 50",
+        narrow=f"since, until{tool.more_by_limit(values, HISTORY_LIMIT)}",
     )
 
 
@@ -497,13 +541,14 @@ def _history_text(
     content: Mapping[str, Any],
     lines: Sequence[PriceLine],
     in_force: Mapping[str, Any] | None,
-    day: str | None,
     why_none: str,
+    foreign: str | None,
 ) -> str:
     kind = f"{content['size']} in {content['region']}, {content['os']} {content['purchase']}"
-    if not lines:
-        return f"No price of {kind} is known."
-    if day is not None:
+    if not lines and in_force is None:
+        return f"No price of {kind} is known{f': {foreign}' if foreign else ''}."
+    if "in_force" in content:
+        day = content["in_force"]["day"]
         if in_force is None:
             return f"{kind} on {day}: unknown."
         return f"{kind} on {day}: {in_force['usd_per_hour']} USD/h, last seen {in_force['seen_until']}."

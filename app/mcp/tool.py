@@ -35,7 +35,7 @@ from app.catalog.queries.snapshot import Catalog
 from app.errors import BadQuery, BadWorkload, NotFound
 from app.nearest import did_you_mean, nearest
 from app.questions import Inquiry
-from app.validation import MAX_ERRORS, display_value, explain
+from app.validation import MAX_ERRORS, display_value, explain, truncate
 
 FEATURES = tuple(name for name in dict.fromkeys(("nvlink", *FLAG_FACETS)) if name not in ("verified", "disputed"))
 """The fields of a size that are true or false, as the argument `features` takes them."""
@@ -78,10 +78,13 @@ class ArgumentError:
 
 
 class BadArguments(Exception):
-    """Arguments that a tool does not take."""
+    """Arguments that a tool does not take; long texts are cut, as an error may repeat a whole file."""
 
     def __init__(self, errors: Sequence[ArgumentError]) -> None:
-        self.errors = tuple(errors[:MAX_ERRORS])
+        self.errors = tuple(
+            replace(error, value=error.value and truncate(error.value, 200), allowed=truncate(error.allowed, 2_000))
+            for error in errors[:MAX_ERRORS]
+        )
         super().__init__("; ".join(error.text for error in self.errors))
 
 
@@ -98,7 +101,7 @@ def read_arguments(
     errors += [
         ArgumentError(
             field=spelling,
-            value=display_value(given[spelling]),
+            value=_as_sent(given[spelling]),
             allowed=BOTH_SPELLINGS.format(spelling=spelling, name=name),
         )
         for spelling, name in bounds.items()
@@ -115,7 +118,7 @@ def read_arguments(
         try:
             values[name] = read(value)
         except ValueError as error:
-            errors.append(ArgumentError(field=spelling, value=display_value(value), allowed=str(error)))
+            errors.append(ArgumentError(field=spelling, value=_as_sent(value), allowed=str(error)))
     errors += [
         ArgumentError(field=name, value=None, allowed="is required")
         for name in required
@@ -126,12 +129,17 @@ def read_arguments(
     return values
 
 
+def _as_sent(value: Any) -> str | None:
+    """Return a value as JSON if it is a list or an object, which may be what is wrong with it."""
+    return to_json(value) if isinstance(value, list | dict) else display_value(value)
+
+
 def _unknown(name: str, value: Any, arguments: Mapping[str, Argument]) -> ArgumentError:
     near = nearest(name, arguments)
     flag = f"write features={name}" if name in FEATURES and "features" in arguments else ""
     hint = flag or did_you_mean(near) or f"there are {', '.join(arguments)}"
     return ArgumentError(
-        field=name, value=display_value(value), allowed=f"there is no such argument; {hint}", suggestions=near
+        field=name, value=_as_sent(value), allowed=f"there is no such argument; {hint}", suggestions=near
     )
 
 
@@ -145,20 +153,30 @@ def to_bad_arguments(error: Exception, arguments: Mapping[str, Argument], given:
     if isinstance(error, BadQuery | BadWorkload):
         allowed = error.allowed if isinstance(error, BadQuery) else error.detail
         name = _argument_of(error.field, arguments)
-        value = display_value(given.get(name)) if error.value is None else as_written(str(error.value))
-        # An agent can do this instead of asking the endpoint that lists the values of a parameter.
-        allowed = re.sub(r"GET /\w+ lists them(?=: )", "there are", allowed)
-        allowed = re.sub(r"GET /\w+ lists them", "find_sizes without it names some in its items", allowed)
+        value = _as_sent(given.get(name)) if error.value is None else as_written(str(error.value))
+        for pattern, instead in _FOR_AGENTS.items():
+            allowed = re.sub(pattern, instead, allowed)
         return BadArguments([ArgumentError(field=name, value=value, allowed=allowed)])
     if isinstance(error, ValidationError):
         errors = []
         for fault in error.errors():
             path = ".".join(step for step in fault["loc"] if isinstance(step, str))
             name = as_given(_argument_of(path, arguments), given)
-            value = display_value(given.get(name, fault.get("input")))
+            value = _as_sent(given.get(name, fault.get("input")))
             errors.append(ArgumentError(field=name, value=value, allowed=explain(fault)))
         return BadArguments(errors)
     raise error
+
+
+_FOR_AGENTS = {
+    r"GET /\w+ lists them(?=: )": "there are",
+    r"GET /sizes lists them": "find_sizes finds them",
+    r"GET /series lists them": "explain_size says the series of a size",
+    r"GET /\w+ lists them": "find_sizes without it names some in its items",
+    r"; (GET /regions says|inference\.allow_longer_context takes) .*": "",
+    r"A body of the API may give architecture or config instead": "vmsizes://models lists them",
+}
+"""What an agent can do instead of what an error of the API advises: endpoints and fields that no tool has."""
 
 
 def _argument_of(path: str, arguments: Mapping[str, Argument]) -> str:
@@ -175,10 +193,10 @@ def read_texts(value: Any) -> list[str]:
 
 
 def read_size(value: Any) -> str:
-    """Return the name of a size, blanks as underscores: `NC24ads A100 v4` is `NC24ads_A100_v4`."""
+    """Return the name of a size."""
     if not isinstance(value, str):
         raise ValueError("expected the name of a size")  # noqa: TRY004  # told to the agent like any wrong value
-    return "_".join(value.split())
+    return value
 
 
 def read_sizes(value: Any) -> list[str]:
@@ -365,6 +383,11 @@ def read_limit(value: Any) -> int:
     return number
 
 
+def more_by_limit(values: Mapping[str, Any], default: int) -> str:
+    """Return the advice that a larger limit shows more, unless the largest was given."""
+    return f"; limit shows up to {MAX_ITEMS}" if values.get("limit", default) < MAX_ITEMS else ""
+
+
 GPU = Argument(type="string", read=read_texts)
 REGION = Argument(type="string", read=read_texts)
 OS = Argument(type="string", allowed=get_args(Os), read=read_word)
@@ -401,6 +424,9 @@ def call(tool: Tool, arguments: Mapping[str, Any], catalog: Catalog) -> tuple[Re
     inquiry = Inquiry(catalog)
     try:
         reply = tool.run(inquiry, values)
+    except BadArguments as error:
+        sent = [replace(wrong, value=_as_sent(arguments.get(wrong.field))) for wrong in error.errors]
+        raise BadArguments(sent) from None
     except (BadQuery, BadWorkload, NotFound, ValidationError) as error:
         raise to_bad_arguments(error, tool.arguments, arguments) from None
     longer = "limit" in values or "fields" in values

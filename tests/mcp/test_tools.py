@@ -130,7 +130,12 @@ def test_an_error_names_no_endpoint(catalog: CatalogReader, arguments: dict[str,
 
 WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("find_sizes", {"region": "atlantis"}, "region", "no such region"),
+    ("find_sizes", {"region": "East US 9"}, "region", "no such region"),
+    ("find_sizes", {"country": "DE", "region": "eastus"}, "region", "not in country=DE"),
+    ("find_sizes", {"series": "nope"}, "series", "explain_size says the series of a size"),
     ("find_sizes", {"gpu": "A1000"}, "gpu", "no GPU of the catalog"),
+    ("find_sizes", {"gpu": {"model": "H100"}}, "gpu", "expected a string"),
+    ("find_sizes", {"min_gpu_mem": [80]}, "min_gpu_mem", "expected a number"),
     ("find_sizes", {"min_gpu_mem": "much"}, "min_gpu_mem", "expected GiB"),
     ("find_sizes", {"min_gpu_mem": -1}, "min_gpu_mem", "must be at least 0"),
     ("find_sizes", {"min_network_mbps": -1}, "min_network_mbps", "must be at least 0"),
@@ -151,6 +156,7 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("fit_workload", {"model": "llama-3.1-71b"}, "model", "Did you mean llama-3.1-70b"),
     ("fit_workload", {"model": "llama-3.1-70b", "min_gpu_mem": 80}, "min_gpu_mem", "raw needs"),
     ("fit_workload", {"model": "llama-3.1-70b", "context": "1M"}, "context", "131072"),
+    ("fit_workload", {"model": "bert-base"}, "model", "vmsizes://models lists them"),
     ("fit_workload", {"model": "llama-3.1-70b", "dtype": "fp9"}, "dtype", "allowed are"),
     ("fit_workload", {"model": "llama-3.1-70b", "train": "lora", "users": 4}, "users", "train"),
     ("fit_workload", {"model": "llama-3.1-70b", "tokens": "1B"}, "tokens", "give train"),
@@ -158,6 +164,13 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("fit_workload", {"model": "llama-3.1-70b", "input_tokens": 100}, "output_tokens", "is required"),
     ("compare_sizes", {"sizes": "d4s_v5"}, "sizes", "at least 2"),
     ("compare_sizes", {"sizes": "d4s_v5, d4s_v9"}, "sizes", "Did you mean"),
+    (
+        "compare_sizes",
+        {"sizes": "nope, d4s_v5, nope2"},
+        "sizes",
+        "There is no size named 'nope2'. find_sizes finds them",
+    ),
+    ("explain_size", {"size": "nd40rs_v2", "fields": "price"}, "fields", "no such field; allowed are"),
     ("compare_sizes", {"sizes": "d4s_v5, d8s_v5", "baseline": "d2s_v5"}, "baseline", "must be one of"),
     ("price_history", {"size": "d4s_v5", "region": "eastus9"}, "region", "no such region"),
     ("price_history", {"size": "d4s_v5", "region": "eastus", "since": "2026"}, "since", "must be a date"),
@@ -177,6 +190,33 @@ def test_an_error_names_the_argument_its_value_and_what_is_allowed(
     assert allowed in error["allowed"], error
     if field in arguments:
         assert error["value"] is not None
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "field", "value"),
+    [
+        ("find_sizes", {"min_gpu_mem": [80]}, "min_gpu_mem", "[80]"),
+        ("find_sizes", {"gpu": {"model": "H100"}}, "gpu", '{"model":"H100"}'),
+        ("fit_workload", {"model": "llama-3.1-70b", "tokens": "1B"}, "tokens", "1B"),
+        ("fit_workload", {"model": "llama-3.1-70b", "min_gpu_mem": "320 GB"}, "min_gpu_mem", "320 GB"),
+        ("explain_size", {"size": "NC7 X"}, "size", "NC7 X"),
+        ("compare_sizes", {"sizes": "NC7x, D4s_v5"}, "sizes", "NC7x"),
+        ("explain_size", {"size": "n" * 200_000}, "size", f"{'n' * 200}… (200,000 characters)"),
+    ],
+    ids=lambda part: str(part)[:30],
+)
+def test_an_error_quotes_a_value_as_it_was_sent_but_no_more_than_its_beginning(
+    catalog: CatalogReader, tool: str, arguments: dict[str, Any], field: str, value: str
+) -> None:
+    (error,) = refused(catalog, tool, **arguments)
+    assert (error["field"], error["value"]) == (field, value)
+    assert len(error["allowed"]) < 3_000
+
+
+def test_no_error_or_advice_names_what_a_tool_does_not_have(catalog: CatalogReader) -> None:
+    (error,) = refused(catalog, "fit_workload", model="llama-3.1-8b", context="200k")
+    assert error["allowed"] == "204800 is more than the model's maximum, 131072"
+    assert "limit" not in ask(catalog, "find_sizes", limit=50, fields="name,vcpus")["narrow"]
 
 
 def test_an_unknown_tool_is_an_error_of_the_protocol(catalog: CatalogReader) -> None:
@@ -340,6 +380,53 @@ def test_price_history_tells_the_price_of_a_day_and_each_change(catalog: Catalog
     assert unknown["in_force"]["usd_per_hour"] is None
 
 
+def text_of(catalog: CatalogReader, tool: str, **arguments: Any) -> str:
+    (text,) = call(catalog, tool, arguments).content
+    assert isinstance(text, TextContent)
+    return text.text
+
+
+@pytest.mark.parametrize("days", [{"since": "2026-08-23"}, {"since": "2026-08-23", "as_of": "2026-09-01"}])
+def test_a_price_that_holds_is_told_where_no_list_of_the_days_has_it(
+    catalog: CatalogReader, days: dict[str, str]
+) -> None:
+    asked = {"size": "d4s_v5", "region": "westeurope", **days}
+    said = ask(catalog, "price_history", **asked)
+    assert (said["in_force"]["usd_per_hour"], said["prices"]) == (0.23, [])
+    assert text_of(catalog, "price_history", **asked).endswith(": 0.23 USD/h, last seen 2026-08-22.")
+
+
+def test_a_size_without_a_price_in_a_region_is_told_so(catalog: CatalogReader) -> None:
+    assert "; no price in westindia; " in text_of(catalog, "explain_size", size="nd40rs_v2", region="westindia")
+    compared = text_of(catalog, "compare_sizes", sizes="nd40rs_v2,d4s_v5", region="westindia")
+    assert "; no price in westindia: Standard_ND40rs_v2" in compared
+
+
+def test_fields_that_are_unknown_of_a_size_are_not_counted_as_equal(catalog: CatalogReader) -> None:
+    alike = ask(catalog, "compare_sizes", sizes="d4s_v5,d8s_v5")
+    other = ask(catalog, "compare_sizes", sizes="nd40rs_v2,d4s_v5")  # the GPU's figures are of one alone
+    assert other["unknown"] > alike["unknown"] > 0
+    assert alike["equal"] > other["equal"] > 0
+
+
+def test_a_size_that_is_retired_has_retired_on_its_day(catalog: CatalogReader) -> None:
+    assert text_of(catalog, "explain_size", size="nc6").startswith("Standard_NC6 (retired 2023-09-06): ")
+
+
+def test_the_figure_of_the_order_is_told_beside_the_price(catalog: CatalogReader) -> None:
+    said = text_of(catalog, "find_sizes", gpu="H100", sort="spot_usd_per_hour")
+    assert re.search(r": Standard_\w+, spot_usd_per_hour [\d.]+, [\d.]+ USD/h on_demand in ", said)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"), [("explain_size", {"size": "d4s_v5"}), ("compare_sizes", {"sizes": "d4s_v5,d8s_v5"})]
+)
+def test_each_tool_with_prices_in_a_currency_names_its_rate(
+    catalog: CatalogReader, tool: str, arguments: dict[str, str]
+) -> None:
+    assert ask(catalog, tool, currency="EUR", **arguments)["exchange_rate"]["currency"] == "EUR"
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
@@ -439,13 +526,16 @@ def test_a_plan_is_checked_against_quotas_and_the_receipt_has_nothing_of_it(cata
     (family, *others) = content["quotas"]
     assert (family["needed"], family["limit"], family["missing"]) == (96, 48, 48)
     assert {quota["verdict"] for quota in others} == {"fits"}
-    assert content["lines"][0]["line"] == 1
+    assert content["lines"][0]["item"] == 1
     assert result.content[0].text == (  # type: ignore[union-attr]  # it is text
         "The plan does not fit. StandardNCADSA100v4Family in westeurope lacks 48."
     )
     receipt = (result.meta or {})["vmsizes/receipt"]
     assert receipt["questions"] == []
-    assert ask(catalog, "preflight", plan=plan)["verdict"] == "unknown"
+    assert text_of(catalog, "preflight", plan=plan).startswith("Whether the plan fits is unknown without usage, ")
+    assert text_of(catalog, "preflight", plan="size,region\nnope,eastus\n") == "There is no size named 'nope'."
+    (error,) = refused(catalog, "preflight", plan=plan + plan.splitlines()[1] + "\n" * 3 + "x" * 100_000)
+    assert len(error["value"]) < 300
     (error,) = refused(catalog, "preflight", plan=plan, usage="[1", region="westeurope")
     assert (error["field"], "is not JSON" in error["allowed"]) == ("usage", True)
     (error,) = refused(catalog, "preflight", plan="size,region\n,westeurope\n")
