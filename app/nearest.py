@@ -83,6 +83,12 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "general": ("general_purpose",),
     **dict.fromkeys(("active", "available", "live", "ga"), ("current",)),
     **dict.fromkeys(("deprecated", "ending"), ("retiring",)),
+    **dict.fromkeys(("cloud", "clouds", "csp"), ("provider",)),
+    **dict.fromkeys(("amazon", "amazon_web_services", "ec2"), ("aws",)),
+    **dict.fromkeys(("google", "google_cloud", "gcloud", "gce"), ("gcp",)),
+    **dict.fromkeys(("microsoft", "microsoft_azure"), ("azure",)),
+    **dict.fromkeys(("oracle", "oracle_cloud"), ("oci",)),
+    "uk": ("GB",),
     **dict.fromkeys(("location", "locations", "zone", "regions", "region"), ("region", "regions")),
     **dict.fromkeys(("page", "offset", "skip", "page_token", "start"), ("cursor",)),
     **dict.fromkeys(("per_page", "page_size", "top", "max_results", "pagesize"), ("limit",)),
@@ -124,7 +130,7 @@ _BOUNDS = ("min_", "max_")
 
 def nearest(name: str, candidates: Iterable[str]) -> tuple[str, ...]:
     """Return the known names that a wrong one may mean: its synonym, else names within a few typos, nearest first."""
-    names, written = list(candidates), name.strip().lower().replace("-", "_")
+    names, written = list(candidates), re.sub(r"[\s-]", "_", name.strip().lower())
     bound = next((prefix for prefix in _BOUNDS if written.startswith(prefix)), "")
     of_field = SYNONYMS.get(written.removeprefix(bound), ()) if bound else ()
     bounds = (bound + field.removeprefix("min_").removeprefix("max_") for field in of_field)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.catalog.providers import PROVIDER_IDS
 from app.catalog.queries.params import SORT_KEYS, Arch, Category, SizeSearch, Status
 from app.catalog.queries.prices import AllPricesSearch
 from app.nearest import SYNONYMS, closest_spellings, nearest, starting_with
@@ -27,7 +28,8 @@ FILTERS, PRICES, CONSTRAINTS = (tuple(one.model_fields) for one in (SizeSearch, 
         ("quantization", ("dtype", "utilization"), "dtype"), ("Limit", FILTERS, "limit"), ("q", ("fp32",), None),
         ("sort", PRICES, None), ("quantization", ("utilization",), None), ("max_usd_per_hour", ("max_hours",), None),
         ("colour", FILTERS, None), ("os", ("q",), None), ("x" * 100_000, FILTERS, None),
-        ("min_vpus", FILTERS, "min_vcpus"),
+        ("min_vpus", FILTERS, "min_vcpus"), ("cloud", FILTERS, "provider"), ("UK", ("FR", "GB"), "GB"),
+        ("Google Cloud", PROVIDER_IDS, "gcp"), ("amazon", PROVIDER_IDS, "aws"),
     ],
 )  # fmt: skip
 def test_a_suggestion_means_what_was_meant(name: str, known: tuple[str, ...], meant: str | None) -> None:
@@ -38,7 +40,7 @@ def test_every_synonym_suggests_a_known_name() -> None:
     from app.fit.formulas.quantization import BITS  # noqa: PLC0415  # only here
 
     there = {*FILTERS, *PRICES, *CONSTRAINTS, *SORT_KEYS, *BITS, "cost_per_hour"}
-    there |= {*get_args(Arch), *get_args(Category), *get_args(Status)}
+    there |= {*get_args(Arch), *get_args(Category), *get_args(Status), *PROVIDER_IDS, "GB"}
     there |= {"context_tokens", "sequence_tokens", "dtype", "concurrency", "fields"}
     for word, meant in SYNONYMS.items():
         assert [one for one in meant if one.partition("=")[0] in there], word

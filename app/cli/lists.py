@@ -208,8 +208,8 @@ def _remarks(item: Record) -> Iterator[str]:
     if item["outcome"] == "no_successor":
         nearest = ""
         for miss in item["nearest_misses"][:1]:
-            reasons = ", and ".join(failure["detail"] for failure in miss["failures"])
-            nearest = f" Nearest is {miss['size']}, which {reasons}."
+            reasons = "; ".join(failure["detail"] for failure in miss["failures"])
+            nearest = f" Nearest is {miss['size']}: {reasons}."
         yield f"{name}: no successor.{nearest}"
         for fix in item["fixes"]:
             yield f"  without {', '.join(fix['give_up'])}: {fix['size']}, {format_value(fix['usd_per_hour'])} USD/h"

@@ -543,9 +543,9 @@ class Command(TyperCommand):
         except typer.BadParameter as error:
             if isinstance(error.__cause__, ValidationError):
                 wrong, form = error.__cause__.errors()[0], getattr(error.param, "metavar", None)
-                error.message = (
-                    f"must be written as {form}" if wrong["type"] == "value_error" and form else explain(wrong)
-                )
+                text = f"must be written as {form}" if wrong["type"] == "value_error" and form else explain(wrong)
+                value = repr(wrong["input"])
+                error.message = text if text.startswith(value) else f"{value}: {text}"
             raise
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
-from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -29,6 +28,7 @@ from app.catalog.price_notes import price_note
 from app.cli.options import with_options
 from app.errors import BadData, BadQuery
 from app.formats.text import LIST_SEPARATOR, escape_cell
+from app.nearest import did_you_mean, nearest
 from app.validation import check_encodable, decode_text
 
 Record = Mapping[str, Any]
@@ -261,8 +261,7 @@ def _get_path(name: str, row: Record, full: Record) -> Any:
 def check_column(name: str, columns: Collection[str]) -> None:
     """Raise BadQuery, naming the nearest field, for a field that is not among the known ones."""
     if name not in columns:
-        near = get_close_matches(name, columns, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(columns)}"
+        hint = did_you_mean(nearest(name, columns)) or f"there are {', '.join(columns)}"
         raise BadQuery("--columns", name, f"there is no such field; {hint}")
 
 

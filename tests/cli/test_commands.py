@@ -103,6 +103,22 @@ def test_commands_take_the_prices_of_a_day(
 
 
 @pytest.mark.one_database
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("search", "--limit", "1.5"), "Invalid value for '--limit': '1.5': expected a whole number"),
+        (("mcp", "install", "--host", "nope"), "Invalid value for '--host': 'nope' is not one of 'claude'"),
+        (("search", "--columns", "name,price"), "--columns=price: there is no such field; did you mean usd_per_hour?"),
+    ],
+)
+def test_a_refused_option_is_shown_with_its_value_and_what_is_allowed(
+    run: Run, seeded_url: str, arguments: tuple[str, ...], message: str
+) -> None:
+    done = run(seeded_url, *arguments)
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.one_database
 @pytest.mark.parametrize("command", ["sources", "revisions"])
 def test_all_lists_have_a_limit(run: Run, seeded_url: str, command: str) -> None:
     rows = json.loads(run(seeded_url, command, "--json").stdout)
@@ -123,7 +139,7 @@ def test_all_lists_have_a_limit(run: Run, seeded_url: str, command: str) -> None
         (("search", "--json", "--csv"), 2, "cannot be given together"),
         (("search", "--nonsense"), 2, "No such option"),
         (("search", "--cursor", "xxx"), 2, "use next_cursor as it was returned"),
-        (("serve", "--port", "99999"), 2, "must be at most 65,535"),
+        (("serve", "--port", "99999"), 2, "'99999': must be at most 65,535"),
         (("show", "nd40rs"), 1, "Did you mean Standard_ND40rs_v2?"),
         (("show", "ND GB300 v6-series"), 1, "nd_gb300_v6 is a series of sizes; search with series=nd_gb300_v6."),
         (("fit", "--min-gpu-mem", "5000"), 1, ""),
@@ -482,6 +498,10 @@ def test_history_gives_the_answer_of_the_api(run: Run, seeded_url: str, client: 
     assert said in printed
     assert all(one["source_id"] in printed for one in answer["items"])
     assert run(seeded_url, *asked, "--purchase", "savings_3y").returncode == 1
+    later = run(seeded_url, *asked, "--since", "2026-08-30").stdout
+    assert (
+        "0 prices in westeurope, the oldest first.\nIn force on 2026-09-01: 4.775 USD/h, last seen 2026-08-22." in later
+    )
     refused = run(seeded_url, *asked, "--since", "2026-07-02", "--until", "2026-07-01")
     assert refused.returncode == 2
     assert "since=2026-07-02: must not be later than until=2026-07-01" in refused.stderr

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
@@ -123,6 +124,7 @@ def test_what_no_size_can_replace_is_explained(run: Run, seeded_url: str, tmp_pa
     done = run(seeded_url, "retirements", str(file), "--keep", "infiniband,vcpus,memory_gib,gpu_memory_gib")
     assert done.returncode == 0
     assert "Standard_NC24rs_v3 in centralindia: no successor. Nearest is" in done.stdout
+    assert re.search(r"Nearest is Standard_\S+: needs 64 GiB", " ".join(done.stdout.split()))
     assert "without infiniband: Standard_" in done.stdout
 
 
