@@ -373,7 +373,8 @@ APPLIES_WITH: dict[str, str] = {
 
 def is_inapplicable(name: str, size: Mapping[str, Any]) -> bool:
     """Check whether a figure does not apply to a size, such as the memory of no GPU."""
-    return name in APPLIES_WITH and size.get(APPLIES_WITH[name]) == 0
+    needed = "gpu_count" if name.startswith("gpus_") or "_per_gpu_" in name else APPLIES_WITH.get(name)
+    return needed is not None and size.get(needed) == 0
 
 
 SIZE_FLAGS = SIZE_GROUPS["Features"]

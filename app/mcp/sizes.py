@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from app.catalog.fields import is_inapplicable
 from app.catalog.names import RegionCode
 from app.catalog.price_notes import price_note
 from app.catalog.queries.facets import unknown_note
@@ -213,15 +214,17 @@ def compare_sizes(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     names = {
         cell["size"]: tool.mark_unverified(cell["size"], verified=cell["value"]) for cell in lines["verified"]["values"]
     }
-    equal = [{cell["value"] is None for cell in line["values"]} for line in lines.values() if not line["differs"]]
+    values_of = {name: [cell["value"] for cell in line["values"]] for name, line in lines.items()}
+    sizes = [dict(zip(values_of, values, strict=True)) for values in zip(*values_of.values(), strict=True)]
+    unknown = [name for name in lines if any(size[name] is None and not is_inapplicable(name, size) for size in sizes)]
     return tool.Reply(
         text=_comparison_text(comparison, lines["usd_per_hour"]["values"], names, values.get("region")),
         content={
             "baseline": comparison["baseline"],
             "sizes": comparison["sizes"],
             "fields": shown,
-            "equal": sum(True not in is_unknown for is_unknown in equal),
-            "unknown": sum(True in is_unknown for is_unknown in equal),
+            "equal": sum(not line["differs"] and None not in values_of[name] for name, line in lines.items()),
+            "unknown": len(unknown),
             **_rate_of(comparison),
         },
         lists=("fields",),

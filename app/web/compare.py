@@ -263,9 +263,8 @@ def _row(
         shown = describe(change, value.difference_percent, better=better_by(name), money=money) if change else None
         is_base = value.size == comparison.baseline
         same = not is_base and value.value is not None and value.value == base
-        of_no_gpu = item["gpu_count"] == 0 and (name.startswith("gpus_") or "_per_gpu_" in name)
-        applies = not of_no_gpu and not is_inapplicable(name, item)
-        cells.append(ComparedFigure(amount, shown, same, name in (item["disputed_fields"] or ()), applies))
+        is_disputed = name in (item["disputed_fields"] or ())
+        cells.append(ComparedFigure(amount, shown, same, is_disputed, not is_inapplicable(name, item)))
     marked = _mark_best(cells, better_by(name))
     return ComparedRow(
         name, _title(name), _unit(field, view, money=money), _kind(field, money=money), field.differs, marked
