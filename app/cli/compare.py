@@ -379,6 +379,8 @@ def preflight(
     print_rows(rows, _QUOTA_COLUMNS, output, json_value=data, objects=data["quotas"])
     if output.format is Format.table:
         _print_remarks(data)
+        if not usage:
+            print_text("No --usage was given; --help names the commands that print it.")
     raise typer.Exit(_PREFLIGHT_CODES.get(data["verdict"], EXIT_UNKNOWN))
 
 

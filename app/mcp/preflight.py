@@ -57,15 +57,12 @@ def preflight(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     )
 
 
-_NO_USAGE = "Whether the plan fits is unknown without usage, which the commands in its description print."
-
-
 def _to_text(checked: Mapping[str, Any], *, has_usage: bool) -> str:
     if checked["verdict"] == "error":
         wrong = (item["details"][0] for item in checked["items"] if item["verdict"] == "error")
         return " ".join(islice(dict.fromkeys(wrong), MAX_ERRORS))
     if checked["verdict"] == "unknown" and not has_usage:
-        return _NO_USAGE
+        return f"Whether the plan fits is unknown: usage was not given, {ARGUMENTS['usage'].description}."
     words = {"fits": "The plan fits.", "missing": "The plan does not fit."}
     short = [quota for quota in checked["quotas"] if quota["verdict"] == checked["verdict"] != "fits"]
     first = f" {short[0]['title']} in {short[0]['region']}" if short else ""

@@ -532,7 +532,9 @@ def test_a_plan_is_checked_against_quotas_and_the_receipt_has_nothing_of_it(cata
     )
     receipt = (result.meta or {})["vmsizes/receipt"]
     assert receipt["questions"] == []
-    assert text_of(catalog, "preflight", plan=plan).startswith("Whether the plan fits is unknown without usage, ")
+    assert text_of(catalog, "preflight", plan=plan).startswith(
+        "Whether the plan fits is unknown: usage was not given, JSON of az "
+    )
     assert text_of(catalog, "preflight", plan="size,region\nnope,eastus\n") == "There is no size named 'nope'."
     (error,) = refused(catalog, "preflight", plan=plan + plan.splitlines()[1] + "\n" * 3 + "x" * 100_000)
     assert len(error["value"]) < 300
