@@ -256,10 +256,10 @@ def _comparison_text(
         for cell in prices
         if cell["size"] != comparison["baseline"] and cell["difference_percent"] is not None
     ]
-    told = f"; price an hour: {', '.join(others)}" if others else ""
+    changes = f"; price an hour: {', '.join(others)}" if others else ""
     if regions and (unpriced := [names[cell["size"]] for cell in prices if cell["value"] is None]):
-        told += f"; no price in {', '.join(regions)}: {', '.join(unpriced)}"
-    return f"{plural(len(comparison['sizes']), 'size')} compared with {names[comparison['baseline']]}{told}."
+        changes += f"; no price in {', '.join(regions)}: {', '.join(unpriced)}"
+    return f"{plural(len(comparison['sizes']), 'size')} compared with {names[comparison['baseline']]}{changes}."
 
 
 COMPARE_SIZES = tool.Tool(

@@ -103,10 +103,10 @@ def test_an_unknown_region_is_one_that_differs_in_hyphens_alone(clouds: httpx.Cl
         ("all regions", "coreweave or lambda or runpod"),
     ],
 )
-def test_the_name_of_a_region_is_told_its_code(clouds: httpx.Client, name: str, meant: str) -> None:
+def test_the_name_of_a_region_is_refused_with_its_code(clouds: httpx.Client, name: str, meant: str) -> None:
     answer = clouds.get("/sizes", params={"region": name})
-    told = f"region={name}: no such region; did you mean {meant}? GET /regions lists them"
-    assert (answer.status_code, answer.json()["detail"]) == (422, told)
+    detail = f"region={name}: no such region; did you mean {meant}? GET /regions lists them"
+    assert (answer.status_code, answer.json()["detail"]) == (422, detail)
 
 
 def test_a_series_may_be_named_without_its_cloud_if_no_other_has_the_name(clouds: httpx.Client) -> None:

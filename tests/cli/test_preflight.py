@@ -53,7 +53,7 @@ def test_the_exit_code_tells_whether_a_plan_fits(
     )
 
 
-def test_a_plan_without_quotas_is_told_what_prints_them(run: Run, seeded_url: str, folder: Path) -> None:
+def test_a_check_without_quotas_says_what_prints_them(run: Run, seeded_url: str, folder: Path) -> None:
     done = run(seeded_url, "preflight", str(folder / "fits.csv"))
     assert (done.returncode, done.stdout.splitlines()[-1].partition(";")[0]) == (6, "No --usage was given")
 

@@ -387,7 +387,7 @@ def text_of(catalog: CatalogReader, tool: str, **arguments: Any) -> str:
 
 
 @pytest.mark.parametrize("days", [{"since": "2026-08-23"}, {"since": "2026-08-23", "as_of": "2026-09-01"}])
-def test_a_price_that_holds_is_told_where_no_list_of_the_days_has_it(
+def test_a_price_that_holds_is_shown_where_no_list_of_the_days_has_it(
     catalog: CatalogReader, days: dict[str, str]
 ) -> None:
     asked = {"size": "d4s_v5", "region": "westeurope", **days}
@@ -396,7 +396,7 @@ def test_a_price_that_holds_is_told_where_no_list_of_the_days_has_it(
     assert text_of(catalog, "price_history", **asked).endswith(": 0.23 USD/h, last seen 2026-08-22.")
 
 
-def test_a_size_without_a_price_in_a_region_is_told_so(catalog: CatalogReader) -> None:
+def test_a_size_without_a_price_in_a_region_says_so(catalog: CatalogReader) -> None:
     assert "; no price in westindia; " in text_of(catalog, "explain_size", size="nd40rs_v2", region="westindia")
     compared = text_of(catalog, "compare_sizes", sizes="nd40rs_v2,d4s_v5", region="westindia")
     assert "; no price in westindia: Standard_ND40rs_v2" in compared
@@ -413,7 +413,7 @@ def test_a_size_that_is_retired_has_retired_on_its_day(catalog: CatalogReader) -
     assert text_of(catalog, "explain_size", size="nc6").startswith("Standard_NC6 (retired 2023-09-06): ")
 
 
-def test_the_figure_of_the_order_is_told_beside_the_price(catalog: CatalogReader) -> None:
+def test_the_figure_of_the_order_stands_beside_the_price(catalog: CatalogReader) -> None:
     said = text_of(catalog, "find_sizes", gpu="H100", sort="spot_usd_per_hour")
     assert re.search(r": Standard_\w+, spot_usd_per_hour [\d.]+, [\d.]+ USD/h on_demand in ", said)
 
