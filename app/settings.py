@@ -2,9 +2,10 @@
 
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -19,11 +20,26 @@ class BadEnvFile(Exception):
     """The `.env` file is a pipe: to open it would wait for who writes to it."""
 
 
+def _check_url(text: str) -> str:
+    parts = urlsplit(text)
+    if text and (parts.scheme not in ("http", "https") or not parts.hostname or " " in text):
+        raise PydanticCustomError("url", "must be a URL: https://HOST/PATH")
+    return text
+
+
+WebUrl = Annotated[str, AfterValidator(_check_url)]
+
+
 class Settings(BaseSettings):
     """Every setting with its default. Raises BadEnvFile for a `.env` that is a pipe."""
 
     model_config = SettingsConfigDict(
-        env_prefix="VMSIZES_", env_file=".env", env_ignore_empty=True, extra="ignore", frozen=True
+        env_prefix="VMSIZES_",
+        env_file=".env",
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+        allow_inf_nan=False,
     )
 
     def __new__(cls, **values: Any) -> Self:
@@ -70,7 +86,9 @@ class Settings(BaseSettings):
     shutdown_seconds: float = Field(
         default=7, ge=0, le=3_600, description="How long a shutdown waits for requests in progress, seconds."
     )
-    cache_mib: int = Field(default=24, ge=0, description="How much memory a worker may use to cache responses, MiB.")
+    cache_mib: int = Field(
+        default=24, ge=0, le=1_048_576, description="How much memory a worker may use to cache responses, MiB."
+    )
     max_age_seconds: int = Field(
         default=0,
         ge=0,
@@ -78,7 +96,7 @@ class Settings(BaseSettings):
         description="How long browsers and CDNs may reuse a response without revalidation, seconds; 0: never.",
     )
     exports_mib: int = Field(
-        default=1024, ge=0, description="How much disk a worker may use to cache Parquet files, MiB."
+        default=1024, ge=0, le=1_048_576, description="How much disk a worker may use to cache Parquet files, MiB."
     )
     seeds: Path = Field(default=shipped_folder("seeds"), description="The folder that `vmsizes ingest seeds` reads.")
     clouds: str = Field(
@@ -89,7 +107,7 @@ class Settings(BaseSettings):
         default=None,
         description="The folder for pages that `vmsizes refresh` fetches. Unset: beside the database.",
     )
-    azure_prices_url: str = Field(
+    azure_prices_url: WebUrl = Field(
         default="",
         description="A copy of the Azure Retail Prices API for `vmsizes refresh`. Empty: the public one.",
     )
@@ -105,7 +123,7 @@ class Settings(BaseSettings):
     azure_docs: Path | None = Field(
         default=None, description="A checkout of Azure's documentation that `vmsizes refresh` reads. Unset: none."
     )
-    exchange_rates_url: str = Field(
+    exchange_rates_url: WebUrl = Field(
         default="",
         description="A copy of the European Central Bank's eurofxref-hist.zip, for `vmsizes refresh`. Empty: its own.",
     )
@@ -128,7 +146,7 @@ class Settings(BaseSettings):
         default="errors",
         description="Which requests are logged: off, errors (status 5xx), misses (not from the cache) or all.",
     )
-    otlp_endpoint: str = Field(
+    otlp_endpoint: WebUrl = Field(
         default="",
         description="Where traces are sent by OTLP, with `vmsizes[otel]`: http://collector:4318. Empty: nowhere.",
     )
@@ -140,7 +158,7 @@ class Settings(BaseSettings):
         default="",
         description="Hosts and networks, separated by commas, that webhooks may be at although they are not public.",
     )
-    public_url: str = Field(
+    public_url: WebUrl = Field(
         default="",
         description="The URL at which clients reach the service, for the OpenAPI document and links. Empty: relative.",
     )

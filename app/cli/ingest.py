@@ -32,6 +32,7 @@ from app.cli.output import (
     print_rows,
     with_output_options,
 )
+from app.db.writing import check_schema
 from app.errors import BadData, BadQuery
 from app.ingest.registry import CSV_SOURCES, parse_clouds, read_csv_source, read_pages, read_seeds, relative_to
 from app.ingest.run import forget as forget_sources
@@ -92,7 +93,7 @@ def seeds(
     run: RunOptions,
 ) -> None:
     """Read a whole folder of sources, regions, GPUs, series, documents, prices …; by default the project's own."""
-    context.engine().connect().close()  # what is wrong with the database is told before seconds of reading
+    check_schema(context.engine())  # before seconds of reading
     _ingest(read_all_seeds(folder), run)
 
 

@@ -22,7 +22,7 @@ from app.cli.jobs import RunOptions, outcome_json, parse_interval, print_reports
 from app.cli.options import Command, Group
 from app.cli.output import EXIT_BAD_DATA, get_console, print_json, print_note
 from app.cli.webhooks import deliver_after_refresh
-from app.db.writing import WriterBusy, write_session
+from app.db.writing import WriterBusy, check_schema, write_session
 from app.errors import BadData, BadQuery, FetchError
 from app.ingest.registry import read_pages, relative_to
 from app.ingest.run import IngestOutcome, ingest
@@ -133,6 +133,7 @@ Accept = Annotated[bool, typer.Option("--accept", help="Take lists although they
 
 def _run_feed(feed: str, run: RunOptions, refresh: Callable[[], FeedResult]) -> FeedResult:
     """Refresh a feed, and note in the database how that ended: one that failed leaves nothing else there."""
+    check_schema(context.engine())  # before anything is fetched
     try:
         result = refresh()
     except (BadData, FetchError):

@@ -73,6 +73,12 @@ def refuse_newer(revision: str | None) -> None:
         raise NewerSchema(newer_schema_text(revision))
 
 
+def check_schema(engine: Engine) -> None:
+    """Raise what a writer would raise for the schema of the database, before it reads or fetches anything."""
+    with Session(engine) as session:
+        refuse_newer(schema_revision(session))
+
+
 @contextmanager
 def write_session(
     engine: Engine,

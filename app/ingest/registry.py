@@ -151,6 +151,8 @@ def read_seeds(
     others = [folder / CLOUDS / cloud for cloud in clouds if cloud != DEFAULT_PROVIDER.id]
     for subfolder in [folder / CLOUDS, *others] if others else ():
         reading += _read_folder(subfolder, tuple(CSV_SOURCES), progress)
+    if reading == Reading():
+        raise BadData("has no seeds; VMSIZES_SEEDS says where they are", file=str(folder))
     return reading
 
 

@@ -83,11 +83,24 @@ def test_without_a_database_the_rest_is_examined(tmp_path: Path) -> None:
 
 
 @pytest.mark.one_database
-def test_a_setting_that_is_wrong_is_named(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VMSIZES_WORKERS", "many")
+@pytest.mark.parametrize(
+    ("setting", "allowed"),
+    [
+        ("VMSIZES_WORKERS=many", "expected a whole number"),
+        ("VMSIZES_KEEP_ALIVE_SECONDS=nan", "expected a finite number"),
+        ("VMSIZES_CACHE_MIB=9999999999", "must be at most 1,048,576"),
+        ("VMSIZES_PUBLIC_URL=foo", "must be a URL: https://HOST/PATH"),
+        ("VMSIZES_OTLP_ENDPOINT=collector:4318", "must be a URL: https://HOST/PATH"),
+        ("VMSIZES_AZURE_PRICES_URL=ftp://127.0.0.1", "must be a URL: https://HOST/PATH"),
+    ],
+)
+def test_a_setting_that_is_wrong_is_named(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, setting: str, allowed: str
+) -> None:
+    monkeypatch.setenv(*setting.split("="))
     code, found = examine(database_url)
     assert (code, [*found]) == (4, ["settings"])
-    assert found["settings"][1] == "VMSIZES_WORKERS=many: expected a whole number"
+    assert found["settings"][1] == f"{setting}: {allowed}"
 
 
 @pytest.mark.one_database

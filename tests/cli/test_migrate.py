@@ -1,7 +1,7 @@
 """`vmsizes migrate` rebuilds the derived tables that a migration emptied."""
 
 import pytest
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine, func, select, text
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Offer, SizeJson
@@ -41,3 +41,16 @@ def test_a_catalog_of_an_older_schema_is_whole_after_it(engine: Engine, database
     outcome = ingest(engine, reading(prices=(price("X1", "3"),)), now=NOW)
     with read_session(engine) as session:
         assert outcome.revision["digest"] == compute_digest(session)[0]
+
+
+@pytest.mark.parametrize("arguments", [("ingest", "seeds"), ("refresh", "exchange-rates", "--file", "missing.zip")])
+def test_a_newer_schema_is_refused_before_anything_is_read(
+    engine: Engine, database_url: str, arguments: tuple[str, ...]
+) -> None:
+    ingest(engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
+    with engine.begin() as connection:
+        connection.execute(text("update alembic_version set version_num = '9999'"))
+    engine.dispose()
+    done = run_command(database_url, *arguments)
+    assert (done.returncode, "The database has schema 9999" in done.stderr) == (4, True), done.stderr
+    assert "reading" not in done.stderr

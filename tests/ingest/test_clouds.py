@@ -28,6 +28,12 @@ def test_all_clouds_are_seeded_unless_some_are_named(tmp_path: Path) -> None:
         parse_clouds("azure,digitalocean", SEEDS)
 
 
+@pytest.mark.one_database
+def test_a_folder_without_seeds_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadData, match="has no seeds; VMSIZES_SEEDS says where they are"):
+        read_seeds(tmp_path)
+
+
 def test_clouds_are_read_without_azure(engine: Engine, database_url: str) -> None:
     outcome = ingest(engine, relative_to(SEEDS, read_seeds(SEEDS, clouds=("oci", "verda", "lambda"))), now=NOW)
     assert outcome.summary.reports == []
