@@ -216,10 +216,10 @@ def test_what_was_taken_in_expires_is_replaced_and_can_be_taken_back(
     assert command("list", "--as", "nobody").stderr == "Nothing matches.\n"
     for arguments, said in (
         (("forget", "--as", "team-a"), "give a name, or --all"),
-        (("import", "x.json", "--as", "a", "--hours", "0"), "Invalid value for '--hours': must be at least 1"),
+        (("import", "x.json", "--as", "a", "--hours", "0"), "Invalid value for '--hours': '0': must be at least 1"),
         (
             ("import", "x.json", "--as", "a", "--observed-at", "now"),
-            "'--observed-at': must be written as YYYY-MM-DDTHH:MM",
+            "'--observed-at': 'now': must be written as YYYY-MM-DDTHH:MM",
         ),
         (("list", "d8s_v5"), "--as"),
         (("import", "nothing.json", "--as", "team a"), "must be the name of an API key"),
