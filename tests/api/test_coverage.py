@@ -8,6 +8,8 @@ from tests.walks import walk
 pytestmark = pytest.mark.first_database
 
 CPU = {"max_gpus": "0"}
+NEEDS = {"infiniband_gbps": "infiniband", "nvme_disk_gib": "local_nvme", "nvme_disk_count": "local_nvme"}
+"""The fields without which others do not apply."""
 
 
 def test_the_known_figures_are_those_that_the_list_has(client: httpx.Client) -> None:
@@ -18,16 +20,15 @@ def test_the_known_figures_are_those_that_the_list_has(client: httpx.Client) -> 
     for item in coverage["items"]:
         if item["field"] == "local_disk_gib" or not item["total"]:
             continue
-        having = [size for size in sizes if size[item["field"]] is not None]
-        if item["field"] != "infiniband_gbps":
-            assert (item["known"], item["total"]) == (len(having), len(sizes))
+        applies = [size for size in sizes if size.get(NEEDS.get(item["field"], "")) is not False]
+        having = [size for size in applies if size[item["field"]] is not None]
+        assert (item["known"], item["total"]) == (len(having), len(applies))
         assert item["percent"] == round(100 * item["known"] / item["total"], 1)
         assert {one["category"]: one["known"] for one in item["categories"] if one["known"]} == Counter(
             size["category"] for size in having
         )
-        lacking = Counter(size["series"] for size in sizes if size[item["field"]] is None)
-        if item["field"] != "infiniband_gbps":
-            assert {one["series"]: one["sizes"] for one in item["unknown"]} == lacking
+        lacking = Counter(size["series"] for size in applies if size[item["field"]] is None)
+        assert {one["series"]: one["sizes"] for one in item["unknown"]} == lacking
 
 
 def test_figures_of_gpus_apply_to_no_size_without_one(client: httpx.Client) -> None:
