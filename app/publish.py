@@ -9,12 +9,14 @@ import os
 import posixpath
 import re
 import shutil
+import signal
 from collections.abc import Callable, MutableSequence
 from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
 from html import escape, unescape
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from tempfile import mkdtemp
+from threading import Thread
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
@@ -42,7 +44,6 @@ _PAGES_OF_A_SIZE = 2
 _SIZES_OF_A_PROCESS = 100
 """How many sizes are worth the start of another process."""
 _POLL_SECONDS = 0.2
-_STOP = -1
 _TRIES, _WAIT_SECONDS = 10, 3
 """How often a page is asked for while the database is away, or the machine busy."""
 _ORIGIN = "http://site"
@@ -104,38 +105,43 @@ def _write_with_all_cores(folder: Path, settings: Settings, step: Progress) -> i
         return asyncio.run(_Site(folder, settings, 0, 1, tell).write())
     spawning = get_context("spawn")
     progress: Any = spawning.Array("q", shares)
-    with ProcessPoolExecutor(shares, spawning, initializer=_keep_progress, initargs=(progress,)) as pool:
-        running = [pool.submit(_write_share, folder, settings, share, shares) for share in range(shares)]
-        while (states := wait(running, _POLL_SECONDS, FIRST_EXCEPTION)).not_done:
-            if any(writing.exception() for writing in states.done):
-                progress[:] = [_STOP] * shares
-            else:
+    with ProcessPoolExecutor(shares, spawning, initializer=_begin_process, initargs=(progress,)) as pool:
+        try:
+            # Ctrl-C is for all processes of a terminal; they are started ignoring it, and end with this one.
+            interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
+            running = [pool.submit(_write_share, folder, settings, share, shares) for share in range(shares)]
+            signal.signal(signal.SIGINT, interrupt)
+            while (states := wait(running, _POLL_SECONDS, FIRST_EXCEPTION)).not_done:
+                for writing in states.done:
+                    writing.result()
                 tell(sum(progress))
-        return sum(writing.result() for writing in running)
+            return sum(writing.result() for writing in running)
+        except BaseException:
+            for process in active_children():  # the pool waits for them
+                process.terminate()
+            raise
 
 
 _progress: MutableSequence[int] = []
 
 
-def _keep_progress(progress: MutableSequence[int]) -> None:
+def _begin_process(progress: MutableSequence[int]) -> None:
     global _progress  # noqa: PLW0603  # memory that the processes share, which only their start can be given
     _progress = progress
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    if parent := parent_process():
+        parent.join()
+    os._exit(1)
 
 
 def _write_share(folder: Path, settings: Settings, share: int, shares: int) -> int:
     def tell(done: int) -> None:
-        if _progress[share] == _STOP:
-            raise _AnotherFailed
         _progress[share] = done
 
-    try:
-        return asyncio.run(_Site(folder, settings, share, shares, tell).write())
-    except _AnotherFailed:
-        return 0
-
-
-class _AnotherFailed(Exception):
-    """Another process could not write its share of the pages: nothing will be published."""
+    return asyncio.run(_Site(folder, settings, share, shares, tell).write())
 
 
 class _Site:

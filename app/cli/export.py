@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -173,6 +174,7 @@ def publish(
     settings = context.settings().model_copy(update={"public_url": base_url})
     # By its name: it runs the service, which other commands start without.
     module = import_module("app.publish")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # as shells name it, with nothing left
     with progress(unit="pages") as step:
         pages = module.publish(folder, settings, step)
     print_line(f"{folder}: {pages} pages")

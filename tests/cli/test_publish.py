@@ -1,8 +1,12 @@
 """The command `vmsizes publish`: a static site whose links all lead somewhere."""
 
 import json
+import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 from html import unescape
@@ -22,6 +26,7 @@ from tests.conftest import TODAY
 from tests.databases import Databases
 from tests.factories import NOW, price, reading, size
 from tests.servers import open_client
+from tests.waiting import LONGEST_SECONDS, wait_until
 
 pytestmark = pytest.mark.one_database  # the pages are those of the service, which other tests run on both
 
@@ -139,3 +144,32 @@ def test_a_site_stays_when_the_next_one_fails(
     assert run(database_url, "publish", str(site)).returncode != 0
     assert contents(site) == before
     assert [path.name for path in site.parent.iterdir()] == ["site"]
+
+
+_SHARED = "from app import cli, publish; publish._SIZES_OF_A_PROCESS = 1; cli.main()"
+
+
+@pytest.mark.parametrize(
+    ("number", "whole_group", "code"),
+    [
+        (signal.SIGINT, True, 130),
+        (signal.SIGTERM, False, 143),
+        pytest.param(signal.SIGINT, False, 130, marks=pytest.mark.slow),
+        pytest.param(signal.SIGKILL, False, -9, marks=pytest.mark.slow),
+    ],
+)
+def test_a_signal_ends_all_processes_and_removes_what_they_wrote(
+    database_url: str, tmp_path: Path, number: signal.Signals, whole_group: bool, code: int
+) -> None:
+    command = [sys.executable, "-c", _SHARED, "publish", str(tmp_path / "site")]
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, "VMSIZES_DATABASE_URL": database_url},
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    wait_until(lambda: next(tmp_path.glob(".site-*/*"), None) is not None)
+    (os.killpg if whole_group else os.kill)(process.pid, number)
+    _, errors = process.communicate(timeout=LONGEST_SECONDS)  # its workers have the same standard error
+    assert (process.returncode, b"Traceback" in errors) == (code, False)
+    assert bool([*tmp_path.iterdir()]) == (number == signal.SIGKILL)
