@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, SecretStr, ValidationError
 from sqlalchemy import Engine
-from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError, ProgrammingError
+from sqlalchemy.exc import ArgumentError, DBAPIError, ProgrammingError
 from sqlmodel import Session
 
 from app.catalog.queries.snapshot import current_revision
@@ -32,6 +32,7 @@ from app.db.engines import (
     make_engine,
     outage_cause,
     read_session,
+    shown_url,
 )
 from app.db.writing import NewerSchema, WriterBusy, refuse_newer, schema_revision, set_wait
 from app.errors import BadData, BadQuery, BadWorkload, FetchError, NotFound, NotReady, VmsizesError
@@ -207,7 +208,7 @@ def error_message(error: Exception) -> str | None:
         return f"{error} Try again when it has ended, or wait longer with --wait."
     if isinstance(error, NewerSchema):
         return f"{error} Install the version that migrated it or a later one, or restore a copy from before."
-    if isinstance(error, OperationalError | ProgrammingError | InterfaceError):
+    if isinstance(error, DBAPIError) and (outage_cause(error) or isinstance(error, ProgrammingError)):
         return _database_message(error)
     return None
 
@@ -228,10 +229,11 @@ def _database_message(error: DBAPIError) -> str:
         return newer
     if _NO_COLUMN.search(message):
         return f"The database has an older schema ({message}); run `vmsizes migrate`."
-    cause = outage_cause(error)
-    problem = f"The database cannot be reached: {cause}" if cause else "The database failed"
-    where = engine().url.render_as_string(hide_password=True)
-    return f"{problem} ({message}). Check that {where} is running and that VMSIZES_DATABASE_URL is right."
+    cause, remedy = outage_cause(error) or ("", "")
+    reached = "used" if remedy else "reached"
+    problem = f"The database cannot be {reached}: {cause}" if cause else "The database failed"
+    check = f". Check that {shown_url(engine().url)} is running and that VMSIZES_DATABASE_URL is right"
+    return f"{problem} ({message}){f'; {remedy}' if remedy else check}."
 
 
 def _newer_schema() -> str | None:

@@ -35,7 +35,7 @@ from app.cli.output import (
     print_text,
     with_output_options,
 )
-from app.db.engines import read_session
+from app.db.engines import read_session, shown_url
 from app.db.writing import newer_schema_text, newest_revision, schema_revision
 from app.errors import BadData, BadQuery, VmsizesError
 from app.mcp.catalog import is_installed, require_sdk
@@ -85,9 +85,8 @@ def _examine() -> Iterator[Finding]:
     yield Finding("settings", "ok", "all settings can be read")
     try:
         with read_session(context.engine()) as session:
-            where = context.engine().url.render_as_string(hide_password=True)
             session.connection()
-            yield Finding("database", "ok", f"{where} can be read")
+            yield Finding("database", "ok", f"{shown_url(context.engine().url)} can be read")
             yield from _examine_catalog(session)
     except (VmsizesError, DBAPIError) as error:
         detail, _, todo = (context.error_message(error) or str(error)).removesuffix(".").partition("; ")

@@ -166,10 +166,11 @@ _NO_TABLE = "42P01"
 """PostgreSQL's SQLSTATE for a missing table."""
 
 MISSING = "no such database file"
+_ELSEWHERE = "move the file away and run `vmsizes migrate`, then `vmsizes ingest seeds`"
 IS_NO_FILE = "the path of the database is not a regular file"
-_CAUSES = (
+_CAUSES: tuple[tuple[str, ...], ...] = (
     (MISSING, "its file is missing"),
-    (IS_NO_FILE, "its path leads to no file"),
+    (IS_NO_FILE, "its path leads to no file", "give a file in VMSIZES_DATABASE_URL"),
     ("connection refused", "connection refused"),
     ("no such file or directory", "nothing listens at its socket"),
     ("name or service not known", "the name of its host is not known"),
@@ -194,17 +195,25 @@ _CAUSES = (
     ("does not accept connections|not currently accepting", "it accepts no connections"),
     ("not permitted to log in", "its user may not log in"),
     ("pg_hba", "it refuses connections of this user or host"),
-    ("unable to open database file: permission denied", "its folder may not be read"),
+    ("unable to open database file: permission denied", "its folder may not be read", "let this user read it"),
+    ("permission denied for table webhook", "its user may not read webhooks", "give the URL of the user who migrates"),
     ("permission denied", "its user may not read the catalog"),
-    ("read-only transaction|readonly database", "it can only be read"),
-    ("database or disk is full|no space left", "its disk is full"),
-    ("unable to open database file", "its file cannot be opened"),
-    ("database is locked", "another program has locked its file"),
-    ("malformed", "its file is damaged"),
-    ("not a database", "its file is not a database"),
-    ("disk i/o error", "its file cannot be read, or its disk is full"),
+    ("read-only transaction", "it can only be read", "give the URL of the user and server that may write"),
+    ("readonly database", "it can only be read", "let this user write the file and its folder"),
+    ("database or disk is full|no space left", "its disk is full", "make room"),
+    ("unable to open database file", "its file cannot be opened", "let this user read and write it, and its folder"),
+    ("database is locked", "another program has locked its file", "end that program, or wait until it has ended"),
+    ("malformed", "its file is damaged", f"restore a copy, or {_ELSEWHERE}"),
+    ("not a database", "its file is not a database", f"correct VMSIZES_DATABASE_URL, or {_ELSEWHERE}"),
+    ("disk i/o error", "its file cannot be read, or its disk is full", "make room, or check the disk"),
+    (
+        "(table|relation) .* already exists",
+        "it has tables of another program, or of no version that is known",
+        "give another database in VMSIZES_DATABASE_URL",
+    ),
 )
-"""Patterns for drivers' messages in lowercase, and what they mean; the first match is used."""
+"""Patterns for drivers' messages in lowercase, what they mean, and what to do unless that is to start or find the
+database; the first match is used."""
 
 
 def has_no_tables(error: DBAPIError) -> bool:
@@ -226,13 +235,19 @@ def lacks_what_was_asked(error: DBAPIError) -> bool:
     return bool(_LACKING.search(driver_message(error)))
 
 
-def outage_cause(error: DBAPIError) -> str | None:
-    """Return why the database cannot be reached; None if it can, and rejected the statement."""
+def outage_cause(error: DBAPIError) -> tuple[str, str] | None:
+    """Return why the database cannot be reached, and the remedy of that alone; None if it rejected the statement."""
     message = str(error.orig).lower()
-    cause = next((meaning for pattern, meaning in _CAUSES if re.search(pattern, message)), None)
-    if cause is None and (error.connection_invalidated or isinstance(error, InterfaceError | OperationalError)):
-        return "it does not answer as it should"
-    return cause
+    causes = ((meaning, "".join(remedy)) for pattern, meaning, *remedy in _CAUSES if re.search(pattern, message))
+    if cause := next(causes, None):
+        return cause
+    is_outage = error.connection_invalidated or isinstance(error, InterfaceError | OperationalError)
+    return ("it does not answer as it should", "") if is_outage else None
+
+
+def shown_url(url: URL) -> str:
+    """Return a URL as it may be written in VMSIZES_DATABASE_URL, without its password."""
+    return url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
 
 
 def driver_message(error: DBAPIError) -> str:

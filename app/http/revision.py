@@ -200,7 +200,7 @@ class RevisionWatcher:
         cause = outage_cause(error)
         if cause is None:
             return None
-        outage = f"The database cannot be reached: {cause}."
+        outage = f"The database cannot be reached: {cause[0]}."
         if self._known.generation is None and MISSING in str(error.orig):
             outage = NO_FILE
         self.outages.note_failure(outage, driver_message(error))

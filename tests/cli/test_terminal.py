@@ -1,11 +1,14 @@
 """Output on a terminal of 80 columns, and the ways in which arguments may be written."""
 
+import json
 import os
 import re
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -321,6 +324,34 @@ def test_a_database_that_cannot_be_used_is_a_message(url: str, code: int, messag
     assert "Traceback" not in done.stderr
     assert "secret" not in done.stderr
     assert "vmsizes migrate" not in done.stderr
+
+
+def _tables_of_another_program(file: Path) -> int:
+    file.unlink()
+    with closing(sqlite3.connect(file)) as connection:
+        return connection.execute("create table size (id int)").rowcount
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda file: file.write_text("text " * 1000), "its file is not a database (…); correct VMSIZES_DATABASE_URL"),
+    (lambda file: os.truncate(file, file.stat().st_size // 3), "its file is damaged (…); restore a copy"),
+    (lambda file: file.unlink() or file.mkdir(), "its path leads to no file (…); give a file"),
+    (_tables_of_another_program, "it has tables of another program"),
+])  # fmt: skip
+def test_what_is_wrong_with_a_file_is_a_message_with_its_own_remedy(
+    run: Run, tmp_path: Path, make: Callable[[Path], object], message: str
+) -> None:
+    file = tmp_path / "x.db"
+    assert run(f"sqlite:///{file}", "migrate").returncode == 0
+    make(file)
+    done = run(f"sqlite:///{file}", "migrate")
+    assert done.returncode == 4
+    assert f"The database cannot be used: {message}" in re.sub(r"\([^)]*\)", "(…)", done.stderr)
+    doctor = run(f"sqlite:///{file}", "doctor", "--json")
+    found = {row["check"]: row for row in json.loads(doctor.stdout)}
+    assert doctor.returncode == 4
+    if "; " in message:
+        assert found["database"]["next"].startswith(message.partition("; ")[2])
 
 
 def test_a_place_that_cannot_be_written_is_a_message(run: Run, seeded_url: str, tmp_path: Path) -> None:
