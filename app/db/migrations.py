@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.orm import Session
 
 from app.db.writing import MIGRATIONS, OnWait, begin_writing, refuse_newer
@@ -87,7 +86,11 @@ def _migrating(engine: Engine, on_wait: OnWait | None = None) -> Iterator[Connec
 
 # A role that can only read
 
-_INSUFFICIENT_PRIVILEGE = "42501"
+_REFUSALS = {
+    "42501": "the user of VMSIZES_DATABASE_URL may not make or change this role; give it CREATEROLE, or make it first",
+    "42939": "is a name that PostgreSQL reserves; choose one that does not begin with pg_",
+}
+"""What is wrong by PostgreSQL's SQLSTATE."""
 
 
 class RoleRefused(Exception):
@@ -103,15 +106,13 @@ def grant_reader(engine: Engine, role: str, password: str = "") -> list[str]:
     """
     if engine.dialect.name != "postgresql":
         raise RoleRefused("only PostgreSQL has roles; leave it empty for SQLite")
+    from psycopg import DatabaseError
+
     try:
         with engine.begin() as connection:
             return _grant(connection, role, password)
-    except ProgrammingError as error:
-        if getattr(error.orig, "sqlstate", None) != _INSUFFICIENT_PRIVILEGE:
-            raise
-        raise RoleRefused(
-            "the user of VMSIZES_DATABASE_URL may not make or change this role; give it CREATEROLE, or make it first"
-        ) from None
+    except DatabaseError as error:  # of the driver, which the statements are given to
+        raise RoleRefused(_REFUSALS.get(error.sqlstate or "") or str(error)) from None
 
 
 def _grant(connection: Connection, role: str, password: str) -> list[str]:

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError, ProgrammingError
 from app.db.engines import make_engine
 from app.db.migrations import RoleRefused, grant_reader
 from app.main import create_asgi_app
-from app.settings import Settings
+from app.settings import PROJECT, Settings
 from tests.api.bodies import LLAMA
 from tests.api.test_strictness import PATHS
 from tests.command_line import run_command
@@ -148,6 +148,37 @@ def test_migrate_makes_the_role(owner: Engine, monkeypatch: pytest.MonkeyPatch) 
     done = run_command(owner.url.render_as_string(hide_password=False), "migrate")
     assert done.returncode == 0
     assert f"The role {ROLE} may read" in done.stdout
+
+
+def test_a_name_that_is_reserved_and_a_user_who_may_make_no_role_are_refused(
+    owner: Engine, reader: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VMSIZES_READER_ROLE", "pg_read")
+    done = run_command(owner.url.render_as_string(hide_password=False), "migrate")
+    assert (done.returncode, "VMSIZES_READER_ROLE=pg_read: is a name that PostgreSQL reserves" in done.stderr) == (
+        2,
+        True,
+    )
+    with owner.begin() as connection:
+        connection.execute(text(f"alter role {ROLE} reset default_transaction_read_only"))
+    with pytest.raises(RoleRefused, match="give it CREATEROLE"):
+        grant_reader(reader, "another")
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("webhooks", "list"), "its user may not read webhooks (permission denied for table webhook"),
+        (("webhooks", "deliver"), "its user may not read webhooks (permission denied for table webhook"),
+        (("ingest", "series", str(PROJECT / "seeds" / "series.csv")), "it can only be read (cannot execute"),
+    ],
+)
+def test_what_the_role_may_not_do_is_a_message_with_a_remedy(
+    reader: Engine, command: tuple[str, ...], message: str
+) -> None:
+    done = run_command(reader.url.render_as_string(hide_password=False), *command)
+    assert (done.returncode, f"The database cannot be used: {message}" in done.stderr) == (4, True), done.stderr
+    assert "; give the URL of the user" in done.stderr
 
 
 @pytest.mark.one_database

@@ -257,9 +257,8 @@ def _create_text(table: Table, dialect: Dialect) -> str:
 def _run(session: Session, statements: Sequence[str]) -> None:
     """Run statements without parameters or results: PostgreSQL takes all of them at once."""
     connection = session.connection()
-    driver: Any = connection.connection.driver_connection
     for text in statements if connection.dialect.name == "sqlite" else ["; ".join(statements)]:
-        driver.execute(text)
+        connection.exec_driver_sql(text, execution_options={"no_parameters": True})
 
 
 def count_rows(session: Session, table: Table) -> None:
