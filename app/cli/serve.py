@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from multiprocessing import get_context
@@ -44,7 +44,10 @@ def serve(
     limits = _limits(settings)
     context.engine()  # refuses a URL of no database, which each worker would die of
     chosen_host, chosen_port = host or settings.host, port or settings.port
-    sockets = _listen(chosen_host, chosen_port)
+    # What is named in an error is where the value came from.
+    sources = {name: f"VMSIZES_{name}".upper() for name in settings.model_fields_set}
+    sources |= {name: f"--{name}" for name, value in (("host", host), ("port", port)) if value}
+    sockets = _listen(chosen_host, chosen_port, sources)
     if _is_first_start(settings):
         # In a process of its own: what they take of memory is free afterwards.
         print_line("First start: the catalog is written to vmsizes.db in this folder, which takes about a minute.")
@@ -135,8 +138,11 @@ def _limits(settings: Settings) -> "Limits":
         raise BadQuery("VMSIZES_MAX_CONNECTIONS", settings.max_connections, str(error)) from None
 
 
-def _listen(host: str, port: int) -> "list[socket.socket]":
-    """Listen, before any message says that the service is there; raises BadQuery where that is impossible."""
+def _listen(host: str, port: int, sources: Mapping[str, str]) -> "list[socket.socket]":
+    """Listen, before any message says that the service is there; raises BadQuery where that is impossible.
+
+    `sources` names the setting or the option that a value is from.
+    """
     import socket
 
     from app.server.sockets import listen
@@ -144,9 +150,13 @@ def _listen(host: str, port: int) -> "list[socket.socket]":
     try:
         return listen(host, port)
     except socket.gaierror as error:
-        raise BadQuery("--host", host, f"is not an address of this machine ({error.strerror})") from None
+        raise BadQuery(
+            sources.get("host", "--host"), host, f"is not an address of this machine ({error.strerror})"
+        ) from None
     except OSError as error:
-        raise BadQuery("--port", port, f"cannot be listened on at {host} ({error.strerror}); choose another") from None
+        raise BadQuery(
+            sources.get("port", "--port"), port, f"cannot be listened on at {host} ({error.strerror}); choose another"
+        ) from None
 
 
 @app.command(cls=Command)

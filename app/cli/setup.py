@@ -1,7 +1,9 @@
 """Commands that check an installation, and connect it to agents: `vmsizes doctor`, `vmsizes mcp`."""
 
+import errno
 import json
 import shutil
+import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -78,6 +80,7 @@ def _examine() -> Iterator[Finding]:
     """Yield a finding for each check; what cannot be checked without a database or catalog is left out."""
     try:
         settings = context.settings()
+        context.engine()  # refuses a URL of no database
     except VmsizesError as error:
         todo = "correct the setting, in the environment or in .env"
         yield Finding("settings", "error", context.to_cli_text(error), todo)
@@ -168,6 +171,8 @@ def _examine_port(host: str, port: int) -> Finding:
             if json.load(health) == {"status": "ok"}:
                 return Finding("port", "ok", f"a service answers at http://{host}:{port}")
         todo = f"end what listens there, or vmsizes serve --port {port + 1 if port < MAX_PORT else port - 1}"
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            todo = "correct VMSIZES_HOST"
         return Finding("port", "error", f"{port} at {host} cannot be listened on: {error.strerror}", todo)
     return Finding("port", "ok", f"{port} at {host} is free")
 

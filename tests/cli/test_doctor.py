@@ -104,6 +104,21 @@ def test_a_setting_that_is_wrong_is_named(
 
 
 @pytest.mark.one_database
+def test_a_url_of_no_database_is_a_setting_that_is_wrong() -> None:
+    code, found = examine("mysql://somewhere/x")
+    assert (code, [*found]) == (4, ["settings"])
+    assert found["settings"][1].startswith("VMSIZES_DATABASE_URL: mysql://… is not supported")
+
+
+@pytest.mark.one_database
+def test_a_host_that_is_not_of_this_machine_is_named(seeded_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for host in ("nosuch.invalid", "192.0.2.1"):
+        monkeypatch.setenv("VMSIZES_HOST", host)
+        status, _, todo = examine(seeded_url)[1]["port"]
+        assert (status, todo) == ("error", "correct VMSIZES_HOST"), host
+
+
+@pytest.mark.one_database
 def test_a_port_is_taken_by_a_service_or_by_something_else(
     seeded_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

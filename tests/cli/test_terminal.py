@@ -361,10 +361,18 @@ def test_a_place_that_cannot_be_written_is_a_message(run: Run, seeded_url: str, 
             assert (done.returncode, message in done.stderr, done.stdout) == (2, True, ""), done.stderr
 
 
-def test_a_port_in_use_is_an_error_before_anything_is_served(run: Run, seeded_url: str) -> None:
+@pytest.mark.parametrize("source", ["--port", "VMSIZES_PORT"])
+def test_a_port_in_use_is_an_error_before_anything_is_served(
+    run: Run, seeded_url: str, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        done = run(seeded_url, "serve", "--port", str(taken.getsockname()[1]))
+        port = str(taken.getsockname()[1])
+        monkeypatch.setenv("VMSIZES_PORT", port if source == "VMSIZES_PORT" else "1")
+        done = run(seeded_url, "serve", *(["--port", port] if source == "--port" else []))
     assert (done.returncode, "Serving" in done.stdout, "choose another" in done.stderr) == (2, False, True)
+    assert f"{source}={port}: " in done.stderr
+    monkeypatch.setenv("VMSIZES_HOST", "nosuch.invalid")
+    assert "VMSIZES_HOST=nosuch.invalid: is not an address" in run(seeded_url, "serve").stderr
 
 
 def test_make_run_says_that_its_port_is_taken_before_it_sets_anything_up() -> None:
