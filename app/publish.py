@@ -10,8 +10,10 @@ import posixpath
 import re
 import shutil
 import signal
-from collections.abc import Callable, MutableSequence
+import sys
+from collections.abc import Callable, Iterator, MutableSequence
 from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from html import escape, unescape
 from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
@@ -107,10 +109,8 @@ def _write_with_all_cores(folder: Path, settings: Settings, step: Progress) -> i
     progress: Any = spawning.Array("q", shares)
     with ProcessPoolExecutor(shares, spawning, initializer=_begin_process, initargs=(progress,)) as pool:
         try:
-            # Ctrl-C is for all processes of a terminal; they are started ignoring it, and end with this one.
-            interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
-            running = [pool.submit(_write_share, folder, settings, share, shares) for share in range(shares)]
-            signal.signal(signal.SIGINT, interrupt)
+            with _interrupts_blocked():
+                running = [pool.submit(_write_share, folder, settings, share, shares) for share in range(shares)]
             while (states := wait(running, _POLL_SECONDS, FIRST_EXCEPTION)).not_done:
                 for writing in states.done:
                     writing.result()
@@ -123,6 +123,19 @@ def _write_with_all_cores(folder: Path, settings: Settings, step: Progress) -> i
 
 
 _progress: MutableSequence[int] = []
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Start processes that Ctrl-C, which a terminal sends to all, does not reach; this one gets it afterwards."""
+    if sys.platform == "win32":
+        yield
+        return
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _begin_process(progress: MutableSequence[int]) -> None:
