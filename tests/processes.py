@@ -1,6 +1,7 @@
 """Runs `vmsizes serve` in its own process, for tests of memory and load."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -74,33 +75,29 @@ def run_service(
 
     `open_files` is its `ulimit -n`.
     """
-    port = free_port()
     program = str(Path(sys.executable).with_name("vmsizes"))
     environment = {**os.environ, "VMSIZES_DATABASE_URL": database_url, **settings}
     limited = ["sh", "-c", f'ulimit -n {open_files} && exec "$@"', "sh"] if open_files else []
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [*prefix, *limited, program, "serve", "--port", str(port)],
+            [*prefix, *limited, program, "serve", "--port", "0"],
             env=environment, stdout=output, stderr=output,
         )  # fmt: skip
-        running = ServiceProcess(process, port)
         try:
-            _wait_until_ready(running, log)
-            yield running
+            yield ServiceProcess(process, _port_when_ready(process, log))
         finally:
             if process.poll() is None:
                 process.terminate()
             process.wait(timeout=LONGEST_SECONDS)
 
 
-def _wait_until_ready(running: ServiceProcess, log: Path) -> None:
+def _port_when_ready(process: "subprocess.Popen[bytes]", log: Path) -> int:
+    """Wait until a service answers, and return the port that it says it listens on."""
     deadline = time.monotonic() + START_TIMEOUT
-    while True:
-        try:
-            get(f"{running.url}/healthz")
-        except httpx.TransportError:
-            if running.process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"the service did not start:\n{log.read_text()}") from None
-            time.sleep(0.05)
-        else:
-            return
+    while process.poll() is None and time.monotonic() < deadline:
+        if port := re.search(r"^Serving http://.+:(\d+)$", log.read_text(), re.MULTILINE):
+            with suppress(httpx.TransportError):
+                get(f"http://127.0.0.1:{port[1]}/healthz")
+                return int(port[1])
+        time.sleep(0.05)
+    raise RuntimeError(f"the service did not start:\n{log.read_text()}")

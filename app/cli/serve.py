@@ -43,7 +43,7 @@ def serve(
     settings = context.settings()
     limits = _limits(settings)
     context.engine()  # refuses a URL of no database, which each worker would die of
-    chosen_host, chosen_port = host or settings.host, port or settings.port
+    chosen_host, chosen_port = host or settings.host, settings.port if port is None else port
     # What is named in an error is where the value came from.
     sources = {name: f"VMSIZES_{name}".upper() for name in settings.model_fields_set}
     sources |= {name: f"--{name}" for name, value in (("host", host), ("port", port)) if value}
@@ -56,7 +56,8 @@ def serve(
         process.join()
         if process.exitcode:
             sys.exit(process.exitcode)
-    where = f"http://{chosen_host}:{chosen_port}"
+    named = f"[{chosen_host}]" if ":" in chosen_host else chosen_host
+    where = f"http://{named}:{sockets[0].getsockname()[1]}"  # port 0 is any that is free
     print_line(f"Serving {where}")
     print_line(f"  documentation     {where}/docs")
     if settings.mcp:
