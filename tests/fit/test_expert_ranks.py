@@ -17,6 +17,7 @@ from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.memory import ExpertShare, Parallelism, largest_gpu_share
 from app.fit.formulas.quantities import Assumptions, InvalidWorkload
 from app.fit.results import Estimate, ServingMemory
+from tests.fit.placement.factories import service
 
 DEEPSEEK_V3 = Architecture(
     layers=61, hidden=7168, heads=128, intermediate=18_432, vocab=129_280, q_lora_rank=1536, kv_lora_rank=512,
@@ -197,3 +198,23 @@ def test_experts_that_cannot_be_dealt_out_are_refused(
     with pytest.raises(InvalidWorkload) as error:
         answer(shape, **workload)
     assert error.value.field == field
+
+
+@pytest.mark.parametrize("groups", [8, 16, 72])
+def test_replicas_that_only_read_prompts_read_one_for_each_group_at_a_time(groups: int) -> None:
+    level = service(
+        input_tokens=2000, output_tokens=500, requests_per_second=40.0, ttft_ms=20_000.0, tpot_ms=200.0,
+        disaggregated=True,
+    )  # fmt: skip
+
+    def reading_gpus(**split: Any) -> float:
+        workload = InferenceWorkload(dtype="fp8", **split)
+        found = estimate_serving(DEEPSEEK_V3, workload, replace(H200, link="nvlink"), Assumptions(), level).serving
+        assert found is not None
+        assert found.disaggregation is not None
+        gpus = (found.gpus or 0) / (found.replicas or 1)
+        return gpus * found.disaggregation.prefill_replicas * found.disaggregation.prefill_busy
+
+    # The same FLOPs: what differs is what is sent, and that a prompt of a group is computed by one GPU's kernels.
+    grouped = reading_gpus(tensor_parallel=1, data_parallel_attention=groups, expert_parallel=groups)
+    assert 1 / 3 < grouped / reading_gpus(tensor_parallel=8, expert_parallel=8) < 2

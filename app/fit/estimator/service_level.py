@@ -176,7 +176,7 @@ _ROUNDING = 1e-9
 
 
 class PrefillCopy(NamedTuple):
-    """A replica that only reads prompts: how long each occupies it, s, and the largest share of time that it may.
+    """A replica that only reads prompts: how long each is read, s, and the largest share of the time that it may read.
 
     `copy` are the times of the replicas that generate.
     """
@@ -184,6 +184,11 @@ class PrefillCopy(NamedTuple):
     copy: CopySpeed
     prompt_s: float
     most_busy: float
+
+    @property
+    def seconds(self) -> float:
+        """The time of a replica that a prompt takes, s: with data-parallel attention each group reads one at a time."""
+        return self.prompt_s / self.copy.setup.deployment.parallelism.data
 
 
 class Fleet(NamedTuple):
@@ -325,16 +330,19 @@ def _with_prefill(copy: CopySpeed, level: ServiceLevel, limit: ReplicaLimit) -> 
         return limit
     prompt_s = copy.prompt_busy_s()
 
+    def prefill_beside(sequences: int) -> PrefillCopy:
+        return PrefillCopy(copy, prompt_s, _most_busy(copy, level, prompt_s, sequences))
+
     def seconds(sequences: int) -> float:
         """Return the time of replicas of both kinds that a request takes, with `sequences` on each that generates."""
-        generating_s = level.output_tokens * copy.times(sequences).step / sequences
-        return generating_s + prompt_s / _most_busy(copy, level, prompt_s, sequences)
+        prefill = prefill_beside(sequences)
+        return level.output_tokens * copy.times(sequences).step / sequences + prefill.seconds / prefill.most_busy
 
     sequences = fewest(lambda count: seconds(count) <= seconds(count + 1), 1, limit.sequences)
-    times = copy.times(sequences)
-    busy = _most_busy(copy, level, prompt_s, sequences)
+    prefill = prefill_beside(sequences)
     name = limit.limit if sequences == limit.sequences else "ttft"
-    return ReplicaLimit(sequences, name, _waited(times, wait_s(prompt_s, busy)), PrefillCopy(copy, prompt_s, busy))
+    times = _waited(copy.times(sequences), wait_s(prompt_s, prefill.most_busy))
+    return ReplicaLimit(sequences, name, times, prefill)
 
 
 LEAST_BUSY = 0.01
@@ -391,7 +399,7 @@ def fleet_for(level: ServiceLevel, replica: ReplicaLimit, *, peak: bool) -> Flee
     if level.users is not None:
         open_requests = _fewest_sequences(prefill, level, replica.sequences, Fleet(decode), peak=peak)
         rate = requests_per_s(level, prefill.copy.times(open_requests).request, peak=peak)
-    return Fleet(decode, _at_least_one(rate * prefill.prompt_s / prefill.most_busy))
+    return Fleet(decode, _at_least_one(rate * prefill.seconds / prefill.most_busy))
 
 
 def _fewest_sequences(prefill: PrefillCopy, level: ServiceLevel, most: int, fleet: Fleet, *, peak: bool) -> int:
@@ -413,7 +421,7 @@ def _generated(prefill: PrefillCopy, level: ServiceLevel, sequences: int, fleet:
     answered = fleet.decode * sequences / (level.output_tokens * times.step)
     if not fleet.prefill:
         return times, answered
-    busy = min(prefill.most_busy, answered * prefill.prompt_s / fleet.prefill)
+    busy = min(prefill.most_busy, answered * prefill.seconds / fleet.prefill)
     return _waited(times, wait_s(prefill.prompt_s, busy)), answered
 
 
@@ -458,8 +466,8 @@ def _disaggregated_at_peak(load: ServiceLoad, prefill: PrefillCopy, replicas: in
     return fleet.replicas, load._replace(
         sequences=sequences,
         prefill_replicas=fleet.prefill,
-        prefill_busy=min(prefill.most_busy, rate * prefill.prompt_s / fleet.prefill),
-        max_requests_per_s=min(decoded, fleet.prefill * prefill.most_busy / prefill.prompt_s),
+        prefill_busy=min(prefill.most_busy, rate * prefill.seconds / fleet.prefill),
+        max_requests_per_s=min(decoded, fleet.prefill * prefill.most_busy / prefill.seconds),
         peak_requests_per_s=rate,
         mean_requests_per_s=requests_per_s(level, times.request, peak=False),
     )

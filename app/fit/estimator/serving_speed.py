@@ -624,11 +624,11 @@ def prompt_work(setup: ServingSetup, work: StepWork, lengths: Lengths) -> StepWo
     """Return the work with that of one prompt on its way through all stages, and with the sequences beside it.
 
     A prompt passes the stages in chunks: a stage idles during the p - 1 chunks that others begin and end with. Where
-    all requests start together, all groups with their own sequences read prompts at the same time; else one alone has
-    the GPUs of all for its experts.
+    all requests start together, or the replica does nothing else, all groups with their own sequences read prompts at
+    the same time; else one alone has the GPUs of all for its experts.
     """
     parallelism, fill = setup.deployment.parallelism, _pipeline_fill(setup, lengths)
-    shared = 1 if setup.workload.arrivals == "burst" else parallelism.data
+    shared = 1 if setup.workload.arrivals == "burst" or is_disaggregated(setup) else parallelism.data
     return work._replace(
         dense_prefill_s=work.dense_prefill_s * fill,
         expert_prefill_s=work.expert_prefill_s / shared * fill,
