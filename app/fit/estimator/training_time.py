@@ -23,6 +23,7 @@ from app.fit.formulas.training_memory import WEIGHT_SHARDING_STAGE
 from app.fit.formulas.training_speed import (
     FITTED,
     HIDING_SHARE,
+    HOST_UPDATE_S,
     MOST_SENT_BYTES,
     RATE_SPREAD,
     RUN_OVERHEAD,
@@ -124,6 +125,7 @@ def domain(setup: TrainingSetup, accelerator: Accelerator, gpus: int) -> Domain:
         "gpu": accelerator.known and CALIBRATED_CAPABILITIES.issuperset(accelerator.capabilities),
         "link": accelerator.slowdown <= 1,
         "base": not has_quantized_base(setup),
+        "offload": setup.workload.offload in {None, "none"},
         "batch": setup.workload.global_batch is not None or batch_tokens(setup) >= CALIBRATED_STEP_TOKENS * gpus,
     }
     paces = [FITTED.pace([capability]) for capability in accelerator.capabilities] or [1.0]
@@ -150,13 +152,27 @@ def rate_of(setup: TrainingSetup, work: TokenWork, seconds: float, accelerator: 
         return spread.times(1 / seconds)
     stated = setup.workload.global_batch is not None or setup.workload.tokens is not None
     gpus, launching = setup.deployment.gpus, work.layers * STEP_LAYER_S
-    sending = sending_seconds(*_sent_bytes(setup), accelerator, gpus)
-    # A step also takes, beside the time of its tokens, launches, and what they and computing do not hide.
-    usual, least = (
-        seconds + max(launching, sending - HIDING_SHARE * seconds * tokens / gpus) * gpus / tokens
-        for tokens in (batch, batch if stated else max(float(setup.sequence_tokens), batch * LEAST_BATCH))
+    sending, updating = sending_seconds(*_sent_bytes(setup), accelerator, gpus), _host_update_s(setup)
+
+    def whole_seconds(tokens: float, host_s: float) -> float:
+        """Return the time of a token: a step also takes launches, what they and computing do not hide, and the host."""
+        return seconds + (max(launching, sending - HIDING_SHARE * seconds * tokens / gpus) + host_s) * gpus / tokens
+
+    least = batch if stated else max(float(setup.sequence_tokens), batch * LEAST_BATCH)
+    return Range(
+        low=spread.low / whole_seconds(least, updating.high),
+        mid=spread.mid / whole_seconds(batch, updating.mid),
+        high=spread.high / whole_seconds(batch, updating.low),
     )
-    return Range(low=spread.low / least, mid=spread.mid / usual, high=spread.high / usual)
+
+
+def _host_update_s(setup: TrainingSetup) -> Range:
+    """Return what a host takes in a step for the optimizer states that are offloaded to it, s; 0 where none are."""
+    workload, gpus = setup.workload, setup.deployment.gpus
+    if workload.offload in {None, "none"}:
+        return ZERO
+    of_host = min(1.0, setup.assumptions.get(workload.gpus_per_node, "training.gpus_per_node") / gpus)
+    return HOST_UPDATE_S.times((trainable_params(setup) or 0) * of_host)
 
 
 def _sent_bytes(setup: TrainingSetup) -> tuple[float, float]:

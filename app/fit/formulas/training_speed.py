@@ -53,6 +53,15 @@ Training v5.1): 17 µs a token of a GPU, and 0.07 to 0.08 s for 32 layers, that 
 token that is fitted to larger batches.
 """
 
+HOST_UPDATE_S = Range(low=0.25e-9, mid=0.8e-9, high=3e-9)
+"""What a host takes in a step for each parameter whose optimizer state is offloaded to it, s: GPUs wait meanwhile.
+
+Measured: 0.25 s a billion by one process on two Xeon 8168 (Ren et al., ZeRO-Offload, arXiv 2101.06840, table 4); less
+than 0.77 and 1.0 with Qwen2.5 3B on two A100, with and without cores bound to ranks (DeepSpeed, pull request 7474); 2.3
+to 3.0 with LLaMA 7B on eight A800, the difference to a step without (gist of chenyaofo, DeepSpeed 0.14.2), where
+offloading weights, too, took no longer.
+"""
+
 EXCHANGES_PER_LAYER, EXCHANGED_BYTES = 4, 2
 """A layer of experts sends each token to its experts and back, forward and backward, with 2 bytes a value."""
 

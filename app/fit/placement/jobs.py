@@ -589,7 +589,7 @@ class TrainingJob:
         accelerator = to_accelerator(machine, self.compute_dtype, deployment.gpus)
         if self.work is None or accelerator is None:
             return None
-        workload = replace(self.training.workload, zero_stage=stage)
+        workload = replace(self.training.workload, zero_stage=stage, gpus_per_node=machine.ranks)
         training = replace(self.training, workload=workload, deployment=deployment)
         return rate_of(training, self.work, seconds_per_token(self.work, accelerator, deployment.gpus), accelerator)
 

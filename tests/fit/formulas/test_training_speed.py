@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from app.fit.estimator.estimate import estimate_training
 from app.fit.estimator.workload import Gpus, TrainingWorkload
 from app.fit.formulas.architecture import Architecture, count_parameters
+from app.fit.formulas.optimizer import Offload
 from app.fit.formulas.quantities import Assumptions
 from app.fit.formulas.training_speed import (
     KNOWN_GPUS,
@@ -210,3 +211,33 @@ def test_an_unstated_batch_is_the_usual_of_the_tokens_and_outside_where_gpus_are
         assert figure is not None
         assert figure.evidence is not None
         assert figure.evidence.outside == outside
+
+
+LLAMA_7B = replace(DENSE, kv_heads=32, intermediate=11_008, vocab=32_000)
+A800 = Gpus(count=8, usable_gib=79.0, bandwidth_gb_per_s=2039.0, peak_tflops=312.0, link="nvlink")
+
+
+@pytest.mark.parametrize(
+    ("stage", "offload", "measured"),
+    [(2, "none", 4.19), (3, "none", 4.45), (2, "optimizer", 1.81), (3, "optimizer", 2.05), (3, "all", 2.06)],
+)
+def test_a_host_takes_its_time_for_what_is_offloaded(stage: int, offload: Offload, measured: float) -> None:
+    """Sequences a second of LLaMA 7B with recomputation on eight A800 (gist of chenyaofo, DeepSpeed 0.14.2)."""
+    workload = TrainingWorkload(
+        sequence_tokens=4096, global_batch=64, zero_stage=stage, recompute="full", offload=offload
+    )
+    found = estimate_training(LLAMA_7B, workload, A800, Assumptions()).training
+    assert found is not None
+    figure = found.compute.tokens_per_s
+    assert figure is not None
+    assert figure.evidence is not None
+    assert float(figure.low or 0) <= measured * 4096 <= float(figure.high or 0)
+    assert ("offload" in figure.evidence.outside) == (offload != "none")
+
+
+def test_more_hosts_share_the_update_of_what_is_offloaded() -> None:
+    def step_s(count: int, offload: str) -> float:
+        return 1024 * 4096 / rate(estimate(count=count, global_batch=1024, zero_stage=3, offload=offload))
+
+    one, four = (step_s(count, "optimizer") - step_s(count, "none") for count in (8, 32))
+    assert one == pytest.approx(4 * four, rel=1e-6)
