@@ -164,9 +164,14 @@ def canonicalize(request: RawRequest, endpoints: Iterable[CacheableEndpoint]) ->
     columns = endpoint.columns() if fields else ()  # an endpoint that has none checks the fields itself
     if columns and not (len(set(fields)) == len(fields) and set(fields) <= set(columns)):
         return None
-    if endpoint.page_version and not is_clean(request.query, params):
+    # What JSON does not have would be null in the text below.
+    if _NO_JSON.search(request.body) or (endpoint.page_version and not is_clean(request.query, params)):
         return None
     return CanonicalRequest(canonical_path, request, endpoint, params, params.model_dump_json(exclude_defaults=True))
+
+
+_NO_JSON = re.compile(b"NaN|Infinity")
+"""Numbers that Python reads and JSON does not have."""
 
 
 def clean_query(params: BaseModel) -> str:

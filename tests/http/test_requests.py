@@ -334,6 +334,17 @@ def test_nan_is_rejected_in_a_body(client: httpx.Client) -> None:
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/body/inference/context_tokens")
 
 
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
+def test_a_config_with_nan_is_refused_also_after_one_with_null(client: httpx.Client, value: str) -> None:
+    config = '{"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, '
+    config += '"intermediate_size": 128, "vocab_size": 1000, "num_key_value_heads": %s}'
+    statuses = [
+        client.post("/estimate", content='{"config": %s, "inference": {}}' % (config % text), headers=JSON).status_code
+        for text in ("null", value)
+    ]
+    assert statuses == [200, 422]
+
+
 @pytest.mark.parametrize(
     ("path", "status", "kind"),
     [
