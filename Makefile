@@ -13,7 +13,7 @@ FRONTEND := app/web/frontend
 ASSETS   := app/web/static/dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run .port-is-free test faults soak check contract sdk clients fix openapi bench migrate lock clean assets screenshots snapshots tasks audit fuzz dist
+.PHONY: help run .port-is-free test test-all .test-tools faults soak check contract sdk clients fix openapi bench migrate lock clean assets screenshots snapshots tasks audit fuzz dist
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/; s/\$$\(PORT\)/$(PORT)/' | expand -t 12
@@ -31,12 +31,17 @@ run: .port-is-free .venv/runtime ## set up, migrate, seed and serve on http://12
 	s.bind(('127.0.0.1', $(PORT)))" 2> /dev/null || \
 	  { echo "port $(PORT) is taken; choose another: make run PORT=$$(($(PORT) + 1))" >&2; exit 1; }
 
-test: .venv/dev .venv/sdk/ready ## run the tests on SQLite and on PostgreSQL (DATABASES=sqlite for one, ARGS=--slow for every case)
+test: .test-tools ## run the quick tests on SQLite and on PostgreSQL (DATABASES=sqlite for one)
+	VMSIZES_TEST_DATABASES=$(DATABASES) $(BIN)/python -m tests --quick $(ARGS)
+
+test-all: .test-tools ## run also the tests that take seconds, as CI does (20 minutes; ARGS=--slow for every case)
+	VMSIZES_TEST_DATABASES=$(DATABASES) $(BIN)/python -m tests $(ARGS)
+
+.test-tools: .venv/dev .venv/sdk/ready
 	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory $(NPM)/.quick || \
 	  echo "npm reaches no registry: clients for TypeScript are not tried (those tests say so)"; fi
 	@$(MAKE) --no-print-directory --silent $(ASSETS)/licences.txt 2> /dev/null || \
 	  echo "npm is missing or reaches no registry: pages are tried without scripts, and not by axe"
-	VMSIZES_TEST_DATABASES=$(DATABASES) $(BIN)/python -m tests $(ARGS)
 
 faults: .venv/dev ## run all fault tests on both databases, also the slow ones that make test leaves out
 	VMSIZES_TEST_DATABASES=$(DATABASES) $(BIN)/pytest -q --slow tests/faults $(ARGS)

@@ -41,7 +41,8 @@ revision.ANSWER_SECONDS = LONGEST_SECONDS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --slow for CI and `make faults`."""
+    """Add --quick for `make test`, and --slow for CI and `make faults`."""
+    parser.addoption("--quick", action="store_true", help="leave out the tests that are marked takes_seconds")
     parser.addoption("--slow", action="store_true", help="run also the tests that are marked slow, and more examples")
 
 
@@ -52,10 +53,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect what only --slow asks for, and what other kinds of database need not run; sort by kind."""
-    slow = config.getoption("--slow")
+    """Deselect what the options leave out, and what other kinds of database need not run; sort by kind."""
+    slow, quick = config.getoption("--slow"), config.getoption("--quick")
     of_first_kind = {"one_database"} if slow else {"one_database", "first_database"}
-    left_out = set() if slow else {"slow"}
+    left_out = set() if slow else {"slow", "takes_seconds"} if quick else {"slow"}
     kept = [
         item
         for item in items

@@ -72,6 +72,7 @@ print(kept_by_a_full_collection(100), kept_by_a_full_collection(app.asgi.MAX_SCA
 """
 
 
+@pytest.mark.takes_seconds
 def test_a_full_collection_freezes_what_it_leaves_once_that_is_much() -> None:
     assert run_python(FREEZE) == "False True\n"
 
@@ -92,6 +93,7 @@ print(page_faults_of(100))
 """
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators have other bounds")
 def test_memory_of_answers_is_not_returned_to_the_system_and_mapped_again_for_the_next() -> None:
     assert int(run_python(ANSWER)) < 1_000

@@ -133,6 +133,7 @@ def ask_tool(service: httpx.Client, name: str, **arguments: object) -> dict[str,
     return content
 
 
+@pytest.mark.takes_seconds
 def test_an_added_filter_is_found_by_api_command_page_and_tool(
     service: httpx.Client, environment: Mapping[str, str]
 ) -> None:
@@ -172,6 +173,7 @@ def test_an_added_filter_by_a_text_is_counted_and_chosen(service: httpx.Client, 
     assert ask_tool(service, "find_sizes", board_vendor="AMD", status="any")["total"] == 1
 
 
+@pytest.mark.takes_seconds
 def test_an_added_figure_is_shown_by_api_command_page_and_tool(
     service: httpx.Client, environment: Mapping[str, str]
 ) -> None:

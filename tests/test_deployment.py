@@ -45,6 +45,7 @@ def test_the_example_names_every_setting_with_its_default(tmp_path: Path, monkey
     assert read.model_copy(update={"seeds": PROJECT / read.seeds}) == Settings(_env_file=None)
 
 
+@pytest.mark.takes_seconds
 def test_the_wheel_brings_the_migrations_and_the_seeds(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "pip", "wheel", str(PROJECT), "--no-deps", "--no-build-isolation", "--quiet"]
     subprocess.run([*build, "--wheel-dir", tmp_path], check=True, capture_output=True)

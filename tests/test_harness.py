@@ -71,6 +71,7 @@ def test_kills_its_process(): os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize(
     ("name", "code", "shown"),
     [

@@ -57,6 +57,7 @@ def test_upgrading_twice_changes_nothing(engine: Engine) -> None:
     assert schema_of(engine) == before
 
 
+@pytest.mark.takes_seconds
 def test_downgrading_to_base_leaves_no_table_and_upgrading_brings_them_back(engine: Engine) -> None:
     migrations.downgrade(engine, "base")
     assert tables_of(engine) == {"alembic_version"}
@@ -73,6 +74,7 @@ def test_a_migration_that_fails_leaves_nothing_behind(empty_engine: Engine) -> N
     assert tables_of(empty_engine) == {"price"}
 
 
+@pytest.mark.takes_seconds
 def test_two_migrations_at_once_wait_for_each_other(empty_engine: Engine) -> None:
     failures: list[Exception] = []
 
@@ -146,6 +148,7 @@ def test_every_text_column_is_collated_bytewise(engine: Engine) -> None:
                 assert found.collation == bytewise, f"{table.name}.{column.name}"
 
 
+@pytest.mark.takes_seconds
 def test_prices_outlive_the_change_of_their_table(empty_engine: Engine) -> None:
     migrations.upgrade(empty_engine, "0001")
     with empty_engine.begin() as connection:

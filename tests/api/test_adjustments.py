@@ -123,6 +123,7 @@ def paid(row: Mapping[str, Any], price: Mapping[str, Any], day: str) -> tuple[fl
     return float(amount.quantize(Decimal("1e-9"), ROUND_HALF_UP)), names
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 @pytest.mark.parametrize("day", ["2025-12-31", "2026-07-31", str(TODAY)])
 def test_every_price_is_what_the_rules_of_the_day_make_of_the_list_price(
@@ -329,6 +330,7 @@ def test_without_rules_no_answer_has_an_adjustment(client: httpx.Client) -> None
         assert "adjustment" not in client.get(path).text
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_the_source_of_the_rules_is_listed_and_can_be_forgotten(few_sizes_url: str, tmp_path: Path) -> None:
     path = tmp_path / "contoso.csv"

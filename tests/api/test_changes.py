@@ -66,6 +66,7 @@ def kinds(client: httpx.Client, **params: Any) -> list[tuple[int, str, str]]:
     return [(one["revision"], one["kind"], one["size"]) for one in get(client, **params)["items"]]
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_events_come_the_oldest_first_with_the_newest_revision_and_since_when_they_are_known(
     api: httpx.Client,
@@ -97,6 +98,7 @@ def test_events_come_the_oldest_first_with_the_newest_revision_and_since_when_th
     }
 
 
+@pytest.mark.takes_seconds
 def test_since_is_a_revision_or_a_day(api: httpx.Client) -> None:
     total = get(api)["total"]
     assert get(api, since="0")["total"] == get(api, since="2026-08-29")["total"] == total
@@ -152,6 +154,7 @@ def test_pages_have_every_event_once(api: httpx.Client) -> None:
     assert items == [{"id": one["id"], "kind": one["kind"]} for one in get(api)["items"]]
 
 
+@pytest.mark.takes_seconds
 def test_a_size_that_is_gone_is_still_found_by_its_name(api: httpx.Client, engine: Engine) -> None:
     later = source("later", kind="third_party")
     ingest(engine, reading(sources=[later], prices=[price("x9", "2", source="later")]), now=NOW)

@@ -89,12 +89,14 @@ def lines(client: httpx.Client, path: str) -> int:
         return sum(chunk.count(b"\n") for chunk in answer.iter_raw())
 
 
+@pytest.mark.takes_seconds
 def test_every_row_is_exported(large: httpx.Client) -> None:
     assert lines(large, "/prices.csv") == PRICES + 1
     assert lines(large, "/prices.ndjson") == PRICES
     assert lines(large, "/sizes.csv?sort=-usd_per_hour") == SIZES + 1
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_a_parquet_file_has_every_row_in_groups(large: httpx.Client) -> None:
     file = pq.ParquetFile(io.BytesIO(large.get("/prices.parquet").content))
@@ -105,6 +107,7 @@ def test_a_parquet_file_has_every_row_in_groups(large: httpx.Client) -> None:
     assert list(zip(*(column.to_pylist() for column in read.columns), strict=True)) == listed
 
 
+@pytest.mark.takes_seconds
 def test_an_export_takes_the_memory_of_a_few_blocks(large: httpx.Client) -> None:
     lines(large, "/prices.csv?region=r01")
     gc.collect()
@@ -127,6 +130,7 @@ def test_a_client_that_disconnects_stops_the_query(large: httpx.Client, service:
     wait_until(lambda: not streams.running)
 
 
+@pytest.mark.takes_seconds
 def test_an_export_whose_client_takes_too_long_is_broken(filled_url: str) -> None:
     settings = Settings(_env_file=None, database_url=filled_url, export_seconds=1)
     service = create_asgi_app(settings, today=lambda: TODAY)
@@ -190,6 +194,7 @@ def test_an_error_before_the_first_rows_is_a_problem_and_a_later_one_breaks_the_
     databases.drop(url)
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_too_many_exports_at_once_get_retry_after(large: httpx.Client, service: CacheMiddleware) -> None:
     streams = service.app.state.streams
@@ -225,6 +230,7 @@ def test_the_files_of_a_worker_are_bounded_and_deleted_when_it_stops(filled_url:
     assert not folder.exists()
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_a_parquet_file_is_written_once_for_concurrent_requests(large: httpx.Client, service: CacheMiddleware) -> None:
     with ThreadPoolExecutor(8) as threads:

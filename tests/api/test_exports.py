@@ -92,6 +92,7 @@ def test_an_export_is_the_whole_list_in_every_format(client: httpx.Client, searc
     assert rows == listed
 
 
+@pytest.mark.takes_seconds
 def test_every_price_of_many_pages_is_listed_once_and_exported_in_that_order(client: httpx.Client) -> None:
     search = "/prices?history=true&region=westeurope,eastus,uksouth"
     total = client.get(f"{search}&limit=1").json()["total"]
@@ -288,6 +289,7 @@ def test_prices_of_a_size_are_those_of_the_list_without_its_name(client: httpx.C
         assert of_one
 
 
+@pytest.mark.takes_seconds
 def test_prices_in_force_are_those_that_were_seen_last(client: httpx.Client) -> None:
     regions = "eastus,eastus2,westus2,westus3,westeurope,northeurope,uksouth,japaneast,centralindia"
     of = f"region={regions}&os=linux&as_of=2026-07-01"
@@ -312,6 +314,7 @@ def test_no_spreadsheet_takes_a_fraction_for_a_day(client: httpx.Client) -> None
     assert client.get("/sizes/nv12ads_a10_v5").json()["gpu_fraction"] == "1/3"
 
 
+@pytest.mark.takes_seconds
 def test_sizes_json_has_the_prices_of_the_list_on_every_database(client: httpx.Client) -> None:
     sizes = {size["name"]: size for size in client.get("/files/azure/sizes.json").json()["sizes"]}
     for size in client.get("/sizes?provider=azure&region=westeurope&limit=100").json()["items"]:

@@ -98,6 +98,7 @@ def test_a_range_has_the_ends_of_the_known_values_whatever_its_own_bounds(
         assert found[name] == expected, name
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize(
     "search",
     [

@@ -210,6 +210,7 @@ def test_prices_of_another_day_come_from_their_history(client: httpx.Client) -> 
     assert [failure["code"] for failure in failures] == ["NOT_IN_REGION"]
 
 
+@pytest.mark.takes_seconds
 def test_prices_of_today_are_the_same_by_their_history(client: httpx.Client) -> None:
     for constraints in (EUROPE, {}, {"regions": ["eastus", "westus2"], "available_in": ["eastus"]}):
         now = fit(client, LLAMA, constraints=constraints, limit=500)

@@ -48,6 +48,7 @@ QUESTIONS: dict[str, Body] = {
 }  # fmt: skip
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_size_fits_after_any_fix_that_is_suggested_for_it(client: httpx.Client, name: str) -> None:
     body = QUESTIONS[name]

@@ -38,6 +38,7 @@ def find_names(client: httpx.Client, path: str, **asked: Any) -> set[str]:
     return {(row.get("name") or row["size"]).removeprefix("Standard_") for row in body["items"]}
 
 
+@pytest.mark.takes_seconds
 def test_a_size_whose_share_of_a_gpu_is_unknown_meets_no_bound_of_one_gpu(gpu_share_client: httpx.Client) -> None:
     assert find_names(gpu_share_client, "/sizes", min_gpu_mem_per_gpu=24) == {"G1", "G4th"}
     assert find_names(gpu_share_client, "/sizes", min_gpu_mem_per_gpu=25) == {"G1"}
@@ -47,6 +48,7 @@ def test_a_size_whose_share_of_a_gpu_is_unknown_meets_no_bound_of_one_gpu(gpu_sh
     assert exported == ["name", "Standard_G1", "Standard_G4th"]
 
 
+@pytest.mark.takes_seconds
 def test_a_fit_rejects_a_size_with_an_unknown_share(gpu_share_client: httpx.Client) -> None:
     assert find_names(gpu_share_client, "/fit", min_gpu_mem_per_gpu=24) == {"G1", "G4th"}
     rejected = {

@@ -47,6 +47,7 @@ def test_the_landing_page_is_html_for_browsers_and_json_for_programs(client: htt
     assert client.head("/").status_code == 200
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database  # of paths that other tests ask each kind for
 def test_every_link_of_the_landing_page_works(client: httpx.Client) -> None:
     page = client.get("/", headers=HTML).text
@@ -57,6 +58,7 @@ def test_every_link_of_the_landing_page_works(client: httpx.Client) -> None:
     assert not re.findall(r'(?:href|src|action)="(?:https?:)?//', page)
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database  # the links are those of before, which are asked of each kind
 def test_links_keep_the_path_prefix(prefixed: httpx.Client) -> None:
     page = prefixed.get("/", headers=HTML).text

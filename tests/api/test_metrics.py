@@ -124,6 +124,7 @@ def test_what_clients_send_makes_no_new_series(fresh: httpx.Client) -> None:
     assert after <= before + 2 * 18, "a histogram of unknown paths, and one of another route at most"
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database  # workers add up files of their own
 def test_a_scrape_tells_the_sum_of_two_workers_and_of_one_that_was_killed(seeded_url: str, tmp_path: Path) -> None:
     settings = {"VMSIZES_WORKERS": "2", "TMPDIR": str(tmp_path)}

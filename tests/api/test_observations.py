@@ -186,6 +186,7 @@ def test_a_service_without_keys_shows_none(url: str, take_in: Callable[..., Comm
         assert "observations" not in client.get("/ui/sizes/d8s_v5", headers={"accept": "text/html"}).text
 
 
+@pytest.mark.takes_seconds
 def test_what_was_taken_in_expires_is_replaced_and_can_be_taken_back(
     client: httpx.Client, take_in: Callable[..., CommandResult], url: str
 ) -> None:

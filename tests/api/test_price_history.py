@@ -34,6 +34,7 @@ def points(client: httpx.Client, **params: str) -> list[tuple[str, str, float]]:
     return [(one["valid_from"], one["seen_until"], one["usd_per_hour"]) for one in answer.json()["items"]]
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_a_price_is_one_point_from_its_first_day_to_its_last(history: httpx.Client) -> None:
     first, second, third = (on(day).isoformat() for day in (1, 2, 3))

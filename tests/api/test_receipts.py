@@ -54,6 +54,7 @@ def client(catalog_url: str) -> Iterator[httpx.Client]:
         yield client
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize(("question", "method", "url"), QUESTIONS)
 def test_a_receipt_is_of_the_answer_that_the_api_gives(
     client: httpx.Client, catalog_url: str, question: dict[str, object], method: str, url: str

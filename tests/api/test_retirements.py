@@ -225,6 +225,7 @@ def test_prices_and_changes_are_those_of_the_region_times_the_count(client: http
         }
 
 
+@pytest.mark.takes_seconds
 def test_every_successor_keeps_what_it_must_and_can_be_had(client: httpx.Client) -> None:
     rows = {one["name"]: one for one in every(client, "/sizes", status="any")}
     retiring = [one["size"] for one in listed(client)]

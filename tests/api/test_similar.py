@@ -81,6 +81,7 @@ def test_a_size_that_is_not_sold_there_has_neighbours_that_are(client: httpx.Cli
         assert {item["cheaper"] for item in items} <= {None}
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database  # tests/services/test_similar_columns.py compares with the SQL of each kind
 def test_a_size_of_any_series_has_similar_ones_which_are_not_retired(client: httpx.Client) -> None:
     of_series = {row["series"]: row["name"] for row in walk(client, "/sizes", status="any")}

@@ -330,6 +330,7 @@ def test_a_size_is_found_by_its_display_name(client: httpx.Client, name: str) ->
         assert client.get("/sizes", params={"name": name, "status": "any", "fields": "name"}).json()["total"] == 1
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_a_list_of_names_may_be_as_long_as_that_of_a_policy(client: httpx.Client) -> None:
     known = [one["name"] for one in client.get("/sizes", params={"limit": 150, "fields": "name"}).json()["items"]]
@@ -412,6 +413,7 @@ def test_a_greatest_value_below_the_least_is_an_error(client: httpx.Client, path
     assert client.get(path, params={"min_vcpus": 8, "max_vcpus": 8}).status_code == 200
 
 
+@pytest.mark.takes_seconds
 def test_zones_are_those_of_the_one_region_that_is_asked_for(client: httpx.Client) -> None:
     in_three = names(client, region="westeurope", min_zones=3)
     assert {"Standard_D2s_v5"} <= in_three < names(client, region="westeurope", min_zones=0)

@@ -100,6 +100,7 @@ def random_searches(items: list[dict[str, Any]], seed: int) -> Iterator[dict[str
         }
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize("place", [{}, {"region": "westeurope"}], ids=["anywhere", "a region"])
 def test_lists_facets_pages_and_commands_count_what_is_unknown_as_brute_force_does(
     client: httpx.Client, seeded_url: str, place: dict[str, str]

@@ -80,6 +80,7 @@ def test_every_list_links_to_its_next_page(client: httpx.Client, path: str) -> N
     assert second["items"] != first.json()["items"]
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 @pytest.mark.parametrize("path", ["/sizes?limit=2", "/fit?limit=2", "/sizes/a/similar?limit=2", "/revisions?limit=1"])
 def test_a_cursor_is_gone_after_an_ingest(service: CacheMiddleware, path: str) -> None:
@@ -97,6 +98,7 @@ def test_a_cursor_is_gone_after_an_ingest(service: CacheMiddleware, path: str) -
         assert client.get(path).status_code == 200
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_who_starts_again_after_410_gets_the_first_page_of_now(
     service: CacheMiddleware, monkeypatch: pytest.MonkeyPatch

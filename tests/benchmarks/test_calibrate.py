@@ -25,6 +25,7 @@ def found() -> Fit:
     return fit(read_runs(), RECORDED)
 
 
+@pytest.mark.takes_seconds
 def test_the_recorded_constants_are_those_that_the_fit_finds(found: Fit) -> None:
     runs = read_runs()
     for errors in (Fit.step_errors, Fit.first_token_errors):

@@ -9,10 +9,12 @@ from benchmarks.accuracy.training import training_rates
 from benchmarks.calibrate_training import fit, fitted_rates, minimize, quantile
 
 
+@pytest.mark.takes_seconds
 def test_the_constants_are_those_of_the_fit() -> None:
     assert asdict(fit(fitted_rates())) == pytest.approx(asdict(FITTED), rel=0.02)
 
 
+@pytest.mark.takes_seconds
 def test_a_generation_without_rates_keeps_the_pace_of_its_peaks() -> None:
     known = fit([one for one in fitted_rates() if one.rate.gpu in {"B200", "GB200"}])
     assert (known.hopper, known.ultra) == (1.0, 1.0)

@@ -65,6 +65,7 @@ def test_there_are_a_few_dozen_gpu_memories_and_more_of_it_costs_more() -> None:
     assert sum(cheap) / len(cheap) < sum(dear) / len(dear) / 3
 
 
+@pytest.mark.takes_seconds
 def test_a_catalog_has_the_rows_it_was_asked_for_and_what_an_ingest_derives_from_them(catalog_url: str) -> None:
     engine = make_engine(catalog_url)
     assert is_migrated(engine)

@@ -47,6 +47,7 @@ def test_the_csv_of_the_service_is_downloaded_in_turn_with_that_of_the_csv_modul
     assert measured.figures["ratio"].count == measured.figures["ratio of CPU"].count == SHORT.pairs
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database
 def test_a_file_is_written_for_each_download(file_url: str, tmp_path: Path) -> None:
     measured = measure(context_of(file_url, tmp_path), BY_NAME["parquet"])

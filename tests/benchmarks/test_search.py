@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from app.fit.formulas.quantities import Range
 from app.fit.formulas.quantities import estimate as estimated
 from benchmarks.accuracy.estimates import estimate
@@ -15,6 +17,7 @@ BODY = {
 }
 
 
+@pytest.mark.takes_seconds
 def test_no_property_is_broken_by_a_hundred_random_requests() -> None:
     found = search(150, seed=7)
     assert not found.violations

@@ -34,6 +34,7 @@ def page(browser: Browser) -> Iterator[Page]:
         yield page
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize("number", one_in(3, range(3)))
 def test_a_walk_that_is_faster_than_the_server_loses_nothing(
     browser: Browser, service: SlowService, slow_url: str, number: int
@@ -41,6 +42,7 @@ def test_a_walk_that_is_faster_than_the_server_loses_nothing(
     assert walk(browser, slow_url, service, number) == []
 
 
+@pytest.mark.takes_seconds
 def test_an_older_answer_never_replaces_a_newer_one(page: Page, service: SlowService, slow_url: str) -> None:
     service.latency_ms = lambda: 0
     page.goto(slow_url)
@@ -59,6 +61,7 @@ def test_an_older_answer_never_replaces_a_newer_one(page: Page, service: SlowSer
     expect(page.locator("#announcement")).to_have_text(count)
 
 
+@pytest.mark.takes_seconds
 def test_a_filter_and_an_order_at_once_are_both_applied(page: Page, service: SlowService, slow_url: str) -> None:
     service.latency_ms = lambda: 0
     page.goto(f"{slow_url}/?region=westeurope")
@@ -73,6 +76,7 @@ def test_a_filter_and_an_order_at_once_are_both_applied(page: Page, service: Slo
         assert part in page.url
 
 
+@pytest.mark.takes_seconds
 def test_what_is_typed_while_an_answer_comes_stays(page: Page, service: SlowService, slow_url: str) -> None:
     service.latency_ms = lambda: 0
     page.goto(slow_url)
@@ -85,6 +89,7 @@ def test_what_is_typed_while_an_answer_comes_stays(page: Page, service: SlowServ
     expect(page.locator("#min_vcpus")).to_have_value("128")
 
 
+@pytest.mark.takes_seconds
 def test_checked_sizes_stay_checked_across_searches_and_pages(watched: RecordedPage, base_url: str) -> None:
     page = watched.page
     page.goto(f"{base_url}/?min_vcpus=8&sort=name")
@@ -111,6 +116,7 @@ def test_checked_sizes_stay_checked_across_searches_and_pages(watched: RecordedP
     assert watched.errors == []
 
 
+@pytest.mark.takes_seconds
 def test_no_answer_is_said_and_asked_for_again(page: Page, service: SlowService, slow_url: str) -> None:
     service.latency_ms = lambda: 0
     page.goto(slow_url)

@@ -71,6 +71,7 @@ def shown(page: Page, url: str) -> float:
     return usd
 
 
+@pytest.mark.takes_seconds
 def test_a_page_sees_the_new_price_soon_after_an_ingest(service: CacheMiddleware, elsewhere: Page) -> None:
     with server(service) as url:
         page_url = f"{url}/sizes?limit=1"
@@ -81,6 +82,7 @@ def test_a_page_sees_the_new_price_soon_after_an_ingest(service: CacheMiddleware
         assert shown(elsewhere, page_url) == 2.7008
 
 
+@pytest.mark.takes_seconds
 def test_a_copy_in_the_browser_is_revalidated_and_not_sent_twice(service: CacheMiddleware, elsewhere: Page) -> None:
     statuses: list[int] = []
 
@@ -97,6 +99,7 @@ def test_a_copy_in_the_browser_is_revalidated_and_not_sent_twice(service: CacheM
     assert statuses == [200, 304, 304]
 
 
+@pytest.mark.takes_seconds
 def test_a_walk_that_gets_410_starts_over_and_finishes(service: CacheMiddleware, elsewhere: Page) -> None:
     def pause(read: int) -> None:
         if read == 1 and not done:

@@ -26,12 +26,14 @@ def docs(browser: Browser, base_url: str) -> Iterator[RecordedPage]:
         yield watched
 
 
+@pytest.mark.takes_seconds
 def test_the_page_shows_every_operation_and_sends_no_request_elsewhere(docs: RecordedPage, base_url: str) -> None:
     expect(docs.page.locator(".opblock")).to_have_count(len(list(operations(document()))))
     assert {urlsplit(url).netloc for url in docs.requests if not url.startswith("data:")} == {urlsplit(base_url).netloc}
     assert docs.errors == []
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize(
     ("operation", "filled", "requested"),
     [

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import RecordedPage, open_page
@@ -16,6 +17,7 @@ def tab_to(page: Page, selector: str, presses: int = 120) -> None:
     raise AssertionError(f"Tab does not reach {selector}")
 
 
+@pytest.mark.takes_seconds
 def test_a_fit_is_reached_from_the_search_and_fixed_with_the_keyboard_alone(
     watched: RecordedPage, base_url: str
 ) -> None:
@@ -37,6 +39,7 @@ def test_a_fit_is_reached_from_the_search_and_fixed_with_the_keyboard_alone(
     assert watched.errors == []
 
 
+@pytest.mark.takes_seconds
 def test_the_evidence_of_a_range_opens(watched: RecordedPage, base_url: str) -> None:
     watched.page.goto(f"{base_url}/ui/fit?model=llama-3.1-8b&gpu=h100")
     expect(watched.page.locator("#evidence")).to_be_hidden()
@@ -44,6 +47,7 @@ def test_the_evidence_of_a_range_opens(watched: RecordedPage, base_url: str) -> 
     expect(watched.page.locator("#evidence")).to_be_visible()
 
 
+@pytest.mark.takes_seconds
 def test_without_scripts_a_configuration_is_pasted_and_answered(browser: Browser, base_url: str) -> None:
     with open_page(browser, java_script_enabled=False) as page:
         page.goto(f"{base_url}/ui/fit")

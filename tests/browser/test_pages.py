@@ -79,6 +79,7 @@ def assert_whole(watched: RecordedPage, base_url: str, device: str) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= VIEWPORTS[each]["width"]
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize(("state", "device", "theme"), IN_A_THEME)
 def test_a_page_is_whole_and_axe_finds_no_violation(
     watched: RecordedPage, base_url: str, state: PageState, device: str, theme: str
@@ -96,6 +97,7 @@ def test_a_page_is_whole_and_axe_finds_no_violation(
     assert found["passes"]
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize(("state", "device", "scripts"), WITHOUT_SCRIPTS)
 def test_a_page_is_whole_without_scripts(
     watched: RecordedPage, base_url: str, state: PageState, device: str, scripts: bool

@@ -8,6 +8,7 @@ from tests.browser.conftest import RecordedPage
 FILE = FilePayload(name="plan.csv", mimeType="text/csv", buffer=b"size,region,count\nd8s_v5,westeurope,3")
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.usefixtures("scripts")
 @pytest.mark.parametrize(("files", "vcpus"), [([], "16"), ([FILE], "24")], ids=["text", "file"])
 def test_a_pasted_text_or_a_file_in_its_place_is_sent(

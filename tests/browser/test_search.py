@@ -24,6 +24,7 @@ def phone(browser: Browser) -> Iterator[RecordedPage]:
         yield record(page)
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.usefixtures("scripts")
 def test_a_filter_is_applied_at_once_and_back_undoes_it(watched: RecordedPage, base_url: str) -> None:
     page = watched.page
@@ -48,6 +49,7 @@ def test_a_filter_is_applied_at_once_and_back_undoes_it(watched: RecordedPage, b
     assert watched.errors == []
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.usefixtures("scripts")
 def test_a_request_has_no_empty_values_and_no_defaults(watched: RecordedPage, base_url: str) -> None:
     watched.page.goto(base_url)
@@ -57,6 +59,7 @@ def test_a_request_has_no_empty_values_and_no_defaults(watched: RecordedPage, ba
     assert pages == ["/", "/?gpu=Tesla+T4"]
 
 
+@pytest.mark.takes_seconds
 def test_without_scripts_a_form_leads_to_the_same_url(still: Page, base_url: str) -> None:
     still.goto(base_url)
     still.get_by_label("Tesla T4").check()
@@ -67,6 +70,7 @@ def test_without_scripts_a_form_leads_to_the_same_url(still: Page, base_url: str
     expect(still.locator("[data-theme-toggle]")).to_be_hidden()
 
 
+@pytest.mark.takes_seconds
 def test_a_size_is_found_with_the_keyboard_alone(watched: RecordedPage, base_url: str) -> None:
     page = watched.page
     page.goto(base_url)
@@ -96,6 +100,7 @@ def test_a_size_is_found_with_the_keyboard_alone(watched: RecordedPage, base_url
     assert watched.errors == []
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.usefixtures("scripts")
 def test_the_filters_are_a_sheet_on_a_phone(phone: RecordedPage, base_url: str) -> None:
     page = phone.page
@@ -110,6 +115,7 @@ def test_the_filters_are_a_sheet_on_a_phone(phone: RecordedPage, base_url: str) 
     assert phone.errors == []
 
 
+@pytest.mark.takes_seconds
 def test_all_figures_of_a_size_are_on_the_screen_of_a_phone(phone: RecordedPage, base_url: str) -> None:
     phone.page.goto(f"{base_url}/?gpu=a100")
     scroller = phone.page.locator("#compare .table-scroll")
@@ -117,6 +123,7 @@ def test_all_figures_of_a_size_are_on_the_screen_of_a_phone(phone: RecordedPage,
     expect(phone.page.locator("#compare tbody tr").first).to_contain_text("A100")
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize("query", one_in(2, ["", "?gpu=h100", "?category=gpu_accelerated", "?max_gpus=0"]))
 def test_no_column_is_cut_on_a_desktop(watched: RecordedPage, clouds_base_url: str, query: str) -> None:
     watched.page.set_viewport_size(VIEWPORTS["desktop"])
@@ -125,6 +132,7 @@ def test_no_column_is_cut_on_a_desktop(watched: RecordedPage, clouds_base_url: s
     assert watched.page.locator("#compare .table-scroll").evaluate("one => one.scrollWidth <= one.clientWidth")
 
 
+@pytest.mark.takes_seconds
 def test_no_table_is_cut_on_paper(watched: RecordedPage, base_url: str) -> None:
     watched.page.emulate_media(media="print")
     watched.page.goto(f"{base_url}/ui/sizes/nd40rs_v2")
@@ -133,6 +141,7 @@ def test_no_table_is_cut_on_paper(watched: RecordedPage, base_url: str) -> None:
     expect(watched.page.locator(".history .points")).to_be_visible()
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.usefixtures("scripts")
 def test_prices_that_were_chosen_are_those_of_every_page_until_others_are(watched: RecordedPage, base_url: str) -> None:
     page = watched.page
@@ -162,6 +171,7 @@ def test_prices_that_were_chosen_are_those_of_every_page_until_others_are(watche
     assert watched.errors == []
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.usefixtures("scripts")
 def test_a_box_suggests_while_one_types(watched: RecordedPage, base_url: str) -> None:
     page = watched.page
@@ -179,6 +189,7 @@ def test_a_box_suggests_while_one_types(watched: RecordedPage, base_url: str) ->
     assert watched.errors == []
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.usefixtures("scripts")
 def test_a_point_says_at_once_what_it_is_also_at_a_touch(browser: Browser, base_url: str) -> None:
     with open_page(browser, viewport=VIEWPORTS["phone"], has_touch=True) as page:
@@ -198,6 +209,7 @@ def test_a_point_says_at_once_what_it_is_also_at_a_touch(browser: Browser, base_
         page.wait_for_url("**/ui/sizes/**")
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.usefixtures("scripts")
 def test_the_theme_is_chosen_and_remembered(watched: RecordedPage, base_url: str) -> None:
     page = watched.page
@@ -215,6 +227,7 @@ def test_the_theme_is_chosen_and_remembered(watched: RecordedPage, base_url: str
     assert page.evaluate(background) == dark
 
 
+@pytest.mark.takes_seconds
 def test_the_first_view_is_small(watched: RecordedPage, base_url: str) -> None:
     sizes: list[int] = []
     watched.page.on("response", lambda response: sizes.append(response.request.sizes()["responseBodySize"]))
@@ -227,6 +240,7 @@ def has_query(query: str, url: str) -> bool:
     return set(url.partition("?")[2].split("&")) == set(query.split("&"))
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.usefixtures("scripts")
 def test_the_heads_of_columns_filter(watched: RecordedPage, base_url: str) -> None:
     page = watched.page
@@ -251,6 +265,7 @@ def test_the_heads_of_columns_filter(watched: RecordedPage, base_url: str) -> No
     expect(memory).to_have_value("abc")
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.usefixtures("scripts")
 def test_on_a_phone_the_menu_opens_and_the_baseline_stays_while_one_swipes(phone: RecordedPage, base_url: str) -> None:
     page = phone.page
@@ -268,6 +283,7 @@ def test_on_a_phone_the_menu_opens_and_the_baseline_stays_while_one_swipes(phone
     assert phone.errors == []
 
 
+@pytest.mark.takes_seconds
 def test_rows_of_the_list_are_one_line_high(watched: RecordedPage, base_url: str) -> None:
     watched.page.set_viewport_size(VIEWPORTS["desktop"])
     watched.page.goto(f"{base_url}/?gpu=h100&status=any")

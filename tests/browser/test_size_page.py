@@ -10,6 +10,7 @@ from tests.browser.conftest import VIEWPORTS, RecordedPage, open_page
 SIZE = "/ui/sizes/d8s_v5?region=westeurope"
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.usefixtures("scripts")
 def test_a_price_of_the_chart_says_at_once_what_it_is(watched: RecordedPage, base_url: str) -> None:
     page = watched.page
@@ -21,6 +22,7 @@ def test_a_price_of_the_chart_says_at_once_what_it_is(watched: RecordedPage, bas
     assert watched.errors == []
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.usefixtures("scripts")
 def test_the_models_that_fit_are_put_in_place_when_they_come_into_view(watched: RecordedPage, base_url: str) -> None:
     page = watched.page
@@ -30,6 +32,7 @@ def test_the_models_that_fit_are_put_in_place_when_they_come_into_view(watched: 
     assert watched.errors == []
 
 
+@pytest.mark.takes_seconds
 def test_without_scripts_there_are_a_chart_and_a_table_of_prices_and_a_link_to_the_models(
     browser: Browser, base_url: str
 ) -> None:
@@ -41,6 +44,7 @@ def test_without_scripts_there_are_a_chart_and_a_table_of_prices_and_a_link_to_t
         expect(page.locator("#capacity-table")).to_be_visible()
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.usefixtures("scripts")
 def test_nothing_scrolls_inside_the_page_and_all_regions_open(watched: RecordedPage, base_url: str) -> None:
     page = watched.page
@@ -57,6 +61,7 @@ def test_nothing_scrolls_inside_the_page_and_all_regions_open(watched: RecordedP
     assert page.locator("#similar-table").evaluate("one => one.scrollWidth <= one.clientWidth")
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.usefixtures("scripts")
 def test_the_name_of_a_size_is_copied(browser: Browser, base_url: str) -> None:
     with open_page(browser, permissions=["clipboard-read", "clipboard-write"]) as page:
@@ -66,6 +71,7 @@ def test_the_name_of_a_size_is_copied(browser: Browser, base_url: str) -> None:
         assert page.evaluate("navigator.clipboard.readText()") == "Standard_D8s_v5"
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.usefixtures("scripts")
 def test_another_region_by_the_form_keeps_the_other_choices_in_the_url(watched: RecordedPage, base_url: str) -> None:
     page = watched.page
@@ -79,6 +85,7 @@ def test_another_region_by_the_form_keeps_the_other_choices_in_the_url(watched: 
     expect(page.get_by_role("heading", name="Price history in West Europe")).to_be_visible()
 
 
+@pytest.mark.takes_seconds
 def test_the_names_and_the_first_column_of_a_comparison_stay_in_view(watched: RecordedPage, base_url: str) -> None:
     page = watched.page
     page.set_viewport_size({"width": 320, "height": 640})

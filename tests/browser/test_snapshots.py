@@ -12,6 +12,7 @@ from tests.browser.snapshots import FONTS, MAX_SHARE, SNAPSHOTS, VERSION, Snapsh
 MAX_BYTES = 1_000_000
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize("snapshot", SNAPSHOTS, ids=lambda one: one.file.stem)
 def test_a_page_looks_as_it_did(browser: Browser, kept_page: KeptPage, base_url: str, snapshot: Snapshot) -> None:
     if not FONTS.exists():

@@ -27,6 +27,7 @@ ONCE_WRONG = (
 DEVICES = tuple(VIEWPORTS)
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.usefixtures("scripts")
 @pytest.mark.parametrize(
     ("task", "device"),

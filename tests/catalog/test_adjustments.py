@@ -156,6 +156,7 @@ def test_a_rule_in_an_unknown_region_is_refused(priced: Engine, tmp_path: Path) 
         save(priced, tmp_path, "All,,,,,50,,,", "No,,useast,,,50,,,")
 
 
+@pytest.mark.takes_seconds
 def test_a_catalog_keeps_and_applies_as_many_rules_as_it_may(priced: Engine, tmp_path: Path) -> None:
     rows = [f"Rule {number},x*,,,,{'1,' if number % 2 else ',9'},," for number in range(1, MAX_RULES + 1)]
     save(priced, tmp_path, *rows)

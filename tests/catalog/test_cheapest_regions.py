@@ -61,6 +61,7 @@ searches = st.builds(
 )
 
 
+@pytest.mark.takes_seconds
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     max_examples=25,

@@ -140,6 +140,7 @@ SPELLED = {
 PAGES, LISTED = tuple(SPELLED)[:3], "a list of series"
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 @pytest.mark.parametrize(
     "orders",

@@ -75,6 +75,7 @@ def some_list(random: Random) -> Reading:
     return one_list(random.randint(1, 6), prices, file=random.choice(FILES))
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 @pytest.mark.parametrize("seed", range(2))
 def test_kept_days_are_those_of_all_prices_after_any_ingests_and_forgets(engine: Engine, seed: int) -> None:
@@ -105,6 +106,7 @@ def test_prices_of_a_size_that_becomes_an_alias_count_once(engine: Engine) -> No
         assert [row[1:] for row in kept(session)] == [(TODAY - timedelta(days=3), False, 1), (TODAY, False, 1)]
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_the_migration_counts_the_prices_that_are_there(engine: Engine) -> None:
     for number, day in enumerate((1, 3, 2)):

@@ -105,6 +105,7 @@ def test_a_history_has_the_rows_of_the_days_that_are_asked_for(catalog: Engine, 
     assert cut_off > 5
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize("seed", first_on_each_kind(1, range(3)))
 def test_the_price_in_force_is_in_the_line_that_was_seen_last(catalog: Engine, seed: int) -> None:
     in_force = 0

@@ -187,6 +187,7 @@ def lists(draw: st.DrawFn) -> Observed:
     return Observed(draw(st.sampled_from(SOURCES)), draw(st.sampled_from(DAYS)), prices, regions, undated)
 
 
+@pytest.mark.takes_seconds
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=settings().max_examples // 4)
 @given(ingests=st.lists(st.tuples(lists(), st.integers(0, 1)), max_size=12), forgotten=st.sampled_from(SOURCES))
 def test_runs_answer_as_if_every_observation_were_kept(
@@ -211,6 +212,7 @@ def test_runs_answer_as_if_every_observation_were_kept(
             model.forget(forgotten)
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=settings().max_examples // 10)
 @given(ingests=st.permutations([(source, day) for source in SOURCES for day in DAYS]), data=st.data())
@@ -245,6 +247,7 @@ def stored(engine: Engine) -> list[tuple[str, int, int, int]]:
 X1, X2 = ("x1", "eastus"), ("x2", "eastus")
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_lists_with_one_price_make_one_run_and_a_list_between_them_cuts_it(engine: Engine) -> None:
     for day in (1, 3, 5):
@@ -255,6 +258,7 @@ def test_lists_with_one_price_make_one_run_and_a_list_between_them_cuts_it(engin
     assert not ingest(engine, one_list(4, {X2: 3}, file="4.csv"), now=NOW).new_revision
 
 
+@pytest.mark.takes_seconds
 def test_a_list_that_its_file_has_no_more_is_taken_out_of_the_runs(engine: Engine) -> None:
     for day in (1, 2, 3):
         ingest(engine, one_list(day, {X1: 2}, file="the.csv" if day == 2 else "other.csv" + str(day)), now=NOW)
@@ -264,6 +268,7 @@ def test_a_list_that_its_file_has_no_more_is_taken_out_of_the_runs(engine: Engin
     assert stored(engine) == [("x1", 1, 1, 2), ("x1", 3, 3, 2), ("x2", 4, 4, 2)]
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_an_offer_goes_when_three_complete_lists_lack_its_price(engine: Engine) -> None:
     ingest(engine, one_list(1, {X1: 2, X2: 2}, file="1.csv"), now=NOW)
@@ -276,6 +281,7 @@ def test_an_offer_goes_when_three_complete_lists_lack_its_price(engine: Engine) 
     assert offered(engine, "x1") == (2, "eastus")
 
 
+@pytest.mark.takes_seconds
 def test_the_digest_of_runs_is_that_of_all_rows_whatever_day_they_are_ingested_on(engine: Engine) -> None:
     digests = []
     for number in range(2):

@@ -51,6 +51,7 @@ def count(session: Session, *conditions: Any) -> int:
     return found
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_each_ingest_counts_again_what_it_changed(engine: Engine) -> None:
     tomorrow = price("x1", "2", region="westus", valid_from=TODAY + DAY)
@@ -94,6 +95,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize("day", [TODAY, date(2024, 6, 1)], ids=str)
 def test_the_total_of_a_list_of_prices_is_the_number_of_its_rows(seeded_engine: Engine, day: date) -> None:
     gpu, sizes = table_of(Gpu), table_of(Size)

@@ -76,6 +76,7 @@ LINUX = (
 WINDOWS = of("b", "1.56", os="windows", valid_from=date(2026, 8, 1))
 
 
+@pytest.mark.takes_seconds
 def test_the_windows_price_is_refused_and_the_newest_other_day_counts(engine: Engine) -> None:
     start(engine)
     ingest(engine, list_of("a", *LINUX), now=NOW)
@@ -88,6 +89,7 @@ def test_the_windows_price_is_refused_and_the_newest_other_day_counts(engine: En
     check_totals(engine, TODAY)
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_the_order_of_ingests_makes_no_difference_and_forgetting_the_evidence_brings_prices_back(
     engine: Engine, empty_engine: Engine
@@ -141,6 +143,7 @@ def complete(engine: Engine, day: date, usd: str | None, **more: Any) -> None:
     ingest(engine, list_of("a", *rows, complete=True), now=NOW)
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_a_list_whose_price_is_refused_does_not_lack_it(engine: Engine) -> None:
     start(engine)
@@ -206,6 +209,7 @@ def test_an_alias_takes_refused_prices_along(engine: Engine) -> None:
         assert session.execute(select(table_of(RefusedPrice).c.size_key)).scalars().all() == ["x4"]
 
 
+@pytest.mark.takes_seconds
 def test_reservations_are_in_force_until_they_are_sold_no_more(engine: Engine) -> None:
     start(engine)
     ingest(engine, reading(size(NAME, vcpus=4, series="X")), now=NOW)
@@ -292,6 +296,7 @@ def conflicts(engine: Engine, **search: Any) -> list[tuple[Any, ...]]:
     return [tuple(item[name] for name in names) for item in found.items]
 
 
+@pytest.mark.takes_seconds
 def test_lists_that_differ_within_sixty_days_dispute_a_price(engine: Engine) -> None:
     start(engine)
     first, second = date(2026, 6, 18), date(2026, 8, 1)

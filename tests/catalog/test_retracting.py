@@ -85,6 +85,7 @@ def tables(outcome: IngestOutcome) -> Mapping[str, tuple[int, int, int]]:
     return {name: (c.added, c.changed, c.removed) for name, c in outcome.summary.changes.items() if c.has_changes}
 
 
+@pytest.mark.takes_seconds
 def test_a_price_list_that_is_read_again_retracts_the_rows_it_no_longer_has(engine: Engine, folder: Path) -> None:
     start(engine, folder)
     right = [cost("X1"), cost("X2", usd="2.5")]
@@ -103,6 +104,7 @@ def test_a_price_list_that_is_read_again_retracts_the_rows_it_no_longer_has(engi
     assert (again.new_revision, tables(again)) == (False, {})
 
 
+@pytest.mark.takes_seconds
 def test_a_price_is_of_the_file_that_has_it_last_also_where_it_is_the_same(engine: Engine, folder: Path) -> None:
     start(engine, folder)
     both = [cost("X1"), cost("X2")]
@@ -117,6 +119,7 @@ def test_a_price_is_of_the_file_that_has_it_last_also_where_it_is_the_same(engin
     digest(engine)
 
 
+@pytest.mark.takes_seconds
 def test_rows_of_another_file_or_another_source_stay(engine: Engine, folder: Path) -> None:
     start(engine, folder)
     ingest_file(engine, "prices", write(folder, "prices", cost("X1"), cost("X2")))
@@ -132,6 +135,7 @@ def test_rows_of_another_file_or_another_source_stay(engine: Engine, folder: Pat
     assert {(row[0], row[1]) for row in keys(engine, Price)} == {("x1", "westus")}
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_an_unknown_size_is_refused_with_its_line_and_the_nearest(engine: Engine, folder: Path) -> None:
     start(engine, folder)
@@ -144,6 +148,7 @@ def test_an_unknown_size_is_refused_with_its_line_and_the_nearest(engine: Engine
     assert ("x2x",) in keys(engine, Size)
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 @pytest.mark.parametrize("what", ["page", "prices"])
 def test_a_dry_run_says_what_the_real_run_does_and_writes_nothing(engine: Engine, folder: Path, what: str) -> None:
@@ -158,6 +163,7 @@ def test_a_dry_run_says_what_the_real_run_does_and_writes_nothing(engine: Engine
     assert (done.revision, done.summary.changes) == (tried.revision, tried.summary.changes)
 
 
+@pytest.mark.takes_seconds
 def test_forgetting_a_source_leaves_the_catalog_as_if_it_had_never_been_read(engine: Engine, folder: Path) -> None:
     start(engine, folder)
     ingest_file(engine, "prices", write(folder, "prices", cost("X1"), cost("X2")))
@@ -181,6 +187,7 @@ def test_forgetting_a_source_leaves_the_catalog_as_if_it_had_never_been_read(eng
     assert keys(engine, Offer) == shown
 
 
+@pytest.mark.takes_seconds
 def test_a_whole_ingest_is_taken_back(engine: Engine, folder: Path) -> None:
     start(engine, folder)
     before = digest(engine)
@@ -219,6 +226,7 @@ def test_an_unknown_source_and_one_whose_regions_are_in_use_cannot_be_forgotten(
     digest(engine)
 
 
+@pytest.mark.takes_seconds
 def test_a_listed_table_that_is_read_again_retracts_its_rows(engine: Engine, folder: Path) -> None:
     start(engine, folder)
     before = digest(engine)
@@ -236,6 +244,7 @@ def test_a_listed_table_that_is_read_again_retracts_its_rows(engine: Engine, fol
     assert digest(engine) == before
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 @pytest.mark.parametrize(
     ("kind", "row", "column"),
@@ -289,6 +298,7 @@ def test_prices_of_disks_that_a_file_no_longer_has_go(engine: Engine, folder: Pa
     assert digest(engine) == before
 
 
+@pytest.mark.takes_seconds
 def test_a_disk_and_a_region_outlive_their_lists_until_the_prices_of_the_disk_go(engine: Engine, folder: Path) -> None:
     start(engine, folder)
     before = digest(engine)
@@ -328,6 +338,7 @@ def test_a_page_with_a_corrected_size_name_retracts_the_misspelled_size(engine: 
     digest(engine)
 
 
+@pytest.mark.takes_seconds
 def test_prices_that_an_older_version_read_are_overwritten_and_can_be_forgotten(engine: Engine, folder: Path) -> None:
     start(engine, folder)
     old = [price("X1", "3", source="list"), price("X2", "3", source="list")]

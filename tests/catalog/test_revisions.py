@@ -63,6 +63,7 @@ def digests(engine: Engine) -> tuple[str, str]:
         return revision["digest"], digest
 
 
+@pytest.mark.takes_seconds
 def test_the_stored_digest_is_the_one_computed_from_scratch_after_every_ingest(engine: Engine) -> None:
     seen = []
     for what in STEPS.values():
@@ -74,6 +75,7 @@ def test_the_stored_digest_is_the_one_computed_from_scratch_after_every_ingest(e
     assert len(set(seen)) == len(seen) - 1
 
 
+@pytest.mark.takes_seconds
 def test_the_same_content_has_the_same_digest_in_whatever_order_it_came(engine: Engine, other: Engine) -> None:
     prices = [price(f"x{n}", f"{n}.5", valid_from=JULY) for n in range(1, 6)]
     for row in prices:

@@ -167,6 +167,7 @@ def test_facets_count_the_sizes_of_the_list(session: Session, snapshot: CatalogS
         )
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_most_of_these_questions_find_sizes(session: Session, snapshot: CatalogSnapshot) -> None:
     searches = [parse_query(question.encode(), SizeSearch) for question in (*FIXED, *RANDOM)]
@@ -283,6 +284,7 @@ def _found(catalog: Catalog, text: str) -> int:
     return SizeQuestion(catalog, SizeFilter(q=text)).found()
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database
 def test_prices_of_many_days_are_kept_up_to_a_bound(
     session: Session, snapshot: CatalogSnapshot, monkeypatch: pytest.MonkeyPatch

@@ -13,6 +13,7 @@ from tests.price_changes import ingest_a_price_that_rises
 pytestmark = pytest.mark.one_database  # what a command prints does not depend on the kind of database
 
 
+@pytest.mark.takes_seconds
 def test_changes_are_printed_as_a_table_and_as_json(run: Run, engine: Engine, database_url: str) -> None:
     ingest_a_price_that_rises(engine)
     done = run(database_url, "changes", "--since", "2026-08-31", "--region", "westeurope")

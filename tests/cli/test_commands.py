@@ -51,6 +51,7 @@ def test_amounts_of_memory_take_the_units_that_people_write(run: Run, seeded_url
     assert (refused.returncode, "--min-gpu-mem=80MB: expected a number" in refused.stderr) == (2, True)
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database
 def test_a_bound_may_be_named_after_its_field(run: Run, seeded_url: str) -> None:
     for by_field, name in other_spellings(SizeSearch).items():
@@ -81,6 +82,7 @@ def test_the_price_of_a_reservation_comes_before_the_others(run: Run, seeded_url
     assert shown.split()[:6] == ["size", "reserved", "3y", "USD/h", "status", "vCPUs"]
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 @pytest.mark.parametrize("day", [{"as_of": "2024-01-10"}, {"as_of": "2024-01-10", "known_at": "2026-09-01"}])
 def test_commands_take_the_prices_of_a_day(
@@ -156,6 +158,7 @@ def test_exit_codes_and_messages(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_the_installed_program_says_what_to_do_where_there_is_no_catalog(empty_url: str) -> None:
     environment = {**os.environ, "VMSIZES_DATABASE_URL": empty_url}
@@ -527,6 +530,7 @@ def test_a_price_is_as_of_the_day_on_which_it_was_last_seen(run: Run, engine: En
     assert line.split() == ["eastus", "linux", "on_demand", "2", "2026-01-03", "prices"]
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database
 def test_history_says_which_price_is_in_force_on_its_last_day(run: Run, engine: Engine, database_url: str) -> None:
     for day, prices in ((1, {X1: 2, X2: 2}), (2, {X1: 3, X2: 2}), *((day, {X2: 2}) for day in (3, 4, 5))):
@@ -619,6 +623,7 @@ def test_a_file_without_any_figure_is_refused_and_makes_no_revision(
     assert "run `vmsizes ingest seeds`" in run(database_url, "search").stderr
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database
 def test_a_page_without_figures_in_a_folder_is_reported_and_no_source(
     run: Run, database_url: str, tmp_path: Path
@@ -642,6 +647,7 @@ PRICES = "size,region,os,purchase,usd_per_hour,valid_from,approximate_date,sourc
 LISTED = "id,title,publisher,kind,url,published_on\nmy-list,My list,Me,third_party,https://example.org,2026-08-15\n"
 
 
+@pytest.mark.takes_seconds
 def test_a_slip_in_a_price_list_is_refused_tried_and_taken_back(run: Run, database_url: str, tmp_path: Path) -> None:
     engine = make_engine(database_url)
     ingest(engine, reading(size("Standard_ND40rs_v2", vcpus=40), regions=["mexicocentral"]), now=NOW)
@@ -679,6 +685,7 @@ def test_a_slip_in_a_price_list_is_refused_tried_and_taken_back(run: Run, databa
     assert "my-list" not in run(database_url, "sources").stdout
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database
 @pytest.mark.parametrize("kind", one_in(2, ["gpus", "seeds", "regions"]))
 def test_every_kind_of_file_can_be_tried_without_writing(
@@ -691,6 +698,7 @@ def test_every_kind_of_file_can_be_tried_without_writing(
     assert run(few_sizes_url, "revisions", "--json").stdout == before
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database
 def test_a_dry_run_of_pages_says_what_an_ingest_would_do(run: Run, database_url: str, tmp_path: Path) -> None:
     page = tmp_path / "x.md"

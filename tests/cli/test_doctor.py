@@ -118,6 +118,7 @@ def test_a_host_that_is_not_of_this_machine_is_named(seeded_url: str, monkeypatc
         assert (status, todo) == ("error", "correct VMSIZES_HOST"), host
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database
 def test_a_port_is_taken_by_a_service_or_by_something_else(
     seeded_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

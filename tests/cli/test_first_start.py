@@ -32,6 +32,7 @@ def seeds(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.takes_seconds
 def test_the_first_start_sets_up_the_catalog_and_the_next_one_keeps_it(seeds: Path, tmp_path: Path) -> None:
     sizes, printed = start(tmp_path, seeds)
     assert f"It has {sizes:,} sizes" in printed
@@ -40,6 +41,7 @@ def test_the_first_start_sets_up_the_catalog_and_the_next_one_keeps_it(seeds: Pa
     assert (again, "First start" in printed) == (sizes, False)
 
 
+@pytest.mark.takes_seconds
 def test_a_first_start_that_was_broken_off_is_made_good(seeds: Path, tmp_path: Path) -> None:
     engine = make_engine(f"sqlite:///{tmp_path / 'vmsizes.db'}")
     upgrade(engine)
@@ -55,6 +57,7 @@ def test_a_database_of_another_url_is_not_filled(few_size_seeds: Path, tmp_path:
     assert not (tmp_path / "other.db").exists()
 
 
+@pytest.mark.takes_seconds
 def test_what_is_wrong_with_the_seeds_ends_the_start(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="missing: is not a folder; VMSIZES_SEEDS says where the seeds are"):
         start(tmp_path, tmp_path / "missing")

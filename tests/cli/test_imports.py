@@ -20,6 +20,7 @@ def modules_loaded_by(program: str, **environment: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize(("command", "module"), [("serve", "serve"), ("ingest", "ingest"), ("estimate", "estimate")])
 def test_a_command_loads_only_its_own_module(command: str, module: str) -> None:
     find = f"typer.main.get_command(commands.app).get_command(None, {command!r})"
@@ -55,6 +56,7 @@ def test_a_command_does_not_load_what_it_does_not_use(
     assert "app.cli.commands" in loaded
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database
 def test_an_ingest_loads_the_packages_that_the_seeded_catalog_of_the_tests_depends_on(
     database_url: str, tmp_path: Path

@@ -25,6 +25,7 @@ def rows(engine: Engine) -> list[int]:
                 for model in (Offer, SizeJson)]  # fmt: skip
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize("older", ["0001", "0004"])
 def test_a_catalog_of_an_older_schema_is_whole_after_it(engine: Engine, database_url: str, older: str) -> None:
     ingest(engine, reading(size("Standard_X1", vcpus=8), regions=["eastus"], prices=(price("X1", "2"),)), now=NOW)

@@ -71,6 +71,7 @@ def url(site: Path) -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.mark.takes_seconds
 def test_every_link_of_the_site_leads_to_a_page_and_each_size_has_one(url: str) -> None:
     seen, waiting = {url}, [url]
     with open_client(url) as client:
@@ -122,6 +123,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.takes_seconds
 def test_processes_that_share_the_pages_write_the_same_site(
     run: Run, site: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +134,7 @@ def test_processes_that_share_the_pages_write_the_same_site(
     assert contents(shared) == contents(site)
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize("sizes_of_a_process", [1, 100])
 def test_a_site_stays_when_the_next_one_fails(
     run: Run, site: Path, database_url: str, monkeypatch: pytest.MonkeyPatch, sizes_of_a_process: int
@@ -149,6 +152,7 @@ def test_a_site_stays_when_the_next_one_fails(
 _SHARED = "from app import cli, publish; publish._SIZES_OF_A_PROCESS = 1; cli.main()"
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize(
     ("number", "whole_group", "code"),
     [
@@ -167,6 +171,8 @@ def test_a_signal_ends_all_processes_and_removes_what_they_wrote(
         env={**os.environ, "VMSIZES_DATABASE_URL": database_url},
         stderr=subprocess.PIPE,
         start_new_session=True,
+        # A shell lets what it runs in the background, as these tests may be, ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  # no thread holds a lock
     )
     wait_until(lambda: next(tmp_path.glob(".site-*/*"), None) is not None)
     (os.killpg if whole_group else os.kill)(process.pid, number)

@@ -26,6 +26,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize("command", first_on_each_kind(2, COMMANDS), ids=lambda command: "-".join(command[:2]))
 def test_a_receipt_is_computed_again_from_the_catalog(
     run: Run, few_sizes_url: str, tmp_path: Path, command: tuple[str, ...]
@@ -86,6 +87,7 @@ def test_an_altered_receipt_is_caught(run: Run, few_sizes_url: str, receipt: Pat
     assert checked.returncode == 1, checked.stdout
 
 
+@pytest.mark.takes_seconds
 def test_an_altered_price_is_shown_with_the_one_in_the_catalog(run: Run, few_sizes_url: str, receipt: Path) -> None:
     data = json.loads(receipt.read_text())
     true = data["rests_on"]["prices"][0]["usd_per_hour"]
@@ -97,6 +99,7 @@ def test_an_altered_price_is_shown_with_the_one_in_the_catalog(run: Run, few_siz
     assert f'"usd_per_hour":{true}' in checked.stdout
 
 
+@pytest.mark.takes_seconds
 def test_a_catalog_with_another_price_is_not_equal(run: Run, few_sizes_url: str, receipt: Path) -> None:
     size = json.loads(receipt.read_text())["rests_on"]["prices"][0]["size"]
     engine = make_engine(few_sizes_url)
@@ -110,6 +113,7 @@ def test_a_catalog_with_another_price_is_not_equal(run: Run, few_sizes_url: str,
     assert "rests_on.prices: now" in checked.stdout
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database  # the test before reads the catalog on each kind
 def test_another_program_or_revision_is_reported_beside_an_equal_answer(
     run: Run, few_sizes_url: str, receipt: Path
@@ -123,6 +127,7 @@ def test_another_program_or_revision_is_reported_beside_an_equal_answer(
     assert "revision: 77 in the receipt" in checked.stderr
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database  # the test before reads the catalog on each kind
 def test_another_database_can_be_named(run: Run, seeded_url: str, few_sizes_url: str, receipt: Path) -> None:
     assert run(seeded_url, "verify", str(receipt), "--database", few_sizes_url).returncode == 0

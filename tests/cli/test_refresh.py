@@ -114,6 +114,7 @@ def test_a_refresh_tells_what_was_fetched_left_out_and_written(run: Run, catalog
     assert lines[-1].startswith("revision 2 (new), digest ")
 
 
+@pytest.mark.takes_seconds
 def test_a_refresh_as_json_has_the_outcome_of_each_feed(run: Run, catalog: str) -> None:
     with serving(eastus()) as api:
         done = run(catalog, "refresh", "azure-prices", "--url", api.url, "--region", "eastus", "--json")
@@ -123,6 +124,7 @@ def test_a_refresh_as_json_has_the_outcome_of_each_feed(run: Run, catalog: str) 
     assert (feed["refused"], feed["ingest"]["tables"]["price"]["added"]) == ([], 8)
 
 
+@pytest.mark.takes_seconds
 def test_a_region_that_fails_is_told_with_the_command_that_fetches_it_again(run: Run, catalog: str) -> None:
     with serving(eastus()) as api:
         arguments = ("--url", api.url, "--region", "eastus", "--region", "westus")
@@ -133,6 +135,7 @@ def test_a_region_that_fails_is_told_with_the_command_that_fetches_it_again(run:
     assert "price        8 added" in done.stdout
 
 
+@pytest.mark.takes_seconds
 def test_a_list_that_shrank_is_told_with_the_command_that_accepts_it(run: Run, catalog: str) -> None:
     with serving(eastus()) as api:
         arguments = ("refresh", "azure-prices", "--url", api.url, "--region", "eastus")
@@ -149,6 +152,7 @@ def test_a_list_that_shrank_is_told_with_the_command_that_accepts_it(run: Run, c
         assert run(catalog, *arguments, "--accept").returncode == 0
 
 
+@pytest.mark.takes_seconds
 def test_names_that_only_prices_have_are_told_until_they_are_taken(run: Run, catalog: str) -> None:
     arguments = ("refresh", "azure-prices", "--region", "eastus", "--url")
     names = [f"Standard_NQ{n}_v1" for n in range(10, 40)]
@@ -169,6 +173,7 @@ def test_names_that_only_prices_have_are_told_until_they_are_taken(run: Run, cat
     assert run(catalog, "show", "nq10_v1").returncode == 0
 
 
+@pytest.mark.takes_seconds
 def test_a_price_that_jumps_is_told_with_the_old_and_the_new_price(run: Run, catalog: str) -> None:
     arguments = ("refresh", "azure-prices", "--region", "eastus", "--url")
     names = ("Standard_NC24ads_A100_v4", "Standard_NC48ads_A100_v4", "Standard_NC96ads_A100_v4")
@@ -194,6 +199,7 @@ def test_a_price_that_jumps_is_told_with_the_old_and_the_new_price(run: Run, cat
     ]
 
 
+@pytest.mark.takes_seconds
 def test_a_dry_run_writes_nothing(run: Run, catalog: str) -> None:
     with serving(eastus()) as api:
         done = run(catalog, "refresh", "azure-prices", "--url", api.url, "--region", "eastus", "--dry-run")
@@ -202,6 +208,7 @@ def test_a_dry_run_writes_nothing(run: Run, catalog: str) -> None:
     assert "(new, not written)" in done.stdout
 
 
+@pytest.mark.takes_seconds
 def test_saved_pages_are_of_the_day_that_is_given(run: Run, catalog: str, tmp_path: Path) -> None:
     with serving(eastus()) as api:
         run(catalog, "refresh", "azure-prices", "--url", api.url, "--region", "eastus")
@@ -211,6 +218,7 @@ def test_saved_pages_are_of_the_day_that_is_given(run: Run, catalog: str, tmp_pa
     assert done.stdout.startswith("azure-prices of 2026-08-30: 1 of 1 region")
 
 
+@pytest.mark.takes_seconds
 def test_saved_pages_that_lack_a_region_or_are_refused_are_told_with_what_accepts_them(
     run: Run, catalog: str, tmp_path: Path
 ) -> None:
@@ -234,6 +242,7 @@ def test_saved_pages_that_lack_a_region_or_are_refused_are_told_with_what_accept
     assert (done.returncode, done.stderr) == (3, f"error: {file}: has no items\n")
 
 
+@pytest.mark.takes_seconds
 def test_a_checkout_is_read_with_what_its_pages_include(run: Run, catalog: str, checkout: Path) -> None:
     done = run(catalog, "refresh", "azure-docs", str(checkout))
     assert done.returncode == 0, done.stderr
@@ -243,6 +252,7 @@ def test_a_checkout_is_read_with_what_its_pages_include(run: Run, catalog: str, 
     assert "articles/virtual-machines/sizes/gpu-accelerated/includes/nx-specs.md" in {fact["file"] for fact in facts}
 
 
+@pytest.mark.takes_seconds
 def test_without_a_feed_all_that_are_set_up_are_refreshed_and_one_that_fails_stops_no_other(
     run: Run, catalog: str, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,6 +272,7 @@ def test_without_a_feed_all_that_are_set_up_are_refreshed_and_one_that_fails_sto
     assert api.requests <= 4
 
 
+@pytest.mark.takes_seconds
 def test_a_refresh_that_fails_is_in_the_metrics_until_one_succeeds(run: Run, catalog: str) -> None:
     def states() -> dict[str, tuple[float, bool]]:
         refreshes = client.get("/readyz").json()["refreshes"]
@@ -349,6 +360,7 @@ def test_an_answer_for_one_region_does_not_replace_one_for_several(run: Run, cat
     assert "refused: azure-skus: 1 of 2 regions of sizes are gone" in done.stderr
 
 
+@pytest.mark.takes_seconds
 def test_sizes_that_are_gone_refuse_an_answer_until_it_is_accepted(run: Run, catalog: str, tmp_path: Path) -> None:
     file = tmp_path / "skus.json"
     file.write_text(answer(*(f"Standard_NX{n}_v1" for n in range(1, 11))))
@@ -363,6 +375,7 @@ def test_sizes_that_are_gone_refuse_an_answer_until_it_is_accepted(run: Run, cat
     assert run(catalog, "show", "nx2_v1").returncode == 1
 
 
+@pytest.mark.takes_seconds
 def test_sizes_are_fetched_with_a_token_from_page_to_page(
     run: Run, catalog: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -388,6 +401,7 @@ def test_sizes_are_fetched_with_a_token_from_page_to_page(
     assert "secret" not in done.stderr + done.stdout
 
 
+@pytest.mark.takes_seconds
 def test_sizes_are_not_read_from_pages_of_a_longer_answer_before(
     run: Run, catalog: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

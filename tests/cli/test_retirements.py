@@ -41,6 +41,7 @@ def test_the_list_is_that_of_the_api(run: Run, seeded_url: str, client: httpx.Cl
     assert "More: --cursor" in table.stderr
 
 
+@pytest.mark.takes_seconds
 def test_past_retirements_are_listed_on_request_and_counted_otherwise(run: Run, seeded_url: str) -> None:
     def days(*arguments: str) -> list[str]:
         listed = json.loads(run(seeded_url, "retirements", "--limit", "500", "--json", *arguments).stdout)
@@ -59,6 +60,7 @@ def test_past_retirements_are_listed_on_request_and_counted_otherwise(run: Run, 
     assert "Nothing is to come." in none.stderr
 
 
+@pytest.mark.takes_seconds
 def test_the_plan_is_that_of_the_api(run: Run, seeded_url: str, client: httpx.Client, inventory: Path) -> None:
     done = run(seeded_url, "retirements", str(inventory), "--json", "--max-successors", "1", "--purchase", "spot")
     items = [
@@ -250,6 +252,7 @@ def test_bad_data_names_file_line_and_column(
     assert refused.value.file.endswith("vms.csv")
 
 
+@pytest.mark.takes_seconds
 def test_list_prices_stand_beside_what_is_paid(run: Run, few_sizes_url: str, tmp_path: Path) -> None:
     rules, vms = tmp_path / "contoso.csv", tmp_path / "vms.csv"
     rules.write_text("name,region,discount_percent\nEA discount,eastus,12\n", encoding="utf-8")

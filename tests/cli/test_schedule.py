@@ -102,6 +102,7 @@ def eastus(**more: object) -> FakeApi:
     return FakeApi(items={"eastus": in_region("eastus")}, **more)  # type: ignore[arg-type]  # knobs of the stand-in
 
 
+@pytest.mark.takes_seconds
 def test_a_run_that_fails_is_one_line_and_the_next_one_comes(small_catalog: str, tmp_path: Path) -> None:
     api = eastus(fault=lambda _region, page, before: (404, {}) if page + before == 1 else None)
     with serving(api), refreshing(small_catalog, "1s", tmp_path, VMSIZES_AZURE_PRICES_URL=api.url) as running:
@@ -115,6 +116,7 @@ def test_a_run_that_fails_is_one_line_and_the_next_one_comes(small_catalog: str,
         assert "1 of 1 region, 8 prices from 13 items; exchange-rates: 0 rates of 0 new days; revision 3" in second
 
 
+@pytest.mark.takes_seconds
 def test_sigterm_between_two_runs_ends_it_long_before_the_next_with_0(small_catalog: str, tmp_path: Path) -> None:
     api = eastus()
     with serving(api), refreshing(small_catalog, "24h", tmp_path, VMSIZES_AZURE_PRICES_URL=api.url) as running:
@@ -122,6 +124,7 @@ def test_sigterm_between_two_runs_ends_it_long_before_the_next_with_0(small_cata
         assert (running.stop(), running.has_printed) == (0, False)
 
 
+@pytest.mark.takes_seconds
 def test_sigterm_during_a_run_ends_it_with_0_and_writes_nothing(run: Run, small_catalog: str, tmp_path: Path) -> None:
     before = run(small_catalog, "revisions", "--json").stdout
     api = eastus(held=True)
@@ -132,6 +135,7 @@ def test_sigterm_during_a_run_ends_it_with_0_and_writes_nothing(run: Run, small_
     assert run(small_catalog, "revisions", "--json").stdout == before
 
 
+@pytest.mark.takes_seconds
 def test_a_database_that_cannot_be_reached_fails_a_run_and_not_the_process(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/no-such-folder/vmsizes.db"
     with refreshing(url, "1s", tmp_path) as running:

@@ -32,6 +32,7 @@ def test_a_settings_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (3, "error: .env: is not UTF-8 text (byte 13)\n")
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database
 @pytest.mark.parametrize("form", ["csv", "ndjson", "parquet"])
 def test_an_export_that_fails_leaves_the_file_that_was_there(seeded_url: str, tmp_path: Path, form: str) -> None:
@@ -51,6 +52,7 @@ def test_an_export_that_fails_leaves_the_file_that_was_there(seeded_url: str, tm
     assert (tmp_path / "sizes").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database
 def test_an_export_to_what_is_no_file_is_written_there(seeded_url: str, tmp_path: Path) -> None:
     environment = {**os.environ, "VMSIZES_DATABASE_URL": seeded_url}

@@ -179,6 +179,7 @@ def test_lists_that_agree_on_a_price_are_one_line_of_its_history(terminal: Termi
     assert "1 price in westeurope, the oldest first. In force on" in " ".join(output)
 
 
+@pytest.mark.takes_seconds
 def test_a_pipe_gets_every_column_of_the_table(seeded_url: str) -> None:
     head, *_ = ask(seeded_url, "search", "H100", COLUMNS="40").stdout.splitlines()
     assert {"vCPUs", "status", "region"} <= set(head.split())
@@ -212,6 +213,7 @@ def names(done: CommandResult) -> list[str]:
     return done.stdout.split()[1:]
 
 
+@pytest.mark.takes_seconds
 def test_a_search_takes_a_gpu_as_others_write_it(run: Run, seeded_url: str) -> None:
     only = ("--columns", "name", "--csv")
     by_filter = names(run(seeded_url, "search", "--gpu", "H100", "--min-gpus", "8", "--max-gpus", "8", *only))
@@ -240,6 +242,7 @@ def test_amounts_are_written_as_people_write_them(run: Run, seeded_url: str) -> 
     assert run(seeded_url, "estimate", "llama-3.1-8b", "--context", "a lot").returncode == 2
 
 
+@pytest.mark.takes_seconds
 def test_status_and_words_narrow_a_fit_of_a_model(run: Run, seeded_url: str) -> None:
     only = ("fit", "llama-3.1-8b", "--limit", "500", "--columns", "size,status", "--csv")
     every, current = names(run(seeded_url, *only)), names(run(seeded_url, *only, "--status", "current", "--verified"))
@@ -312,6 +315,7 @@ def test_a_malformed_url_of_a_database_is_told_without_its_password(
     assert "secret" not in done.stderr + done.stdout
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize(("url", "code", "message"), [
     ("postgresql+asyncpg://u:secret@localhost/x", 2, "write postgresql://"),
     ("mysql://u:secret@localhost/x", 2, "allowed are sqlite:///FILE"),

@@ -45,6 +45,7 @@ def lower_the_price(engine: Engine, usd: str = "3.4") -> None:
     engine.dispose()
 
 
+@pytest.mark.takes_seconds
 def test_a_webhook_is_added_tested_delivered_to_and_removed(
     run: Run, url: str, engine: Engine, receiver: Receiver
 ) -> None:
@@ -135,6 +136,7 @@ def test_a_setting_that_cannot_be_read_is_named(run: Run, url: str, monkeypatch:
     assert "VMSIZES_WEBHOOK_ALLOWED_NETWORKS=10.0.0.0/99: names of hosts and networks are allowed" in done.stderr
 
 
+@pytest.mark.takes_seconds
 def test_a_refresh_delivers_what_it_brought_and_succeeds_whatever_the_receiver_says(
     run: Run, few_sizes_url: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -154,6 +156,7 @@ def test_a_refresh_delivers_what_it_brought_and_succeeds_whatever_the_receiver_s
     assert refused.id == taken.id
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_a_process_goes_on_delivering_until_sigterm(run: Run, url: str, engine: Engine, receiver: Receiver) -> None:
     assert run(url, "webhooks", "add", receiver.url).returncode == 0

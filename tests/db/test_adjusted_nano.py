@@ -39,6 +39,7 @@ def test_a_database_applies_rules_exactly_and_rounds_once(
         assert session.execute(select(asked)).scalar_one() == expected
 
 
+@pytest.mark.takes_seconds
 @given(st.integers(0, 10**15), st.lists(st.integers(-10_000, 9_999).filter(bool), max_size=6))
 def test_discounts_are_of_what_is_left_whatever_their_order(nano: int, basis_points: list[int]) -> None:
     factors = [f"*{1 - Fraction(points, 10_000)}" for points in basis_points]

@@ -80,6 +80,7 @@ def call_tool(client: httpx.Client) -> Any:
     return answer.json()["result"]["structuredContent"]["items"]
 
 
+@pytest.mark.takes_seconds
 def test_the_service_answers_the_same_by_the_role_that_can_only_read(owner: Engine, reader: Engine) -> None:
     by_owner, by_reader = answers(owner), answers(reader)
     assert by_owner.keys() == by_reader.keys()

@@ -43,6 +43,7 @@ def test_a_second_ingest_waits_for_the_first_and_both_are_kept(engine: Engine, d
     second.dispose()
 
 
+@pytest.mark.takes_seconds
 def test_a_writer_that_has_read_first_waits_as_well(engine: Engine, database_url: str) -> None:
     ingest(engine, reading(size("Standard_X1", vcpus=8), regions=["eastus"], prices=(price("X1", "2"),)), now=NOW)
     engines = [make_engine(database_url) for _ in range(4)]
@@ -116,6 +117,7 @@ def test_cursors_of_a_writer_are_planned_for_all_their_rows(engine: Engine) -> N
         assert fraction(session) == 0.1
 
 
+@pytest.mark.takes_seconds
 def test_a_killed_ingest_ends_its_statement_and_the_next_one_gets_the_lock(
     engine: Engine, database_url: str, tmp_path: Path
 ) -> None:

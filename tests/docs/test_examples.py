@@ -36,6 +36,7 @@ PROGRESS_LINE = re.compile(
 JQ = shutil.which("jq") or ""
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize("page", PAGES_WITH_EXAMPLES, ids=lambda page: page.stem)
 def test_the_examples_of_a_page_give_their_output(
     page: Path, seeded_url: str, client: httpx.Client, tmp_path: Path

@@ -56,6 +56,7 @@ def patient(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield running
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize(
     ("sent", "status"),
     [(SILENT, 0), (EMPTY_LINES, 0), (HALF_HEAD, 408), (HALF_BODY, 408), (IDLE, 200), (IDLE + HALF_HEAD, 200)],
@@ -75,6 +76,7 @@ def test_connections_that_send_nothing_more_are_closed_in_time(
     asyncio.run(run())
 
 
+@pytest.mark.takes_seconds
 def test_a_problem_says_why_the_connection_was_closed(running: ServiceProcess) -> None:
     async def run() -> bytes:
         return await read_to_end(await connect(running.port, HALF_HEAD))
@@ -142,6 +144,7 @@ def test_a_request_without_an_end_is_refused(
     assert sent < 50_000_000
 
 
+@pytest.mark.takes_seconds
 def test_slow_readers_are_disconnected(running: ServiceProcess) -> None:
     async def run() -> None:
         readers = [await connect(running.port, EXPORT, reads=False) for _ in range(10)]
@@ -201,6 +204,7 @@ def test_over_the_limit_health_checks_are_answered_and_all_else_is_refused(patie
     asyncio.run(run())
 
 
+@pytest.mark.takes_seconds
 def test_a_connection_that_has_been_idle_for_long_makes_room_for_another(seeded_url: str, tmp_path: Path) -> None:
     async def run(running: ServiceProcess) -> None:
         loop, held = asyncio.get_running_loop(), []
@@ -224,6 +228,7 @@ def test_a_connection_that_has_been_idle_for_long_makes_room_for_another(seeded_
         asyncio.run(run(running))
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.skipif(sys.platform != "linux", reason="the state of a connection is read as Linux tells it")
 def test_requests_of_clients_that_left_before_they_were_accepted_are_not_computed(
     seeded_url: str, tmp_path: Path
@@ -242,6 +247,7 @@ def test_requests_of_clients_that_left_before_they_were_accepted_are_not_compute
         asyncio.run(run(running))
 
 
+@pytest.mark.takes_seconds
 def test_requests_that_connections_refuse_are_in_the_metrics(seeded_url: str, tmp_path: Path) -> None:
     async def run(running: ServiceProcess) -> None:
         sent = {b"no HTTP\r\n\r\n": 400, HALF_HEAD: 408, HALF_BODY: 408, b"GET /" + b"a" * 70_000: 431}
@@ -292,6 +298,7 @@ def test_far_more_connections_than_files_may_be_open_exhaust_nothing(seeded_url:
     assert "Traceback" not in log.read_text()
 
 
+@pytest.mark.takes_seconds
 def test_a_service_that_may_open_too_few_files_does_not_start(seeded_url: str) -> None:
     program = str(Path(sys.executable).with_name("vmsizes"))
     command = ["sh", "-c", 'ulimit -n 300 && exec "$@"', "sh", program, "serve", "--port", "1"]

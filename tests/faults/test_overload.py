@@ -48,6 +48,7 @@ async def fit_all(port: int, numbers: range) -> list[bytes]:
     return await asyncio.gather(*(fit(port, number) for number in numbers))
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_more_requests_than_a_worker_takes_are_refused(serve: Callable[..., ServiceProcess]) -> None:
     running = serve(VMSIZES_MAX_REQUESTS="4")
@@ -67,6 +68,7 @@ def test_more_requests_than_a_worker_takes_are_refused(serve: Callable[..., Serv
     asyncio.run(run())
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_an_answer_that_takes_too_long_is_refused_and_its_work_stopped(serve: Callable[..., ServiceProcess]) -> None:
     running = serve(VMSIZES_REQUEST_SECONDS="1")
@@ -85,6 +87,7 @@ def test_an_answer_that_takes_too_long_is_refused_and_its_work_stopped(serve: Ca
     asyncio.run(run())
 
 
+@pytest.mark.takes_seconds
 def test_clients_that_leave_take_their_work_with_them(serve: Callable[..., ServiceProcess]) -> None:
     running = serve()
 
@@ -117,6 +120,7 @@ async def until_answered_again(port: int) -> None:
             number += 1
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_a_full_folder_for_temporary_files_refuses_parquet_alone(
     serve: Callable[..., ServiceProcess], tmp_path: Path

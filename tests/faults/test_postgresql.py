@@ -17,6 +17,7 @@ def world() -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.takes_seconds
 @each_of(FAULTS)
 def test_a_fault_of_postgresql_is_told_and_outlived(fault: Fault[Server], world: Server, tmp_path: Path) -> None:
     with postgresql_service(world, tmp_path / "log") as service:

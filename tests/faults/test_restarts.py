@@ -74,6 +74,7 @@ async def until_not_listening(port: int) -> None:
             await asyncio.sleep(0.02)
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_service_with_slow_readers_ends_within_its_bound(running: ServiceProcess, number: signal.Signals) -> None:
     async def run() -> None:
@@ -90,6 +91,7 @@ def test_a_service_with_slow_readers_ends_within_its_bound(running: ServiceProce
     asyncio.run(run())
 
 
+@pytest.mark.takes_seconds
 def test_no_temporary_files_are_left(running: ServiceProcess, tmp_path: Path) -> None:
     assert status_of(asyncio.run(ask(running.port, "/sizes.parquet"))) == 200
     assert list(tmp_path.glob("vmsizes-exports-*/*.parquet"))
@@ -97,6 +99,7 @@ def test_no_temporary_files_are_left(running: ServiceProcess, tmp_path: Path) ->
     assert not list(tmp_path.glob("vmsizes-*"))
 
 
+@pytest.mark.takes_seconds
 def test_requests_in_progress_end_with_their_answer_and_an_export_leaves_room_for_one_more_request(
     patient: ServiceProcess,
 ) -> None:
@@ -171,6 +174,7 @@ def test_workers_are_restarted_one_after_the_other_without_a_failed_request(work
     assert counted.keys() == {"200"}
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize(
     "number", one_in(3, [signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2]), ids=lambda number: number.name
 )
@@ -188,6 +192,7 @@ def test_signals_of_no_meaning_end_no_single_worker_and_sigquit_ends_it_as_sigte
     assert "Application shutdown complete" in (tmp_path / "log").read_text()
 
 
+@pytest.mark.takes_seconds
 def test_a_worker_that_dies_is_replaced(workers: ServiceProcess) -> None:
     async def run() -> None:
         await until(lambda: len(workers.workers) == WORKERS)
@@ -203,6 +208,7 @@ def connections_of(pid: int) -> int:
     return sum(one.status == psutil.CONN_ESTABLISHED for one in psutil.Process(pid).net_connections(kind="tcp"))
 
 
+@pytest.mark.takes_seconds
 def test_connections_that_are_opened_at_once_are_shared_by_the_workers(workers: ServiceProcess) -> None:
     async def least_of_16() -> int:
         opened = await asyncio.gather(*(connect(workers.port, IDLE) for _ in range(16)))

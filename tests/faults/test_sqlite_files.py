@@ -18,6 +18,7 @@ def world() -> Iterator[File]:
         yield file
 
 
+@pytest.mark.takes_seconds
 @each_of(FAULTS)
 def test_a_fault_of_an_sqlite_file_is_told_and_outlived(fault: Fault[File], world: File, tmp_path: Path) -> None:
     if fault.name in NEEDS_MOUNT and not world.path.parent.is_mount():

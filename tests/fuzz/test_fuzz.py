@@ -43,6 +43,7 @@ def database_url(databases: Databases, filled_url: str) -> Iterator[str]:
     databases.drop(url)
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize("name", first_on_each_kind(1, one_in(2, STRATEGIES)))
 def test_a_hostile_file_is_taken_or_refused(engine: Engine, tmp_path: Path, name: str) -> None:
     few = 8 if engine.dialect.name == SELECTED_KINDS[0] else 3  # most are refused before anything is written
@@ -67,6 +68,7 @@ def test_what_hostile_queries_are_made_of_is_taken(service: ServiceProcess) -> N
             assert (target, answer.status_code) == (target, 200)
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize("name", first_on_each_kind(1, one_in(2, REQUESTS)))
 def test_a_hostile_request_is_answered(service: ServiceProcess, name: str) -> None:
     outcomes = [send(service, each) for each in inputs_of(name, 1, 20)]

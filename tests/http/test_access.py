@@ -77,6 +77,7 @@ def test_a_page_of_another_origin_may_ask_beforehand_and_read_the_refusal(seeded
         assert client.get("/sizes", headers=origin).headers["access-control-allow-origin"] == "*"
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize("max_age_seconds", [0, 300])
 def test_no_shared_cache_may_keep_what_a_key_was_given(seeded_url: str, max_age_seconds: int) -> None:
     with serving(seeded_url, api_keys=KEY, max_age_seconds=max_age_seconds) as client:
@@ -133,6 +134,7 @@ def test_a_file_without_keys_is_refused_as_it_would_open_the_service(tmp_path: P
             Settings(_env_file=None, api_keys_file=file)
 
 
+@pytest.mark.takes_seconds
 def test_the_document_names_keys_and_limits_only_where_they_are_set() -> None:
     limited = Settings(_env_file=None, database_url="sqlite://", api_keys=KEY, rate_limit_requests=5)
     plain = json.loads((PROJECT / "docs/openapi.json").read_text(encoding="utf-8"))

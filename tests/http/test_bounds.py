@@ -82,6 +82,7 @@ def shapes(number: int, path: str) -> Iterator[tuple[str, str]]:
         yield f"{path}?{urlencode(asked | {'name': names, 'gpu': gpus})}", "identity"
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize(
     ("asked", "grows_by"),
     [

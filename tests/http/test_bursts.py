@@ -70,6 +70,7 @@ def burst_with_probes(running: ServiceProcess, asked: Asked) -> tuple[Counter[in
     return statuses, waits
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize("asked", first_on_each_kind(1, ASKED.values()), ids=ASKED)
 def test_two_hundred_concurrent_requests_do_not_delay_health_checks(running: ServiceProcess, asked: Asked) -> None:
     longest = []

@@ -83,6 +83,7 @@ def begin(port: int, path: str, length: int) -> socket.socket:
     return connection
 
 
+@pytest.mark.takes_seconds
 def test_only_a_few_long_bodies_are_received_at_once(running: ServiceProcess) -> None:
     long = config_of_names(20_000)
 
@@ -99,6 +100,7 @@ def test_only_a_few_long_bodies_are_received_at_once(running: ServiceProcess) ->
     wait_until(lambda: ask(long).status_code == 200)
 
 
+@pytest.mark.takes_seconds
 def test_long_lists_are_not_kept(running: ServiceProcess) -> None:
     with httpx.Client(base_url=running.url, timeout=60, headers=JSON) as client:
 

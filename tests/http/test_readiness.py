@@ -51,6 +51,7 @@ def test_without_a_catalog_the_problem_says_to_ingest(database_url: str) -> None
         assert refused(client, "/sizes") == "The catalog is empty; run `vmsizes ingest seeds`."
 
 
+@pytest.mark.takes_seconds
 def test_an_outdated_schema_is_reported(service: CacheMiddleware, database_url: str, engine: Engine) -> None:
     migrations.downgrade(engine, "0004")
     with client_of(database_url) as client:
@@ -92,6 +93,7 @@ def test_commands_beside_a_newer_schema_write_nothing_and_say_what_it_is(
         assert "run `vmsizes migrate`" not in done.stderr
 
 
+@pytest.mark.takes_seconds
 def test_a_stopped_postgresql_is_reported_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     with ExitStack() as running:
         url = running.enter_context(postgres_running())
@@ -132,6 +134,7 @@ def test_a_stopped_postgresql_is_reported_and_logged_once(caplog: pytest.LogCapt
 GONE = "The database cannot be reached: nothing listens at its socket."
 
 
+@pytest.mark.takes_seconds
 def test_the_command_line_reports_an_outage_without_the_password() -> None:
     url = "postgresql://someone:secret@127.0.0.1:1/none"
     program = str(Path(sys.executable).with_name("vmsizes"))

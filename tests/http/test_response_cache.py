@@ -219,6 +219,7 @@ def test_a_new_revision_is_served_soon(service: CacheMiddleware) -> None:
         assert client.get("/sizes").headers["etag"] != before.headers["etag"]
 
 
+@pytest.mark.takes_seconds
 def test_every_worker_serves_a_new_revision_soon_with_the_same_etag(
     service: CacheMiddleware, database_url: str
 ) -> None:
@@ -234,6 +235,7 @@ def test_every_worker_serves_a_new_revision_soon_with_the_same_etag(
         assert answers[0].headers["etag"] not in before
 
 
+@pytest.mark.takes_seconds
 def test_a_thousand_concurrent_misses_run_one_query(service: CacheMiddleware) -> None:
     async def get(url: httpx.URL) -> bytes:
         reader, writer = await asyncio.open_connection(url.host, url.port)

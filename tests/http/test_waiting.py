@@ -41,6 +41,7 @@ async def seconds_to_refresh(watcher: RevisionWatcher) -> float:
     return time.monotonic() - begun
 
 
+@pytest.mark.takes_seconds
 def test_a_database_that_hangs_delays_a_stored_response_once_and_for_a_moment(narrow: Engine) -> None:
     async def ask() -> list[float]:
         watcher = RevisionWatcher(narrow, lambda: TODAY, "1")
@@ -84,6 +85,7 @@ def test_a_state_that_has_just_expired_is_read_again_behind_the_request(
     asyncio.run(ask())
 
 
+@pytest.mark.takes_seconds
 def test_a_read_behind_a_request_ends_with_the_service_without_an_error(
     narrow: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,6 +106,7 @@ def test_a_read_behind_a_request_ends_with_the_service_without_an_error(
     assert not reported
 
 
+@pytest.mark.takes_seconds
 def test_a_new_revision_is_answered_from_after_a_second(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     ingest(engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
     monkeypatch.setattr(revision, "PATIENCE_SECONDS", LONGEST_SECONDS)  # for a database that answers late

@@ -234,6 +234,7 @@ def catalog(all_clouds_url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database
 def test_of_our_own_figures_of_sizes_none_is_wrong(catalog: Engine, tmp_path: Path) -> None:
     columns = "name, vcpus, memory_gib, gpu_count_numerator, gpu_count_denominator, gpu_memory_gib_per_gpu"
@@ -249,6 +250,7 @@ def test_of_our_own_figures_of_sizes_none_is_wrong(catalog: Engine, tmp_path: Pa
     assert found.counts["vcpus"]["agrees"] > 3500
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database
 def test_of_our_own_prices_none_is_wrong(catalog: Engine, tmp_path: Path) -> None:
     statement = (

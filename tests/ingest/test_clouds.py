@@ -34,6 +34,7 @@ def test_a_folder_without_seeds_is_refused(tmp_path: Path) -> None:
         read_seeds(tmp_path)
 
 
+@pytest.mark.takes_seconds
 def test_clouds_are_read_without_azure(engine: Engine, database_url: str) -> None:
     outcome = ingest(engine, relative_to(SEEDS, read_seeds(SEEDS, clouds=("oci", "verda", "lambda"))), now=NOW)
     assert outcome.summary.reports == []

@@ -173,6 +173,7 @@ def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(tmp_path: P
         list(read_blocks(path, COLUMNS))
 
 
+@pytest.mark.takes_seconds
 def test_a_file_that_unpacks_to_far_more_than_it_has_is_refused_on_the_way(tmp_path: Path) -> None:
     path = tmp_path / "some.csv.gz"
     with gzip.open(path, "wb") as packed:

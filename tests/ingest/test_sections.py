@@ -184,6 +184,7 @@ def test_a_section_of_products_is_one_of_its_series(tmp_path: Path) -> None:
     assert [each["series"] for each in found] == ["QCas_cc_v5", "QCads_cc_v5"]
 
 
+@pytest.mark.takes_seconds
 def test_a_page_takes_time_in_proportion_to_its_sections(tmp_path: Path) -> None:
     def seconds(sections: int) -> float:
         text = "".join(f"## DX{n}-series\n\n| Size | vCPU |\n|---|---|\n| DX{n}_v2 | 4 |\n\n" for n in range(sections))

@@ -128,6 +128,7 @@ anyio.run(ask)
 """
 
 
+@pytest.mark.takes_seconds
 def test_without_the_sdk_the_answer_says_what_to_install(seeded_url: str) -> None:
     environment = {**os.environ, "VMSIZES_DATABASE_URL": seeded_url}
     command = [sys.executable, "-c", WITHOUT_SDK]

@@ -28,6 +28,7 @@ def test_there_are_300_questions_for_every_tool(questions: list[Question]) -> No
     assert set(by_tool) == {"find_sizes", "explain_size", "fit_workload", "compare_sizes", "price_history"}
 
 
+@pytest.mark.takes_seconds
 def test_every_question_is_answered_as_by_sql(catalog: CatalogReader, questions: list[Question]) -> None:
     async def ask_all(client: Client) -> list[str]:
         wrong = []

@@ -17,6 +17,7 @@ from tests.command_line import run_command
 PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
 
 
+@pytest.mark.takes_seconds
 def test_an_agent_can_start_the_program(seeded_url: str) -> None:
     environment = {**os.environ, "VMSIZES_DATABASE_URL": seeded_url}
 
@@ -32,6 +33,7 @@ def test_an_agent_can_start_the_program(seeded_url: str) -> None:
     assert found["size"] == "Standard_ND40rs_v2"
 
 
+@pytest.mark.takes_seconds
 def test_an_empty_catalog_is_an_error_of_the_tool(database_url: str) -> None:
     environment = {**os.environ, "VMSIZES_DATABASE_URL": database_url}
 
@@ -60,6 +62,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.takes_seconds
 def test_an_agent_is_set_up_beside_what_its_configuration_has_and_starts_the_tools(seeded_url: str, home: Path) -> None:
     file = home / ".cursor" / "mcp.json"
     file.parent.mkdir()

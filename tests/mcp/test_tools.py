@@ -287,6 +287,7 @@ def test_explain_size_names_the_fields_that_no_source_states(catalog: CatalogRea
     assert said.content[0].text.endswith(" Unknown: network_mbps.")  # type: ignore[union-attr]  # it is text
 
 
+@pytest.mark.takes_seconds
 def test_explain_size_answers_for_every_size(catalog: CatalogReader, seeded_engine: Engine) -> None:
     with seeded_engine.connect() as connection:
         least_known = "select name from size where vcpus is null or memory_gib is null or gpu_count is null"

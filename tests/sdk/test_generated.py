@@ -16,6 +16,7 @@ from tests.servers import get
 QUICK = [toolchain for toolchain in TOOLCHAINS if toolchain.quick]
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize("toolchain", QUICK, ids=lambda toolchain: toolchain.name)
 def test_a_generated_client_sees_what_plain_http_sees(toolchain: Toolchain, built: Built, base_url: str) -> None:
     report = run_program(toolchain, built(toolchain), base_url)

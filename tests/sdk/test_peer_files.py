@@ -39,6 +39,7 @@ def read(base_url: str) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.takes_seconds
 def test_instances_json_has_the_figures_and_prices_of_the_list(read: dict[str, Any], client: httpx.Client) -> None:
     sizes = listed(client, WEST_EUROPE)
     assert len(sizes) > 500
@@ -55,6 +56,7 @@ def test_instances_json_has_the_figures_and_prices_of_the_list(read: dict[str, A
     assert not unpriced & read["instances"].keys()
 
 
+@pytest.mark.takes_seconds
 def test_sizes_json_keeps_its_schema_and_has_the_figures_of_the_list(client: httpx.Client) -> None:
     response = client.get("/files/azure/sizes.json")
     document = response.json()
@@ -91,6 +93,7 @@ def test_gpuhunt_finds_the_cheapest_size_of_the_list(read: dict[str, Any], clien
     assert read["gpuhunt"]["rows"] > 10_000
 
 
+@pytest.mark.takes_seconds
 def test_vms_csv_has_the_columns_of_skypilot(client: httpx.Client) -> None:
     response = client.get("/files/azure/vms.csv")
     rows = list(csv.DictReader(response.text.splitlines()))

@@ -50,6 +50,7 @@ def test_what_a_vendor_says_can_be_looked_up(sources: dict[str, SourceRow]) -> N
     assert [s.id for s in sources.values() if s.kind != "third_party" and s.url is None] == []
 
 
+@pytest.mark.takes_seconds
 def test_no_two_rows_have_one_key(by_file: ByFile, prices: list[PriceRow]) -> None:
     keys: dict[str, list[Hashable]] = {
         "aliases": [size_key(row.alias) for row in by_file["aliases"].aliases],
@@ -67,6 +68,7 @@ def test_no_two_rows_have_one_key(by_file: ByFile, prices: list[PriceRow]) -> No
     assert {name: found for name, rows in keys.items() if (found := repeated(rows))} == {}
 
 
+@pytest.mark.takes_seconds
 def test_the_prices_are_all_there_and_above_zero(prices: list[PriceRow]) -> None:
     assert Counter((p.os, p.purchase) for p in prices) == PRICES
     assert len({size_key(p.size) for p in prices}) == SIZES_WITH_A_PRICE
@@ -134,6 +136,7 @@ def test_the_last_list_of_a_source_has_the_date_of_the_source(
     assert last == {source: sources[source].published_on for source in last}
 
 
+@pytest.mark.takes_seconds
 def test_no_spot_price_is_above_its_on_demand_price_though_it_may_equal_it(prices: list[PriceRow]) -> None:
     usd: dict[tuple[object, ...], Decimal] = {
         (p.size, p.region, p.os, p.valid_from, p.source, p.purchase): p.usd_per_hour for p in prices

@@ -33,6 +33,7 @@ def gpu_seeds(few_size_seeds: Path, tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.takes_seconds
 def test_an_ingest_gives_the_same_digest_on_any_database(database_url: str, gpu_seeds: Path, tmp_path: Path) -> None:
     if database_url.startswith("sqlite"):
         pytest.skip("SQLite is what others are compared with")
@@ -49,6 +50,7 @@ def test_an_ingest_gives_the_same_digest_on_any_database(database_url: str, gpu_
     assert counts["size"] > 100
 
 
+@pytest.mark.takes_seconds
 def test_any_database_computes_the_same_digest_of_the_same_rows(seeded_url: str) -> None:
     content, of_sqlite = digests(seeded_url)  # PostgreSQL has the row of the revision from SQLite
     assert content == of_sqlite
@@ -132,6 +134,7 @@ def digests(url: str) -> tuple[str, str]:
     return content[0], revision["digest"]
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database  # that prices are written again without a change is tested in tests/catalog, on each kind
 def test_seeds_read_again_in_another_folder_change_nothing(engine: Engine, gpu_seeds: Path, tmp_path: Path) -> None:
     before = ingest(engine, relative_to(gpu_seeds, read_seeds(gpu_seeds)), now=NOW)

@@ -6,6 +6,8 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
+import pytest
+
 from app.catalog.fields import FactValue
 from app.catalog.names import series_key, size_key
 from app.catalog.readings import PriceRow, Reading, SourceRow
@@ -54,6 +56,7 @@ CONTRADICTORY_RATES = {
 """Rates of disks that pages have above another that must be higher: writing above reading, base above burst."""
 
 
+@pytest.mark.takes_seconds
 def test_every_document_is_read_whole_but_for_a_series_that_claims_anothers_size(documents: Reading) -> None:
     claims = (
         "claims ND40rs_v2 for ND (third-party notes), which ndv2-series-2020-02-03-later.md already assigned to NDv2"

@@ -46,12 +46,14 @@ def linux(seeded_engine: Engine) -> list[Run]:
     return runs(seeded_engine, "linux")
 
 
+@pytest.mark.takes_seconds
 def test_no_linux_price_ever_was_the_windows_price(seeded_engine: Engine, linux: list[Run]) -> None:
     windows = {(run.size, run.region, run.nano_usd) for run in runs(seeded_engine, "windows")}
     assert len(linux) > 100_000
     assert [run for run in linux if (run.size, run.region, run.nano_usd) in windows] == []
 
 
+@pytest.mark.takes_seconds
 def test_constrained_sizes_cost_what_their_parents_cost(seeded_engine: Engine, linux: list[Run]) -> None:
     size = table_of(Size).c
     with read_session(seeded_engine) as session:
@@ -86,6 +88,7 @@ def there_and_back(series: Iterable[Run]) -> Iterator[tuple[Run, Run]]:
             yield first, second
 
 
+@pytest.mark.takes_seconds
 def test_no_list_goes_there_and_back(linux: list[Run]) -> None:
     series = defaultdict(list)
     for run in sorted(linux, key=lambda one: one.first):
@@ -93,6 +96,7 @@ def test_no_list_goes_there_and_back(linux: list[Run]) -> None:
     assert [pair for each in series.values() for pair in there_and_back(each)] == []
 
 
+@pytest.mark.takes_seconds
 def test_raw_meters_are_all_taken_and_no_list_in_force_contradicts_them(
     seeded_engine: Engine, prices: list[PriceRow]
 ) -> None:

@@ -150,6 +150,7 @@ def test_no_source_states_a_field_of_a_size_in_two_files(by_file: ByFile) -> Non
     assert len({(fact.source, size_key(fact.subject), fact.field) for fact in facts}) == len(facts)
 
 
+@pytest.mark.takes_seconds
 def test_every_list_of_sizes_is_named_after_its_source(by_file: ByFile) -> None:
     made = [fact for fact in by_file["sizes"].facts if Path(fact.file).parent == SEEDS / "sizes"]
     assert {Path(fact.file).stem for fact in made} == {fact.source for fact in made} != set()

@@ -4,6 +4,7 @@ from dataclasses import fields, is_dataclass
 from math import isfinite
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -85,6 +86,7 @@ def figures(part: Any) -> list[Figure]:
     )
 
 
+@pytest.mark.takes_seconds
 @given(workloads)
 @settings(max_examples=6 * settings().max_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_workload_is_answered_or_rejected_with_a_message(body: dict[str, Any]) -> None:

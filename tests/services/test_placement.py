@@ -68,6 +68,7 @@ def ranges(part: Any) -> list[tuple[float, float, float]]:
     return [one for value in inner for one in ranges(value)]
 
 
+@pytest.mark.takes_seconds
 @settings(max_examples=3 * settings().max_examples, deadline=None, suppress_health_check=list(HealthCheck))
 @given(bodies, uses, st.none() | models, st.none() | hardware)
 def test_every_body_is_answered_or_rejected_with_a_message(
@@ -90,6 +91,7 @@ def test_every_body_is_answered_or_rejected_with_a_message(
     assert all(miss["failures"] for miss in shown["nearest_misses"])
 
 
+@pytest.mark.takes_seconds
 @settings(max_examples=settings().max_examples // 3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(models, serving, dtypes)
 def test_a_request_has_one_answer(seeded_engine: Engine, model: str, load: dict[str, Any], dtype: str) -> None:

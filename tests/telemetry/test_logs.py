@@ -110,6 +110,7 @@ def requests_in(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [line for line in lines if line["logger"] == "vmsizes.access"]
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database
 def test_requests_are_logged_with_id_route_status_duration_cache_and_revision(seeded_url: str, tmp_path: Path) -> None:
     lines = requests_in(served_lines(seeded_url, tmp_path, VMSIZES_ACCESS_LOG="all"))
@@ -124,6 +125,7 @@ def test_requests_are_logged_with_id_route_status_duration_cache_and_revision(se
     assert all(line["duration_ms"] > 0 and line["revision"] == 1 and line["method"] == "GET" for line in lines)
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database
 def test_by_default_only_failures_are_logged_and_misses_on_request(seeded_url: str, tmp_path: Path) -> None:
     assert requests_in(served_lines(seeded_url, tmp_path)) == []

@@ -75,6 +75,7 @@ def test_promtool_accepts_the_files_and_the_unit_tests_of_the_alerts_pass(comman
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.takes_seconds
 @needs_prometheus
 @pytest.mark.one_database
 def test_every_expression_gives_a_result_in_a_prometheus_that_scrapes_two_workers(

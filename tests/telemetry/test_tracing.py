@@ -51,6 +51,7 @@ def attributes_of(span: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.takes_seconds
 def test_a_request_has_a_span_with_its_statements_and_its_fit_within_that_of_the_client(
     seeded_url: str, tmp_path: Path
 ) -> None:
@@ -88,6 +89,7 @@ def test_a_request_has_a_span_with_its_statements_and_its_fit_within_that_of_the
     assert not any("secret_name" in str(attributes_of(span)) for span in statements), "no parameters"
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database
 def test_without_an_endpoint_nothing_of_it_is_imported() -> None:
     program = (
@@ -98,6 +100,7 @@ def test_without_an_endpoint_nothing_of_it_is_imported() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database
 def test_a_collector_that_is_gone_delays_no_request(seeded_url: str, tmp_path: Path) -> None:
     with (

@@ -6,6 +6,7 @@ import re
 from decimal import Decimal
 
 import httpx
+import pytest
 from PIL import Image
 
 from app.main import create_asgi_app
@@ -120,6 +121,7 @@ def test_crawlers_find_each_size_once_and_only_under_the_public_url(seeded_url: 
         assert '<meta property="og:title" content="A100' in page
 
 
+@pytest.mark.takes_seconds
 def test_a_shared_link_has_an_image_of_the_answer(seeded_url: str) -> None:
     settings = Settings(_env_file=None, database_url=seeded_url, public_url="https://sizes.example/vm")
     images = {}

@@ -114,6 +114,7 @@ def items(receiver: Receiver) -> list[dict[str, Any]]:
     return [item for request in receiver.requests for item in request.verified()["data"]["items"]]
 
 
+@pytest.mark.takes_seconds
 def test_a_webhook_gets_later_events_as_the_list_of_changes_shows_them(
     service: CacheMiddleware, receiver: Receiver, clock: Clock
 ) -> None:
@@ -278,6 +279,7 @@ def test_two_runs_at_once_send_each_message_once(catalog: Engine, receiver: Rece
     assert len(receiver.requests) == 1
 
 
+@pytest.mark.takes_seconds
 def test_a_process_that_is_killed_leaves_a_message_that_is_sent_again_with_its_id(
     catalog: Engine, database_url: str, receiver: Receiver, clock: Clock
 ) -> None:
@@ -299,6 +301,7 @@ def test_a_process_that_is_killed_leaves_a_message_that_is_sent_again_with_its_i
     assert (killed.id, killed.body) == (sent.id, sent.body)
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database  # signals; the test before stores a claim on each kind
 def test_a_process_that_is_told_to_end_gives_its_claim_back(
     catalog: Engine, database_url: str, receiver: Receiver, clock: Clock

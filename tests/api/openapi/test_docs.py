@@ -9,11 +9,13 @@ from tests.api.openapi.generated_files import document, make_document
 pytestmark = pytest.mark.first_database
 
 
+@pytest.mark.takes_seconds
 def test_both_documents_are_served_as_generated(client: httpx.Client) -> None:
     assert client.get("/openapi.json").json() == document()
     assert client.get("/openapi-3.0.json").json() == to_openapi30(document())
 
 
+@pytest.mark.takes_seconds
 def test_documents_can_be_generated_concurrently() -> None:
     with ThreadPoolExecutor() as threads:
         made = [threads.submit(make_document) for _ in range(2)]

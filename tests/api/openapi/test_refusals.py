@@ -25,6 +25,7 @@ def test_every_error_response_has_a_case() -> None:
     assert set(ERROR_CASES) == set(PROBLEM_STATUSES)
 
 
+@pytest.mark.takes_seconds
 def test_problems_are_what_the_service_returns(services: Mapping[str, httpx.Client]) -> None:
     for name in ERROR_CASES:
         assert get_problem(services, name) == find_problem_example(name)

@@ -37,6 +37,7 @@ def test_parameters_keep_their_places_since_the_last_release(doc: dict[str, Any]
             assert now[: len(before)] == before, f"{method} {path}: put new ones into _APPENDED of openapi/schemas.py"
 
 
+@pytest.mark.takes_seconds
 def test_the_document_is_openapi(doc: dict[str, Any]) -> None:
     validate(doc)
 

@@ -145,6 +145,7 @@ OTHER_PRICING: dict[str, Any] = {
 """Of each field a value that some verdict depends on."""
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize(
     ("shape", "use"),
     [(LLAMA_70B, serving()), (LLAMA_8B, training(recompute="full", tensor_parallel=4, pipeline_parallel=2))],

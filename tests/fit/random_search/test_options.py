@@ -70,6 +70,7 @@ def options_of(client: httpx.Client) -> OptionsOf:
     return options_of
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize("seeds", one_in(2, [range(25), range(25, 50)]), ids=str)
 def test_no_option_generates_more_than_one_token_of_each_sequence_a_step(options_of: OptionsOf, seeds: range) -> None:
     checked = 0
@@ -102,6 +103,7 @@ def test_an_option_is_tight_where_a_gpu_may_need_more_than_it_has_and_nowhere_el
 LESS = ("context_tokens", "concurrency", "sequence_tokens", "micro_batch")
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize("random_body", [random_serving, random_training])
 @pytest.mark.parametrize("seeds", one_in(2, [range(100, 110), range(110, 120)]), ids=str)
 def test_less_work_and_more_vms_never_make_a_size_fail(

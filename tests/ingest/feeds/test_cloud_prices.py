@@ -244,6 +244,7 @@ RESUMED = {
 """Of each feed the path, the answer during which the process is killed, and what both runs together ask for."""
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database
 @pytest.mark.parametrize("command", RESUMED)
 def test_a_killed_process_leaves_nothing_and_the_next_one_goes_on(
@@ -510,6 +511,7 @@ def test_a_page_of_oracle_that_is_not_whole_is_refused(engine: Engine, tmp_path:
 # Memory
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database
 @pytest.mark.parametrize("form", ["csv.gz", "json"])
 def test_memory_does_not_grow_with_the_length_of_a_list(tmp_path: Path, form: str) -> None:

@@ -154,6 +154,7 @@ def test_a_list_that_lost_most_of_its_rows_is_refused_and_the_other_regions_are_
     assert stored(engine, "seen_until = '2026-08-22' and region = 'westus'") == 160
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_the_first_list_of_a_region_is_compared_with_the_newest_of_another_source(
     engine: Engine, tmp_path: Path
@@ -170,6 +171,7 @@ def test_the_first_list_of_a_region_is_compared_with_the_newest_of_another_sourc
         assert refused(refresh(engine, tmp_path, api)[0]) == {}
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize(
     ("aside", "why"),
     [
@@ -189,6 +191,7 @@ def test_lists_that_no_first_list_is_compared_with(
     assert refused(found) == {}, why
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database  # the test before compares with prices of each kind
 def test_many_prices_that_jump_are_refused(engine: Engine, tmp_path: Path) -> None:
     with serving(FakeApi(items=everywhere(), page_size=100)) as api:
@@ -224,6 +227,7 @@ def offered(engine: Engine) -> tuple[float, str] | None:
     return (row[0], str(row[1])) if row else None
 
 
+@pytest.mark.takes_seconds
 def test_a_price_that_jumps_is_held_back_until_another_day_confirms_it(engine: Engine, tmp_path: Path) -> None:
     api = FakeApi(items=jumping(1), page_size=100)
     held: list[list[tuple[str, str, str, int, int]]] = []
@@ -245,6 +249,7 @@ def test_a_price_that_jumps_is_held_back_until_another_day_confirms_it(engine: E
     assert stored(engine, "seen_until = '2026-08-24'") == 161
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize(
     ("factors", "kept", "in_force"),
     [
@@ -267,6 +272,7 @@ def test_only_the_same_price_confirms_one_that_was_held_back(
     assert offered(engine) == in_force
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database  # the test before writes to each kind
 def test_a_jump_from_the_price_of_another_source_is_held_back_in_pages_and_files(
     engine: Engine, tmp_path: Path
@@ -316,6 +322,7 @@ def test_a_damaged_file_of_held_prices_is_named(engine: Engine, tmp_path: Path) 
         refresh(engine, tmp_path, api, regions=["westus"])
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database  # the test before compares with prices of each kind
 def test_what_was_refused_is_accepted_as_it_was_fetched(engine: Engine, tmp_path: Path) -> None:
     later = DAY + timedelta(days=1)
@@ -331,6 +338,7 @@ def test_what_was_refused_is_accepted_as_it_was_fetched(engine: Engine, tmp_path
     assert stored(engine, "seen_until = '2026-08-23' and region = 'westus'") == 24
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database  # the test before compares with prices of each kind
 def test_a_region_that_was_refused_is_fetched_again_by_the_next_refresh(engine: Engine, tmp_path: Path) -> None:
     later = DAY + timedelta(days=1)
@@ -374,6 +382,7 @@ def test_a_region_of_which_no_item_is_a_price_is_refused_even_with_accept(engine
     assert outcome is None
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_a_dry_run_writes_nothing_and_the_run_after_it_needs_no_request(engine: Engine, tmp_path: Path) -> None:
     with serving(FakeApi(items=everywhere(), page_size=100)) as api:
@@ -387,6 +396,7 @@ def test_a_dry_run_writes_nothing_and_the_run_after_it_needs_no_request(engine: 
     assert stored(engine) == 480
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database  # about what is fetched
 def test_a_refresh_that_was_stopped_goes_on_and_ends_with_the_same_digest(
     engine: Engine, tmp_path: Path, databases: Databases, template_url: str
@@ -416,6 +426,7 @@ def test_a_refresh_that_was_stopped_goes_on_and_ends_with_the_same_digest(
     assert api.requests - asked == 9 + 1
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.one_database  # about what is fetched
 def test_saved_pages_are_read_without_a_request(engine: Engine, tmp_path: Path) -> None:
     with serving(FakeApi(items=everywhere(), page_size=100)) as api:
@@ -453,6 +464,7 @@ def test_an_unknown_region_is_refused_before_anything_is_fetched(engine: Engine,
     assert api.requests == 0
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_two_names_of_one_size_are_one_price(engine: Engine, tmp_path: Path) -> None:
     """The API has sizes under several names; an alias of the catalog says which are one."""
@@ -466,6 +478,7 @@ def test_two_names_of_one_size_are_one_price(engine: Engine, tmp_path: Path) -> 
     assert stored(engine, "size_key = 'b1als_v2'") == 1
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.first_database
 def test_names_that_only_prices_have_are_unmatched_until_new_sizes_are_taken(engine: Engine, tmp_path: Path) -> None:
     renamed = AliasRow(alias="B1als_old", size="Standard_B1als_v2", source="prices", reason="renamed", file="a", line=2)

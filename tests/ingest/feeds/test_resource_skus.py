@@ -247,6 +247,7 @@ def test_what_is_no_answer_is_refused(tmp_path: Path, text: str, said: str) -> N
         list(read_entries(path))
 
 
+@pytest.mark.takes_seconds
 def test_a_large_answer_takes_little_memory(tmp_path: Path) -> None:
     """The limit is of the whole process, which holds one entry and the facts of each size."""
 

@@ -89,6 +89,7 @@ def test_a_failed_request_is_tried_again(store: FetchedLists, status: int) -> No
     assert api.requests == 9
 
 
+@pytest.mark.takes_seconds
 @pytest.mark.parametrize("form", ["seconds", "date"])
 def test_a_server_that_says_how_long_to_wait_is_obeyed(store: FetchedLists, form: str) -> None:
     began = time.monotonic()
