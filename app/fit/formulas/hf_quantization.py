@@ -23,6 +23,7 @@ from app.fit.formulas.quantization import (
     WeightFormat,
     WeightPart,
     compile_patterns,
+    modules_of_family,
 )
 
 FP8_ROWS = WeightFormat(dtype="fp8", bits=8, scale_bits=32, block=(1, 0))
@@ -104,7 +105,7 @@ def read_released_weights(
     if named := [(section, place) for section, place in named if section is not None]:
         raw, place = named[0]
         try:
-            return _read_quantization(raw, assumptions, place, experts=experts, expert_dtype=text.get("expert_dtype"))
+            return _read_quantization(raw, assumptions, place, text, experts=experts)
         except InvalidWorkload as error:
             field = error.field.replace(FIELD, place, 1).replace("config.expert_dtype", f"{path}.expert_dtype", 1)
             raise InvalidWorkload(field, error.detail) from None
@@ -126,8 +127,9 @@ _SECTIONS = ("quantization_config", "compression_config", "quantization")
 
 
 def _read_quantization(
-    raw: Any, assumptions: Assumptions, place: str, *, experts: bool, expert_dtype: Any = None
+    raw: Any, assumptions: Assumptions, place: str, text: Mapping[str, Any], *, experts: bool
 ) -> ReleasedWeights:
+    """Read the object `raw` at `place`; `text` is the configuration of the language model."""
     if not isinstance(raw, Mapping):
         raise InvalidWorkload(FIELD, f"{shown(raw)} is not an object")
     inner = raw.get("quantization")
@@ -138,7 +140,8 @@ def _read_quantization(
     read = READERS.get(method) if method is not None else None
     if read is None:
         _reject("quant_method", raw.get("quant_method"), READERS)
-    quantization = read(fields)
+    quantization = replace(read(fields), modules=modules_of_family(str(text.get("model_type"))))
+    expert_dtype = text.get("expert_dtype")
     if expert_dtype is not None and all(not group.targets for group in quantization.groups):
         quantization = replace(quantization, groups=(*_expert_groups(expert_dtype), *quantization.groups))
     quantization = replace(quantization, unquantized=(*quantization.unquantized, *fields.names(*UNQUANTIZED_FIELDS)))

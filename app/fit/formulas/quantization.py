@@ -72,7 +72,7 @@ NAME_ALIASES = {
 }  # fmt: skip
 """Other names of the parts of a layer, and the names that Hugging Face transformers uses."""
 
-OUTER_MODULES = {"language_model", "text_model", "model", "transformer", "backbone"}
+OUTER_MODULES = {"language_model", "text_model", "model", "transformer", "backbone", "decoder", "gpt_neox"}
 """What checkpoints write before `layers`."""
 
 NAME_PREFIXES = ("model.", "", "language_model.model.", "model.language_model.", "backbone.")
@@ -84,6 +84,82 @@ FUSED_MATRICES = {
     "fused_qkv_a_proj": ("q_a_proj", "kv_a_proj_with_mqa"),
 }
 """Matrices that some checkpoints store as one."""
+
+_GPT2_MODULES: dict[str, tuple[str, ...]] = {
+    "transformer.h": ("layers",),
+    "attn.c_attn": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+    "attn.c_proj": ("self_attn.o_proj",),
+    "mlp.c_fc": ("mlp.up_proj",),
+    "mlp.c_proj": ("mlp.down_proj",),
+}
+_BLOOM_MODULES: dict[str, tuple[str, ...]] = {
+    "transformer.h": ("layers",),
+    "self_attention.query_key_value": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+    "self_attention.dense": ("self_attn.o_proj",),
+    "mlp.dense_h_to_4h": ("mlp.up_proj",),
+    "mlp.dense_4h_to_h": ("mlp.down_proj",),
+}
+_LFM2_MODULES: dict[str, tuple[str, ...]] = {
+    "self_attn.out_proj": ("self_attn.o_proj",),
+    "w1": ("gate_proj",),
+    "w3": ("up_proj",),
+    "w2": ("down_proj",),
+}
+
+FAMILY_MODULES: dict[str, dict[str, tuple[str, ...]]] = {
+    "qwen3_next": {
+        "linear_attn.in_proj_qkvz": ("linear_attn.in_proj_qkv", "linear_attn.in_proj_z"),
+        "linear_attn.in_proj_ba": ("linear_attn.in_proj_b", "linear_attn.in_proj_a"),
+    },
+    "nemotron_h": {"mixer": ("self_attn",)},
+    "granitemoehybrid": {
+        "mamba": ("mixer",),
+        "block_sparse_moe.input_linear": ("mlp.experts.{expert}.gate_proj", "mlp.experts.{expert}.up_proj"),
+        "block_sparse_moe.output_linear": ("mlp.experts.{expert}.down_proj",),
+        "shared_mlp.input_linear": (
+            *("mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"),
+            *("mlp.gate_proj", "mlp.up_proj"),
+        ),
+        "shared_mlp.output_linear": ("mlp.shared_experts.down_proj", "mlp.down_proj"),
+    },
+    "falcon_h1": {"mamba": ("mixer",)},
+    "lfm2": _LFM2_MODULES,
+    "lfm2_moe": _LFM2_MODULES,
+    "phi3": {
+        "self_attn.qkv_proj": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+        "mlp.gate_up_proj": ("mlp.gate_proj", "mlp.up_proj"),
+    },
+    "gpt2": _GPT2_MODULES,
+    "gpt_bigcode": _GPT2_MODULES,
+    "gptj": {
+        "transformer.h": ("layers",),
+        "attn": ("self_attn",),
+        "out_proj": ("o_proj",),
+        "fc_in": ("up_proj",),
+        "fc_out": ("down_proj",),
+    },
+    "bloom": _BLOOM_MODULES,
+    "falcon": _BLOOM_MODULES,
+    "gpt_neox": {
+        "gpt_neox.layers": ("layers",),
+        "attention.query_key_value": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+        "attention.dense": ("self_attn.o_proj",),
+        "mlp.dense_h_to_4h": ("mlp.up_proj",),
+        "mlp.dense_4h_to_h": ("mlp.down_proj",),
+    },
+    "opt": {
+        "decoder.layers": ("layers",),
+        "self_attn.out_proj": ("self_attn.o_proj",),
+        "fc1": ("mlp.up_proj",),
+        "fc2": ("mlp.down_proj",),
+    },
+    "phi": {"self_attn.dense": ("self_attn.o_proj",), "mlp.fc1": ("mlp.up_proj",), "mlp.fc2": ("mlp.down_proj",)},
+    "starcoder2": {"mlp.c_fc": ("mlp.up_proj",), "mlp.c_proj": ("mlp.down_proj",)},
+}
+"""By type, the names in its checkpoints of modules that are named differently here, and the names here.
+
+Source: the modelling code of transformers 5.23.
+"""
 
 MAX_NAME_LENGTH = 64
 """No name of a matrix is longer; bounds the steps of a search."""
@@ -146,15 +222,15 @@ class NamePatterns:
         """Return whether anything is listed."""
         return bool(self.names or self.globs or self.regexes)
 
-    def matches(self, name: str) -> bool:
-        """Return whether the list names a matrix, or a module that contains it."""
+    def matches(self, name: str, canonical: str) -> bool:
+        """Return whether the list names a matrix, or a module that contains it: by its name and its canonical name."""
         if self.names:
-            parts = name.split(".")
+            parts = canonical.split(".")
             # Every run of parts: `mlp`, `mlp.experts`, `layers.3` and so on.
             runs = (".".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1))
             if not self.names.isdisjoint(runs):
                 return True
-        if self.globs is not None and self.globs.match(name):
+        if self.globs is not None and self.globs.match(canonical):
             return True
         return any(regex.matches(name) for regex in self.regexes)
 
@@ -195,6 +271,27 @@ def _compile(listed: tuple[str, ...]) -> NamePatterns:
 _compile_kept = lru_cache(maxsize=64)(_compile)
 _compile_long = lru_cache(maxsize=2)(_compile)
 """For the lists of the request that is being answered."""
+
+
+def name_in_family(name: str, modules: tuple[tuple[str, str], ...]) -> str:
+    """Return the name that the checkpoints of a family have for a matrix: `modules` are pairs of a name here and there.
+
+    A name stands for whole parts between dots.
+    """
+    for ours, theirs in modules:
+        name = f".{name}.".replace(f".{ours}.", f".{theirs}.")[1:-1]
+    return name
+
+
+def modules_of_family(model_type: str) -> tuple[tuple[str, str], ...]:
+    """Return the names here and in the checkpoints of a family, where they differ."""
+    modules = FAMILY_MODULES.get(model_type, {})
+    return tuple((ours, theirs) for theirs, named in modules.items() for ours in named)
+
+
+def canonical_name(name: str) -> str:
+    """Return a name with the usual names of its parts, without what wraps the layers."""
+    return ".".join(_canonical_parts(name))
 
 
 def _canonical_parts(text: str) -> list[str]:
@@ -282,12 +379,14 @@ class Quantization:
 
     Matrices that `unquantized` names, and everything outside of `parts` (embeddings, norms, routers, biases, sinks),
     are in 16 bits. `exact_size` is false where engines repack the weights, so that their size in memory is an estimate.
+    The names are those of the checkpoint's family: `modules` are pairs of a name here and there, where they differ.
     """
 
     groups: tuple[QuantizationGroup, ...]
     parts: frozenset[WeightPart] = LAYER_PARTS
     unquantized: tuple[str, ...] = ()
     exact_size: bool = True
+    modules: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_kept(self) -> bool:

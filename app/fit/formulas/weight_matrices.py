@@ -12,7 +12,15 @@ from app.fit.formulas.architecture import (
     missing_for_count,
 )
 from app.fit.formulas.quantities import InvalidWorkload
-from app.fit.formulas.quantization import FIELD, Quantization, WeightFormat, WeightPart, compile_patterns
+from app.fit.formulas.quantization import (
+    FIELD,
+    Quantization,
+    WeightFormat,
+    WeightPart,
+    canonical_name,
+    compile_patterns,
+    name_in_family,
+)
 
 _ON_EVERY_RANK = frozenset(
     {"q_a_proj", "kv_a_proj_with_mqa", "kv_proj", "f_a_proj", "g_a_proj", "indexer", "compressor"}
@@ -96,7 +104,7 @@ class MatrixFormats:
     """Looks up the format in which a quantization stores each matrix."""
 
     def __init__(self, quantization: Quantization) -> None:
-        self._parts = quantization.parts
+        self._parts, self._modules = quantization.parts, quantization.modules
         self._kept = compile_patterns(quantization.unquantized)
         named = [group for group in quantization.groups if group.targets]
         self._groups = [(compile_patterns(group.targets), group.format) for group in named]
@@ -114,15 +122,19 @@ class MatrixFormats:
         by_number = matrix.copies > 1 and any(listed.names_experts for listed in lists)
         # Experts are named one by one only where a list tells them apart: a model can have 384 in 61 layers.
         experts = range(matrix.copies if by_number else 1)
-        names = len(experts) * (len(matrix.layers) or 1)
-        if names > MAX_NAMES or names * sum(listed.steps for listed in lists) > MAX_SEARCH_STEPS:
+        number = len(experts) * (len(matrix.layers) or 1)
+        if number > MAX_NAMES or number * sum(listed.steps for listed in lists) > MAX_SEARCH_STEPS:
             raise InvalidWorkload(FIELD, "names more layers and experts by more expressions than are searched")
+        path = f"layers.{{layer}}.{matrix.name}" if matrix.layers else matrix.name
+        path = name_in_family(path, self._modules)
+        canonical = canonical_name(path)
         for layer in matrix.layers or (None,):
             for expert in experts:
-                name = matrix.name.replace("{expert}", str(expert))
-                full = name if layer is None else f"layers.{layer}.{name}"
-                named = (fmt for targets, fmt in self._groups if targets.matches(full))
-                stored = None if self._kept.matches(full) else next(named, self._rest)
+                names = [
+                    name.replace("{layer}", str(layer)).replace("{expert}", str(expert)) for name in (path, canonical)
+                ]
+                named = (fmt for targets, fmt in self._groups if targets.matches(*names))
+                stored = None if self._kept.matches(*names) else next(named, self._rest)
                 yield stored, 1 if by_number else matrix.copies
 
 

@@ -52,7 +52,7 @@ class PartitionLimits:
         return Parallelism(tensor=tensor, pipeline=self.pipeline or 1, expert=expert, data=groups)
 
 
-_ROW_PARALLEL = ("down_proj", "o_proj")
+_ROW_PARALLEL = ("down_proj", "o_proj", "out_proj")
 """Matrices whose input columns are split over the ranks; of the others the output rows are."""
 
 

@@ -293,3 +293,80 @@ def test_only_rectangular_blocks_are_reported_as_the_block_of_a_checkpoint() -> 
 def test_the_longest_context_counts_what_rotary_positions_are_scaled_by(scaling: Any, longest: int) -> None:
     config = QWEN_14B | {"max_position_embeddings": 40960, "rope_scaling": scaling}
     assert read_config(config, Assumptions()).max_positions == longest
+
+
+NEXT: dict[str, Any] = {
+    "model_type": "qwen3_next", "num_hidden_layers": 48, "hidden_size": 2048, "num_attention_heads": 16,
+    "num_key_value_heads": 2, "head_dim": 256, "intermediate_size": 5120, "linear_num_key_heads": 16,
+    "linear_num_value_heads": 32, "linear_key_head_dim": 128, "linear_value_head_dim": 128, "num_experts": 512,
+    "num_experts_per_tok": 10, "moe_intermediate_size": 512, "shared_expert_intermediate_size": 512,
+    "vocab_size": 151936, "tie_word_embeddings": False,
+}  # fmt: skip
+NEMOTRON_H: dict[str, Any] = {
+    "model_type": "nemotron_h", "hidden_size": 4096, "intermediate_size": 21504, "hybrid_override_pattern": "M-*-",
+    "num_hidden_layers": 4, "mamba_num_heads": 128, "mamba_head_dim": 64, "ssm_state_size": 128, "n_groups": 8,
+    "conv_kernel": 4, "num_attention_heads": 32, "num_key_value_heads": 8, "attention_head_dim": 128,
+    "vocab_size": 131072, "tie_word_embeddings": False,
+}  # fmt: skip
+GRANITE_H: dict[str, Any] = {
+    "model_type": "granitemoehybrid", "hidden_size": 4096, "num_hidden_layers": 2, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "num_local_experts": 72, "num_experts_per_tok": 10, "shared_intermediate_size": 1536,
+    "intermediate_size": 768, "mamba_d_state": 128, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_n_heads": 128,
+    "mamba_d_head": 64, "mamba_n_groups": 1, "tie_word_embeddings": True, "vocab_size": 100352,
+    "layer_types": ["mamba", "attention"],
+}  # fmt: skip
+FALCON_H: dict[str, Any] = {
+    "model_type": "falcon_h1", "hidden_size": 5120, "intermediate_size": 21504, "num_hidden_layers": 2,
+    "num_attention_heads": 20, "num_key_value_heads": 4, "head_dim": 128, "mamba_d_ssm": 4096, "mamba_n_heads": 32,
+    "mamba_d_head": 128, "mamba_d_state": 256, "mamba_n_groups": 2, "mamba_d_conv": 4, "vocab_size": 261120,
+    "tie_word_embeddings": False,
+}  # fmt: skip
+LFM2_MOE: dict[str, Any] = {
+    "model_type": "lfm2_moe", "hidden_size": 2048, "num_hidden_layers": 3, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "intermediate_size": 7168, "moe_intermediate_size": 1792, "num_experts": 32,
+    "num_experts_per_tok": 4, "num_dense_layers": 1, "layer_types": ["conv", "conv", "full_attention"],
+    "vocab_size": 65536,
+}  # fmt: skip
+GPT2: dict[str, Any] = {
+    "model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "n_positions": 1024, "vocab_size": 50257,
+}  # fmt: skip
+MAMBA_GRANITE, MAMBA_FALCON = 4096 * (8192 + 8448 + 128), 5120 * (4096 + 5120 + 32)
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "kept"),
+    [
+        (NEXT, "model.layers.0.linear_attn.in_proj_ba", 2048 * 64),
+        (NEXT, "model.layers.0.linear_attn.in_proj_qkvz", 2048 * (2 * 2048 + 2 * 4096)),
+        (NEXT, "re:.*linear_attn.in_proj_qkvz.*", 36 * 2048 * (2 * 2048 + 2 * 4096)),
+        (NEXT, "model.layers.0.linear_attn*", 2048 * (64 + 2 * 2048 + 2 * 4096 + 4096)),
+        (NEMOTRON_H, "backbone.layers.2.mixer.q_proj", 4096 * 4096),
+        (NEMOTRON_H, "backbone.layers.2.mixer.o_proj", 4096 * 4096),
+        (NEMOTRON_H, "backbone.layers.2.mixer*", 4096 * (2 * 4096 + 2 * 1024)),
+        (NEMOTRON_H, r"re:backbone\.layers\.2\.mixer\.(k|v)_proj", 4096 * 2 * 1024),
+        (NEMOTRON_H, "backbone.layers.0.mixer.in_proj", 4096 * (8192 + 8192 + 2 * 8 * 128 + 128)),
+        (NEMOTRON_H, "backbone.layers.1.mixer.up_proj", 4096 * 21504),
+        (GRANITE_H, "model.layers.0.mamba.in_proj", MAMBA_GRANITE),
+        (GRANITE_H, "re:.*mamba.*", MAMBA_GRANITE + 8192 * 4096),
+        (GRANITE_H, "model.layers.0.block_sparse_moe.input_linear", 72 * 4096 * 2 * 768),
+        (GRANITE_H, "model.layers.0.block_sparse_moe", 72 * 4096 * 3 * 768),
+        (GRANITE_H, "model.layers.0.shared_mlp.input_linear", 4096 * 2 * 1536),
+        (GRANITE_H | {"num_local_experts": 0}, "model.layers.1.shared_mlp.output_linear", 4096 * 1536),
+        (FALCON_H, "model.layers.0.mamba.in_proj", MAMBA_FALCON),
+        (FALCON_H, "re:.*mamba.*", 2 * (MAMBA_FALCON + 4096 * 5120)),
+        (FALCON_H, "model.layers.0.feed_forward", 3 * 5120 * 21504),
+        (LFM2_MOE, "model.layers.0.feed_forward.w1", 2048 * 7168),
+        (LFM2_MOE, "model.layers.1.feed_forward.experts.5.w1", 2048 * 1792),
+        (LFM2_MOE, r"re:.*feed_forward\.experts\.5\.w2", 2 * 2048 * 1792),
+        (LFM2_MOE, "model.layers.2.self_attn.out_proj", 2048 * 2048),
+        (GPT2, "transformer.h.0.attn.c_attn", 3 * 768 * 768),
+        (GPT2, "h.11.attn.c_proj", 768 * 768),
+        (GPT2, r"re:transformer\.h\.\d+\.mlp\.c_fc", 12 * 768 * 3072),
+        (QWEN_14B, "model.layers.0.self_attn.qkv_proj", 5120 * (5120 + 2 * 1024)),
+    ],
+)  # fmt: skip
+def test_a_module_is_kept_in_16_bits_by_the_name_that_its_family_has_for_it(
+    config: dict[str, Any], name: str, kept: int
+) -> None:
+    all_quantized = weights(config, quant_method="fp8").bytes.mid
+    assert weights(config, quant_method="fp8", modules_to_not_convert=[name]).bytes.mid - all_quantized == kept

@@ -4,16 +4,18 @@ from typing import Any
 
 import pytest
 
+from app.fit.formulas.hf_config import read_config
 from app.fit.formulas.memory import Parallelism
 from app.fit.formulas.optimizer import Loading
-from app.fit.formulas.quantities import GIB, InvalidWorkload
+from app.fit.formulas.quantities import GIB, Assumptions, InvalidWorkload
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.fixes import FixFinder
-from app.fit.placement.layouts import PartitionLimits, lay_out, partition_error
+from app.fit.placement.layouts import PartitionLimits, blocked_widths, checkpoint_quantization, lay_out, partition_error
 from app.fit.placement.option import PlacementOption
 from app.fit.placement.ranking import rank
 from app.fit.verdict import Rejection
 from tests.fit.formulas.test_hf_hybrids import shape as released
+from tests.fit.formulas.test_hf_quantization import NEXT
 from tests.fit.placement.factories import (
     LLAMA_8B,
     LLAMA_70B,
@@ -86,6 +88,29 @@ def test_fp8_models_with_an_indexer_are_split_over_eight_ranks(name: str) -> Non
     blocks = {"quant_method": "fp8", "weight_block_size": [128, 128]}
     prepared = prepare_request(serving(dtype="fp8", tensor_parallel=8), released(name, quantization_config=blocks))
     assert expect_option(prepared, machine(usable_bytes=250 * GIB)).attempt.parallelism == Parallelism(tensor=8)
+
+
+@pytest.mark.parametrize(("tensor", "whole"), [(1, True), (2, True), (4, True), (8, False)])
+def test_the_published_fp8_of_qwen3_next_is_split_like_its_experts(tensor: int, whole: bool) -> None:
+    # Its file excludes in_proj_ba, 64 rows; an expert of 512 on 8 ranks is half a block, which vLLM rejects.
+    kept = ["lm_head", *(f"model.layers.{layer}.linear_attn.in_proj_ba" for layer in range(48))]
+    blocks = {"quant_method": "fp8", "weight_block_size": [128, 128], "modules_to_not_convert": kept}
+    shape = read_config(NEXT | {"quantization_config": blocks}, Assumptions())
+    on = machine(usable_bytes=250 * GIB)
+    verdict = evaluate(vm(), on, prepare_request(serving(dtype="fp8", tensor_parallel=tensor), shape))
+    if whole:
+        assert isinstance(verdict, PlacementOption)
+        return
+    assert isinstance(verdict, Rejection)
+    assert verdict.failures[0].detail == "8 tensor ranks get 64 of a width of 512, and its blocks are of 128"
+
+
+def test_the_output_of_linear_attention_is_split_by_its_inputs() -> None:
+    # vLLM: RowParallelLinear, with 32 heads of 128 as inputs of the 2,048 outputs.
+    others = ["self_attn", "mlp", "in_proj_qkvz", "in_proj_ba", "lm_head"]
+    blocks = {"quant_method": "fp8", "weight_block_size": [128, 128], "modules_to_not_convert": others}
+    shape = read_config(NEXT | {"quantization_config": blocks}, Assumptions())
+    assert [split.width for split in blocked_widths(shape, checkpoint_quantization(shape, "fp8"))] == [32 * 128]
 
 
 def test_the_loading_of_weights_is_an_assumption() -> None:
