@@ -27,7 +27,7 @@ from app.fit.formulas.hf_layers import (
 )
 from app.fit.formulas.hf_quantization import read_released_weights
 from app.fit.formulas.quantities import MAX_SHOWN, Assumptions, InvalidWorkload, shown
-from app.fit.formulas.weight_matrices import MatrixFormats, weight_matrices
+from app.fit.formulas.weight_matrices import MAX_UNMATCHED, MatrixFormats, unmatched_names, weight_matrices
 from app.nearest import closest_spellings, did_you_mean
 
 _WINDOWED_KINDS = ("sliding_attention", "chunked_attention")
@@ -80,7 +80,28 @@ def read_config(raw: Mapping[str, Any], assumptions: Assumptions) -> Architectur
         fields |= {"kind": "encoder", "tied_embeddings": True}
     fields["outside"] = fields.get("outside", 0) + vision_parameters(outer, fields["hidden"], assumptions)
     released = read_released_weights(outer, raw, assumptions, path, experts=fields.get("experts") is not None)
-    return _name_by_most_weights(Architecture(**fields, **_mtp_fields(config), released=released))
+    shape = Architecture(**fields, **_mtp_fields(config), released=released)
+    _note_unmatched(shape, config.draft_layers(), assumptions)
+    return _name_by_most_weights(shape)
+
+
+def _note_unmatched(shape: Architecture, drafts: int, assumptions: Assumptions) -> None:
+    """Record the entries of the list of modules in 16 bits that name nothing; `drafts` layers are not counted."""
+    released = shape.released
+    if released is None or released.quantization is None or released.excluded_at is None or missing_for_count(shape):
+        return
+    unmatched = unmatched_names(shape, released.quantization, drafts=drafts)
+    if unmatched:
+        value = ", ".join(entry[:MAX_SHOWN] for entry in unmatched[:_MAX_QUOTED])
+        if len(unmatched) > _MAX_QUOTED:
+            least = "at least " if len(unmatched) == MAX_UNMATCHED else ""
+            value += f" and {least}{len(unmatched) - _MAX_QUOTED:,} more"
+        why = "entries that name no weight that is counted, and so exclude nothing"
+        assumptions.record(released.excluded_at, value, why)
+
+
+_MAX_QUOTED = 5
+"""Entries that an assumption quotes."""
 
 
 def _name_by_most_weights(shape: Architecture) -> Architecture:

@@ -154,9 +154,11 @@ def _read_quantization(
     for name in sorted(str(name) for name in raw if name not in KNOWN_FIELDS)[:MAX_RECORDED_FIELDS]:
         why = "not a field that is known: it is taken to change no size"
         assumptions.record(f"{place}.{name[:80]}", str(raw.get(name))[:80], why)
+    excluded = next((name for name in (*UNQUANTIZED_FIELDS, "dynamic") if raw.get(name)), None)
     return ReleasedWeights(
         dtype=quantization.dtype,
         source="quantization_config",
+        excluded_at=None if excluded is None else f"{place}.{excluded}",
         quantization=quantization,
         why=f"{place}: {method}, {_describe(quantization)}",
     )

@@ -244,7 +244,7 @@ def _compile(listed: tuple[str, ...]) -> NamePatterns:
     plain: set[str] = set()
     globs: dict[str, int] = {}
     expressions: dict[str, _Regex] = {}
-    if sum(len(text) for text in listed if "*" in text or "?" in text or text.startswith("re:")) > MAX_PATTERN_LENGTH:
+    if sum(len(text) for text in listed if is_pattern(text)) > MAX_PATTERN_LENGTH:
         raise InvalidWorkload(FIELD, f"lists globs and expressions of more than {MAX_PATTERN_LENGTH} letters")
     for text in listed:
         if len(text) > MAX_NAME_CHARACTERS:
@@ -257,8 +257,7 @@ def _compile(listed: tuple[str, ...]) -> NamePatterns:
             glob = _glob_to_regex(text)
             globs[glob] = _max_steps(glob)
         else:
-            *before, last = _canonical_parts(text)
-            plain.update(".".join([*before, part]) for part in FUSED_MATRICES.get(last, (last,)))
+            plain.update(plain_names(text))
     return NamePatterns(
         names=frozenset(plain),
         globs=re.compile("|".join(globs)) if globs else None,
@@ -292,6 +291,22 @@ def modules_of_family(model_type: str) -> tuple[tuple[str, str], ...]:
 def canonical_name(name: str) -> str:
     """Return a name with the usual names of its parts, without what wraps the layers."""
     return ".".join(_canonical_parts(name))
+
+
+def plain_names(text: str) -> list[str]:
+    """Return the canonical names of what a name that is neither a glob nor a regex stands for."""
+    *before, last = _canonical_parts(text)
+    return [".".join([*before, part]) for part in FUSED_MATRICES.get(last, (last,))]
+
+
+def is_pattern(text: str) -> bool:
+    """Whether an entry of a list is a glob or a regex."""
+    return "*" in text or "?" in text or text.startswith("re:")
+
+
+def compile_entry(text: str) -> NamePatterns:
+    """Compile one entry of a list; raise InvalidWorkload for a regex that is not accepted."""
+    return _compile((text,))
 
 
 def _canonical_parts(text: str) -> list[str]:
@@ -413,6 +428,7 @@ class ReleasedWeights:
     """The type that a model's weights are published in, where that is stated, and their quantization (None: none).
 
     `size` are the bytes of all tensors of the checkpoint, where they are known; its type may then be unknown.
+    `excluded_at` is the field with the modules that are not quantized.
     """
 
     dtype: str | None
@@ -420,6 +436,7 @@ class ReleasedWeights:
     quantization: Quantization | None = None
     size: int | None = None
     why: str = "the type it is released in"
+    excluded_at: str | None = None
 
 
 FP8_SCALE_BITS = 32

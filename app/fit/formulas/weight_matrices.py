@@ -1,8 +1,10 @@
 """The weight matrices of a model by name, and the bytes they take as a quantization stores them."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import combinations, islice
 
 from app.fit.formulas.architecture import (
     Architecture,
@@ -14,12 +16,16 @@ from app.fit.formulas.architecture import (
 from app.fit.formulas.quantities import InvalidWorkload
 from app.fit.formulas.quantization import (
     FIELD,
+    NamePatterns,
     Quantization,
     WeightFormat,
     WeightPart,
     canonical_name,
+    compile_entry,
     compile_patterns,
+    is_pattern,
     name_in_family,
+    plain_names,
 )
 
 _ON_EVERY_RANK = frozenset(
@@ -99,6 +105,8 @@ MAX_SEARCH_STEPS = 20_000_000
 
 MAX_NAMES = 100_000
 
+MAX_UNMATCHED = 1_000
+
 
 class MatrixFormats:
     """Looks up the format in which a quantization stores each matrix."""
@@ -136,6 +144,113 @@ class MatrixFormats:
                 named = (fmt for targets, fmt in self._groups if targets.matches(*names))
                 stored = None if self._kept.matches(*names) else next(named, self._rest)
                 yield stored, 1 if by_number else matrix.copies
+
+
+_NEVER_QUANTIZED = frozenset(
+    {"lm_head", "head", "output", "score", "wte", "wpe", "conv1d", "A_log", "D", "dt_bias", "weights_proj", "sinks"}
+)
+"""Modules that are in 16 bits in every checkpoint, or of which there are no weights where they are tied."""
+
+_NOT_COUNTED = re.compile(
+    "norm|ln_|embed|router|gate_bias|shared_expert_gate|correction_bias|rotary|per_layer|"  # outside of matrices
+    "vis|vit|image|img|audio|speech|modal|merger|projector|"  # other towers, and what leads from them
+    "mtp|nextn|eh_proj|shared_head|draft"  # layers that draft further tokens
+)
+"""Parts of names of modules that no matrix of the layers is in."""
+
+_ROUTER = re.compile(r"(?:^|[^\w])gate(?:\.wg)?(?:\.weight)?[*$]*$")
+
+_LAYER_NUMBER = re.compile(r"(?<![a-z_])(?:layers|h)\\?\.(\d+)(?=\\?\.(?![*+?{])|\$|$)")
+_ANY_LAYER = re.compile(r"(?<![a-z_])(?:layers|h)\\?\.(\d+)")
+_EXPERT_NUMBER = re.compile(r"(?<![a-z_])experts\\?\.(\d+)(?=\\?\.(?![*+?{])|\$|$)")
+"""A number with a dot or nothing after it: `layers.1*` and `layers.1.*` may name others, too."""
+
+
+def unmatched_names(shape: Architecture, quantization: Quantization, *, drafts: int = 0) -> tuple[str, ...]:
+    """Return the entries of the list of modules in 16 bits that name no matrix of a complete shape.
+
+    Left out are those of modules that have no matrix here: norms, routers, embeddings, other towers than that of
+    the language, and `drafts` layers after the last one, which draft further tokens. The search ends at MAX_UNMATCHED
+    entries; a list that takes too long to search, which `MatrixFormats` refuses, is searched in part.
+    """
+    names, layers = _MatrixNames(shape, quantization.modules), shape.layers or 0
+    after = range(layers, layers + drafts)
+    unmatched = (
+        entry
+        for entry in dict.fromkeys(quantization.unquantized)
+        if not _has_no_matrix(entry) and _number(_ANY_LAYER, entry) not in after and not names.have(entry)
+    )
+    return tuple(islice(unmatched, MAX_UNMATCHED))
+
+
+def _has_no_matrix(entry: str) -> bool:
+    words = re.findall(r"\w+", entry)
+    return (
+        not _NEVER_QUANTIZED.isdisjoint(words)
+        or _NOT_COUNTED.search(entry) is not None
+        or _ROUTER.search(entry) is not None
+    )
+
+
+def _number(pattern: re.Pattern[str], entry: str) -> int:
+    """Return the number of the layer or of the expert that an entry states; -1 where it states none."""
+    stated = pattern.search(entry)
+    return -1 if stated is None else int(stated[1])
+
+
+class _MatrixNames:
+    """The names of all matrices, in which the entries of a list are searched."""
+
+    def __init__(self, shape: Architecture, modules: tuple[tuple[str, str], ...]) -> None:
+        self._matrices: list[tuple[str, str, Sequence[int | None], int]] = []
+        self._runs: dict[str, list[tuple[Collection[int | None], int]]] = {}
+        for matrix in weight_matrices(shape):
+            path = name_in_family(f"layers.{{layer}}.{matrix.name}" if matrix.layers else matrix.name, modules)
+            canonical = canonical_name(path)
+            self._matrices.append((path, canonical, matrix.layers or (None,), matrix.copies))
+            owner, parts = (frozenset(matrix.layers), matrix.copies), canonical.split(".")
+            for i, j in combinations(range(len(parts) + 1), 2):
+                self._runs.setdefault(".".join(parts[i:j]), []).append(owner)
+        self._steps = 0
+
+    def have(self, entry: str) -> bool:
+        """Return whether an entry names a matrix."""
+        if is_pattern(entry):
+            return self._steps > MAX_SEARCH_STEPS or self._searched(entry, compile_entry(entry))
+        layer, expert = _number(_LAYER_NUMBER, entry), _number(_EXPERT_NUMBER, entry)
+        return any(
+            (layer < 0 or layer in layers) and expert < copies
+            for name in plain_names(entry)
+            for layers, copies in self._runs.get(self._without_numbers(name), ())
+        )
+
+    @staticmethod
+    def _without_numbers(name: str) -> str:
+        parts = name.split(".")
+        for place, part in enumerate(parts):
+            if part.isdigit():
+                parts[place] = "{expert}" if place and parts[place - 1] == "experts" else "{layer}"
+        return ".".join(parts)
+
+    def _searched(self, entry: str, listed: NamePatterns) -> bool:
+        """Whether a glob or an expression names a matrix; true where all took more than MAX_SEARCH_STEPS."""
+        layer, expert = _number(_LAYER_NUMBER, entry), _number(_EXPERT_NUMBER, entry)
+        for path, canonical, layers, copies in self._matrices:
+            experts: Sequence[int] = range(copies) if listed.names_experts else (0,)
+            if expert >= 0:
+                experts = (expert,) if expert < copies else ()
+            for number in layers if layer < 0 else [own for own in layers if own == layer]:
+                for index in experts:
+                    self._steps += listed.steps
+                    if self._steps > MAX_SEARCH_STEPS:
+                        return True
+                    names = [
+                        name.replace("{layer}", str(number)).replace("{expert}", str(index))
+                        for name in (path, canonical)
+                    ]
+                    if listed.matches(*names):
+                        return True
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

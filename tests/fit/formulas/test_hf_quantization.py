@@ -370,3 +370,59 @@ def test_a_module_is_kept_in_16_bits_by_the_name_that_its_family_has_for_it(
 ) -> None:
     all_quantized = weights(config, quant_method="fp8").bytes.mid
     assert weights(config, quant_method="fp8", modules_to_not_convert=[name]).bytes.mid - all_quantized == kept
+
+
+def unmatched(config: dict[str, Any], *names: str) -> list[tuple[str, Any]]:
+    ledger = Assumptions()
+    read_config(config | {"quantization_config": {"quant_method": "fp8", "ignored_layers": list(names)}}, ledger)
+    prefix = "config.quantization_config"
+    return [(note.field.removeprefix(prefix), note.value) for note in ledger.recorded if note.field.startswith(prefix)]
+
+
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [
+        (QWEN_14B, "model.layers.40.self_attn.q_proj"),
+        (QWEN_14B, "model.layers.0.linear_attn.in_proj_qkvz"),
+        (QWEN_14B, "re:.*linear_attn.*"),
+        (QWEN_14B, r"re:.*layers\.40\.self_attn.*"),
+        (QWEN_14B, "model.layers.4?.mlp*"),
+        (QWEN_14B, "mlp.experts.0.up_proj"),
+        (QWEN_MOE, "model.layers.0.mlp.experts.128.up_proj"),
+        (QWEN_MOE, r"re:.*experts\.128\.up_proj"),
+        (NEMOTRON_H, "backbone.layers.0.mixer.q_proj"),
+        (GRANITE_H, "model.layers.1.mamba.in_proj"),
+    ],
+)
+def test_an_entry_that_names_no_matrix_is_recorded(config: dict[str, Any], name: str) -> None:
+    assert unmatched(config, name) == [(".ignored_layers", name)]
+
+
+@pytest.mark.parametrize(
+    ("config", "names"),
+    [
+        (QWEN_14B | {"tie_word_embeddings": True}, ("lm_head", "model.embed_tokens", "re:.*lm_head")),
+        (QWEN_14B, ("model.norm", "model.layers.0.input_layernorm", "model.layers.3.self_attn.q_norm")),
+        (QWEN_MOE, ("model.layers.0.mlp.gate", "re:.*mlp.gate$", "*.router*", "model.layers.5.mlp.shared_expert_gate")),
+        (QWEN_14B, ("model.visual.blocks.0.attn.qkv", "re:vision_tower.*", "multi_modal_projector", "merger")),
+        (QWEN_14B | {"num_nextn_predict_layers": 1}, ("model.layers.40*", "model.layers.40.eh_proj", "mtp.fc")),
+        (QWEN_14B, ("model.layers.39.mlp", "model.layers.3*", "re:.*[qk]_proj", "*.self_attn.*", "layers.7")),
+        (QWEN_MOE, ("model.layers.0.mlp.experts.127.up_proj", r"re:.*experts\.127\.up_proj", r"re:.*experts\.12\d.*")),
+        (NEMOTRON_H, ("backbone.layers.0.mixer.conv1d", "backbone.layers.2.mixer.q_proj", "backbone.embeddings")),
+        (GPT2, ("transformer.wte", "transformer.h.11.ln_1", "transformer.h.11.attn")),
+    ],
+)
+def test_entries_that_name_a_matrix_or_what_is_never_quantized_are_not(
+    config: dict[str, Any], names: tuple[str, ...]
+) -> None:
+    assert unmatched(config, *names) == []
+
+
+def test_only_some_of_many_unmatched_entries_are_quoted() -> None:
+    names = [f"model.layers.{number}.mamba" for number in range(7)]
+    assert unmatched(QWEN_14B, *names) == [(".ignored_layers", f"{', '.join(names[:5])} and 2 more")]
+
+
+def test_a_long_list_is_searched_until_a_thousand_entries_are_unmatched() -> None:
+    names = [f"model.layers.{number}.mamba" for number in range(200_000)]
+    assert unmatched(QWEN_14B, *names) == [(".ignored_layers", f"{', '.join(names[:5])} and at least 995 more")]
