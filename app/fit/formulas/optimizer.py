@@ -37,28 +37,41 @@ def missing_for_modules(shape: "Architecture", modules: Iterable[str]) -> tuple[
     needed = ["layers", "hidden"]
     needed += ["heads", "head_dim"] if chosen & {"q", "o"} else []
     needed += ["kv_heads", "head_dim"] if chosen & {"k", "v"} else []
-    needed += ["intermediate"] if chosen & _MLP_MODULES and shape.expert_width is None else []
-    return shape.missing_fields(*needed)
+    missing = shape.missing_fields(*needed)
+    if not chosen & _MLP_MODULES:
+        return missing
+    if shape.experts is not None and shape.expert_width is None:
+        return (*missing, "moe_intermediate")
+    has_dense = shape.experts is None or (shape.layers is not None and shape.layers_with_experts < shape.layers)
+    return (*missing, *(shape.missing_fields("intermediate") if has_dense else ()))
 
 
 def lora_matrices(shape: "Architecture", modules: Iterable[str]) -> tuple[AdaptedMatrix, ...]:
-    """Return the matrices that the modules stand for, in every layer and every expert.
+    """Return the matrices that the modules stand for: of every layer, dense MLP, routed expert and shared expert.
 
-    The shape must be complete (missing_for_modules is empty), and its attention must not be MLA.
+    The shape must be complete (missing_for_modules is empty), its attention must not be MLA, and its layers may differ
+    by experts only. Shared experts are one MLP of their widths together.
     """
     layers, hidden = shape.require("layers", "hidden")
     queries, keys = (shape.heads or 0) * (shape.head_dim or 0), (shape.kv_heads or 0) * (shape.head_dim or 0)
-    width, mlps = shape.expert_width or 0, layers * (shape.experts or 1)
+    sparse = shape.layers_with_experts
+    mlps = (
+        (shape.intermediate, layers - sparse),
+        (shape.expert_width, sparse * (shape.experts or 0)),
+        (shape.shared_intermediate, sparse),
+    )
+    widths = [(width, count) for width, count in mlps if width and count]
+    inward = tuple(AdaptedMatrix(inputs=hidden, outputs=width, count=count) for width, count in widths)
     matrices = {
-        "q": AdaptedMatrix(inputs=hidden, outputs=queries, count=layers),
-        "k": AdaptedMatrix(inputs=hidden, outputs=keys, count=layers),
-        "v": AdaptedMatrix(inputs=hidden, outputs=keys, count=layers),
-        "o": AdaptedMatrix(inputs=queries, outputs=hidden, count=layers),
-        "gate": AdaptedMatrix(inputs=hidden, outputs=width, count=mlps if shape.mlp == "gated" else 0),
-        "up": AdaptedMatrix(inputs=hidden, outputs=width, count=mlps),
-        "down": AdaptedMatrix(inputs=width, outputs=hidden, count=mlps),
+        "q": (AdaptedMatrix(inputs=hidden, outputs=queries, count=layers),),
+        "k": (AdaptedMatrix(inputs=hidden, outputs=keys, count=layers),),
+        "v": (AdaptedMatrix(inputs=hidden, outputs=keys, count=layers),),
+        "o": (AdaptedMatrix(inputs=queries, outputs=hidden, count=layers),),
+        "gate": inward if shape.mlp == "gated" else (),
+        "up": inward,
+        "down": tuple(AdaptedMatrix(inputs=width, outputs=hidden, count=count) for width, count in widths),
     }
-    return tuple(matrices[name] for name in dict.fromkeys(modules))
+    return tuple(matrix for name in dict.fromkeys(modules) for matrix in matrices[name])
 
 
 Offload = Literal["none", "optimizer", "all"]

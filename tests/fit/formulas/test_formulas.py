@@ -8,6 +8,7 @@ import pytest
 
 from app.fit.formulas import compute
 from app.fit.formulas.architecture import Architecture, LayerCache
+from app.fit.formulas.hf_config import read_config
 from app.fit.formulas.memory import (
     ExpertShare,
     KvCache,
@@ -23,8 +24,15 @@ from app.fit.formulas.memory import (
     padding_share,
     serving_overhead,
 )
-from app.fit.formulas.optimizer import RECIPES, lora_matrices, lora_params, model_states
-from app.fit.formulas.quantities import GIB, ZERO
+from app.fit.formulas.optimizer import (
+    LORA_MODULES,
+    RECIPES,
+    lora_matrices,
+    lora_params,
+    missing_for_modules,
+    model_states,
+)
+from app.fit.formulas.quantities import GIB, ZERO, Assumptions
 from app.fit.formulas.training_memory import (
     ActivationPolicy,
     LayerWidths,
@@ -36,6 +44,7 @@ from app.fit.formulas.training_memory import (
     modern_layer_bytes,
     training_need,
 )
+from tests.fit.formulas.test_hf_hybrids import HUNYUAN_A13B
 
 GPT = LayerWidths(hidden=1000, heads=10, kv_width=1000, intermediate=4000)
 BATCH = MicroBatch(sequence_tokens=100)
@@ -243,6 +252,48 @@ def test_adapters_on_queries_and_values_of_llama_7b() -> None:
     llama = Architecture(layers=32, hidden=4096, heads=32, kv_heads=32, head_dim=128, intermediate=11008)
     assert lora_params(8, lora_matrices(llama, ["q", "v"])) == 4_194_304
     assert lora_params(16, lora_matrices(llama, ["q", "k", "v", "o", "gate", "up", "down"])) == 39_976_960
+
+
+QWEN3_SPARSE: dict[str, Any] = {
+    "model_type": "qwen3_moe", "num_hidden_layers": 48, "hidden_size": 2048, "num_attention_heads": 32,
+    "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 6144, "moe_intermediate_size": 768,
+    "num_experts": 128, "num_experts_per_tok": 8, "decoder_sparse_step": 2, "vocab_size": 151936,
+    "tie_word_embeddings": False,
+}  # fmt: skip
+GLM_45_AIR: dict[str, Any] = {
+    "model_type": "glm4_moe", "num_hidden_layers": 46, "hidden_size": 4096, "num_attention_heads": 96,
+    "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 10944, "moe_intermediate_size": 1408,
+    "n_routed_experts": 128, "n_shared_experts": 1, "num_experts_per_tok": 8, "first_k_dense_replace": 1,
+    "vocab_size": 151552, "attention_bias": True, "tie_word_embeddings": False,
+}  # fmt: skip
+
+
+def by_hand(hidden: int, queries: int, keys: int, layers: int, *mlps: tuple[int, int]) -> int:
+    """The sum of inputs and outputs of all linear layers: `mlps` are widths with the number of MLPs that have them."""
+    attention = 2 * (hidden + queries) + 2 * (hidden + keys)
+    return layers * attention + sum(number * 3 * (hidden + width) for width, number in mlps)
+
+
+@pytest.mark.parametrize(
+    ("config", "sides", "params"),
+    [
+        (QWEN3_SPARSE, by_hand(2048, 4096, 512, 48, (6144, 24), (768, 24 * 128)), 438_042_624),
+        (GLM_45_AIR, by_hand(4096, 12288, 1024, 46, (10944, 1), (1408, 45 * 128), (1408, 45)), 1_566_010_368),
+        (HUNYUAN_A13B, by_hand(4096, 4096, 1024, 32, (3072, 32 * 64), (3072, 32)), 729_284_608),
+    ],
+    ids=["half of the layers are dense", "GLM-4.5-Air", "Hunyuan-A13B"],
+)
+def test_adapters_are_on_dense_layers_and_shared_experts_too(config: dict[str, Any], sides: int, params: int) -> None:
+    shape = read_config(config, Assumptions())
+    assert lora_params(16, lora_matrices(shape, LORA_MODULES)) == 16 * sides == params
+
+
+def test_adapters_of_a_model_with_dense_layers_need_their_width() -> None:
+    shape = Architecture(layers=4, hidden=8, heads=2, kv_heads=1, head_dim=4, experts=2, moe_intermediate=16)
+    assert missing_for_modules(shape, LORA_MODULES) == ()
+    assert missing_for_modules(replace(shape, moe_layers=3), LORA_MODULES) == ("intermediate",)
+    assert missing_for_modules(replace(shape, moe_intermediate=None), LORA_MODULES) == ("moe_intermediate",)
+    assert missing_for_modules(replace(shape, moe_layers=3), ["q"]) == ()
 
 
 def test_two_sequences_read_more_experts_than_one_and_fewer_than_twice_as_many() -> None:
