@@ -263,11 +263,11 @@ def parameter_figures(model: Model) -> ParameterFigures | None:
     count = model.count
     if count is None:
         return None
-    within = model.counted_within
-    if within == AS_COUNTED:
+    if model.counted_within(count.total) == AS_COUNTED:
         return ParameterFigures(total=exact(count.total, "parameters"), active=exact(count.active, "parameters"))
     evidence = evidence_of("standard_decoder")
     total, active = (
-        estimate(single_value(number).within(within), "parameters", evidence) for number in (count.total, count.active)
+        estimate(single_value(number).within(model.counted_within(number)), "parameters", evidence)
+        for number in (count.total, count.active)
     )
     return ParameterFigures(total=total, active=active)

@@ -43,10 +43,18 @@ class Model:
     shape: Architecture
     count: ParameterCount | None
 
-    @property
-    def counted_within(self) -> Range:
-        """What the parameters may be, as factors of those counted: not just these if the type is unknown."""
-        return UNKNOWN_TYPE_PARAMS if self.shape.unknown_type and self.shape.params is None else AS_COUNTED
+    def counted_within(self, params: int) -> Range:
+        """What a counted number of parameters may be, as factors of it: not just these if the type is unknown.
+
+        `params` is of all parameters or of those that a token uses. The low end of a model that may be tied is without
+        the output layer.
+        """
+        if not self.shape.unknown_type or self.shape.params is not None:
+            return AS_COUNTED
+        if not self.shape.may_be_tied or self.count is None:
+            return UNKNOWN_TYPE_PARAMS
+        without_output = 1 - self.count.embeddings / 2 / params
+        return replace(UNKNOWN_TYPE_PARAMS, low=UNKNOWN_TYPE_PARAMS.low * without_output)
 
     @property
     def cached_within(self) -> Range:

@@ -107,7 +107,7 @@ def count_weights(model: Model, workload: InferenceWorkload, assumptions: Assump
         stored, size = weights_in_dtype(model, count, kind.dtype)
     is_counted_by_type = given is None and kind.dtype is not None
     return Weights(
-        bytes=size.within(model.counted_within) if given is None else single_value(given),
+        bytes=size.within(model.counted_within(count.total)) if given is None else single_value(given),
         type=kind,
         experts=stored.experts / stored.total,
         embeddings=stored.embeddings / stored.total,

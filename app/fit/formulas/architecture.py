@@ -248,6 +248,7 @@ class Architecture:
     decoder, diffusion makes images, or video where it `makes_video`.
 
     `unknown_type` is a model whose type is not known: it was read as a standard decoder, and its figures are estimates.
+    It `may_be_tied` where the file does not say whether it has an output layer of its own, which is then counted.
     """
 
     kind: ModelKind = "decoder"
@@ -302,6 +303,7 @@ class Architecture:
     mtp_embeddings: bool = True
 
     unknown_type: bool = False
+    may_be_tied: bool = False
     released: ReleasedWeights | None = None
     fp8_block: int | None = None
 

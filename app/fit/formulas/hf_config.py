@@ -77,7 +77,7 @@ def read_config(raw: Mapping[str, Any], assumptions: Assumptions) -> Architectur
     if reads_only(whole := ConfigReader(outer, assumptions)):
         why = "none of them generates: read as an encoder, without an output layer"
         whole.note("architectures", outer["architectures"], why)
-        fields |= {"kind": "encoder", "tied_embeddings": True}
+        fields |= {"kind": "encoder", "tied_embeddings": True, "may_be_tied": False}
     fields["outside"] = fields.get("outside", 0) + vision_parameters(outer, fields["hidden"], assumptions)
     released = read_released_weights(outer, raw, assumptions, path, experts=fields.get("experts") is not None)
     shape = Architecture(**fields, **_mtp_fields(config), released=released)
@@ -226,6 +226,8 @@ _OTHER_PARTS = (
 _LISTS_OF_LAYERS = frozenset({"layer_types", "mlp_layer_types", "moe_layer_freq", "no_rope_layers", "indexer_types"})
 """Fields with an entry for every layer that are read, or that change neither parameters nor cache by much."""
 
+_UNTIED = "an assumption, as the file does not say: an output layer of its own is counted, the low end is without it"
+
 _PLAIN_ACTIVATIONS = ("relu2", "relu", "xielu", "gelu_new", "gelu_fast")
 """Activations that stand in MLPs of two matrices."""
 
@@ -253,7 +255,8 @@ def standard_decoder(config: ConfigReader) -> ArchitectureFields:
         "unknown_type": True,
         "mlp": "plain" if plain else "gated",
         "intermediate": config.optional_count("intermediate_size"),
-        "tied_embeddings": config.flag("tie_word_embeddings", default=False),
+        "tied_embeddings": config.flag("tie_word_embeddings", default=False, why=_UNTIED),
+        "may_be_tied": not config.has("tie_word_embeddings"),
         "qk_norm": "per_head" if config.raw.get("use_qk_norm") else None,
         **(read_fields(config, LATENT) if latent else {}),
         **(STANDARD_EXPERTS.fields(config) if has_experts else {}),

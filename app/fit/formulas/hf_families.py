@@ -183,7 +183,8 @@ DEFAULTS: dict[str, dict[str, int]] = dict.fromkeys(("gemma3", "gemma3_text"), G
 
 
 FAMILIES: dict[str, Reader] = {
-    **dict.fromkeys(("llama", "granite", "smollm3"), family(gated())),
+    **dict.fromkeys(("llama", "granite"), family(gated())),
+    "smollm3": family(gated(tied=True)),
     **dict.fromkeys(("mistral", "ministral3", "phi3"), family(gated(), window())),
     "olmo2": family(gated(), {"qk_norm": "all_heads"}),
     "seed_oss": family(gated(biased=True), {"output_bias": is_set("attention_out_bias")}),

@@ -137,11 +137,11 @@ class ConfigReader:
             return given
         return self._assumptions.record(self.path(name), value, DEFAULT_OF_FAMILY)
 
-    def flag(self, name: str, *, default: bool) -> bool:
-        """Return a boolean, or the family's default, which is recorded."""
+    def flag(self, name: str, *, default: bool, why: str = DEFAULT_OF_FAMILY) -> bool:
+        """Return a boolean, or the default, which is recorded with what it is: that of the family."""
         value = self.raw.get(name)
         if value is None:
-            return self._assumptions.record(self.path(name), default, DEFAULT_OF_FAMILY)
+            return self._assumptions.record(self.path(name), default, why)
         if not isinstance(value, bool):
             self.refuse(name, f"{shown(value)} is neither true nor false")
         return value

@@ -262,6 +262,35 @@ def test_defaults_of_a_family_are_recorded() -> None:
     assert [(note.field, note.value) for note in ledger.recorded] == [("config.tie_word_embeddings", False)]
 
 
+TIED = (
+    *("bloom", "cohere", "cohere2", "ernie4_5", "falcon", "gemma", "gemma2", "gemma3_text", "gemma4_text", "gpt2"),
+    *("gpt_bigcode", "lfm2", "lfm2_moe", "opt", "smollm3", "starcoder2"),
+)
+"""Types whose class has `tie_word_embeddings` true in transformers 5.24; that of all other families is false."""
+
+
+def test_a_family_whose_file_does_not_say_so_is_tied_where_its_class_in_transformers_is() -> None:
+    configs = [config for _, config, _ in RELEASED] + [model["config"] for model in MODELS.values()]
+    configs += [config for config, _, _ in PUBLISHED]
+    configs += [LLAMA | {"model_type": kind} for kind in ("granite", "smollm3", "ministral3")]
+    tied = {}
+    for config in configs:
+        text = {**config.get("text_config", config), "tie_word_embeddings": None}
+        kind = text.get("model_type", config["model_type"])
+        tied[kind] = shape({"model_type": kind} | text).tied_embeddings
+    assert {kind for kind, is_tied in tied.items() if is_tied} == set(TIED)
+    assert len(tied) > 50
+
+
+def test_smollm3_has_the_parameters_of_its_release_where_the_file_leaves_out_that_it_is_tied() -> None:
+    smollm3: dict[str, Any] = {
+        "model_type": "smollm3", "num_hidden_layers": 36, "hidden_size": 2048, "num_attention_heads": 16,
+        "num_key_value_heads": 4, "intermediate_size": 11008, "vocab_size": 128256,
+    }  # fmt: skip
+    layer = 2048 * (2048 + 512) * 2 + 3 * 2048 * 11008 + 2 * 2048
+    assert count_parameters(shape(smollm3)).total == 36 * layer + 128256 * 2048 + 2048 == 3_075_098_624
+
+
 def test_as_many_kv_heads_as_heads_are_recorded_where_the_file_has_none() -> None:
     ledger = Assumptions()
     assert read_config(LLAMA | {"num_key_value_heads": None}, ledger).kv_heads == 32

@@ -87,6 +87,24 @@ def test_figures_of_an_unknown_type_are_estimates_around_those_of_a_standard_dec
         assert ours.low < ours.mid < ours.high
 
 
+def test_an_output_layer_that_the_file_does_not_tell_of_is_counted_and_not_in_the_low_end() -> None:
+    config = {name: value for name, value in UNKNOWN.items() if name != "tie_word_embeddings"}
+    ledger = Assumptions()
+    read_config(config, ledger)
+    (note,) = [note for note in ledger.recorded if note.field == "config.tie_word_embeddings"]
+    assert note.value is False
+    assert "an assumption" in note.why
+    assert "family" not in note.why
+    parameters = served(config).parameters
+    assert parameters is not None
+    assert parameters.total.mid == 8_030_261_248
+    assert parameters.total.low == pytest.approx(0.95 * (8_030_261_248 - 128_256 * 4096))
+    experts = config | {"num_experts": 8, "num_experts_per_tok": 1}
+    counted, mixed = count_parameters(shape(experts)), served(experts).parameters
+    assert mixed is not None
+    assert mixed.active.low == pytest.approx(0.95 * (counted.active - 128_256 * 4096))
+
+
 def test_the_parameters_that_a_checkpoint_states_take_precedence() -> None:
     """An index of safetensors says them where transformers wrote it."""
     index = {"metadata": {"total_size": 17_000_000_000, "total_parameters": 8_500_000_000}, "weight_map": {}}
