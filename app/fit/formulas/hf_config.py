@@ -6,6 +6,7 @@ fields. What the reading as a standard decoder gives is an estimate, and says so
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import ceil
 from typing import Any
 
 from app.fit.formulas.architecture import Architecture, count_parameters, missing_for_count
@@ -198,7 +199,7 @@ EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_expe
 EXPERTS_PER_TOKEN = ("num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_topk", "moe_top_k", "top_k_experts")
 EXPERT_WIDTH = ("moe_intermediate_size", "expert_intermediate_size", "moe_ffn_hidden_size")
 SHARED_WIDTH = ("shared_expert_intermediate_size", "shared_intermediate_size")
-SHARED_EXPERTS = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
+SHARED_EXPERTS = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert")
 DENSE_LAYERS = ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index")
 LATENT_WIDTHS = ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
 
@@ -220,6 +221,8 @@ _OTHER_PARTS = (
     "per_layer_config",
     "num_keys",
     "block_auto_adjust_ff_dim",
+    "use_residual",
+    "parallel_attn_mlp_res",
 )
 """Fields of parts that change a model by far more than the range of such a reading."""
 
@@ -260,7 +263,30 @@ def standard_decoder(config: ConfigReader) -> ArchitectureFields:
         "qk_norm": "per_head" if config.raw.get("use_qk_norm") else None,
         **(read_fields(config, LATENT) if latent else {}),
         **(STANDARD_EXPERTS.fields(config) if has_experts else {}),
+        **_shared_caches(config),
     }
+
+
+def _shared_caches(config: ConfigReader) -> ArchitectureFields:
+    """Read cross-layer attention (arXiv 2405.12981), in which the first of some layers has the keys and values of all.
+
+    The matrices of keys and values of the other layers are counted, as if they had them. Source: Hunyuan-Large's
+    modelling code.
+    """
+    if not config.has("use_cla") or not config.flag("use_cla", default=False):
+        return {}
+    own = ceil(config.layers() / config.count("cla_share_factor"))
+    config.note("use_cla", own, "layers that keep keys and values: the first of each cla_share_factor")
+    return {"kv_layers": own}
+
+
+def _dense_beside_experts(config: ConfigReader) -> int:
+    """Return the width of the dense MLP that a layer with experts has besides: that of Grok-2, by SGLang's code."""
+    if not config.has("residual_moe") or not config.flag("residual_moe", default=False):
+        return 0
+    width = config.count("intermediate_size")
+    config.note("residual_moe", width, "the width of a dense MLP beside the experts of a layer")
+    return width
 
 
 def _missing_fields(config: ConfigReader, *, has_experts: bool, latent: bool) -> list[str]:
@@ -271,7 +297,11 @@ def _missing_fields(config: ConfigReader, *, has_experts: bool, latent: bool) ->
         missing.append(EXPERTS_PER_TOKEN[0])
     if has_experts and not any(config.has(name) for name in (*EXPERT_WIDTH, "intermediate_size")):
         missing.append(EXPERT_WIDTH[0])
-    dense = not has_experts or ("num_hidden_layers" not in missing and _sparse_layers(config) < config.layers())
+    dense = (
+        not has_experts
+        or config.raw.get("residual_moe") is True
+        or ("num_hidden_layers" not in missing and _sparse_layers(config) < config.layers())
+    )
     return [*missing, *(["intermediate_size"] if dense and not config.has("intermediate_size") else [])]
 
 
@@ -324,7 +354,8 @@ def _sparse_layers(config: ConfigReader) -> int:
         return sum(bool(entry) for entry in config.entries("moe_layer_freq"))
     dense = config.some_layers(*DENSE_LAYERS)
     named = len(config.numbers_of_layers("mlp_only_layers"))
-    step = config.number("decoder_sparse_step", "moe_layer_interval", "interleave_moe_layer_step") or 1
+    names = ("decoder_sparse_step", "moe_layer_interval", "interleave_moe_layer_step", "moe_layer_freq")
+    step = config.number(*names) or 1
     return max(1, (layers - dense) // step - min(named, layers - dense))
 
 
@@ -332,6 +363,8 @@ STANDARD_EXPERTS = Experts(
     count=EXPERTS,
     per_token=EXPERTS_PER_TOKEN,
     width=count(*EXPERT_WIDTH, "intermediate_size"),
-    shared=lambda config, width: config.number(*SHARED_WIDTH) or config.number(*SHARED_EXPERTS) * width,
+    shared=lambda config, width: (
+        _dense_beside_experts(config) + (config.number(*SHARED_WIDTH) or config.number(*SHARED_EXPERTS) * width)
+    ),
     sparse=after(lambda config: config.layers() - _sparse_layers(config)),
 )

@@ -423,13 +423,25 @@ def _autoencoder(config: ConfigReader) -> int:
     return down + up + (2 * blocks - 1) * same + 2 * middle + ends
 
 
+_OTHER_PARTS = (
+    *("audio_processor", "img_processor", "embd_layer", "vision_lora", "speech_lora"),  # Phi-4-multimodal
+    *("visual", "visual_config", "vit_config", "vision_tower", "mm_vision_tower", "vision_encoder", "image_encoder"),
+    *("speech_config", "speech_encoder", "audio_encoder", "audio_encoder_config", "talker_config", "token2wav_config"),
+)
+"""Fields with the parts of a multimodal model beside the language model, where they are not `vision_config`."""
+
+
 def vision_parameters(outer: Mapping[str, Any], hidden: int, assumptions: Assumptions) -> int:
     """Return the parameters of the vision tower and its projection to `hidden`; 0 where there is none.
 
-    A tower of an unknown type is not counted, which is recorded, as are audio towers.
+    A tower of an unknown type is not counted, which is recorded, as are audio towers and what other fields tell of:
+    adapters for images and speech, for example.
     """
     if isinstance(outer.get("audio_config"), Mapping):
         assumptions.record("config.audio_config", 0, "the audio tower is not counted")
+    for name in _OTHER_PARTS:
+        if isinstance(outer.get(name), Mapping | str):
+            assumptions.record(f"config.{name}", 0, "a part beside the language model is not counted")
     raw = outer.get("vision_config")
     if not isinstance(raw, Mapping):
         if isinstance(outer.get("text_config"), Mapping):

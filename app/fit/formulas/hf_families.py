@@ -170,7 +170,11 @@ def hunyuan_moe(config: ConfigReader) -> ArchitectureFields:
     )
 
 
-HUNYUAN: tuple[Part, ...] = (gated(), {"qk_norm": choose(is_set("use_qk_norm", True), "per_head")})
+HUNYUAN: tuple[Part, ...] = (
+    only("use_cla", False),
+    gated(),
+    {"qk_norm": choose(is_set("use_qk_norm", True), "per_head")},
+)
 HUNYUAN_LISTS = ("num_experts", "moe_topk", "moe_intermediate_size", "num_shared_expert")
 
 GEMMA3_DEFAULTS: dict[str, int] = {

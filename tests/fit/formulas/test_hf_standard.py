@@ -8,11 +8,13 @@ from app.fit.estimator.estimate import estimate_serving
 from app.fit.estimator.workload import Gpus, InferenceWorkload
 from app.fit.formulas.architecture import Architecture, count_parameters
 from app.fit.formulas.hf_config import read_config
+from app.fit.formulas.memory import Parallelism, build_kv_cache, kv_bytes_per_sequence
 from app.fit.formulas.quantities import Assumptions, InvalidWorkload
 from app.fit.results import Estimate
 from app.schemas.fit_request import ModelIn
 from app.services.fit import resolve_architecture
 from tests.fit.formulas.test_hf_config import DEEPSEEK, LLAMA, RELEASED
+from tests.fit.formulas.test_hf_hybrids import HUNYUAN_A13B
 
 UNKNOWN = LLAMA | {"model_type": "novel"}
 
@@ -155,3 +157,77 @@ def test_experts_are_read_by_their_usual_names() -> None:
     assert (read.experts, read.experts_per_token, read.moe_layers, read.shared_intermediate) == (64, 6, 31, 3072)
     latent = shape(DEEPSEEK | {"model_type": "novel"})
     assert (latent.attention, latent.experts, latent.moe_layers) == ("mla", 256, 58)
+
+
+GROK_2: dict[str, Any] = {
+    "model_type": "git", "architectures": ["Grok1ForCausalLM"], "num_hidden_layers": 64, "hidden_size": 8192,
+    "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 32768,
+    "moe_intermediate_size": 16384, "num_local_experts": 8, "num_experts_per_tok": 2, "residual_moe": True,
+    "vocab_size": 131072, "tie_word_embeddings": False,
+}  # fmt: skip
+ARCTIC: dict[str, Any] = {
+    "model_type": "arctic", "num_hidden_layers": 35, "hidden_size": 7168, "num_attention_heads": 56,
+    "num_key_value_heads": 8, "intermediate_size": 4864, "num_local_experts": 128, "num_experts_per_tok": 2,
+    "moe_layer_frequency": 1, "use_residual": True, "parallel_attn_mlp_res": True, "vocab_size": 32000,
+}  # fmt: skip
+HUNYUAN_LARGE: dict[str, Any] = {
+    "model_type": "hunyuan", "num_hidden_layers": 64, "hidden_size": 6400, "num_attention_heads": 80,
+    "num_key_value_heads": 8, "intermediate_size": 18304, "num_experts": 16, "moe_topk": 1, "num_shared_expert": 1,
+    "use_cla": True, "cla_share_factor": 2, "vocab_size": 128512, "tie_word_embeddings": True,
+}  # fmt: skip
+
+
+def test_a_dense_mlp_beside_the_experts_is_counted() -> None:
+    """Grok-2 is published with 269.5 billion parameters, of which a token uses 115."""
+    counted = count_parameters(shape(GROK_2))
+    experts, dense = 64 * 8 * 3 * 8192 * 16384, 64 * 3 * 8192 * 32768
+    attention, embeddings = 64 * (2 * 8192 * 8192 + 2 * 8192 * 1024), 2 * 131072 * 8192
+    assert counted.total == experts + dense + attention + embeddings + 64 * (8 * 8192 + 2 * 8192) + 8192
+    assert counted.total == pytest.approx(269.5e9, rel=0.001)
+    assert counted.active == pytest.approx(115e9, rel=0.01)
+
+
+def test_a_shared_expert_and_shared_caches_of_an_unknown_type_are_counted() -> None:
+    """Hunyuan-Large is published with 389 billion parameters, of which a token uses 52."""
+    ledger = Assumptions()
+    read = read_config(HUNYUAN_LARGE, ledger)
+    assert (read.shared_intermediate, read.kv_layers) == (18304, 32)
+    assert ("config.use_cla", 32) in {(note.field, note.value) for note in ledger.recorded}
+    assert count_parameters(read).total == pytest.approx(389e9, rel=0.01)
+    assert count_parameters(read).active == pytest.approx(52e9, rel=0.05)
+    assert kv_bytes_per_sequence(build_kv_cache(read), 100, Parallelism()) == 100 * 32 * 2 * 8 * 80 * 2
+    assert shape(HUNYUAN_LARGE | {"use_cla": False}).kv_layers is None
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (ARCTIC, "since parallel_attn_mlp_res, use_residual describe parts that it does not have"),
+        (GROK_2 | {"intermediate_size": None}, "since intermediate_size is missing"),
+        (HUNYUAN_LARGE | {"cla_share_factor": None}, "config.cla_share_factor: is missing"),
+        (HUNYUAN_A13B | {"use_cla": True}, "config.use_cla: true is not understood, only false; give architecture"),
+    ],
+)
+def test_parts_that_are_not_counted_are_refused(config: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidWorkload) as refused:
+        shape(config)
+    assert message in str(refused.value)
+
+
+def test_every_second_layer_has_experts_where_the_frequency_is_two() -> None:
+    sparse = UNKNOWN | {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 1024}
+    assert [shape(sparse | {"moe_layer_freq": every}).moe_layers for every in (1, 2, [1] * 8 + [0] * 24)] == [32, 16, 8]
+
+
+def test_parts_beside_the_language_model_are_recorded_as_not_counted() -> None:
+    """Phi-4-multimodal has 5.57 billion parameters; its language model alone has 3.84."""
+    ledger = Assumptions()
+    phi: dict[str, Any] = {
+        "model_type": "phi4mm", "num_hidden_layers": 32, "hidden_size": 3072, "num_attention_heads": 24,
+        "num_key_value_heads": 8, "intermediate_size": 8192, "vocab_size": 200064, "tie_word_embeddings": True,
+        "embd_layer": {"embedding_cls": "image_audio"}, "audio_processor": {"name": "cascades"}, "img_processor": None,
+        "vision_lora": {"r": 256, "lora_alpha": 512}, "speech_lora": {"r": 320, "lora_alpha": 640},
+    }  # fmt: skip
+    assert count_parameters(read_config(phi, ledger)).total == pytest.approx(3.84e9, rel=0.01)
+    not_counted = {note.field for note in ledger.recorded if "is not counted" in note.why}
+    assert not_counted == {f"config.{name}" for name in ("embd_layer", "audio_processor", "vision_lora", "speech_lora")}
