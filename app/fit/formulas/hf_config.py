@@ -122,8 +122,8 @@ def _name_by_most_weights(shape: Architecture) -> Architecture:
 
 def _mtp_fields(config: ConfigReader) -> ArchitectureFields:
     """Read the layers of multi-token prediction, which a checkpoint has beside those of the model."""
-    names = (*MTP_LAYERS, *OTHER_DRAFT_LAYERS)
-    name = next((name for name in names if type(config.raw.get(name)) is int and config.raw[name] > 0), None)
+    layers = {name: config.some_layers(name) for name in (*MTP_LAYERS, *OTHER_DRAFT_LAYERS)}
+    name = next((name for name, stated in layers.items() if stated), None)
     if name is None:
         return {}
     kind = str(config.raw.get("model_type"))
@@ -131,7 +131,7 @@ def _mtp_fields(config: ConfigReader) -> ArchitectureFields:
         config.note(name, 0, "layers that draft further tokens are not counted: the file does not describe them")
         return {}
     config.note(name, 0, "layers of multi-token prediction are counted only where inference.speculative uses them")
-    return {"mtp_layers": config.count(name), "mtp_embeddings": kind in _WITH_MTP_EMBEDDINGS}
+    return {"mtp_layers": layers[name], "mtp_embeddings": kind in _WITH_MTP_EMBEDDINGS}
 
 
 _WITH_OTHER_MTP_LAYERS = frozenset({"step3p5", "step3p7"})

@@ -155,8 +155,8 @@ class ConfigReader:
 
     def draft_layers(self) -> int:
         """Return the number of layers that draft further tokens; 0 where there is none."""
-        stated = (self.raw.get(name) for name in (*MTP_LAYERS, *OTHER_DRAFT_LAYERS))
-        return next((drafts for drafts in stated if type(drafts) is int and drafts > 0), 0)
+        stated = [self.number(name) for name in (*MTP_LAYERS, *OTHER_DRAFT_LAYERS)]
+        return next(filter(None, stated), 0)
 
     def entries(self, name: str, model: "ConfigReader | None" = None, *, drafts: int = 0) -> list[Any]:
         """Return a list with an entry for each layer of the model, which is this object unless given.

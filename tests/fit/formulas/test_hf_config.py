@@ -321,6 +321,19 @@ def test_as_many_kv_heads_as_heads_are_recorded_where_the_file_has_none() -> Non
             {"layer_types": ["full_attention"] * 33, "num_nextn_predict_layers": 2},
             "config.layer_types: has 33 entries, and there are 32 layers besides 2 that draft tokens",
         ),
+        *(
+            (
+                {"model_type": kind, "num_nextn_predict_layers": wrong},
+                f"config.num_nextn_predict_layers: {shown} is not a whole number from 0 to 1,000,000,000",
+            )
+            for kind in ("llama", "novel")
+            for wrong, shown in ((-1, "-1"), ("1", "'1'"), (True, "true"), (1.5, "1.5"))
+        ),
+        (
+            {"mtp_num_hidden_layers": 33},
+            "config.mtp_num_hidden_layers: 33 is more than the number of layers, 32",
+        ),
+        ({"num_mtp_modules": "x", "layer_types": ["full_attention"] * 32}, "config.num_mtp_modules: 'x' is not a"),
         ({"model_type": "mixtral"}, "config.num_local_experts: is missing"),
         ({"num_key_value_heads": 64}, "config.num_key_value_heads: 64 is more than num_attention_heads, 32"),
         ({"num_key_value_heads": 7}, "config.num_key_value_heads: 7 does not divide num_attention_heads, 32"),
@@ -382,6 +395,13 @@ def test_an_unsupported_configuration_is_rejected_with_its_field(change: dict[st
     with pytest.raises(InvalidWorkload) as refused:
         shape(LLAMA | change)
     assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("none", [None, 0])
+def test_a_model_without_layers_that_draft_tokens_says_nothing_of_them(none: int | None) -> None:
+    ledger = Assumptions()
+    assert read_config(LLAMA | {"num_nextn_predict_layers": none}, ledger).mtp_layers is None
+    assert ledger.recorded == ()
 
 
 def test_kinds_of_layers_that_draft_tokens_follow_those_of_the_model() -> None:
