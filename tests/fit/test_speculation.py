@@ -12,10 +12,12 @@ from app.fit.estimator.serving import kv_cache_of, weights_range
 from app.fit.estimator.serving_speed import ServingSpeed, serving_speed
 from app.fit.estimator.workload import InferenceWorkload, Speculation
 from app.fit.formulas.architecture import Architecture, LayerCache, count_parameters
+from app.fit.formulas.hf_config import read_config
 from app.fit.formulas.memory import KvCache, with_further_layers
 from app.fit.formulas.quantities import Assumptions, InvalidWorkload
 from app.fit.formulas.quantization import ReleasedWeights, fp8_blocks
 from app.fit.results import InferenceFigures
+from tests.fit.formulas.test_hf_config import DEEPSEEK
 from tests.fit.placement.factories import LLAMA_70B, expect_option, prepare_service, service
 from tests.fit.test_expert_ranks import DEEPSEEK_V3, H200, LOAD
 
@@ -140,6 +142,18 @@ def test_a_model_with_multi_token_prediction_drafts_by_it_unless_another_draft_i
     assert own.mid - looked_up.mid == pytest.approx(2 * (count.largest_layer + 2 * 7168**2 + rows))
     assert looked_up.mid == 2 * count.total
     assert ("inference.speculative.mtp_layers", 1) in {(one.field, one.value) for one in assumptions.recorded}
+
+
+def test_what_is_assumed_of_layers_that_draft_is_the_same_with_and_without_drafting() -> None:
+    """The layers of the file are not said to be 0 beside the 1 that drafts."""
+    for use in (None, Speculation(accepted_tokens_per_step=0.8)):
+        assumptions = Assumptions()
+        shape = read_config(DEEPSEEK | {"num_nextn_predict_layers": 1}, assumptions)
+        serving_setup(shape, InferenceWorkload(**LOAD | {"dtype": "bf16"}, speculative=use), H200, assumptions)
+        named = {note.field: note.value for note in assumptions.recorded}
+        assert named["config.num_nextn_predict_layers"] == 1
+        assert named.get("inference.speculative.mtp_layers", 1) == 1
+        assert ("inference.speculative.mtp_layers" in named) == bool(use)
 
 
 def test_layers_of_multi_token_prediction_keep_the_cache_of_a_whole_context() -> None:

@@ -130,7 +130,8 @@ def _mtp_fields(config: ConfigReader) -> ArchitectureFields:
     if name in OTHER_DRAFT_LAYERS or kind in _WITH_OTHER_MTP_LAYERS:
         config.note(name, 0, "layers that draft further tokens are not counted: the file does not describe them")
         return {}
-    config.note(name, 0, "layers of multi-token prediction are counted only where inference.speculative uses them")
+    why = "layers of multi-token prediction, which are counted only where inference.speculative uses them"
+    config.note(name, layers[name], why)
     return {"mtp_layers": layers[name], "mtp_embeddings": kind in _WITH_MTP_EMBEDDINGS}
 
 
