@@ -4,7 +4,7 @@ from collections.abc import Collection
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from app.catalog.purchases import PURCHASE_MODELS, Purchase
 from app.catalog.queries.params import (
@@ -149,11 +149,20 @@ class ModelIn(In):
         "`model.safetensors.index.json`, or the header of its file (of several files, all tensors together)."
     )
 
-    @field_validator("config", "safetensors")
+    @model_validator(mode="before")
     @classmethod
-    def _absent_if_empty(cls, given: Any) -> Any:
-        """Treat an empty object as absent: clients in typed languages send one for a field that is not set."""
-        return given or None
+    def _absent_if_empty(cls, body: Any) -> Any:
+        """Treat an empty object as absent: clients in typed languages send one for a field that is not set.
+
+        An empty configuration beside nothing else that says what is asked for is a model that cannot be read.
+        """
+        if not isinstance(body, dict):
+            return body
+        empty = {name for name in ("config", "safetensors") if body.get(name) == {}}
+        others = {name for name in ("model", "architecture", "safetensors", "resources") if body.get(name) is not None}
+        if not others - empty:
+            empty.discard("config")
+        return {name: value for name, value in body.items() if name not in empty}
 
     @model_validator(mode="after")
     def _one_model(self) -> Self:

@@ -62,9 +62,14 @@ def test_serving_llama_70b_on_four_gpus(client: httpx.Client) -> None:
     assert served["decode"]["expected_tokens_per_s"]["high"] < served["decode"]["tokens_per_s"]["value"]
 
 
-def test_an_empty_configuration_is_absent(client: httpx.Client) -> None:
-    request = {"model": "llama-3.1-70b", "inference": {}}
-    assert estimate(client, config={}, **request) == estimate(client, **request)
+UNTYPED = "model_type: is missing; it says how the other fields are to be read"
+SAFETENSORS = {"metadata": {"total_size": 141_107_412_992}}
+
+
+def test_an_empty_configuration_beside_another_model_is_absent(client: httpx.Client) -> None:
+    for model in ({"model": "llama-3.1-70b"}, {"architecture": LLAMA_70B}, {"safetensors": SAFETENSORS}):
+        request = {**model, "inference": {}}
+        assert estimate(client, config={}, **request) == estimate(client, **request)
 
 
 def test_a_configuration_equals_its_fields(client: httpx.Client) -> None:
@@ -184,6 +189,9 @@ def test_adapters_train_a_small_part_beside_a_frozen_base(client: httpx.Client) 
         ({"inference": {"context_tokens": 0}}, "inference.context_tokens=0"),
         ({"inference": {"context_tokens": 10**12}}, "inference.context_tokens"),
         ({"inference": {}}, "inference: cannot be answered without architecture.params"),
+        ({"config": {}, "inference": {}}, f"config.{UNTYPED}"),
+        ({"config": {}, "inference": {"weight_bytes": 10**9}}, f"config.{UNTYPED}"),
+        ({"config": {}, "safetensors": {}, "training": {}}, f"config.{UNTYPED}"),
         ({"training": {}}, "training: cannot be answered without architecture.params"),
         (
             {"architecture": {"params": 7}, "inference": {"context_tokens": 8}},
