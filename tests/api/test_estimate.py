@@ -224,6 +224,21 @@ def test_adapters_train_a_small_part_beside_a_frozen_base(client: httpx.Client) 
         ),
         ({"architecture": LLAMA_70B, "training": {"lora_rank": 8}}, "training.lora_rank: is for training.method lora"),
         (
+            {"architecture": LLAMA_70B, "training": {"method": "lora", "lora_rank": 100_000}},
+            "training.lora_rank: 100,000 is no low rank: at most 8,192, the smaller side of the widest matrix with an",
+        ),
+        (
+            {"architecture": LLAMA_70B, "training": {"method": "lora", "lora_rank": 1025, "lora_modules": ["k", "v"]}},
+            "training.lora_rank: 1,025 is no low rank: at most 1,024, the smaller side of the widest matrix with an",
+        ),
+        (
+            {
+                "model": "llama-3.1-70b",
+                "training": {"method": "lora", "lora_rank": 65, "lora_matrices": [{"inputs": 64, "outputs": 8192}]},
+            },
+            "training.lora_rank: 65 is no low rank: at most 64",
+        ),
+        (
             {"architecture": LLAMA_70B, "inference": {"tensor_parallel": 8}, "gpus": {"count": 4}},
             "4 is not a multiple of 8 x 1",
         ),
@@ -443,6 +458,18 @@ def test_the_matrices_of_a_base_in_4_bits_take_more_than_their_weights(client: h
     inputs = 32 * 512 * (3 * 4096 + 14336) * 4 / 2**30
     more = shown["qlora"]["activations"]["mid"] - shown["lora"]["activations"]["mid"]
     assert more == pytest.approx(inputs)
+
+
+@pytest.mark.parametrize(("rank", "recorded"), [(1024, []), (1025, [1025]), (8192, [8192])])
+def test_a_rank_above_the_width_of_narrow_matrices_is_recorded(
+    client: httpx.Client, rank: int, recorded: list[int]
+) -> None:
+    answer = estimate(client, architecture=LLAMA_70B, training={"method": "lora", "lora_rank": rank})
+    notes = [note for note in answer["assumptions"] if note["field"] == "training.lora_rank"]
+    assert [note["value"] for note in notes] == recorded
+    assert all("the smaller side of some matrices, 1,024" in note["why"] for note in notes)
+    sides = 80 * (2 * (8192 + 8192) + 2 * (8192 + 1024) + 3 * (8192 + 28672))
+    assert answer["training"]["trainable_params"]["value"] == rank * sides
 
 
 @pytest.mark.parametrize("method", ["lora", "qlora"])

@@ -1,5 +1,6 @@
 """Memory of a training workload: model states, activations, and what the fullest GPU needs."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from app.fit.estimator.model import Model, architecture_paths, range_figure
@@ -7,6 +8,7 @@ from app.fit.estimator.weights import weights_in_dtype
 from app.fit.estimator.workload import ONE_GPU, Deployment, Gpus, TrainingWorkload
 from app.fit.formulas.optimizer import (
     RECIPES,
+    AdaptedMatrix,
     Recipe,
     lora_matrices,
     lora_params,
@@ -105,6 +107,7 @@ def trainable_params(setup: TrainingSetup) -> int | None:
         return count.total if count else None
     rank = setup.assumptions.get(workload.lora_rank, "training.lora_rank")
     if workload.lora_matrices is not None:
+        _check_rank(setup, workload.lora_matrices)
         return lora_params(rank, workload.lora_matrices)
     modules = setup.assumptions.get(workload.lora_modules, "training.lora_modules")
     if shape.kv_lora_rank is not None or shape.groups:
@@ -113,7 +116,28 @@ def trainable_params(setup: TrainingSetup) -> int | None:
     missing = architecture_paths(missing_for_modules(shape, modules))
     if setup.assumptions.mark_missing("training.trainable_params", missing):
         return None
-    return lora_params(rank, lora_matrices(shape, modules))
+    matrices = lora_matrices(shape, modules)
+    _check_rank(setup, matrices)
+    return lora_params(rank, matrices)
+
+
+def _check_rank(setup: TrainingSetup, matrices: Iterable[AdaptedMatrix]) -> None:
+    """Raise InvalidWorkload for a given rank above the smaller side of every matrix; record it where of some.
+
+    The product of an adapter has no higher rank than that. PEFT accepts one for narrow matrices: those of the KV heads
+    are often narrower than a rank that suits the others.
+    """
+    rank, sides = setup.workload.lora_rank, [min(matrix.inputs, matrix.outputs) for matrix in matrices]
+    if rank is None or not sides:
+        return
+    if rank > max(sides):
+        detail = (
+            f"{rank:,} is no low rank: at most {max(sides):,}, the smaller side of the widest matrix with an adapter"
+        )
+        raise InvalidWorkload("training.lora_rank", detail)
+    if rank > min(sides):
+        why = f"more than the smaller side of some matrices, {min(sides):,}, for which it is no low rank"
+        setup.assumptions.record("training.lora_rank", rank, why)
 
 
 def recipe_of(setup: TrainingSetup) -> tuple[str, Recipe]:
