@@ -233,7 +233,10 @@ class WeightsType:
         metadata=about("The type: `mxfp4`; null if bits or bytes were given instead. Extensible.")
     )
     source: Annotated[DtypeSource, WrittenAs("str")] = field(
-        metadata=about("request, preset (its release), quantization_config, torch_dtype or default. Extensible.")
+        metadata=about(
+            "request, preset (its release), quantization_config, dtype or torch_dtype (of the config), safetensors or "
+            "default. Extensible."
+        )
     )
     detail: str = field(metadata=about("The field of the source, and how it stores weights."))
 

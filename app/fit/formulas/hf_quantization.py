@@ -6,9 +6,9 @@ A field whose meaning is not known is either rejected or recorded among the assu
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
-from app.fit.formulas.quantities import Assumptions, InvalidWorkload, shown
+from app.fit.formulas.quantities import MAX_SHOWN, Assumptions, InvalidWorkload, shown
 from app.fit.formulas.quantization import (
     ALL_PARTS,
     EXPERT_PARTS,
@@ -109,19 +109,30 @@ def read_released_weights(
         except InvalidWorkload as error:
             field = error.field.replace(FIELD, place, 1).replace("config.expert_dtype", f"{path}.expert_dtype", 1)
             raise InvalidWorkload(field, error.detail) from None
-    types = [(whole[name], place, name) for whole, place in reversed(places) for name in _TYPES if whole.get(name)]
-    dtype, place, name = types[0] if types else (None, path, "")
-    if dtype is None or dtype == "auto":
+    types = [
+        (whole[name], place, name)
+        for whole, place in reversed(places)
+        for name in _TYPES
+        if whole.get(name) not in _UNSTATED
+    ]
+    if not types:
         return None
+    dtype, place, name = types[0]
     torch_type = TORCH_TYPES.get(str(dtype).removeprefix("torch."))
     if torch_type is None:
         _reject(name, dtype, sorted(TORCH_TYPES), of=place)
+    others = [other for other, other_place, _ in types[1:] if other_place == place]
+    if others and TORCH_TYPES.get(str(others[0]).removeprefix("torch.")) != torch_type:
+        why = f"torch_dtype says {str(others[0])[:MAX_SHOWN]}: dtype takes precedence, as in transformers"
+        assumptions.record(f"{place}.{name}", str(dtype), why)
     return ReleasedWeights(
-        dtype=torch_type, source="torch_dtype", why=f"{place}.{name}: {dtype}, as config states no quantization"
+        dtype=torch_type, source=name, why=f"{place}.{name}: {dtype}, as config states no quantization"
     )
 
 
-_TYPES = ("torch_dtype", "dtype")
+_TYPES: tuple[Literal["dtype", "torch_dtype"], ...] = ("dtype", "torch_dtype")
+"""The type's names, that of newer files first."""
+_UNSTATED = (None, "", "auto")
 _SECTIONS = ("quantization_config", "compression_config", "quantization")
 """Where a quantization stands; ModelOpt's `hf_quant_config.json`, which may be sent beside the rest, has the last."""
 

@@ -351,7 +351,7 @@ def _max_steps(text: str) -> int:
 WeightPart = Literal["attention", "mlp", "shared_experts", "experts", "lm_head"]
 """The part of a model that a weight matrix belongs to; embeddings, norms, routers, biases and sinks are in none."""
 
-DtypeSource = Literal["request", "preset", "quantization_config", "torch_dtype", "safetensors", "default"]
+DtypeSource = Literal["request", "preset", "quantization_config", "dtype", "torch_dtype", "safetensors", "default"]
 """Where the type of the weights comes from: the request, the preset, a field of the configuration, the tensors of a
 checkpoint, or a default."""
 

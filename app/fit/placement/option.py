@@ -295,6 +295,7 @@ WEIGHTS_SOURCE_TEXTS = {
     "request": "as asked",
     "preset": "as released",
     "quantization_config": "by the config's quantization_config",
+    "dtype": "by the config's dtype",
     "torch_dtype": "by the config's torch_dtype",
     "default": "by default",
 }

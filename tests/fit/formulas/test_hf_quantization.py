@@ -245,6 +245,34 @@ def test_weights_that_are_not_quantized_have_the_type_of_the_configuration(writt
     assert (released.dtype if released else None) == dtype
 
 
+@pytest.mark.parametrize(
+    ("fields", "dtype", "source", "recorded"),
+    [
+        ({"dtype": "float16"}, "fp16", "dtype", []),
+        ({"torch_dtype": "float16"}, "fp16", "torch_dtype", []),
+        ({"dtype": "bfloat16", "torch_dtype": "bfloat16"}, "bf16", "dtype", []),
+        ({"torch_dtype": "torch.float16", "dtype": "float16"}, "fp16", "dtype", []),
+        ({"torch_dtype": "float32", "dtype": "bfloat16"}, "bf16", "dtype", [("config.dtype", "bfloat16")]),
+        ({"torch_dtype": "float32", "dtype": None}, "fp32", "torch_dtype", []),
+        ({"torch_dtype": "float32", "dtype": "auto"}, "fp32", "torch_dtype", []),
+    ],
+)
+def test_the_newer_field_of_the_type_takes_precedence_and_its_name_is_told(
+    fields: dict[str, Any], dtype: str, source: str, recorded: list[tuple[str, str]]
+) -> None:
+    ledger = Assumptions()
+    released = read_config(QWEN_14B | fields, ledger).released
+    assert released is not None
+    assert (released.dtype, released.source) == (dtype, source)
+    assert released.why.startswith(f"config.{source}: ")
+    assert [(note.field, note.value) for note in ledger.recorded] == recorded
+
+
+@pytest.mark.parametrize("auto", [{}, {"dtype": "auto"}, {"dtype": None, "torch_dtype": "auto"}])
+def test_a_type_that_is_not_stated_is_unknown(auto: dict[str, Any]) -> None:
+    assert read_config(QWEN_14B | auto, Assumptions()).released is None
+
+
 def test_an_unknown_field_is_recorded_and_not_ignored() -> None:
     ledger = Assumptions()
     read_config(QWEN_14B | {"quantization_config": BLOCKS | {"novel_packing": 3}}, ledger)
