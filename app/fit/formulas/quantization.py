@@ -123,6 +123,7 @@ FAMILY_MODULES: dict[str, dict[str, tuple[str, ...]]] = {
         "shared_mlp.output_linear": ("mlp.shared_experts.down_proj", "mlp.down_proj"),
     },
     "falcon_h1": {"mamba": ("mixer",)},
+    "gemma4_text": {"experts": ("layer.experts",)},
     "lfm2": _LFM2_MODULES,
     "lfm2_moe": _LFM2_MODULES,
     "phi3": {

@@ -12,6 +12,7 @@ from app.fit.formulas.hf_config import read_config
 from app.fit.formulas.quantities import Assumptions, InvalidWorkload
 from app.fit.formulas.quantization import Quantization
 from app.fit.formulas.weight_matrices import weight_matrices
+from tests.fit.formulas.test_hf_hybrids import MODELS
 
 QWEN_14B: dict[str, Any] = {
     "model_type": "qwen3", "num_hidden_layers": 40, "hidden_size": 5120, "num_attention_heads": 40,
@@ -387,6 +388,7 @@ MAMBA_GRANITE, MAMBA_FALCON = 4096 * (8192 + 8448 + 128), 5120 * (4096 + 5120 + 
         (LFM2_MOE, "model.layers.1.feed_forward.experts.5.w1", 2048 * 1792),
         (LFM2_MOE, r"re:.*feed_forward\.experts\.5\.w2", 2 * 2048 * 1792),
         (LFM2_MOE, "model.layers.2.self_attn.out_proj", 2048 * 2048),
+        (MODELS["gemma-4-26B-A4B"]["config"], "model.language_model.layers.0.experts", 128 * 3 * 2816 * 704),
         (GPT2, "transformer.h.0.attn.c_attn", 3 * 768 * 768),
         (GPT2, "h.11.attn.c_proj", 768 * 768),
         (GPT2, r"re:transformer\.h\.\d+\.mlp\.c_fc", 12 * 768 * 3072),
