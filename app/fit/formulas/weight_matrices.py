@@ -153,7 +153,7 @@ _NEVER_QUANTIZED = frozenset(
 
 _NOT_COUNTED = re.compile(
     "norm|ln_|embed|router|gate_bias|shared_expert_gate|correction_bias|rotary|per_layer|"  # outside of matrices
-    "vis|vit|image|img|audio|speech|modal|merger|projector|"  # other towers, and what leads from them
+    "vis|vit|image|img|audio|speech|modal|merger|projector|resampler|aligner|mlp1|talker|2wav|"  # other towers
     "mtp|nextn|eh_proj|shared_head|draft"  # layers that draft further tokens
 )
 """Parts of names of modules that no matrix of the layers is in."""

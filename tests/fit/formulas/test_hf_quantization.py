@@ -435,6 +435,7 @@ def test_an_entry_that_names_no_matrix_is_recorded(config: dict[str, Any], name:
         (QWEN_14B, ("model.norm", "model.layers.0.input_layernorm", "model.layers.3.self_attn.q_norm")),
         (QWEN_MOE, ("model.layers.0.mlp.gate", "re:.*mlp.gate$", "*.router*", "model.layers.5.mlp.shared_expert_gate")),
         (QWEN_14B, ("model.visual.blocks.0.attn.qkv", "re:vision_tower.*", "multi_modal_projector", "merger")),
+        (QWEN_14B, ("vision_model.encoder.layers.0", "mlp1", "thinker.audio_tower", "talker", "aligner.layers.0")),
         (QWEN_14B | {"num_nextn_predict_layers": 1}, ("model.layers.40*", "model.layers.40.eh_proj", "mtp.fc")),
         (QWEN_14B, ("model.layers.39.mlp", "model.layers.3*", "re:.*[qk]_proj", "*.self_attn.*", "layers.7")),
         (QWEN_MOE, ("model.layers.0.mlp.experts.127.up_proj", r"re:.*experts\.127\.up_proj", r"re:.*experts\.12\d.*")),
