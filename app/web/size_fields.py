@@ -111,11 +111,15 @@ Fact = Mapping[str, Any]
 
 @dataclass(slots=True)
 class FieldFacts:
-    """A field with what sources state; `accepted` is None where no value is."""
+    """A field with what sources state; `accepted` is None where no value is.
+
+    `overruled` is the value that the size has where a rule overrules the accepted one, as the fact's reason says.
+    """
 
     name: str
     title: str
     accepted: Fact | None = None
+    overruled: str = ""
     disputing: list[Fact] = field(default_factory=list)
     stated: list[Fact] = field(default_factory=list)
 
@@ -151,6 +155,9 @@ def group_facts(facts: Iterable[Mapping[str, Any]], item: Mapping[str, Any]) -> 
         field_facts.stated.append(stated)
         if fact["verdict"] == "accepted":
             field_facts.accepted = stated
+            own = item.get(name)
+            if isinstance(own, bool) and (shown := shown_value(str(own).lower(), None)) != stated["shown"]:
+                field_facts.overruled = shown
         elif fact["verdict"] == "disputed":
             field_facts.disputing.append(stated)
     stored = [name for name in SIZE_JSON_FIELDS if name in SIZE_FIELDS and name not in _SKIPPED]

@@ -64,6 +64,29 @@ def test_a_past_price_is_beside_that_of_today_with_the_change(client: httpx.Clie
     assert "Change" not in text_of(page_part(get(client, "/ui/sizes/nv36ads_a10_v5"), "prices", "history"))
 
 
+def test_a_day_before_all_prices_has_its_column_and_is_named_with_the_region(client: httpx.Client) -> None:
+    page = get(client, "/ui/sizes/d8s_v5?region=westeurope&as_of=2020-01-01")
+    assert "no source has a price in West Europe on 2020-01-01" in page
+    heads = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', page_part(page, "prices", "buy"))
+    assert [text_of(head) for head in heads] == [
+        *("Region", "Zones", "On demand on 2020-01-01", "On demand today", "Change since 2020-01-01")
+    ]
+
+
+def test_a_fact_that_a_rule_overrules_says_so(client: httpx.Client) -> None:
+    item = client.get("/sizes/nc24ads_a100_v4").json()
+    (fact,) = client.get("/sizes/nc24ads_a100_v4/facts?field=nvlink").json()["items"]
+    rule = "the size has false: one GPU, or a part of one, has nothing to link"
+    assert (item["nvlink"], fact["value"], fact["verdict"]) == (False, "true", "accepted")
+    assert fact["reason"].endswith(rule)
+    page = get(client, "/ui/sizes/nc24ads_a100_v4")
+    row = text_of(page[page.index('<th scope="row">NVLink</th>') :].partition("</tr>")[0])
+    assert row.startswith("NVLink no one source, overruled yes ✓ accepted")
+    assert rule in row
+    several = client.get("/sizes/nd96isr_h100_v5/facts?field=nvlink").json()["items"]
+    assert not any(rule in stated["reason"] for stated in several)
+
+
 def test_a_spot_price_has_its_difference_from_on_demand(client: httpx.Client) -> None:
     page = get(client, "/ui/sizes/d8s_v5?region=eastus")
     prices = client.get("/sizes/d8s_v5/prices?region=eastus&os=linux").json()["items"]

@@ -198,8 +198,10 @@ def _is_in_preview(fields: Resolutions) -> bool | None:
     return bool(preview.value) and not outdated
 
 
-COUNT, EACH = "gpu_count", "gpu_memory_gib_per_gpu"
+COUNT, EACH, NVLINK, PREVIEW = "gpu_count", "gpu_memory_gib_per_gpu", "nvlink", "preview"
 _HALF = "half of"
+_NOTHING_TO_LINK = "the size has false: one GPU, or a part of one, has nothing to link"
+_NO_LONGER_IN_PREVIEW = "the size has false: a newer page names it without saying so"
 
 
 def half_card_memories(gpus: Iterable[Mapping[str, Any]]) -> dict[str, Fraction]:
@@ -237,6 +239,26 @@ def reconcile_gpu_units(fields: Mapping[str, Resolution], halves: Mapping[str, F
     }
     reason = f"counts {'cards' if per_gpu == half else 'half cards'}: the same GPUs and memory in another unit"
     return {**fields} | {name: _with_agreement(fields[name], sources, reason) for name in (COUNT, EACH)}
+
+
+def explain_overruled(fields: Mapping[str, Resolution]) -> Mapping[str, Resolution]:
+    """Say of an accepted yes why the size has a no: of NVLink with one GPU or less, and of a preview that has ended."""
+    reasons = {}
+    has_no_links = COUNT in fields and _number(fields[COUNT].accepted.value) <= 1
+    if NVLINK in fields and fields[NVLINK].accepted.value and has_no_links:
+        reasons[NVLINK] = _NOTHING_TO_LINK
+    if PREVIEW in fields and fields[PREVIEW].accepted.value and not _is_in_preview(fields):
+        reasons[PREVIEW] = _NO_LONGER_IN_PREVIEW
+    return {**fields} | {name: _with_rule(fields[name], reason) for name, reason in reasons.items()}
+
+
+def _with_rule(resolution: Resolution, rule: str) -> Resolution:
+    """Add a rule to the reason of the accepted claim."""
+    claims = tuple(
+        replace(judged, reason=f"{judged.reason}; {rule}") if judged.verdict == "accepted" else judged
+        for judged in resolution.claims
+    )
+    return replace(resolution, claims=claims)
 
 
 def _with_agreement(resolution: Resolution, sources: set[str], reason: str) -> Resolution:
@@ -320,7 +342,9 @@ def reconcile(facts: Iterable[FactRow], context: ResolutionContext, named: Mappi
         for key, fields in resolved["gpu"].items()
     ]
     halves = half_card_memories(gpus)
-    resolved["size"] = {key: reconcile_gpu_units(fields, halves) for key, fields in resolved["size"].items()}
+    resolved["size"] = {
+        key: explain_overruled(reconcile_gpu_units(fields, halves)) for key, fields in resolved["size"].items()
+    }
     with_verdicts: list[FactRow] = []
     for (kind, subject), fields in by_subject.items():
         for name, rows in fields.items():
