@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from app.catalog.fields import field_title, is_inapplicable
+from app.catalog.names import size_key
 from app.catalog.queries.exchange_rates import USD
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.params import (
@@ -178,8 +179,22 @@ async def _compare(request: PageRequest) -> "ComparisonOut":
     try:
         return await request.executor.ask(compare, search)
     except BadQuery as error:
+        if error.field == "size" and not request.errors:
+            names = await request.executor.ask(_take_once, view.name)
+            if names != view.name:
+                raise Rewritten(view.model_copy(update={"name": names})) from None
         field = "name" if error.field == "size" else error.field
         raise BadQuery(field, error.value, error.allowed) from None
+
+
+@short
+def _take_once(catalog: Catalog, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the first name of each size; all of them where one is unknown."""
+    try:
+        keys = get_size_keys(catalog, names, catalog.snapshot.series)
+    except NotFound:
+        return names
+    return tuple(name for index, name in enumerate(names) if keys[index] not in keys[:index])
 
 
 async def _suggest(request: PageRequest, comparison: "ComparisonOut | None") -> list[str]:
@@ -201,7 +216,7 @@ async def _suggest(request: PageRequest, comparison: "ComparisonOut | None") -> 
         except NotFound as unknown:
             raise BadQuery("name", unknown.name, str(unknown)) from None
         similar = find_similar(catalog, start, search)
-        return [peer.size for peer in similar.items if peer.size.lower() not in taken][:_SUGGESTED]
+        return [peer.size for peer in similar.items if size_key(peer.size) not in taken][:_SUGGESTED]
 
     return await request.executor.ask(find)
 
