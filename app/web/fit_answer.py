@@ -35,7 +35,7 @@ REASONS: Mapping[str, str] = {
     "TTFT": "Too long to the first token",
     "VCPU": "Too few vCPUs",
     "RAM": "Too little memory of the VM",
-    "LOCAL_DISK": "Too little local disk, or none known",
+    "LOCAL_DISK": "Too little local disk",
     "NETWORK": "Too slow a network",
     "INFINIBAND": "Too slow InfiniBand",
     "NO_INFINIBAND": "InfiniBand is not as asked",
@@ -52,6 +52,17 @@ REASONS: Mapping[str, str] = {
     "UNVERIFIED": "Named by third parties only",
 }
 """What a code of `rejection_summary` says."""
+
+_AMOUNTS = frozenset(
+    {
+        *("GPU_MEMORY_TOTAL", "GPU_MEMORY_PER_GPU", "GPU_COUNT", "VCPU", "RAM", "LOCAL_DISK", "NETWORK"),
+        "INFINIBAND",
+    }
+)
+"""Codes of raw needs that also sizes have of which no source states the amount."""
+_AMOUNTS_OF_HOSTS = frozenset({"RAM", "LOCAL_DISK"})
+"""The same for a model; what GPUs have is known of a size on which it was tried."""
+_UNKNOWN = frozenset({"GPU_UNKNOWN", "NETWORK_UNKNOWN", "FEATURE"})
 
 WARNINGS: Mapping[str, str] = {
     "NO_PRICE": "no known price",
@@ -263,20 +274,27 @@ def evidence_of(answer: FitAnswerOut) -> list[FamilyAccuracy]:
 def groups_of(answer: FitAnswerOut, request: PageRequest) -> list[dict[str, Any]]:
     """Return the rejected sizes by their first reason, each with changes in words and links that make it fit.
 
-    Groups are in the order of their nearest miss, and name the sizes that are nearest to fitting.
+    Groups are in the order of their nearest miss, and name the sizes that are nearest to fitting. Those that may have
+    sizes of which too little is known say so.
     """
+    amounts = _AMOUNTS if request.params.by == "resources" else _AMOUNTS_OF_HOSTS
     by_code: dict[str, list[MissOut]] = {}
     for miss in answer.rejected:
         by_code.setdefault(miss.failures[0].code, []).append(miss)
     return [
         {
             "code": code,
-            "title": REASONS.get(code, code.replace("_", " ").capitalize()),
+            "title": f"{_reason(code)}, or an unknown amount" if code in amounts else _reason(code),
+            "is_unknown": code in amounts | _UNKNOWN,
             "count": answer.rejection_summary[code],
             "misses": [(miss, _fixes(miss, request)) for miss in misses[:SHOWN_MISSES]],
         }
         for code, misses in by_code.items()
     ]
+
+
+def _reason(code: str) -> str:
+    return REASONS.get(code, code.replace("_", " ").capitalize())
 
 
 def _fixes(miss: MissOut, request: PageRequest) -> list[tuple[str, str]]:

@@ -83,6 +83,14 @@ def test_the_options_are_those_of_the_api_in_its_order(client: httpx.Client, url
         assert f">{count:,}<" in group
 
 
+def test_an_unknown_amount_is_not_called_too_little(client: httpx.Client) -> None:
+    page = get(client, "/ui/fit?model=llama-3.3-70b&concurrency=64")
+    assert re.search(r'<h2 id="rejected">[\d,]+ sizes do not fit, or too little is known of them</h2>', page)
+    assert re.search(r'id="reason-ram">\s*<summary>Too little memory of the VM, or an unknown amount ', page)
+    known = get(client, "/ui/fit?model=llama-3.3-70b&concurrency=64&gpu=h100&name=*nc40ads*")
+    assert re.search(r'<h2 id="rejected">\d+ sizes? do(es)? not fit</h2>', known)
+
+
 def test_the_body_for_programs_gets_the_same_answer(client: httpx.Client) -> None:
     page = get(client, "/ui/fit?model=llama-3.1-8b&budget_usd_per_month=9000&currency=EUR")
     body = re.search(r"curl --json '(\{.*\})' '", page)
