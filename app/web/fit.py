@@ -94,7 +94,7 @@ async def render(request: PageRequest) -> str:
         limits=fit_answer.LIMITS,
         departures=DEPARTURES,
         context=view.context_tokens or assumed.get("inference.context_tokens"),
-        examples=[(text, _url_with(request, (), **changes)) for text, changes in EXAMPLES],
+        examples=[(text, _url_with(request, request.price_names(), **changes)) for text, changes in EXAMPLES],
         link=request.link(),
         traits=_TRAITS,
         regions=_regions(view, bar.regions, snapshot.regions),

@@ -143,7 +143,9 @@ def test_no_table_is_cut_on_paper(watched: RecordedPage, base_url: str) -> None:
 
 @pytest.mark.takes_seconds
 @pytest.mark.usefixtures("scripts")
-def test_prices_that_were_chosen_are_those_of_every_page_until_others_are(watched: RecordedPage, base_url: str) -> None:
+def test_prices_that_were_chosen_are_those_of_pages_without_a_question_until_others_are(
+    watched: RecordedPage, base_url: str
+) -> None:
     page = watched.page
     page.goto(base_url)
     page.get_by_label("Currency").select_option("EUR")
@@ -153,13 +155,27 @@ def test_prices_that_were_chosen_are_those_of_every_page_until_others_are(watche
     expect(page.locator("#compare tbody")).to_contain_text("westeurope")
     page.get_by_role("link", name="Reset").click()
     expect(page.locator("#compare thead")).to_contain_text("EUR an hour")
-    for path in ("/", "/ui/sizes/d8s_v5", "/ui/compare?name=d8s_v5,d4s_v5", "/ui/explore", "/ui/fit"):
+    for path in ("/", "/ui/sizes/d8s_v5", "/ui/compare", "/ui/explore", "/ui/fit"):
         page.goto(base_url + path)
         page.wait_for_url("**region=westeurope**currency=EUR**")
+    page.goto(base_url)
+    page.get_by_label("Run the model", exact=True).fill("llama-3.1-8b")
+    page.get_by_role("button", name="Which sizes?").click()
+    page.wait_for_url("**/ui/fit?**region=westeurope**currency=EUR**")
+    page.locator("header input[name=q]").fill("d8s_v5")
+    page.locator("header input[name=q]").press("Enter")
+    page.wait_for_url(partial(has_query, "name=standard_d8s_v5&currency=EUR"))
     page.goto(f"{base_url}/ui/retirements")
     page.wait_for_url("**/ui/retirements?region=westeurope")
     page.goto(f"{base_url}/?currency=CHF")
     expect(page.locator("#compare thead")).to_contain_text("CHF an hour")
+    page.goto(f"{base_url}/?gpu=H100")
+    expect(page.locator("#compare thead")).to_contain_text("USD an hour")
+    expect(page.locator(".results-head")).to_contain_text("in the cheapest region, unusual prices aside")
+    page.get_by_label("Price for").select_option("month")
+    expect(page.locator("#compare thead")).to_contain_text("USD a month")
+    page.get_by_label("Price for").select_option("hour")
+    expect(page.locator("#compare thead")).to_contain_text("USD an hour")
     page.goto(base_url)
     expect(page.locator("#compare thead")).to_contain_text("EUR an hour")
     assert page.locator("#regions option").first.get_attribute("value") == "westeurope"
@@ -172,6 +188,31 @@ def test_prices_that_were_chosen_are_those_of_every_page_until_others_are(watche
 
 
 @pytest.mark.takes_seconds
+@pytest.mark.usefixtures("scripts")
+def test_kinds_of_gpus_stay_below_their_family_when_a_filter_changes(
+    watched: RecordedPage, clouds_base_url: str
+) -> None:
+    page = watched.page
+    rows = "rows => rows.map(row => [row.classList.contains('below'), row.querySelector('span').textContent])"
+    page.goto(f"{clouds_base_url}/?gpu=H100&region=westeurope")
+    page.get_by_role("combobox", name="Region").fill("")
+    page.get_by_role("combobox", name="Region").press("Enter")
+    page.wait_for_url("**/?gpu=H100")
+    shown = page.locator("#choices-gpu .check").evaluate_all(rows)
+    page.reload()
+    fresh = page.locator("#choices-gpu .check").evaluate_all(rows)
+
+    def families(listed: list[tuple[bool, str]]) -> dict[str, set[str]]:
+        made: dict[str, set[str]] = {}
+        for is_kind, title in listed:
+            made.setdefault(title, set()) if not is_kind else made[[*made][-1]].add(title)
+        return made
+
+    assert families(shown) == families(fresh)
+    assert any(families(fresh).values())
+    assert shown[0] == fresh[0]
+
+
 @pytest.mark.usefixtures("scripts")
 def test_a_box_suggests_while_one_types(watched: RecordedPage, base_url: str) -> None:
     page = watched.page

@@ -96,12 +96,20 @@ function swap(answer, sent) {
   status.textContent = main.querySelector("h1").textContent;
 }
 
-// Choices stay where they are, under the pointer, though their counts change.
+// Choices stay where they are, under the pointer, though their counts change; a family of GPUs keeps its kinds below it.
 function keepOrder(fresh) {
   for (const list of fresh.querySelectorAll("[data-choices]")) {
     const before = [...(document.getElementById(list.id)?.querySelectorAll("input") ?? [])].map(keyOfControl);
     const place = (row) => before.indexOf(keyOfControl(row.querySelector("input"))) >>> 0; // New ones, with -1, are last.
-    list.append(...[...list.children].sort((one, other) => place(one) - place(other)));
+    const families = [];
+    for (const row of list.children) {
+      if (row.matches(".below")) families.at(-1).push(row);
+      else families.push([row]);
+    }
+    const first = (family) => Math.min(...family.map(place));
+    for (const [head, ...kinds] of families.sort((one, other) => first(one) - first(other))) {
+      list.append(head, ...kinds.sort((one, other) => place(one) - place(other)));
+    }
   }
 }
 
