@@ -41,9 +41,10 @@ _WORDS: Mapping[str, Mapping[str, Any]] = {
     **{word: {"infiniband": True} for word in ("infiniband", "rdma")},
     **{
         f"{no} {word}": {name: False}
-        for no in ("no", "without")
+        for no in ("no", "not", "without")
         for word, name in (("nvlink", "nvlink"), ("nvme", "local_nvme"), ("infiniband", "infiniband"))
     },
+    **{f"{no} preview": {"status": ("current",)} for no in ("no", "not", "without")},
     "gpu": {"category": ("gpu_accelerated",)},
     "cpu": {"max_gpus": 0},
     **{word: {"status": (word,)} for word in ("preview", "retiring", "retired", "withdrawn")},
@@ -82,29 +83,47 @@ _PHRASES: tuple[tuple[str, str], ...] = (
         (phrase, f"{end}_{name}")
         for number, unit, name in _QUANTITIES
         for turned in (False, True)
-        for end, sign in (("max", "<"), ("min", "(?:>|of|:)?"))
+        for end, sign in (("max", "[<≤]"), ("min", "(?:[>≥]|of|:)?"))
         if f"{end}_{name}" in SizeFilter.model_fields
         for phrase in (f"{unit} ?{sign} ?{number}" if turned else f"{sign}{number} ?{unit}",)
     ),
-    (f"<{_USD}", "max_usd_per_hour"),
-    (f">{_USD}", "min_usd_per_hour"),
+    (f"[<≤]{_USD}", "max_usd_per_hour"),
+    (f"[>≥]{_USD}", "min_usd_per_hour"),
     (r"(?:reserved|reservation) ([13]) ?(?:y|years?)", "reserved"),
     (r"savings (?:plan )?([13]) ?(?:y|years?)", "savings"),
 )
 """Numbers with what they are of, and the parameter that each is."""
 _WITHOUT_FILTER = re.compile(
-    rf"<{_BYTES} ?{_DISK}|<{_NUMBER} ?gbps|[<>]{_NUMBER} ?(?:mbps|iops|disks?|nics?|zones?)"
-    rf"|[<>]{_USD}(?: [a-z]{{3}})? per "
+    rf"[<≤]{_BYTES} ?{_DISK}|[<≤]{_NUMBER} ?gbps|[<>≤≥]{_NUMBER} ?(?:mbps|iops|disks?|nics?|zones?)"
+    rf"|[<>≤≥]{_USD}(?: [a-z]{{3}})? per |\bretir\w*(?: \w+)? 20\d\d\b"
 )
 """Bounds that are no filter: a text with one stays as it is, lest its number be taken for another's."""
+_PLAIN = r"\d+(?:\.\d+|/[1-9]\d*)?(?:[gt]i?b)?"
+_UNITS = "|".join((*(unit for _, unit, _ in _QUANTITIES),))
+_AMOUNT = rf"(?:{_PLAIN} ?(?:{_UNITS})|\d+(?:\.\d+)?[gt]i?b)(?!\S)"
+"""A number with what it is of."""
 _SPELLINGS = (
-    (r"(?:[>≥]=?|\b(?:over|above|at least|more than|min)) ?(?=[$\d])", ">"),
-    (r"(?:[<≤]=?|\b(?:under|below|at most|less than|up to|max)) ?(?=[$\d])", "<"),
+    (r"\b(?:no|not) (?:more than|over|above) ?(?=[$\d])", "≤"),
+    (r"\b(?:no|not) (?:less than|fewer than|under|below) ?(?=[$\d])", "≥"),
+    (r"(?:>=|≥=?|\b(?:at least|min)) ?(?=[$\d])", "≥"),
+    (r"(?:<=|≤=?|\b(?:at most|up to|max)) ?(?=[$\d])", "≤"),
+    (r"(?:>|\b(?:over|above|more than)) ?(?=[$\d])", ">"),
+    (r"(?:<|\b(?:under|below|less than|fewer than)) ?(?=[$\d])", "<"),
     (r"(\d) ([gt]i?b)(?!\S)", r"\1\2"),
+    (r"(?<!\S)(\d+(?:\.\d+)?)\+ ?(?=[a-z])", r"≥\1 "),
+    (rf"(?<!\S)({_AMOUNT}) or (?:less|fewer|below)(?!\S)", r"≤\1"),
+    (rf"(?<!\S)({_AMOUNT}) or (?:more|above)(?!\S)", r"≥\1"),
+    (rf"([<>≤≥])({_AMOUNT}) and (?={_AMOUNT})", r"\1\2 \1"),
     (r"(?: ?/ ?|(?<!\S)(?:per|an?) )(hour|day|month|year)(?!\S)", r" \1ly"),
 )
 """What is written in several ways, and how the phrases have it."""
-_MEMORY = re.compile(f"([<>]?){_BYTES}")
+_RANGE = re.compile(
+    rf"(?<!\S)(?P<word>(?:between|from) )?(?P<usd>\$?)(?P<least>{_PLAIN}) ?(?P<joint>-|–|\.\.|to|and) ?"
+    rf"\$?(?P<most>{_PLAIN})(?P<unit> ?(?:{_UNITS}|usd|\$))?(?!\S)(?= ?(?P<next>\S*))"
+)
+_MEMORY = re.compile(f"([<>≤≥]?){_BYTES}")
+_NEGATIONS = frozenset({"no", "not", "non", "without", "except", "excluding"})
+_NOT_NEGATED = "".join(f"(?<!{word} )" for word in sorted(_NEGATIONS))
 _PARTS = re.compile(r"[_\-.,/]+")
 
 
@@ -204,15 +223,17 @@ def read_words(text: str, vocabulary: Vocabulary) -> dict[str, Any]:
         return {}
     for pattern, spelling in _SPELLINGS:
         rest = re.sub(pattern, spelling, rest)
+    rest = _RANGE.sub(lambda match: _bounds_of(match, vocabulary), rest)
     if _WITHOUT_FILTER.search(rest):
         return {}
     for pattern, field in _PHRASES:
-        if match := re.search(rf"(?<!\S){pattern}(?!\S)", rest):
+        if match := re.search(rf"(?<!\S){_NOT_NEGATED}{pattern}(?!\S)", rest):
             name = field if re.search(r"usd|\$", match[0]) else converted_name(field)
             if field in ("reserved", "savings"):
                 params["purchase"] = f"{field}_{match[1]}y"
             else:
-                params[name] = _amount(name, *match.groups() or ("0",))
+                number, *unit = match.groups() or ("0",)
+                params[name] = _amount(name, _next_whole(name, match[0], number), *unit)
             if name == "min_local_disk" and "nvme" in match[0]:
                 params["local_nvme"] = True
             rest = f"{rest[: match.start()]} {rest[match.end() :]}"
@@ -221,6 +242,36 @@ def read_words(text: str, vocabulary: Vocabulary) -> dict[str, Any]:
     if params.get("gpu_vendor") in vocabulary.cpu_vendors and params.keys() & _OF_CPUS and not params.keys() & _OF_GPUS:
         params["cpu_vendor"] = params.pop("gpu_vendor")
     return {**params, "q": left or None} if params or left != " ".join(text.lower().split()) else {}
+
+
+def _bounds_of(match: re.Match[str], vocabulary: Vocabulary) -> str:
+    """Return a range as its two bounds, which phrases have: `8-16 vcpus`, `between 1 and 2 usd`; others as they are.
+
+    Without a unit the numbers are prices if a currency follows them, or nothing follows `between 1 and 2`.
+    """
+    least, most, unit, word = match["least"], match["most"], match["unit"] or "", match["word"]
+    is_price = match["usd"] or match["next"] in vocabulary.currencies or (word and not match["next"])
+    is_range = word or match["joint"] != "and"
+    if not is_range or not (unit or most.endswith("b") or is_price):
+        return match[0]
+    if most.endswith("b") and not least.endswith("b"):
+        least += most[len(most.rstrip("gtib")) :]
+    return f"≥{match['usd']}{least}{unit} ≤{match['usd']}{most}{unit}"
+
+
+def _next_whole(name: str, phrase: str, number: str) -> str:
+    """Return the bound that means more or fewer than a number of things, of which there are whole ones.
+
+    Of GPUs there are parts, too, between 0 and 1.
+    """
+    if not name.endswith(("_vcpus", "_gpus")) or not number.isdigit():
+        return number
+    has_parts = name.endswith("_gpus")
+    if ">" in phrase:
+        return "0.01" if has_parts and number == "0" else str(int(number) + 1)
+    if "<" in phrase and int(number):
+        return "0.99" if has_parts and number == "1" else str(int(number) - 1)
+    return number
 
 
 def bounds_in_usd(params: Mapping[str, Any], rate: CurrencyRate | None) -> dict[str, Any]:
@@ -237,7 +288,7 @@ def bounds_in_usd(params: Mapping[str, Any], rate: CurrencyRate | None) -> dict[
     return {name.replace("price_per", "usd_per"): bounds.get(name, value) for name, value in params.items()}
 
 
-_OF_CPUS, _OF_GPUS = {"cpu", "min_vcpus"}, {"gpu", "category", "min_gpus", "min_gpu_mem_per_gpu"}
+_OF_CPUS, _OF_GPUS = {"cpu", "min_vcpus", "max_vcpus"}, {"gpu", "category", "min_gpus", "min_gpu_mem_per_gpu"}
 """What decides whether a maker of both is meant as that of the processor."""
 
 
@@ -283,10 +334,14 @@ def _take_names(words: list[str], vocabulary: Vocabulary, params: dict[str, Any]
                 break
         else:
             following = _meaning(words[1], vocabulary) or {} if len(words) > 1 else {}
-            if memory := _MEMORY.fullmatch(words[0]):
+            if words[0] in _NEGATIONS:
+                count = _count_negated(words, vocabulary)
+                left += words[:count]
+                words = words[count - 1 :]
+            elif memory := _MEMORY.fullmatch(words[0]):
                 sign, number, unit = memory.groups()
-                of_vm = unit == "t" or "min_vcpus" in params
-                field = f"{'max' if sign == '<' else 'min'}_{'memory' if of_vm else 'gpu_mem_per_gpu'}"
+                of_vm = unit == "t" or not params.keys().isdisjoint(("min_vcpus", "max_vcpus"))
+                field = f"{'max' if sign in ('<', '≤') else 'min'}_{'memory' if of_vm else 'gpu_mem_per_gpu'}"
                 params[field] = _amount(field, number, unit)
             elif words[0].isdigit() and "gpu" in following:
                 params["min_gpus"] = words[0]
@@ -294,6 +349,17 @@ def _take_names(words: list[str], vocabulary: Vocabulary, params: dict[str, Any]
                 left += _respelled(words[0], vocabulary, params)
             words = words[1:]
     return left
+
+
+def _count_negated(words: Sequence[str], vocabulary: Vocabulary) -> int:
+    """Return how many words a negation and what it is of are: there is no filter for it, so they stay text."""
+    begin = 1
+    while begin < len(words) and _meaning(words[begin], vocabulary) == {}:
+        begin += 1
+    counts = range(min(4, len(words) - begin), 0, -1)
+    names = (count for count in counts if _meaning(" ".join(words[begin : begin + count]), vocabulary) is not None)
+    is_number = begin < len(words) and words[begin].lstrip("<>≤≥$")[:1].isdigit()
+    return begin + next(names, 2 if is_number else 1)
 
 
 def _add(params: dict[str, Any], meant: Mapping[str, Any]) -> None:
