@@ -283,7 +283,11 @@ async def render_buy(request: PageRequest) -> str:
     """Render the ways to buy VMs of a size; raises NotFound for its name."""
     from app.services.costs import compare_ways
 
-    ways = await request.executor.ask(compare_ways, request.names["name"], request.params)
+    name, view, run = request.names["name"], request.params, request.executor
+    ways, size_json, bar = await asyncio.gather(
+        run.ask(compare_ways, name, view), run.ask(find_size, name, SizeParams()), run.ask(find_price_bar)
+    )
+    several = ("region",) if len(view.region) > 1 else ()  # the page of a size has one
     return render_page(
         request,
         "size_buy.html",
@@ -292,6 +296,9 @@ async def render_buy(request: PageRequest) -> str:
         hourly=lambda price: price.converted.price_per_hour if price.converted else price.usd_per_hour,
         segment=path_segment(ways.size.lower()),
         query=request.query()[1:],
+        size_query=request.prices(*several),
+        currencies=bar.currencies,
+        of_azure=json.loads(size_json)["provider"] == AZURE.id,
     )
 
 

@@ -87,6 +87,20 @@ def test_a_fact_that_a_rule_overrules_says_so(client: httpx.Client) -> None:
     assert not any(rule in stated["reason"] for stated in several)
 
 
+def test_ways_to_buy_offer_what_the_cloud_has_and_lead_back_at_the_same_prices(
+    client: httpx.Client, clouds: httpx.Client
+) -> None:
+    page = get(client, "/ui/sizes/d8s_v5/buy?region=westeurope&os=windows&currency=EUR")
+    back = re.search(r'href="../../../ui/sizes/standard_d8s_v5\?([^"]+)"', page)
+    assert back is not None
+    assert {*unescape(back[1]).split("&")} == {"region=westeurope", "os=windows", "currency=EUR"}
+    assert re.search(r'<select id="currency".*<option value="EUR" selected>', page, re.DOTALL)
+    assert "Azure Hybrid Benefit" in page
+    spot = page[page.index('<th scope="row">Spot</th>') :].partition("</tr>")[0]
+    assert [text_of(cell) for cell in re.findall("<td.*?</td>", spot)][4:6] == ["no rank"] * 2
+    assert "Azure Hybrid Benefit" not in get(clouds, "/ui/sizes/m5.large/buy")
+
+
 def test_a_spot_price_has_its_difference_from_on_demand(client: httpx.Client) -> None:
     page = get(client, "/ui/sizes/d8s_v5?region=eastus")
     prices = client.get("/sizes/d8s_v5/prices?region=eastus&os=linux").json()["items"]
