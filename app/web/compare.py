@@ -124,7 +124,15 @@ async def render(request: PageRequest) -> str:
         baseline_options=(("", "the first"), *((size.lower(), size) for size in sizes)),
         region_title=bar.regions.get(view.region[0]) if len(view.region) == 1 else None,
         price_unit=f"{view.currency} {UNIT_TITLES[view.unit]}",
+        is_unpriced=comparison is not None and _is_unpriced(comparison),
+        anywhere=request.url(region=None, country=None, continent=None),
     )
+
+
+def _is_unpriced(comparison: "ComparisonOut") -> bool:
+    """Return whether no size has a price by the chosen way to buy."""
+    (prices,) = (field.values for field in comparison.fields if field.field == "usd_per_hour")
+    return all(price.value is None for price in prices)
 
 
 async def _mend(request: PageRequest) -> list[str]:

@@ -97,6 +97,16 @@ def test_a_size_that_is_compared_is_not_proposed_and_a_repeated_name_is_taken_on
         assert (answer.status_code, answer.headers["location"].rpartition("?")[2]) == (303, f"name={once}")
 
 
+def test_sizes_without_a_price_in_a_region_say_so(clouds: httpx.Client) -> None:
+    page = get(clouds, "/ui/compare?name=m5.large,n2-standard-4&region=westeurope&currency=EUR")
+    note = page.partition('role="note">')[2].partition("</p>")[0]
+    assert text_of(note).startswith("No price of these sizes is known, on demand, Linux, in West Europe.")
+    (url,) = re.findall('href="([^"]+)"', note)
+    priced = get(clouds, f"/ui/compare{unescape(url)}")
+    assert 'role="note"' not in priced
+    assert "unknown" not in row(priced, "On demand")[0]
+
+
 def test_fewer_than_two_sizes_are_asked_for_more(client: httpx.Client) -> None:
     assert "Name at least two sizes" in get(client, "/ui/compare")
     one = get(client, "/ui/compare?name=d8s_v5")
