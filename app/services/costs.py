@@ -370,7 +370,7 @@ ASSUMPTIONS = (
     f"a commitment is paid for {HOURS_PER_MONTH} hours of each month of its term, used or not",
     "nothing else uses it, and it is neither exchanged nor cancelled",
     "a term that ends before the months do is bought again, and prices stay as they are",
-    "to pay at once, by the month or by the hour costs the same",
+    "paying upfront, monthly or hourly costs the same",
 )
 
 Paid = tuple[Os, Purchase]

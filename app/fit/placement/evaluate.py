@@ -206,7 +206,8 @@ def _check_gpu_memory(context: CheckContext, code: str) -> Failure | None:
         return None
     need, budget = attempt.required_bytes / GIB, attempt.budget_bytes / GIB
     where = f"each of {attempt.gpus} GPUs" if attempt.gpus > 1 else "one GPU"
-    detail = f"needs {need:.1f} GiB on {where}, and {budget:.1f} may be used"
+    needed, usable = _apart(need, budget)
+    detail = f"needs {needed} GiB on {where}, but only {usable} GiB is usable"
     return Failure("gpu_memory", code, detail, need, budget, "GiB")
 
 
@@ -245,8 +246,18 @@ def _check_host(context: CheckContext, code: str) -> Failure | None:
     needs = f"needs {required / GIB:.1f} GiB of {name.replace('_', ' ')}"
     if available is None:
         return Failure(name, code, f"{needs}, and no source says what it has", required / GIB, unit="GiB")
-    detail = f"{needs}, has {available / GIB:.1f}"
+    needed, present = _apart(required / GIB, available / GIB)
+    detail = f"needs {needed} GiB of {name.replace('_', ' ')}, has {present}"
     return Failure(name, code, detail, required / GIB, available / GIB, "GiB") if required > available else None
+
+
+_MOST_DECIMALS = 6
+
+
+def _apart(amount: float, other: float) -> tuple[str, str]:
+    """Return two amounts with one decimal, and as many more as make them differ."""
+    decimals = next((count for count in range(1, _MOST_DECIMALS) if f"{amount:.{count}f}" != f"{other:.{count}f}"), 1)
+    return f"{amount:.{decimals}f}", f"{other:.{decimals}f}"
 
 
 GPU_CHECKS: dict[str, Check] = {

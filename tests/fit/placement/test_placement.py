@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -13,7 +14,7 @@ from app.fit.placement.fixes import FixFinder
 from app.fit.placement.layouts import PartitionLimits, blocked_widths, checkpoint_quantization, lay_out, partition_error
 from app.fit.placement.option import PlacementOption
 from app.fit.placement.ranking import rank
-from app.fit.verdict import Rejection
+from app.fit.verdict import Failure, Rejection
 from tests.fit.formulas.test_hf_hybrids import shape as released
 from tests.fit.formulas.test_hf_quantization import NEXT
 from tests.fit.placement.factories import (
@@ -135,6 +136,24 @@ def test_llama_70b_lacks_25_gib_on_two_h100_nvl() -> None:
     assert failure.code == "GPU_MEMORY_PER_GPU"
     assert failure.required == pytest.approx(110.86, abs=0.01)
     assert failure.available == pytest.approx(86.11, abs=0.01)
+    assert failure.detail == "needs 110.9 GiB on each of 2 GPUs, but only 86.1 GiB is usable"
+
+
+def test_a_shortfall_of_a_few_mib_is_seen_in_the_detail() -> None:
+    def lacking(usable_gib: float) -> Failure:
+        gpus = machine(gpus=Fraction(2), usable_bytes=usable_gib * GIB, domain_gpus=2)
+        (failure,) = expect_rejection(prepare_request(serving()), gpus).failures
+        return failure
+
+    failure = lacking(93.6)
+    for _ in range(20):  # what is needed grows with the memory that there is
+        assert failure.required is not None
+        failure = lacking((failure.required - 0.004) / 0.92)
+    assert failure.share_missing < 1e-3
+    needed, usable = (float(number) for number in re.findall(r"([\d.]+) GiB", failure.detail))
+    assert needed == pytest.approx(failure.required, abs=5e-3)
+    assert usable == pytest.approx(failure.available, abs=5e-3)
+    assert needed > usable
 
 
 def test_layers_are_split_over_the_gpus_of_an_nvlink_domain() -> None:
