@@ -37,6 +37,8 @@ _AMOUNTS = ("min_gpu_mem", "min_gpu_mem_per_gpu", "min_gpus", "min_vcpus", "min_
 _RATES = ("min_network_gbps", "min_infiniband_gbps")
 _TRAITS = tuple(name for name in SizeRequirements.model_fields if name not in (*_AMOUNTS, *_RATES, "arch"))
 _PLACES = ("region", "provider", "country", "continent")
+_CHOSEN = ("gpu", "series", "name", "provider")
+"""The parameters that say which sizes are asked about."""
 _SHARED = (*_PLACES, "gpu", "series", "name", "max_nodes", "budget_usd_per_month", "purchase", "os", "currency")
 """The parameters that a link to another kind of need keeps."""
 
@@ -81,6 +83,7 @@ async def render(request: PageRequest) -> str:
         request,
         "fit.html",
         answer=answer,
+        is_filtered=any(getattr(view, name) for name in _CHOSEN),
         problem=problem,
         title=_title(view, snapshot.models),
         kinds=[(kind, title, _url_with(request, _SHARED, by=kind)) for kind, title in _KINDS.items()],
@@ -121,7 +124,7 @@ async def _answer(request: PageRequest, view: FitView, body: Mapping[str, Any]) 
         return None, ""
     question = read_body(body)
     try:
-        return await request.executor.ask(_place, question), ""
+        return await request.executor.ask(_place, question, view.misses), ""
     except BadWorkload as error:
         name, detail = param_of(error.field), _PART.sub("", error.detail)
         detail = detail.replace("A body of the API may give architecture or config", "Its config.json may be pasted")
@@ -136,10 +139,10 @@ _PART = re.compile(r"\b(?:constraints|inference|pricing|serving|training)\.(?=[a
 
 
 @computing
-def _place(catalog: Catalog, question: FitIn) -> FitAnswerOut:
+def _place(catalog: Catalog, question: FitIn, misses: int) -> FitAnswerOut:
     from app.services.fit import plan_fit
 
-    return plan_fit(catalog, question, most_of_reason=fit_answer.SHOWN_MISSES)
+    return plan_fit(catalog, question, most_of_reason=misses)
 
 
 def _title(view: FitView, models: ModelsByKey) -> str:

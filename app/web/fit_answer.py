@@ -9,14 +9,12 @@ from typing import Any
 from app.catalog.queries.params import SizeRequirements
 from app.fit.formulas.quantities import Figure
 from app.fit.results import FamilyAccuracy, PerGpuMemory, read_accuracy
+from app.fit.verdict import MAX_REJECTED
 from app.schemas.fit_response import FailureOut, FitAnswerOut, MissOut, OptionCostOut, ParallelismOut
 from app.validation import plural
 from app.web.fit_view import FitView, param_of
 from app.web.rendering import PURCHASE_TITLES, format_number, middle
 from app.web.serving import PageRequest
-
-SHOWN_MISSES = 3
-"""How many sizes of a reason are named at most, the nearest to fitting first."""
 
 REASONS: Mapping[str, str] = {
     "GPU_MEMORY_TOTAL": "Too little GPU memory",
@@ -287,7 +285,8 @@ def groups_of(answer: FitAnswerOut, request: PageRequest) -> list[dict[str, Any]
             "title": f"{_reason(code)}, or an unknown amount" if code in amounts else _reason(code),
             "is_unknown": code in amounts | _UNKNOWN,
             "count": answer.rejection_summary[code],
-            "misses": [(miss, _fixes(miss, request)) for miss in misses[:SHOWN_MISSES]],
+            "all": request.link(misses=MAX_REJECTED) if request.params.misses < MAX_REJECTED else "",
+            "misses": [(miss, _fixes(miss, request)) for miss in misses[: request.params.misses]],
         }
         for code, misses in by_code.items()
     ]

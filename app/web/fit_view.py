@@ -28,6 +28,7 @@ from app.catalog.queries.params import (
     UsdAmount,
 )
 from app.errors import BadQuery
+from app.fit.verdict import MAX_REJECTED
 from app.schemas.bodies import Count, Dtype, NonNegative, Positive, Sequences, Tokens
 from app.schemas.fit_request import (
     ConstraintsIn,
@@ -166,6 +167,9 @@ class FitView(ServiceParams, TrainingParams, SizeRequirements, ShownCurrency):
         "cost of the job.",
     )
     limit: Annotated[int, Field(ge=1, le=500)] = Field(default=20, description="The most options to show.")
+    misses: Annotated[int, Field(ge=1, le=MAX_REJECTED)] = Field(
+        default=3, description="The most sizes to show of each reason why sizes do not fit."
+    )
 
     @field_validator("sort")
     @classmethod

@@ -91,6 +91,30 @@ def test_an_unknown_amount_is_not_called_too_little(client: httpx.Client) -> Non
     assert re.search(r'<h2 id="rejected">\d+ sizes? do(es)? not fit</h2>', known)
 
 
+def test_a_question_about_some_sizes_is_answered_about_these(client: httpx.Client) -> None:
+    question = "/ui/fit?model=llama-3.3-70b&concurrency=64&name="
+    page = get(client, f"{question}Standard_NC24ads_A100_v4")
+    assert "<h1>Standard_NC24ads_A100_v4 does not hold Llama 3.3 70B" in page
+    page = get(client, f"{question}*NC*ads_A100_v4&dtype=fp16")
+    assert re.search(r"<h1>None of the \d sizes asked about holds Llama 3.3 70B", page)
+
+
+def test_all_sizes_of_a_reason_are_a_click_away(client: httpx.Client) -> None:
+    page = get(client, "/ui/fit?model=llama-3.3-70b&concurrency=64")
+    (url, *_) = re.findall(r'href="([^"#]+)#reason-[^>]*>Show all of each reason', page)
+    whole = get(client, f"/ui/fit{unescape(url)}")
+    group = page_group(whole, "GPU_MEMORY_PER_GPU")
+    shown = re.search(r">([\d,]+)</span></summary>", group)
+    assert shown is not None
+    assert group.count("<li>") == int(shown[1].replace(",", "")) > 3
+    assert "Show all of each reason" not in whole
+
+
+def page_group(page: str, code: str) -> str:
+    """Return the sizes of a reason."""
+    return page.partition(f'id="reason-{code.lower()}"')[2].partition("</details>")[0]
+
+
 def test_the_body_for_programs_gets_the_same_answer(client: httpx.Client) -> None:
     page = get(client, "/ui/fit?model=llama-3.1-8b&budget_usd_per_month=9000&currency=EUR")
     body = re.search(r"curl --json '(\{.*\})' '", page)
