@@ -156,7 +156,12 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
     },
     "Disks": {
         "local_disk_gib": FieldSpec(
-            "number", "GiB", column=False, stated=False, sentence="Temporary and NVMe disks together, GiB."
+            "number",
+            "GiB",
+            title="Local disks",
+            column=False,
+            stated=False,
+            sentence="Temporary and NVMe disks together, GiB.",
         ),
         "temp_disk_gib": FieldSpec(
             "number",

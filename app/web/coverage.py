@@ -10,7 +10,7 @@ from app.catalog.providers import PROVIDERS, ProviderId
 from app.catalog.queries.params import PlainText, QueryParams, SizeFilter
 from app.questions import answer
 from app.web.rendering import render_page
-from app.web.serving import PageContent, PageRequest
+from app.web.serving import PageContent, PageRequest, with_query
 
 _REASONS: Mapping[str, str] = {
     "no_page": "no documentation page was read",
@@ -44,6 +44,7 @@ async def render(request: PageRequest) -> str:
         request,
         "coverage.html",
         total=coverage["total"] if coverage else None,
+        json_url=with_query("coverage", search),
         groups=[(group, rows) for group, rows in groups if any(row["total"] for row in rows)],
         reasons=_REASONS,
         providers=[("", "all"), *((provider.id, provider.name) for provider in PROVIDERS.values())],

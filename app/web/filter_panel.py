@@ -36,7 +36,6 @@ _GROUP_OF: Mapping[str, str] = {
 _FIGURE_TITLES = {
     "usd_per_hour": "Price of the VM",
     "gpu_memory_gib": "GPU memory of the VM",
-    "local_disk_gib": "Local disks",
     "infiniband_gbps": "InfiniBand",
 }
 """Figures that the panel calls otherwise."""

@@ -101,6 +101,18 @@ def test_ways_to_buy_offer_what_the_cloud_has_and_lead_back_at_the_same_prices(
     assert "Azure Hybrid Benefit" not in get(clouds, "/ui/sizes/m5.large/buy")
 
 
+def test_the_figures_name_the_disks_that_they_are_of(client: httpx.Client) -> None:
+    figures = text_of(page_figures(get(client, "/ui/sizes/nc24ads_a100_v4")))
+    assert "NVMe disks 894.07 GiB temporary disk 64 GiB" in figures
+    assert "Local disks" not in figures
+    assert "Local disks" in get(client, "/")
+
+
+def page_figures(page: str) -> str:
+    """Return the figures at the head of the page of a size."""
+    return page.partition('<dl class="figures">')[2].partition("</dl>")[0]
+
+
 def test_a_spot_price_has_its_difference_from_on_demand(client: httpx.Client) -> None:
     page = get(client, "/ui/sizes/d8s_v5?region=eastus")
     prices = client.get("/sizes/d8s_v5/prices?region=eastus&os=linux").json()["items"]
