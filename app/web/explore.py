@@ -24,7 +24,7 @@ from app.catalog.queries.sizes import normalize, render_size
 from app.catalog.queries.snapshot import Catalog
 from app.errors import BadQuery, NotFound
 from app.web import filter_panel
-from app.web.rendering import format_amount, format_number, path_segment, render_page
+from app.web.rendering import format_amount, format_number, format_tick, path_segment, render_page
 from app.web.search import find_view_facets
 from app.web.serving import PageContent, PageRequest, with_query
 from app.web.sizes_view import UNIT_TITLES, PriceBar, ShownCurrency, Unit, find_price_bar, price_in
@@ -272,7 +272,7 @@ async def render(request: PageRequest) -> str:
         y_unit=money if y.is_money else y.unit,
         money=money,
         axes=axes,
-        tick_text=lambda value: f"{value:,.10g}",
+        tick_text=format_tick,
         heading=f"{y.title} against {across}",
         marks=marks,
         points=_drawn(marks),

@@ -157,6 +157,14 @@ def format_amount(value: Decimal | float | None, *, digits: int = _DIGITS) -> st
     return f"{whole}.{fraction[:2]}{fraction[2:].rstrip('0')}"
 
 
+def format_tick(value: float) -> str:
+    """Return the amount of a tick of an axis in few letters: `0.2`, `500,000`, `20M`, `1.5bn`."""
+    for size, letters in ((1e12, "tn"), (1e9, "bn"), (1e6, "M")):
+        if value >= size:
+            return f"{value / size:,.10g}{letters}"
+    return f"{value:,.10g}"
+
+
 def format_money(value: Decimal | float | None, currency: str = "USD", *, digits: int = _DIGITS) -> str:
     """Return an amount with its currency: `$3.673`, `€2,681.29`, `CHF 1.20`."""
     if value is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.catalog.price_notes import price_note
 from app.catalog.queries.prices import PriceLine, merge_runs
-from app.web.rendering import PURCHASE_TITLES, format_amount
+from app.web.rendering import PURCHASE_TITLES, format_amount, format_tick
 from app.web.size_fields import Difference, percent_from
 
 
@@ -137,7 +137,7 @@ def price_chart(
     return {
         "curves": [curve(PURCHASE_TITLES[purchase], listed) for purchase, listed in lines.items()],
         "days": [(across(day), f"{day:%b %Y}") for day in _day_ticks(first, today)],
-        "amounts": [(round(100 - 100 * amount / most, 3), f"{amount:,.10g}") for amount in _amount_ticks(most)],
+        "amounts": [(round(100 - 100 * amount / most, 3), format_tick(amount)) for amount in _amount_ticks(most)],
     }
 
 

@@ -2,6 +2,7 @@
 
 from urllib.parse import quote
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import RecordedPage
@@ -26,3 +27,76 @@ def test_the_figures_of_a_plan_are_in_their_cards_and_on_paper(watched: Recorded
         expect(successors.locator("dd").first).to_have_text("$11,630.36")
     page.emulate_media(media="print")
     expect(successors).to_be_visible()
+
+
+BROKEN = """cells => cells.flatMap(cell => {
+  const range = document.createRange();
+  range.selectNodeContents(cell.firstChild);
+  return new Set([...range.getClientRects()].map(line => line.top)).size > 1 ? [cell.textContent] : [];
+})"""
+"""The cells whose first text is on several lines."""
+
+WIDER = "all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.id)"
+
+
+@pytest.mark.parametrize(
+    ("width", "url"),
+    [(390, "/?gpu=H100&region=westeurope&currency=IDR&unit=year"), (320, "/?gpu=T4&per=gpu_gib&max_vcpus=8")],
+)
+def test_no_number_is_broken_on_a_phone(watched: RecordedPage, clouds_base_url: str, width: int, url: str) -> None:
+    page = watched.page
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(clouds_base_url + url)
+    numbers = page.locator("#rows td.number:not(.unknown)")
+    expect(numbers).not_to_have_count(0)
+    assert numbers.evaluate_all(BROKEN) == []
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_nothing_reaches_out_of_its_place(watched: RecordedPage, clouds_base_url: str) -> None:
+    page = watched.page
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto(f"{clouds_base_url}/?gpu=H100&region=westeurope")
+    marks = page.locator("#rows .name .mark").filter(has_text="disputed")
+    expect(marks).not_to_have_count(0)
+    assert page.locator("#rows th").evaluate_all(SPILLING) == []
+    assert marks.evaluate_all("all => all.filter(one => one.scrollWidth > one.clientWidth).length") == 0
+
+    page.goto(f"{clouds_base_url}/?gpu=H100&region=atlantis")
+    expect(page.locator("#price-bar .error")).to_be_visible()
+    boxes = [field.bounding_box() for field in page.locator("#price-bar :is(input, select)").all()]
+    places = {(round(box["y"]), round(box["height"])) for box in boxes if box}
+    assert len(places) == 1
+
+    page.goto(f"{clouds_base_url}/ui/explore?currency=IDR&unit=year")
+    assert page.locator(".table-scroll").evaluate_all(WIDER) == []
+    left = page.locator(".plot").evaluate("plot => plot.getBoundingClientRect().left")
+    ticks = page.locator(".plot .tick").evaluate_all("all => all.map(one => one.getBoundingClientRect().left)")
+    assert min(ticks) > left
+    page.goto(f"{clouds_base_url}/ui/fit?model=llama-3.1-8b&use=training&method=qlora&tokens=100000000")
+    assert page.locator("#options").evaluate_all(WIDER) == []
+
+
+def test_the_fields_of_prices_have_room_on_a_small_phone(watched: RecordedPage, base_url: str) -> None:
+    page = watched.page
+    page.set_viewport_size({"width": 320, "height": 900})
+    page.goto(f"{base_url}/ui/sizes/d8s_v5?region=westeurope")
+    bar, day = page.locator("#price-bar").bounding_box(), page.locator("#as_of").bounding_box()
+    assert bar is not None
+    assert day is not None
+    assert bar["width"] > 250
+    assert bar["y"] + bar["height"] <= day["y"]
+
+
+@pytest.mark.usefixtures("scripts")
+def test_the_focus_goes_through_the_head_from_left_to_right(watched: RecordedPage, base_url: str) -> None:
+    page = watched.page
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"{base_url}/ui/coverage")
+    page.keyboard.press("Tab")
+    lefts = []
+    for _ in range(page.locator("header :is(a, input, button):visible").count()):
+        page.keyboard.press("Tab")
+        lefts.append(page.evaluate("document.activeElement.getBoundingClientRect().left"))
+    assert page.evaluate("document.activeElement.closest('header') !== null")
+    assert lefts == sorted(lefts)
