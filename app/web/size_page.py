@@ -17,6 +17,7 @@ from app.catalog.providers import AZURE
 from app.catalog.purchases import Purchase
 from app.catalog.queries.costs import BuySearch
 from app.catalog.queries.exchange_rates import USD, CurrencyRate
+from app.catalog.queries.lookups import check_regions
 from app.catalog.queries.params import (
     PRICED_OS,
     Currency,
@@ -87,6 +88,10 @@ async def render(request: PageRequest) -> str:
         run.ask(find_price_bar),
     )
     item = json.loads(size_json, parse_float=Decimal)
+    places = (await run.snapshot()).regions
+    if view.region is not None and view.region not in places:
+        of_cloud = {code: place for code, place in places.items() if place.provider == item["provider"]}
+        check_regions(of_cloud, "region", (view.region,))
     rate = prices.exchange_rate
     shown = price_in(view.unit, rate)
     regions = region_rows(prices.items, available.items, bar.regions, shown, view.purchase)

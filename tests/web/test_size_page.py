@@ -268,6 +268,16 @@ def test_an_invalid_parameter_is_shown_at_its_field_and_the_page_is_there(client
     assert "Standard_D8s_v5" in page
 
 
+def test_a_city_without_such_a_region_names_those_of_the_cloud_of_the_size(clouds: httpx.Client) -> None:
+    asked = "region=frankfurt"
+    size_page, search = (get(clouds, f"{path}?{asked}", status=422) for path in ("/ui/sizes/d8s_v5", "/"))
+    assert "did you mean germanywestcentral?" in size_page
+    detail = clouds.get(f"/sizes?{asked}").json()["detail"]
+    named = detail.partition("did you mean ")[2].partition("?")[0]
+    assert {*named.split(" or ")} == {"germanywestcentral", "eu-central-1", "europe-west3"}
+    assert f"did you mean {named}?" in search
+
+
 def test_a_name_from_a_feed_is_text_in_every_part_of_the_page(service: CacheMiddleware) -> None:
     hostile = 'Standard_<img src=x onerror="alert(1)">'
     rows = [*size(hostile, vcpus=8), *size("Standard_Good", vcpus=8)]

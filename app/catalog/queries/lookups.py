@@ -175,8 +175,12 @@ def check_regions(regions: "Mapping[str, RegionPlace]", field: str, codes: Itera
 
 
 def suggest_regions(code: str, regions: "Mapping[str, RegionPlace]") -> Sequence[str]:
-    """Return the regions that have a name, `Europe (Frankfurt)`, else those whose code an unknown one may mean."""
-    named = [region for region, place in regions.items() if region_key(place.name or "") == code]
+    """Return the regions of a name or place, `Frankfurt`, else those whose code an unknown one may mean."""
+    named = [
+        region
+        for region, place in regions.items()
+        if code in {region_key(name) for name in (place.name, place.place) if name}
+    ]
     return named or closest_regions(code, regions)
 
 
@@ -394,12 +398,16 @@ _fact, _region, _source = table_of(Fact).c, table_of(Region).c, table_of(Source)
 
 
 class RegionPlace(NamedTuple):
-    """Whose a region is, and where; None where it has no place. `name` is how the vendor calls it."""
+    """Whose a region is, and where; None where it has no place.
+
+    `name` is how the vendor calls it, `place` the city or state.
+    """
 
     provider: str
     country: str | None
     continent: str | None
     name: str | None = None
+    place: str | None = None
 
 
 def load_region_places(session: Session) -> dict[str, RegionPlace]:
