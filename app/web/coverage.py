@@ -48,7 +48,7 @@ async def render(request: PageRequest) -> str:
         groups=[(group, rows) for group, rows in groups if any(row["total"] for row in rows)],
         reasons=_REASONS,
         providers=[("", "all"), *((provider.id, provider.name) for provider in PROVIDERS.values())],
-        categories=[("", "all"), *((name, name.replace("_", " ")) for name in categories)],
+        categories=[("", "all"), *((name, name.replace("_", " ").replace("gpu", "GPU")) for name in categories)],
     )
 
 

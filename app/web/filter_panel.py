@@ -126,6 +126,7 @@ def value_of(name: str, value: Any) -> str:
         if isinstance(value, int | float)
         else to_query_text(value).replace(",", " or ").replace("_", "_" if name == "name" else " ")
     )
+    text = text.replace("gpu", "GPU") if name == "category" else text
     text = text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
     return f"{text}{_unit_after(name)}"
 
@@ -170,21 +171,30 @@ def summary(chips: Iterable[tuple[str, str, str]]) -> str:
 _SAID_BY_VALUE = frozenset({*TITLES.values(), "and", "or"} - {TITLES["as_of"], TITLES["known_at"]})
 
 
-def relaxation_text(params: Any, relaxation: Relaxation) -> str:
-    """Return what a relaxation changes: `vCPUs ≥ 96 instead of 1000`, `without GPU h100`."""
+def relaxation_text(params: Any, relaxation: Relaxation, titles: Mapping[str, str]) -> str:
+    """Return what a relaxation changes: `vCPUs ≥ 96 instead of 1000`, `without GPU h100`.
+
+    `titles` are those of regions by code.
+    """
     (name, *_) = relaxation.names
     if relaxation.nearest is not None:
         was, nearest = value_of(name, getattr(params, name)), relaxation.nearest
         number = str(nearest) if isinstance(nearest, Fraction) else f"{nearest:,.10g}"
         return f"{title_of(name)} {number}{_unit_after(name)} instead of {was}"
     given = set(active_names(params))  # of `status` the default leaves out sizes, too
-    dropped = [
-        f"{title_of(name)} {value_of(name, getattr(params, name))}" for name in relaxation.names if name in given
-    ]
+    dropped = [f"{title_of(name)} {_said(name, params, titles)}" for name in relaxation.names if name in given]
     without = [f"without {' and '.join(dropped)}"] if dropped else []
     return ", ".join(
         [*without, *(["with retired and withdrawn sizes"] if len(dropped) < len(relaxation.names) else [])]
     )
+
+
+def _said(name: str, params: Any, titles: Mapping[str, str]) -> str:
+    """Return the value of a filter as its chips have it: regions by their titles."""
+    value = getattr(params, name)
+    if name in ("region", "available_in"):
+        return f" {'and' if name == 'available_in' else 'or'} ".join(titles.get(code, code) for code in value)
+    return value_of(name, value)
 
 
 def opened_groups(request: Any) -> set[str]:

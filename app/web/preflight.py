@@ -4,6 +4,7 @@ The answer is that of `POST /preflight`. What is sent is kept nowhere, neither h
 """
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
@@ -48,7 +49,19 @@ async def render(request: PageRequest) -> str:
         example=EXAMPLE,
         verdicts=_VERDICTS,
         kinds=_KINDS,
+        reasons_of=reasons_of,
     )
+
+
+_NEEDS = {"missing: ": "not enough is left of ", "unknown: ": "unknown whether enough is left of "}
+"""How the API's details of an item begin, and how the page has it."""
+
+
+def reasons_of(details: Sequence[str]) -> str:
+    """Return why an item does not fit, or may not: the quotas of each verdict together, what else there is last."""
+    quotas = {begin: [detail.removeprefix(begin) for detail in details if detail.startswith(begin)] for begin in _NEEDS}
+    said = [f"{_NEEDS[begin]}{' and '.join(names)}" for begin, names in quotas.items() if names]
+    return "; ".join([*said, *(detail for detail in details if not detail.startswith(tuple(_NEEDS)))])
 
 
 async def _check(request: PageRequest) -> Any:

@@ -116,7 +116,7 @@ async def render(request: PageRequest) -> str:
         pages=ceil(page.total / view.limit),
         rate=page.exchange_rate,
         no_price=page.no_price,
-        relaxations=await _relaxations(request, view, page.no_price) if nothing else [],
+        relaxations=await _relaxations(request, view, page.no_price, names.bar.regions) if nothing else [],
         nearest=nearest_sizes(view.q, await _ask_vocabulary(request)) if nothing and view.q else [],
         kinds=_kinds(request, view),
         retiring=_retiring(request, view, facets),
@@ -192,7 +192,7 @@ def _options(view: SizesView, facets: Facets, names: _Names) -> dict[str, Any]:
         "divisors": tuple(PER_TITLES.items()),
         "regions": sorted(regions, key=lambda choice: (not choice.checked, choice.title)),
         "clouds": {provider.id: provider.name for provider in PROVIDERS.values()},
-        "categories": {name: name.replace("_", " ") for name in get_args(Category)},
+        "categories": {name: name.replace("_", " ").replace("gpu", "GPU") for name in get_args(Category)},
         "statuses": _statuses(view, facets),
         "columns": [
             Choice(column.field, column.title_with_unit, None, column.field in names.columns)
@@ -240,7 +240,9 @@ def _statuses(view: SizesView, facets: Facets) -> list[Choice]:
     ]
 
 
-async def _relaxations(request: PageRequest, view: SizesView, no_price: NoPrice | None) -> list[tuple[str, str, int]]:
+async def _relaxations(
+    request: PageRequest, view: SizesView, no_price: NoPrice | None, titles: Mapping[str, str]
+) -> list[tuple[str, str, int]]:
     """Return what finds something instead: in words, the URL, and how many sizes it finds.
 
     Other regions are not it where none has a price.
@@ -250,7 +252,7 @@ async def _relaxations(request: PageRequest, view: SizesView, no_price: NoPrice 
     relaxations = [relaxation for relaxation in found if places.isdisjoint(relaxation.names)]
     return [
         (
-            filter_panel.relaxation_text(view, relaxation),
+            filter_panel.relaxation_text(view, relaxation, titles),
             _url_with(request, relaxation.instead),
             relaxation.nearest_count or relaxation.count,
         )

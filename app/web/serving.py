@@ -22,6 +22,7 @@ from starlette.routing import BaseRoute, Match, Route, compile_path
 from starlette.types import Scope
 
 from app.api.executor import QueryExecutor
+from app.catalog.providers import PROVIDERS
 from app.catalog.queries.params import QueryParams
 from app.errors import NotFound
 from app.http.canonical import CacheableEndpoint, clean_query, is_clean, parse_pairs, to_query_text
@@ -50,7 +51,9 @@ _HOW_IT_IS_SHOWN = {"currency", "unit", "per", "columns", "sort", "limit"}
 _PARAMETER = re.compile(r"^([\w.]+)=(.*?):(?= )", re.DOTALL)
 _BOUNDARY = re.compile(r'multipart/form-data; *boundary="?([^";]{1,70})"?', re.IGNORECASE)
 _PART_NAME = re.compile(r'; *name="([^"]*)"')
-_LISTED_BY_API = re.compile(r"GET /\w+ lists (?:them|all).*")
+_LISTED_BY_API = re.compile(r"GET /\w+ (?:lists (?:them|all)|says where each region is).*")
+_NOT_IN_CLOUD = re.compile(r"not in provider=(\S+?);? *(?=$|GET )")
+_MANY_ALLOWED = re.compile(r"(allowed are (?:[^,;]+, ){8})((?:[^,;]+, )+[^,;]+)")
 _LONG_WORD = re.compile(r"(\S{60})\S+")
 """A value of a message that is cut: its field has the whole."""
 
@@ -349,8 +352,15 @@ def _in_words(detail: str) -> str:
     """Return a message of the API for people: without the parameter's name, which its field has, and endpoints."""
     words = _PARAMETER.sub(r"“\2”:", detail)
     words = words.replace("region; GET /regions lists them", "region; a code is written like westeurope or us-east-1")
+    words = _NOT_IN_CLOUD.sub(lambda found: f"no region of {_clouds(found[1])}; ", words)
+    words = _MANY_ALLOWED.sub(lambda found: f"{found[1]}and {found[2].count(', ') + 1} others", words)
     words = _LISTED_BY_API.sub("", words).rstrip("; ")
     return _LONG_WORD.sub(lambda word: f"{word[1]}…", words)
+
+
+def _clouds(ids: str) -> str:
+    """Return the names of clouds, given by their ids with commas."""
+    return " or ".join(PROVIDERS[id_].name if id_ in PROVIDERS else id_ for id_ in ids.split(","))
 
 
 def relative_root(request: Request) -> str:

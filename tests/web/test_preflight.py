@@ -24,7 +24,7 @@ def answered(client: httpx.Client) -> list[str]:
     """What the page has of the answer to the plan and the quotas."""
     body = {"plan": PLAN, "usage": [{"region": "westeurope", "text": USAGE}]}
     (quota, *_) = client.post("/preflight", json=body).json()["quotas"]
-    return ["The plan does not fit", quota["title"], quota["request"], quota["command"], "train: 4", ">48<", ">96<"]
+    return ["The plan does not fit", quota["title"], quota["request"], quota["command"], "train, 4 ×", ">48<", ">96<"]
 
 
 def test_a_pasted_and_an_uploaded_plan_are_answered_as_by_the_api_and_kept_nowhere(client: httpx.Client) -> None:
@@ -51,6 +51,8 @@ def test_a_pasted_and_an_uploaded_plan_are_answered_as_by_the_api_and_kept_nowhe
     shown = client.get(PAGE, params={"plan": "size,region\nd8s_v5,westeurope"}, headers=HTML)
     assert (shown.headers["cache-control"], "stored" in shown.headers.get("cache-status", "")) == ("no-store", False)
     assert "Whether the plan fits is unknown" in shown.text
+    assert shown.text.count("unknown whether enough is left of ") == 1
+    assert "unknown: " not in shown.text
 
 
 def test_the_form_and_its_menu_need_no_script(client: httpx.Client) -> None:

@@ -67,6 +67,15 @@ def test_a_successor_and_its_change_of_cost_are_those_of_a_plan_of_the_api(clien
     assert f"+{best['change']['usd_per_month']:,.2f}" in row
 
 
+def test_amounts_of_a_month_have_two_decimals_and_no_change_is_the_same_cost(client: httpx.Client) -> None:
+    page = client.get("/ui/retirements?past=true", headers=HTML).text
+    amounts = re.findall(r'data-title="(?:Change|Now), USD a month"[^>]*>(.*?)</td>', page)
+    decimals = [digits for amount in amounts for digits in re.findall(r"\.(\d+)", amount)]
+    assert decimals
+    assert {len(digits) for digits in decimals} == {2}
+    assert "the same USD" not in re.sub("<[^>]+>", "", page)
+
+
 def test_the_calendar_file_and_the_json_have_the_filters_of_the_page(client: httpx.Client) -> None:
     text = page(client, "/ui/retirements?gpu=M60&region=eastus")
     for path in ("retirements.ics?gpu=m60&region=eastus", "retirements?gpu=m60&region=eastus"):

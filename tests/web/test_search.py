@@ -177,6 +177,18 @@ def test_chips_and_the_title_say_what_is_filtered_by(clouds: httpx.Client, query
     assert all(f"</span> {name}</a>" in page for name in ("AWS", "Oracle Cloud")) == ("oci" in query)
 
 
+def test_filters_and_errors_are_in_the_words_of_the_page(clouds: httpx.Client) -> None:
+    empty = clouds.get("/?name=m5.large&region=westeurope", headers=HTML).text
+    assert "without Price in West Europe</a>" in empty
+    chips = clouds.get("/?category=gpu_accelerated", headers=HTML).text
+    assert '<span class="of">Type</span> GPU accelerated' in chips
+    other = clouds.get("/?provider=aws&region=westeurope", headers=HTML)
+    assert other.status_code == 422
+    assert "region: “westeurope”: no region of AWS</a>" in other.text
+    unknown = clouds.get("/?columns=colour", headers=HTML).text
+    assert re.search(r"allowed are (\w+, ){8}and \d+ others", unknown)
+
+
 def test_a_header_sorts_and_says_how_the_table_is_sorted(client: httpx.Client) -> None:
     page = get(client, "/?sort=-vcpus&limit=25")
     assert re.search(
