@@ -48,6 +48,7 @@ _WORDS: Mapping[str, Mapping[str, Any]] = {
     "gpu": {"category": ("gpu_accelerated",)},
     "cpu": {"max_gpus": 0},
     **{word: {"status": (word,)} for word in ("preview", "retiring", "retired", "withdrawn")},
+    **{word: {"status": ("retiring",)} for word in ("retire", "retires")},
     **{f"{unit}ly": {"unit": unit} for unit in HOURS},
     **{word: {"provider": (name,)} for name in PROVIDERS for word in (name, PROVIDERS[name].name.lower())},
     **{word: {"provider": (name,)} for word, name in (("amazon", "aws"), ("google", "gcp"), ("oracle", "oci"))},
@@ -58,7 +59,7 @@ _WORDS: Mapping[str, Mapping[str, Any]] = {
         word: {}
         for word in (
             *("cheap", "cheapest", "in", "with", "and", "or", "per", "on", "demand", "for", "to"),
-            *("a", "an", "the", "of", "from"),
+            *("a", "an", "the", "of", "from", "price", "cost", "costs"),
         )
     },
     **{word: {} for word in ("vm", "vms", "size", "sizes", "instance", "instances", "machine", "machines", "server")},
@@ -99,7 +100,7 @@ _WITHOUT_FILTER = re.compile(
 )
 """Bounds that are no filter: a text with one stays as it is, lest its number be taken for another's."""
 _PLAIN = r"\d+(?:\.\d+|/[1-9]\d*)?(?:[gt]i?b)?"
-_UNITS = "|".join((*(unit for _, unit, _ in _QUANTITIES),))
+_UNITS = "|".join(unit for _, unit, _ in _QUANTITIES)
 _AMOUNT = rf"(?:{_PLAIN} ?(?:{_UNITS})|\d+(?:\.\d+)?[gt]i?b)(?!\S)"
 """A number with what it is of."""
 _SPELLINGS = (
@@ -113,16 +114,21 @@ _SPELLINGS = (
     (r"(?<!\S)(\d+(?:\.\d+)?)\+ ?(?=[a-z])", r"≥\1 "),
     (rf"(?<!\S)({_AMOUNT}) or (?:less|fewer|below)(?!\S)", r"≤\1"),
     (rf"(?<!\S)({_AMOUNT}) or (?:more|above)(?!\S)", r"≥\1"),
+    (rf"(?<!\S)({_PLAIN}) or (?:less|fewer) (?=(?:{_UNITS})(?!\S))", r"≤\1 "),
+    (rf"(?<!\S)({_PLAIN}) or more (?=(?:{_UNITS})(?!\S))", r"≥\1 "),
     (rf"([<>≤≥])({_AMOUNT}) and (?={_AMOUNT})", r"\1\2 \1"),
     (r"(?: ?/ ?|(?<!\S)(?:per|an?) )(hour|day|month|year)(?!\S)", r" \1ly"),
 )
 """What is written in several ways, and how the phrases have it."""
+_OF_BYTES = "|".join(unit for number, unit, _ in _QUANTITIES if number == _BYTES)
+_OF_OTHERS = "|".join(unit for number, unit, _ in _QUANTITIES if number != _BYTES)
 _RANGE = re.compile(
-    rf"(?<!\S)(?P<word>(?:between|from) )?(?P<usd>\$?)(?P<least>{_PLAIN}) ?(?P<joint>-|–|\.\.|to|and) ?"
-    rf"\$?(?P<most>{_PLAIN})(?P<unit> ?(?:{_UNITS}|usd|\$))?(?!\S)(?= ?(?P<next>\S*))"
+    rf"(?:(?<!\d )(?<!\S)(?P<before>{_UNITS}) )?(?<!\S)(?P<word>(?:between|from) )?"
+    rf"(?P<usd>\$?)(?P<least>{_PLAIN}) ?(?P<joint>-|–|\.\.|to|and) ?\$?(?P<most>{_PLAIN})"
+    rf"(?P<unit> ?(?:{_OF_OTHERS}|usd|\$)|(?<=b) ?(?:{_OF_BYTES}))?(?!\S)(?= ?(?P<next>\S*))"
 )
 _MEMORY = re.compile(f"([<>≤≥]?){_BYTES}")
-_NEGATIONS = frozenset({"no", "not", "non", "without", "except", "excluding"})
+_NEGATIONS = frozenset({"no", "not", "non", "without", "except", "exclude", "excluding"})
 _NOT_NEGATED = "".join(f"(?<!{word} )" for word in sorted(_NEGATIONS))
 _PARTS = re.compile(r"[_\-.,/]+")
 
@@ -250,13 +256,16 @@ def _bounds_of(match: re.Match[str], vocabulary: Vocabulary) -> str:
     Without a unit the numbers are prices if a currency follows them, or nothing follows `between 1 and 2`.
     """
     least, most, unit, word = match["least"], match["most"], match["unit"] or "", match["word"]
+    before = match["before"] or ""
+    if before and not unit:
+        unit, before = f" {before}", ""
     is_price = match["usd"] or match["next"] in vocabulary.currencies or (word and not match["next"])
     is_range = word or match["joint"] != "and"
     if not is_range or not (unit or most.endswith("b") or is_price):
         return match[0]
     if most.endswith("b") and not least.endswith("b"):
         least += most[len(most.rstrip("gtib")) :]
-    return f"≥{match['usd']}{least}{unit} ≤{match['usd']}{most}{unit}"
+    return f"{before} ≥{match['usd']}{least}{unit} ≤{match['usd']}{most}{unit}".lstrip()
 
 
 def _next_whole(name: str, phrase: str, number: str) -> str:
