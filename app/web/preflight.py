@@ -60,7 +60,11 @@ _NEEDS = {"missing: ": "not enough is left of ", "unknown: ": "unknown whether e
 def reasons_of(details: Sequence[str]) -> str:
     """Return why an item does not fit, or may not: the quotas of each verdict together, what else there is last."""
     quotas = {begin: [detail.removeprefix(begin) for detail in details if detail.startswith(begin)] for begin in _NEEDS}
-    said = [f"{_NEEDS[begin]}{' and '.join(names)}" for begin, names in quotas.items() if names]
+    said = [
+        f"{_NEEDS[begin]}{' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"
+        for begin, names in quotas.items()
+        if names
+    ]
     return "; ".join([*said, *(detail for detail in details if not detail.startswith(tuple(_NEEDS)))])
 
 

@@ -79,6 +79,8 @@ def test_no_tick_and_no_last_column_is_cut(watched: RecordedPage, clouds_base_ur
     left = page.locator(".plot").evaluate("plot => plot.getBoundingClientRect().left")
     ticks = page.locator(".plot .tick").evaluate_all("all => all.map(one => one.getBoundingClientRect().left)")
     assert min(ticks) > left
+    page.goto(f"{clouds_base_url}/ui/retirements")
+    assert page.locator(".month details[open] .table-scroll").evaluate_all(WIDER) == []
     page.goto(f"{clouds_base_url}/ui/fit?model=llama-3.1-8b&use=training&method=qlora&tokens=100000000")
     assert page.locator("#options").evaluate_all(WIDER) == []
 
