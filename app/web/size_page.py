@@ -88,10 +88,7 @@ async def render(request: PageRequest) -> str:
         run.ask(find_price_bar),
     )
     item = json.loads(size_json, parse_float=Decimal)
-    places = (await run.snapshot()).regions
-    if view.region is not None and view.region not in places:
-        of_cloud = {code: place for code, place in places.items() if place.provider == item["provider"]}
-        check_regions(of_cloud, "region", (view.region,))
+    await _check_regions(request, item["provider"], (view.region,) if view.region is not None else ())
     rate = prices.exchange_rate
     shown = price_in(view.unit, rate)
     regions = region_rows(prices.items, available.items, bar.regions, shown, view.purchase)
@@ -145,6 +142,13 @@ async def render(request: PageRequest) -> str:
         price_unit=unit,
         bar=replace(bar, regions={row.code: bar.regions.get(row.code, row.code) for row in regions}),
     )
+
+
+async def _check_regions(request: PageRequest, provider: str, codes: Sequence[str]) -> None:
+    """Raise BadQuery for a region that there is not, with the nearest of the cloud of the size."""
+    places = (await request.executor.snapshot()).regions
+    of_cloud = {code: place for code, place in places.items() if place.provider == provider}
+    check_regions(of_cloud, "region", [code for code in codes if code not in places])
 
 
 async def _find_history(request: PageRequest, name: str, region: str | None) -> PriceListing:
@@ -289,9 +293,9 @@ async def render_buy(request: PageRequest) -> str:
     from app.services.costs import compare_ways
 
     name, view, run = request.names["name"], request.params, request.executor
-    ways, size_json, bar = await asyncio.gather(
-        run.ask(compare_ways, name, view), run.ask(find_size, name, SizeParams()), run.ask(find_price_bar)
-    )
+    provider = json.loads(await run.ask(find_size, name, SizeParams()))["provider"]
+    await _check_regions(request, provider, view.region)
+    ways, bar = await asyncio.gather(run.ask(compare_ways, name, view), run.ask(find_price_bar))
     several = ("region",) if len(view.region) > 1 else ()  # the page of a size has one
     return render_page(
         request,
@@ -303,7 +307,7 @@ async def render_buy(request: PageRequest) -> str:
         query=request.query()[1:],
         size_query=request.prices(*several),
         currencies=bar.currencies,
-        of_azure=json.loads(size_json)["provider"] == AZURE.id,
+        of_azure=provider == AZURE.id,
     )
 
 

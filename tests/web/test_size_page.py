@@ -270,8 +270,9 @@ def test_an_invalid_parameter_is_shown_at_its_field_and_the_page_is_there(client
 
 def test_a_city_without_such_a_region_names_those_of_the_cloud_of_the_size(clouds: httpx.Client) -> None:
     asked = "region=frankfurt"
-    size_page, search = (get(clouds, f"{path}?{asked}", status=422) for path in ("/ui/sizes/d8s_v5", "/"))
-    assert "did you mean germanywestcentral?" in size_page
+    paths = ("/ui/sizes/d8s_v5", "/ui/sizes/d8s_v5/buy", "/")
+    *of_size, search = (get(clouds, f"{path}?{asked}", status=422) for path in paths)
+    assert all("did you mean germanywestcentral?" in page for page in of_size)
     detail = clouds.get(f"/sizes?{asked}").json()["detail"]
     named = detail.partition("did you mean ")[2].partition("?")[0]
     assert {*named.split(" or ")} == {"germanywestcentral", "eu-central-1", "europe-west3"}
