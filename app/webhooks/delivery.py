@@ -94,9 +94,11 @@ def list_webhooks(session: Session) -> list[dict[str, Any]]:
 
 
 def _to_row(session: Session, webhook: Webhook) -> dict[str, Any]:
-    last = session.execute(
-        select(WebhookMessage).where(MESSAGE.c.webhook == webhook.name).order_by(*_NEWEST_FIRST).limit(1)
-    ).scalar()
+    of_webhook = MESSAGE.c.webhook == webhook.name
+    last = session.execute(select(func.max(MESSAGE.c.created_at)).where(of_webhook)).scalar()
+    # What is sent again says more than a ping that was sent since.
+    order = (MESSAGE.c.body.is_(None), MESSAGE.c.last_attempt_at.desc().nulls_last(), *_NEWEST_FIRST)
+    error = session.execute(select(MESSAGE.c.error).where(of_webhook).order_by(*order).limit(1)).scalar()
     return {
         "name": webhook.name,
         "url": webhook.url,
@@ -105,8 +107,8 @@ def _to_row(session: Session, webhook: Webhook) -> dict[str, Any]:
         "created_at": webhook.created_at,
         "failing_since": webhook.failing_since,
         "next_attempt_at": webhook.next_attempt_at,
-        "last_message_at": last.created_at if last is not None else None,
-        "error": webhook.disabled_reason or (last.error if last is not None and webhook.failures else None),
+        "last_message_at": last,
+        "error": webhook.disabled_reason or error,
     }
 
 

@@ -434,6 +434,34 @@ def test_a_ping_is_sent_once_whatever_the_state(catalog: Engine, receiver: Recei
         send_ping(catalog, sender, clock, "opps")
 
 
+def test_the_error_of_a_webhook_is_that_of_the_message_that_waits_else_of_the_last_attempt(
+    catalog: Engine, receiver: Receiver, clock: Clock
+) -> None:
+    def error() -> str:
+        clock.now += timedelta(minutes=1)
+        with read_session(catalog) as session:
+            (row,) = list_webhooks(session)
+        return str(row["error"])
+
+    add(catalog, receiver)
+    change_prices(catalog, "3.6")
+    assert error() == "None"
+    receiver.then(503, 404)
+    sender = Sender(LOOPBACK, ONCE)
+    deliver(catalog, clock)
+    assert error() == "it answered 503"
+    for _ in range(2):
+        send_ping(catalog, sender, clock, "ops")
+        assert error() == "it answered 503"
+    with write_session(catalog) as session:
+        enable_webhook(session, "ops")
+    deliver(catalog, clock)
+    assert error() == "None"
+    receiver.then(404)
+    send_ping(catalog, sender, clock, "ops")
+    assert error() == "it answered 404"
+
+
 def test_a_webhook_that_is_removed_leaves_nothing(catalog: Engine, receiver: Receiver, clock: Clock) -> None:
     add(catalog, receiver)
     change_prices(catalog, "3.6")
