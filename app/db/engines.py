@@ -120,13 +120,14 @@ def _supported(url: str) -> URL:
     """
     kind, _, rest = url.partition("://")
     problem = f"{kind}://… is not supported; " if rest and re.fullmatch(r"[A-Za-z][\w+.-]*", kind) else ""
+    allowed = "allowed are sqlite:///FILE and postgresql://USER:PASSWORD@HOST:PORT/NAME, without a driver"
+    if kind.startswith("postgres") and _ends_in_password(rest):
+        raise ArgumentError(f"an @ in the password is written %40, and : / ? # % likewise; {allowed}")
     try:
         parsed = parse_url(url)
         if parsed.drivername in {"postgres", "postgresql"}:
             parsed = parsed.set(drivername="postgresql+psycopg")
-        if "@" in (parsed.host or ""):
-            problem = "an @ in the user or the password is written %40; "
-        elif parsed.get_backend_name() in {"sqlite", "postgresql"}:
+        if parsed.get_backend_name() in {"sqlite", "postgresql"}:
             parsed.get_dialect().import_dbapi()
             return parsed
     except ValueError:
@@ -134,8 +135,16 @@ def _supported(url: str) -> URL:
     except (ArgumentError, NoSuchModuleError, ImportError):
         pass
     hint = f"; write {kind.partition('+')[0]}://…" if problem and "+" in kind else ""
-    allowed = "allowed are sqlite:///FILE and postgresql://USER:PASSWORD@HOST:PORT/NAME, without a driver"
     raise ArgumentError(f"{problem}{allowed}{hint}")
+
+
+def _ends_in_password(rest: str) -> bool:
+    """Return whether the first @ after the user's name is not the last: what follows may be part of the password.
+
+    It would be shown and logged as the host, the name of the database or a parameter.
+    """
+    after_user = re.search("[:/].*", rest, re.DOTALL)
+    return after_user is not None and after_user[0].count("@") > after_user[0].startswith(":")
 
 
 _OWN_TABLES = """select string_agg(quote_ident(relname), ', ') from pg_class
@@ -247,7 +256,8 @@ def outage_cause(error: DBAPIError) -> tuple[str, str] | None:
 
 def shown_url(url: URL) -> str:
     """Return a URL as it may be written in VMSIZES_DATABASE_URL, without its password."""
-    return url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
+    shown = url.set(drivername=url.get_backend_name()).difference_update_query(["password", "sslpassword"])
+    return shown.render_as_string(hide_password=True)
 
 
 def driver_message(error: DBAPIError) -> str:

@@ -5,8 +5,9 @@ from contextlib import ExitStack
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
 
-from app.db.engines import choice_of, make_engine, parse_url
+from app.db.engines import choice_of, make_engine, parse_url, shown_url
 
 SEVERAL = {
     "postgresql://u@a:5432,b:5433/n": ("a,b", "5432,5433"),
@@ -27,6 +28,27 @@ def test_servers_of_a_url_reach_libpq_in_their_order(url: str, servers: tuple[st
     told = conninfo_to_dict(text)
     assert (told["host"], told["port"]) == servers
     assert told.get("user") == (engine.url.username or None)
+
+
+@pytest.mark.parametrize(
+    "rest", ["s3c@ret@h/n", "s3c@ret/x@h:5432/n", "s3c@ret?x=y@h/n", "s3c@ret,x@h1:1,h2:2/n", "s3c@ret:x@h/n"]
+)
+def test_a_password_with_an_at_sign_is_refused_and_not_shown(rest: str) -> None:
+    with pytest.raises(ArgumentError, match="an @ in the password is written %40") as refused:
+        make_engine(f"postgresql://u:{rest}")
+    assert not any(part in str(refused.value) for part in ("s3c", "ret", "x@"))
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://u@corp:s3c%40ret/x@h/n?sslpassword=s3c", "postgresql://u%40corp:***@h/n"),
+        ("postgresql://u@h:5432,i/n?password=s3c", "postgresql://u@/n?host=h%2Ci&port=5432%2C"),
+        ("sqlite:///a@b@c.db", "sqlite:///a%40b%40c.db"),
+    ],
+)
+def test_a_url_is_shown_without_its_passwords(url: str, shown: str) -> None:
+    assert shown_url(make_engine(url).url) == shown
 
 
 @pytest.mark.parametrize("url", ["postgresql://u@a:5432/n", "postgresql:///n?host=/run/pg", "sqlite:///a,b.db"])
