@@ -34,7 +34,15 @@ from app.db.engines import (
     read_session,
     shown_url,
 )
-from app.db.writing import NewerSchema, WriterBusy, refuse_newer, schema_revision, set_wait
+from app.db.writing import (
+    NewerSchema,
+    OlderSchema,
+    WriterBusy,
+    refuse_newer,
+    refuse_older,
+    schema_revision,
+    set_wait,
+)
 from app.errors import BadData, BadQuery, BadWorkload, FetchError, NotFound, NotReady, VmsizesError
 from app.settings import BadEnvFile, Settings
 from app.telemetry import logs
@@ -145,15 +153,16 @@ def today() -> date:
 
 @contextmanager
 def session() -> Iterator[Session]:
-    """Open a session to read with; raises NotReady where the catalog is empty."""
+    """Open a session to read with; raises OlderSchema, or NotReady where the catalog is empty."""
     with read_session(engine()) as opened:
+        refuse_older(schema_revision(opened))
         if not current_revision(opened):
             raise NotReady("The catalog is empty; run `vmsizes ingest seeds`.")
         yield opened
 
 
 def require_catalog() -> None:
-    """Raise NotReady, which says what to do, where there is no catalog yet."""
+    """Raise OlderSchema or NotReady, which say what to do, where there is no catalog yet."""
     with session():
         pass
 
@@ -208,6 +217,8 @@ def error_message(error: Exception) -> str | None:
         return f"{error} Try again when it has ended, or wait longer with --wait."
     if isinstance(error, NewerSchema):
         return f"{error} Install the version that migrated it or a later one, or restore a copy from before."
+    if isinstance(error, OlderSchema):
+        return str(error)
     if isinstance(error, DBAPIError) and (outage_cause(error) or isinstance(error, ProgrammingError)):
         return _database_message(error)
     return None
@@ -216,6 +227,8 @@ def error_message(error: Exception) -> str | None:
 def _database_message(error: DBAPIError) -> str:
     """Return what is wrong with the database and what to do: each kind of failure has its own remedy."""
     message = driver_message(error)
+    if lacks_what_was_asked(error) and (newer := _newer_schema()):
+        return newer
     if has_no_tables(error):
         return "The database has no catalog tables; run `vmsizes migrate`, then `vmsizes ingest seeds`."
     if MISSING in message and (file := _database_file(engine())):
@@ -225,10 +238,6 @@ def _database_message(error: DBAPIError) -> str:
             f"There is no database file {file.path}; correct VMSIZES_DATABASE_URL, or run `vmsizes migrate`, then "
             "`vmsizes ingest seeds`."
         )
-    if lacks_what_was_asked(error) and (newer := _newer_schema()):
-        return newer
-    if _NO_COLUMN.search(message):
-        return f"The database has an older schema ({message}); run `vmsizes migrate`."
     cause, remedy = outage_cause(error) or ("", "")
     reached = "used" if remedy else "reached"
     problem = f"The database cannot be {reached}: {cause}" if cause else "The database failed"
@@ -237,16 +246,13 @@ def _database_message(error: DBAPIError) -> str:
 
 
 def _newer_schema() -> str | None:
-    """Return what to do where a newer program has migrated the database."""
-    with read_session(engine()) as opened:
+    """Return what to do where a newer program has migrated the database; it may have no tables at all."""
+    with suppress(DBAPIError), read_session(engine()) as opened:
         try:
             refuse_newer(schema_revision(opened))
         except NewerSchema as error:
             return error_message(error)
     return None
-
-
-_NO_COLUMN = re.compile(r"no such column|column .* does not exist|has no column named")
 
 
 def to_cli_text(error: VmsizesError) -> str:

@@ -224,6 +224,7 @@ def _check_receipt(data: dict[str, Any], database: str | None) -> tuple[list[str
     from datetime import date
 
     from app.db.engines import make_engine, read_session
+    from app.db.writing import refuse_older, schema_revision
     from app.receipts import check_receipt, other_origin
 
     try:
@@ -233,6 +234,7 @@ def _check_receipt(data: dict[str, Any], database: str | None) -> tuple[list[str
     engine = context.engine() if database is None else make_engine(database)
     try:
         with read_session(engine) as session:
+            refuse_older(schema_revision(session))
             snapshot = load_snapshot(session)
             if not snapshot.revision:
                 raise NotReady("The catalog is empty; run `vmsizes ingest seeds`.")

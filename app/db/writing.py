@@ -23,6 +23,10 @@ class NewerSchema(Exception):
     """A newer version of the program has migrated the database further than this one knows."""
 
 
+class OlderSchema(Exception):
+    """The database is not migrated to the schema of this program yet; says what to do."""
+
+
 class WriterBusy(Exception):
     """Another process writes to the database, and has not ended in time."""
 
@@ -52,8 +56,8 @@ def set_wait(engine: Engine, seconds: float) -> None:
 
 
 def schema_revision(session: Session) -> str:
-    """Return the database's revision; does not load Alembic."""
-    return str(session.execute(text("select version_num from alembic_version")).scalar())
+    """Return the database's revision, `0000` after `alembic downgrade base`; does not load Alembic."""
+    return str(session.execute(text("select version_num from alembic_version")).scalar() or "0000")
 
 
 def newer_schema_text(revision: str) -> str:
@@ -73,10 +77,22 @@ def refuse_newer(revision: str | None) -> None:
         raise NewerSchema(newer_schema_text(revision))
 
 
+def refuse_older(revision: str) -> None:
+    """Raise OlderSchema for a revision before that of this program, which would not find what it asks for."""
+    if revision < newest_revision():
+        needed = f"and this program needs {newest_revision()}; run `vmsizes migrate`."
+        raise OlderSchema(f"The database has the schema {revision}, {needed}")
+
+
 def check_schema(engine: Engine) -> None:
     """Raise what a writer would raise for the schema of the database, before it reads or fetches anything."""
     with Session(engine) as session:
-        refuse_newer(schema_revision(session))
+        _refuse_other(schema_revision(session))
+
+
+def _refuse_other(revision: str) -> None:
+    refuse_newer(revision)
+    refuse_older(revision)
 
 
 @contextmanager
@@ -89,11 +105,11 @@ def write_session(
     """Open a session with one transaction: committed at the end, rolled back on an error or if `commit` is false.
 
     Waits while another process writes, see `begin_writing`. Raises NewerSchema where a newer program has migrated the
-    database: what that added would not be written.
+    database: what that added would not be written; and OlderSchema where it is still to be migrated.
     """
     with Session(engine) as session, session.begin() as transaction:
         begin_writing(session.connection(), on_wait=on_wait)
-        refuse_newer(schema_revision(session))
+        _refuse_other(schema_revision(session))
         yield session
         if not commit:
             transaction.rollback()

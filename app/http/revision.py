@@ -20,7 +20,7 @@ from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.catalog.store.revisions import latest_revision
 from app.db.engines import MISSING, driver_message, has_no_tables, lacks_what_was_asked, outage_cause
 from app.db.executors import SessionThreads
-from app.db.writing import newer_schema_text, newest_revision, schema_revision
+from app.db.writing import OlderSchema, newer_schema_text, newest_revision, refuse_older, schema_revision
 from app.errors import NotReady
 
 _log, _outage_log = logging.getLogger(__name__), logging.getLogger("app.http.outages")
@@ -278,9 +278,10 @@ class RevisionWatcher:
 
     def _load_in_session(self, session: Session) -> CatalogState:
         schema = schema_revision(session)
-        if schema < newest_revision():
-            needed = f"and this program needs {newest_revision()}; run `vmsizes migrate`."
-            return self._without_catalog(f"The database has the schema {schema}, {needed}")
+        try:
+            refuse_older(schema)
+        except OlderSchema as error:
+            return self._without_catalog(str(error))
         newer = schema if schema > newest_revision() else ""
         if newer and newer != self._newer_schema:  # once: what this program reads is served as before
             _log.warning("%s It serves what it still finds; replace it soon.", newer_schema_text(newer))

@@ -1,5 +1,7 @@
 """`vmsizes migrate` rebuilds the derived tables that a migration emptied."""
 
+from pathlib import Path
+
 import pytest
 from sqlalchemy import Engine, func, select, text
 
@@ -9,6 +11,7 @@ from app.catalog.store.revisions import compute_digest
 from app.db import migrations
 from app.db.engines import read_session
 from app.ingest.run import ingest
+from app.settings import PROJECT
 from tests.command_line import run_command
 from tests.factories import NOW, price, reading, size
 
@@ -55,3 +58,27 @@ def test_a_newer_schema_is_refused_before_anything_is_read(
     done = run_command(database_url, *arguments)
     assert (done.returncode, "The database has schema 9999" in done.stderr) == (4, True), done.stderr
     assert "reading" not in done.stderr
+
+
+def test_commands_on_an_older_schema_say_to_migrate(engine: Engine, database_url: str, tmp_path: Path) -> None:
+    ingest(engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
+    receipt = tmp_path / "receipt.json"
+    assert run_command(database_url, "show", "x1", "--receipt", str(receipt)).returncode == 0
+    migrations.downgrade(engine, "-1")
+    engine.dispose()
+    for arguments in (
+        ("search",),
+        ("observations", "list"),
+        ("webhooks", "deliver"),
+        ("export", "regions"),
+        ("verify", str(receipt)),
+        ("verify", str(receipt), "--database", database_url),
+        ("ingest", "seeds"),
+        ("ingest", "regions", str(PROJECT / "seeds/regions.csv")),
+    ):
+        done = run_command(database_url, *arguments)
+        assert (done.returncode, "this program needs" in done.stderr) == (4, True), (arguments, done.stderr)
+        assert "run `vmsizes migrate`." in done.stderr
+    migrations.downgrade(engine, "base")
+    engine.dispose()
+    assert "has the schema 0000" in run_command(database_url, "search").stderr
