@@ -11,6 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app import shipped_folder
 from app.api_keys import ApiKey, parse_api_keys
+from app.networks import network_hint
 from app.telemetry.logs import LogFormat, LogLevel
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -21,13 +22,25 @@ class BadEnvFile(Exception):
 
 
 def _check_url(text: str) -> str:
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError:  # as of http://[
+        parts = urlsplit("")
     if text and (parts.scheme not in ("http", "https") or not parts.hostname or " " in text):
         raise PydanticCustomError("url", "must be a URL: https://HOST/PATH")
     return text
 
 
+def check_public_url(text: str) -> str:
+    """Return the URL of a service or a site; raises PydanticCustomError for one that no path can be added to."""
+    _check_url(text)
+    if "?" in text or "#" in text:
+        raise PydanticCustomError("url", "must be a URL without ? and #: https://HOST/PATH")
+    return text
+
+
 WebUrl = Annotated[str, AfterValidator(_check_url)]
+PublicUrl = Annotated[str, AfterValidator(check_public_url)]
 
 
 class Settings(BaseSettings):
@@ -158,7 +171,7 @@ class Settings(BaseSettings):
         default="",
         description="Hosts and networks, separated by commas, that webhooks may be at although they are not public.",
     )
-    public_url: WebUrl = Field(
+    public_url: PublicUrl = Field(
         default="",
         description="The URL at which clients reach the service, for the OpenAPI document and links. Empty: relative.",
     )
@@ -234,7 +247,12 @@ class Settings(BaseSettings):
                 ip_network(network)
             except ValueError:
                 raise PydanticCustomError(
-                    "network", "{network} is not an IP address or network (10.0.0.0/8)", {"network": network}
+                    "network",
+                    "{network} {detail}",
+                    {
+                        "network": network,
+                        "detail": network_hint(network) or "is not an IP address or network (10.0.0.0/8)",
+                    },
                 ) from None
         return ",".join(networks)
 

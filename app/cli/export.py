@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
+from pydantic_core import PydanticCustomError
 
 from app.catalog.queries.exports import (
     EXPORTABLE_TABLES,
@@ -32,6 +33,7 @@ from app.cli.output import EXIT_NOT_FOUND, print_line, print_note
 from app.db.executors import Stream
 from app.errors import BadData, BadQuery, NotReady
 from app.formats.text import Csv, Ndjson, TextFormat
+from app.settings import check_public_url
 from app.validation import plural
 
 app = typer.Typer()
@@ -65,7 +67,7 @@ def sizes(*, file_format: FormatOption = FileFormat.csv, output: OutputOption = 
 @export_app.command(cls=Command)
 @query_options(PriceExport, leave_out=frozenset())
 def prices(*, file_format: FormatOption = FileFormat.csv, output: OutputOption = None, **values: Any) -> None:
-    """Write prices: those in force, or with --history all, as GET /prices.csv does."""
+    """Write prices: those in force, or with --history all that are kept, as GET /prices.csv does."""
     params = parse_params(PriceExport, values)
     with context.session() as session:
         export = export_prices(load_catalog(session, context.today()), params)
@@ -170,6 +172,10 @@ def publish(
     """Write the catalog as a static site: the page of each size, lists, files for other programs, and a sitemap."""
     from app.cli.jobs import progress
 
+    try:
+        check_public_url(base_url)
+    except PydanticCustomError as error:
+        raise BadQuery("--base-url", base_url, error.message()) from None
     context.require_catalog()
     settings = context.settings().model_copy(update={"public_url": base_url})
     # By its name: it runs the service, which other commands start without.

@@ -42,6 +42,7 @@ from app.db.writing import newer_schema_text, newest_revision, schema_revision
 from app.errors import BadData, BadQuery, VmsizesError
 from app.mcp.catalog import is_installed, require_sdk
 from app.server.sockets import listen
+from app.settings import Settings
 
 app = typer.Typer()
 
@@ -81,6 +82,7 @@ def _examine() -> Iterator[Finding]:
     try:
         settings = context.settings()
         context.engine()  # refuses a URL of no database
+        _check_settings(settings)
     except VmsizesError as error:
         todo = "correct the setting, in the environment or in .env"
         yield Finding("settings", "error", context.to_cli_text(error), todo)
@@ -100,6 +102,17 @@ def _examine() -> Iterator[Finding]:
     if settings.mcp and not is_installed():
         todo = "pip install 'vmsizes[mcp]', or VMSIZES_MCP=false"
         yield Finding("agents", "warning", "the SDK of MCP is not installed", todo)
+
+
+def _check_settings(settings: Settings) -> None:
+    """Check what only ingests and webhooks read; raises BadQuery."""
+    from app.ingest.registry import parse_clouds
+    from app.webhooks.sending import AllowedTargets
+
+    AllowedTargets.parse(settings.webhook_allowed_networks)
+    if not settings.seeds.is_dir():
+        raise BadQuery("VMSIZES_SEEDS", settings.seeds, "is not a folder")
+    parse_clouds(settings.clouds, settings.seeds)
 
 
 def _examine_catalog(session: Session) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from typing import Any
 from app.catalog.fields import SubjectKind
 from app.catalog.providers import DEFAULT_PROVIDER, PROVIDERS
 from app.catalog.readings import FileRead, Progress, Reading, SourceKind, SourceRow, no_progress
-from app.errors import BadData
+from app.errors import BadData, BadQuery
 from app.ingest.documents.gpu_rows import GpuMemoryIndex
 from app.ingest.files import refuse_special_file
 from app.ingest.sources.claims import load_gpu_rows, read_facts, read_sources
@@ -121,13 +121,13 @@ SHARED_KINDS = ("gpus", "models", "exchange_rates")
 def parse_clouds(text: str, folder: Path) -> Sequence[str]:
     """Return the ids of clouds that a list separated by commas names, for an empty one all that a folder of seeds has.
 
-    Raises BadData for a cloud that the folder lacks.
+    Raises BadQuery for a cloud that the folder lacks.
     """
     others = [cloud for cloud in PROVIDERS if (folder / CLOUDS / cloud).is_dir()]
     allowed = [DEFAULT_PROVIDER.id, *others]
     clouds = [*dict.fromkeys(name.strip().lower() for name in text.split(",") if name.strip())]
     if unknown := [cloud for cloud in clouds if cloud not in allowed]:
-        raise BadData(f"{unknown[0]!r} has no seeds in {folder}; these are {', '.join(allowed)}", file="VMSIZES_CLOUDS")
+        raise BadQuery("VMSIZES_CLOUDS", unknown[0], f"has no seeds in {folder}; these are {', '.join(allowed)}")
     return clouds or allowed
 
 

@@ -22,7 +22,8 @@ import stamina
 from standardwebhooks import Webhook
 
 from app.errors import BadData, BadQuery, VmsizesError
-from app.ingest.feeds.fetching import RETRIED_STATUSES, USER_AGENT, retry_after
+from app.ingest.feeds.fetching import RETRIED_STATUSES, USER_AGENT, retry_after, tls_context
+from app.networks import network_hint
 
 Address = IPv4Address | IPv6Address
 MAX_URL_CHARACTERS = 2_000
@@ -62,7 +63,7 @@ class AllowedTargets:
             except ValueError:
                 if not _NAME.fullmatch(word) or re.fullmatch(r"[\d.]+", word):
                     allowed = "names of hosts and networks are allowed, as in 10.1.0.0/16,hooks.internal"
-                    raise BadQuery(ALLOWED_SETTING, word, allowed) from None
+                    raise BadQuery(ALLOWED_SETTING, word, network_hint(word) or allowed) from None
                 hosts.add(word.rstrip("."))
         return AllowedTargets(hosts=frozenset(hosts), networks=tuple(networks))
 
@@ -219,7 +220,7 @@ class Sender:
 
     def __init__(self, allowed: AllowedTargets, policy: SendPolicy | None = None) -> None:
         self._allowed, self._policy = allowed, policy or SendPolicy()
-        self._tls = httpx.create_ssl_context()
+        self._tls = tls_context()
 
     def send(self, url: str, secret: str, message_id: str, body: str, *, once: bool = False) -> SendResult:
         """Post a message as `post` does, where no event loop runs."""

@@ -11,7 +11,9 @@ from sqlalchemy import Engine, text
 from app.catalog.store.revisions import save_feed_run
 from app.db import migrations
 from app.db.writing import newest_revision, write_session
+from app.ingest.registry import parse_clouds
 from app.ingest.run import ingest
+from app.settings import PROJECT
 from tests.cli.conftest import Run
 from tests.command_line import run_command
 from tests.factories import NOW, price, reading, size
@@ -90,6 +92,14 @@ def test_without_a_database_the_rest_is_examined(tmp_path: Path) -> None:
         ("VMSIZES_KEEP_ALIVE_SECONDS=nan", "expected a finite number"),
         ("VMSIZES_CACHE_MIB=9999999999", "must be at most 1,048,576"),
         ("VMSIZES_PUBLIC_URL=foo", "must be a URL: https://HOST/PATH"),
+        ("VMSIZES_PUBLIC_URL=https://x.example/?a", "must be a URL without ? and #: https://HOST/PATH"),
+        (
+            "VMSIZES_CLOUDS=azur",
+            f"has no seeds in {PROJECT / 'seeds'}; these are {', '.join(parse_clouds('', PROJECT / 'seeds'))}",
+        ),
+        ("VMSIZES_SEEDS=/nosuch", "is not a folder"),
+        ("VMSIZES_WEBHOOK_ALLOWED_NETWORKS=10.1.0.5/16", "has host bits set; the network is 10.1.0.0/16"),
+        ("VMSIZES_TRUSTED_PROXIES=10.1.0.5/16", "10.1.0.5/16 has host bits set; the network is 10.1.0.0/16"),
         ("VMSIZES_OTLP_ENDPOINT=collector:4318", "must be a URL: https://HOST/PATH"),
         ("VMSIZES_AZURE_PRICES_URL=ftp://127.0.0.1", "must be a URL: https://HOST/PATH"),
     ],
@@ -97,7 +107,7 @@ def test_without_a_database_the_rest_is_examined(tmp_path: Path) -> None:
 def test_a_setting_that_is_wrong_is_named(
     database_url: str, monkeypatch: pytest.MonkeyPatch, setting: str, allowed: str
 ) -> None:
-    monkeypatch.setenv(*setting.split("="))
+    monkeypatch.setenv(*setting.split("=", 1))
     code, found = examine(database_url)
     assert (code, [*found]) == (4, ["settings"])
     assert found["settings"][1] == f"{setting}: {allowed}"

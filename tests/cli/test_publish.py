@@ -179,3 +179,10 @@ def test_a_signal_ends_all_processes_and_removes_what_they_wrote(
     _, errors = process.communicate(timeout=LONGEST_SECONDS)  # its workers have the same standard error
     assert (process.returncode, b"Traceback" in errors) == (code, False)
     assert bool([*tmp_path.iterdir()]) == (number == signal.SIGKILL)
+
+
+@pytest.mark.parametrize("wrong", ["nonsense", "ftp://x", "https://x.example/?a", "http://["])
+def test_a_base_url_that_no_path_can_be_added_to_is_refused(wrong: str, tmp_path: Path) -> None:
+    done = run_command("sqlite://", "publish", str(tmp_path / "site"), "--base-url", wrong)
+    assert (done.returncode, f"--base-url={wrong}: must be a URL" in done.stderr) == (2, True), done.stderr
+    assert not (tmp_path / "site").exists()

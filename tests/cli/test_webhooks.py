@@ -136,6 +136,19 @@ def test_a_setting_that_cannot_be_read_is_named(run: Run, url: str, monkeypatch:
     assert "VMSIZES_WEBHOOK_ALLOWED_NETWORKS=10.0.0.0/99: names of hosts and networks are allowed" in done.stderr
 
 
+@pytest.mark.first_database
+def test_a_file_of_authorities_that_cannot_be_read_is_named(
+    run: Run, url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "empty.pem").touch()
+    for file in ("nosuch.pem", "empty.pem"):
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / file))
+        for command in (("webhooks", "deliver"), ("refresh", "exchange-rates", "--url", "http://127.0.0.1:9/x.zip")):
+            done = run(url, *command)
+            assert done.returncode == 2
+            assert f"error: SSL_CERT_FILE={tmp_path / file}: has no certificates that can be read" in done.stderr
+
+
 @pytest.mark.takes_seconds
 def test_a_refresh_delivers_what_it_brought_and_succeeds_whatever_the_receiver_says(
     run: Run, few_sizes_url: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

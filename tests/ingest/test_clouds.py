@@ -7,7 +7,7 @@ from sqlalchemy import Engine, text
 from sqlalchemy.orm import Session
 
 from app.catalog.providers import PROVIDERS
-from app.errors import BadData
+from app.errors import BadData, BadQuery
 from app.ingest.feeds.gate import load_region_codes
 from app.ingest.registry import parse_clouds, read_seeds, relative_to
 from app.ingest.run import ingest
@@ -24,7 +24,7 @@ def test_all_clouds_are_seeded_unless_some_are_named(tmp_path: Path) -> None:
     assert set(parse_clouds("", SEEDS)) == set(PROVIDERS)
     assert parse_clouds(" GCP,azure,gcp", SEEDS) == ["gcp", "azure"]
     assert parse_clouds("", tmp_path) == ["azure"]  # a folder of one's own needs no other clouds
-    with pytest.raises(BadData, match=r"VMSIZES_CLOUDS: 'digitalocean' has no seeds in .*; these are azure, aws"):
+    with pytest.raises(BadQuery, match=r"VMSIZES_CLOUDS=digitalocean: has no seeds in .*; these are azure, aws"):
         parse_clouds("azure,digitalocean", SEEDS)
 
 

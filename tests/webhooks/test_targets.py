@@ -42,10 +42,12 @@ def test_a_setting_allows_hosts_and_networks_and_nothing_else() -> None:
     assert AllowedTargets.parse("") == AllowedTargets()
 
 
-@pytest.mark.parametrize("text", ["10.1.0.0/99", "10.1.2.3/8", "a b", "https://hooks", "-x", "300.1.2.3"])
+@pytest.mark.parametrize("text", ["10.1.0.0/99", "a b", "https://hooks", "-x", "300.1.2.3"])
 def test_a_setting_that_names_neither_host_nor_network_is_refused(text: str) -> None:
     with pytest.raises(BadQuery, match=r"VMSIZES_WEBHOOK_ALLOWED_NETWORKS=.*names of hosts and networks are allowed"):
         AllowedTargets.parse(f"localhost,{text}")
+    with pytest.raises(BadQuery, match=r"=10.1.2.3/8: has host bits set; the network is 10.0.0.0/8"):
+        AllowedTargets.parse("localhost,10.1.2.3/8")
 
 
 @pytest.mark.parametrize(

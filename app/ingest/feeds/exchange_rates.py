@@ -28,7 +28,7 @@ from app.catalog.readings import Reading, SourceRow, no_progress
 from app.db.engines import read_session
 from app.errors import BadData, FetchError
 from app.ingest.documents.values import MONTHS, find_date
-from app.ingest.feeds.fetching import MAX_PAGE_BYTES, TIMEOUT, USER_AGENT, RetryPolicy, get
+from app.ingest.feeds.fetching import MAX_PAGE_BYTES, TIMEOUT, USER_AGENT, RetryPolicy, get, tls_context
 from app.ingest.files import CsvRow, read_bounded, whole_rows
 from app.ingest.run import IngestOptions, IngestOutcome, ingest
 from app.ingest.sources.reference import CURRENCY, rates_of_day
@@ -160,6 +160,7 @@ def fetch_history(url: str = HISTORY_URL, policy: RetryPolicy | None = None) -> 
 
     async def fetch() -> bytes:
         async with httpx.AsyncClient(
+            verify=tls_context(),
             timeout=TIMEOUT,
             headers={"User-Agent": USER_AGENT},
             follow_redirects=True,

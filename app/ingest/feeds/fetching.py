@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import shutil
+import ssl
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ import orjson
 import stamina
 
 from app.catalog.readings import Progress, no_progress
-from app.errors import BadData, FetchError
+from app.errors import BadData, BadQuery, FetchError
 from app.ingest.feeds.price_lists import Item, ReadScope, RegionPrices
 from app.ingest.files import refuse_special_file
 
@@ -58,6 +59,15 @@ class RetryPolicy:
     longest_wait: float = 60.0
     longest_retry_after: float = 600.0
     longest_transfer: float = 900.0
+
+
+def tls_context() -> ssl.SSLContext:
+    """Return how servers are verified; raises BadQuery for a file of authorities that cannot be read."""
+    try:
+        return httpx.create_ssl_context()
+    except OSError as error:
+        file = os.environ.get("SSL_CERT_FILE")
+        raise BadQuery("SSL_CERT_FILE", file, f"has no certificates that can be read ({error.strerror})") from None
 
 
 async def get(
@@ -347,7 +357,9 @@ async def fetch_lists(
                 failures[name] = str(error)
 
     async with (
-        httpx.AsyncClient(timeout=TIMEOUT, limits=limits, headers={"user-agent": USER_AGENT}) as client,
+        httpx.AsyncClient(
+            verify=tls_context(), timeout=TIMEOUT, limits=limits, headers={"user-agent": USER_AGENT}
+        ) as client,
         asyncio.TaskGroup() as group,
     ):
         walk = Walk(

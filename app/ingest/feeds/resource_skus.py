@@ -37,7 +37,7 @@ from app.catalog.readings import (
 from app.catalog.store.facts import load_subject_keys
 from app.db.engines import read_session
 from app.errors import BadData, FetchError
-from app.ingest.feeds.fetching import TIMEOUT, USER_AGENT, RetryPolicy, download
+from app.ingest.feeds.fetching import TIMEOUT, USER_AGENT, RetryPolicy, download, tls_context
 from app.ingest.feeds.gate import find_loss, load_region_codes
 from app.ingest.files import describe_json, json_items, open_json, refuse_special_file, sha256_of
 from app.ingest.run import IngestOptions, IngestOutcome, ingest
@@ -344,7 +344,7 @@ async def _fetch(api: SkuApi) -> None:
     url = httpx.URL(api.url.format(subscription=api.subscription))
     query: bytes | None = url.copy_merge_params({"api-version": API_VERSION}).query
     headers, seen = {"authorization": f"Bearer {api.token}"}, set[bytes]()
-    async with httpx.AsyncClient(timeout=TIMEOUT, headers={"user-agent": USER_AGENT}) as client:
+    async with httpx.AsyncClient(verify=tls_context(), timeout=TIMEOUT, headers={"user-agent": USER_AGENT}) as client:
         while query is not None:
             if query in seen or len(seen) >= PAGE_LIMIT:
                 raise FetchError(f"the answer does not end: page {len(seen)} links to page 1, or there are too many")
