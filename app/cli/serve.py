@@ -172,7 +172,8 @@ def migrate(*, wait: Wait = None) -> None:
 
     def derive(session: Session) -> None:
         if not is_derived(session):
-            rebuilt.append(save_derived(session, context.today()).added)
+            offers = save_derived(session, context.today())
+            rebuilt.append(offers.added + offers.changed + offers.unchanged)
             analyze(session)
 
     context.create_file()
