@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -214,18 +214,20 @@ def _stay(earlier: Mapping[str, int]) -> str:
 def revisions(*, limit: Limit = None, output: OutputOptions) -> None:
     """List the ingests that changed the catalog, the newest first."""
     with context.session() as session:
-        rows = list_revisions(session)[:limit]
+        rows = list_revisions(session)
+    shown = rows[:limit]
     if output.format is Format.table and not output.columns:
-        rows = [_short_revision(row) for row in rows]
-    print_rows(rows, REVISION_COLUMNS, output)
+        earlier = [*rows[1:], {"counts": {}}]
+        shown = [_short_revision(row, before) for row, before in zip(rows, earlier, strict=True)][:limit]
+    print_rows(shown, REVISION_COLUMNS, output)
 
 
-def _short_revision(row: dict[str, object]) -> dict[str, object]:
-    """Return a revision as one row: how many facts, sizes and prices, from which sources."""
+def _short_revision(row: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, object]:
+    """Return a revision as one row: how many facts, sizes and prices, from which sources, or without which."""
     counts, ids = row["counts"], row["source_ids"]
-    assert isinstance(counts, dict)  # noqa: S101  # tells the type checker
-    assert isinstance(ids, list)  # noqa: S101
     origin = ids[0] if len(ids) == 1 else f"{len(ids)} sources" if ids else None
+    if counts.get("source", 0) < before["counts"].get("source", 0):  # only forgetting removes sources
+        origin = f"{origin} removed"
     moment = str(row["created_at"]).partition(".")[0].replace("+00:00", "")
     return {
         "number": row["number"], "created_at": moment, "from": origin,

@@ -110,8 +110,10 @@ def changes(*, output: OutputOptions, **values: Any) -> None:
     page = context.ask("GET /changes", parse_params(ChangeSearch, values))
     tracked = f"Changes are known since {page['tracked_since'][:10]}."
     rows = [item | {"on": item["at"][:10]} for item in page["items"]]
-    shown = rows if output.format is Format.table and not output.columns else page["items"]
-    print_page(page, CHANGE_COLUMNS, output, rows=shown, remark=f". {tracked}", nothing=f"Nothing matches. {tracked}")
+    is_table = output.format is Format.table and not output.columns
+    columns = CHANGE_COLUMNS if is_table else {name: CHANGE_COLUMNS[name] for name in CHANGE_COLUMNS if name != "on"}
+    shown = rows if is_table else page["items"]
+    print_page(page, columns, output, rows=shown, remark=f". {tracked}", nothing=f"Nothing matches. {tracked}")
 
 
 @app.command(cls=Command)

@@ -19,7 +19,7 @@ from decimal import Decimal
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -180,7 +180,7 @@ def print_rows(
     if output.format is Format.json:
         print_json(json_value if json_value is not None and not output.columns else rows)
     elif output.format is Format.csv:
-        print_csv(rows)
+        print_csv(rows, columns)
     elif rows:
         marked = []
         for shown, full in zip(rows, originals, strict=True):
@@ -220,8 +220,7 @@ def print_page(
     for note in notes:
         print_note(note)
     if not total:
-        print_note(nothing)
-        raise typer.Exit(EXIT_NOT_FOUND)
+        exit_with_nothing(nothing)
     if output.format is Format.table:
         if detail:
             print_line()
@@ -231,6 +230,12 @@ def print_page(
         print_exchange_rate(page.get("exchange_rate"))
     if page["next_cursor"]:
         print_next_cursor(page["next_cursor"])
+
+
+def exit_with_nothing(note: str = "Nothing matches.") -> NoReturn:
+    """Say that a list is empty, and exit with 1."""
+    print_note(note)
+    raise typer.Exit(EXIT_NOT_FOUND)
 
 
 UNVERIFIED_NOTE = "* Not verified: no vendor page names the size, or it is withdrawn."
@@ -278,11 +283,12 @@ def _to_json_value(value: object) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
-def print_csv(rows: Sequence[Record]) -> None:
-    """Print CSV with the fields of all rows: lists joined by `; `, unknown values empty, formulas escaped."""
-    if not rows:
-        return
-    names = list(dict.fromkeys(name for row in rows for name in row))
+def print_csv(rows: Sequence[Record], columns: Iterable[str]) -> None:
+    """Print CSV with the fields of all rows: lists joined by `; `, unknown values empty, formulas escaped.
+
+    Without rows, whose fields are then unknown, the header has the columns of the table.
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row) or columns)
     writer = csv.DictWriter(sys.stdout, fieldnames=names, lineterminator="\r\n")
     writer.writeheader()
     writer.writerows({name: _csv_cell(value) for name, value in row.items()} for row in rows)

@@ -17,6 +17,7 @@ from app.cli.output import (
     Format,
     Json,
     OutputOptions,
+    exit_with_nothing,
     make_columns,
     print_json,
     print_line,
@@ -116,7 +117,7 @@ def list_all(*, output: OutputOptions) -> None:
     shown = [row | {"filters": _filters_text(row["filters"])} for row in rows] if tables else rows
     print_rows(shown, WEBHOOK_COLUMNS, output)
     if not rows:
-        print_note("There are no webhooks: `vmsizes webhooks add URL` adds one.")
+        exit_with_nothing("There are no webhooks: `vmsizes webhooks add URL` adds one.")
 
 
 @webhooks_app.command(cls=Command)
@@ -133,6 +134,8 @@ def log(
     with context.session() as session:
         rows = [_with_texts(row) for row in list_messages(session, name, limit)]
     print_rows(rows, MESSAGE_COLUMNS, output)
+    if not rows:
+        exit_with_nothing("Nothing was sent.")
 
 
 def _with_texts(row: Mapping[str, Any]) -> dict[str, Any]:

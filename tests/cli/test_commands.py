@@ -121,6 +121,13 @@ def test_a_refused_option_is_shown_with_its_value_and_what_is_allowed(
 
 
 @pytest.mark.one_database
+def test_csv_of_nothing_has_a_header(run: Run, seeded_url: str) -> None:
+    nothing = ("search", "--name", "nothing", "--csv")
+    assert run(seeded_url, *nothing).stdout.startswith("name,status,")
+    assert run(seeded_url, *nothing, "--columns", "name,usd_per_hour").stdout == "name,usd_per_hour\r\n"
+
+
+@pytest.mark.one_database
 @pytest.mark.parametrize("command", ["sources", "revisions"])
 def test_all_lists_have_a_limit(run: Run, seeded_url: str, command: str) -> None:
     rows = json.loads(run(seeded_url, command, "--json").stdout)
@@ -681,7 +688,10 @@ def test_a_slip_in_a_price_list_is_refused_tried_and_taken_back(run: Run, databa
     assert [row["number"] for row in revisions] == [3, 2, 1]
     assert revisions[0]["source_ids"] == ["my-list"]
     assert revisions[0]["digest"] == revisions[2]["digest"]
-    assert "my-list" in run(database_url, "revisions").stdout
+    assert [row.split()[5:] for row in run(database_url, "revisions").stdout.splitlines()[1:3]] == [
+        ["my-list", "removed"],
+        ["my-list"],
+    ]
     assert "my-list" not in run(database_url, "sources").stdout
 
 
