@@ -1,5 +1,6 @@
 """Commands that take in what vendors say of capacity, for one holder of an API key: `vmsizes observations …`."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,7 @@ from app.cli import context
 from app.cli.options import Command, Group
 from app.cli.output import (
     OutputOptions,
+    exit_with_nothing,
     make_columns,
     print_json,
     print_note,
@@ -82,13 +84,24 @@ def import_(
     with write_session(context.engine()) as session:
         catalog = Catalog(session, load_snapshot(session), context.today())
         named = source or file.name
-        unknown = save_observations(session, catalog, new, scope=scope, source=named, observed_at=at, hours=hours)
+        saved = save_observations(session, catalog, new, scope=scope, source=named, observed_at=at, hours=hours)
     print_text(f"{named}: {plural(len(new), 'observation')} of {at:%Y-%m-%d %H:%M} UTC, for {scope}.")
-    if unknown:
-        others = f" and {plural(len(unknown) - 1, 'other')}" if len(unknown) > 1 else ""
-        print_note(f"The catalog does not have {unknown[0]}{others}: nothing shows what was said of them.")
+    if ended := [expires_at for expires_at in saved.expires_at if expires_at <= context.now()]:
+        verb, count = ("has", "1") if len(ended) == 1 else ("have", f"{len(ended):,}")
+        print_note(
+            f"Of these {count} {verb} expired, the last at {max(ended):%Y-%m-%d %H:%M} UTC, and so "
+            f"{'is' if len(ended) == 1 else 'are'} not shown; --observed-at and --hours can say otherwise."
+        )
+    if saved.unknown_sizes:
+        print_note(f"The catalog does not have {_some(saved.unknown_sizes)}: what was said of that is not shown.")
+    if saved.unknown_regions:
+        print_note(f"The catalog has no region {_some(saved.unknown_regions)}: check how that is written.")
     if scope not in {key.name for key in context.settings().load_api_keys()}:
         print_note(f"No API key here is named {scope}: the service shows them to its holder only.")
+
+
+def _some(names: Sequence[str]) -> str:
+    return names[0] + (f" and {plural(len(names) - 1, 'other')}" if len(names) > 1 else "")
 
 
 @observations_app.command("list", cls=Command)
@@ -110,7 +123,7 @@ def list_(
         times = ({name: f"{row[name]:%Y-%m-%dT%H:%M:%SZ}" for name in ("observed_at", "expires_at")} for row in rows)
         print_rows([row | more for row, more in zip(rows, times, strict=True)], _SOURCES, output)
         if not rows:
-            print_note("Nothing matches.")
+            exit_with_nothing()
         return
     if scope is None:
         raise BadQuery("--as", None, "is needed with a size: whose observations are meant")
@@ -119,7 +132,7 @@ def list_(
     )
     print_rows(found["items"], _OBSERVED, output, json_value=found)
     if not found["items"]:
-        print_note("Nothing matches.")
+        exit_with_nothing()
 
 
 @observations_app.command(cls=Command)

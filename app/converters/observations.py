@@ -35,6 +35,8 @@ def read_observations(text: str, name: str, sizes: Sequence[str] = ()) -> list[N
     whole = loaded if isinstance(loaded, dict) else {"data": loaded}
     if "SpotPlacementScores" in whole and not sizes:
         raise BadQuery("--size", None, "is needed: AWS does not say which sizes it was asked about")
+    if sizes and "SpotPlacementScores" not in whole:
+        raise BadQuery("--size", ",".join(sizes), f"is for answers of AWS alone; {name} names its sizes")
     field = next((field for field in _READERS if isinstance(whole.get(field), list)), None)
     if field is None:
         raise BadData(f"is none of {FORMATS}", file=name)
@@ -60,12 +62,18 @@ def _observation(provider: ProviderId, size: object, region: object, kind: str, 
     )
 
 
+_AZURE_SCORE = re.compile(r"High|Medium|Low|(?:[A-Z][a-z]+){2,}")
+"""A score, or a reason of several words, of which there may be new ones."""
+
+
 def _azure_score(row: Mapping[str, Any], whole: Mapping[str, Any], _: Sequence[str]) -> Iterator[NewObservation]:
     """Yield a score of Azure: High, Medium, Low, or why there is none."""
-    quota = row.get("isQuotaAvailable")
+    quota, score = row.get("isQuotaAvailable"), row["score"]
+    if not _AZURE_SCORE.fullmatch(str(score)):
+        raise ValueError(f"score {score}: must be High, Medium, Low, or a reason such as RestrictedSkuNotAvailable")
     notes = [_vms(whole.get("desiredCount")), None if quota is None else "with quota" if quota else "without quota"]
     zone, note = row.get("availabilityZone") or None, ", ".join(filter(None, notes)) or None
-    yield _observation("azure", row["sku"], row["region"], PLACEMENT_SCORE, row["score"], zone=zone, note=note)
+    yield _observation("azure", row["sku"], row["region"], PLACEMENT_SCORE, score, zone=zone, note=note)
 
 
 def _azure_rate(row: Mapping[str, Any], _whole: Mapping[str, Any], _: Sequence[str]) -> Iterator[NewObservation]:

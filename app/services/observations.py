@@ -62,6 +62,15 @@ class NewObservation:
     note: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedObservations:
+    """When each observation expires, and the names of sizes and regions that the catalog lacks."""
+
+    expires_at: Sequence[datetime]
+    unknown_sizes: Sequence[str]
+    unknown_regions: Sequence[str]
+
+
 def save_observations(
     session: Session,
     catalog: Catalog,
@@ -71,8 +80,8 @@ def save_observations(
     source: str,
     observed_at: datetime,
     hours: int | None = None,
-) -> list[str]:
-    """Save what a holder's file says, in place of what it said before; return the names that the catalog lacks.
+) -> SavedObservations:
+    """Save what a holder's file says, in place of what it said before.
 
     `hours` is for how long it counts, by default that of each kind.
     """
@@ -92,7 +101,11 @@ def save_observations(
     ]
     forget_observations(session, scope, source)
     session.execute(insert(table_of(Observation)), rows)
-    return sorted({f"{size} of {provider}" for (provider, size), key in keys.items() if key is None})
+    return SavedObservations(
+        expires_at=[row["expires_at"] for row in rows],
+        unknown_sizes=sorted({f"{size} of {provider}" for (provider, size), key in keys.items() if key is None}),
+        unknown_regions=sorted({entry.region for entry in observations} - names.regions.keys()),
+    )
 
 
 def forget_observations(session: Session, scope: str, source: str | None) -> int:

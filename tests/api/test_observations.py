@@ -94,6 +94,7 @@ def test_each_format_is_read_as_the_vendor_says_it() -> None:
         ({"placementScores": [{"sku": D8, "score": "High"}]}, "'placementScores, entry 1': has no 'region'"),
         ({"data": [{"skuName": D8, "location": "eastus"}]}, "has no 'value'"),
         ({"data": [3]}, "data, entry 1"),
+        ({"placementScores": [{"sku": D8, "region": "eastus", "score": "Hi"}]}, "score Hi: must be High, Medium, Low"),
         (AWS_SCORES, "AWS does not say which sizes"),
     ],
 )
@@ -108,6 +109,12 @@ def test_what_is_no_observation_is_refused_where_it_is(data: Any, said: str) -> 
 def test_a_score_of_aws_is_from_1_to_10(score: object) -> None:
     with pytest.raises(VmsizesError, match=f"Score {score}: must be a whole number from 1 to 10"):
         read({"SpotPlacementScores": [{"Region": "us-east-1", "Score": score}]}, "m5.large")
+
+
+@pytest.mark.one_database
+def test_sizes_are_of_a_question_to_aws_alone() -> None:
+    with pytest.raises(VmsizesError, match=r"--size=m5.large: is for answers of AWS alone"):
+        read(AZURE_SCORES, "m5.large")
 
 
 @pytest.fixture
@@ -194,9 +201,14 @@ def test_what_was_taken_in_expires_is_replaced_and_can_be_taken_back(
         return run_command(url, "observations", *arguments)
 
     old = f"{datetime.now(UTC) - timedelta(hours=30):%Y-%m-%dT%H:%M}"
-    take_in(AZURE_SCORES, "scores.json", "team-a", "--observed-at", old)
+    ended = take_in(AZURE_SCORES, "scores.json", "team-a", "--observed-at", old)
     assert shown(client, "team-a") == []
-    take_in(AZURE_SCORES, "scores.json", "team-a", "--observed-at", old, "--hours", "48")
+    assert "Of these 3 have expired, the last at " in ended.stderr
+    assert "The catalog has no region eastus: check" in ended.stderr
+    nothing = command("list", "d8s_v5", "--as", "team-a", "--csv")
+    assert (nothing.returncode, nothing.stdout) == (1, "kind,value,region,zone,note,age_hours,expires_at,source\r\n")
+    again = take_in(AZURE_SCORES, "scores.json", "team-a", "--observed-at", old, "--hours", "48")
+    assert "expired" not in again.stderr
     assert len(shown(client, "team-a")) == 2
     take_in(AZURE_RATES, "rates.json", "team-a", "--observed-at", old)
     take_in(AZURE_RATES, "rates.json", "team-b")
@@ -214,7 +226,8 @@ def test_what_was_taken_in_expires_is_replaced_and_can_be_taken_back(
     missing = command("forget", "scores.json", "--as", "team-b")
     assert (missing.returncode, missing.stdout) == (1, "")
     assert "no source of observations named 'scores.json'. Of team-b there are: rates.json." in missing.stderr
-    assert command("list", "--as", "nobody").stderr == "Nothing matches.\n"
+    nobody = command("list", "--as", "nobody")
+    assert (nobody.returncode, nobody.stderr) == (1, "Nothing matches.\n")
     for arguments, said in (
         (("forget", "--as", "team-a"), "give a name, or --all"),
         (("import", "x.json", "--as", "a", "--hours", "0"), "Invalid value for '--hours': '0': must be at least 1"),
