@@ -66,7 +66,8 @@ Columns = Annotated[
     typer.Option(
         "--columns",
         metavar="NAME,...",
-        help="Print these fields, in this order: names as in the JSON, `a.b` for b inside a.",
+        help="Print these fields, in this order: names as in the JSON (of estimate and cost as in the CSV), `a.b` for b"
+        " inside a.",
         rich_help_panel="Output",
     ),
 ]

@@ -384,8 +384,9 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "min_gpu_memory=80: there is no such parameter; did you mean min_gpu_mem?",
     ),
     "unknown-value": Explanation(
-        "The parameter is well formed, but the catalog has no region, series, size or column of that name.",
-        "Use the name that `detail` suggests, or look it up in GET /regions, /series, /gpus, /sizes.",
+        "The parameter is well formed, but the catalog has no region, series, size or column of that name, or another "
+        "parameter or the day does not allow the value.",
+        "Use what `detail` suggests, or look a name up in GET /regions, /series, /gpus, /sizes.",
         "GET /sizes?region=westeurop",
         "region=westeurop: no such region; did you mean westeurope? …",
     ),

@@ -1,6 +1,8 @@
 """The documentation lists all endpoints, parameters, columns, codes and commands, and no others."""
 
 import ast
+import csv
+import io
 import re
 from collections.abc import Collection
 from dataclasses import fields, is_dataclass
@@ -10,6 +12,7 @@ from typing import Any, get_args
 import httpx
 import pytest
 from sqlmodel import SQLModel
+from typer.main import get_command
 
 import app.catalog.models.observations  # its table is no content of the catalog
 import app.catalog.models.webhooks  # noqa: F401  # their tables are no content of the catalog
@@ -18,6 +21,7 @@ from app.catalog.presets import Preset
 from app.catalog.queries.exports import EXPORTABLE_TABLES
 from app.catalog.readings import AUTHORITY
 from app.cli.commands import COMMAND_MODULES
+from app.cli.commands import app as command_line
 from app.fit.formulas.hf_families import FAMILIES
 from app.fit.formulas.optimizer import RECIPES
 from app.fit.formulas.quantities import DEFAULTS, Figure
@@ -42,6 +46,7 @@ from app.schemas.fit_request import (
 )
 from app.schemas.retirement_request import InventoryItemIn, RetirementPlanIn
 from app.settings import PROJECT, Settings
+from tests.command_line import run_command
 from tests.docs.pages import PAGES, anchor, first_column, links, read, sections
 
 DOCS = PROJECT / "docs"
@@ -203,11 +208,42 @@ def test_the_command_line_page_has_every_command_and_every_table_of_an_export() 
     assert all(re.search(rf"\b{name}\b", line) for name in ("sizes", "prices", *EXPORTABLE_TABLES))
 
 
+def test_the_table_of_output_options_has_every_command_that_has_them() -> None:
+    table = sections(read(DOCS / "cli.md"))["Output"]
+    rows = dict(re.findall(r"^\| `(--[a-z]+)(?: [^`]+)?` \| ([^|]+?) \|", table, re.MULTILINE))
+    having: dict[str, set[str]] = {}
+    program: Any = get_command(command_line)
+    for name in COMMAND_MODULES:
+        command = program.get_command(None, name)
+        parts = {f"{name} {word}": part for word, part in getattr(command, "commands", {}).items()} or {name: command}
+        for words, part in parts.items():
+            for spelling in {spelling for param in part.params for spelling in param.opts}:
+                # All parts of these two have the same options.
+                having.setdefault(spelling, set()).add(name if name in ("ingest", "refresh") else words)
+    for option in ("--wide", "--columns", "--json", "--csv", "--currency"):
+        named = rows[option].replace("those of `--wide`", rows["--wide"]).split(", ")
+        assert (len(named), set(named)) == (len(having[option]), having[option]), option
+
+
+def test_the_readme_says_how_many_figures_of_azures_sizes_without_a_gpu_are_missing(seeded_url: str) -> None:
+    fields = "cpu_model,network_mbps,uncached_disk_iops,uncached_disk_mbps"
+    sizes = run_command(seeded_url, "export", "sizes", "--max-gpus", "0", "--fields", fields).stdout
+    rows = [[*row.values()] for row in csv.DictReader(io.StringIO(sizes))]
+    assert "one in six of Azure's" in read(PROJECT / "README.md")
+    assert round(len(rows) / sum("" in row for row in rows)) == 6
+    for known in zip(*rows, strict=True):
+        assert round(10 * sum(value != "" for value in known) / len(rows)) == 9  # as the changelog says
+
+
+def _as_written(default: object) -> str:
+    return str(default).lower() if isinstance(default, bool) else str(default)
+
+
 def test_the_page_on_running_it_has_every_setting_with_its_default() -> None:
     table = sections(read(DOCS / "operations.md"))["Settings"]
     rows = re.findall(r"^\| `(VMSIZES_\w+)` \| (?:`(.*?)`)?", table, re.MULTILINE)
     defaults = {
-        f"VMSIZES_{name.upper()}": "" if field.default is None else str(field.default)
+        f"VMSIZES_{name.upper()}": "" if field.default is None else _as_written(field.default)
         for name, field in Settings.model_fields.items()
     }
     assert dict(rows) == defaults | {"VMSIZES_SEEDS": "seeds"}
