@@ -36,8 +36,24 @@ def parse_headers(sent: Collection[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
 
 
 def accepts_html(accept: bytes) -> bool:
-    """Check whether a client names HTML in Accept, as browsers do; `*/*` alone is a program."""
-    return b"text/html" in accept
+    """Check whether a client names HTML in Accept, as browsers do, and weighs it no less than JSON.
+
+    `*/*` alone is a program.
+    """
+    if b"text/html" not in accept or b"q=" not in accept:
+        return b"text/html" in accept
+    weights: dict[bytes, float] = {}
+    for part in accept.lower().split(b","):
+        kind, *parameters = part.replace(b" ", b"").split(b";")
+        weight = next((parameter[2:] for parameter in parameters if parameter.startswith(b"q=")), b"")
+        weights[kind] = float(weight) if _WEIGHT.fullmatch(weight) else 1.0
+    html = weights.get(b"text/html", 0.0)
+    return html > 0 and html >= next((weights[kind] for kind in _JSON_TYPES if kind in weights), 0.0)
+
+
+_WEIGHT = re.compile(rb"[01](?:\.\d{0,3})?")
+_JSON_TYPES = (b"application/json", b"application/*", b"*/*")
+"""What may stand for JSON in Accept, the most specific first."""
 
 
 def client_has(etag: bytes, headers: Mapping[bytes, bytes], *, exists: bool = True) -> bool:

@@ -46,7 +46,7 @@ def test_an_invalid_value_is_said_in_words_at_its_field_above_the_list_by_the_ot
     assert 'value="lots"' in page.text
     assert 'aria-invalid="true" aria-describedby="min_vcpus-error"' in page.text
     assert '<a href="#min_vcpus">min vcpus: “lots”: expected a whole number</a>' in page.text
-    assert re.search("“h1000”: no GPU of the catalog is called h1000; did you mean h100[^;,]*<", page.text)
+    assert re.search("“h1000”: no GPU of the catalog is called h1000; did you mean H100[^;,]*<", page.text)
     assert "GET /gpus" not in page.text
     assert "no such region; a code is written like westeurope" in client.get("/?region=nowhere", headers=HTML).text
     valid = client.get("/?min_memory=64", headers=HTML)
@@ -144,3 +144,22 @@ def test_a_name_from_a_feed_is_text_and_nothing_else(service: CacheMiddleware) -
         page = client.get("/", headers=HTML).text
     assert "<script>alert" not in page
     assert "Standard_&lt;script&gt;alert(&#34;1&#34;)&lt;/script&gt;&amp;amp;" in page
+
+
+@pytest.mark.parametrize(
+    ("accept", "is_page"),
+    [
+        ("text/html,application/xhtml+xml,*/*;q=0.8", True),
+        ("application/json, text/html;q=0.1", False),
+        ("*/*, text/html; q=0.9", False),
+        ("text/html;charset=utf-8;q=0.5, application/json;q=0.4, */*", True),
+        ("text/html;q=0", False),
+        ("text/html;q=nan, */*;q=0.1", True),
+        ("*/*", False),
+    ],
+)
+def test_the_first_page_is_html_where_that_weighs_no_less_than_json(
+    client: httpx.Client, accept: str, is_page: bool
+) -> None:
+    kind = client.get("/", headers={"accept": accept}).headers["content-type"]
+    assert kind.startswith("text/html" if is_page else "application/json"), kind
