@@ -21,7 +21,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, ProgrammingError
 from sqlmodel import Session
 
 from app.catalog.queries.snapshot import current_revision
-from app.cli.options import BODY_FIELDS, OPTION_OF_FIELD, option_name
+from app.cli.options import BODY_FIELDS, OPTION_OF_FIELD, name_as_typed, option_name
 from app.cli.output import EXIT_BAD_DATA, EXIT_NOT_FOUND, EXIT_NOT_READY, EXIT_OK, EXIT_USAGE, print_note
 from app.db.engines import (
     MISSING,
@@ -259,7 +259,7 @@ def to_cli_text(error: VmsizesError) -> str:
     """Return the text of an error with options in place of fields, and commands in place of URLs."""
     text = str(error)
     if isinstance(error, BadQuery | BadWorkload):
-        text = f"{_option_for_field(error.field)}{text.removeprefix(error.field)}"
+        text = f"{name_as_typed(_option_for_field(error.field))}{text.removeprefix(error.field)}"
     text = _ARCHITECTURE.sub("MODEL or --config", text)
     text = _FIELD.sub(lambda match: _option_for_field(match[0]), text)
     return _LISTED.sub(lambda match: f"`vmsizes {_COMMANDS.get(match[1], f'export {match[1]}')}` lists them", text)

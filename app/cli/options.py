@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import typer
 from pydantic import BaseModel, Field, ValidationError
@@ -70,11 +70,17 @@ def amount_parser(base: int) -> Callable[[Any], Any]:
 
 
 _GIB = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[gt])(?:i?b)?", re.IGNORECASE)
+_OTHER_UNIT = re.compile(r"\d+(?:\.\d+)?\s*[a-z]+", re.IGNORECASE)
 
 
 def parse_gib(text: Any) -> Any:
-    """Return the GiB of `80GB` (which vendors write for GiB), `80 GiB` or `1.5 TiB`; any other text unchanged."""
+    """Return the GiB of `80GB` (which vendors write for GiB), `80 GiB` or `1.5 TiB`; any other text unchanged.
+
+    Raises BadParameter for another unit.
+    """
     match = _GIB.fullmatch(str(text).strip())
+    if match is None and _OTHER_UNIT.fullmatch(str(text).strip()):
+        raise typer.BadParameter(f"{text!r}: units are GB and TB, or GiB and TiB, which mean the same; without one GiB")
     return str(Decimal(match["number"]) * (1024 if match["unit"] in "tT" else 1)) if match else text
 
 
@@ -311,6 +317,16 @@ def option_name(field: str) -> str:
     return f"--{field.replace('_', '-')}"
 
 
+def name_as_typed(option: str) -> str:
+    """Return an option as the running command has it: an argument by its name, else the first of its spellings."""
+    field = option.removeprefix("--").replace("-", "_")
+    params = {param.name: param for param in Command.running.params} if Command.running else {}
+    param = params.get(field) or params.get(f"{field}s")
+    if param is None or not option.startswith("--"):
+        return option
+    return (param.metavar or param.name.upper()).strip("[]") if param.param_type_name == "argument" else param.opts[0]
+
+
 def _make_option(
     name: str, field: FieldInfo, heading: str | None, choices_by_name: Choices, *, hidden: bool = False
 ) -> inspect.Parameter:
@@ -535,6 +551,13 @@ _VALUES = {"str": "VALUE", "int": "N", "int range": "N", "path": "PATH"}
 
 class Command(TyperCommand):
     """A command whose help groups the options; long option names have their text on the line below."""
+
+    running: ClassVar["Command | None"] = None
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; errors name its options as it has them."""
+        Command.running = self
+        return super().invoke(ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; what is wrong with a value is said as for the API, and not in the words of pydantic."""

@@ -186,7 +186,7 @@ def test_a_model_as_a_parameter_of_fit_is_sent_to_post(client: httpx.Client) -> 
         ("family=nd", "did you mean series?"),
         ("sort=usd_per_hour desc", "did you mean -usd_per_hour?"),
         ("sort=vcpus:asc", "did you mean vcpus?"),
-        ("gpu=H10", "did you mean h100"),
+        ("gpu=H10", "did you mean H100?"),
         ("region=us-east", "did you mean eastus?"),
         ("arch=arm", "did you mean arm64?"),
         ("arch=x86_64", "did you mean x64?"),

@@ -48,7 +48,7 @@ def test_amounts_of_memory_take_the_units_that_people_write(run: Run, seeded_url
     plain, written = (run(seeded_url, "search", f"--min-gpu-mem={value}", "--json") for value in ("1024", amount))
     assert json.loads(written.stdout) == json.loads(plain.stdout) != []
     refused = run(seeded_url, "search", "--min-gpu-mem", "80MB")
-    assert (refused.returncode, "--min-gpu-mem=80MB: expected a number" in refused.stderr) == (2, True)
+    assert (refused.returncode, "'80MB': units are GB and TB, or GiB and TiB" in refused.stderr) == (2, True)
 
 
 @pytest.mark.takes_seconds
@@ -110,6 +110,9 @@ def test_commands_take_the_prices_of_a_day(
     [
         (("search", "--limit", "1.5"), "Invalid value for '--limit': '1.5': expected a whole number"),
         (("mcp", "install", "--host", "nope"), "Invalid value for '--host': 'nope' is not one of 'claude'"),
+        (("search", "--min-memory", "100MB"), "'100MB': units are GB and TB, or GiB and TiB"),
+        (("fit", "--min-gpu-mem", "1 XB"), "'1 XB': units are GB and TB"),
+        (("publish", "tests"), "FOLDER=tests: has something else in it"),
         (("search", "--columns", "name,price"), "--columns=price: there is no such field; did you mean usd_per_hour?"),
     ],
 )
@@ -140,7 +143,7 @@ def test_all_lists_have_a_limit(run: Run, seeded_url: str, command: str) -> None
     ("arguments", "code", "message"),
     [
         (("search", "--name", "nothing"), 1, "Nothing matches."),
-        (("search", "H1000"), 1, "No GPU is called H1000; did you mean h100-nvl-94 or h100-sxm-80?"),
+        (("search", "H1000"), 1, "No GPU is called H1000; did you mean H100?"),
         (("search", "--gpu", "nothing"), 2, "no GPU of the catalog is called nothing"),
         (("search", "--region", "westeurop"), 2, "did you mean westeurope?"),
         (("search", "--min-gpu-mem", "lots"), 2, "--min-gpu-mem=lots"),
@@ -585,7 +588,7 @@ def test_similar_and_compare_have_rows_for_scripts(run: Run, seeded_url: str) ->
     ("arguments", "code", "message"),
     [
         (("similar", "nd40rs_v3"), EXIT_NOT_FOUND, "Did you mean Standard_ND40rs_v2"),
-        (("compare", "nd40rs_v2"), EXIT_USAGE, "--size"),
+        (("compare", "nd40rs_v2"), EXIT_USAGE, "SIZES=nd40rs_v2: at least 2"),
         (("compare", "nd40rs_v2", "nd40rs_v3"), EXIT_USAGE, "Did you mean Standard_ND40rs_v2"),
         (("compare", "nd40rs_v2", "ND40rs_v2"), EXIT_USAGE, "is the same size as"),
         (("similar", "nd40rs_v2", "--region", "mars"), EXIT_USAGE, "no such region"),

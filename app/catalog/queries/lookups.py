@@ -147,7 +147,7 @@ def get_series_ids(ids: Mapping[str, str], names: Iterable[str]) -> tuple[str, .
         meant = [ids[key]] if key in ids else _without_cloud(ids, key)
         if len(meant) != 1:
             near = meant or [ids[near] for near in starting_with(key, ids, 2)]
-            raise NotFound("series", name, suggestions=tuple(near))
+            raise NotFound("series", as_written(name), suggestions=tuple(near))
         series_ids += meant
     return tuple(series_ids)
 
@@ -298,13 +298,15 @@ def _ids_with_words(words_of: Mapping[str, Collection[str]], words: Sequence[str
 class GpuNames:
     """What the GPUs of the catalog are called.
 
-    `names` are the models, families and ids that the `gpu` filter compares with, `words` those of each GPU by its id.
+    `names` are the models, families and ids that the `gpu` filter compares with, `words` those of each GPU by its id,
+    which `family_of` has, too.
     """
 
     names: frozenset[str]
     words: Mapping[str, frozenset[str]]
     vendors: tuple[str, ...]
     families: tuple[str, ...]
+    family_of: Mapping[str, str]
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
@@ -323,6 +325,7 @@ def load_gpu_names(session: Session) -> GpuNames:
         words={row["id"]: gpu_words(row) for row in rows},
         vendors=tuple(sorted(vendors)),
         families=tuple(sorted({row["family"] for row in rows if row["family"]})),
+        family_of={row["id"]: row["family"] or row["model"] for row in rows},
     )
 
 
@@ -365,7 +368,9 @@ def _to_globs(gpus: GpuNames, written: str, field: str) -> Sequence[str]:
 
 
 def closest_gpus(gpus: GpuNames, name: str) -> Sequence[str]:
-    """Return GPUs that share a word of letters and digits (`h100`), else have a part of it, else names a typo away.
+    """Return families of GPUs that share a word of letters and digits (`h100`), else have a part of it.
+
+    Without any, names a typo away.
 
     `gb200` is near `b200`, and `h100` near `h1000`; names that are a typo away have the same digits.
     Short names are not taken for typos of each other: B100 and A100 are different GPUs.
@@ -381,7 +386,8 @@ def closest_gpus(gpus: GpuNames, name: str) -> Sequence[str]:
     ]
     digits = re.sub(r"\D", "", name)
     near = closest_spellings(name, gpus.names, 2) if len(name) >= TWO_TYPOS_LENGTH else ()
-    return alike[:3] or [spelling for spelling in near if re.sub(r"\D", "", spelling) == digits]
+    families = [*dict.fromkeys(gpus.family_of[id_] for id_ in alike)]
+    return families[:3] or [spelling for spelling in near if re.sub(r"\D", "", spelling) == digits]
 
 
 def _is_part(part: str, word: str) -> bool:

@@ -140,10 +140,6 @@ def as_set(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 # Not str.lower and str.upper themselves, whose signatures pydantic would tokenize: 4 ms of a first request.
-def _lower(text: str) -> str:
-    return text.lower()
-
-
 def _country(text: str) -> str:
     if not re.fullmatch("[A-Za-z]{2}", text):
         raise ValueError("must be a country code of two letters, such as DE")
@@ -156,7 +152,7 @@ def _currency(text: str) -> str:
     return text.upper()
 
 
-LowerText = Annotated[PlainText, AfterValidator(_lower)]
+LowerText = Annotated[PlainText, AfterValidator(LowerName)]
 GpuSet = Annotated[
     tuple[Annotated[PlainText, AfterValidator(LowerName)], ...],
     Field(max_length=60),
