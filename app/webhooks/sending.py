@@ -72,8 +72,8 @@ class AllowedTargets:
         if host.lower().rstrip(".") in self.hosts or any(address in network for network in self.networks):
             return
         if not is_public(address):
-            where = f"{host} is at {address}" if host != str(address) else host
-            raise RefusedAddress(f"{where}, which is not a public address; {ALLOWED_SETTING} can allow it")
+            place = f"{host} is at {address}, which" if host != str(address) else host
+            raise RefusedAddress(f"{place} is not a public address; {ALLOWED_SETTING} can allow it")
 
 
 def is_public(address: Address) -> bool:

@@ -115,7 +115,7 @@ def test_a_secret_of_a_file_is_used_and_not_printed(run: Run, url: str, receiver
     ("arguments", "message"),
     [
         (("http://localhost/",), "URL=http://localhost/: must begin with https://"),
-        (("https://10.0.0.1/",), "URL=https://10.0.0.1/: 10.0.0.1, which is not a public address"),
+        (("https://10.0.0.1/",), "URL=https://10.0.0.1/: 10.0.0.1 is not a public address"),
         (("https://localhost/", "--events", "price_dwon"), "--events=price_dwon: did you mean price_down"),
         (("https://localhost/", "--region", "mars"), "--region=mars"),
         (("https://localhost/", "--name", "a b"), "--name=a b: letters, digits"),

@@ -321,7 +321,7 @@ def normalize(selection: SelectionT, snapshot: CatalogSnapshot) -> SelectionT:
     selection = place_regions(selection, snapshot.regions, by_provider=bool(selection.region))
     zones = getattr(selection, "min_zones", None)
     if zones is not None and len(selection.region) != 1:
-        raise BadQuery("min_zones", zones, "needs region with one region, whose zones are counted")
+        raise BadQuery("min_zones", zones, "needs exactly one region, whose zones are counted")
     for name in sorted(selection.model_fields_set):
         other = name.replace("max_", "min_", 1)
         most, least = getattr(selection, name), getattr(selection, other, None)

@@ -88,7 +88,7 @@ def _check_dtypes(context: CheckContext, code: str) -> Failure | None:
             least, chip = MIN_CAPABILITY[dtype], context.machine.capability
             what = f"keeps no KV cache in {dtype}" if name == "kv_dtype" else f"does not compute in {dtype}"
             what = f"has no kernels for weights in {dtype}" if dtype in KERNEL_CAPABILITY else what
-            return Failure(name, code, f"{what}: its GPU is {chip}, compute capability {least} is needed")
+            return Failure(name, code, f"{what}: its GPU is of compute capability {chip}, and {least} is needed")
     return None
 
 

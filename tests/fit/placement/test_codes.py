@@ -184,7 +184,7 @@ def test_a_kv_cache_has_no_weight_only_kernels() -> None:
     ampere = machine(capability="8.0")
     (failure,) = expect_rejection(prepare_request(serving(dtype="fp8", kv_dtype="fp8")), ampere).failures
     assert (failure.constraint, failure.code) == ("kv_dtype", "DTYPE_UNSUPPORTED")
-    assert failure.detail == "keeps no KV cache in fp8: its GPU is 8.0, compute capability 8.9 is needed"
+    assert failure.detail == "keeps no KV cache in fp8: its GPU is of compute capability 8.0, and 8.9 is needed"
     assert "WEIGHT_ONLY" in expect_option(prepare_request(serving(dtype="fp8")), ampere).warnings
 
 
