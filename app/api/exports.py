@@ -57,7 +57,7 @@ class ExportStreams:
     def ensure_free(self) -> None:
         """Raise Busy if too many exports are running: before anything is looked for, so that refusing costs little."""
         if len(self.running) >= self._max_running:
-            raise Busy(f"{self._max_running} exports are being written; try again in a minute.")
+            raise Busy(f"{self._max_running} exports are being written; try again in a moment.")
 
     def open(self, export: Export) -> Stream:
         """Start an export; raises Busy if too many are running."""
@@ -174,7 +174,7 @@ class ExportFileCache:
         Raises Busy if too many files are being written or sent, or the file cannot be written.
         """
         if sum(export_file.readers for export_file in self._files.values()) >= MAX_FILE_READERS:
-            raise Busy(f"{MAX_FILE_READERS} Parquet files are being sent; try again in a minute.")
+            raise Busy(f"{MAX_FILE_READERS} Parquet files are being sent; try again in a moment.")
         file = self._files.get(name)
         if file is not None:
             self._files.move_to_end(name)
@@ -182,7 +182,7 @@ class ExportFileCache:
         pending = self._pending.get(name)
         if pending is None:
             if len(self._pending) >= MAX_WAITING_FILES:
-                raise Busy(f"{MAX_WAITING_FILES} Parquet files are being written; try again in a minute.")
+                raise Busy(f"{MAX_WAITING_FILES} Parquet files are being written; try again in a moment.")
             pending = self._pending[name] = asyncio.create_task(self._create(name, export))
             pending.add_done_callback(lambda _: self._pending.pop(name, None))
         return await asyncio.shield(pending)  # a client that disconnects must not cancel it for the others

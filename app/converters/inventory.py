@@ -44,9 +44,9 @@ def read_inventory(path: Path) -> list[InventoryItem]:
         return [_to_item(row) for row in _rows(file, str(path))]
 
 
-def parse_inventory(text: str, name: str) -> list[InventoryItem]:
-    """Read an inventory from a text, which errors call by a name; raises BadData as `read_inventory`."""
-    return [_to_item(row) for row in _rows(io.StringIO(text, newline=""), name)]
+def parse_inventory(text: str, name: str) -> Iterator[InventoryItem]:
+    """Yield the items of a text, which errors call by a name; raises BadData as `read_inventory`."""
+    return (_to_item(row) for row in _rows(io.StringIO(text, newline=""), name))
 
 
 def _rows(lines: Iterable[str], name: str) -> Iterator[CsvRow]:
@@ -74,8 +74,14 @@ def _rows(lines: Iterable[str], name: str) -> Iterator[CsvRow]:
         raise not_csv(error, name, line + 1) from error
 
 
+MAX_COLUMNS = 1000
+"""Of an inventory: exports of tools have some hundred."""
+
+
 def _find_columns(header: list[str], file: str, line: int) -> Mapping[str, int]:
     """Return where each column of an inventory is in a header; raises BadData for one that is twice or missing."""
+    if len(header) > MAX_COLUMNS:
+        raise BadData(f"the header has {len(header):,} columns; {MAX_COLUMNS:,} are allowed", file=file, line=line)
     keys = [re.sub(r"[^a-z0-9]", "", cell.lower()) for cell in header]
     keys = [re.sub(r"^(azure|az)(?=.)", "", key) for key in keys]
     columns: dict[str, int] = {}

@@ -4,7 +4,7 @@ A plan is an inventory (CSV or JSON), or what `terraform show -json` and `tofu s
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -53,6 +53,8 @@ def _read_plan(text: str, region: str | None) -> list[WantedVms | NotCounted]:
             return list(_read_terraform(loaded, region))
     plan: list[WantedVms | NotCounted] = []
     for number, item in enumerate(parse_inventory(text, "plan"), start=1):
+        if number > MAX_ITEMS:
+            raise BadWorkload("plan", f"has more than {MAX_ITEMS:,} lines with VMs; 1 to {MAX_ITEMS:,} are allowed")
         purchase = (item.purchase or "none").lower().replace("-", "_").replace(" ", "_")
         if purchase not in _SPOT | _REGULAR:
             allowed = f"{item.purchase!r}: must be one of {', '.join(sorted(_SPOT | _REGULAR))}"
@@ -113,7 +115,9 @@ def _read_terraform(plan: Mapping[str, Any], region: str | None) -> Iterator[Wan
         change = _dict(_dict(resource).get("change"))
         actions, address = change.get("actions"), str(_dict(resource).get("address"))
         kind = str(_dict(resource).get("type"))
-        if resource.get("mode") == "data" or not isinstance(actions, list) or not {"create", "update"} & {*actions}:
+        if _dict(resource).get("mode") == "data" or not isinstance(actions, list):
+            continue
+        if "create" not in actions and "update" not in actions:
             continue
         if kind in UNREAD_RESOURCES:
             yield NotCounted(id=address, detail=f"VMs of {kind} are not read; give them as CSV")
@@ -190,7 +194,7 @@ def _read_quotas(text: str, region: str | None, name: str) -> Iterator[Quota]:
 
 
 def _to_quota(row: Mapping[str, Any], region: str | None, name: str) -> Quota | None:
-    families: frozenset[str] = frozenset()
+    families: Sequence[str] = ()
     provider: ProviderId = "azure"
     spot, called = False, lower_keys(row.get("name"))
     if "quotaname" in row:
@@ -201,7 +205,7 @@ def _to_quota(row: Mapping[str, Any], region: str | None, name: str) -> Quota | 
         matched = next(((match[1], spot) for form, spot in _AWS if (match := form.fullmatch(title))), None)
         if matched is None:
             return None
-        families, spot = frozenset(_aws_families(matched[0])), matched[1]
+        families, spot = _aws_families(matched[0]), matched[1]
     elif "metric" in row:
         provider, code = "gcp", row["metric"]
         title, limit, used = str(code), row.get("limit"), row.get("usage")
@@ -240,19 +244,15 @@ def _amount(value: object, name: str, what: str) -> int | None:
     return min(int(number), MAX_AMOUNT) if number >= 0 else MAX_AMOUNT
 
 
-_HIGH_MEMORY = r"u(\d|-\d)"
-"""The family of High Memory instances, u-6tb1 and u7i-12tb, by AWS's naming conventions of instance types."""
+def _aws_families(text: str) -> Sequence[str]:
+    """Return the families that a quota's name lists: `Standard (A, C, D)`, `G and VT`, `P4, P3 and P2`.
 
-
-def _aws_families(text: str) -> Iterable[str]:
-    """Return patterns of the families that a quota's name lists: `Standard (A, C, D)`, `G and VT`, `P4, P3 and P2`.
-
-    A letter stands for all generations. AWS's page on quotas of On-Demand Instances has the names.
+    A letter stands for all generations, High Memory for u-6tb1 and u7i-12tb. AWS's page on quotas of On-Demand
+    Instances has the names.
     """
     listed = re.search(r"\((.+)\)", text)
-    for word in re.split(r",\s*(?:and\s+)?|\s+and\s+", (listed[1] if listed else text).strip().lower()):
-        family = re.escape(word.strip())
-        yield _HIGH_MEMORY if word == "high memory" else rf"{family}(?!\d)" if family[-1:].isdigit() else rf"{family}\d"
+    words = re.split(r",\s*(?:and\s+)?|\s+and\s+", (listed[1] if listed else text).strip().lower())
+    return [family for word in words for family in (("u", "u-") if word == "high memory" else (word.strip(),))]
 
 
 # Restrictions

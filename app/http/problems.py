@@ -425,7 +425,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "The service is already doing as much of this as it can.",
         "Retry after the seconds in the header `retry-after`.",
         "GET /prices.csv",
-        "16 exports are being written; try again in a minute.",
+        "16 exports are being written; try again in a moment.",
     ),
     "not-ready": Explanation(
         "The database cannot be reached, its schema is older than this version needs, or it has no catalog yet.",

@@ -4,6 +4,7 @@ What no file and no source says is unknown, and what is unknown never fits.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from shlex import quote
@@ -52,7 +53,7 @@ class NotCounted:
 class Quota:
     """A quota of a region, or of EVERYWHERE.
 
-    `families` are patterns of those of AWS's sizes that count towards it, of spot VMs or of others.
+    `families` are how those of AWS's sizes that count towards it begin, of spot VMs or of others: `p4`, or `c` for c5.
     """
 
     provider: ProviderId
@@ -62,7 +63,7 @@ class Quota:
     title: str
     limit: int | None
     used: int | None
-    families: frozenset[str]
+    families: Sequence[str]
     spot: bool
 
 
@@ -119,6 +120,10 @@ GB200 are read off published output of `gcloud compute regions describe`. Others
 """
 
 
+MAX_QUOTAS_OF_FAMILY = 10
+"""AWS has one."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Charge:
     """What VMs need of a quota, at least and at most; None is unknown. `is_global` where it is one of EVERYWHERE."""
@@ -167,6 +172,7 @@ class _Preflight:
         self._catalog, self._files = catalog, files
         self._names = Names.of(catalog, load_sizes(catalog))
         self._needs: dict[tuple[str, str, str], _Need] = {}
+        self._quotas_of_aws: dict[str, dict[tuple[str, bool], dict[str, Quota]]] = {}
         self._listed = {region for _, region in files.offered}
         self._places: Mapping[str, set[str]] = {}
 
@@ -208,17 +214,33 @@ class _Preflight:
                 yield _Charge(name, title, *of_vcpus)
             yield _Charge("virtualMachines", "Virtual Machines", vms.count, vms.count, unit="VMs")
         elif size["provider"] == "aws":
-            is_named = False
-            for quota in quotas.values():
-                if quota.spot is vms.spot and any(re.match(name, size["family"] or "") for name in quota.families):
-                    is_named = True
-                    yield _Charge(quota.name, quota.title, *of_vcpus)
-            if not is_named:
+            named = self._aws(size["family"] or "", region, spot=vms.spot)
+            for quota in named:
+                yield _Charge(quota.name, quota.title, *of_vcpus)
+            if not named:
                 yield _Charge(None, f"quota of {size['family'] or size['name']}, which no file names", *of_vcpus)
         elif size["provider"] == "gcp":
             yield from self._gcp(size, quotas, vms, of_vcpus)
         else:
             yield _Charge(None, f"quotas of {size['provider']} are not read", 0, None)
+
+    def _aws(self, family: str, region: str, *, spot: bool) -> Sequence[Quota]:
+        """Return the quotas of a family; raises BadWorkload for more than AWS ever had of one."""
+        beginnings = self._quotas_of_aws.get(region)
+        if beginnings is None:
+            beginnings = self._quotas_of_aws[region] = defaultdict(dict)
+            for quota in self._files.quotas.get(("aws", region), {}).values():
+                for beginning in quota.families:
+                    beginnings[beginning, quota.spot][quota.key] = quota
+        named: dict[str, Quota] = {}
+        for end in range(1, len(family) + 1):
+            # `c` is of c5 and not of cr1, `p4` of p4d and not of p40.
+            if family[end : end + 1].isdigit() is not family[end - 1].isdigit():
+                named |= beginnings.get((family[:end], spot), {})
+        if len(named) > MAX_QUOTAS_OF_FAMILY:
+            detail = f"has {len(named):,} quotas of {family} in {region}; {MAX_QUOTAS_OF_FAMILY} are allowed"
+            raise BadWorkload("usage", detail)
+        return [*named.values()]
 
     def _azure(self, key: str, region: str, *, spot: bool) -> Iterator[tuple[str | None, str]]:
         """Yield the name and title of each quota of vCPUs: of spot VMs there is only that of the region."""

@@ -178,7 +178,7 @@ async def _plan(request: PageRequest) -> "RetirementPlanOut | None":
     from app.services.retirements import plan_retirements
 
     try:
-        items = parse_inventory(view.inventory, "inventory")
+        items = [*parse_inventory(view.inventory, "inventory")]
     except BadData as error:
         places = (f"line {error.line}" if error.line else "", f"column {error.column!r}" if error.column else "")
         place = ", ".join(filter(None, places))

@@ -252,6 +252,26 @@ def test_quotas_of_aws_name_families_by_a_letter_a_generation_or_in_words(clouds
     }
 
 
+def test_a_family_in_more_quotas_than_aws_has_is_refused(clouds: httpx.Client) -> None:
+    rows = [
+        {"QuotaName": "Running On-Demand Standard (A, C, D, M) instances", "QuotaCode": f"L-{number}", "Value": 5.0}
+        for number in range(11)
+    ]
+    body = {"plan": "size,region\naws:m5.large,us-east-1\n", "usage": [{"region": "us-east-1"}]}
+    for number, status in ((10, 200), (11, 422)):
+        body["usage"] = [{"text": json.dumps({"Quotas": rows[:number]}), "region": "us-east-1"}]
+        response = clouds.post("/preflight", json=body)
+        assert response.status_code == status
+    assert "has 11 quotas of m5 in us-east-1; 10 are allowed" in response.json()["detail"]
+
+
+def test_elements_of_a_plan_of_terraform_that_are_no_changes_count_nothing(client: httpx.Client) -> None:
+    elements = [1, [[]], {"change": {"actions": [["create"]]}}, {"mode": "data"}]
+    plan = json.dumps({"resource_changes": elements, "planned_values": {}})
+    response = client.post("/preflight", json={"plan": plan, "region": "westeurope"})
+    assert (response.status_code, response.json()["errors"][0]["pointer"]) == (422, "/body/plan")
+
+
 def test_quotas_of_google_are_read_by_region(clouds: httpx.Client) -> None:
     plan = "size,region,count,purchase\nn2-standard-8,us-central1,4,\ne2-standard-4,us-central1,1,spot\n"
     usage = gcp(CPUS=(0, 24), N2_CPUS=(10, 24), PREEMPTIBLE_CPUS=(0, 0), N2D_CPUS=(0, 24))
@@ -306,7 +326,8 @@ def test_gpus_of_google_count_towards_the_region_and_all_regions(clouds: httpx.C
         ({"plan": f"size,region,priority\n{D8},westeurope,High\n"}, "'High': must be one of"),
         ({"plan": f'size,region\n"{D8},westeurope\n'}, "plan: 2: a quote that is opened here is not closed"),
         ({"plan": "size,region\n"}, "plan: has 0 lines with VMs; 1 to 1,000 are allowed"),
-        ({"plan": f"size,region\n{D8},westeurope\n" + f"{D8},westeurope\n" * 1000}, "plan: has 1,001 lines"),
+        ({"plan": f"size,region\n{D8},westeurope\n" + f"{D8},westeurope\n" * 1000}, "plan: has more than 1,000 lines"),
+        ({"plan": "size,region" + ",a" * 1000 + "\n"}, "the header has 1,002 columns; 1,000 are allowed"),
         ({"plan": '{"format_version": "1.0", "terraform_version": "1.9.5"}'}, "Terraform's JSON without a plan"),
         ({"usage": [{"text": "{"}]}, "usage[0].text: is not JSON"),
         ({"usage": [{"text": "{}"}]}, "usage[0].text: is JSON without a list of quotas"),
