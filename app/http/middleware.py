@@ -191,7 +191,8 @@ class CacheMiddleware:
             scope[_CLIENT] = receive
             body, receive = await read_body(receive) if _sends_json(headers) else (None, receive)
         if method is None or body is None:
-            await self.observer.observe(self._inner, started, scope, receive, send)
+            answer = self._run_bounded if scope["method"] == "POST" else self._inner
+            await self.observer.observe(answer, started, scope, receive, send)
             return
         if not self._watcher.is_fresh:
             await self._watcher.refresh_soon()
@@ -202,6 +203,35 @@ class CacheMiddleware:
         else:
             answer = partial(self._handle_miss, RawRequest(method, path, query, body), headers)
             await self.observer.observe(answer, started, scope, receive, send)
+
+    async def _run_bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the app for a body whose answer is not kept: a long one, a form, or a call of a tool.
+
+        It counts among the runs. Its time begins with the end of the body, which the client sends as slowly as it may.
+        """
+        has_begun, loop = False, asyncio.get_running_loop()
+
+        async def receive_in_time() -> Message:
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body"):
+                deadline.reschedule(loop.time() + self._runs.max_seconds)
+            return message
+
+        async def send_once_begun(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            with self._runs.count():
+                async with asyncio.timeout(None) as deadline:
+                    await self._inner(scope, receive_in_time, send_once_begun)
+        except TooManyRuns as reason:
+            await self._refuse(reason, scope, send)
+        except TimeoutError:
+            if has_begun or not deadline.expired():
+                raise
+            await self._refuse(RunTooLong(), scope, send)
 
     def _lookup(self, url: bytes) -> CachedResponse | None:
         """Return the response stored for a URL in this spelling; empty the cache if the catalog has changed."""

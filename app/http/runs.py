@@ -5,12 +5,12 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Hashable
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Hashable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from starlette.types import Receive
 
@@ -57,6 +57,18 @@ class SharedRuns(Generic[T]):
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._runs
+
+    @contextmanager
+    def count(self) -> Iterator[None]:
+        """Count a request that nothing else can join among the runs; raises TooManyRuns."""
+        if len(self._runs) >= self.max_runs:
+            raise TooManyRuns
+        key = object()
+        self._runs[key] = _Run(cast("asyncio.Task[T]", asyncio.current_task()))
+        try:
+            yield
+        finally:
+            del self._runs[key]
 
     async def run(self, key: Hashable, start: Callable[[], Coroutine[Any, Any, T]], receive: Receive) -> T:
         """Return the result of the run with this key, starting it if there is none.
