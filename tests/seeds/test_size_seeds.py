@@ -122,6 +122,8 @@ def test_retirement_dates_are_those_of_the_vendors_list(client: httpx.Client) ->
         ("Standard_GS5-8", {"vcpus": 8, "temp_disk_gib": 896, "uncached_disk_iops": 80_000}),
         ("Standard_HX176-24rs", {"cpu_model": "AMD EPYC 9V33X", "infiniband": True}),
         ("Standard_NP40s", {"temp_disk_gib": 2948, "network_mbps": 30_000, "gpu_count": 0}),
+        ("Standard_E2a_v4", {"temp_disk_gib": 50, "temp_disk_count": 1, "disputed_fields": []}),
+        ("Standard_E96a_v4", {"temp_disk_gib": 2400, "temp_disk_count": 1, "disputed_fields": []}),
     ],
 )
 def test_a_size_has_the_figures_of_its_sources(client: httpx.Client, name: str, figures: dict[str, Any]) -> None:
