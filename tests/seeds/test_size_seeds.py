@@ -126,6 +126,8 @@ def test_retirement_dates_are_those_of_the_vendors_list(client: httpx.Client) ->
         ("Standard_E96a_v4", {"temp_disk_gib": 2400, "temp_disk_count": 1, "disputed_fields": []}),
         ("Standard_L8s_v2", {"nvme_disk_gib": 1788.139, "nvme_disk_count": 1}),
         ("Standard_L80s_v2", {"nvme_disk_gib": 17881.393, "nvme_disk_count": 10}),
+        ("Standard_NG8ads_V620_v1", {"nvme_disk_gib": 894.07, "disputed_fields": []}),
+        ("Standard_NG32adms_V620_v1", {"nvme_disk_gib": 3576.279, "disputed_fields": []}),
     ],
 )
 def test_a_size_has_the_figures_of_its_sources(client: httpx.Client, name: str, figures: dict[str, Any]) -> None:
