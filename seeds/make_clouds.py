@@ -132,6 +132,7 @@ def write_series(cloud: str, prefix: str, families: Mapping[str, str], source: s
 # Amazon
 
 AWS_TYPES, AWS_CPUS, AWS_SERIES = "aws-instance-types-2026-10-27", "aws-price-list-cpus-2025-03", "aws-families-2025-03"
+AWS_ABSENT = "aws-types-absent-2026-10-27"
 AWS_AUTOSCALER, AUTOSCALER_ARCHES = "cluster-autoscaler-aws-2026-01-22", {"amd64": "x64", "arm64": "arm64"}
 AWS_JULY, AWS_METAL = "aws-prices-2026-07-20", "aws-prices-bare-metal-2026-07-20"
 AWS_SAMPLE, AWS_MARCH, AWS_COMPUTED = "aws-prices-2025-12", "aws-prices-2025-03-02", "aws-prices-by-factor-2026-07-20"
@@ -264,8 +265,11 @@ def aws_processor(row: Row) -> str:
     return name if name not in ("Variable", "Intel Xeon Family") else ""
 
 
-def aws_prices(data: Path, types: Mapping[str, Row]) -> None:
-    """Write the price lists: of July, of the newer sample, of March 2025 where it is consistent, and computed ones."""
+def aws_prices(data: Path, types: Mapping[str, Row]) -> set[str]:
+    """Write the price lists: of July, of the newer sample, of March 2025 where it is consistent, and computed ones.
+
+    Returns the names of the types that have a price.
+    """
     regions = known_regions("aws")
     corrections = {
         row["instance_type"]: row["virtual_sibling_same_vcpus"]
@@ -337,6 +341,7 @@ def aws_prices(data: Path, types: Mapping[str, Row]) -> None:
             for (size, region), usd in sorted(sample.items())
         ],
     )
+    return {size for size, _ in (*listed, *computed)}
 
 
 def _undated(size: str, region: str, usd: str, day: str, source: str) -> dict[str, str]:
@@ -391,7 +396,11 @@ def make_aws(data: Path) -> None:
     measured = read_table(data / "vantage-aws-measured" / "ec2_measured.csv")
     scores = [(row["instance_type"], row["threads"], row["coremark_iterations_per_s"]) for row in measured]
     write_coremark("aws", "vantage-coremark-2026-07-20", scores, {name: row["vcpus"] for name, row in types.items()})
-    aws_prices(data, types)
+    priced = aws_prices(data, types)
+    # A price list keeps types for years after EC2 has offered them last: cc2 and hs1 are in that of July 2026.
+    absent = sorted((gone_names | priced) - types.keys() - zones.keys())
+    rows = [{"id": name, "source": AWS_ABSENT, "withdrawn": "true"} for name in absent]
+    write_rows(CLOUDS / "aws" / "sizes" / f"{AWS_ABSENT}.csv", rows)
 
 
 # Google

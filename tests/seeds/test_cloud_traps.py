@@ -264,6 +264,19 @@ def test_types_that_the_api_describes_no_longer_have_what_the_price_list_says(ca
     assert size(catalog, "f1.16xlarge", *figures) == (None, None, 3501.77, 25000, "x64")  # FPGAs
 
 
+def test_types_that_ec2_neither_describes_nor_offers_are_withdrawn(catalog: Engine) -> None:
+    gone = "select name from size where provider = 'aws' and withdrawn"
+    withdrawn = {name for (name,) in rows(catalog, gone)}
+    assert withdrawn >= {"g4ad.xlarge", "p3.2xlarge", "dl1.24xlarge", "i3.metal", "u-12tb1.112xlarge"}
+    assert len(withdrawn) == 31
+    offered = "select distinct name from size join availability on size_key = key where provider = 'aws'"
+    assert {name for (name,) in rows(catalog, offered)} & withdrawn == set()
+    described = "select subject from fact where source_id = 'aws-instance-types-2026-10-27'"
+    assert {name for (name,) in rows(catalog, described)} & withdrawn == set()
+    assert size(catalog, "p3dn.24xlarge", "withdrawn") == (None,)  # four regions offer it
+    assert size(catalog, "t1.micro", "withdrawn") == (None,)
+
+
 def test_the_factor_of_a_computed_price_of_amazon_is_stated(catalog: Engine) -> None:
     source = "aws-prices-by-factor-2026-07-20"
     parts = dict(rows(catalog, "select subject, value from fact where source_id = :source", source=source))
