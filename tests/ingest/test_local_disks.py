@@ -28,9 +28,10 @@ HOST = "| Part | Quantity | Specs |\n|---|---|---|\n| Processor | 8 vCPUs | |\n|
         "- [Temporary local NVMe disks](faq.yml): Supported\n",
         "| Feature | Support |\n|---|---|\n| Temporary local NVMe disks | Supported |\n",
         "- For NXv6, temp disk refers to the NVMe local data disks used by the VM.\n",
+        "- NVMe temp disks are presented as raw NVMe devices that need to be initialized before use.\n",
         HOST.format("1 - 4 NVMe disks", "440 GiB/Disk"),
     ],
-    ids=["feature", "table of features", "sentence", "host"],
+    ids=["feature", "table of features", "sentence", "note of a table", "host"],
 )
 def test_temporary_disks_are_nvme_disks_where_the_page_says_so(tmp_path: Path, text: str) -> None:
     found = read(tmp_path, f"{text}\n{TABLE}", title="NX v6-series")
@@ -50,8 +51,9 @@ def test_temporary_disks_are_nvme_disks_where_the_page_says_so(tmp_path: Path, t
         "",
         "- Temporary local NVMe disks: Not Supported\n",
         HOST.format("1 Temp Disk<br>1 - 4 NVMe disks", "440 GiB"),
+        "- Temp disks are presented as SCSI devices. NVMe disks are presented as raw devices.\n",
     ],
-    ids=["nothing", "not supported", "both kinds"],
+    ids=["nothing", "not supported", "both kinds", "another disk"],
 )
 def test_temporary_disks_stay_such_where_the_page_does_not(tmp_path: Path, text: str) -> None:
     found = facts(read(tmp_path, f"{text}\n{TABLE}", title="NX v6-series"), "Standard_NX32_v6")

@@ -280,7 +280,9 @@ def find_retirement_facts(
 
 _NVME_FEATURE = "temporary local nvme disks"
 _TEMP_IS_NVME = re.compile(
-    r"\btemp(?:orary)? (?:disks?|storage) (?:refers? to|means?|is|are) (?:the )?(?:local )?NVMe\b", re.IGNORECASE
+    r"\btemp(?:orary)? (?:disks?|storage) (?:refers? to|means?|(?:is|are)(?: presented as)?) "
+    r"(?:the )?(?:raw )?(?:local )?NVMe\b",
+    re.IGNORECASE,
 )
 _NVME_FIELDS = {"temp_disk_gib": "nvme_disk_gib", "temp_disk_count": "nvme_disk_count"}
 
