@@ -109,6 +109,7 @@ def test_retirement_dates_are_those_of_the_vendors_list(client: httpx.Client) ->
             {"temp_disk_gib": 47, "trusted_launch": False, "uncached_disk_iops": 3750, "network_mbps": 3000},
         ),
         ("Standard_EC128ieds_v5", {"cpu_vendor": "Intel", "network_mbps": None}),
+        ("Standard_HB120-16rs_v2", {"nvme_disk_count": 1, "nvme_disk_gib": 960, "local_nvme": True}),
         ("Standard_HB176-24rs_v4", {"temp_disk_gib": 480, "nvme_disk_count": 2, "nvme_disk_gib": 3352.761}),
         ("Standard_D372ds_v7", {"series": "ddsv7", "memory_gib": 1488, "nvme_disk_gib": 21120, "nvme_disk_count": 6}),
         ("Standard_D2ds_v7", {"temp_disk_gib": None, "local_nvme": True, "disk_controller": "NVMe"}),
