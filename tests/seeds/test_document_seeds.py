@@ -141,6 +141,22 @@ def test_a_correction_corrects_what_a_document_says(facts: Facts, by_file: ByFil
             assert str(facts[c.source, size_key(c.subject), c.field]) != c.value
 
 
+def test_no_page_repeats_the_number_of_data_disks_as_that_of_temporary_ones(facts: Facts, by_file: ByFile) -> None:
+    corrected = {
+        (c.source, size_key(c.subject), c.field): Decimal(c.value)
+        for c in by_file["corrections"].corrections
+        if c.field == "temp_disk_count"
+    }
+    repeats: dict[str, set[bool]] = defaultdict(set)
+    for key in facts:
+        source, size, field = key
+        if field == "temp_disk_count" and (data := facts.get((source, size, "max_data_disks"))):
+            count = number(corrected.get(key, facts[key]))
+            repeats[source].add(count > 1 and count == number(data))
+    assert {source for source, said in repeats.items() if True in said} == set()
+    assert len(repeats) > 50
+
+
 def test_an_alias_points_to_a_size_that_is_known(facts: Facts, by_file: ByFile) -> None:
     known = {size for _, size, _ in facts} | {size_key(s.subject) for s in by_file["sizes"].facts}
     assert {a.size for a in by_file["aliases"].aliases if size_key(a.size) not in known} == set()

@@ -128,6 +128,8 @@ def test_retirement_dates_are_those_of_the_vendors_list(client: httpx.Client) ->
         ("Standard_NP40s", {"temp_disk_gib": 2948, "network_mbps": 30_000, "gpu_count": 0}),
         ("Standard_E2a_v4", {"temp_disk_gib": 50, "temp_disk_count": 1, "disputed_fields": []}),
         ("Standard_E96a_v4", {"temp_disk_gib": 2400, "temp_disk_count": 1, "disputed_fields": []}),
+        ("Standard_D96as_v4", {"temp_disk_gib": 768, "temp_disk_count": 1, "max_data_disks": 32}),
+        ("Standard_NV28adms_V710_v5", {"temp_disk_gib": 1536, "temp_disk_count": None, "max_data_disks": 14}),
         ("Standard_L8s_v2", {"nvme_disk_gib": 1788.139, "nvme_disk_count": 1}),
         ("Standard_L80s_v2", {"nvme_disk_gib": 17881.393, "nvme_disk_count": 10}),
         ("Standard_NG8ads_V620_v1", {"nvme_disk_gib": 894.07, "disputed_fields": []}),
