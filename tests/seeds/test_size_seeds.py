@@ -129,6 +129,7 @@ def test_retirement_dates_are_those_of_the_vendors_list(client: httpx.Client) ->
         ("Standard_E2a_v4", {"temp_disk_gib": 50, "temp_disk_count": 1, "disputed_fields": []}),
         ("Standard_E96a_v4", {"temp_disk_gib": 2400, "temp_disk_count": 1, "disputed_fields": []}),
         ("Standard_D96as_v4", {"temp_disk_gib": 768, "temp_disk_count": 1, "max_data_disks": 32}),
+        ("Standard_NV4ads_V710_v5", {"uncached_disk_iops": None, "uncached_disk_mbps": 180}),
         ("Standard_NV28adms_V710_v5", {"temp_disk_gib": 1536, "temp_disk_count": None, "max_data_disks": 14}),
         ("Standard_L8s_v2", {"nvme_disk_gib": 1788.139, "nvme_disk_count": 1}),
         ("Standard_L80s_v2", {"nvme_disk_gib": 17881.393, "nvme_disk_count": 10}),
