@@ -242,6 +242,8 @@ def test_the_maker_of_a_processor_is_known_by_any_name_that_a_cloud_has_for_it(c
     }
     assert {name: size(catalog, name, "cpu_vendor")[0] for name in makers} == makers
     assert size(catalog, "n2d-standard-8", "cpu_model") == ("Rome or Milan",)
+    assert size(catalog, "gr6.4xlarge", "cpu_model") == size(catalog, "g6.4xlarge", "cpu_model")
+    assert size(catalog, "g5.4xlarge", "cpu_model") == ("AMD EPYC 7R32",)
 
 
 def test_a_gpu_is_the_same_in_each_cloud_whatever_part_of_its_memory_a_list_has(catalog: Engine) -> None:
