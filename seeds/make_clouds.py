@@ -840,7 +840,7 @@ def make_runpod(data: Path) -> None:
         if row["is_spot"] == "True":
             left_out["spot offers of RunPod, above its prices on demand"] += 1
             continue
-        model = row["gpu_model"].removeprefix("NVIDIA ").removeprefix("HGX ")
+        model = row["gpu_model"].removeprefix("NVIDIA ").removeprefix("HGX ").replace("RTX Pro", "RTX PRO")
         form = forms.get(row["interconnect"], "")
         if form in ("SXM", "NVL") and form not in model:
             model = f"{model} {form}"

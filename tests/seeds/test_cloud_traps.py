@@ -102,6 +102,7 @@ def test_a_gpu_whose_form_is_not_stated_is_of_its_family_and_of_no_card_in_it(ca
         "where gpu_model like '%form not stated%'",
     )
     assert len(families) == 7
+    assert size(catalog, "runpod-rtx-pro-6000-community", "gpu_id") == ("rtx-pro-6000-form-not-stated",)
     for model, family, bandwidth in families:
         assert model.startswith(family)
         assert bandwidth is None
