@@ -217,6 +217,7 @@ def aws_size(row: Row) -> dict[str, str]:
         "physical_cores": row["cores"],
         "cpu_vendor": row["cpu_manufacturer"],
         "arch": "arm64" if row["arch"].startswith("arm64") else "x64",
+        "burstable": row["burstable"].lower(),
         "memory_gib": number(Decimal(row["memory_mib"]) / 1024),
         **aws_gpus(row),
         f"{disk}_disk_gib": number(total.quantize(Decimal("0.01"))),

@@ -138,7 +138,6 @@ SIZE_GROUPS: dict[str, dict[str, FieldSpec]] = {
         "parent_size": FieldSpec("text", sentence="The size that it is, with fewer vCPUs; null for most."),
         "burstable": FieldSpec(
             "boolean",
-            stated=False,
             sentence="Whether the VM saves CPU credits below a baseline and spends them above it; null where no "
             "source says.",
         ),

@@ -280,6 +280,15 @@ def test_types_that_ec2_neither_describes_nor_offers_are_withdrawn(catalog: Engi
     assert size(catalog, "t1.micro", "withdrawn") == (None,)
 
 
+def test_amazon_says_of_each_type_that_it_describes_whether_it_is_burstable(catalog: Engine) -> None:
+    by_family = rows(catalog, "select distinct series_id from size where provider = 'aws' and burstable")
+    assert {family for (family,) in by_family} == {"aws_t2", "aws_t3", "aws_t3a", "aws_t4g"}
+    assert size(catalog, "m7g.large", "burstable") == (False,)
+    assert rows(catalog, "select count(*) from size where burstable and provider = 'aws'") == [(28,)]
+    unknown = "select name from size where burstable is null and provider = 'aws' and withdrawn is null"
+    assert rows(catalog, unknown) == []
+
+
 def test_the_factor_of_a_computed_price_of_amazon_is_stated(catalog: Engine) -> None:
     source = "aws-prices-by-factor-2026-07-20"
     parts = dict(rows(catalog, "select subject, value from fact where source_id = :source", source=source))

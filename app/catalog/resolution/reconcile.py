@@ -90,7 +90,9 @@ def derive_size(
     row |= _implied_columns(row, its_series) | {"preview": _is_in_preview(fields)}
     if row["cpu_model"] and not row["cpu_vendor"]:
         row["cpu_vendor"] = cpu_vendor(row["cpu_model"])
-    row |= {"burstable": row["cpu_credits_per_hour"] is not None or None, "local_nvme": _has_local_nvme(row)}
+    if row["burstable"] is None and row["cpu_credits_per_hour"] is not None:
+        row["burstable"] = True
+    row["local_nvme"] = _has_local_nvme(row)
     row["disk_controller"] = _disk_controllers(fields)
     names = (row["name"], row["series_id"], its_series["name"] if its_series else None)
     row["search_text"] = " ".join(str(name) for name in (*names, row["gpu_vendor"], row["gpu_model"]) if name).lower()

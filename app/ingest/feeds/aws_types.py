@@ -96,6 +96,7 @@ READERS: Mapping[str, Callable[[Entry], Figure | None]] = {
     "physical_cores": _at("VCpuInfo", "DefaultCores"),
     "cpu_vendor": _cpu_vendor,
     "arch": _arch,
+    "burstable": _at("BurstablePerformanceSupported"),
     "memory_gib": _at("MemoryInfo", "SizeInMiB", unit=Fraction(1, 1024)),
     "gpu_count": _gpu_count,
     "nvme_disk_gib": _disks("nvme", "gib"),

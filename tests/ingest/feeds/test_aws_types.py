@@ -42,6 +42,7 @@ def entry(name: str = "g6f.large", **more: Any) -> dict[str, Any]:
             "EfaSupported": False,
         },
         "HibernationSupported": False,
+        "BurstablePerformanceSupported": True,
     } | more
 
 
@@ -59,6 +60,7 @@ def test_a_type_states_its_figures_in_the_units_of_the_catalog() -> None:
         "physical_cores": 1,
         "cpu_vendor": "AMD",
         "arch": "x64",
+        "burstable": True,
         "memory_gib": Decimal("7.3994140625"),
         "gpu_count": Fraction(1, 8),
         "nvme_disk_gib": Decimal("93.13"),
@@ -120,7 +122,7 @@ def test_a_saved_answer_is_written_and_one_that_lost_most_sizes_is_refused(engin
     file = tmp_path / "types.json"
     file.write_text(json.dumps({"InstanceTypes": [entry(f"g6f.x{number}") for number in range(5)]}))
     found, outcome = run_sku_refresh(engine, file, TypeMapper, day=DAY, now=NOW)
-    assert (found.sizes, found.facts, found.refused) == (5, 75, None)
+    assert (found.sizes, found.facts, found.refused) == (5, 80, None)
     assert outcome is not None
     assert outcome.summary.changes["size"].added == 5
     file.write_text(json.dumps([entry("g6f.x0")]))
