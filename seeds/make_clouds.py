@@ -472,7 +472,7 @@ def make_gcp(data: Path) -> None:
         for row in listed
     ]
     write_coremark("gcp", "google-coremark-2026-03-22", scores, {name: row["CPUS"] for name, row in types.items()})
-    prices = gcp_prices(data, types)
+    prices = gcp_prices(data, types, gcp_regions(data))
     attached, attached_prices = gcp_attached_gpus(data, types, prices)
     write_rows(CLOUDS / "gcp" / "sizes" / f"{GCP_ATTACHED}.csv", attached)
     write_prices("gcp", {GCP_PRICES: prices, GCP_ATTACHED: attached_prices})
@@ -534,12 +534,26 @@ def gcp_zones(data: Path, types: Mapping[str, Row]) -> None:
     write_availability("gcp", GCP_ZONES, zones)
 
 
-def gcp_prices(data: Path, types: Mapping[str, Row]) -> PriceRows:
-    """Return prices an hour, since those of a month have the discount for sustained use in them."""
+def gcp_regions(data: Path) -> dict[str, set[str]]:
+    """Return the regions that have each machine type."""
+    regions: dict[str, set[str]] = defaultdict(set)
+    for row in read_table(data / "gcp-machine-types" / "machinetyperegion.csv.gz", ";"):
+        regions[row["NAME"]].add(row["ZONE"])
+    return regions
+
+
+def gcp_prices(data: Path, types: Mapping[str, Row], regions: Mapping[str, set[str]]) -> PriceRows:
+    """Return prices an hour, since those of a month have the discount for sustained use in them.
+
+    The list multiplies vCPUs, memory and GPUs by what they cost in a region, also where the region lacks the machine.
+    """
     table: PriceRows = {}
     for row in read_table(data / "gcp-prices-2026-07" / "prices.csv.gz"):
         if row["machine_type"] not in types:
             left_out["GCP prices of types that gcloud does not list"] += 1
+            continue
+        if row["region"] not in regions[row["machine_type"]]:
+            left_out["GCP prices of types in regions that do not have them"] += 1
             continue
         cells = {GCP_COLUMN: row["usd_hour"], "linux:spot:2026-07-16": row["usd_hour_spot"]}
         for years in ("1", "3"):

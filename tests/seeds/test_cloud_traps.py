@@ -148,6 +148,17 @@ def test_a_price_of_google_has_no_discount_for_sustained_use(catalog: Engine) ->
     assert rows(catalog, commitments) == [(0,)]
 
 
+def test_no_price_of_google_is_of_a_region_that_lacks_the_machine(catalog: Engine) -> None:
+    assert usd(catalog, "a2-highgpu-1g", "europe-west4", "spot") == Decimal("1.692835")
+    for purchase in ("on_demand", "spot", "reserved_1y", "reserved_3y"):  # the list adds up parts that other types have
+        assert usd(catalog, "a2-highgpu-1g", "europe-north1", purchase) is None
+    offering = "select distinct region from price where size_key = 'a2-highgpu-1g'"
+    assert {region for (region,) in rows(catalog, offering)} == {
+        *("asia-northeast1", "asia-northeast3", "asia-southeast1", "europe-west4", "me-west1"),
+        *("us-central1", "us-east1", "us-west1", "us-west3", "us-west4"),
+    }
+
+
 def test_a_price_of_google_is_of_the_machine_with_its_gpus_and_tpus_are_none(catalog: Engine) -> None:
     assert usd(catalog, "a2-highgpu-1g", "us-central1") == Decimal("3.673385")
     assert size(catalog, "n1-standard-4", "gpu_count") == (0.0,)
