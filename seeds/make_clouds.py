@@ -28,6 +28,8 @@ HOURS_A_MONTH = 730
 OCI_HOURS_A_MONTH = 744
 GIB = Decimal(2**30)
 DECIMALS = Decimal("1e-9")
+UNKNOWN_ZONES = "?"
+"""What a list that does not name the zones of a size in a region has in their place."""
 
 left_out: Counter[str] = Counter()
 
@@ -80,13 +82,13 @@ def write_prices(cloud: str, tables: Mapping[str, PriceRows]) -> None:
     write_rows(folder / "manifest.csv", manifest)
 
 
-def write_availability(cloud: str, source: str, zones: Mapping[str, Mapping[str, Iterable[str]]]) -> None:
-    """Write the zones of each size in each region."""
-    regions = sorted({region for by_region in zones.values() for region in by_region})
+def write_availability(cloud: str, by_source: Mapping[str, Mapping[str, Mapping[str, Iterable[str]]]]) -> None:
+    """Write the zones that each source has of each size in each region."""
+    offered = [(size, source, zones) for source, zones_of in by_source.items() for size, zones in zones_of.items()]
+    regions = sorted({region for _, _, zones in offered for region in zones})
     rows = [
-        {"size": size, "source": source}
-        | {region: " ".join(sorted(zones[size][region])) or "-" for region in regions if region in zones[size]}
-        for size in sorted(zones)
+        {"size": size, "source": source, **{region: " ".join(sorted(zones[region])) or "-" for region in zones}}
+        for size, source, zones in sorted(offered, key=lambda row: row[:2])
     ]
     columns = ["size", "source", *regions]
     write_rows(CLOUDS / cloud / "availability.csv", [{name: row.get(name, "") for name in columns} for row in rows])
@@ -393,7 +395,7 @@ def make_aws(data: Path) -> None:
     zones: dict[str, dict[str, list[str]]] = defaultdict(dict)
     for row in read_table(data / "aws-instance-types" / "offerings.csv.gz"):
         zones[row["instance_type"]][row["region"]] = row["zone_ids"].split("|")
-    write_availability("aws", "aws-offerings-2026-10-27", zones)
+    write_availability("aws", {"aws-offerings-2026-10-27": zones})
     measured = read_table(data / "vantage-aws-measured" / "ec2_measured.csv")
     scores = [(row["instance_type"], row["threads"], row["coremark_iterations_per_s"]) for row in measured]
     write_coremark("aws", "vantage-coremark-2026-07-20", scores, {name: row["vcpus"] for name, row in types.items()})
@@ -411,7 +413,7 @@ GCP_TYPES, GCP_GPUS, GCP_PLATFORMS = (
     "gcp-pricing-types-2026-07-16",
     "gcp-platforms-2026-03-22",
 )
-GCP_ZONES, GCP_PRICES = "gcp-zones-2026-08-20", "gcp-prices-2026-07-16"
+GCP_REGIONS, GCP_ZONES, GCP_PRICES = "gcp-machine-type-regions-2026-08-20", "gcp-zones", "gcp-prices-2026-07-16"
 GCP_CARDS = {
     "a100": ("A100 SXM", "40"),
     "a100-80gb": ("A100 SXM", "80"),
@@ -465,14 +467,15 @@ def make_gcp(data: Path) -> None:
     write_rows(CLOUDS / "gcp" / "sizes.csv", sizes)
     gcp_devices(data, types)
     gcp_platforms(data, types)
-    gcp_zones(data, types)
+    regions = gcp_regions(data)
+    gcp_zones(data, types, regions)
     listed = read_table(data / "gcp-machine-types" / "coremark.csv", ";")
     scores = [
         (row["MACHINE_TYPE"].strip(), row["vCores"].strip(), row["COREMARK_SCORE"].strip().replace(",", ""))
         for row in listed
     ]
     write_coremark("gcp", "google-coremark-2026-03-22", scores, {name: row["CPUS"] for name, row in types.items()})
-    prices = gcp_prices(data, types, gcp_regions(data))
+    prices = gcp_prices(data, types, regions)
     attached, attached_prices = gcp_attached_gpus(data, types, prices)
     write_rows(CLOUDS / "gcp" / "sizes" / f"{GCP_ATTACHED}.csv", attached)
     write_prices("gcp", {GCP_PRICES: prices, GCP_ATTACHED: attached_prices})
@@ -521,17 +524,22 @@ def gcp_processor(platform: str) -> dict[str, str]:
     return {"cpu_model": platform.replace(", ", " or "), "arch": arch}
 
 
-def gcp_zones(data: Path, types: Mapping[str, Row]) -> None:
-    """Write the zones of machine types."""
-    regions = known_regions("gcp")
-    zones: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+def gcp_zones(data: Path, types: Mapping[str, Row], regions: Mapping[str, set[str]]) -> None:
+    """Write the regions of machine types, with zones by the list of zones, which is older and lacks many."""
+    zones: dict[tuple[str, str], list[str]] = defaultdict(list)
     for row in read_table(data / "gcp-machine-types" / "machinetypezone.csv.gz", ";"):
-        region = row["ZONE"].rpartition("-")[0]
-        if row["NAME"] in types and region in regions:
-            zones[row["NAME"]][region].append(row["ZONE"])
-        else:
-            left_out["GCP zones of TPUs and of regions without prices"] += 1
-    write_availability("gcp", GCP_ZONES, zones)
+        if row["NAME"] in types:
+            region = row["ZONE"].rpartition("-")[0]
+            if region in regions[row["NAME"]]:
+                zones[row["NAME"], region].append(row["ZONE"])
+            else:
+                left_out["GCP zones in regions that have the type no longer"] += 1
+    by_source: dict[str, dict[str, dict[str, list[str]]]] = {GCP_REGIONS: {}, GCP_ZONES: {}}
+    for name in types:
+        for region in regions[name]:
+            listed = zones.get((name, region))
+            by_source[GCP_ZONES if listed else GCP_REGIONS].setdefault(name, {})[region] = listed or [UNKNOWN_ZONES]
+    write_availability("gcp", by_source)
 
 
 def gcp_regions(data: Path) -> dict[str, set[str]]:

@@ -181,9 +181,16 @@ class RegionRow(CitedRow):
     longitude: float | None = None
 
 
+UNKNOWN_ZONES = "?"
+"""What stands for the zones of a size in a region where the source does not name them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvailabilityRow(CitedRow):
-    """A region in which a size is offered; `zones` are joined by spaces, empty where none can be chosen."""
+    """A region in which a size is offered.
+
+    `zones` are joined by spaces, empty where none can be chosen, UNKNOWN_ZONES where the source does not name them.
+    """
 
     size: str
     region: str

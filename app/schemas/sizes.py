@@ -278,7 +278,8 @@ class AvailabilityOut(Out):
     """A region in which a size is offered, on the day of the source."""
 
     region: str = Field(description="Code of the region.")
-    zones: list[str] = Field(description="The zones that have it; empty where none can be chosen.")
+    zones: list[str] = Field(description="The zones that have it; empty where none can be chosen, or none are known.")
+    zones_known: bool = Field(description="Whether the source names the zones, or says that none can be chosen.")
     as_of: date | None = Field(description="The day of the source.")
     source_id: str = Field(description="Id of the source in GET /sources.")
 

@@ -118,7 +118,7 @@ async def render(request: PageRequest) -> str:
         regions=regions,
         formulas=sorted({price["estimate"]["formula"] for price in prices.items if "estimate" in price}),
         purchases=purchases_of(regions) or ([view.purchase] if view.as_of else []),
-        zones_as_of=max((row.zones_as_of for row in regions if row.zones_as_of), default=None),
+        zones_as_of=max((row.zones_as_of for row in regions if row.zones_as_of and row.zones_known), default=None),
         available=available,
         region=region,
         region_title=bar.regions.get(region or "", region),

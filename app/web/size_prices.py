@@ -15,12 +15,16 @@ from app.web.size_fields import Difference, percent_from
 
 @dataclass(slots=True)
 class RegionPriceRow:
-    """A region: prices by purchase model, and its zones; None where no source lists the size there."""
+    """A region: prices by purchase model, and its zones; None where no source lists the size there.
+
+    `zones_known` is false where a source lists the size there and does not name the zones.
+    """
 
     code: str
     title: str
     prices: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     zones: list[str] | None = None
+    zones_known: bool = True
     zones_as_of: Any = None
 
     def cells(self, purchases: Iterable[str]) -> list[tuple[Mapping[str, Any] | None, Difference | None]]:
@@ -66,7 +70,7 @@ def region_rows(
     for entry in available:
         row = row_of(entry["region"])
         if row.zones is None or (entry["as_of"] and row.zones_as_of and entry["as_of"] > row.zones_as_of):
-            row.zones, row.zones_as_of = entry["zones"], entry["as_of"]
+            row.zones, row.zones_known, row.zones_as_of = entry["zones"], entry["zones_known"], entry["as_of"]
 
     def order(row: RegionPriceRow) -> tuple[Any, ...]:
         by_both = (row.prices.get(purchase), row.prices.get("on_demand"))

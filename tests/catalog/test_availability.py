@@ -49,11 +49,12 @@ def catalog(engine: Engine) -> Engine:
 
 
 @pytest.mark.first_database
-def test_a_cell_is_zones_none_or_no_such_size(catalog: Engine, tmp_path: Path) -> None:
-    add(catalog, offered(tmp_path, "x1,august,1  3,-", "Standard_X2,august,,2"))
+def test_a_cell_is_zones_none_unknown_ones_or_no_such_size(catalog: Engine, tmp_path: Path) -> None:
+    add(catalog, offered(tmp_path, "x1,august,1  3,-", "Standard_X2,august,,2", "x2,august,?,"))
     assert stored(catalog) == {
         ("x1", "eastus", "1 3", "august"),
         ("x1", "westus", "", "august"),
+        ("x2", "eastus", "?", "august"),
         ("x2", "westus", "2", "august"),
     }
 
@@ -82,6 +83,7 @@ def test_another_file_is_kept_beside_it(catalog: Engine, tmp_path: Path) -> None
         (["x1,august,1,1"], "eastus,nowhere", r"csv:2: column 'nowhere': unknown region 'nowhere'; ingest it first"),
         (["x1,august,1,1"], "eastus,us-west", r"unknown region 'uswest'; did you mean westus\? Else ingest it first"),
         (["x1,august,1 b,"], "eastus,westus", "must be zones such as 1 2 3"),
+        (["x1,august,1 ?,"], "eastus,westus", r"or - for none, or \? for unknown ones"),
     ],
 )
 def test_what_cannot_be_is_refused(

@@ -159,6 +159,19 @@ def test_no_price_of_google_is_of_a_region_that_lacks_the_machine(catalog: Engin
     }
 
 
+def test_every_type_of_google_has_its_regions_and_no_price_is_of_another(catalog: Engine) -> None:
+    lacking = "select key from size where provider = 'gcp' and key not in (select size_key from availability)"
+    assert {name for (name,) in rows(catalog, lacking) if "-nvidia-tesla-" not in name} == set()
+    of_it = "there.size_key = price.size_key and there.region = price.region"
+    elsewhere = f"not exists (select 1 from availability as there where {of_it})"
+    elsewhere = f"select count(*) from price where source_id = 'gcp-prices-2026-07-16' and {elsewhere}"
+    assert rows(catalog, elsewhere) == [(0,)]
+    days = (
+        "select distinct published_on, zones = '?' from availability join source on id = source_id where id like 'gcp%'"
+    )
+    assert set(rows(catalog, days)) == {("2026-08-20", 1), (None, 0)}  # the list of zones is older, and undated
+
+
 def test_a_price_of_google_is_of_the_machine_with_its_gpus_and_tpus_are_none(catalog: Engine) -> None:
     assert usd(catalog, "a2-highgpu-1g", "us-central1") == Decimal("3.673385")
     assert size(catalog, "n1-standard-4", "gpu_count") == (0.0,)

@@ -236,7 +236,9 @@ class Availability(CatalogTable, table=True):
     size_key: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="size.key")
     region: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="region.code")
     source_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="source.id")
-    zones: str = Field(sa_type=BYTEWISE, description="joined by spaces; empty where a zone cannot be chosen")
+    zones: str = Field(
+        sa_type=BYTEWISE, description="joined by spaces; empty where a zone cannot be chosen, ? if unknown"
+    )
     file: str = Field(sa_type=BYTEWISE, sa_column_kwargs={"info": NOT_IN_DIGEST}, description="where it was read")
 
 

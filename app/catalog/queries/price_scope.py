@@ -52,6 +52,7 @@ from app.catalog.projections import (
 )
 from app.catalog.purchases import ANY_REGION
 from app.catalog.queries.params import OfferParams, PriceDayParams, QueryParams
+from app.catalog.readings import UNKNOWN_ZONES
 from app.db.functions import is_listed
 from app.db.statements import ALL_ROWS
 
@@ -421,11 +422,12 @@ def zones_there() -> ColumnElement[int]:
 
 
 def count_zones(there: Any) -> ColumnElement[int]:
-    """Return how many zones a row of availability names."""
+    """Return how many zones a row of availability names; unknown where its source names none."""
     spaces = func.length(there.zones) - func.length(
         func.replace(there.zones, literal_column("' '"), literal_column("''"))
     )
-    return cast(case((there.zones == literal_column("''", String), 0), else_=1 + spaces), Integer)
+    unknown = there.zones == literal_column(f"'{UNKNOWN_ZONES}'", String)
+    return cast(case((unknown, None), (there.zones == literal_column("''", String), 0), else_=1 + spaces), Integer)
 
 
 def gpu_slice_gib() -> ColumnElement[float]:

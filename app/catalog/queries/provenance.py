@@ -76,6 +76,7 @@ from app.catalog.queries.params import (
 )
 from app.catalog.queries.price_scope import KEYS, key_parameters
 from app.catalog.queries.snapshot import Catalog, short
+from app.catalog.readings import UNKNOWN_ZONES
 from app.db.functions import is_listed, usd_of, usd_text
 from app.db.statements import BoundStatement, Statement, cached_statement, pad_keys, to_dicts
 from app.errors import BadQuery, NotFound
@@ -442,7 +443,12 @@ def find_availability(catalog: Catalog, name: str, search: AvailabilitySearch) -
     values = {"size": key} | ({"regions": orjson.dumps(search.region).decode()} if search.region else {})
     identity = f"{key} {search.model_dump_json(exclude=search.page_param_names())}"
     listing = read_list(catalog, _regions_of(some=bool(search.region)), values, search, identity=identity)
-    return replace(listing, items=[{**item, "zones": item["zones"].split()} for item in listing.items])
+    return replace(listing, items=[{**item, **_zones_of(item["zones"])} for item in listing.items])
+
+
+def _zones_of(stored: str) -> dict[str, Any]:
+    known = stored != UNKNOWN_ZONES
+    return {"zones": stored.split() if known else [], "zones_known": known}
 
 
 @cache

@@ -356,11 +356,13 @@ class SizeQuestion:
         """Find the sizes that the newest list has in at least that many zones of a region, by region."""
 
         def ask() -> Mapping[str, int]:
-            zones: dict[str, dict[int, int]] = defaultdict(dict)
+            zones: dict[str, dict[int, int | None]] = defaultdict(dict)
             for region, key, count in self.catalog.fetch(BoundStatement(_zones_statement(), {})):
                 zones[region][self.sets.place_of(key)] = count
             return {
-                region: self.sets.set_of(place for place, count in sizes.items() if count >= least)
+                region: self.sets.set_of(
+                    place for place, count in sizes.items() if count is not None and count >= least
+                )
                 for region, sizes in zones.items()
             }
 

@@ -19,6 +19,7 @@ from app.catalog.presets import Attention, Preset
 from app.catalog.providers import provider_of_region
 from app.catalog.purchases import DISK_TYPES, PRICED_PER, PURCHASE_MODELS, REDUNDANCIES, AdjustmentRule
 from app.catalog.readings import (
+    UNKNOWN_ZONES,
     AdjustmentRow,
     AliasRow,
     AvailabilityRow,
@@ -185,8 +186,9 @@ def to_availability(row: CsvRow, regions: list[str]) -> list[AvailabilityRow]:
     offered = []
     for region in filter(row.cells.__getitem__, regions):
         zones = [] if row.cells[region] == NO_ZONES else row.cells[region].split()
-        if not all(map(_ZONE.fullmatch, zones)):
-            raise row.error(region, f"must be zones such as 1 2 3 or use1-az1, or {NO_ZONES} for none")
+        if zones != [UNKNOWN_ZONES] and not all(map(_ZONE.fullmatch, zones)):
+            detail = f"or {NO_ZONES} for none, or {UNKNOWN_ZONES} for unknown ones"
+            raise row.error(region, f"must be zones such as 1 2 3 or use1-az1, {detail}")
         place = AvailabilityRow(size=row.text("size"), region=region_key(region), zones=" ".join(zones), **row.cited())
         offered.append(place)
     return offered
