@@ -156,6 +156,8 @@ AWS_GPUS = {
     "RTX PRO Server 6000": "RTX PRO 6000 Blackwell Server Edition",
 }
 """The GPUs of the API that are made in several forms, as the vendor's pages of the families name them."""
+AWS_MARKETED_GIB = {("B200", "183359"): "180", ("B300", "275040"): "288"}
+"""Memory of the GPUs of which the API has the MiB that the operating system sees, as their maker sells them."""
 FACTOR_SIZES = 2
 """How many sizes of a family must have the same ratio to us-east-1, where the prices are those of March 2025."""
 DIGITS = 5
@@ -185,11 +187,13 @@ def aws_gpus(row: Row) -> dict[str, str]:
         return {"gpu_count": "0"}
     share = Decimal(row["gpu_partition_size"])
     count = Decimal(row["gpu_count"]) or Decimal(row["gpu_logical_count"]) * share
+    name, mib = row["gpu_name"], row["gpu_memory_mib_each"]
+    gib = AWS_MARKETED_GIB.get((name, mib)) or number(gib_of_card(mib, min(share, Decimal(1))))
     return {
         "gpu_vendor": row["gpu_manufacturer"],
-        "gpu_model": AWS_GPUS.get(row["gpu_name"], row["gpu_name"]),
+        "gpu_model": AWS_GPUS.get(name, name),
         "gpu_count": exact_fraction(count),
-        "gpu_memory_gib_per_gpu": number(gib_of_card(row["gpu_memory_mib_each"], min(share, Decimal(1)))),
+        "gpu_memory_gib_per_gpu": gib,
     }
 
 

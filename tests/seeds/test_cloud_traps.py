@@ -78,6 +78,31 @@ def test_gpu_memory_is_read_in_the_unit_and_of_the_gpus_that_the_list_means(cata
     assert size(catalog, "gpu-h100-sxm_8gpu-128vcpu-1600gb", each, total) == (80.0, 640.0)  # and here of all
 
 
+def test_a_gpu_has_the_memory_that_it_is_sold_with_in_every_cloud(catalog: Engine) -> None:
+    by_gpu = "select gpu_id, gpu.memory_gib, gpu_memory_gib_per_gpu, count(*) from size join gpu on gpu.id = gpu_id"
+    gpus = "gpu_id in ('b200-sxm-180', 'b300-sxm', 'gb200', 'gb300')"
+    found = rows(catalog, f"{by_gpu} where {gpus} group by 1, 2, 3 order by 1, 3")
+    assert [(gpu, sold, of_sizes) for gpu, sold, of_sizes, _ in found] == [
+        ("b200-sxm-180", 180, 180),
+        ("b300-sxm", 288, 288),
+        ("gb200", 192, 192),
+        ("gb300", 288, 288),
+    ]
+    assert min(count for *_, count in found) >= 2
+    seen = "select id, usable_memory_gib from gpu where id in ('b200-sxm-180', 'b300-sxm') order by id"
+    assert rows(catalog, seen) == [("b200-sxm-180", 179.06), ("b300-sxm", 268.59)]
+    corrections = "select subject, value from fact where field = 'gpu_memory_gib_per_gpu' and reason like 'corrected:%'"
+    clouds = "source_id in ('google-gpu-machine-types', 'skypilot-verda')"
+    corrected = {subject: Decimal(value) for subject, value in rows(catalog, f"{corrections} and {clouds}")}
+    assert corrected == {
+        "a4x-highgpu-4g": 186,
+        "a4x-maxgpu-4g-metal": 279,
+        "1b300.30v": 262,
+        "2b300.60v": Decimal("262.5"),
+        "4b300.120v": Decimal("262.5"),
+    }
+
+
 def test_cards_of_one_name_stay_apart_by_form_and_memory(catalog: Engine) -> None:
     def gpu(name: str) -> str | None:
         (id_,) = size(catalog, name, "gpu_id")
