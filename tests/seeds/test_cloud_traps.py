@@ -162,7 +162,31 @@ def test_the_network_is_not_the_sum_over_the_cards(catalog: Engine) -> None:
         ("p6-b200.48xlarge", 3200),
     ):
         assert size(catalog, name, "network_mbps") == (gbps * 1000,)
-    assert size(catalog, "a3-highgpu-8g", "network_mbps") == (None,)
+    assert size(catalog, "a3-highgpu-8g", "network_mbps") == (1_000_000,)  # the list has five cards of the GPUs alone
+
+
+def test_the_network_of_a3_counts_the_cards_of_the_gpus_in_all_types(catalog: Engine) -> None:
+    of_series = "select name, network_mbps / 1000 from size where key like 'a3-%' order by 2, 1"
+    assert rows(catalog, of_series) == [
+        *(("a3-highgpu-1g", 25), ("a3-highgpu-2g", 50), ("a3-highgpu-4g", 100)),
+        *(("a3-edgegpu-8g", 800), ("a3-edgegpu-8g-nolssd", 800), ("a3-highgpu-8g", 1000), ("a3-megagpu-8g", 1600)),
+        *(("a3-ultragpu-8g", 3600), ("a3-ultragpu-8g-nolssd", 3600)),
+    ]
+    listed = (
+        "select value from fact where subject = 'a3-highgpu-1g' and field = 'network_mbps' and verdict = 'disputed'"
+    )
+    assert rows(catalog, listed) == [("200000",)]
+
+
+def test_the_network_of_google_is_without_tier_1_which_is_paid_apart(catalog: Engine) -> None:
+    for name, gbps in (("c2-standard-30", 32), ("c2-standard-60", 32), ("c2d-standard-112", 32)):
+        assert size(catalog, name, "network_mbps") == (gbps * 1000,)
+
+
+def test_a3_ultra_has_the_processor_of_its_own_page(catalog: Engine) -> None:
+    for name in ("a3-ultragpu-8g", "a3-ultragpu-8g-nolssd"):
+        assert size(catalog, name, "cpu_model", "cpu_vendor") == ("Emerald Rapids", "Intel")
+    assert size(catalog, "a3-megagpu-8g", "cpu_model") == ("Sapphire Rapids",)
 
 
 def test_a_price_of_google_has_no_discount_for_sustained_use(catalog: Engine) -> None:
