@@ -51,6 +51,7 @@ class LeftOut(StrEnum):
 
     NO_PARTS = "of whose parts the catalog knows too little"
     PART_WITHOUT_PRICE = "with a part that has no price there"
+    NOT_OFFERED = "in a region that does not have the size"
 
 
 def load_stated_parts(seeds: Path | None, provider: str) -> Mapping[str, Recipe]:
@@ -66,10 +67,19 @@ def load_stated_parts(seeds: Path | None, provider: str) -> Mapping[str, Recipe]
 def add_parts(recipes: Mapping[str, Recipe | None], prices: PartPrices, scope: ReadScope) -> Iterator[RegionPrices]:
     """Yield the prices of sizes by region; `recipes` has the parts of each, None where they are not known.
 
-    A way to buy for which no part of a size has a price is none of that size.
+    A way to buy for which no part of a size has a price is none of that size. Parts are sold also where the size is
+    not: a region that the lists of availability lack has no price of it.
     """
+    offered = {size.name: size.regions for size in scope.sizes}
     items = (
-        {"region": region, "size": size, "purchase": purchase, "parts": parts, "prices": of_parts}
+        {
+            "region": region,
+            "size": size,
+            "purchase": purchase,
+            "parts": parts,
+            "prices": of_parts,
+            "offered": (regions := offered.get(size)) is None or region in regions,
+        }
         for (region, purchase), of_parts in sorted(prices.items())
         for size, parts in recipes.items()
         if parts is None or not parts.keys().isdisjoint(of_parts)
@@ -78,6 +88,8 @@ def add_parts(recipes: Mapping[str, Recipe | None], prices: PartPrices, scope: R
 
 
 def _to_prices(item: Item, _region: str, _day: date) -> Outcome:
+    if not item["offered"]:
+        return LeftOut.NOT_OFFERED
     if item["parts"] is None:
         return LeftOut.NO_PARTS
     if not item["parts"].keys() <= item["prices"].keys():

@@ -139,7 +139,10 @@ def _to_columns(prices: Sequence[MeterPrice]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeSpec:
-    """What the price of a size is computed from where a vendor only lists prices of parts; None is unknown."""
+    """What the price of a size is computed from where a vendor only lists prices of parts; None is unknown.
+
+    `regions` are those that have it by any list of availability, None where no list names it.
+    """
 
     name: str
     family: str | None
@@ -148,6 +151,7 @@ class SizeSpec:
     gpu_model: str | None
     gpu_count: Fraction | None
     nvme_disk_gib: Decimal | None
+    regions: frozenset[str] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Runs a refresh of prices from the first request to the last row: fetch, read, compare region by region, write."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of, to_usd_text
-from app.catalog.models import Series, Size
+from app.catalog.models import Availability, Series, Size
 from app.catalog.names import closest_regions, explain_unknown_region, region_key
 from app.catalog.readings import PriceBlock, PriceList, Reading, Report, SourceRow, no_progress
 from app.catalog.store.facts import load_subject_keys
@@ -163,13 +163,20 @@ def _load_specs(session: Session, provider: str) -> Iterator[SizeSpec]:
     """Yield the figures of each size of a provider, by name; the database has numbers as floats."""
     size, series = table_of(Size).c, table_of(Series).c
     counts = (size.gpu_count_numerator, size.gpu_count_denominator)
+    there, offered = table_of(Availability).c, defaultdict[str, set[str]](set)
+    of_provider = select(there.size_key, there.region).where(size.key == there.size_key, size.provider == provider)
+    for key, region in session.execute(of_provider):
+        offered[key].add(region)
+    figures = (size.vcpus, size.memory_gib, size.gpu_model, *counts, size.nvme_disk_gib)
     query = (
-        select(size.name, series.family, size.vcpus, size.memory_gib, size.gpu_model, *counts, size.nvme_disk_gib)
+        select(size.key, size.name, series.family, *figures)
         .outerjoin_from(table_of(Size), table_of(Series), series.id == size.series_id)
         .where(size.provider == provider)
         .order_by(size.name)
     )
-    for name, family, vcpus, memory_gib, gpu_model, numerator, denominator, nvme_disk_gib in session.execute(query):
+    for key, name, family, vcpus, memory_gib, gpu_model, numerator, denominator, nvme_disk_gib in session.execute(
+        query
+    ):
         yield SizeSpec(
             name=name,
             family=family,
@@ -178,6 +185,7 @@ def _load_specs(session: Session, provider: str) -> Iterator[SizeSpec]:
             gpu_model=gpu_model,
             gpu_count=None if numerator is None else Fraction(numerator, denominator),
             nvme_disk_gib=None if nvme_disk_gib is None else Decimal(str(nvme_disk_gib)),
+            regions=frozenset(offered[key]) if key in offered else None,
         )
 
 

@@ -21,7 +21,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from app.catalog.column_types import to_usd_text
-from app.catalog.readings import Reading
+from app.catalog.readings import AvailabilityRow, FileRead, Reading
 from app.db.engines import make_engine
 from app.errors import BadData
 from app.ingest.feeds.aws_prices import AWS_PRICES, COLUMNS, read_offers
@@ -147,6 +147,21 @@ def test_a_machine_type_of_google_costs_the_sum_of_its_parts(engine: Engine, tmp
     }
     assert dict(vendors.asked) == {"skus": 1, "skus MORE": 1}
     assert set(vendors.keys) == {"secret"}
+
+
+@pytest.mark.first_database
+def test_a_machine_type_of_google_has_no_price_where_only_its_parts_are_sold(engine: Engine, tmp_path: Path) -> None:
+    places = [
+        AvailabilityRow(size="n2-standard-8", region=code, zones="", source="google", file="zones.csv", line=line)
+        for line, code in enumerate(("us-central1", "us-east1"), 2)
+    ]
+    zones = FileRead(kind="availability", file="zones.csv", sources=frozenset({"google"}))
+    ingest(engine, Reading(availability=tuple(places), files=(zones,)), now=NOW)
+    with serving(FakeVendors()) as vendors:
+        found, _ = refresh(engine, tmp_path, GCP_PRICES, url=f"{vendors.url}/v1/skus")
+    priced = {code for code in ("us-central1", "us-east1", "us-west1") if prices_of(found, code)}
+    assert priced == {"us-central1", "us-east1"}
+    assert found.left_out["in a region that does not have the size"] > 0
 
 
 @pytest.mark.parametrize(
