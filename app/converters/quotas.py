@@ -4,6 +4,7 @@ A plan is an inventory (CSV or JSON), or what `terraform show -json` and `tofu s
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ _REGULAR = {"regular", "on_demand", "ondemand", "standard", "none"}
 def read_preflight(body: PreflightIn) -> tuple[list[WantedVms | NotCounted], QuotaFiles]:
     """Read the texts of a body; raises BadWorkload naming the field, and where in its text what is wrong."""
     quotas: dict[tuple[str, str], dict[str, Quota]] = {}
+    of_families: dict[tuple[str, str, bool], set[str]] = defaultdict(set)
     field = "plan"
     try:
         plan = _read_plan(body.plan, body.region)
@@ -34,6 +36,7 @@ def read_preflight(body: PreflightIn) -> tuple[list[WantedVms | NotCounted], Quo
             field = f"usage[{index}].text"
             for quota in _read_quotas(usage.text, usage.region or body.region, field):
                 quotas.setdefault((quota.provider, quota.region), {})[quota.key] = quota
+                _refuse_many(quota, of_families, field)
         field = "skus"
         offered = dict(_read_skus(body.skus)) if body.skus is not None else {}
     except BadData as error:
@@ -41,6 +44,22 @@ def read_preflight(body: PreflightIn) -> tuple[list[WantedVms | NotCounted], Quo
     named = {"region": body.region, **{f"usage[{at}].region": usage.region for at, usage in enumerate(body.usage)}}
     regions = {name: RegionCode(region) for name, region in named.items() if region is not None}
     return plan, QuotaFiles(regions=regions, quotas=quotas, offered=offered)
+
+
+MAX_QUOTAS_OF_FAMILY = 10
+"""In a region; AWS has one."""
+
+
+def _refuse_many(quota: Quota, of_families: dict[tuple[str, str, bool], set[str]], file: str) -> None:
+    """Raise BadData for more quotas of one family than AWS ever had: each line of a plan has all of them."""
+    for family in quota.families:
+        named = of_families[quota.region, family, quota.spot]
+        named.add(quota.key)
+        if len(named) > MAX_QUOTAS_OF_FAMILY:
+            detail = (
+                f"more than {MAX_QUOTAS_OF_FAMILY} quotas of {family[:20]!r} in {quota.region}, of which AWS has one"
+            )
+            raise BadData(detail, file=file)
 
 
 # Plans

@@ -120,10 +120,6 @@ GB200 are read off published output of `gcloud compute regions describe`. Others
 """
 
 
-MAX_QUOTAS_OF_FAMILY = 10
-"""AWS has one."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Charge:
     """What VMs need of a quota, at least and at most; None is unknown. `is_global` where it is one of EVERYWHERE."""
@@ -225,7 +221,7 @@ class _Preflight:
             yield _Charge(None, f"quotas of {size['provider']} are not read", 0, None)
 
     def _aws(self, family: str, region: str, *, spot: bool) -> Sequence[Quota]:
-        """Return the quotas of a family; raises BadWorkload for more than AWS ever had of one."""
+        """Return the quotas of a family."""
         beginnings = self._quotas_of_aws.get(region)
         if beginnings is None:
             beginnings = self._quotas_of_aws[region] = defaultdict(dict)
@@ -237,9 +233,6 @@ class _Preflight:
             # `c` is of c5 and not of cr1, `p4` of p4d and not of p40.
             if family[end : end + 1].isdigit() is not family[end - 1].isdigit():
                 named |= beginnings.get((family[:end], spot), {})
-        if len(named) > MAX_QUOTAS_OF_FAMILY:
-            detail = f"has {len(named):,} quotas of {family} in {region}; {MAX_QUOTAS_OF_FAMILY} are allowed"
-            raise BadWorkload("usage", detail)
         return [*named.values()]
 
     def _azure(self, key: str, region: str, *, spot: bool) -> Iterator[tuple[str | None, str]]:

@@ -262,7 +262,7 @@ def test_a_family_in_more_quotas_than_aws_has_is_refused(clouds: httpx.Client) -
         body["usage"] = [{"text": json.dumps({"Quotas": rows[:number]}), "region": "us-east-1"}]
         response = clouds.post("/preflight", json=body)
         assert response.status_code == status
-    assert "has 11 quotas of m5 in us-east-1; 10 are allowed" in response.json()["detail"]
+    assert "more than 10 quotas of 'a' in us-east-1, of which AWS has one" in response.json()["detail"]
 
 
 def test_elements_of_a_plan_of_terraform_that_are_no_changes_count_nothing(client: httpx.Client) -> None:

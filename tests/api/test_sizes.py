@@ -425,7 +425,7 @@ def test_zones_are_those_of_the_one_region_that_is_asked_for(client: httpx.Clien
     for place in ({}, {"region": "westeurope,eastus"}, {"country": "US"}):
         refused = client.get("/sizes", params={"min_zones": 2, **place})
         assert refused.status_code == 422
-        assert "needs region" in refused.json()["errors"][0]["detail"]
+        assert "needs exactly one region" in refused.json()["errors"][0]["detail"]
     anywhere = get(client, "/facets")["zones"]
     assert (anywhere["min"], anywhere["max"]) == (None, None)
     there = get(client, "/facets", region="westeurope", min_zones=3)["zones"]

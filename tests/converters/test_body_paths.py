@@ -29,6 +29,7 @@ TOLD_ONLY = {"architecture.kind"}
 READ_FROM_FILES = {
     *("max_positions", "shared_expert_gate", "router_bias", "attention_sinks", "released", "fp8_block"),
     *("groups", "outside", "outside_active", "kind", "unknown_type", "final_norm", "makes_video"),
+    "may_be_tied",
     *("mtp_layers", "mtp_embeddings"),
 }
 """Fields of an architecture that only presets and configuration files have."""
