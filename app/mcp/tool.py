@@ -6,9 +6,11 @@ checked here first.
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import ValidationError
@@ -462,10 +464,17 @@ def shorten(reply: Reply, max_tokens: int) -> dict[str, Any]:
     totals = {name: max(reply.totals.get(name, 0), len(content[name])) for name in reply.lists}
     full = _with_omissions(content, reply, totals)
     for name in reply.lists:
-        while estimate_tokens(reply.text, full) > max_tokens and len(content[name]) > 1:
-            content[name] = content[name][:-1]
+        if estimate_tokens(reply.text, full) > max_tokens:
+            tokens = partial(_tokens_with, reply, content, totals, name)
+            kept = bisect_right(range(1, len(content[name])), max_tokens, key=tokens)
+            content[name] = content[name][: max(1, kept)]
             full = _with_omissions(content, reply, totals)
     return full
+
+
+def _tokens_with(reply: Reply, content: dict[str, Any], totals: dict[str, int], name: str, count: int) -> int:
+    """Return the tokens of a reply with the first `count` items of a list."""
+    return estimate_tokens(reply.text, _with_omissions(content | {name: content[name][:count]}, reply, totals))
 
 
 def _with_omissions(content: dict[str, Any], reply: Reply, totals: dict[str, int]) -> dict[str, Any]:
