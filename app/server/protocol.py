@@ -217,6 +217,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.find_stored: FindStored | None = app_state.get(FIND_STORED)
         self.defers = False
         self.deferred: tuple[RequestResponseCycle, ASGI3Application] | None = None
+        self.running: RequestResponseCycle | None = None  # of a pipeline the first without its response
         self.is_last = False  # the next response that begins says that it is the last, and ends the connection
         self.has_begun = False  # FIRST_BYTE was sent before the connection was accepted
         self.is_half_closed = False  # the client sends no more, and waits for its responses
@@ -248,8 +249,11 @@ class BoundedProtocol(HttpToolsProtocol):
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Forget the connection; uvicorn says so to the last request of a pipeline, and not to the one that runs."""
         self.idle.pop(self, None)
+        if self.running is not None:
+            self.running.disconnected = True
+            self.running.message_event.set()
         super().connection_lost(exc)
         if self.note_count is not None:
             self.note_count(len(self.connections))
@@ -315,6 +319,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
         Those that arrived together with it wait for its response, as in any pipeline.
         """
+        self.running = cycle
         if self.defers:
             self.deferred = cycle, app
         else:

@@ -88,6 +88,21 @@ def test_a_client_that_waited_for_a_busy_service_gets_its_answer_although_it_sen
     asyncio.run(run())
 
 
+def test_a_client_that_leaves_a_pipeline_is_no_error(running: ServiceProcess) -> None:
+    lists = b"".join(
+        b"GET /sizes?limit=500&min_memory=%d HTTP/1.1\r\nHost: x\r\n\r\n" % number for number in range(100)
+    )
+
+    async def run() -> None:
+        for _ in range(4):
+            connection = await connect(running.port, lists)
+            await asyncio.get_running_loop().sock_recv(connection, 1)
+            connection.close()
+        assert status_of(await ask_half_closed(running.port, REQUESTS["a kept page"])) == 200
+
+    asyncio.run(run())  # the log has no traceback, as the fixture checks
+
+
 def test_the_connection_of_a_client_that_is_gone_ends_while_its_answer_is_computed(running: ServiceProcess) -> None:
     service = psutil.Process(running.process.pid)
 
