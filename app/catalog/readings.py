@@ -181,10 +181,6 @@ class RegionRow(CitedRow):
     longitude: float | None = None
 
 
-UNKNOWN_ZONES = "?"
-"""What stands for the zones of a size in a region where the source does not name them."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvailabilityRow(CitedRow):
     """A region in which a size is offered.

@@ -228,6 +228,10 @@ class Region(CatalogTable, table=True):
     longitude: float | None = Field(default=None, description="degrees east")
 
 
+UNKNOWN_ZONES = "?"
+"""What stands for the zones of a size in a region where the source does not name them."""
+
+
 class Availability(CatalogTable, table=True):
     """A region in which a source says that a size is offered, on the day of the source; other regions lack it."""
 

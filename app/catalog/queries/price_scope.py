@@ -40,7 +40,7 @@ from app.catalog.in_force import (
     known_on,
     prices_in_force,
 )
-from app.catalog.models import Availability, Gpu, Offer, Series, Size, Source
+from app.catalog.models import UNKNOWN_ZONES, Availability, Gpu, Offer, Series, Size, Source
 from app.catalog.projections import (
     COPIED_SIZE_COLUMNS,
     PRICE_COLUMNS,
@@ -52,7 +52,6 @@ from app.catalog.projections import (
 )
 from app.catalog.purchases import ANY_REGION
 from app.catalog.queries.params import OfferParams, PriceDayParams, QueryParams
-from app.catalog.readings import UNKNOWN_ZONES
 from app.db.functions import is_listed
 from app.db.statements import ALL_ROWS
 

@@ -34,6 +34,7 @@ from app.catalog.column_types import table_of
 from app.catalog.fields import FIELDS, SIZE_FIELDS, SIZE_FLAGS
 from app.catalog.in_force import PRICE, SERIES
 from app.catalog.models import (
+    UNKNOWN_ZONES,
     Availability,
     Benchmark,
     ExchangeRate,
@@ -76,7 +77,6 @@ from app.catalog.queries.params import (
 )
 from app.catalog.queries.price_scope import KEYS, key_parameters
 from app.catalog.queries.snapshot import Catalog, short
-from app.catalog.readings import UNKNOWN_ZONES
 from app.db.functions import is_listed, usd_of, usd_text
 from app.db.statements import BoundStatement, Statement, cached_statement, pad_keys, to_dicts
 from app.errors import BadQuery, NotFound
